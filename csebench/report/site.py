@@ -1,9 +1,8 @@
-"""The site of a scale: documentation and results as a folder of HTML, built by Sphinx (theme furo, parser MyST). It
-needs no server and no network, and JavaScript only for the search. Same Markdown, same bytes."""
+"""The site of a scale: documentation and results as a folder of HTML, built by Sphinx (docs/conf.py). It needs no
+server and no network, and JavaScript only for the search. Same Markdown, same bytes."""
 
 import importlib.util
 import io
-import os
 import re
 import shutil
 from pathlib import Path
@@ -11,10 +10,10 @@ from tempfile import TemporaryDirectory
 
 from csebench.base.errors import BadInput, by_number
 from csebench.base.files import read_text, write_text
-from csebench.base.project import REPOSITORY, ROOT
+from csebench.base.project import ROOT
 from csebench.plan import catalog
 
-HEAVY = ("torch", "transformers", "tokenizers", "safetensors", "sentence_transformers", "huggingface_hub")
+CONFIGURATION = ROOT / "docs"  # conf.py
 DOORS = """
 ```{container} doors
 - **[Check a claim](CLAIMS)** What four papers say, against their own numbers and against runs.
@@ -22,26 +21,6 @@ DOORS = """
 - **[Try a method](docs/methods.md)** Write one file; csebench tests it, trains it and compares it.
 ```
 """
-CONFIG = {
-    "project": "csebench",
-    "source_suffix": {".md": "markdown"},
-    "extensions": ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "csebench.report.site"],
-    "myst_heading_anchors": 4,
-    "myst_disable_syntax": ["myst_role", "myst_line_comment", "myst_target", "myst_block"],  # GitHub has none of it
-    "autodoc_member_order": "bysource",
-    "autodoc_mock_imports": [name for name in HEAVY if importlib.util.find_spec(name) is None],  # envs/report.yaml
-    "autodoc_typehints_format": "fully-qualified",
-    "default_role": "literal",  # `code` in docstrings
-    "suppress_warnings": ["toc.not_included"],  # a page of former times
-    "html_theme": "furo",
-    "html_title": "csebench",
-    "html_static_path": ["site.css"],
-    "html_css_files": ["site.css"],
-    "html_copy_source": False,
-    "html_show_copyright": False,
-    "html_use_index": False,
-    "html_domain_indices": False,
-}
 
 
 def write_site(scale: str) -> Path:
@@ -79,7 +58,6 @@ def copy_sources(scale: str, folder: Path) -> None:
         shutil.copyfile(path, copy)
         if path.suffix == ".md" and path.is_relative_to(catalog.RESULTS):  # its texts give Sphinx no directives
             write_text(copy, re.sub(r"([`~]{3,})\s*\{", r"\1text {", read_text(path)))
-    shutil.copyfile(Path(__file__).with_suffix(".css"), folder / "site.css")
 
 
 def write_navigation(scale: str, folder: Path) -> None:
@@ -116,32 +94,10 @@ def run_sphinx(source: Path, out: Path) -> None:
 
     warnings = io.StringIO()
     with patch_docutils(), docutils_namespace():
-        app = Sphinx(source, None, out, source.with_name("read"), "html", CONFIG, status=None, warning=warnings)
+        app = Sphinx(source, CONFIGURATION, out, source.with_name("read"), "html", status=None, warning=warnings)
         app.build()
     if outside := [name for name in map(str, (*app.env.dlfiles, *app.env.images)) if name.startswith("..")]:
         raise BadInput(f"html: pages show or link files outside the project: {', '.join(outside)}")
     if mistakes := strip_escape_sequences(warnings.getvalue()).replace(f"{source.resolve()}/", "").strip():
         raise BadInput(f"html: the site is not written, as it has mistakes:\n{mistakes}")
     (out / ".buildinfo").unlink()  # names the folder
-
-
-def setup(app) -> None:
-    """Called by Sphinx, as CONFIG names this module as an extension."""
-    app.connect("source-read", lambda app, page, text: text.append(text.pop().replace(" ± ", "\u00a0±\u00a0")))
-    app.connect("doctree-read", resolve_links)
-
-
-def resolve_links(app, doctree) -> None:
-    """Point links to README at the home page, and links to the project's other files at the repository."""
-    from docutils import nodes
-    from sphinx.addnodes import pending_xref
-
-    links = [node for node in doctree.findall(pending_xref) if node["reftype"] == "myst"]
-    for node in [node for node in links if not node["refdomain"]]:
-        target, _, anchor = node["reftarget"].partition("#")
-        path = os.path.normpath(Path(node["refdoc"]).parent / target)
-        if path == "README.md":
-            node.attributes |= {"refdomain": "doc", "reftarget": "index", "reftargetid": anchor or None}
-        elif target and not path.startswith("..") and (ROOT / path).exists():
-            uri = f"{REPOSITORY}/blob/main/{path}" + (f"#{anchor}" if anchor else "")
-            node.replace_self(nodes.reference("", "", *node.children, refuri=uri))

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from csebench.base.errors import BadInput
+from csebench.base.project import REPOSITORY
 from csebench.report import site
 
 PAGE = """# miCSE · Table 2
@@ -27,7 +28,7 @@ PAGE = """# miCSE · Table 2
 ```
 {download}`x`
 """
-SHOWN = ["docs/mini.html#who", "../index.html", f"{site.REPOSITORY}/blob/main/papers/a.yaml", "scores.csv"]
+SHOWN = ["docs/mini.html#who", "../index.html", f"{REPOSITORY}/blob/main/papers/a.yaml", "scores.csv"]
 SHOWN += ["<details>", "55.32\u00a0±\u00a00.16", "{download}"]  # a page gives Sphinx no directives
 FILES = {
     **dict.fromkeys(["docs/README.md", "docs/rerun.md", "docs/methods.md", "results/mini/claims.md"], "# Title\n"),
