@@ -13,11 +13,11 @@ Relations: the only method whose views come from two encoders; it has no tempera
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
 from csebench.model.encoder import Encoder
 from csebench.model.layers import to_device
-from csebench.train.losses import contrastive_tension, dot_score
+from csebench.train.losses import dot_score, upcast_fp32
 from csebench.train.method import Method as Base
 from csebench.train.method import Views
 
@@ -93,3 +93,15 @@ class Method(Base):
 
     def learning_rate_factor(self, step: int) -> float:
         return max(0.2, 1 - 0.2 * (10 * step // self.p.steps))
+
+
+def contrastive_tension(e1: Tensor, e2: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
+    """Binary cross-entropy on dot products (CT sec. 3; Model.py:41-56): no temperature, no normalisation.
+
+    Args:
+        e1, e2: (B, D) pooled vectors of encoder 1 and encoder 2.
+        labels: (B,) 1 where both encoded the same sentence, else 0.
+        reduction: `mean` as the official code, `sum` as sentence-transformers.
+    """
+    logits = (upcast_fp32(e1) * upcast_fp32(e2)).sum(-1)
+    return binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction=reduction)

@@ -15,9 +15,10 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from csebench.model.pooling import Encoded, mean_pool
-from csebench.train.losses import nt_xent
+from csebench.train.losses import cos_sim
 from csebench.train.method import Method as Base
 from csebench.train.method import Views
 
@@ -101,3 +102,16 @@ class Method(Base):
 
     def learning_rate_factor(self, step: int) -> float:
         return 1.0
+
+
+def nt_xent(z1: Tensor, z2: Tensor, temperature: float, queue: Tensor | None = None) -> Tensor:
+    """Both directions: every one of the 2N rows is an anchor against the 2N-2 rows of other sentences.
+
+    Mirror-BERT Eq. 1 as coded with pytorch-metric-learning's NTXent (contrastive_learning.py:31, 57-63).
+    """
+    z, n = torch.cat([z1, z2]), len(z1)
+    logits = cos_sim(z, z) / temperature
+    logits = logits.masked_fill(torch.eye(2 * n, dtype=torch.bool, device=z.device), float("-inf"))
+    if queue is not None:
+        logits = torch.cat([logits, cos_sim(z, queue.detach()) / temperature], dim=1)
+    return cross_entropy(logits, torch.arange(2 * n, device=z.device).roll(n))

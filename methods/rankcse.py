@@ -11,9 +11,13 @@ Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout v
 Relations: simcse + a term.
 """
 
-from torch import Tensor
+import math
 
-from csebench.train.losses import ranking_consistency
+import torch
+from torch import Tensor
+from torch.nn.functional import log_softmax
+
+from csebench.train.losses import cos_sim
 from csebench.train.method import Views
 from methods.simcse import Method as SimCSE
 
@@ -64,3 +68,21 @@ class Method(SimCSE):
     def loss(self, views: Views) -> Tensor:
         consistency = ranking_consistency(views.z1, views.z2, self.p.temperature, self.p.form)
         return super().loss(views) + self.p.consistency * consistency
+
+
+def ranking_consistency(z1: Tensor, z2: Tensor, temperature: float, form: str = "js") -> Tensor:
+    """RankCSE's agreement of the two rankings a batch gives: softmax of cos(z1_i, z2_j) and of cos(z2_i, z1_j).
+
+    Args:
+        z1, z2: (N, D).
+        form: `js`: Jensen-Shannon divergence, mean over rows (sec. 3.2); `entropy`: what the public code
+            computes, -½(H(p) + H(q)), for the logarithm of the mean is clamped at a positive number
+            (perceptiveshawty/RankCSE models.py:60).
+    """
+    p, q = (log_softmax(cos_sim(a, b) / temperature, dim=-1) for a, b in ((z1, z2), (z2, z1)))
+    if form == "entropy":
+        terms = [(x.exp() * x).sum(-1).mean() for x in (p, q)]
+    else:
+        mean = torch.logsumexp(torch.stack([p, q]), dim=0) - math.log(2)
+        terms = [(x.exp() * (x - mean)).sum(-1).mean() for x in (p, q)]
+    return 0.5 * (terms[0] + terms[1])

@@ -10,11 +10,12 @@ Inputs: a batch of N sentences; h1, h2 (N, D) = [CLS] of two passes with their o
 Relations: the only method that repels its views; its second term is Barlow Twins', as msse's is nearly.
 """
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
 from csebench.model.encoder import Encoder
-from csebench.train.losses import barlow_twins, upcast_fp32
+from csebench.train.losses import cross_correlation, upcast_fp32
 from csebench.train.method import Method as Base
 from csebench.train.method import Views
 
@@ -79,3 +80,12 @@ class Method(Base):
         repulsion = cosine_similarity(upcast_fp32(views.z1), upcast_fp32(views.z2)).mean() / self.p.temperature
         decorrelation = barlow_twins(self.projector(views.z1), self.projector(views.z2), self.p.off_diagonal)
         return self.p.repulsion * repulsion + self.p.decorrelation * decorrelation
+
+
+def barlow_twins(a: Tensor, b: Tensor, off_diagonal: float) -> Tensor:
+    """Sum of (C_ii - 1)² plus `off_diagonal` times the sum of C_ij² (Zbontar et al. 2021, Eq. 1; main.py:204-221).
+
+    Standardised as by a batch normalisation without affine map.
+    """
+    c = cross_correlation(a, b, eps=1e-5)
+    return (c.diagonal() - 1).square().sum() + off_diagonal * (c - torch.diag(c.diagonal())).square().sum()

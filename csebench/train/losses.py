@@ -1,9 +1,7 @@
-"""The losses as small pure functions; a method reads as its equation over these.
+"""The losses that methods share, as small pure functions; what only one method has is in its file, but for MSSE's.
 
 Shapes: N sentences of a batch, D dimensions, Q queue entries, R attention slices, P positions in a slice.
 """
-
-import math
 
 import torch
 import torch.nn.functional as F
@@ -49,47 +47,6 @@ def info_nce(z1, z2, temperature, queue=None, in_batch_negatives=True, hard=None
     return F.cross_entropy(logits, torch.arange(len(z1), device=z1.device))
 
 
-def nt_xent(z1, z2, temperature, queue=None):
-    """Both directions: every one of the 2N rows is an anchor against the 2N-2 rows of other sentences.
-
-    Mirror-BERT Eq. 1 as coded with pytorch-metric-learning's NTXent (contrastive_learning.py:31, 57-63).
-    """
-    z, n = torch.cat([z1, z2]), len(z1)
-    logits = cos_sim(z, z) / temperature
-    logits = logits.masked_fill(torch.eye(2 * n, dtype=torch.bool, device=z.device), float("-inf"))
-    if queue is not None:
-        logits = torch.cat([logits, cos_sim(z, queue.detach()) / temperature], dim=1)
-    return F.cross_entropy(logits, torch.arange(2 * n, device=z.device).roll(n))
-
-
-def contrastive_tension(e1, e2, labels, reduction="mean"):
-    """Binary cross-entropy on dot products (CT sec. 3; Model.py:41-56): no temperature, no normalisation.
-
-    Args:
-        e1, e2: (B, D) pooled vectors of encoder 1 and encoder 2.
-        labels: (B,) 1 where both encoded the same sentence, else 0.
-        reduction: `mean` as the official code, `sum` as sentence-transformers.
-    """
-    logits = (upcast_fp32(e1) * upcast_fp32(e2)).sum(-1)
-    return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction=reduction)
-
-
-def reconstruction(z1, z2, form="paper"):
-    """Squared distance of the two views on the unit sphere, which InforMin-CL adds to minimise it (Eq. 8).
-
-    The sign is the code's: taken literally the paper's signs would push the views apart.
-
-    Args:
-        z1, z2: (N, D).
-        form: `paper`: the distance, mean over sentences; `code`: 2/D of it (a mean over D of a term counted
-            twice, informin-cl/models.py:20-22, 227-230); `raw`: the paper's without normalisation.
-    """
-    if form != "raw":
-        z1, z2 = F.normalize(upcast_fp32(z1), dim=-1), F.normalize(upcast_fp32(z2), dim=-1)
-    distance = (upcast_fp32(z1) - upcast_fp32(z2)).square().sum(-1).mean()
-    return distance * 2 / z1.shape[-1] if form == "code" else distance
-
-
 def off_diagonal(square):
     """(N, N) -> (N, N-1): the rows without their own column."""
     n = len(square)
@@ -108,15 +65,6 @@ def cross_correlation(a, b, eps, unbiased=False):
         else:
             a, b = ((x - x.mean(0)) / (x.var(0, correction=0) + eps).sqrt() for x in (a, b))
         return a.T @ b / len(a)
-
-
-def barlow_twins(a, b, off_diagonal):
-    """Sum of (C_ii - 1)² plus `off_diagonal` times the sum of C_ij² (Zbontar et al. 2021, Eq. 1; main.py:204-221).
-
-    Standardised as by a batch normalisation without affine map.
-    """
-    c = cross_correlation(a, b, eps=1e-5)
-    return (c.diagonal() - 1).square().sum() + off_diagonal * (c - torch.diag(c.diagonal())).square().sum()
 
 
 def dimension_contrast(a, b, form="paper"):
@@ -159,22 +107,6 @@ def thirds(count):
     return slice(0, first), slice(first, second), slice(second, count)
 
 
-def ranking_consistency(z1, z2, temperature, form="js"):
-    """RankCSE's agreement of the two rankings a batch gives: softmax of cos(z1_i, z2_j) and of cos(z2_i, z1_j).
-
-    Args:
-        z1, z2: (N, D).
-        form: `js`: Jensen-Shannon divergence, mean over rows (sec. 3.2); `entropy`: what the public code
-            computes, -½(H(p) + H(q)), for the logarithm of the mean is clamped at a positive number
-            (perceptiveshawty/RankCSE models.py:60).
-    """
-    p, q = (F.log_softmax(cos_sim(a, b) / temperature, dim=-1) for a, b in ((z1, z2), (z2, z1)))
-    if form == "entropy":
-        return 0.5 * sum((x.exp() * x).sum(-1).mean() for x in (p, q))
-    mean = torch.logsumexp(torch.stack([p, q]), dim=0) - math.log(2)
-    return 0.5 * sum((x.exp() * (x - mean)).sum(-1).mean() for x in (p, q))
-
-
 # ---------------------------------------------------------------- attention-level mutual information (miCSE)
 
 RHO2_MAX = 1 - 1e-6  # ours: views that agree exactly would give an infinite mutual information
@@ -201,21 +133,6 @@ def slices_paper(attention):
     maps = torch.stack(list(attention), dim=1)  # (N, layers, H, T, T)
     n, layers, heads, t, _ = maps.shape
     return maps[:, :, : heads // 2 * 2].reshape(n, layers * (heads // 2), 2 * t * t)
-
-
-def slices_code(attention):
-    """One head over the layers of one parity (model/models.py:171-172).
-
-    Args:
-        attention: list of (N, H, T, T), an even number of layers.
-
-    Returns:
-        (N, R, layers/2*T*T), R = H * 2, slice `head * 2 + parity`.
-    """
-    maps = torch.stack(list(attention), dim=1)
-    n, layers, heads, t, _ = maps.shape
-    maps = maps.reshape(n, layers // 2, 2, heads, t, t).permute(0, 3, 2, 1, 4, 5)
-    return maps.reshape(n, heads * 2, layers // 2 * t * t)
 
 
 def sample_positions(valid, samples, replacement):
@@ -272,27 +189,3 @@ def ami_paper(attention1, attention2, real, samples: int | None):
     positions = sample_positions(valid, samples, replacement=True)
     drawn = valid.gather(-1, positions)
     return gaussian_mi(a.gather(-1, positions), b.gather(-1, positions), drawn).mean()
-
-
-def ami_code(attention1, attention2, samples):
-    """The term of the released code (model/models.py:169-313): mean mutual information times a scale.
-
-    Valid entries are those > 0 in both views, which keeps padded query rows. Slices with fewer than `samples`
-    valid entries are dropped (if all have fewer, the smallest count is drawn instead), and the undocumented
-    factor is (valid share of the kept slices)^2 + 1e-6.
-
-    Args:
-        attention1, attention2: lists of (N, H, T, T), the layers used, an even number.
-    """
-    a, b = slices_code(attention1).flatten(0, 1), slices_code(attention2).flatten(0, 1)
-    valid = (a > 0) & (b > 0)
-    count = valid.sum(-1)
-    keep = count >= samples
-    if not keep.any():
-        keep, samples = torch.ones_like(keep), int(count.min())
-        if samples == 0:
-            return (a * 0.0).sum()
-    a, b, valid = a[keep], b[keep], valid[keep]
-    positions = sample_positions(valid, samples, replacement=False)
-    scale = valid.to(a.dtype).mean().square() + 1e-6
-    return gaussian_mi(a.gather(-1, positions), b.gather(-1, positions)).mean() * scale

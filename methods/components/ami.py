@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from csebench.model.layers import to_device
-from csebench.train.losses import ami_code, ami_layers, ami_paper
+from csebench.train.losses import ami_layers, ami_paper, gaussian_mi, sample_positions
 from csebench.train.method import Component as Base
 from csebench.train.method import Method, View, Views
 
@@ -76,3 +76,42 @@ def aligned(view1: View, view2: View, layers: range) -> tuple[list[Tensor], list
         [view.attention[i][rows][:, :, :length, :length].float() for i in layers] for view in (view1, view2)
     )
     return attention1, attention2, to_device(real, device)
+
+
+def ami_code(attention1: list[Tensor], attention2: list[Tensor], samples: int) -> Tensor:
+    """The term of the released code (model/models.py:169-313): mean mutual information times a scale.
+
+    Valid entries are those > 0 in both views, which keeps padded query rows. Slices with fewer than `samples`
+    valid entries are dropped (if all have fewer, the smallest count is drawn instead), and the undocumented
+    factor is (valid share of the kept slices)^2 + 1e-6.
+
+    Args:
+        attention1, attention2: lists of (N, H, T, T), the layers used, an even number.
+    """
+    a, b = slices_code(attention1).flatten(0, 1), slices_code(attention2).flatten(0, 1)
+    valid = (a > 0) & (b > 0)
+    count = valid.sum(-1)
+    keep = count >= samples
+    if not keep.any():
+        keep, samples = torch.ones_like(keep), int(count.min())
+        if samples == 0:
+            return (a * 0.0).sum()
+    a, b, valid = a[keep], b[keep], valid[keep]
+    positions = sample_positions(valid, samples, replacement=False)
+    scale = valid.to(a.dtype).mean().square() + 1e-6
+    return gaussian_mi(a.gather(-1, positions), b.gather(-1, positions)).mean() * scale
+
+
+def slices_code(attention: list[Tensor]) -> Tensor:
+    """One head over the layers of one parity (model/models.py:171-172).
+
+    Args:
+        attention: list of (N, H, T, T), an even number of layers.
+
+    Returns:
+        (N, R, layers/2*T*T), R = H * 2, slice `head * 2 + parity`.
+    """
+    maps = torch.stack(list(attention), dim=1)
+    n, layers, heads, t, _ = maps.shape
+    maps = maps.reshape(n, layers // 2, 2, heads, t, t).permute(0, 3, 2, 1, 4, 5)
+    return maps.reshape(n, heads * 2, layers // 2 * t * t)

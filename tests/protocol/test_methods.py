@@ -18,9 +18,11 @@ from csebench.model.pooling import TEMPLATES, pool
 from csebench.plan.declarations import EncoderRef
 from csebench.plan.registry import COMPONENTS, load
 from csebench.train.augment import copy, delete, insert_copies, reverse, shuffle
-from csebench.train.losses import barlow_twins, cos_sim, ranking_consistency
+from csebench.train.losses import cos_sim
 from csebench.train.method import Views, concat_views
 from methods.components import auxiliary_mlm, rtd
+from methods.rankcse import ranking_consistency
+from methods.scd import barlow_twins
 
 BATCH = {"input_ids": 7, "attention_mask": 0, "labels": -100}  # what stands where nothing is
 
