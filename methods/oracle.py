@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from csebench.data.sts import Pairs
 from csebench.model.embedder import Embedder, shards
 from methods.random import code
 
@@ -31,7 +30,7 @@ class Method(Embedder):
     def __init__(self, params: dict, seed: int):
         pass
 
-    def pairs(self, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+    def pairs(self, pairs) -> tuple[np.ndarray, np.ndarray]:
         """Two vectors whose cosine is the gold score."""
         angle = np.arccos(np.clip(pairs.gold / 5, 0, 1))
         left = np.stack([np.ones_like(angle), np.zeros_like(angle)], axis=1)

@@ -52,7 +52,7 @@ def test_every_module_is_in_a_room_and_imports_from_no_later_one_nor_in_a_circle
 # only fall: who makes a room smaller lowers its number here.
 CEILINGS = {"base": 1429, "plan": 3299, "data": 628, "model": 991, "train": 1400}
 CEILINGS |= {"score": 934, "report": 4220, "run": 184, "workflow": 177, "api": 153, "cli": 1670}
-MOST_ARROWS = 55
+MOST_ARROWS = 54
 MOST_FLOORS = 7
 
 
