@@ -192,19 +192,16 @@ def check_shares() -> Iterator[tuple[tuple, Finding]]:
 
 def check_claims() -> Iterator[Finding]:
     """Sentences of the text that the printed numbers reverse, or whose stated size differs."""
-    for name, quote, rows in claims.stated_quotes(DEFAULT_SCALE, paper_names()):
+    for name, rows in claims.stated_quotes(DEFAULT_SCALE, paper_names()):
         judged = [(claim, claims.judge_numbers(name, claim, DEFAULT_SCALE, printed=True)) for claim in rows]
         wrong = [(claim, j) for claim, j in judged if j.verdict == claims.CONTRADICTED or j.size == claims.OTHER]
         if not wrong:
             continue
-        serious = any(
-            (j.direction != claims.AGREES and j.shown == claims.YES)
-            or (j.size == claims.OTHER and claim.less_than is None)
-            for claim, j in wrong
-        )
+        serious = any(j.direction != claims.AGREES and j.shown == claims.YES for _, j in wrong)
+        serious |= any(j.size == claims.OTHER and claim.less_than is None for claim, j in wrong)
         places = dict.fromkeys(f"sec. {claim.section} on {claim.place}" for claim, _ in wrong)
         details = [f"{claim.row}: {j.detail}" if len(rows) > 1 else j.detail for claim, j in wrong]
-        text = f"“{quote}”: " + "; ".join(dict.fromkeys(details))
+        text = f"“{rows[0].quote}”: {'; '.join(dict.fromkeys(details))}"
         yield Finding(SENTENCE, SERIOUS if serious else NOTABLE, tuple(Place(name, p) for p in places), text)
 
 

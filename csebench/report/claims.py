@@ -9,7 +9,7 @@ them to be significant, and no correction; that one of several does is tested wi
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import inf, sqrt
@@ -105,17 +105,6 @@ class Judgement:
         return NOT_SEEN if self.shown != YES else SEEN if self.direction == AGREES else OPPOSITE
 
     @property
-    def here(self) -> str:
-        """What it saw, with the numbers."""
-        said, limit, bound = self.seen, self.excludes, ""
-        if said == UNASKED:
-            return f"{said}: {'; '.join((self.detail, *self.notes))}"
-        if said == NOT_SEEN and limit < inf:
-            bound = "; any such difference is excluded" if limit <= 0 else f"; above {outward(limit)} is excluded"
-        unmatched = f"; not matched: {differing(self.differs)}" if self.differs else ""
-        return f"*{said}*: {self.detail}{bound}{unmatched}"
-
-    @property
     def text(self) -> str:
         """The verdict in italics, and the numbers."""
         return f"*{self.verdict_and_size}*: {'; '.join((self.detail, *self.notes))}"
@@ -134,11 +123,18 @@ class Judged:
 
     @property
     def here(self) -> str:
-        """What our runs say, as text."""
+        """What our runs say, with the numbers."""
+        ours, seen, bound = self.ours, self.ours.seen, ""
         if self.scale == PAPER_SCALE:
-            return self.ours.text
-        parts = {"detail": parts_text([row.ours.seen for row in self.rows])} if self.rows[1:] else {}
-        return replace(self.ours, **parts).here
+            return ours.text
+        detail = parts_text([row.ours.seen for row in self.rows]) if self.rows[1:] else ours.detail
+        if seen == UNASKED:
+            return f"{seen}: {'; '.join((detail, *ours.notes))}"
+        if seen == NOT_SEEN and ours.excludes < inf:
+            above = f"above {outward(ours.excludes)}" if ours.excludes > 0 else "any such difference"
+            bound = f"; {above} is excluded"
+        unmatched = f"; not matched: {differing(ours.differs)}" if ours.differs else ""
+        return f"*{seen}*: {detail}{bound}{unmatched}"
 
     @property
     def places(self) -> list[str]:
@@ -149,16 +145,14 @@ class Judged:
 def judge_all(scale: str, paper_names: Iterable[str], place: str | None = None) -> list[Judged]:
     """Every sentence of papers, or those about a table or figure, on the printed numbers and on ours; without those
     about a table or figure that is broken."""
-    return [judge_quote(name, quote, scale) for name, quote, _ in stated_quotes(scale, paper_names, place)]
+    return [judge_quote(name, of[0].quote, scale) for name, of in stated_quotes(scale, paper_names, place)]
 
 
-def stated_quotes(
-    scale: str, paper_names: Iterable[str], place: str | None = None
-) -> list[tuple[str, str, list[Claim]]]:
-    """(paper, sentence, its claims) of papers, or of a table or figure; without those about one that is broken."""
-    stated = [(name, *item) for name in paper_names for item in paper(name).claims_by_quote().items()]
-    about = [of for of in stated if place is None or any(claim.place == place for claim in of[2])]
-    return [of for of in about if not any(defect(of[0], p, scale) for claim in of[2] for p in claim.places)]
+def stated_quotes(scale: str, paper_names: Iterable[str], place: str | None = None) -> list[tuple[str, list[Claim]]]:
+    """(paper, claims of a sentence) of papers, or of a table or figure; without those about one that is broken."""
+    stated = [(name, of_quote) for name in paper_names for of_quote in paper(name).claims_by_quote().values()]
+    about = [of for of in stated if any(place in (None, claim.place) for claim in of[1])]
+    return [of for of in about if not any(defect(of[0], p, scale) for claim in of[1] for p in claim.places)]
 
 
 @cached_by_folder
@@ -183,8 +177,7 @@ def judge_numbers(paper_name: str, claim: Claim, scale: str, printed: bool) -> J
     """A claim on our runs, or on the printed numbers alone: no score is read then, and every scale gives the same."""
     view, contrast = (_printed_view, contrast_printed) if printed else (_our_view, contrast_runs)
     here, there = (view(paper_name, claim.places[index], scale) for index in (0, -1))
-    grid = here.score_grid
-    digits = max(grid.column_digits(grid.columns[grid.column(label)]) for label in claim.columns)
+    digits = max(here.column(label)[0].digits for label in claim.columns)
     contrasts = [contrast(claim, here, *pairing) for pairing in pair_cells(claim, here, there)]
     if printed and claim.versus == "others":  # papers leave some cells of a row empty
         contrasts = [one for one in contrasts if not isinstance(one, str)]
@@ -285,9 +278,8 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) ->
     """The judgement on the contrasts of one claim, with `digits` in its numbers; a text is why one cannot be made."""
     made = [contrast for contrast in contrasts if isinstance(contrast, Contrast)]
     if not made:
-        reason = next((reason for reason in contrasts if isinstance(reason, str)), NO_NUMBERS)
-        return Judgement(None, UNTESTED, NO_SIZE, reason)
-    judged = RELATIONS[claim.relation].judge(claim, made, digits)
+        return Judgement(None, UNTESTED, NO_SIZE, next((c for c in contrasts if isinstance(c, str)), NO_NUMBERS))
+    judged = JUDGES[claim.relation](claim, made, digits)
     notes = []
     if len(made) < len(contrasts):
         notes.append(f"{len(made)} of {len(contrasts)} comparisons can be made")
@@ -312,17 +304,11 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
         direction = None if any(row.direction is None for row in rows) else AGREES
         shown = next(state for state in (UNTESTED, NO, YES) if any(row.shown == state for row in rows))
     size = next((size for size in (OTHER, AS_STATED) if any(row.size == size for row in rows)), NO_SIZE)
-    return Judgement(
-        direction,
-        shown,
-        size,
-        detail=parts_text([row.verdict for row in rows]),
-        contrary_p=p,
-        contrary=max((row.contrary for row in opposed if row.contrary is not None), default=None),
-        differs=tuple(dict.fromkeys(chain.from_iterable(row.differs for row in rows))),
-        strict=rows[0].strict,
-        claims_significance=any(row.claims_significance for row in rows),
-    )
+    contrary = max((row.contrary for row in opposed if row.contrary is not None), default=None)
+    differs = tuple(dict.fromkeys(chain.from_iterable(row.differs for row in rows)))
+    more = {"strict": rows[0].strict, "claims_significance": any(row.claims_significance for row in rows)}
+    detail = parts_text([row.verdict for row in rows])
+    return Judgement(direction, shown, size, detail, p, contrary, differs=differs, **more)
 
 
 def parts_text(verdicts: list[str]) -> str:
@@ -344,24 +330,27 @@ def corrected(p: float | None, times: int) -> tuple[float | None, str]:
 def judge_above(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
     """A row is above (or below) all others: every contrast goes its way, and each is significant. Where some go the
     other way, that is shown if one of them is significant among all that were looked at."""
-    tested, times, size = contrasts, 1, stated_size(claim, contrasts)
-    bounds = [c.difference + c.half(len(contrasts)) for c in contrasts]
-    excludes = min(bounds) if claim.up_to is None else max(bounds)
+    size, bounds = stated_size(claim, contrasts), [c.difference + c.half(len(contrasts)) for c in contrasts]
+    tested, times, excludes = contrasts, 1, min(bounds)
     if claim.up_to is not None:  # the largest of several was picked
-        tested, times = [max(contrasts, key=lambda c: c.difference)], len(contrasts)
+        tested, times, excludes = [max(contrasts, key=lambda c: c.difference)], len(contrasts), max(bounds)
     if against := [c for c in tested if c.difference < 0]:
-        worst, times = min(against, key=lambda c: (inf if c.p is None else c.p, c.difference)), len(tested)
-        detail = of_all(len(tested) - len(against), tested, "against", describe(claim, worst, digits, times))
-        direction = OPPOSES if len(against) == len(tested) else MIXED
-        p, shown = corrected(worst.p, times)
-        contrary = max(-c.difference for c in against)
-        return Judgement(direction, shown, size, detail, p, contrary, excludes=excludes)
-    untested = any(c.p is None for c in tested)
-    weakest = max(tested, key=lambda c: (0.0 if untested else c.p, -c.difference))
-    which = "smallest" if untested else "weakest"
-    detail = of_all(len(tested), tested, which, describe(claim, weakest, digits, times))
-    _, shown = corrected(None if untested else weakest.p, times)
-    return Judgement(AGREES, shown, size, detail, excludes=excludes)
+        which, times = "against", len(tested)
+        picked = min(against, key=lambda c: (inf if c.p is None else c.p, c.difference))
+        p, shown = corrected(picked.p, times)
+    elif any(c.p is None for c in tested):
+        which, picked = "smallest", min(tested, key=lambda c: c.difference)
+        p, shown = None, UNTESTED
+    else:
+        which, picked = "weakest", max(tested, key=lambda c: (c.p, -c.difference))
+        p, shown = corrected(picked.p, times)
+    detail = describe(claim, picked, digits, times)
+    if len(tested) > 1:
+        detail = f"{len(tested) - len(against)} of {len(tested)} comparisons agree; {which}: {detail}"
+    if not against:
+        return Judgement(AGREES, shown, size, detail, excludes=excludes)
+    direction = OPPOSES if len(against) == len(tested) else MIXED
+    return Judgement(direction, shown, size, detail, p, max(-c.difference for c in against), excludes=excludes)
 
 
 def judge_comparable(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
@@ -409,20 +398,7 @@ def judge_limit(claim: Claim, limit: Published, contrasts: list[Contrast], digit
     return Judgement(direction, shown, size, text, p if direction == OPPOSES else None, contrary)
 
 
-@dataclass(frozen=True)
-class Relation:
-    """What a claim says of two rows: its sign, also where less is meant, and how contrasts are judged."""
-
-    sign: str
-    lower_sign: str
-    judge: Callable[[Claim, list[Contrast], int], Judgement]
-
-
-RELATIONS = {
-    "above": Relation(">", "<", judge_above),
-    "comparable": Relation("≈", "≈", judge_comparable),
-    "not worse": Relation("≥", "≤", judge_not_worse),
-}
+JUDGES = {"above": judge_above, "comparable": judge_comparable, "not worse": judge_not_worse}  # by relation
 
 
 def stated_size(claim: Claim, contrasts: list[Contrast]) -> str:
@@ -443,27 +419,15 @@ def describe(claim: Claim, contrast: Contrast, digits: int, times: int = 1) -> s
 
 
 def describe_size(claim: Claim, contrast: Contrast, digits: int) -> str:
-    """`+0.24 over SimCSE-BERTbase in Avg. (claimed: +2.60)`, or `0.40 below …`."""
+    """`+0.24 over SimCSE-BERTbase in Avg. (claimed: up to +2.60)`, `0.40 below … (claimed: less than 0.4)`."""
     difference = -contrast.difference if claim.lower else contrast.difference
     size = f"{abs(difference):.{digits}f}"
     text = f"+{size} over" if difference >= 0 else f"{size} below"
     text = f"{'deviation ' if claim.statistic == 'std' else ''}{text} {contrast.versus} in {contrast.column}"
-    return f"{text} (claimed: {size_text(claim)})" if size_text(claim) else text
-
-
-def size_text(claim: Claim) -> str:
-    """The size that a claim states: `+2.60`, `up to +15`, `less than 0.4`; empty where it states none."""
     for prefix, stated in (("", claim.by), ("up to ", claim.up_to)):
         if stated is not None:
-            return f"{prefix}{stated.text} below" if claim.lower else f"{prefix}+{stated.text}"
-    return f"less than {claim.less_than.text}" if claim.less_than is not None else ""
-
-
-def of_all(agreeing: int, tested: list[Contrast], which: str, text: str) -> str:
-    """`12 of 13 comparisons agree; against: …`; a single comparison, or a picked one, stands by itself."""
-    if len(tested) == 1:
-        return text
-    return f"{agreeing} of {len(tested)} comparisons agree; {which}: {text}"
+            return f"{text} (claimed: {prefix}{f'{stated.text} below' if claim.lower else f'+{stated.text}'})"
+    return text if claim.less_than is None else f"{text} (claimed: less than {claim.less_than.text})"
 
 
 def p_text(p: float, times: int) -> str:

@@ -100,7 +100,7 @@ def claim_rows() -> list[list]:
     the one that needs most seeds, or the largest, where the claim picks that. Left out are claims that no printed
     number, or one of the other sign, stands behind."""
     rows, stated = [], claims.stated_quotes("paper", paper_names())
-    for name, claim in [(n, c) for n, _, of_quote in stated for c in of_quote if c.relation == "above"]:
+    for name, claim in [(n, c) for n, of_quote in stated for c in of_quote if c.relation == "above"]:
         here, there = (printed_view(name, claim.places[index], "paper") for index in (0, -1))
         of_claim = []
         for versus, column, pairs in claims.pair_cells(claim, here, there):

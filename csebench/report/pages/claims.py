@@ -11,11 +11,13 @@ from csebench.plan.papers import Claim
 from csebench.plan.targets import grid_label, page
 from csebench.report import claims
 from csebench.report.cells import PAPER_SCALE
-from csebench.report.claims import RELATIONS, VERDICTS, Judged, judge_all
+from csebench.report.claims import VERDICTS, Judged, judge_all
 from csebench.report.others import method_title, spread
 from csebench.report.pages.page import Fold, Page, Part, Table, relative_path
 from csebench.report.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
 from csebench.report.provenance import scale_line
+
+SIGNS = {"above": (">", "<"), "comparable": ("≈", "≈"), "not worse": ("≥", "≤")}  # where more is meant, and less
 
 
 def claims_page(scale: str) -> Page:
@@ -92,10 +94,9 @@ def claim_formula(claim: Claim) -> str:
     versus += f" but {list_names(claim.exclude)}" if claim.exclude else ""
     versus += f" of Table {claim.versus_table}" if claim.versus_table else ""
     versus += f" ({claim.versus_column})" if claim.versus_column else ""
-    relation = RELATIONS[claim.relation]
     statistic = "deviation of " if claim.statistic == "std" else ""
     columns = ("the average of " if claim.on_average else "") + ", ".join(claim.columns)
-    sign = relation.lower_sign if claim.lower else relation.sign
+    sign = SIGNS[claim.relation][claim.lower]
     return f"{statistic}{claim.row} {sign} {versus}; column{'s' * (len(claim.columns) > 1)} {columns}"
 
 
