@@ -75,7 +75,7 @@ def show_power(args):
         head, columns, legend = power.HEAD, POWER_COLUMNS, power.LEGEND
         names = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
         views = [grid_view(paper, name, args.scale) for paper, name in names]
-        tables = {f"{view.paper}/{view.name}": power.table_rows([view], args.difference) for view in views}
+        tables = {f"{view.paper}/{view.name}": power.table_rows(view, args.difference) for view in views}
     if args.json:
         return print_table(head, chain(*tables.values()), as_json=True)
     print_text(f"Scale {args.scale}. {legend} --json has more columns, and claims without published seeds.")

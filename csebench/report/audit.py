@@ -1,14 +1,13 @@
 """Inconsistencies in the published tables: within a table, between tables, and between tables and text.
 
-Arithmetic on the printed numbers alone: no score is read, no run is needed. Errors that arithmetic cannot find are
-listed by hand as `errata` in papers/*.yaml and evidence/methods.yaml. What several papers copied from one another is
-one finding with all its places. How often the checks are wrong is measured by benchmarks/judge.py.
+Arithmetic on the printed numbers alone, without scores or runs; `errata` in papers/*.yaml and evidence/methods.yaml
+list what it cannot find. Copies of one mistake are one finding with all places. Error rates: benchmarks/judge.py.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from math import ceil, floor
 from typing import NamedTuple
 
@@ -60,29 +59,27 @@ class Finding(NamedTuple):
 
 
 def findings() -> list[Finding]:
-    """All findings, the most severe first.
-
-    An erratum with a row replaces what the checks find of that row: it says more.
-    """
+    """All findings, the most severe first. An erratum of a row says more, and replaces what the checks find of it."""
     errata = [(name, erratum) for name in paper_names() for erratum in paper(name).errata]
     errata += [(method.title, erratum) for method in evidence.names().methods.values() for erratum in method.errata]
     explained = [(erratum.kind, Place(name, erratum.where), erratum.row) for name, erratum in errata if erratum.row]
     copied: dict[tuple, Finding] = {}
-    for key, finding in chain(check_averages(), check_shares()):  # what papers copied from one another is one finding
-        first = copied.setdefault((finding.kind, key), finding)
-        places = tuple(dict.fromkeys((*first.places, *finding.places)))
-        copied[finding.kind, key] = first._replace(places=places)
+    for row in printed_rows():
+        values = tuple((cell.score, cell.value.text) for cell in row)  # those of a copy, whatever it is called
+        for cell, check in product(row, (check_average, check_share)):
+            if finding := check(cell):  # what papers copied from one another is one finding
+                key = finding.kind, values, cell.grid.columns.index(cell.column)
+                first = copied.setdefault(key, finding)
+                copied[key] = first._replace(places=tuple(dict.fromkeys((*first.places, *finding.places))))
     every = []
     for finding in (*copied.values(), *check_claims(), *check_repeated_settings(), *check_similar_rows()):
         rows = [row for kind, place, row in explained if kind == finding.kind and place in finding.places]
-        if not any(row in finding.text for row in rows):
-            every.append(finding)
+        every += [] if any(row in finding.text for row in rows) else [finding]
     for name, erratum in errata:
         places = (Place(name, erratum.where), *(Place(*place) for place in erratum.also.items()))
         text = f"{erratum.row}: {erratum.text}" if erratum.row else erratum.text
         every.append(Finding(erratum.kind, erratum.severity, places, text))
-    severities, kinds = [*SEVERITIES], [*KINDS]
-    return sorted(every, key=lambda f: (severities.index(f.severity), kinds.index(f.kind), f.places, f.text))
+    return sorted(every, key=lambda f: ([*SEVERITIES].index(f.severity), [*KINDS].index(f.kind), f.places, f.text))
 
 
 def size_severity(off: float, unit: float) -> str:
@@ -106,7 +103,7 @@ class PrintedCell:
     @property
     def score(self) -> tuple:
         """What it measures, and on which size of the training set."""
-        return score_key(self.grid, self.column)
+        return self.grid.column_evaluator(self.column), self.column.task, self.column.metric, self.column.size
 
     @property
     def setting(self) -> tuple | None:
@@ -116,17 +113,6 @@ class PrintedCell:
         constant = recipe.model_dump(exclude={"sweep", "encoder"})
         sweep = sorted((recipe.sweep | self.column.sweep).items())
         return self.place.paper, str(constant), str(sweep), recipe.encoder or self.grid.encoder
-
-    @property
-    def copy_key(self) -> tuple:
-        """The same for the cell of a copied row, whatever the row is called."""
-        columns = zip(self.grid.columns, self.row.values, strict=True)
-        row = tuple((score_key(self.grid, column), value.text) for column, value in columns if value)
-        return row, self.grid.columns.index(self.column)
-
-
-def score_key(grid: Grid, column: Column) -> tuple:
-    return grid.column_evaluator(column), column.task, column.metric, column.size
 
 
 def printed_rows() -> list[list[PrintedCell]]:
@@ -138,73 +124,64 @@ def printed_rows() -> list[list[PrintedCell]]:
     ]
 
 
-def check_averages() -> Iterator[tuple[tuple, Finding]]:
-    """A printed average against the mean of its row, and a printed difference against its two values.
-
-    One unit of the last digit is allowed: half for the rounding of what is averaged, half for that of the average.
-    """
-    for cell in chain.from_iterable(printed_rows()):
-        grid, row, column, printed = cell.grid, cell.row, cell.column, cell.value
-        index = grid.columns.index(column)
-        before = [value for value in row.values[:index] if value is not None]
-        if len(before) == index > 1 and is_average(grid, column, grid.columns[:index]):
-            expected = sum(v.value for v in before) / len(before)
-            text = f"{row.label}: the columns average {expected:.{grid.digits + 1}f}, printed is {printed.text}"
-        elif column.delta is not None:
-            minuend = grid.column(column.delta)
-            value, base = row.values[minuend], grid.rows[grid.baseline_row].values[minuend]
-            if not value or not base:
-                continue
-            expected = value.value - base.value
-            text = f"{row.label}: {value.text} - {base.text} is not the printed {printed.text}"
-        else:
-            continue
-        off = abs(expected - printed.value)
-        if off > printed.unit + SLACK:
-            yield cell.copy_key, Finding(WRONG_SUM, size_severity(off, printed.unit), (cell.place,), text)
+def check_average(cell: PrintedCell) -> Finding | None:
+    """A printed average against the mean of its row, and a printed difference against its two values. One unit of the
+    last digit is allowed: half for the rounding of what is averaged, half for that of the average."""
+    grid, row, column, printed = cell.grid, cell.row, cell.column, cell.value
+    index = grid.columns.index(column)
+    before = [value.value for value in row.values[:index] if value is not None]
+    if len(before) == index > 1 and (column.mean or averages_tasks(grid, column, grid.columns[:index])):
+        expected = sum(before) / index
+        text = f"{row.label}: the columns average {expected:.{grid.digits + 1}f}, printed is {printed.text}"
+    elif column.delta is not None:
+        minuend = grid.column(column.delta)
+        value, base = row.values[minuend], grid.rows[grid.baseline_row].values[minuend]
+        if not value or not base:
+            return None
+        expected = value.value - base.value
+        text = f"{row.label}: {value.text} - {base.text} is not the printed {printed.text}"
+    else:
+        return None
+    off = abs(expected - printed.value)
+    is_wrong = off > printed.unit + SLACK
+    return Finding(WRONG_SUM, size_severity(off, printed.unit), (cell.place,), text) if is_wrong else None
 
 
-def is_average(grid: Grid, column: Column, before: list[Column]) -> bool:
-    """Whether a column is the average of exactly the columns before it."""
-    if column.mean:
-        return True
+def averages_tasks(grid: Grid, column: Column, before: list[Column]) -> bool:
+    """Whether a column is its evaluator's average of exactly the columns before it."""
     same_run = {(c.evaluator, c.size) for c in before} == {(column.evaluator, column.size)}
-    tasks = tasks_of(grid.column_evaluator(column))
-    return column.task == "Avg." and same_run and [c.task for c in before] == tasks
+    return column.task == "Avg." and same_run and [c.task for c in before] == tasks_of(grid.column_evaluator(column))
 
 
-def check_shares() -> Iterator[tuple[tuple, Finding]]:
+def check_share(cell: PrintedCell) -> Finding | None:
     """An accuracy or recall that no count of correct items gives."""
-    for cell in chain.from_iterable(printed_rows()):
-        grid, printed = cell.grid, cell.value
-        declared = valid_evaluators().get(grid.column_evaluator(cell.column).partition(":")[0])
-        items = declared.counts.get(cell.column.task or "") if declared else None
-        if items is None or printed.std is not None:
-            continue
-        correct = printed.value / grid.factor * items
-        nearest = [n / items * grid.factor for n in (floor(correct), ceil(correct))]
-        if all(abs(share - printed.value) > printed.unit / 2 + SLACK for share in nearest):
-            options = ", ".join(f"{share:.{grid.digits}f}" for share in nearest)
-            share = f"{printed.text} %" if grid.factor == 100 else printed.text
-            text = f"{cell.row.label}, {cell.column.label}: {share} is impossible with {items:,} items"
-            yield cell.copy_key, Finding(IMPOSSIBLE, MINOR, (cell.place,), f"{text}; nearest: {options}")
+    grid, printed = cell.grid, cell.value
+    declared = valid_evaluators().get(grid.column_evaluator(cell.column).partition(":")[0])
+    items = declared.counts.get(cell.column.task or "") if declared else None
+    if items is None or printed.std is not None:
+        return None
+    correct = printed.value / grid.factor * items
+    nearest = [n / items * grid.factor for n in (floor(correct), ceil(correct))]
+    if any(abs(share - printed.value) <= printed.unit / 2 + SLACK for share in nearest):
+        return None
+    options = ", ".join(f"{share:.{grid.digits}f}" for share in nearest)
+    share = f"{printed.text} %" if grid.factor == 100 else printed.text
+    text = f"{cell.row.label}, {cell.column.label}: {share} is impossible with {items:,} items; nearest: {options}"
+    return Finding(IMPOSSIBLE, MINOR, (cell.place,), text)
 
 
 def check_claims() -> Iterator[Finding]:
     """Sentences of the text that the printed numbers reverse, or whose stated size differs."""
-    for name, quote, rows in claims.stated_quotes(DEFAULT_SCALE, paper_names()):
+    for name, rows in claims.stated_quotes(DEFAULT_SCALE, paper_names()):
         judged = [(claim, claims.judge_numbers(name, claim, DEFAULT_SCALE, printed=True)) for claim in rows]
         wrong = [(claim, j) for claim, j in judged if j.verdict == claims.CONTRADICTED or j.size == claims.OTHER]
         if not wrong:
             continue
-        serious = any(
-            (j.direction != claims.AGREES and j.shown == claims.YES)
-            or (j.size == claims.OTHER and claim.less_than is None)
-            for claim, j in wrong
-        )
+        serious = any(j.direction != claims.AGREES and j.shown == claims.YES for _, j in wrong)
+        serious |= any(j.size == claims.OTHER and claim.less_than is None for claim, j in wrong)
         places = dict.fromkeys(f"sec. {claim.section} on {claim.place}" for claim, _ in wrong)
         details = [f"{claim.row}: {j.detail}" if len(rows) > 1 else j.detail for claim, j in wrong]
-        text = f"“{quote}”: " + "; ".join(dict.fromkeys(details))
+        text = f"“{rows[0].quote}”: {'; '.join(dict.fromkeys(details))}"
         yield Finding(SENTENCE, SERIOUS if serious else NOTABLE, tuple(Place(name, p) for p in places), text)
 
 
@@ -239,7 +216,6 @@ def contradict(a: PrintedCell, b: PrintedCell) -> bool:
 def check_similar_rows() -> Iterator[Finding]:
     """Rows of several tables that are equal in most of their shared cells, but not in all; copies of one are one."""
     rows = [{cell.score: cell for cell in row if cell.column.task is not None} for row in printed_rows()]
-    rows = [row for row in rows if row]
     groups = list(range(len(rows)))  # the group of each row; groups with a pair of copies become one
     for (i, a), (j, b) in combinations(enumerate(rows), 2):
         if groups[i] != groups[j] and are_copies(a, b):
@@ -254,9 +230,8 @@ def are_copies(a: dict[tuple, PrintedCell], b: dict[tuple, PrintedCell]) -> bool
     equal = sum(a[score].number == b[score].number for score in shared)
     if len(shared) < MIN_SHARED or equal < MIN_EQUAL * len(shared):
         return False
-    cells = [*a.values()], [*b.values()]
-    settings = [{cell.setting for cell in row} - {None} for row in cells]
-    return cells[0][0].place != cells[1][0].place and not settings[0] & settings[1]
+    settings = [{cell.setting for cell in row.values()} - {None} for row in (a, b)]
+    return len({cell.place for cell in chain(a.values(), b.values())}) > 1 and not settings[0] & settings[1]
 
 
 def differing_copies(rows: list[dict[tuple, PrintedCell]]) -> Iterator[Finding]:
@@ -273,10 +248,10 @@ def differing_copies(rows: list[dict[tuple, PrintedCell]]) -> Iterator[Finding]:
         values = [f"{same[0].value.text} in {', '.join(place_label(one.place) for one in same)}" for same in alike]
         _, task, _, size = score
         texts.append(f"{task}{'' if size == '100%' else f' ({size})'}: {'; '.join(values)}")
-    firsts = [next(iter(row.values())) for row in rows]
-    labels = " = ".join(dict.fromkeys(cell.row.label for cell in firsts))
-    places = tuple(dict.fromkeys(cell.place for cell in firsts))
     if texts:
+        firsts = [next(iter(row.values())) for row in rows]
+        labels = " = ".join(dict.fromkeys(cell.row.label for cell in firsts))
+        places = tuple(dict.fromkeys(cell.place for cell in firsts))
         yield Finding(NEAR_DUPLICATE, size_severity(*off), places, f"{labels}, but {'. '.join(texts)}")
 
 

@@ -1,15 +1,14 @@
 """What papers conclude from their tables, judged on the printed numbers and on our runs.
 
-A claim is data (csebench/plan/papers.py: Claim). It becomes contrasts of two rows each; these give a judgement, which
-keeps direction, test and size apart; claims with the same quote are rows of one sentence. benchmarks/judge.py measures
-how often the rules are wrong.
+A claim is data (csebench/plan/papers.py). It becomes contrasts of two rows each; these give a judgement, which keeps
+direction, test and size apart; claims with one quote are rows of one sentence. Error rates: benchmarks/judge.py.
 
 Every p is that of one contrast by itself, two-sided. That all of several contrasts go the claim's way needs each of
 them to be significant, and no correction; that one of several does is tested with Bonferroni's correction.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import inf, sqrt
@@ -23,7 +22,7 @@ from csebench.plan.targets import defect
 from csebench.report import compare, stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, printed_view
 from csebench.report.printed_spread import add, row_variance
-from csebench.report.stats import SLACK
+from csebench.report.stats import SLACK, Summary
 from csebench.report.words import VERBS, differing, outward
 
 SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE = "supported", "not shown", "contradicted", "not testable"
@@ -35,6 +34,7 @@ SEEN, NOT_SEEN, OPPOSITE = "seen here", "not seen", "the opposite is seen here"
 UNASKED = VERBS[compare.NOT_ASKED]
 NO_NUMBERS = "no numbers to compare"
 Pairs = list[tuple[Cell, Cell]]  # of one difference; their mean, where a claim is about an average
+_our_view, _printed_view = cached_by_folder(grid_view), cached(printed_view)  # many claims are about one table
 
 
 @dataclass(frozen=True)
@@ -74,16 +74,13 @@ class Judgement:
 
     @property
     def verdict(self) -> str:
-        """One of VERDICTS: the same direction without a test is no support; a claimed significance that is absent
-        contradicts."""
-        if self.direction is None:
+        """One of VERDICTS: a direction without a test is no support; claimed but absent significance contradicts."""
+        if self.direction is None or (self.direction == AGREES and self.shown == UNTESTED):
             return UNTESTABLE
         if self.direction != AGREES:
             return CONTRADICTED if self.strict or self.shown == YES else NOT_SHOWN
         if self.shown == YES:
             return SUPPORTED
-        if self.shown == UNTESTED:
-            return UNTESTABLE
         return CONTRADICTED if self.claims_significance and self.strict else NOT_SHOWN
 
     @property
@@ -105,17 +102,6 @@ class Judgement:
         return NOT_SEEN if self.shown != YES else SEEN if self.direction == AGREES else OPPOSITE
 
     @property
-    def here(self) -> str:
-        """What it saw, with the numbers."""
-        said, limit, bound = self.seen, self.excludes, ""
-        if said == UNASKED:
-            return f"{said}: {'; '.join((self.detail, *self.notes))}"
-        if said == NOT_SEEN and limit < inf:
-            bound = "; any such difference is excluded" if limit <= 0 else f"; above {outward(limit)} is excluded"
-        unmatched = f"; not matched: {differing(self.differs)}" if self.differs else ""
-        return f"*{said}*: {self.detail}{bound}{unmatched}"
-
-    @property
     def text(self) -> str:
         """The verdict in italics, and the numbers."""
         return f"*{self.verdict_and_size}*: {'; '.join((self.detail, *self.notes))}"
@@ -134,11 +120,17 @@ class Judged:
 
     @property
     def here(self) -> str:
-        """What our runs say, as text."""
+        """What our runs say, with the numbers."""
+        ours, seen, limit, bound = self.ours, self.ours.seen, self.ours.excludes, ""
         if self.scale == PAPER_SCALE:
-            return self.ours.text
-        parts = {"detail": parts_text([row.ours.seen for row in self.rows])} if self.rows[1:] else {}
-        return replace(self.ours, **parts).here
+            return ours.text
+        detail = parts_text(row.ours.seen for row in self.rows) if self.rows[1:] else ours.detail
+        if seen == UNASKED:
+            return f"{seen}: {'; '.join((detail, *ours.notes))}"
+        if seen == NOT_SEEN and limit < inf:
+            bound = "; any such difference is excluded" if limit <= 0 else f"; above {outward(limit)} is excluded"
+        unmatched = f"; not matched: {differing(ours.differs)}" if ours.differs else ""
+        return f"*{seen}*: {detail}{bound}{unmatched}"
 
     @property
     def places(self) -> list[str]:
@@ -147,18 +139,15 @@ class Judged:
 
 
 def judge_all(scale: str, paper_names: Iterable[str], place: str | None = None) -> list[Judged]:
-    """Every sentence of papers, or those about a table or figure, on the printed numbers and on ours; without those
-    about a table or figure that is broken."""
-    return [judge_quote(name, quote, scale) for name, quote, _ in stated_quotes(scale, paper_names, place)]
+    """Every sentence of papers, or of a table or figure, on the printed numbers and ours; none about a broken one."""
+    return [judge_quote(name, of[0].quote, scale) for name, of in stated_quotes(scale, paper_names, place)]
 
 
-def stated_quotes(
-    scale: str, paper_names: Iterable[str], place: str | None = None
-) -> list[tuple[str, str, list[Claim]]]:
-    """(paper, sentence, its claims) of papers, or of a table or figure; without those about one that is broken."""
-    stated = [(name, *item) for name in paper_names for item in paper(name).claims_by_quote().items()]
-    about = [of for of in stated if place is None or any(claim.place == place for claim in of[2])]
-    return [of for of in about if not any(defect(of[0], p, scale) for claim in of[2] for p in claim.places)]
+def stated_quotes(scale: str, paper_names: Iterable[str], place: str | None = None) -> list[tuple[str, list[Claim]]]:
+    """(paper, claims of a sentence) of papers, or of a table or figure; without those about one that is broken."""
+    stated = [(name, of_quote) for name in paper_names for of_quote in paper(name).claims_by_quote().values()]
+    about = [of for of in stated if any(place in (None, claim.place) for claim in of[1])]
+    return [of for of in about if not any(defect(of[0], p, scale) for claim in of[1] for p in claim.places)]
 
 
 @cached_by_folder
@@ -176,15 +165,11 @@ def judge(paper_name: str, claim: Claim, scale: str) -> Judged:
     return Judged(paper_name, scale, [claim], published, ours, [])
 
 
-_our_view, _printed_view = cached_by_folder(grid_view), cached(printed_view)  # many claims are about one table
-
-
 def judge_numbers(paper_name: str, claim: Claim, scale: str, printed: bool) -> Judgement:
     """A claim on our runs, or on the printed numbers alone: no score is read then, and every scale gives the same."""
     view, contrast = (_printed_view, contrast_printed) if printed else (_our_view, contrast_runs)
     here, there = (view(paper_name, claim.places[index], scale) for index in (0, -1))
-    grid = here.score_grid
-    digits = max(grid.column_digits(grid.columns[grid.column(label)]) for label in claim.columns)
+    digits = max(here.column(label)[0].digits for label in claim.columns)
     contrasts = [contrast(claim, here, *pairing) for pairing in pair_cells(claim, here, there)]
     if printed and claim.versus == "others":  # papers leave some cells of a row empty
         contrasts = [one for one in contrasts if not isinstance(one, str)]
@@ -194,8 +179,7 @@ def judge_numbers(paper_name: str, claim: Claim, scale: str, printed: bool) -> J
 def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, Pairs]]:
     """(other row, column, pairs of cells) of every contrast; with `on_average`, one contrast has all columns."""
     here_grid, there_grid = here.score_grid, there.score_grid
-    row = here.rows[here_grid.row(claim.row)]
-    pairings = []
+    row, pairings = here.rows[here_grid.row(claim.row)], []
     for index in claim.versus_rows(there_grid, here is there):
         other, cells = there_grid.rows[index], there.rows[index]
         pairs = [(row[here_grid.column(c)], cells[there_grid.column(claim.versus_column or c)]) for c in claim.columns]
@@ -214,11 +198,14 @@ def contrast_printed(claim: Claim, here: GridView, versus: str, column: str, pai
         return NO_NUMBERS
     sign, unit = (-1 if claim.lower else 1), max(value.unit for value in printed)
     if claim.statistic == "std":
-        sides = [(value.std, cell.published_seeds) for value, cell in zip(printed, pairs[0], strict=True)]
+        sides = [Summary(v.value, v.std, cell.published_seeds) for v, cell in zip(printed, pairs[0], strict=True)]
         return contrast_deviations(versus, column, sign, sides, unit) or NO_NUMBERS
     difference = sign * float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)]))
-    rows = zip(*(without_shared_baseline(*pair) for pair in pairs), strict=True)
-    variance = add([row_variance(row) for row in rows])
+    varying = []  # two differences to one baseline differ as their minuends do: the baseline cancels
+    for a, b in pairs:
+        cancels = a.plan.column.delta and b.plan.column.delta and a.parts and b.parts and a.parts[1] is b.parts[1]
+        varying.append((a.parts[0], b.parts[0]) if cancels else (a, b))
+    variance = add([row_variance(row) for row in zip(*varying, strict=True)])
     if variance is None:
         return Contrast(versus, column, difference, unit=unit)
     p = stats.two_sided(difference, variance)
@@ -236,8 +223,7 @@ def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs:
         return "runs see fewer sentences than either column has"
     sign = -1 if claim.lower else 1
     if claim.statistic == "std":
-        sides = [(cell.ours.std, cell.ours.n) for cell in cells if cell.ours]
-        return contrast_deviations(versus, column, sign, sides) or "one seed"
+        return contrast_deviations(versus, column, sign, [c.ours for c in cells if c.ours], 0.0) or "one seed"
     terms = [(s * sign / len(pairs), cell) for pair in pairs for s, cell in zip((1, -1), pair, strict=True)]
     estimate = compare.estimate_of(terms, here.scale)
     if estimate.is_within(SLACK):
@@ -260,41 +246,31 @@ def differ_in_size_unseen(a: Cell, b: Cell) -> bool:
     return max(float(p.get("steps", inf)) * float(p.get("batch_size", 1)) for p in params) <= min(size1 | size2)
 
 
-def without_shared_baseline(a: Cell, b: Cell) -> tuple[Cell, Cell]:
-    """Two differences to one baseline differ as their minuends do: the baseline cancels."""
-    if a.plan.column.delta and b.plan.column.delta and a.parts and b.parts and a.parts[1] is b.parts[1]:
-        return a.parts[0], b.parts[0]
-    return a, b
-
-
-def contrast_deviations(
-    versus: str, column: str, sign: int, sides: list[tuple[float | None, int]], unit: float = 0.0
-) -> Contrast | None:
-    """Of two deviations over so many seeds, by the two-sided F test; None where one is not known."""
+def contrast_deviations(versus: str, column: str, sign: int, sides: list[Summary], unit: float) -> Contrast | None:
+    """Of two deviations, by the two-sided F test; None where one is not known."""
     from scipy.special import fdtrc
 
-    (a, n), (b, m) = sides
-    if a is None or b is None:
+    a, b = sides
+    if a.std is None or b.std is None:
         return None
-    upper = float(fdtrc(n - 1, m - 1, (a / b) ** 2)) if a and b and n > 1 and m > 1 else None
+    tested = a.std and b.std and min(a.n, b.n) > 1
+    upper = float(fdtrc(a.n - 1, b.n - 1, (a.std / b.std) ** 2)) if tested else None
     p = None if upper is None else 2 * min(upper, 1 - upper)
-    return Contrast(versus, column, sign * (a - b), p=p, unit=unit)
+    return Contrast(versus, column, sign * (a.std - b.std), p=p, unit=unit)
 
 
 def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) -> Judgement:
     """The judgement on the contrasts of one claim, with `digits` in its numbers; a text is why one cannot be made."""
-    made = [contrast for contrast in contrasts if isinstance(contrast, Contrast)]
+    made = tuple(c for c in contrasts if isinstance(c, Contrast))
     if not made:
-        reason = next((reason for reason in contrasts if isinstance(reason, str)), NO_NUMBERS)
-        return Judgement(None, UNTESTED, NO_SIZE, reason)
-    judged = RELATIONS[claim.relation].judge(claim, made, digits)
-    notes = []
+        return Judgement(None, UNTESTED, NO_SIZE, next((c for c in contrasts if isinstance(c, str)), NO_NUMBERS))
+    rule = {"above": judge_above, "comparable": judge_comparable, "not worse": judge_not_worse}[claim.relation]
+    judged, notes = rule(claim, made, digits), ()
     if len(made) < len(contrasts):
-        notes.append(f"{len(made)} of {len(contrasts)} comparisons can be made")
+        notes = (f"{len(made)} of {len(contrasts)} comparisons can be made",)
         judged = replace(judged, direction=None) if judged.direction == AGREES else judged
-    differs = tuple(dict.fromkeys(chain.from_iterable(contrast.differs for contrast in made)))
-    more = {"differs": differs, "claims_significance": claim.claims_significance, "contrasts": tuple(made)}
-    return replace(judged, notes=tuple(notes), **more)
+    differs = tuple(dict.fromkeys(chain.from_iterable(c.differs for c in made)))
+    return replace(judged, notes=notes, differs=differs, claims_significance=claim.claims_significance, contrasts=made)
 
 
 def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
@@ -312,61 +288,54 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
         direction = None if any(row.direction is None for row in rows) else AGREES
         shown = next(state for state in (UNTESTED, NO, YES) if any(row.shown == state for row in rows))
     size = next((size for size in (OTHER, AS_STATED) if any(row.size == size for row in rows)), NO_SIZE)
-    return Judgement(
-        direction,
-        shown,
-        size,
-        detail=parts_text([row.verdict for row in rows]),
-        contrary_p=p,
-        contrary=max((row.contrary for row in opposed if row.contrary is not None), default=None),
-        differs=tuple(dict.fromkeys(chain.from_iterable(row.differs for row in rows))),
-        strict=rows[0].strict,
-        claims_significance=any(row.claims_significance for row in rows),
-    )
+    contrary = max((row.contrary for row in opposed if row.contrary is not None), default=None)
+    differs = tuple(dict.fromkeys(chain.from_iterable(row.differs for row in rows)))
+    detail = parts_text(row.verdict for row in rows)
+    judged = Judgement(direction, shown, size, detail, p, contrary, differs=differs, strict=rows[0].strict)
+    return replace(judged, claims_significance=any(row.claims_significance for row in rows))
 
 
-def parts_text(verdicts: list[str]) -> str:
+def parts_text(verdicts: Iterable[str]) -> str:
     """`4 parts: 1 supported, 3 not shown`, or `4 parts` where all have one verdict."""
     counts = Counter(verdicts)
     listed = [f"{counts[v]} {v}" for v in (*VERDICTS, SEEN, NOT_SEEN, OPPOSITE, UNASKED) if v in counts]
-    return f"{len(verdicts)} parts" + (f": {', '.join(listed)}" if listed[1:] else "")
+    return f"{counts.total()} parts" + (f": {', '.join(listed)}" if listed[1:] else "")
 
 
 def corrected(p: float | None, times: int) -> tuple[float | None, str]:
-    """Bonferroni's correction: p times the number of tests, None where there is no test; whether it shows what it is
-    of."""
+    """Bonferroni's correction: p times the number of tests, None where there is none; whether it is significant."""
     if p is None:
         return None, UNTESTED
     p = min(1.0, p * times)
     return p, YES if p < stats.LEVEL else NO
 
 
-def judge_above(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
+def judge_above(claim: Claim, contrasts: Sequence[Contrast], digits: int) -> Judgement:
     """A row is above (or below) all others: every contrast goes its way, and each is significant. Where some go the
     other way, that is shown if one of them is significant among all that were looked at."""
-    tested, times, size = contrasts, 1, stated_size(claim, contrasts)
-    bounds = [c.difference + c.half(len(contrasts)) for c in contrasts]
-    excludes = min(bounds) if claim.up_to is None else max(bounds)
+    size, bounds = stated_size(claim, contrasts), [c.difference + c.half(len(contrasts)) for c in contrasts]
+    tested, times, excludes = contrasts, 1, min(bounds)
     if claim.up_to is not None:  # the largest of several was picked
-        tested, times = [max(contrasts, key=lambda c: c.difference)], len(contrasts)
+        tested, times, excludes = [max(contrasts, key=lambda c: c.difference)], len(contrasts), max(bounds)
     if against := [c for c in tested if c.difference < 0]:
-        worst, times = min(against, key=lambda c: (inf if c.p is None else c.p, c.difference)), len(tested)
-        detail = of_all(len(tested) - len(against), tested, "against", describe(claim, worst, digits, times))
-        direction = OPPOSES if len(against) == len(tested) else MIXED
-        p, shown = corrected(worst.p, times)
-        contrary = max(-c.difference for c in against)
-        return Judgement(direction, shown, size, detail, p, contrary, excludes=excludes)
-    untested = any(c.p is None for c in tested)
-    weakest = max(tested, key=lambda c: (0.0 if untested else c.p, -c.difference))
-    which = "smallest" if untested else "weakest"
-    detail = of_all(len(tested), tested, which, describe(claim, weakest, digits, times))
-    _, shown = corrected(None if untested else weakest.p, times)
-    return Judgement(AGREES, shown, size, detail, excludes=excludes)
+        which, times = "against", len(tested)
+        picked = min(against, key=lambda c: (inf if c.p is None else c.p, c.difference))
+    elif any(c.p is None for c in tested):
+        which, picked = "smallest", min(tested, key=lambda c: c.difference)
+    else:
+        which, picked = "weakest", max(tested, key=lambda c: (c.p, -c.difference))
+    p, shown = corrected(None if which == "smallest" else picked.p, times)
+    detail = describe(claim, picked, digits, times)
+    if len(tested) > 1:
+        detail = f"{len(tested) - len(against)} of {len(tested)} comparisons agree; {which}: {detail}"
+    if not against:
+        return Judgement(AGREES, shown, size, detail, excludes=excludes)
+    direction = OPPOSES if len(against) == len(tested) else MIXED
+    return Judgement(direction, shown, size, detail, p, max(-c.difference for c in against), excludes=excludes)
 
 
-def judge_comparable(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
-    """Rows are comparable: within a limit that the paper states, or by no difference that is shown, which proves no
-    equality."""
+def judge_comparable(claim: Claim, contrasts: Sequence[Contrast], digits: int) -> Judgement:
+    """Rows are comparable: within a stated limit, or by no difference that is shown, which proves no equality."""
     if claim.less_than is not None:
         return judge_limit(claim, claim.less_than, contrasts, digits)
     known = [c for c in contrasts if c.p is not None]
@@ -382,50 +351,32 @@ def judge_comparable(claim: Claim, contrasts: list[Contrast], digits: int) -> Ju
     return Judgement(None, UNTESTED, NO_SIZE, text + others)
 
 
-def judge_not_worse(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
+def judge_not_worse(claim: Claim, contrasts: Sequence[Contrast], digits: int) -> Judgement:
     """A row is on par or better, one-sided: opposed only where it is shown to be worse."""
     judged = judge_above(claim, contrasts, digits)
     if judged.direction == AGREES or judged.shown == YES:
         return judged
-    tested = all(c.p is not None for c in contrasts)
-    detail = f"no limit is stated; {judged.detail}"
-    return replace(judged, direction=AGREES if tested else None, shown=NO if tested else UNTESTED, detail=detail)
+    direction, shown = (AGREES, NO) if all(c.p is not None for c in contrasts) else (None, UNTESTED)
+    return replace(judged, direction=direction, shown=shown, detail=f"no limit is stated; {judged.detail}")
 
 
-def judge_limit(claim: Claim, limit: Published, contrasts: list[Contrast], digits: int) -> Judgement:
-    """Rows differ by less than a stated limit, by two one-sided tests (TOST), each at half the level, as both verdicts
-    are possible."""
+def judge_limit(claim: Claim, limit: Published, contrasts: Sequence[Contrast], digits: int) -> Judgement:
+    """Rows differ by less than a limit: two one-sided tests (TOST) at half level, as both verdicts are possible."""
     largest = max(contrasts, key=lambda c: abs(c.difference))
     excess = abs(largest.difference) - limit.value
-    direction, size = (AGREES, AS_STATED) if excess < -SLACK else (OPPOSES, OTHER)
+    within = excess < -SLACK
+    direction, size, contrary = (AGREES, AS_STATED, None) if within else (OPPOSES, OTHER, max(excess, 0.0))
     text = describe_size(claim, largest, digits)
-    contrary = max(excess, 0.0) if direction == OPPOSES else None
     if unknown := next((c for c in contrasts if c.error is None), None):
         return Judgement(direction, UNTESTED, size, f"{text}; {no_test(unknown)}", contrary=contrary)
-    tested, times = (contrasts, 1) if direction == AGREES else ([largest], len(contrasts))  # all have to be within
+    tested, times = (contrasts, 1) if within else ([largest], len(contrasts))  # all have to be within
     p = max(stats.two_sided(limit.value - abs(c.difference), ((c.error or 0.0) ** 2, c.df)) for c in tested)
     text = f"{text}, {p_text(p, times)} against the limit"
     p, shown = corrected(p, times)
-    return Judgement(direction, shown, size, text, p if direction == OPPOSES else None, contrary)
+    return Judgement(direction, shown, size, text, None if within else p, contrary)
 
 
-@dataclass(frozen=True)
-class Relation:
-    """What a claim says of two rows: its sign, also where less is meant, and how contrasts are judged."""
-
-    sign: str
-    lower_sign: str
-    judge: Callable[[Claim, list[Contrast], int], Judgement]
-
-
-RELATIONS = {
-    "above": Relation(">", "<", judge_above),
-    "comparable": Relation("≈", "≈", judge_comparable),
-    "not worse": Relation("≥", "≤", judge_not_worse),
-}
-
-
-def stated_size(claim: Claim, contrasts: list[Contrast]) -> str:
+def stated_size(claim: Claim, contrasts: Sequence[Contrast]) -> str:
     """Whether the difference has the size that the claim states, up to rounding."""
     stated = claim.by or claim.up_to
     if stated is None:
@@ -436,34 +387,22 @@ def stated_size(claim: Claim, contrasts: list[Contrast]) -> str:
     return AS_STATED if -slack <= lowest and max(off) <= slack else OTHER
 
 
-def describe(claim: Claim, contrast: Contrast, digits: int, times: int = 1) -> str:
+def describe(claim: Claim, contrast: Contrast, digits: int, times: int) -> str:
     """`+0.24 over SimCSE-BERTbase in Avg. (claimed: +2.60), p = 0.018`, which is corrected for as many tests."""
     test = f"; {no_test(contrast)}" if contrast.p is None else f", {p_text(contrast.p, times)}"
     return describe_size(claim, contrast, digits) + test
 
 
 def describe_size(claim: Claim, contrast: Contrast, digits: int) -> str:
-    """`+0.24 over SimCSE-BERTbase in Avg. (claimed: +2.60)`, or `0.40 below …`."""
+    """`+0.24 over SimCSE-BERTbase in Avg. (claimed: up to +2.60)`, `0.40 below … (claimed: less than 0.4)`."""
     difference = -contrast.difference if claim.lower else contrast.difference
     size = f"{abs(difference):.{digits}f}"
     text = f"+{size} over" if difference >= 0 else f"{size} below"
     text = f"{'deviation ' if claim.statistic == 'std' else ''}{text} {contrast.versus} in {contrast.column}"
-    return f"{text} (claimed: {size_text(claim)})" if size_text(claim) else text
-
-
-def size_text(claim: Claim) -> str:
-    """The size that a claim states: `+2.60`, `up to +15`, `less than 0.4`; empty where it states none."""
     for prefix, stated in (("", claim.by), ("up to ", claim.up_to)):
         if stated is not None:
-            return f"{prefix}{stated.text} below" if claim.lower else f"{prefix}+{stated.text}"
-    return f"less than {claim.less_than.text}" if claim.less_than is not None else ""
-
-
-def of_all(agreeing: int, tested: list[Contrast], which: str, text: str) -> str:
-    """`12 of 13 comparisons agree; against: …`; a single comparison, or a picked one, stands by itself."""
-    if len(tested) == 1:
-        return text
-    return f"{agreeing} of {len(tested)} comparisons agree; {which}: {text}"
+            return f"{text} (claimed: {prefix}{f'{stated.text} below' if claim.lower else f'+{stated.text}'})"
+    return text if claim.less_than is None else f"{text} (claimed: less than {claim.less_than.text})"
 
 
 def p_text(p: float, times: int) -> str:

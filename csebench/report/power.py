@@ -1,11 +1,10 @@
 """Power, before training: the smallest true difference that a test detects, and how many seeds a difference needs.
 
-For the tests of csebench/report/compare.py (rows paired by seed, over seeds and test items), from spreads that are
-known: of scores, printed, or of seeds that others have published.
+For the tests of csebench/report/compare.py, from known spreads: of scores, printed, or of seeds that others published.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 from math import inf, sqrt
@@ -13,7 +12,6 @@ from math import inf, sqrt
 from csebench.plan.catalog import paper_names
 from csebench.report import claims, compare
 from csebench.report.cells import Cell, GridView, printed_view
-from csebench.report.compare import Estimate
 from csebench.report.printed_spread import add, row_variance
 from csebench.report.stats import LEVEL, quantile
 
@@ -35,7 +33,7 @@ CLAIMS_LEGEND = (
 UNKNOWN = "no seeds are published"
 
 
-def smallest_difference(design: Estimate, seeds: int, level: float = LEVEL) -> float:
+def smallest_difference(design: compare.Estimate, seeds: int, level: float = LEVEL) -> float:
     """The true difference that a two-sided test at `level` detects with a chance of POWER; infinite if none is."""
     error, df = design.error(seeds)
     return error * noncentrality(df, level)
@@ -43,7 +41,6 @@ def smallest_difference(design: Estimate, seeds: int, level: float = LEVEL) -> f
 
 def noncentrality(df: float, level: float = LEVEL) -> float:
     """True difference / standard error at which Student's t exceeds its two-sided threshold with a chance of POWER.
-
     The chance of a significant difference with the wrong sign is left out: below 1e-6 at a power of 0.8.
 
     >>> round(noncentrality(8), 2)
@@ -55,19 +52,17 @@ def noncentrality(df: float, level: float = LEVEL) -> float:
     return threshold + float(ndtri(POWER)) if df > 1e6 else float(nctdtrinc(df, 1 - POWER, threshold))
 
 
-def seeds_needed(difference: float, design: Estimate) -> float:
-    """The number of seeds of each row with which the test detects a true difference; infinite where the test items
-    alone vary too much for any number."""
+def seeds_needed(difference: float, design: compare.Estimate) -> float:
+    """Seeds of each row with which the test detects a true difference; infinite if test items alone vary too much."""
     if not difference or (design.item_se or 0.0) * noncentrality(inf) >= difference:
         return inf
     return bisect_left(range(10**12), True, lo=2, key=lambda seeds: smallest_difference(design, seeds) <= difference)
 
 
-def table_rows(views: Iterable[GridView], difference: float | None = None) -> list[list]:
-    """What every declared comparison of rows that can be run will show, as under HEAD; seeds are counted for a
-    difference in points, or for the printed one."""
+def table_rows(view: GridView, difference: float | None = None) -> list[list]:
+    """What comparisons that can be run will show, as under HEAD; seeds for a difference in points, or as printed."""
     rows = []
-    for view, c in [(of, c) for of in views for answer in compare.answers(of) for c in answer.comparisons]:
+    for c in chain.from_iterable(answer.comparisons for answer in compare.answers(view)):
         cells = [*chain.from_iterable(c.pairs)]
         if not all(map(compare.can_be_run, cells)):
             continue
@@ -76,31 +71,26 @@ def table_rows(views: Iterable[GridView], difference: float | None = None) -> li
         if c.estimate is not None and c.estimate.seed_sd:
             design, source = c.estimate, "these scores"
         wanted = abs(difference if difference is not None else c.printed or 0.0)
-        about = [f"{view.paper}/{view.name}", c.row, c.against, c.columns, f"{wanted:.2f}"]
-        if design is None:
-            rows.append([*about, "–", UNKNOWN, seeds, "–", "–"])
-            continue
-        smallest = smallest_difference(design, seeds)
-        detects = "–" if smallest == inf else f"{smallest:.2f}"
-        needed = seeds_text(seeds_needed(wanted, design))
-        rows.append([*about, f"{design.seed_sd:.2f}", source, seeds, detects, needed])
+        known = ["–", UNKNOWN, seeds, "–", "–"]
+        if design is not None:
+            smallest, needed = smallest_difference(design, seeds), seeds_text(seeds_needed(wanted, design))
+            known = [f"{design.seed_sd:.2f}", source, seeds, "–" if smallest == inf else f"{smallest:.2f}", needed]
+        rows.append([f"{view.paper}/{view.name}", c.row, c.against, c.columns, f"{wanted:.2f}", *known])
     return rows
 
 
-def printed_design(pairs: Sequence[tuple[Cell, Cell]]) -> Estimate | None:
-    """How the mean difference of pairs of cells varies, from printed deviations or seeds that others published, in
-    points."""
+def printed_design(pairs: Sequence[tuple[Cell, Cell]]) -> compare.Estimate | None:
+    """How the mean difference of pairs of cells varies, in points, by printed deviations or seeds of others."""
     variance = add([row_variance(cells, of_one_run=True) for cells in zip(*pairs, strict=True)])
-    return None if variance is None else Estimate(0.0, 1, sqrt(variance[0]) * 100 / pairs[0][0].factor, None)
+    return None if variance is None else compare.Estimate(0.0, 1, sqrt(variance[0]) * 100 / pairs[0][0].factor, None)
 
 
 def claim_rows() -> list[list]:
-    """Whether each claim can be tested at all at the papers' own scale, as under CLAIMS_HEAD: the seeds that would
-    show its printed difference, without an error over test items and with three sizes of it; of several differences
-    the one that needs most seeds, or the largest, where the claim picks that. Left out are claims that no printed
-    number, or one of the other sign, stands behind."""
+    """Seeds that would show each claim's printed difference at the papers' own scale, as under CLAIMS_HEAD, without
+    an error over test items and with three sizes of it; of several differences the one that needs most seeds, or the
+    largest, where the claim picks that. Left out are claims without a printed difference of their sign."""
     rows, stated = [], claims.stated_quotes("paper", paper_names())
-    for name, claim in [(n, c) for n, _, of_quote in stated for c in of_quote if c.relation == "above"]:
+    for name, claim in [(n, c) for n, of_quote in stated for c in of_quote if c.relation == "above"]:
         here, there = (printed_view(name, claim.places[index], "paper") for index in (0, -1))
         of_claim = []
         for versus, column, pairs in claims.pair_cells(claim, here, there):

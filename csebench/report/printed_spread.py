@@ -1,8 +1,7 @@
 """How far a printed value would move with another seed: its own deviation, or that of seeds that others published.
 
 A deviation that a paper prints counts first. A single run gets that of a seed sweep of evidence/ on the same encoder,
-task and metric, trained on the same kind of data, at the full size of the training set. Nothing here reads a score or
-a scale.
+task, metric and kind of training data, at the full size of the training set. No score and no scale is read.
 """
 
 from collections.abc import Sequence
@@ -26,22 +25,19 @@ def add(variances: Sequence[Variance]) -> Variance:
 
 
 def row_variance(cells: Sequence[Cell], of_one_run: bool = False) -> Variance:
-    """Variance of the mean of a row's printed cells, or of what one run has behind it.
-
-    Cells of one training set come from one run, so their deviations add up; runs of different sets are independent.
-    All tasks that a protocol averages, together, have the spread of their average.
-    """
+    """Variance of the mean of a row's printed cells, or of one run behind each. Cells of one training set come from
+    one run, so their deviations add up; runs of different sets are independent. All tasks that a protocol averages,
+    together, have the spread of their average."""
     by_size: dict[str, list[Cell]] = {}
     for cell in cells:
         by_size.setdefault(cell.plan.column.size, []).append(cell)
     parts: list[Variance] = []
     for group in by_size.values():
-        whole = is_whole_average(group)
-        variances = (
-            [single_run_variance(group[0], "Avg.")] if whole else [printed_variance(c, of_one_run) for c in group]
-        )
+        variances, weight = [printed_variance(cell, of_one_run) for cell in group], 1 / len(cells)
+        if is_whole_average(group):
+            variances, weight = [single_run_variance(group[0], "Avg.")], len(group) / len(cells)
         known = [variance for variance in variances if variance is not None]
-        deviation = (len(group) if whole else 1) / len(cells) * sum(sqrt(value) for value, _ in known)
+        deviation = weight * sum(sqrt(value) for value, _ in known)
         parts.append((deviation**2, min(df for _, df in known)) if len(known) == len(variances) else None)
     return add(parts)
 
@@ -60,14 +56,12 @@ def printed_variance(cell: Cell, of_one_run: bool = False) -> Variance:
         return cell.published.std**2 / runs, cell.published_seeds - 1
     if not cell.parts:
         return single_run_variance(cell, cell.plan.column.task)
-    if cell.plan.column.delta is None:
-        return None
-    return add([printed_variance(part, of_one_run) for part in cell.parts])
+    is_delta = cell.plan.column.delta is not None
+    return add([printed_variance(part, of_one_run) for part in cell.parts]) if is_delta else None
 
 
 def single_run_variance(cell: Cell, task: str | None) -> Variance:
-    """Variance of one run's score of a task, from the nearest seed sweep on the encoder behind the printed cell; none
-    of a row that nothing trains."""
+    """Variance of one run's score of a task: 0 where nothing trains, else of the nearest seed sweep on its encoder."""
     column, recipe, declared = cell.plan.column, cell.plan.row.run, valid_declarations(METHODS)
     method = declared.get(recipe.method) if recipe else None
     if method is not None and method.kind == "untrained":
@@ -76,9 +70,7 @@ def single_run_variance(cell: Cell, task: str | None) -> Variance:
         return None
     score = score_name(cell.published_evaluator, task)
     nearest = seed_spread(cell.published_encoder, score, recipe and recipe.method) if score else None
-    if nearest is None:
-        return None
-    of_sweep = declared.get(nearest.method)
-    if method is not None and of_sweep is not None and method.corpus != of_sweep.corpus:
+    of_sweep = declared.get(nearest.method) if nearest else None
+    if nearest is None or (method and of_sweep and method.corpus != of_sweep.corpus):
         return None
     return (nearest.std / 100 * cell.factor) ** 2, nearest.n - 1

@@ -10,8 +10,7 @@ SEVERAL = "Several papers"
 
 
 def audit_page(_scale: str) -> Page:
-    """The same at every scale, as it needs no run: findings of several papers, of each paper, and of papers that are
-    not in papers/."""
+    """Findings of several papers, of each, and of those not in papers/; the same at every scale, as no run is read."""
     sections: dict[str, list[Finding]] = {SEVERAL: []} | {paper_label(name): [] for name in paper_names()}
     for finding in findings():
         title = SEVERAL if len(finding.papers) > 1 else paper_label(finding.papers[0])

@@ -11,7 +11,6 @@ from csebench.plan.papers import Claim
 from csebench.plan.targets import grid_label, page
 from csebench.report import claims
 from csebench.report.cells import PAPER_SCALE
-from csebench.report.claims import RELATIONS, VERDICTS, Judged, judge_all
 from csebench.report.others import method_title, spread
 from csebench.report.pages.page import Fold, Page, Part, Table, relative_path
 from csebench.report.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
@@ -19,9 +18,8 @@ from csebench.report.provenance import scale_line
 
 
 def claims_page(scale: str) -> Page:
-    """Opens with the sentences that the printed numbers contradict, or give another size; the others are folded, by
-    paper."""
-    sentences, folder = judge_all(scale, paper_names()), results_folder(scale)
+    """Opens with sentences that the printed numbers contradict, or give another size; folds the others, by paper."""
+    sentences, folder = claims.judge_all(scale, paper_names()), results_folder(scale)
     counts = Counter(sentence.published.verdict for sentence in sentences)
     contradicted = [sentence for sentence in sentences if sentence.published.verdict == claims.CONTRADICTED]
     other_size = [s for s in sentences if s.published.size == claims.OTHER and s not in contradicted]
@@ -45,18 +43,17 @@ def claims_page(scale: str) -> Page:
     ]
     for name in paper_names():
         rest = [s for s in sentences if s.paper == name and s not in (*contradicted, *other_size)]
-        rest.sort(key=lambda sentence: VERDICTS.index(sentence.published.verdict))
+        rest.sort(key=lambda sentence: claims.VERDICTS.index(sentence.published.verdict))
         counts = Counter(sentence.published.verdict for sentence in rest)
         summary = f"{paper(name).label}: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}"
         parts += [Fold(summary, [sentence_table(rest, scale, folder)])] if rest else []
     needed = [[paper(row[0]).label, *row[1:]] for row in claim_rows()]
-    parts += [Fold("How many seeds would show each claim", [CLAIMS_LEGEND, Table(CLAIMS_HEAD, needed)])]
+    parts.append(Fold("How many seeds would show each claim", [CLAIMS_LEGEND, Table(CLAIMS_HEAD, needed)]))
     return Page("What the papers say of their tables", scale_line(page(SIDE_BY_SIDE, scale)), parts)
 
 
-def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> Table:
-    """A line per sentence, with its claims below it where it has several, on a page in a folder; at the default scale
-    without our runs."""
+def sentence_table(sentences: list[claims.Judged], scale: str, folder: Path) -> Table:
+    """A line per sentence, and per claim of several, on a page in a folder; at the default scale without our runs."""
     lines = []
     for sentence in sentences:
         sections = ", ".join(dict.fromkeys(f"sec. {claim.section}" for claim in sentence.claims))
@@ -73,10 +70,8 @@ def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> Table:
 
 def legend() -> str:
     """How claims are judged."""
-    spreads = {title: spread(encoder, AVERAGE) for encoder, title in names().encoders.items()}
-    known = [
-        f"{title} {s.std:.2f} ({s.n} seeds of {method_title(s)}, {s.source})" for title, s in spreads.items() if s
-    ]
+    spreads = [(title, spread(encoder, AVERAGE)) for encoder, title in names().encoders.items()]
+    known = [f"{title} {s.std:.2f} ({s.n} seeds of {method_title(s)}, {s.source})" for title, s in spreads if s]
     return (
         "A sentence has one verdict; its parts follow it, each with its own ([what each"
         f" means]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold)). p is two-sided, and"
@@ -92,11 +87,10 @@ def claim_formula(claim: Claim) -> str:
     versus += f" but {list_names(claim.exclude)}" if claim.exclude else ""
     versus += f" of Table {claim.versus_table}" if claim.versus_table else ""
     versus += f" ({claim.versus_column})" if claim.versus_column else ""
-    relation = RELATIONS[claim.relation]
     statistic = "deviation of " if claim.statistic == "std" else ""
     columns = ("the average of " if claim.on_average else "") + ", ".join(claim.columns)
-    sign = relation.lower_sign if claim.lower else relation.sign
-    return f"{statistic}{claim.row} {sign} {versus}; column{'s' * (len(claim.columns) > 1)} {columns}"
+    signs = {"above": (">", "<"), "comparable": ("≈", "≈"), "not worse": ("≥", "≤")}[claim.relation]
+    return f"{statistic}{claim.row} {signs[claim.lower]} {versus}; column{'s' * (len(claim.columns) > 1)} {columns}"
 
 
 def list_names(labels: list[str]) -> str:
