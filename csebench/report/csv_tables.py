@@ -1,6 +1,5 @@
 """Tables of a scale for pandas and spreadsheets: `scores.csv`, a row per score; `cells.csv`, a row per cell of a table
-or figure; `comparisons.csv`, a row per declared comparison. All are derived from the score JSONs and the papers.
-"""
+or figure; `comparisons.csv`, a row per declared comparison. All are derived from the score JSONs and the papers."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -94,13 +93,11 @@ def comparison_record(comparison: Comparison, equality: bool = False) -> dict:
     values = vars(comparison) | (vars(comparison.estimate) if comparison.estimate else {})
     values["differs"] = "; ".join(setting.text for setting in comparison.differs)
     values["sentence"] = sentence(comparison, equality)
-    names_of_values = COMPARISONS[COMPARISONS.index("row") :]
-    return {name: "" if values.get(name) is None else values[name] for name in names_of_values}
+    return {name: "" if values.get(name) is None else values[name] for name in COMPARISONS[COMPARISONS.index("row") :]}
 
 
 def claim_record(judged: Judged) -> dict:
-    """A sentence of a paper as plain values: its verdicts, and what is behind each of its claims; at the default scale
-    without our runs."""
+    """A paper's sentence as plain values: verdicts, what is behind each claim; at the default scale without ours."""
 
     def plain(judgement: Judgement) -> dict:
         return asdict(judgement, dict_factory=lambda items: {k: None if v == inf else v for k, v in items})
@@ -145,6 +142,5 @@ def cell_rows(view: GridView) -> Iterable[dict]:
 def run_ids(cell: Cell, scale: str) -> list[str]:
     """Runs with scores behind a cell, or behind its parts."""
     runs = [(spec, leaf.plan.evaluator) for leaf in cell.leaves for spec in leaf.plan.specs]
-    contents = [content for run in runs if (content := score(*run, scale)[0]) is not None]
-    ids = [Spec.model_validate(content["spec"]).run_id for content in contents]
+    ids = [Spec.model_validate(content["spec"]).run_id for run in runs if (content := score(*run, scale)[0])]
     return sorted({*ids}) if cell.parts else ids

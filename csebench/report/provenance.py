@@ -6,7 +6,7 @@ from csebench.base.project import REPOSITORY, ROOT, folders, snakemake
 from csebench.plan.catalog import dataset
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import find_grid, substitute, substitute_sweep
-from csebench.plan.papers import SettingsTable
+from csebench.plan.papers import Grid, SettingsTable
 from csebench.plan.recipe import corpus_of
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, protocol
 from csebench.plan.targets import Page
@@ -36,12 +36,15 @@ def page_conditions(page: Page) -> list[list[str]]:
     tuned = tuned_settings(page.scale).items()
     tuned = {n: s for n, s in tuned if n in before or any({*n.split("+")} <= parts for parts in trained)}
     chosen = "; ".join(f"{name}: {settings_text(settings)}" for name, settings in tuned.items())
+    grids = [grid for names in page.grids() if isinstance(grid := find_grid(*names), Grid)]
+    named = {column.size for grid in grids for column in grid.columns if column.task}
+    sizes = ", ".join(f"{label} = {n:,}" for label, n in scale.sizes.items() if label in named)
     encoders = "; ".join(f"{role}: `{e.name}` @ {e.revision[:12]}" for role, e in sorted(scale.encoders.items()))
     rows = [
         ["Encoder", encoders],
         ["Checkpoints chosen on", dev and f"`{dev.path}`: {dev.note}"],
         *([kind, f"`{c.path}` (sha256 {c.sha256[:12]}…); {c.note}"] for kind, c in corpora.items() if c),
-        ["Sentences of a column", sizes_text(page)],
+        ["Sentences of a column", sizes],  # `1% = 10,000, 10% = 100,000`
         ["Seeds", seeds_text(page)],
         ["Settings of the scale", changed_settings(page) or "none: the papers' own settings"],
         ["Precision, threads", f"{scale.precision}, {scale.threads}; evaluation {scale.evaluation.precision}"],
@@ -49,13 +52,6 @@ def page_conditions(page: Page) -> list[list[str]]:
         ["Substituted at this scale", "; ".join(substitutions(page))],
     ]
     return [[label, text] for label, text in rows if text]
-
-
-def sizes_text(page: Page) -> str:
-    """`1% = 10,000, 10% = 100,000`: the sizes of the training set that the page's columns name."""
-    grids = [grid for grid in (find_grid(*names) for names in page.grids()) if not isinstance(grid, SettingsTable)]
-    named = {column.size for grid in grids for column in grid.columns if column.task}
-    return ", ".join(f"{label} = {n:,}" for label, n in read_scale(page.scale).sizes.items() if label in named)
 
 
 def seeds_text(page: Page) -> str:
@@ -88,8 +84,7 @@ def substitutions(page: Page) -> list[str]:
         used = {(k.rpartition(".")[2], v) for k, v in spec.settings.items() if k in keeps or k not in scale.override}
         for key, values in scale.substitutes.items():
             replaced |= {f"{key} {old}": (old, new) for old, new in values.items() if (key, new) in used}
-    for paper_name, name in page.grids():
-        table = find_grid(paper_name, name)
+    for table in (find_grid(*names) for names in page.grids()):
         if isinstance(table, SettingsTable):
             continue
         for evaluator in {table.column_evaluator(column) for column in table.columns if column.task}:
