@@ -19,7 +19,6 @@ from csebench.plan.registry import EVALUATORS, METHODS
 FULL = "100%"  # of the training set
 AVERAGE, TRANSFER = "Avg.", "TransferAvg"  # averages of the seven STS test sets and of the seven transfer tasks
 DEV = ("stsb_dev", "sickr_dev")
-SLACK = 1e-9  # what binary fractions do to decimal ones
 BUDGET = {"batch_size", "learning_rate", "steps", "warmup_steps"}  # in which a re-training may differ, and says so
 METHOD, ENCODER = "method of evidence/methods.yaml", "encoder of evidence/methods.yaml"  # in messages
 
@@ -50,7 +49,7 @@ def score_name(evaluator: str, task: str) -> str | None:
 
 
 def known_name(name: str, kind: str, known: Collection[str] | None) -> str:
-    """A name whose known values other files state. Raises ValueError for another."""
+    """The name, which has to be one that other files state; None: any. Raises ValueError for another."""
     if known is not None and name not in known:
         raise ValueError(str(unknown(kind, name, known)).rstrip("."))
     return name

@@ -12,7 +12,7 @@ from csebench.plan.catalog import DEFAULT_SCALE, results_folder
 from csebench.plan.registry import METHODS, valid_declarations, valid_evaluators
 from csebench.plan.spec import Spec
 from csebench.plan.targets import pages
-from csebench.report.cells import Cell, GridView, grid_view
+from csebench.report.cells import GridView, grid_view
 from csebench.report.claims import Judged, Judgement
 from csebench.report.compare import Comparison, answers
 from csebench.report.words import sentence
@@ -116,6 +116,8 @@ def cell_rows(view: GridView) -> Iterable[dict]:
     """The cells of a table or figure; two rows with the same label have different numbers, counted from 1."""
     for number, cell in ((number, cell) for number, cells in enumerate(view.rows, 1) for cell in cells):
         published, ours = cell.published, cell.ours
+        runs = [(spec, leaf.plan.evaluator) for leaf in cell.leaves for spec in leaf.plan.specs]
+        scored = [Spec.model_validate(done["spec"]).run_id for run in runs if (done := score(*run, view.scale)[0])]
         yield {
             "paper": view.paper,
             "table": view.name,
@@ -135,12 +137,5 @@ def cell_rows(view: GridView) -> Iterable[dict]:
             "task": cell.plan.task,
             "metric": cell.plan.metric,
             "factor": cell.factor,
-            "runs": " ".join(run_ids(cell, view.scale)),
+            "runs": " ".join(sorted({*scored}) if cell.parts else scored),
         }
-
-
-def run_ids(cell: Cell, scale: str) -> list[str]:
-    """Runs with scores behind a cell, or behind its parts."""
-    runs = [(spec, leaf.plan.evaluator) for leaf in cell.leaves for spec in leaf.plan.specs]
-    ids = [Spec.model_validate(content["spec"]).run_id for run in runs if (content := score(*run, scale)[0])]
-    return sorted({*ids}) if cell.parts else ids

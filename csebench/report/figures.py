@@ -15,7 +15,7 @@ from csebench.plan.papers import Published, Row
 from csebench.plan.registry import load_drawing
 from csebench.plan.targets import grid_path, score_path
 from csebench.report import stats
-from csebench.report.cells import Cell, GridView, combine_by_seed, shown_score
+from csebench.report.cells import Cell, GridView, combine_parts, shown_score
 from csebench.report.csv_tables import CELLS, cell_rows
 from csebench.report.words import ends_text
 from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, Source, row_colour, write_figure
@@ -25,7 +25,7 @@ from csebench.score.store import items, score, value
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 OFFSET = 1.035  # between rows at the same size: a factor, as sizes are on a logarithmic axis
 HOLLOW: dict[str, Any] = {"marker": "D", "markerfacecolor": "none", "linestyle": ""}  # of published values
-RIGHT_OF_AXES = {"loc": "upper left", "bbox_to_anchor": (1, 1), "handlelength": 3}  # of a legend
+RIGHT_OF_AXES = {"loc": "upper left", "bbox_to_anchor": (1, 1), "handlelength": 3, "alignment": "left"}  # of a legend
 CURVE = ("alignment", "uniformity", "spearman")  # of a run's training, on STS-B dev
 
 
@@ -77,10 +77,9 @@ def differences(view: GridView) -> list[list[Cell]]:
 
 
 def difference(cell: Cell, base: Cell) -> Cell:
-    values = combine_by_seed(sub, cell, base) if cell.values and base.values else {}
     one, other = cell.published, base.published
     published = Published(value=one.value - other.value, text="") if one and other else None
-    return replace(cell, values=values, published=published)
+    return combine_parts(replace(cell, values={}, published=published), [cell, base], sub)
 
 
 def seeds_note(counts: Iterable[int], more: str) -> str:
@@ -181,8 +180,7 @@ def dots(figure, shown: GridView) -> bool:
     axes.set_yticks([-place for place in range(len(labels))], labels)
     for place in headings:
         axes.get_yticklabels()[place].set_fontweight("bold")
-    axes.set_ylim(-max(len(labels), 1) + 0.4, 0.6)
-    axes.set_xlabel(grid.axis)
+    axes.set(ylim=(-max(len(labels), 1) + 0.4, 0.6), xlabel=grid.axis)
     figure.set_size_inches(WIDTH, 1.2 + 0.26 * max(len(labels), 4))
     if handles:
         axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1))
@@ -208,8 +206,7 @@ def scatter(figure, shown: GridView) -> bool:
     axes.set(xlabel=title(shown, 0), ylabel=grid.axis)
     axes.margins(0.12)
     if drawn := axes.has_data():
-        about = title(shown, 2) if len(grid.columns) > 2 else None
-        axes.legend(**RIGHT_OF_AXES, title=about, alignment="left")
+        axes.legend(**RIGHT_OF_AXES, title=title(shown, 2) if len(grid.columns) > 2 else None)
     return drawn
 
 
@@ -246,8 +243,7 @@ def training(figure, shown: GridView):
     axes.set_ylabel("alignment on STS-B dev\n(mean squared distance, less is better)")
     axes.margins(0.12)
     if drawn := sorted(axes.lines, key=lambda line: -line.get_ydata()[-1]):
-        scores = "STS-B dev Spearman x 100\nat the last step"
-        axes.legend(handles=drawn, **RIGHT_OF_AXES, title=scores, alignment="left")
+        axes.legend(handles=drawn, **RIGHT_OF_AXES, title="STS-B dev Spearman x 100\nat the last step")
     return table, seeds_note(seeds, "numbers beside the paths: steps of training"), bool(drawn)
 
 

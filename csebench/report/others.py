@@ -9,7 +9,7 @@ import numpy as np
 from csebench.base.caches import cached
 from csebench.plan import evidence
 from csebench.plan.catalog import paper, paper_names
-from csebench.plan.evidence import AVERAGE, FULL, SLACK, Evidence, Key, PublishedRun, Setup
+from csebench.plan.evidence import AVERAGE, FULL, Evidence, Key, PublishedRun, Setup
 from csebench.plan.grids import find_grid
 from csebench.plan.papers import Column, Grid, Published, Row
 from csebench.plan.targets import grid_label, grid_names
@@ -62,7 +62,7 @@ class Group:
 
     def reach(self, value: float) -> int:
         """How many runs are at or above a value."""
-        return sum(v >= value - SLACK for v in self.values)
+        return sum(v >= value - stats.SLACK for v in self.values)
 
 
 @cached
@@ -213,7 +213,6 @@ def spread(encoder: str, score: str, method: str | None = None) -> Spread | None
 
 def expected_of_best(k: int, by: np.ndarray, of: np.ndarray) -> float:
     """The mean, over all subsets of k runs, of `of` of the run that is highest in `by`; ties share their chance.
-
     The run of rank r (from 0) is the highest of C(r, k-1) of the C(n, k) subsets.
 
     >>> expected_of_best(2, np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 60.0]))  # 20, 60 and 60
