@@ -276,8 +276,7 @@ def path(axes, steps, label: str, style) -> None:
 
 
 def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:
-    """A paper's figure: what an evaluator draws of the run of each row's first seed, one part of the figure a row.
-    Returns what is plotted, a note, and whether anything is."""
+    """A part a row: what an evaluator draws of its first seed's run. Returns the table, a note, if any is drawn."""
     panel, draw_panel = load_drawing(view.figure.kind)
     runs = [items_of_first_run(cell, panel, view.scale) for cell, *_ in view.rows]
     count = max(1, sum(run is not None for run in runs))

@@ -24,8 +24,7 @@ class Print:
 
     value: Published
     seeds: int  # behind it
-    where: str
-    others: tuple[str, ...] = ()  # other values for the same in other tables
+    where: str  # and which other values for the same are in other tables
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def printed_by_authors(key: Key) -> Print | None:
     if value is None:
         return None
     others = {v.text: place for n, _, v, _, place in candidates if n == most and v.value != value.value}
-    return Print(value, seeds, where, tuple(f"{text} in {place}" for text, place in others.items()))
+    return Print(value, seeds, "; ".join([where, *(f"{text} in {place}" for text, place in others.items())]))
 
 
 @cached

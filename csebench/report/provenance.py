@@ -27,11 +27,10 @@ def scale_line(page: Page) -> str:
 def page_conditions(page: Page) -> list[list[str]]:
     """Encoder, data, seeds and settings behind all numbers of a page, as (label, text)."""
     scale, runs = read_scale(page.scale), page.runs().values()
-    methods = {spec.method for spec in runs}
     kinds = {declaration(spec.method).corpus: spec.method for spec in runs if spec.corpus}
     corpora = {f"Training {kind}": corpus_of(declaration(method), scale) for kind, method in sorted(kinds.items())}
     dev = dataset(scale.dev) if any(spec.dev_sha256 for spec in runs) else None
-    before = {search for method in methods for search in searches_before(method)}
+    before = {search for spec in runs for search in searches_before(spec.method)}
     trained = [{spec.method, *spec.components} for spec in runs]
     tuned = tuned_settings(page.scale).items()
     tuned = {n: s for n, s in tuned if n in before or any({*n.split("+")} <= parts for parts in trained)}

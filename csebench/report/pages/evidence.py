@@ -112,7 +112,7 @@ def group_rows(key: Key) -> list[list[str]]:
             lies = f"not tested: {verdict.reason}"
             if verdict.low is not None and verdict.high is not None:
                 lies = WITHIN[verdict.name].format(outward_range(verdict.low, verdict.high))
-        printed = "–" if value is None else f"{spaced(value.value)} ({'; '.join([value.where, *value.others])})"
+        printed = "–" if value is None else f"{spaced(value.value)} ({value.where})"
         sources = runs.sources[0] if len(runs.sources) == 1 else f"{len(runs.sources)} sources"
         mean = f"{s.mean:.2f}" + ("" if s.std is None else f" ± {s.std:.2f}")
         span = f"{min(runs.values):.2f} to {max(runs.values):.2f}" if len(runs.values) > 1 else ""
