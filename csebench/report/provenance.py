@@ -35,7 +35,7 @@ def page_conditions(page: Page) -> list[list[str]]:
     tuned = tuned_settings(page.scale).items()
     tuned = {n: s for n, s in tuned if n in before or any({*n.split("+")} <= parts for parts in trained)}
     chosen = "; ".join(f"{name}: {settings_text(settings)}" for name, settings in tuned.items())
-    grids = [grid for names in page.grids() if isinstance(grid := find_grid(*names), Grid)]
+    grids: list[Grid] = [grid for names in page.grids() if isinstance(grid := find_grid(*names), Grid)]
     named = {column.size for grid in grids for column in grid.columns if column.task}
     sizes = ", ".join(f"{label} = {n:,}" for label, n in scale.sizes.items() if label in named)
     encoders = "; ".join(f"{role}: `{e.name}` @ {e.revision[:12]}" for role, e in sorted(scale.encoders.items()))
