@@ -1,8 +1,7 @@
-"""Scores that other people published (`evidence/*.yaml`): their schema, and which of them are of a row.
-docs/evidence.md says how to contribute a source; tests/unit/test_evidence.py checks their completeness
-and arithmetic."""
+"""Scores that others published (`evidence/*.yaml`): their schema, and which are of a row. docs/evidence.md says how
+to contribute a source; tests/unit/test_evidence.py checks their completeness and arithmetic."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
@@ -20,8 +19,8 @@ from csebench.plan.registry import EVALUATORS, METHODS
 FULL = "100%"  # of the training set
 AVERAGE, TRANSFER = "Avg.", "TransferAvg"  # averages of the seven STS test sets and of the seven transfer tasks
 DEV = ("stsb_dev", "sickr_dev")
-SLACK = 1e-9  # what binary fractions do to decimal ones
-BUDGET = ("batch_size", "learning_rate", "steps", "warmup_steps")  # in which a re-training may differ, and says so
+BUDGET = {"batch_size", "learning_rate", "steps", "warmup_steps"}  # in which a re-training may differ, and says so
+METHOD, ENCODER = "method of evidence/methods.yaml", "encoder of evidence/methods.yaml"  # in messages
 
 
 # ---------------------------------------------------------------- names and scores
@@ -49,20 +48,16 @@ def score_name(evaluator: str, task: str) -> str | None:
     return declared.published_as if task == "Avg." or not declared.average else task
 
 
-def one_of(kind: str, known: Callable[[], Collection[str] | None]) -> AfterValidator:
-    """The check of a name whose known values other files state."""
-
-    def check(name: str) -> str:
-        if (names := known()) is not None and name not in names:
-            raise ValueError(str(unknown(kind, name, names)).rstrip("."))
-        return name
-
-    return AfterValidator(check)
+def known_name(name: str, kind: str, known: Collection[str] | None) -> str:
+    """The name, which has to be one that other files state; None: any. Raises ValueError for another."""
+    if known is not None and name not in known:
+        raise ValueError(str(unknown(kind, name, known)).rstrip("."))
+    return name
 
 
-MethodName = Annotated[str, one_of("method of evidence/methods.yaml", lambda: names().methods)]
-EncoderName = Annotated[str, one_of("encoder of evidence/methods.yaml", lambda: names().encoders)]
-Task = Annotated[str, one_of("task", score_names)]
+MethodName = Annotated[str, AfterValidator(lambda name: known_name(name, METHOD, names().methods))]
+EncoderName = Annotated[str, AfterValidator(lambda name: known_name(name, ENCODER, names().encoders))]
+Task = Annotated[str, AfterValidator(lambda name: known_name(name, "task", score_names()))]
 Scores = Annotated[dict[Task, PublishedValue], Field(min_length=1)]  # as printed, in percent
 
 
@@ -140,7 +135,7 @@ class Source(Strict):
     commit: str | None = Field(None, pattern=r"^[0-9a-f]{8,40}$")
     path: str | None = None
     thread: int | None = Field(None, ge=1)  # number of the issue
-    paper: Annotated[str, one_of("paper", catalog.paper_files)] | None = None
+    paper: Annotated[str, AfterValidator(lambda name: known_name(name, "paper", catalog.paper_files()))] | None = None
     tables: list[str] = []
     licence: str | None = None
     date: str
@@ -148,13 +143,6 @@ class Source(Strict):
     setup: Setup = Setup()  # of all its experiments
     experiments: list[Experiment] = []
     remarks: list[Remark] = []
-
-    @property
-    def url(self) -> str | None:
-        if self.repository is None:
-            return None
-        place = f"issues/{self.thread}" if self.thread else f"tree/{self.commit}"
-        return f"https://github.com/{self.repository}/{place}"
 
 
 class Printed(Strict):
@@ -176,7 +164,7 @@ class Names(Strict):
     methods: dict[str, Method]
 
 
-# ---------------------------------------------------------------- reading
+# ---------------------------------------------------------------- reading, and which evidence is of a row
 
 
 @cached
@@ -193,9 +181,6 @@ def names() -> Names:
     parts = {path: read_with_lines(path, Names, as_written=True)[0] for path in paths}
     encoders = catalog.joined({path: part.encoders for path, part in parts.items()})
     return Names(encoders=encoders, methods=catalog.joined({path: part.methods for path, part in parts.items()}))
-
-
-# ---------------------------------------------------------------- which evidence is of a row
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,11 +221,10 @@ def key_of_row(row: Row, encoder: str) -> Key | None:
     role = (given and given.encoder) or (recipe and recipe.encoder) or encoder
     if given is not None:
         if given.method not in names().methods:
-            raise unknown("method of evidence/methods.yaml", given.method, names().methods, f"{row.label}: evidence")
+            raise unknown(METHOD, given.method, names().methods, f"{row.label}: evidence")
         return Key(given.method, role, default_pooler(given.method))
-    if recipe is None or recipe.method not in names().methods or recipe.variant or recipe.components or recipe.sweep:
-        return None
-    if recipe.params.keys() - {*BUDGET, "pooler"}:
+    other = recipe and (recipe.variant or recipe.components or recipe.sweep or {*recipe.params} - BUDGET - {"pooler"})
+    if recipe is None or other or recipe.method not in names().methods:
         return None
     return Key(recipe.method, role, str(recipe.params.get("pooler", "")) or default_pooler(recipe.method))
 

@@ -1,6 +1,5 @@
 """Tables of a scale for pandas and spreadsheets: `scores.csv`, a row per score; `cells.csv`, a row per cell of a table
-or figure; `comparisons.csv`, a row per declared comparison. All are derived from the score JSONs and the papers.
-"""
+or figure; `comparisons.csv`, a row per declared comparison. All are derived from the score JSONs and the papers."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -13,7 +12,7 @@ from csebench.plan.catalog import DEFAULT_SCALE, results_folder
 from csebench.plan.registry import METHODS, valid_declarations, valid_evaluators
 from csebench.plan.spec import Spec
 from csebench.plan.targets import pages
-from csebench.report.cells import Cell, GridView, grid_view
+from csebench.report.cells import GridView, grid_view
 from csebench.report.claims import Judged, Judgement
 from csebench.report.compare import Comparison, answers
 from csebench.report.words import sentence
@@ -94,13 +93,11 @@ def comparison_record(comparison: Comparison, equality: bool = False) -> dict:
     values = vars(comparison) | (vars(comparison.estimate) if comparison.estimate else {})
     values["differs"] = "; ".join(setting.text for setting in comparison.differs)
     values["sentence"] = sentence(comparison, equality)
-    names_of_values = COMPARISONS[COMPARISONS.index("row") :]
-    return {name: "" if values.get(name) is None else values[name] for name in names_of_values}
+    return {name: "" if values.get(name) is None else values[name] for name in COMPARISONS[COMPARISONS.index("row") :]}
 
 
 def claim_record(judged: Judged) -> dict:
-    """A sentence of a paper as plain values: its verdicts, and what is behind each of its claims; at the default scale
-    without our runs."""
+    """A paper's sentence as plain values: verdicts, what is behind each claim; at the default scale without ours."""
 
     def plain(judgement: Judgement) -> dict:
         return asdict(judgement, dict_factory=lambda items: {k: None if v == inf else v for k, v in items})
@@ -119,6 +116,8 @@ def cell_rows(view: GridView) -> Iterable[dict]:
     """The cells of a table or figure; two rows with the same label have different numbers, counted from 1."""
     for number, cell in ((number, cell) for number, cells in enumerate(view.rows, 1) for cell in cells):
         published, ours = cell.published, cell.ours
+        runs = [(spec, leaf.plan.evaluator) for leaf in cell.leaves for spec in leaf.plan.specs]
+        scored = [Spec.model_validate(done["spec"]).run_id for run in runs if (done := score(*run, view.scale)[0])]
         yield {
             "paper": view.paper,
             "table": view.name,
@@ -138,13 +137,5 @@ def cell_rows(view: GridView) -> Iterable[dict]:
             "task": cell.plan.task,
             "metric": cell.plan.metric,
             "factor": cell.factor,
-            "runs": " ".join(run_ids(cell, view.scale)),
+            "runs": " ".join(sorted({*scored}) if cell.parts else scored),
         }
-
-
-def run_ids(cell: Cell, scale: str) -> list[str]:
-    """Runs with scores behind a cell, or behind its parts."""
-    runs = [(spec, leaf.plan.evaluator) for leaf in cell.leaves for spec in leaf.plan.specs]
-    contents = [content for run in runs if (content := score(*run, scale)[0]) is not None]
-    ids = [Spec.model_validate(content["spec"]).run_id for content in contents]
-    return sorted({*ids}) if cell.parts else ids

@@ -34,35 +34,26 @@ def draw_runs(folder: Path) -> list[Path]:
 
 def panel(axis, key: Key, value: Print) -> list[list]:
     """One encoder's runs; returns the rows of what is drawn."""
+    method, encoder, line = method_title(key), encoder_title(key), value.value.value
     rows, drawn = [], [g for g in groups(key) if g.kind != MEAN_ONLY]
     for runs in drawn:
         marker, colour, x = MARKS[runs.kind]
-        offsets = dodge(runs.values)
-        for (e, run), score, offset in zip(runs.runs, runs.values, offsets, strict=True):
-            last = run.best_step is not None and run.best_step == e.setup.steps
+        bins = np.floor(np.asarray(runs.values) / BIN)
+        offsets = np.zeros(len(bins))  # on x, so that dots with nearly the same score do not cover one another
+        for one in np.unique(bins):
+            members = np.flatnonzero(bins == one)
+            offsets[members] = (np.arange(len(members)) - (len(members) - 1) / 2) * 0.08
+        for (e, run), last, score, offset in zip(runs.runs, runs.kept_last_step, runs.values, offsets, strict=True):
             axis.plot(x + offset, score, marker, ms=4, mew=0.9, mec=colour, mfc="none" if last else colour)
-            names = (method_title(key), encoder_title(key), runs.kind, e.name)
-            rows.append([*names, run.seed or "", score, int(last), value.value.value])
+            rows.append([method, encoder, runs.kind, e.name, run.seed or "", score, int(last), line])
         if runs.summary.std is not None:
             bar = {"fmt": "_", "ms": 9, "color": GREY, "lw": 1.2, "capsize": 3}
             axis.errorbar(x + offsets.max() + 0.2, runs.summary.mean, runs.summary.std, **bar)
-    line = value.value.value
     axis.axhline(line, color=GREY, lw=1.2, ls="--", zorder=0)
     text = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right"}
     axis.annotate(f"printed {value.value.text}", (1, line), (0, 3), **text)
     labels = [runs.kind.replace(" in later ", "\nin later\n") + f"\nn = {runs.summary.n}" for runs in drawn]
     axis.set_xticks([MARKS[runs.kind][2] for runs in drawn], labels)
     axis.set_xlim(-0.6, 2.6)
-    reach = f"{drawn[0].reach(line)} of {drawn[0].summary.n} seeds reach print"
-    axis.set_title(f"{method_title(key)}, {encoder_title(key)}\n{reach}")
+    axis.set_title(f"{method}, {encoder}\n{drawn[0].reach(line)} of {drawn[0].summary.n} seeds reach print")
     return rows
-
-
-def dodge(scores: tuple[float, ...], width: float = 0.08) -> np.ndarray:
-    """Offsets on x of dots with nearly the same score, so that they do not cover one another."""
-    bins = np.floor(np.asarray(scores) / BIN)
-    offsets = np.zeros(len(scores))
-    for one in np.unique(bins):
-        members = np.flatnonzero(bins == one)
-        offsets[members] = (np.arange(len(members)) - (len(members) - 1) / 2) * width
-    return offsets

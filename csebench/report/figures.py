@@ -1,7 +1,5 @@
 """The papers' data figures, drawn from our scores as SVG, with their numbers as CSV. Same scores, same bytes.
-
-Evaluators declare and draw what is made of their per-item values (evaluators/_template.py); it is laid out here.
-"""
+Evaluators declare and draw what is made of their per-item values (evaluators/_template.py); it is laid out here."""
 
 import textwrap
 from collections.abc import Iterable
@@ -17,7 +15,7 @@ from csebench.plan.papers import Published, Row
 from csebench.plan.registry import load_drawing
 from csebench.plan.targets import grid_path, score_path
 from csebench.report import stats
-from csebench.report.cells import Cell, GridView, combine_by_seed, shown_score
+from csebench.report.cells import Cell, GridView, combine_parts, shown_score
 from csebench.report.csv_tables import CELLS, cell_rows
 from csebench.report.words import ends_text
 from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, Source, row_colour, write_figure
@@ -27,24 +25,21 @@ from csebench.score.store import items, score, value
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 OFFSET = 1.035  # between rows at the same size: a factor, as sizes are on a logarithmic axis
 HOLLOW: dict[str, Any] = {"marker": "D", "markerfacecolor": "none", "linestyle": ""}  # of published values
-RIGHT_OF_AXES = {"loc": "upper left", "bbox_to_anchor": (1, 1), "handlelength": 3}  # of a legend
+RIGHT_OF_AXES = {"loc": "upper left", "bbox_to_anchor": (1, 1), "handlelength": 3, "alignment": "left"}  # of a legend
 CURVE = ("alignment", "uniformity", "spearman")  # of a run's training, on STS-B dev
 
 
 def draw(view: GridView) -> list[Path]:
-    """Writes a figure of a paper as `.svg` and `.csv`; returns the files.
-
-    What is missing is empty in the table, and its page says why. Published values are drawn at the paper's own scale
-    only: others are on another level. Where nothing can be drawn, the figure says so.
-    """
+    """Writes a paper's figure as `.svg` and `.csv`; returns the files. What is missing is empty in the table, and its
+    page says why. Published values are drawn at the paper's own scale only: others are on another level."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE):
-        figure = Figure(layout="constrained")
-        if view.figure.kind in OF_CELLS:
+        figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
+        if draw_cells := {"curves": curves, "bars": dots, "scatter": scatter}.get(view.figure.kind):
             rows = view.rows if view.judged else [[replace(cell, published=None) for cell in of] for of in view.rows]
-            drawn = OF_CELLS[view.figure.kind](figure, replace(view, rows=rows))
+            drawn = draw_cells(figure, replace(view, rows=rows))
             table = [CELLS, *([*row.values()] for row in cell_rows(view))]
             counts = [cell.ours.n for cells in view.rows for cell in cells if cell.ours]
             note = seeds_note(counts, "error bars: ± one standard deviation over seeds")
@@ -55,19 +50,14 @@ def draw(view: GridView) -> list[Path]:
             return []  # drawn where the per-item values were, which are not published
         if not drawn:
             figure, note = Figure(figsize=(WIDTH, 0.3), layout="constrained"), "nothing to draw: no scores"
-        add_title_and_note(figure, view, note)
+        apart = "" if view.judged else ", not comparable with the paper"
+        columns = int(14 * figure.get_figwidth())  # characters that fit
+        heading = textwrap.fill(f"{view.grid.title} (scale {view.scale}{apart})", columns)
+        note = textwrap.fill(note, columns)
+        figure.set_figheight(figure.get_figheight() + 0.2 * heading.count("\n") + 0.18 * note.count("\n") + 0.45)
+        figure.suptitle(heading)
+        figure.supxlabel(note, x=0.01, ha="left", fontsize=9)
         return write_figure(svg, figure, table)
-
-
-def add_title_and_note(figure, view: GridView, note: str) -> None:
-    """A figure's title, with its scale, and the note below it, for which it grows."""
-    apart = "" if view.judged else ", not comparable with the paper"
-    columns = int(14 * figure.get_figwidth())  # characters that fit
-    above, below = (textwrap.fill(text, columns) for text in (f"{view.grid.title} (scale {view.scale}{apart})", note))
-    width, height = figure.get_size_inches()
-    figure.set_size_inches(width, height + 0.2 * above.count("\n") + 0.18 * below.count("\n") + 0.45)
-    figure.suptitle(above)
-    figure.supxlabel(below, x=0.01, ha="left", fontsize=9)
 
 
 def row_style(row: Row, place: int) -> dict:
@@ -87,11 +77,9 @@ def differences(view: GridView) -> list[list[Cell]]:
 
 
 def difference(cell: Cell, base: Cell) -> Cell:
-    values = combine_by_seed(sub, cell, base) if cell.values and base.values else {}
-    published = None
-    if cell.published and base.published:
-        published = Published(value=cell.published.value - base.published.value, text="")
-    return replace(cell, values=values, published=published)
+    one, other = cell.published, base.published
+    published = Published(value=one.value - other.value, text="") if one and other else None
+    return combine_parts(replace(cell, values={}, published=published), [cell, base], sub)
 
 
 def seeds_note(counts: Iterable[int], more: str) -> str:
@@ -100,18 +88,17 @@ def seeds_note(counts: Iterable[int], more: str) -> str:
     return f"means of {seeds} seed{'s' * (seeds != '1')}; {more}"
 
 
-def draw_untrained(axes, shown: GridView, vertical: bool = False) -> list:
-    """A line at the untrained encoder's score, where it has one here; returns what a legend shows."""
+def draw_untrained(draw_line, shown: GridView) -> list:
+    """A line (`axhline`, `axvline`) at the untrained encoder's score, if it has one; returns what a legend shows."""
     cell = untrained_cell(shown.paper, shown.name, shown.scale)
     content = shown_score(cell.specs[0], cell.evaluator, shown.scale)[0] if cell else None
     if cell is None or content is None or (fraction := value(content, cell.task, cell.column.metric)) is None:
         return []
     score = shown.figure.factor * fraction
-    style = {"color": GREY, "linestyle": (0, (1, 1)), "linewidth": 1.2, "zorder": 1}
     pooler = cell.specs[0].params["pooler"]
     is_matched = {spec.params["pooler"] for row in shown.rows for of in row for spec in of.plan.specs} == {pooler}
     label = f"untrained encoder{'' if is_matched else f', {pooler}'}: {score:.{shown.figure.digits}f}"
-    return [(axes.axvline if vertical else axes.axhline)(score, **style, label=label)]
+    return [draw_line(score, color=GREY, linestyle=(0, (1, 1)), linewidth=1.2, zorder=1, label=label)]
 
 
 def curves(figure, shown: GridView) -> bool:
@@ -122,8 +109,7 @@ def curves(figure, shown: GridView) -> bool:
     figure.set_size_inches(WIDTH, 3.6 * count)
     axes = figure.subplots(count, squeeze=False)[:, 0]
     handles = lines(axes[0], x, shown.rows, grid.rows)
-    drawn = bool(handles)
-    handles += draw_untrained(axes[0], shown)
+    untrained = draw_untrained(axes[0].axhline, shown)
     axes[0].set_ylabel(grid.axis.replace(", ", ",\n"))
     if grid.baseline:
         lines(axes[1], x, differences(shown), grid.rows)
@@ -133,20 +119,18 @@ def curves(figure, shown: GridView) -> bool:
     ticks = sorted({*x})
     slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(ticks) > 5 else {}
     for ax in axes:
-        ax.set_xscale("log")
-        ax.set_xlim(ticks[0] / 1.5, ticks[-1] * 1.5)
+        ax.set(xscale="log", xlim=(ticks[0] / 1.5, ticks[-1] * 1.5))
         ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks], **slanted)
         ax.minorticks_off()
     seen = f"; every run sees {shown.sentences_seen:,}" if shown.sentences_seen else ""
     axes[-1].set_xlabel(f"sentences in the training pool{seen}")
-    if drawn:
-        axes[0].legend(handles=handles, **RIGHT_OF_AXES)
-    return drawn
+    if handles:
+        axes[0].legend(handles=handles + untrained, **RIGHT_OF_AXES)
+    return bool(handles)
 
 
 def lines(axes, x: list[int], cells: list[list[Cell]], rows: list[Row]) -> list:
-    """A line a row over the sizes that it has values of, each a little beside the others; returns what a legend shows,
-    in the order in which the lines end."""
+    """A line a row over its sizes, a little apart; returns what a legend shows, in the order in which lines end."""
     ends, more = [], {"markersize": 5, "linewidth": 1.5, "elinewidth": 0.9}
     for place, (row, row_cells) in enumerate(zip(rows, cells, strict=True)):
         style, offset = row_style(row, place), OFFSET ** (place - (len(rows) - 1) / 2)
@@ -158,16 +142,14 @@ def lines(axes, x: list[int], cells: list[list[Cell]], rows: list[Row]) -> list:
         for size, cell in drawn:
             if cell.published:
                 axes.errorbar(size, cell.published.value, cell.published.std, **HOLLOW | {"color": style["color"]})
-    handles = [handle for *_, handle in sorted(ends, key=lambda end: end[:2])]
-    return handles + legend_of_published(cells)
+    return [handle for *_, handle in sorted(ends)] + legend_of_published(cells)
 
 
 def legend_of_published(cells: list[list[Cell]]) -> list:
     from matplotlib.lines import Line2D
 
-    style: dict[str, Any] = HOLLOW | {"color": GREY}
     is_drawn = any(cell.published for row in cells for cell in row)
-    return [Line2D([], [], **style, label="published")] if is_drawn else []
+    return [Line2D([], [], **HOLLOW, color=GREY, label="published")] if is_drawn else []
 
 
 def dots(figure, shown: GridView) -> bool:
@@ -189,18 +171,16 @@ def dots(figure, shown: GridView) -> bool:
             if cell.ours:
                 axes.errorbar(cell.ours.mean, y, xerr=cell.ours.std, capsize=2, **style)
                 label = f"{cell.ours.mean:{'+' if grid.baseline else ''}z.{cell.digits}f}"
-                more = {"xycoords": ("axes fraction", "data"), "va": "center", "annotation_clip": False}
-                axes.annotate(label, (1.01, y), **more)
+                axes.annotate(label, (1.01, y), xycoords=("axes fraction", "data"), va="center", annotation_clip=False)
             if cell.published:
                 axes.errorbar(cell.published.value, y, xerr=cell.published.std, **style | HOLLOW)
     if grid.baseline:
         axes.axvline(0, color=GREY, linewidth=1)
-    handles = draw_untrained(axes, shown, vertical=True) + legend_of_published(cells)
+    handles = draw_untrained(axes.axvline, shown) + legend_of_published(cells)
     axes.set_yticks([-place for place in range(len(labels))], labels)
     for place in headings:
         axes.get_yticklabels()[place].set_fontweight("bold")
-    axes.set_ylim(-max(len(labels), 1) + 0.4, 0.6)
-    axes.set_xlabel(grid.axis)
+    axes.set(ylim=(-max(len(labels), 1) + 0.4, 0.6), xlabel=grid.axis)
     figure.set_size_inches(WIDTH, 1.2 + 0.26 * max(len(labels), 4))
     if handles:
         axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1))
@@ -209,9 +189,7 @@ def dots(figure, shown: GridView) -> bool:
 
 def scatter(figure, shown: GridView) -> bool:
     """A point a row: x and y; the third column stands in the legend."""
-    grid = shown.figure
-    figure.set_size_inches(WIDTH, 4.4)
-    axes = figure.subplots()
+    grid, axes = shown.figure, figure.subplots()
     for i, (row, (x, y, *others)) in enumerate(zip(grid.rows, shown.rows, strict=True)):
         style = {"color": row_colour(row, i), "linestyle": ""}
         score = f": {others[0].ours.mean:.2f}" if others and others[0].ours else ""
@@ -228,8 +206,7 @@ def scatter(figure, shown: GridView) -> bool:
     axes.set(xlabel=title(shown, 0), ylabel=grid.axis)
     axes.margins(0.12)
     if drawn := axes.has_data():
-        about = title(shown, 2) if len(grid.columns) > 2 else None
-        axes.legend(**RIGHT_OF_AXES, title=about, alignment="left")
+        axes.legend(**RIGHT_OF_AXES, title=title(shown, 2) if len(grid.columns) > 2 else None)
     return drawn
 
 
@@ -249,14 +226,13 @@ def title(shown: GridView, column: int) -> str:
 
 def training(figure, shown: GridView):
     """A row is a path in the plane of uniformity and alignment over the evaluated steps, the mean of its seeds."""
-    figure.set_size_inches(WIDTH, 4.4)
     axes = figure.subplots()
     table: list[list] = [["row", "step", *(f"{key}{of}" for key in CURVE for of in ("", "_std")), "n", "runs"]]
     seeds = []
     for place, (row, (cell, *_)) in enumerate(zip(shown.figure.rows, shown.rows, strict=True)):
         steps, runs = curve(cell, shown.scale)
         if not steps:
-            table.append([row.label] + [None] * (len(table[0]) - 1))
+            table.append([row.label])
             continue
         for step, summaries in steps.items():
             values = [value for key in CURVE for value in (summaries[key].mean, summaries[key].std)]
@@ -267,8 +243,7 @@ def training(figure, shown: GridView):
     axes.set_ylabel("alignment on STS-B dev\n(mean squared distance, less is better)")
     axes.margins(0.12)
     if drawn := sorted(axes.lines, key=lambda line: -line.get_ydata()[-1]):
-        scores = "STS-B dev Spearman x 100\nat the last step"
-        axes.legend(handles=drawn, **RIGHT_OF_AXES, title=scores, alignment="left")
+        axes.legend(handles=drawn, **RIGHT_OF_AXES, title="STS-B dev Spearman x 100\nat the last step")
     return table, seeds_note(seeds, "numbers beside the paths: steps of training"), bool(drawn)
 
 
@@ -301,13 +276,11 @@ def path(axes, steps, label: str, style) -> None:
 
 
 def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:
-    """A paper's figure: what an evaluator draws of the run of each row's first seed, one part of the figure a row.
-    Returns what is plotted, a note, and whether anything is."""
+    """A part a row: what an evaluator draws of its first seed's run. Returns the table, a note, if any is drawn."""
     panel, draw_panel = load_drawing(view.figure.kind)
     runs = [items_of_first_run(cell, panel, view.scale) for cell, *_ in view.rows]
     count = max(1, sum(run is not None for run in runs))
-    stacked = panel.width > 6
-    rows, columns = (count, 1) if stacked else (1, count)
+    rows, columns = (count, 1) if panel.width > 6 else (1, count)
     figure.set_size_inches(max(6.4, columns * panel.width), rows * panel.height)
     parts = iter(figure.subfigures(rows, columns, squeeze=False).flat)
     table: list[list] = [["model"]]
@@ -325,11 +298,9 @@ def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:
     for axes in zip(*(part.axes for part in drawn), strict=True) if panel.shared_axes else ():
         if axes[0].get_label() == "<colorbar>":
             continue
-        for which in ("xlim", "ylim"):  # limits that hold all that each of them shows
-            limits = [getattr(ax, f"get_{which}")() for ax in axes]
-            for ax in axes:
-                ax.set(**{which: (min(low for low, _ in limits), max(high for _, high in limits))})
-    table = [line + [None] * (len(table[0]) - len(line)) for line in table]
+        left, right, bottom, top = zip(*(ax.axis() for ax in axes), strict=True)
+        for ax in axes:  # limits that hold all that each of them shows
+            ax.axis((min(left), max(right), min(bottom), max(top)))
     return table, "of every row one run, that of the first seed", bool(drawn)
 
 
@@ -344,6 +315,3 @@ def items_of_first_run(cell: Cell, panel: Panel, scale: str) -> tuple[Items, dic
     file = score_path(spec.run_id, cell.plan.evaluator, scale)
     arrays = (items(content, file) or {}).get(cell.plan.evaluator, {})
     return (arrays, content) if panel.item in arrays else None
-
-
-OF_CELLS = {"curves": curves, "bars": dots, "scatter": scatter}  # each returns whether anything is drawn

@@ -19,11 +19,10 @@ BLUE = "#2F7ED8"
 
 def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]:
     """Draws the tested comparisons of a table beside its page; returns the files written."""
-    groups = [(answer, [c for c in answer.comparisons if c.low is not None]) for answer in answers]
-    groups = [(answer, tested) for answer, tested in groups if tested]
     import matplotlib
     from matplotlib.figure import Figure
 
+    groups = [(a, members) for a in answers if (members := [c for c in a.comparisons if c.low is not None])]
     tested = [comparison for _, members in groups for comparison in members]
     headings = [textwrap.wrap(answer.family.question, 84) for answer, _ in groups]
     heading = "" if title == groups[0][0].family.question else textwrap.fill(title, 84)
@@ -36,9 +35,8 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
         axes.set_xlim(*axis_limits([end for c in tested for end in (c.family_low, c.family_high) if end is not None]))
         y, ticks, labels = 0, [], []
         for (_, members), words in zip(groups, headings, strict=True):
-            text = {"xycoords": ("figure fraction", "data"), "va": "center", "fontweight": "bold"}
             for line in words:
-                axes.annotate(line, (0.01, y), **text)
+                axes.annotate(line, (0.01, y), xycoords=("figure fraction", "data"), va="center", fontweight="bold")
                 y += 1
             axes.plot([0, 0], [y - 0.5, y + len(members) - 0.5], color=GREY, linewidth=1, zorder=1)
             for comparison, label in zip(members, row_labels(members), strict=True):

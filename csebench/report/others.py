@@ -1,8 +1,5 @@
 """What others' runs say of a published value: groups of runs, verdicts, the spread of seeds, what selection does.
-
-Computed from evidence/*.yaml (csebench/plan/evidence.py) and papers/*.yaml alone: no score of this project is read,
-and no scale matters. The page: csebench/report/pages/evidence.py.
-"""
+From evidence/*.yaml and papers/*.yaml alone: no score of this project is read, and no scale matters."""
 
 from dataclasses import dataclass, replace
 from math import comb
@@ -12,9 +9,9 @@ import numpy as np
 from csebench.base.caches import cached
 from csebench.plan import evidence
 from csebench.plan.catalog import paper, paper_names
-from csebench.plan.evidence import AVERAGE, FULL, SLACK, Evidence, Key, PublishedRun, Setup
+from csebench.plan.evidence import AVERAGE, FULL, Evidence, Key, PublishedRun, Setup
 from csebench.plan.grids import find_grid
-from csebench.plan.papers import Column, Grid, Published, Row, SettingsTable
+from csebench.plan.papers import Column, Grid, Published, Row
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report import stats
 
@@ -27,8 +24,7 @@ class Print:
 
     value: Published
     seeds: int  # behind it
-    where: str
-    others: tuple[str, ...] = ()  # other values for the same in other tables
+    where: str  # and which other values for the same are in other tables
 
 
 @dataclass(frozen=True)
@@ -46,9 +42,9 @@ class Group:
         return sorted({e.name for e in self.evidence})
 
     @property
-    def kept_last_step(self) -> int:
-        """How many runs are known to keep their last step, which hints at scores that still rose."""
-        return sum(run.best_step is not None and run.best_step == e.setup.steps for e, run in self.runs)
+    def kept_last_step(self) -> list[bool]:
+        """Of each run whether it is known to keep its last step, which hints at scores that still rose."""
+        return [run.best_step is not None and run.best_step == e.setup.steps for e, run in self.runs]
 
     def verdict(self, printed: Published, seeds: int) -> stats.Verdict:
         """Whether a printed value, the mean of so many seeds, could be one more of these runs."""
@@ -65,18 +61,16 @@ class Group:
 
     def reach(self, value: float) -> int:
         """How many runs are at or above a value."""
-        return sum(v >= value - SLACK for v in self.values)
+        return sum(v >= value - stats.SLACK for v in self.values)
 
 
 @cached
-def groups(key: Key, score: str = AVERAGE, size: str = FULL, without_paper: str | None = None) -> list[Group]:
-    """Groups of the comparable and sure runs that have a score, without a paper's own: sweeps, the largest first, then
-    single runs."""
+def groups(key: Key, score: str = AVERAGE, size: str = FULL, without_paper: str = "") -> list[Group]:
+    """Groups of comparable, sure runs with a score, but a paper's own: sweeps, largest first; single runs; means."""
     sweeps, loose, means = [], {SINGLE: [], LATER: []}, []
     for e in evidence.evidence_of(key, score, size):
         x = e.experiment
-        counts = x.comparable and x.sure and x.kind in ("retrained", "paper")
-        if not counts or (without_paper is not None and e.source.paper == without_paper):
+        if not (x.comparable and x.sure and x.kind in ("retrained", "paper")) or e.source.paper == without_paper:
             continue
         runs = [(e, run) for run in x.runs if score in run.scores]
         if len(runs) >= stats.SEEDS_NEEDED and all(run.seed is not None for _, run in runs):
@@ -108,11 +102,9 @@ def keys_with_runs() -> list[Key]:
 
 @cached
 def printed_by_authors(key: Key) -> Print | None:
-    """The average that the authors of a method print for an encoder; None where that is not known.
-
-    evidence/methods.yaml has it where no row of papers/*.yaml prints it, or where two rows print two values. Otherwise
-    it is that of the row that prints most of the test sets. Re-runs by another paper do not count.
-    """
+    """The average that a method's authors print for an encoder; None where it is not known. evidence/methods.yaml has
+    it where no row of papers/*.yaml prints it, or where two rows print two values. Otherwise it is that of the row
+    that prints most of the test sets. Re-runs by another paper do not count."""
     candidates = []
     for name, grid_name, grid, row in rows():
         if row.source == "rerun" or evidence.key_of_row(row, grid.encoder) != key:
@@ -130,15 +122,14 @@ def printed_by_authors(key: Key) -> Print | None:
     if value is None:
         return None
     others = {v.text: place for n, _, v, _, place in candidates if n == most and v.value != value.value}
-    return Print(value, seeds, where, tuple(f"{text} in {place}" for text, place in others.items()))
+    return Print(value, seeds, "; ".join([where, *(f"{text} in {place}" for text, place in others.items())]))
 
 
 @cached
 def rows() -> list[tuple[str, str, Grid, Row]]:
     """(paper, table or figure, its grid, row) of every row of papers/ that shows scores."""
     grids = [(name, grid_name, find_grid(name, grid_name)) for name in paper_names() for grid_name in grid_names(name)]
-    scored = [(*place, grid) for *place, grid in grids if not isinstance(grid, SettingsTable)]
-    return [(name, grid_name, grid, row) for name, grid_name, grid in scored for row in grid.rows]
+    return [(name, table, grid, row) for name, table, grid in grids if isinstance(grid, Grid) for row in grid.rows]
 
 
 def score_of(grid: Grid, column: Column, size: str = FULL) -> str | None:
@@ -156,10 +147,7 @@ def sweeps() -> list[tuple[Key, Group, Print]]:
 
 def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Group | None:
     """Others' runs for a cell, in printed units: the largest seed sweep, else single runs. The paper's own numbers do
-    not count.
-
-    At no scale in particular: they are on the paper's encoder, and are not mixed with ours.
-    """
+    not count. At no scale in particular: they are on the paper's encoder, and are not mixed with ours."""
     key, score = evidence.key_of_row(row, grid.encoder), score_of(grid, column, column.size)
     if key is None or score is None or not (candidates := groups(key, score, column.size, paper_name)):
         return None
@@ -215,23 +203,15 @@ class Spread:
 
 @cached
 def spread(encoder: str, score: str, method: str | None = None) -> Spread | None:
-    """Of the nearest seed sweep on an encoder: the method's own, else the largest of another method.
-
-    None where no sweep on the encoder has the score.
-    """
-    candidates = [
-        (key.method == method, g.summary.n, Spread(g.summary.std, g.summary.n, key.method, g.sources[0]))
-        for key in keys_with_runs()
-        if key.encoder == encoder
-        for g in groups(key, score)
-        if g.kind == SWEEP and g.summary.std is not None
-    ]
-    return max(candidates, key=lambda c: c[:2])[2] if candidates else None
+    """Of the nearest seed sweep with a score on an encoder: the method's own, else the largest of another; or None."""
+    keys = [key for key in keys_with_runs() if key.encoder == encoder]
+    all_sweeps = [(key.method, g.summary, g.sources[0]) for key in keys for g in groups(key, score) if g.kind == SWEEP]
+    spreads = [Spread(s.std, s.n, name, source) for name, s, source in all_sweeps if s.std is not None]
+    return max(spreads, key=lambda spread: (spread.method == method, spread.n), default=None)
 
 
 def expected_of_best(k: int, by: np.ndarray, of: np.ndarray) -> float:
     """The mean, over all subsets of k runs, of `of` of the run that is highest in `by`; ties share their chance.
-
     The run of rank r (from 0) is the highest of C(r, k-1) of the C(n, k) subsets.
 
     >>> expected_of_best(2, np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 60.0]))  # 20, 60 and 60

@@ -6,7 +6,7 @@ from csebench.base.project import REPOSITORY, ROOT, folders, snakemake
 from csebench.plan.catalog import dataset
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import find_grid, substitute, substitute_sweep
-from csebench.plan.papers import SettingsTable
+from csebench.plan.papers import Grid
 from csebench.plan.recipe import corpus_of
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, protocol
 from csebench.plan.targets import Page
@@ -27,35 +27,30 @@ def scale_line(page: Page) -> str:
 def page_conditions(page: Page) -> list[list[str]]:
     """Encoder, data, seeds and settings behind all numbers of a page, as (label, text)."""
     scale, runs = read_scale(page.scale), page.runs().values()
-    methods = {spec.method for spec in runs}
     kinds = {declaration(spec.method).corpus: spec.method for spec in runs if spec.corpus}
     corpora = {f"Training {kind}": corpus_of(declaration(method), scale) for kind, method in sorted(kinds.items())}
     dev = dataset(scale.dev) if any(spec.dev_sha256 for spec in runs) else None
-    before = {search for method in methods for search in searches_before(method)}
+    before = {search for spec in runs for search in searches_before(spec.method)}
     trained = [{spec.method, *spec.components} for spec in runs]
     tuned = tuned_settings(page.scale).items()
     tuned = {n: s for n, s in tuned if n in before or any({*n.split("+")} <= parts for parts in trained)}
     chosen = "; ".join(f"{name}: {settings_text(settings)}" for name, settings in tuned.items())
+    grids: list[Grid] = [grid for names in page.grids() if isinstance(grid := find_grid(*names), Grid)]
+    named = {column.size for grid in grids for column in grid.columns if column.task}
+    sizes = ", ".join(f"{label} = {n:,}" for label, n in scale.sizes.items() if label in named)
     encoders = "; ".join(f"{role}: `{e.name}` @ {e.revision[:12]}" for role, e in sorted(scale.encoders.items()))
     rows = [
         ["Encoder", encoders],
         ["Checkpoints chosen on", dev and f"`{dev.path}`: {dev.note}"],
         *([kind, f"`{c.path}` (sha256 {c.sha256[:12]}…); {c.note}"] for kind, c in corpora.items() if c),
-        ["Sentences of a column", sizes_text(page)],
+        ["Sentences of a column", sizes],  # `1% = 10,000, 10% = 100,000`
         ["Seeds", seeds_text(page)],
         ["Settings of the scale", changed_settings(page) or "none: the papers' own settings"],
         ["Precision, threads", f"{scale.precision}, {scale.threads}; evaluation {scale.evaluation.precision}"],
         ["Chosen on STS-B dev", chosen and f"{chosen}; not where a row, variant or sweep sets the same parameter"],
-        ["Substituted at this scale", "; ".join(substitutions(page))],
+        ["Substituted at this scale", "; ".join(substitutions(page, grids))],
     ]
     return [[label, text] for label, text in rows if text]
-
-
-def sizes_text(page: Page) -> str:
-    """`1% = 10,000, 10% = 100,000`: the sizes of the training set that the page's columns name."""
-    grids = [grid for grid in (find_grid(*names) for names in page.grids()) if not isinstance(grid, SettingsTable)]
-    named = {column.size for grid in grids for column in grid.columns if column.task}
-    return ", ".join(f"{label} = {n:,}" for label, n in read_scale(page.scale).sizes.items() if label in named)
 
 
 def seeds_text(page: Page) -> str:
@@ -80,7 +75,7 @@ def changed_settings(page: Page) -> str:
     return "; ".join(texts + [f"{name} keeps its {' and '.join(keys)}" for name, keys in kept.items() if keys])
 
 
-def substitutions(page: Page) -> list[str]:
+def substitutions(page: Page, grids: list[Grid]) -> list[str]:
     """`evaluator transfer by transfer:fasttest`: what the page's scale replaces: evaluators, values, swept values."""
     scale, replaced = read_scale(page.scale), {}
     for spec in page.runs().values():
@@ -88,10 +83,7 @@ def substitutions(page: Page) -> list[str]:
         used = {(k.rpartition(".")[2], v) for k, v in spec.settings.items() if k in keeps or k not in scale.override}
         for key, values in scale.substitutes.items():
             replaced |= {f"{key} {old}": (old, new) for old, new in values.items() if (key, new) in used}
-    for paper_name, name in page.grids():
-        table = find_grid(paper_name, name)
-        if isinstance(table, SettingsTable):
-            continue
+    for table in grids:
         for evaluator in {table.column_evaluator(column) for column in table.columns if column.task}:
             replaced[f"evaluator {evaluator}"] = (evaluator, substitute(evaluator, scale))
         for sweep in [row.run.sweep for row in table.rows if row.run] + [column.sweep for column in table.columns]:
@@ -120,20 +112,16 @@ def provenance_lines(page: Page) -> str:
         versions = ", ".join(sorted({f"torch {content['provenance']['packages']['torch']}" for content in contents}))
         hardware = ", ".join(sorted({training["gpu"] or training["processor"] for training in trainings}))
         lines.append(f"- Commit: {commits}; {versions}; hardware: {hardware}.")
-    lines.append(f"- Regenerate: `{snakemake(page.path)}`.")
-    return "\n".join(lines)
+    return "\n".join([*lines, f"- Regenerate: `{snakemake(page.path)}`."])
 
 
 def deviation_lines(page: Page) -> list[str]:
     """Where the methods, components and evaluators of a page deviate from papers, as lines of a list."""
-    specs, evaluators = page.scores().values(), {evaluator for _, evaluator in page.scores()}
-    used = {
-        METHODS: {spec.method for spec in specs},
-        COMPONENTS: {name for spec in specs for name in spec.components},
-        EVALUATORS: {protocol(evaluator).declaration.name for evaluator in evaluators},
-    }
-    declared = [(name, any_declaration(name, folder)) for folder, names in used.items() for name in sorted(names)]
-    return [f"- `{name}`: {text}" for name, declaration in declared for text in declaration.deviations]
+    specs, evaluators = page.scores().values(), {protocol(name).declaration.name for _, name in page.scores()}
+    declared = [any_declaration(name, METHODS) for name in sorted({spec.method for spec in specs})]
+    declared += [any_declaration(name, COMPONENTS) for name in sorted({name for s in specs for name in s.components})]
+    declared += [any_declaration(name, EVALUATORS) for name in sorted(evaluators)]
+    return [f"- `{declaration.name}`: {text}" for declaration in declared for text in declaration.deviations]
 
 
 def unversioned_lines(contents: list[dict]) -> list[str]:

@@ -1,6 +1,5 @@
 """What all figures share: style, colours, clouds of points, and the files that they are written to."""
 
-import csv
 import io
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from csebench.base.files import write_bytes
+from csebench.base.terminal import csv_text, records
 from csebench.plan.papers import Row
 from csebench.plan.registry import METHODS, valid_declarations
 
@@ -38,8 +38,7 @@ class Source(NamedTuple):
 
 
 def row_colour(row: Row, place: int) -> str:
-    """The colour that a row's method declares for itself, or with the row's components, in all figures; without one,
-    that of its place in the figure."""
+    """The colour that a row's method declares, alone or with its components; else that of its place in the figure."""
     method = valid_declarations(METHODS).get(row.run.method) if row.run else None
     declared = method.colours.get("+".join(sorted(row.run.components))) if row.run and method else None
     return declared or COLOURS[place % len(COLOURS)]
@@ -53,16 +52,15 @@ def points(axes, x, y, group: int = 0, **style):
 
 
 def write_figure(svg: Path, figure, table: list[list] | None = None) -> list[Path]:
-    """Writes a figure, within STYLE, as SVG, and its numbers, floats with six digits, as CSV beside it. Returns the
-    files."""
-    image, text = io.BytesIO(), io.StringIO(newline="")
+    """Writes a figure, within STYLE, as SVG, and its numbers, floats with six digits, as CSV beside it; a short row
+    lacks the last columns. Returns the files."""
+    image = io.BytesIO()
     # The resolution of an SVG is that of its clouds of points.
     figure.savefig(image, format="svg", dpi=100, metadata={"Date": None, "Creator": None})
     files = {svg: image.getvalue()}
     if table is not None:
-        rows = [[f"{v:.6g}" if isinstance(v, float | np.floating) else v for v in row] for row in table]
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        files[svg.with_suffix(".csv")] = text.getvalue().encode()
+        head, *rows = [[f"{v:.6g}" if isinstance(v, float | np.floating) else v for v in row] for row in table]
+        files[svg.with_suffix(".csv")] = csv_text(head, records(head, rows)).encode()
     for path, content in files.items():
         write_bytes(path, content)
     return list(files)

@@ -1,7 +1,5 @@
 """The page "Does it reproduce?" (`results/evidence.md`): what runs that others published say of the printed values.
-
-The numbers are in csebench/report/others.py. Same data, same bytes: no dates, no scale.
-"""
+The numbers are in csebench/report/others.py. Same data, same bytes: no dates, no scale."""
 
 import numpy as np
 
@@ -76,15 +74,13 @@ def sweeps_text() -> str:
     """Of which runs the answer is."""
     sources = sorted({source for _, runs, _ in others.sweeps() for source in runs.sources})
     seeds = sorted({runs.summary.n for _, runs, _ in others.sweeps()})
-    kept_last = [key for key, runs, _ in others.sweeps() if 2 * runs.kept_last_step >= runs.summary.n]
-    text = (
-        f"Each sweep is {' or '.join(map(str, seeds))} seeds of one re-implementation ({', '.join(sources)}), not of"
-        " the authors' code; how it differs is folded below. None of these runs is ours."
-    )
-    if not kept_last:
-        return text
+    kept_last = [key for key, runs, _ in others.sweeps() if 2 * sum(runs.kept_last_step) >= runs.summary.n]
     more = "the last checkpoint of most runs was the best: longer training might reach more."
-    return f"{text} On {' and '.join(map(others.encoder_title, kept_last))} {more}"
+    kept = f" On {' and '.join(map(others.encoder_title, kept_last))} {more}" if kept_last else ""
+    return (
+        f"Each sweep is {' or '.join(map(str, seeds))} seeds of one re-implementation ({', '.join(sources)}), not of"
+        f" the authors' code; how it differs is folded below. None of these runs is ours.{kept}"
+    )
 
 
 def counts_text() -> str:
@@ -116,7 +112,7 @@ def group_rows(key: Key) -> list[list[str]]:
             lies = f"not tested: {verdict.reason}"
             if verdict.low is not None and verdict.high is not None:
                 lies = WITHIN[verdict.name].format(outward_range(verdict.low, verdict.high))
-        printed = "–" if value is None else f"{spaced(value.value)} ({'; '.join([value.where, *value.others])})"
+        printed = "–" if value is None else f"{spaced(value.value)} ({value.where})"
         sources = runs.sources[0] if len(runs.sources) == 1 else f"{len(runs.sources)} sources"
         mean = f"{s.mean:.2f}" + ("" if s.std is None else f" ± {s.std:.2f}")
         span = f"{min(runs.values):.2f} to {max(runs.values):.2f}" if len(runs.values) > 1 else ""
@@ -165,7 +161,9 @@ def setups() -> str:
 def source_table() -> Table:
     rows = []
     for name, source in evidence.sources().items():
-        where = f"[{source.repository}]({source.url}) " + (source.path or f"#{source.thread}")
+        place = f"issues/{source.thread}" if source.thread else f"tree/{source.commit}"
+        url = f"https://github.com/{source.repository}/{place}"
+        where = f"[{source.repository}]({url}) " + (source.path or f"#{source.thread}")
         if source.paper:
             *first, last = source.tables
             tables = f"Tables {', '.join(first)} and {last}" if first else f"Table {last}"
