@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from operator import sub
 from pathlib import Path
-from typing import Any
 
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.declarations import Panel
 from csebench.plan.grids import untrained_cell
-from csebench.plan.papers import Published, Row
+from csebench.plan.papers import Row
 from csebench.plan.registry import load_drawing
 from csebench.plan.targets import grid_path, score_path
 from csebench.report import stats
@@ -24,22 +23,20 @@ from csebench.score.store import items, score, value
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 OFFSET = 1.035  # between rows at the same size: a factor, as sizes are on a logarithmic axis
-HOLLOW: dict[str, Any] = {"marker": "D", "markerfacecolor": "none", "linestyle": ""}  # of published values
 RIGHT_OF_AXES = {"loc": "upper left", "bbox_to_anchor": (1, 1), "handlelength": 3, "alignment": "left"}  # of a legend
 CURVE = ("alignment", "uniformity", "spearman")  # of a run's training, on STS-B dev
 
 
 def draw(view: GridView) -> list[Path]:
     """Writes a paper's figure as `.svg` and `.csv`; returns the files. What is missing is empty in the table, and its
-    page says why. Published values are drawn at the paper's own scale only: others are on another level."""
+    page says why."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
         if draw_cells := {"curves": curves, "bars": dots, "scatter": scatter}.get(view.figure.kind):
-            rows = view.rows if view.judged else [[replace(cell, published=None) for cell in of] for of in view.rows]
-            drawn = draw_cells(figure, replace(view, rows=rows))
+            drawn = draw_cells(figure, view)
             table = [CELLS, *([*row.values()] for row in cell_rows(view))]
             counts = [cell.ours.n for cells in view.rows for cell in cells if cell.ours]
             note = seeds_note(counts, "error bars: ± one standard deviation over seeds")
@@ -71,15 +68,12 @@ def row_style(row: Row, place: int) -> dict:
 
 def differences(view: GridView) -> list[list[Cell]]:
     """Of every cell to the baseline's, seed by seed; none of the baseline itself."""
-    base = view.rows[view.figure.baseline_row]
-    nothing = [replace(cell, values={}, published=None) for cell in base]
-    return [nothing if cells is base else [*map(difference, cells, base)] for cells in view.rows]
-
-
-def difference(cell: Cell, base: Cell) -> Cell:
-    one, other = cell.published, base.published
-    published = Published(value=one.value - other.value, text="") if one and other else None
-    return combine_parts(replace(cell, values={}, published=published), [cell, base], sub)
+    base, rows = view.rows[view.figure.baseline_row], []
+    for cells in view.rows:
+        empty = [replace(cell, values={}) for cell in cells]
+        parts = zip(empty, cells, base, strict=True)
+        rows.append(empty if cells is base else [combine_parts(one, [cell, of], sub) for one, cell, of in parts])
+    return rows
 
 
 def seeds_note(counts: Iterable[int], more: str) -> str:
@@ -134,32 +128,21 @@ def lines(axes, x: list[int], cells: list[list[Cell]], rows: list[Row]) -> list:
     ends, more = [], {"markersize": 5, "linewidth": 1.5, "elinewidth": 0.9}
     for place, (row, row_cells) in enumerate(zip(rows, cells, strict=True)):
         style, offset = row_style(row, place), OFFSET ** (place - (len(rows) - 1) / 2)
-        drawn = [(size * offset, c) for size, c in sorted(zip(x, row_cells, strict=True), key=lambda point: point[0])]
-        points = [(size, cell.ours.mean, cell.ours.std or 0.0) for size, cell in drawn if cell.ours]
+        by_size = sorted(zip(x, row_cells, strict=True), key=lambda point: point[0])
+        points = [(size * offset, cell.ours.mean, cell.ours.std or 0.0) for size, cell in by_size if cell.ours]
         if points:
             line = axes.errorbar(*zip(*points, strict=True), **style, **more, label=row.label)
             ends.append((-points[-1][1], place, line))
-        for size, cell in drawn:
-            if cell.published:
-                axes.errorbar(size, cell.published.value, cell.published.std, **HOLLOW | {"color": style["color"]})
-    return [handle for *_, handle in sorted(ends)] + legend_of_published(cells)
-
-
-def legend_of_published(cells: list[list[Cell]]) -> list:
-    from matplotlib.lines import Line2D
-
-    is_drawn = any(cell.published for row in cells for cell in row)
-    return [Line2D([], [], **HOLLOW, color=GREY, label="published")] if is_drawn else []
+    return [handle for *_, handle in sorted(ends)]
 
 
 def dots(figure, shown: GridView) -> bool:
     """A dot with its deviation per row, below the name of each column; with a baseline, of the differences to it."""
     grid, cells = shown.figure, differences(shown) if shown.figure.baseline else shown.rows
-    drawn = [[bool(cell.ours or cell.published) for cell in row] for row in cells]
-    rows = [i for i, of_row in enumerate(drawn) if any(of_row)]
+    rows = [i for i, of_row in enumerate(cells) if any(cell.ours for cell in of_row)]
     axes, labels, headings = figure.subplots(), [], []  # a label per line, from the top
     for j, column in enumerate(grid.columns):
-        if not any(drawn[i][j] for i in rows):
+        if not any(cells[i][j].ours for i in rows):
             continue
         if len(grid.columns) > 1:
             headings.append(len(labels))
@@ -172,11 +155,9 @@ def dots(figure, shown: GridView) -> bool:
                 axes.errorbar(cell.ours.mean, y, xerr=cell.ours.std, capsize=2, **style)
                 label = f"{cell.ours.mean:{'+' if grid.baseline else ''}z.{cell.digits}f}"
                 axes.annotate(label, (1.01, y), xycoords=("axes fraction", "data"), va="center", annotation_clip=False)
-            if cell.published:
-                axes.errorbar(cell.published.value, y, xerr=cell.published.std, **style | HOLLOW)
     if grid.baseline:
         axes.axvline(0, color=GREY, linewidth=1)
-    handles = draw_untrained(axes.axvline, shown) + legend_of_published(cells)
+    handles = draw_untrained(axes.axvline, shown)
     axes.set_yticks([-place for place in range(len(labels))], labels)
     for place in headings:
         axes.get_yticklabels()[place].set_fontweight("bold")
@@ -196,13 +177,9 @@ def scatter(figure, shown: GridView) -> bool:
         if x.ours and y.ours:
             where = (x.ours.mean, y.ours.mean, y.ours.std, x.ours.std)
             axes.errorbar(*where, **style, marker=MARKERS[i % len(MARKERS)], markersize=8, label=f"{row.label}{score}")
-        label = f"{row.label}, published"
-        if x.published and y.published:
-            where = (x.published.value, y.published.value, y.published.std, x.published.std)
-            axes.errorbar(*where, **style | HOLLOW, label=label)
-        elif printed := x.published or y.published:
-            line = axes.axvline if x.published else axes.axhline
-            line(printed.value, color=style["color"], linestyle=":", label=label)
+        for printed, line in ((x.published, axes.axvline), (y.published, axes.axhline)):
+            if printed and shown.judged:
+                line(printed.value, color=style["color"], linestyle=":", label=f"{row.label}, published")
     axes.set(xlabel=title(shown, 0), ylabel=grid.axis)
     axes.margins(0.12)
     if drawn := axes.has_data():
