@@ -1,5 +1,4 @@
-"""The one cache policy: results that are kept for the life of a process, until `clear`. What must not change while a
-process runs, such as the state of its code, uses `functools.cache` and says so."""
+"""The one cache policy: results until `clear`; what a process keeps, as its code, uses `functools.cache`."""
 
 import functools
 import os

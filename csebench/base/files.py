@@ -1,5 +1,4 @@
-"""Reading, hashing and writing of files. Whatever the bytes of a file are, a reader returns their content or raises
-BadInput, which names file, line and key; every write is atomic."""
+"""Files: a reader returns the content or raises BadInput with file, line and key; hashes; every write is atomic."""
 
 import contextlib
 import hashlib
@@ -70,8 +69,7 @@ def parse_json(text: str | bytes, where: str, remedy: str = "") -> Any:
 
 
 def read_typed(path: Path, model: type[M], remedy: str = "") -> tuple[dict[str, Any], M]:
-    """The content of a JSON file that is an object, as it is and as a model; one with the field `sha256` must state
-    its digest. A message ends with `remedy`."""
+    """A JSON file's object, as it is and as a model; a field `sha256` must be its digest. `remedy` ends a message."""
     content = read_json(path, remedy)
     typed = validated(model, content, str(path), remedy=remedy)
     if DIGEST in content and content != with_digest(content):
@@ -140,9 +138,8 @@ def read_yaml(path: Path, model: type[M]) -> M:
 
 
 def read_with_lines(path: Path, model: type[M], as_written: bool = False) -> tuple[M, Lines]:
-    """The content of a YAML file as a pydantic model, and its lines; `as_written` takes scalars as text, so that 81.10
-    keeps its digits. Raises BadInput where it is missing, is no YAML, holds what no page can print, or does not fit.
-    """
+    """The content of a YAML file as a model, and its lines; `as_written` takes scalars as text, so that 81.10 keeps
+    its digits. Raises BadInput where it is missing, is no YAML, holds what no page can print, or does not fit."""
     file = name_of(path)
     try:
         loader = Loader(read_text(path), file, as_written)
@@ -208,8 +205,7 @@ def check_output(path: Path, is_folder: bool = False) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file that takes the name of `path` at the end of the block, so that a killed process leaves the old
-    file or the new one, complete. The folder is made."""
+    """A temporary file that becomes `path`, whose folder is made, after the block: a kill leaves old or new."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name.lstrip('.')}.{uuid.uuid4().hex[:12]}")  # unique among hosts
     try:
@@ -255,8 +251,7 @@ def write_json(path: Path, content) -> None:
 
 @dataclass(frozen=True)
 class DataRoot:
-    """Several data roots; stands for a `Path` where data is read. `root / name` is the file or folder of that name in
-    the first root that has it; where none has it, in the first."""
+    """Data roots in place of a `Path`: `root / name` is in the first that has it; where none has it, in the first."""
 
     roots: tuple[Path, ...]
 

@@ -76,8 +76,7 @@ def model_sha256(folder: Path) -> str:
 
 
 def check_model(folder: Path) -> None:
-    """Raises BadInput where files of a finished model differ from those that its report states by a hash (older
-    reports state none), or the report is damaged."""
+    """Raises BadInput where files differ from the hash that training reported, if it did, or the report is damaged."""
     report = folder / REPORT
     stated = read_typed(report, Report, _remedy(folder))[1].model_sha256 if report.exists() else None
     if stated is not None and (actual := model_sha256(folder)) != stated:
@@ -113,12 +112,10 @@ def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
 
 def _entries(content, key: str = "") -> Iterator[tuple[str, Any]]:
     """Every value of a JSON text, with the outermost key of `FOREIGN` above it, else its own."""
-    if isinstance(content, dict):
-        for name, value in content.items():
+    if isinstance(content, dict | list):
+        parts = content.items() if isinstance(content, dict) else ((key, value) for value in content)
+        for name, value in parts:
             yield from _entries(value, key if key in FOREIGN else name)
-    elif isinstance(content, list):
-        for value in content:
-            yield from _entries(value, key)
     elif content is not None:
         yield key, content
 

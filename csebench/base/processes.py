@@ -1,9 +1,8 @@
 """What processes share: the rank among those that torchrun started, the lock between processes, the GPUs of this
 machine. The exchange of tensors: csebench/train/parallel.py.
 
-A lock is `flock` on a file. It ends with the process, however it ends, and outlives `os.exec`, by which torchrun
-replaces a process. On NFS, Linux locks the file at the server, so it holds between hosts, unless the folder is mounted
-with `nolock` or `local_lock`. A file system without locks is named in one line, and the work goes on without a lock.
+A lock is `flock` on a file. It ends with the process, and outlives `os.exec`, by which torchrun replaces one. On NFS
+it holds between hosts, unless mounted with `nolock` or `local_lock`. Without locks, work goes on after a warning.
 """
 
 import contextlib
@@ -150,8 +149,7 @@ def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
 
     Args:
         count: GPUs; 0: one, or the CPU where there is none. Raises BadInput where fewer are visible.
-        sharing: runs that may be on one GPU at a time; a run that shares never joins one that does not. 0: one more
-            beside those that share, which it does not wait for.
+        sharing: runs on one GPU at a time; one that shares joins none that does not. 0: one beside these, at once.
         needed_mb: memory that a GPU must have free, if it has as much at all.
     """
     if is_distributed() or _held:

@@ -1,5 +1,4 @@
-"""Provenance of a result: code, command, packages, hardware and time, as they are written into every score JSON.
-Nothing here is part of a run's identity (csebench/plan/spec.py)."""
+"""Provenance in every score JSON: code, command, packages, hardware, time. None of it is part of a run's identity."""
 
 import hashlib
 import os

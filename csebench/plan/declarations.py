@@ -202,8 +202,7 @@ class Panel(Strict):
 
 
 class Texts(Strict):
-    """Items that are read rather than plotted: what was retrieved for each of Q queries, K texts, beside what papers
-    print of theirs, of L models."""
+    """Items to be read, not plotted: K texts retrieved for each of Q queries, beside what papers print of L models."""
 
     queries: str  # item (Q,)
     retrieved: str  # item (Q, K), the closest first
@@ -243,8 +242,7 @@ class EvaluatorDeclaration(Strict):
 
     def bounds_of(self, metric: str) -> tuple[float, float]:
         """The lowest and the highest value of a metric: as in `bounds`, else 0 and 1, or none if it has a unit."""
-        default = (None, None) if metric in self.units else (0.0, 1.0)
-        low, high = self.bounds.get(metric, default)
+        low, high = self.bounds.get(metric, (None, None) if metric in self.units else (0.0, 1.0))
         return -math.inf if low is None else low, math.inf if high is None else high
 
 

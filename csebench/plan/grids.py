@@ -120,16 +120,14 @@ def parts_of_cell(grid: Grid, cells: list[list[CellPlan]], row: int, column: int
 
 def substitute(evaluator: str, scale: Scale) -> str | None:
     """The evaluator that a scale uses for another, by its text or its name without settings; None if it uses none."""
-    name = evaluator.partition(":")[0]
-    return scale.evaluators.get(evaluator, scale.evaluators.get(name, evaluator))
+    return scale.evaluators.get(evaluator, scale.evaluators.get(evaluator.partition(":")[0], evaluator))
 
 
 def substitute_sweep(sweep: dict[str, Value], scale: Scale) -> tuple[dict[str, Value], str | None]:
     """(the values that a scale uses for those of a sweep, the reason if one is unavailable there)"""
     values = {key: scale.sweeps.get(key, {}).get(str(value), value) for key, value in sweep.items()}
     absent = [f"no {key} {sweep[key]} at scale {scale.scale}" for key, value in values.items() if value is None]
-    available = {key: value for key, value in values.items() if value is not None}
-    return available, "; ".join(absent) or None
+    return {key: value for key, value in values.items() if value is not None}, "; ".join(absent) or None
 
 
 def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:

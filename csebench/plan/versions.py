@@ -130,8 +130,7 @@ unversioned_code = functools.cache(changed_without_bump)
 
 
 def mark(units: Iterable[str]) -> dict[str, list[str]]:
-    """What the provenance of a result states about its units: those whose code changed without a new version, if
-    any."""
+    """What the provenance of a result states of its units: those whose code changed without a new version, if any."""
     changed = sorted({*units} & {*unversioned_code()})
     return {"unversioned_code": changed} if changed else {}
 

@@ -111,10 +111,8 @@ HashesFile = RootModel[dict[str, tuple[list[int], str]]]  # by path: (size and t
 
 @cached
 def given_data(evaluator: str, scale_name: str) -> str:
-    """One hash over the files of the given data root that an evaluator reads; empty where it reads none there.
-
-    What rules fetch is not part of it: it is not there yet when the first plan is made.
-    """
+    """One hash over the files of the given data root that an evaluator reads; empty where it reads none there. What
+    rules fetch is not part of it: it is not there yet when the first plan is made."""
     given = catalog.given_root(catalog.scale(scale_name))
     if given is None:
         return ""
