@@ -219,8 +219,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def system_errors(path: Path) -> Iterator[None]:
-    """Raise an error of the system, such as a full disk, as an OSError that names a file, also where torch,
-    safetensors or tokenizers raise errors of their own."""
+    """Raise a system's error, such as a full disk, as an OSError that names a file, whatever libraries make of it."""
     try:
         yield
     except Exception as e:

@@ -121,8 +121,7 @@ def _entries(content, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def check_vocabulary(tokenizer, config, what: str) -> None:
-    """Raises BadInput where what `AutoTokenizer` loaded is no tokenizer (it takes any class of transformers), cannot
-    pad, or has another vocabulary than the model."""
+    """Raises BadInput: the tokenizer is none (AutoTokenizer takes any class), cannot pad, or fits another model."""
     where = f"{what}: tokenizer_config.json"
     if not hasattr(tokenizer, "get_vocab"):
         raise BadInput(f"{where}: tokenizer_class: {type(tokenizer).__name__} is no tokenizer; restore the file.")

@@ -1,9 +1,9 @@
 """What processes share: the rank among those that torchrun started, the lock between processes, the GPUs of this
 machine. The exchange of tensors: csebench/train/parallel.py.
 
-A lock is `flock` on a file. It ends with the process, and outlives `os.exec`, by which torchrun replaces one. On NFS
-it holds between hosts, unless mounted with `nolock` or `local_lock`. Without locks, work goes on after a warning.
-"""
+A lock is `flock` on a file. It ends with the process, however that ends, and outlives `os.exec`, by which torchrun
+replaces one. On NFS, Linux locks at the server, so it holds between hosts, unless the folder is mounted with `nolock`
+or `local_lock`. A file system without locks is named in one line, and the work goes on without a lock."""
 
 import contextlib
 import ctypes
@@ -125,9 +125,8 @@ def device_type() -> str:
 
 
 def visible_gpus() -> list[str]:
-    """UUIDs of the GPUs that this process may use, or of the MIG slices that a GPU is cut into; none where PyTorch is
-    built without CUDA. As in CUDA, CUDA_VISIBLE_DEVICES ends at the first name of no GPU; a number is that of
-    nvidia-smi, which CUDA's own may differ from where cards differ."""
+    """UUIDs of the GPUs, or of their MIG slices, that this process may use; none where PyTorch is built without CUDA.
+    As in CUDA, CUDA_VISIBLE_DEVICES ends at the first name of no GPU; numbers are nvidia-smi's; CUDA's may differ."""
     named, of_gpu = {}, []  # UUIDs by number and UUID of a GPU, and by UUID of a slice
     for number, uuid in re.findall(r"^(?:GPU (\d+))?.*\(UUID: (.+)\)", nvidia_smi("-L"), re.M):
         if number:

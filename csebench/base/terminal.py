@@ -27,8 +27,7 @@ def on_terminal() -> bool:
 
 
 def bar(items: Iterable | None, what: str, unit: str = "it", **more) -> tqdm:
-    """A progress bar that appears after two seconds, in a terminal only: iterates over the items, or over nothing, to
-    be moved by `update`; `more` is for tqdm, as in `total=100`."""
+    """A bar after two seconds, on terminals only, over items or, moved by `update`, none; `more` is for tqdm."""
     about = {"desc": what, "unit": unit, "delay": DELAY_SECONDS, "leave": False, "disable": not on_terminal()}
     return tqdm(items, **about | more)
 

@@ -161,8 +161,7 @@ class Declaration(Strict):
 
     @cached_property
     def hyperparameters(self) -> type[BaseModel]:
-        """The typed model of this method's hyper-parameters, `Training`'s included unless it is a component. Numbers
-        are finite, and not negative where the declared value is not."""
+        """The hyper-parameters, a method's with `Training`'s, as a model. Numbers declared not negative stay so."""
         inherited = Training.model_fields if self.kind != "component" else {}
         fields: dict[str, Any] = {}
         for name, (value, _) in self.params.items():

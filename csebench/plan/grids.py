@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, unknown
+from csebench.base.errors import BadInput, look_up, unknown
 from csebench.plan import tuning
 from csebench.plan.catalog import SIDE_BY_SIDE, encoder_roles, paper, place_in_paper, scale
 from csebench.plan.declarations import Scale, Value
@@ -78,9 +78,7 @@ def _plan_cell(
         if role not in encoder_roles():
             raise unknown("encoder of config/", role, encoder_roles(), where)
         return CellPlan(row, column, missing=f"no {role} at scale {scale.scale}")
-    if column.size not in scale.sizes:
-        file = f"config/{scale.scale}.yaml"
-        raise unknown(f"size of {file}", column.size, scale.sizes, f"{where}: column {column.label}")
+    size = look_up(f"size of config/{scale.scale}.yaml", column.size, scale.sizes, f"{where}: column {column.label}")
     if corpus_of(declaration(recipe.method), scale) is None:
         return CellPlan(row, column, missing=f"no triplets at scale {scale.scale}")
     requested = grid.column_evaluator(column)
@@ -96,7 +94,7 @@ def _plan_cell(
     tuned = tuning.tuned_settings(scale.scale) if encoder == scale.encoders.get(tuning.ENCODER) else {}
     recipe, given = recipe.model_copy(update={"sweep": sweep}), conditions(scale, tuned)
     where = f"{where}: {row.label}, with config/{scale.scale}.yaml"
-    size, seeds = scale.sizes[column.size], scale.seeds_by_size.get(column.size, seeds)
+    seeds = scale.seeds_by_size.get(column.size, seeds)
     specs = [make_spec(recipe, encoder, size, seed, given, where) for seed in seeds]
     distinct = {spec.run_id: spec for spec in specs}  # an untrained method has one run for all seeds
     before = pretraining(specs[0].params, encoder, given, where)
@@ -140,15 +138,11 @@ def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
     table, paper_scale, values = find_grid(paper_name, name), scale("paper"), []
     assert isinstance(table, SettingsTable), name
     for index, column in enumerate(table.columns):
-        role = column.run.encoder or table.encoder
+        role, size = column.run.encoder or table.encoder, paper_scale.sizes["100%"]
         where = f"{place_in_paper(paper_name, name, 'columns', index)}: {column.label}"
-        if role not in paper_scale.encoders:
-            raise unknown("encoder of config/paper.yaml", role, paper_scale.encoders, where)
-        encoder, size = paper_scale.encoders[role], paper_scale.sizes["100%"]
+        encoder = look_up("encoder of config/paper.yaml", role, paper_scale.encoders, where)
         spec = make_spec(column.run, encoder, size, paper_scale.seeds[0], conditions(paper_scale), where)
-        if param not in spec.settings:
-            raise unknown("parameter", param, spec.settings, where)
-        values.append(spec.settings[param])
+        values.append(look_up("parameter", param, spec.settings, where))
     return values
 
 

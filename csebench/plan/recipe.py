@@ -1,9 +1,7 @@
-"""From a recipe (a row of a table, a command line) to its run, with every hyper-parameter typed and filled in.
-
-Values come in layers, later ones override: the method's declaration, its variant, the recipe, the fraction of its
-steps that a scale makes, the scale's settings, what searches chose of parameters that neither variant nor recipe sets
-(`choices`), what the table sweeps.
-"""
+"""From a recipe (a row of a table, a command line) to its run, with every hyper-parameter typed and filled in. Values
+come in layers, later ones override: the method's declaration, its variant, the recipe, the fraction of its steps that
+a scale makes, the scale's settings, what searches chose of parameters that neither variant nor recipe sets
+(`choices`), what the table sweeps."""
 
 import math
 from collections.abc import Iterable, Mapping

@@ -52,9 +52,9 @@ class Page:
 
     def available(self) -> dict[tuple[str, str], Spec]:
         """Those that exist or can be made: not where an evaluator's data are neither here nor public."""
-        can_be_made = {evaluator for _, evaluator in self.scores() if unavailable(evaluator, self.scale) is None}
         scores = self.scores().items()
-        return {s: spec for s, spec in scores if s[1] in can_be_made or score_path(*s, self.scale).exists()}
+        usable = {evaluator for _, evaluator in self.scores() if unavailable(evaluator, self.scale) is None}
+        return {pair: spec for pair, spec in scores if pair[1] in usable or score_path(*pair, self.scale).exists()}
 
     def available_runs(self) -> dict[str, Spec]:
         """The runs behind those scores, with the runs that they start from."""

@@ -1,11 +1,10 @@
 """Tuning on STS-B dev: the trials of a search, the file that holds them, and the settings that a scale takes from it.
 
 A trial is one point of the grid of the values to try: two ordinary runs, with seeds and subsets of the corpus that no
-table uses. The first trial has the settings of a method that is not searched; the others follow in random order. Where
-the choice lies at an end of its values, the next one outward is tried, too. The shared settings of a kind
-(csebench/plan/recipe.py: SHARED) are searched on its host alone, those of a method without added components: every
-other search starts from what these chose, and covers the rest. csebench/run.py runs the trials.
-"""
+table uses. The first has the settings of a method that is not searched; the others follow in random order. Where the
+choice lies at an end of its values, the next one outward is tried, too. The shared settings of a kind (plan/recipe.py:
+SHARED) are searched on its host alone, those of a method without added components: every other search starts from what
+these chose, and covers the rest. csebench/run.py runs the trials."""
 
 import math
 import random
@@ -17,7 +16,7 @@ from statistics import fmean, median, stdev
 from pydantic import Field
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, unknown
+from csebench.base.errors import BadInput, look_up
 from csebench.base.files import project_files, read_typed, with_digest, write_json
 from csebench.base.project import find, folders
 from csebench.plan import catalog
@@ -160,17 +159,15 @@ def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[tuple[
 def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
     """The run of a trial, with what the searches before chose."""
     scale, (method, *added) = catalog.scale(scale_name), name.split("+")
-    for kind, key, known in (("encoder", ENCODER, scale.encoders), ("size", SIZE, scale.sizes)):
-        if key not in known:
-            raise unknown(f"{kind} of config/{scale_name}.yaml", key, known, "tune")
+    encoder = look_up(f"encoder of config/{scale_name}.yaml", ENCODER, scale.encoders, "tune")
+    size = look_up(f"size of config/{scale_name}.yaml", SIZE, scale.sizes, "tune")
     declared = declaration(method)
     if name != (canonical := recipe_name(declared, {*declared.components, *added})):
         raise BadInput(f"tune: {name}: write {canonical}.")
     recipe = Recipe(method=method, components={component: {} for component in added})
     searches = [search for base in searches_before(name) if (search := made_search(base, scale_name))]
     tuned = {search.name: search.chosen or {} for search in searches} | {name: settings}
-    encoder, size, seed = scale.encoders[ENCODER], scale.sizes[SIZE], trial_seeds(scale)[0]
-    return make_spec(recipe, encoder, size, seed, conditions(scale, tuned), f"tune: {name}")
+    return make_spec(recipe, encoder, size, trial_seeds(scale)[0], conditions(scale, tuned), f"tune: {name}")
 
 
 def trial_seeds(scale: Scale) -> list[int]:

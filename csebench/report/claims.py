@@ -293,7 +293,7 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) ->
         notes.append(f"{len(made)} of {len(contrasts)} comparisons can be made")
         judged = replace(judged, direction=None) if judged.direction == AGREES else judged
     differs = tuple(dict.fromkeys(chain.from_iterable(contrast.differs for contrast in made)))
-    more = {"differs": differs, "claims_significance": claim.claims_significance, "contrasts": tuple(made)}
+    more = {"differs": differs, "claims_significance": "significant" in claim.quote.lower(), "contrasts": tuple(made)}
     return replace(judged, notes=tuple(notes), **more)
 
 
