@@ -36,8 +36,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def project_files(folder: str | Path, pattern: str, but: Iterable[str] = ()) -> dict[str, Path]:
-    """Files in a folder of the project, and of those that join it, by their names without suffix: not those of `but`,
-    nor hidden ones, as locks of editors. Two of one name are refused."""
+    """Files in a folder of `folders()`, by stem, which no two may share; no `but`, no hidden ones (editors' locks)."""
     files: dict[str, Path] = {}
     for path in (path for base in folders() for path in (base / folder).glob(pattern)):
         if path.stem not in but and path.name[0] != "." and files.setdefault(path.stem, path) != path:

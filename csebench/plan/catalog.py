@@ -209,8 +209,7 @@ def variants() -> Paper:
 
 
 def _sts_table(title: str, caption: str, runs: Mapping[str, Recipe | str], **more: Any) -> Table:
-    """A table of the STS test sets after training on 1 % of the corpus: recipes by label, or why there is none. With a
-    `baseline`, the label of a row, a last column shows the differences to it."""
+    """STS test sets after training on 1 % of the corpus: recipes or why there is none; gains over a `baseline` row."""
     columns = [Column(label=c, task=c, size="1%") for c in STS_COLUMNS]
     columns += [Column(label="gain over untrained", delta="Avg.")] if more.get("baseline") else []
     rows = [Row(label=k, missing=run) if isinstance(run, str) else Row(label=k, run=run) for k, run in runs.items()]

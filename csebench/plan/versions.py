@@ -30,8 +30,7 @@ REPLICATES = PACKAGE / "score" / "replicates.py"
 
 
 class _Arithmetic(ast.NodeTransformer):
-    """Drops what cannot change a number: docstrings, types of arguments, what an error says, an evaluator's figures,
-    and of the declaration what is for readers. Comments and layout are in no tree."""
+    """Drops what cannot change a number: docstrings, types, what errors say, figures, what is declared for readers."""
 
     def __init__(self, declared: dict | None, draws: bool):
         self.declared, self.draws = declared, draws  # what counts of `DECLARATION`; whether `draw_…` make figures
