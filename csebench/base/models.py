@@ -80,10 +80,8 @@ def check_model(folder: Path) -> None:
     report = folder / REPORT
     stated = read_typed(report, Report, _remedy(folder))[1].model_sha256 if report.exists() else None
     if stated is not None and (actual := model_sha256(folder)) != stated:
-        raise BadInput(
-            f"{folder}: files differ from those that training wrote (sha256 is {actual[:12]}…, {REPORT} states"
-            f" {stated[:12]}…). {_remedy(folder)}"
-        )
+        sums = f"sha256 is {actual[:12]}…, {REPORT} states {stated[:12]}…"
+        raise BadInput(f"{folder}: files differ from those that training wrote ({sums}). {_remedy(folder)}")
 
 
 def check_revision(folder: Path, revision: str) -> None:
@@ -91,10 +89,9 @@ def check_revision(folder: Path, revision: str) -> None:
     if len(revision) != 64 or ((folder / WEIGHTS).exists() and sha256(folder / WEIGHTS) == revision):
         return
     if (actual := model_sha256(folder)) != revision:
-        raise BadInput(
-            f"{folder}: another encoder was expected: neither the sha256 of the folder ({actual[:12]}…) nor that of"
-            f" {WEIGHTS} is {revision[:12]}…. Restore its files, or state the sha256 of the folder as revision."
-        )
+        sums = f"neither the sha256 of the folder ({actual[:12]}…) nor that of {WEIGHTS} is {revision[:12]}…"
+        what_to_do = "Restore its files, or state the sha256 of the folder as revision."
+        raise BadInput(f"{folder}: another encoder was expected: {sums}. {what_to_do}")
 
 
 def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:

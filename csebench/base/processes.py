@@ -153,11 +153,9 @@ def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     gpus = [gpu for gpu in visible_gpus() if count <= 1 or not gpu.startswith("MIG-")]  # NCCL connects no slices
     if len(gpus) < count:
-        allowed = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
-        raise BadInput(
-            f"GPUs requested: {count}, available: {len(gpus)} (PyTorch {version('torch')}, CUDA_VISIBLE_DEVICES:"
-            f" {allowed}). Compare `nvidia-smi -L`; ask for fewer, 0 for the CPU (in a SLURM profile, gpu: 0)."
-        )
+        seen = f"PyTorch {version('torch')}, CUDA_VISIBLE_DEVICES: {os.environ.get('CUDA_VISIBLE_DEVICES', 'not set')}"
+        what_to_do = "Compare `nvidia-smi -L`; ask for fewer, 0 for the CPU (in a SLURM profile, gpu: 0)."
+        raise BadInput(f"GPUs requested: {count}, available: {len(gpus)} ({seen}). {what_to_do}")
     size = f", each with {needed_mb:,} MiB of memory" if needed_mb else ""
     line = f"waiting for {count or 1} of {len(gpus)} GPUs to be free{size}\n"
     while gpus and not _lock_gpus(gpus, count or 1, sharing, needed_mb):

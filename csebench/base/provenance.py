@@ -43,10 +43,8 @@ def code_state() -> dict:
         print(f"{ROOT}: git cannot read the commit, so results will not record it.", file=sys.stderr, flush=True)
     changes = run_git("diff", "--no-ext-diff", "HEAD", "--", ".", ":!results") or b""
     changes += run_git("ls-files", "--others", "--exclude-standard", "--", *CODE, ":!results") or b""
-    return {
-        "commit": commit.decode().strip() if commit else None,
-        "dirty_diff_sha256": hashlib.sha256(changes).hexdigest() if changes else None,
-    }
+    changes_sha256 = hashlib.sha256(changes).hexdigest() if changes else None
+    return {"commit": commit.decode().strip() if commit else None, "dirty_diff_sha256": changes_sha256}
 
 
 @cache

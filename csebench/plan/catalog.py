@@ -177,13 +177,11 @@ def side_by_side() -> Paper:
     rows = {labels.get(name, name): defect(name, METHODS) or Recipe(method=name) for name in names(METHODS)}
     untrained = next((labels[name] for name, declared in methods.items() if declared.kind == "untrained"), None)
     trained = [labels[name] for name, d in methods.items() if d.is_trained and d.corpus == "sentences"]
-    questions = (
-        ("Does training beat the untrained encoder?", untrained),
-        ("Which methods trained without labels beat SimCSE?", labels.get("simcse")),
-    )
+    questions = {"Does training beat the untrained encoder?": untrained}
+    questions |= {"Which methods trained without labels beat SimCSE?": labels.get("simcse")}
     families = [
         Family(question=question, rows=pairs, first_page=question)
-        for question, against in questions
+        for question, against in questions.items()
         if against and (pairs := [(title, against) for title in trained if title != against])
     ]
     caption = "Spearman x 100 on the STS test sets; each method's default variant on 1 % of the corpus."

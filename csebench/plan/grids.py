@@ -64,22 +64,20 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
         else:
             settings = scale(scale_name)
             seeds = settings.seeds_of(f"{paper_name}/{name}", grid.run_seeds)
-            rows.append([_plan_cell(grid, row, run, column, settings, seeds, where) for column in grid.columns])
+            rows.append([_cell(grid, row, run, column, settings, seeds, where) for column in grid.columns])
     return rows
 
 
-def _plan_cell(
-    grid: Grid, row: Row, recipe: Recipe, column: Column, scale: Scale, seeds: list[int], where: str
-) -> CellPlan:
+def _cell(grid: Grid, row: Row, run: Recipe, column: Column, scale: Scale, seeds: list[int], where: str) -> CellPlan:
     if column.task is None:
         return CellPlan(row, column)  # derived from other cells
-    role = recipe.encoder or grid.encoder
+    role = run.encoder or grid.encoder
     if role not in scale.encoders:
         if role not in encoder_roles():
             raise unknown("encoder of config/", role, encoder_roles(), where)
         return CellPlan(row, column, missing=f"no {role} at scale {scale.scale}")
     size = look_up(f"size of config/{scale.scale}.yaml", column.size, scale.sizes, f"{where}: column {column.label}")
-    if corpus_of(declaration(recipe.method), scale) is None:
+    if corpus_of(declaration(run.method), scale) is None:
         return CellPlan(row, column, missing=f"no triplets at scale {scale.scale}")
     requested = grid.column_evaluator(column)
     evaluator = substitute(requested, scale)
@@ -87,12 +85,12 @@ def _plan_cell(
         return CellPlan(row, column, missing=f"no {requested} at scale {scale.scale}")
     if broken := defect(evaluator, EVALUATORS, where):
         return CellPlan(row, column, missing=broken)
-    sweep, absent = substitute_sweep(recipe.sweep | column.sweep, scale)
+    sweep, absent = substitute_sweep(run.sweep | column.sweep, scale)
     if absent:
         return CellPlan(row, column, missing=absent)
     encoder = scale.encoders[role]
     tuned = tuning.tuned_settings(scale.scale) if encoder == scale.encoders.get(tuning.ENCODER) else {}
-    recipe, given = recipe.model_copy(update={"sweep": sweep}), conditions(scale, tuned)
+    recipe, given = run.model_copy(update={"sweep": sweep}), conditions(scale, tuned)
     where = f"{where}: {row.label}, with config/{scale.scale}.yaml"
     seeds = scale.seeds_by_size.get(column.size, seeds)
     specs = [make_spec(recipe, encoder, size, seed, given, where) for seed in seeds]
