@@ -23,9 +23,7 @@ from pathlib import Path
 
 from csebench.base.errors import BadInput, RunFailed
 
-PR_SET_PDEATHSIG = 1  # of Linux's prctl
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # from a file system without locks
-NOW = fcntl.LOCK_EX | fcntl.LOCK_NB  # or not at all
 POLL_SECONDS = 1
 _held: list[int] = []  # open files of the locks of this process's GPUs
 
@@ -60,7 +58,7 @@ def end_with_parent() -> None:
     if sys.platform != "linux":
         return
     parent = os.getppid()
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:  # it ended before
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -83,7 +81,7 @@ def locked(path: Path) -> Iterator[None]:
             os.close(file)
 
 
-def take(lock: Path, kind: int = NOW) -> int | None:
+def take(lock: Path, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> int | None:
     """The open file of a lock, which is held until it is closed; None where another process holds it."""
     file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)  # NFS locks only what is open for writing
     try:

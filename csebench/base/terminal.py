@@ -15,7 +15,6 @@ from tqdm import tqdm
 
 from csebench.base.processes import is_main_process
 
-DELAY_SECONDS = 2
 GAP = "  "  # between columns
 NUMBER = re.compile(r"([-+]?[\d.,]+( ?± ?[\d.]+)?|–)?")
 LONGEST_WORD = 24  # that a narrow column keeps whole
@@ -28,7 +27,7 @@ def on_terminal() -> bool:
 
 def bar(items: Iterable | None, what: str, unit: str = "it", **more) -> tqdm:
     """A bar after two seconds, on terminals only, over items or, moved by `update`, none; `more` is for tqdm."""
-    about = {"desc": what, "unit": unit, "delay": DELAY_SECONDS, "leave": False, "disable": not on_terminal()}
+    about = {"desc": what, "unit": unit, "delay": 2, "leave": False, "disable": not on_terminal()}
     return tqdm(items, **about | more)
 
 
