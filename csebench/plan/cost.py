@@ -81,6 +81,9 @@ def _hours(seconds: float) -> str:
     return f"{hours:,.0f}" if hours >= 100 else f"{hours:.1f}" if hours >= 1 else f"{hours:.2f}"
 
 
+# ---------------------------------------------------------------- what was measured
+
+
 @cached
 def step_times() -> list[StepTimes]:
     return read_yaml(ROOT / "data" / "step_times.yaml", RootModel[list[StepTimes]]).root
@@ -121,6 +124,9 @@ def step_seconds(name: str, times: StepTimes) -> float | None:
     return host_seconds + sum(seconds - reference for seconds in with_component)
 
 
+# ---------------------------------------------------------------- one run, one score
+
+
 def training(spec: Spec, times: StepTimes) -> Estimate | None:
     """Forecast of a run without its scores; None where its step cannot be derived."""
     method, start = declaration(spec.method), Estimate.within(START_SECONDS, times.factor)
@@ -157,6 +163,9 @@ def scoring(evaluator: str, times: StepTimes) -> Estimate | None:
     if cost is None or (embedded := embedding(cost.sentences, times)) is None:
         return None
     return embedded + Estimate.within(cost.scoring_seconds, cost.factor)
+
+
+# ---------------------------------------------------------------- what is left of pages
 
 
 class Step(NamedTuple):
@@ -235,6 +244,9 @@ class Work:
         """(forecast of steps, number of those that were not measured and are not in it)"""
         prices = [self.price(step) for step in steps]
         return sum((price for price in prices if price is not None), Estimate()), prices.count(None)
+
+
+# ---------------------------------------------------------------- jobs of a cluster
 
 
 def fastest_seconds(spec: Spec, scale: str) -> float | None:

@@ -48,6 +48,9 @@ def without_text(declared: dict[str, Any]) -> dict[str, Any]:
     return counting
 
 
+# ---------------------------------------------------------------- methods
+
+
 @dataclass(frozen=True)
 class Unstated:
     """Marks a hyper-parameter that a run leaves out of its identity at one value: one that came later moves no id."""
@@ -174,6 +177,9 @@ class Declaration(Strict):
         return create_model(self.name, **base, **fields)
 
 
+# ---------------------------------------------------------------- evaluators
+
+
 class ItemScore(Strict):
     """How an evaluator's per-item values make its score of a task, so that rows can be tested over test items.
     Patterns name items as `files` names files; `{task}` and `{metric}` are those of the score."""
@@ -237,6 +243,9 @@ class EvaluatorDeclaration(Strict):
         """The lowest and the highest value of a metric: as in `bounds`, else 0 and 1, or none if it has a unit."""
         low, high = self.bounds.get(metric, (None, None) if metric in self.units else (0.0, 1.0))
         return -math.inf if low is None else low, math.inf if high is None else high
+
+
+# ---------------------------------------------------------------- data and scales
 
 
 def _below(path: str) -> str:

@@ -90,6 +90,9 @@ def seed_deviation(trials: list[Trial]) -> float:
     return median([stdev(of_trial) for of_trial in scores if len(of_trial) > 1] or [0.0])
 
 
+# ---------------------------------------------------------------- trials
+
+
 def search_space(name: str) -> dict[str, list[Value]]:
     """The values to try, by parameter: of a method what it does not inherit, with its components; of added components
     theirs alone. A weight of a component is tried at 0, too. Empty where there is nothing to try."""
@@ -178,6 +181,9 @@ def settings_text(settings: Settings) -> str:
     return ", ".join(f"{key} {value}" for key, value in settings.items())
 
 
+# ---------------------------------------------------------------- files
+
+
 def search_path(name: str, scale_name: str) -> Path:
     return catalog.results_folder(scale_name) / "tuning" / f"{name}.json"
 
@@ -214,6 +220,9 @@ def made_trials(name: str, scale_name: str, planned: list[tuple[Settings, list[S
 def write_search(search: Search, scale_name: str) -> None:
     content = search.model_dump(exclude_none=True) | {"chosen": search.chosen}
     write_json(folders()[-1] / search_path(search.name, scale_name), with_digest(content))
+
+
+# ---------------------------------------------------------------- what a scale takes
 
 
 @cached
