@@ -1,4 +1,5 @@
-"""The one cache policy: results until `clear`; what a process keeps, as its code, uses `functools.cache`."""
+"""The one cache policy: results that are kept for the life of a process, until `clear`. What must not change while a
+process runs, such as the state of its code, uses `functools.cache` and says so."""
 
 import functools
 import os

@@ -102,8 +102,13 @@ def by_number(name: str) -> tuple:
 
 
 def validated(model: type[M], content, file: str, locate: Callable | None = None, remedy: str = "", context=None) -> M:
-    """Content as a pydantic model. Raises BadInput with a line `file: key: what is wrong` per error, and the `remedy`;
-    for an unknown key it names the nearest of the model and of those inside it. `locate` is `files.Lines.locate`."""
+    """Content as a pydantic model. Raises BadInput with a line `file: key: what is wrong` per error; where a key is
+    unknown, it names the nearest of the model and of the models inside it.
+
+    Args:
+        locate: `files.Lines.locate`: `file: line 3`, and the keys that are in the file, for a path of keys.
+        remedy: what to do, at the end of the message.
+    """
     try:
         return model.model_validate(content, context=context)
     except ValidationError as error:

@@ -1,4 +1,5 @@
-"""Files: a reader returns the content or raises BadInput with file, line and key; hashes; every write is atomic."""
+"""Reading, hashing and writing of files. Whatever the bytes of a file are, a reader returns their content or raises
+BadInput, which names file, line and key; every write is atomic."""
 
 import contextlib
 import hashlib
@@ -36,7 +37,8 @@ def read_bytes(path: Path) -> bytes:
 
 
 def project_files(folder: str | Path, pattern: str, but: Iterable[str] = ()) -> dict[str, Path]:
-    """Files in a folder of `folders()`, by stem, which no two may share; no `but`, no hidden ones (editors' locks)."""
+    """Files in a folder of the project, and of those that join it, by their names without suffix: not those of `but`,
+    nor hidden ones, as locks of editors. Two of one name are refused."""
     files: dict[str, Path] = {}
     for path in (path for base in folders() for path in (base / folder).glob(pattern)):
         if path.stem not in but and path.name[0] != "." and files.setdefault(path.stem, path) != path:
@@ -68,7 +70,8 @@ def parse_json(text: str | bytes, where: str, remedy: str = "") -> Any:
 
 
 def read_typed(path: Path, model: type[M], remedy: str = "") -> tuple[dict[str, Any], M]:
-    """A JSON file's object, as it is and as a model; a field `sha256` must be its digest. `remedy` ends a message."""
+    """The content of a JSON file that is an object, as it is and as a model; one with the field `sha256` must state
+    its digest. A message ends with `remedy`."""
     content = read_json(path, remedy)
     typed = validated(model, content, str(path), remedy=remedy)
     if DIGEST in content and content != with_digest(content):
@@ -204,7 +207,8 @@ def check_output(path: Path, is_folder: bool = False) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file that becomes `path`, whose folder is made, after the block: a kill leaves old or new."""
+    """A temporary file that takes the name of `path` at the end of the block, so that a killed process leaves the old
+    file or the new one, complete. The folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name.lstrip('.')}.{uuid.uuid4().hex[:12]}")  # unique among hosts
     try:

@@ -142,9 +142,14 @@ def visible_gpus() -> list[str]:
 def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
     """Wait until GPUs are free, lock them until this process ends, and name them in CUDA_VISIBLE_DEVICES, which CUDA
     reads once: so before torch is imported. Does nothing in a process that has GPUs or that torchrun started. A SLURM
-    job without an assigned GPU sees none. Raises BadInput where fewer than `count` are visible; 0 is one, or the CPU.
-    `sharing` runs may be on one GPU at a time, and join no run that does not share; 0 is one more beside those that
-    share, which it does not wait for. A GPU must have `needed_mb` of memory free, if it has as much at all."""
+    job without an assigned GPU sees none.
+
+    Args:
+        count: GPUs; 0: one, or the CPU where there is none. Raises BadInput where fewer are visible.
+        sharing: runs that may be on one GPU at a time; a run that shares never joins one that does not. 0: one more
+            beside those that share, which it does not wait for.
+        needed_mb: memory that a GPU must have free, if it has as much at all.
+    """
     if is_distributed() or _held:
         return
     if "SLURM_JOB_ID" in os.environ:

@@ -47,7 +47,8 @@ def lock_run(folder: Path) -> Iterator[None]:
 
 
 def is_done(folder: Path, spec: BaseModel) -> bool:
-    """Whether a folder has a run's whole model. Raises BadInput: another run, no or a damaged spec, changed files."""
+    """Whether a folder has the complete model of a run. Raises BadInput where it holds another run, a model without a
+    spec, a damaged spec, or a model whose files were changed since."""
     model, saved_spec = folder / "model", folder / "spec.json"
     remedy = f"Choose another folder, or delete {folder}."
     if saved_spec.exists() and read_json(saved_spec, remedy) != spec.model_dump():

@@ -26,7 +26,8 @@ def on_terminal() -> bool:
 
 
 def bar(items: Iterable | None, what: str, unit: str = "it", **more) -> tqdm:
-    """A bar after two seconds, on terminals only, over items or, moved by `update`, none; `more` is for tqdm."""
+    """A progress bar that appears after two seconds, in a terminal only: iterates over the items, or over nothing, to
+    be moved by `update`; `more` is for tqdm, as in `total=100`."""
     about = {"desc": what, "unit": unit, "delay": 2, "leave": False, "disable": not on_terminal()}
     return tqdm(items, **about | more)
 

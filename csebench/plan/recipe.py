@@ -41,8 +41,13 @@ def conditions(scale: Scale, tuned: Mapping[str, dict[str, Value]] = {}) -> Cond
 
 
 def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: Conditions, where: str) -> Spec:
-    """The run of a recipe, on `size` sentences drawn from the corpus. Training, or its pre-training stage, starts from
-    `encoder`; `where` is the file and key of the recipe, for messages."""
+    """The run of a recipe.
+
+    Args:
+        encoder: the encoder that training, or its pre-training stage, starts from.
+        size: sentences drawn from the corpus.
+        where: file and key of the recipe, for messages.
+    """
     method, of_scale = declaration(recipe.method), given.settings
     if recipe.variant not in (None, "default", *method.variant_params):
         raise unknown(f"variant of {method.name}", recipe.variant, method.variant_params, where)
