@@ -25,7 +25,6 @@ from csebench.base.terminal import bar
 from csebench.data.corpus import read_corpus
 from csebench.data.sts import read_sts
 from csebench.plan.catalog import scale
-from csebench.plan.cost import device_name
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, names
 from csebench.score.models import open_model
 from csebench.train.trainer import optimise
@@ -98,7 +97,7 @@ def step_times(args, seconds):
     """An entry of data/step_times.yaml (csebench/plan/cost.py: StepTimes)."""
     gpu = torch.cuda.get_device_name() if CUDA else None
     return {
-        "device": device_name(gpu, processor(), args.threads),
+        "device": gpu or f"{processor()}, {args.threads} threads",
         "encoders": args.encoders or [args.encoder],
         "batch_size": args.batch,
         "max_length": args.length,

@@ -3,7 +3,7 @@
 import difflib
 import re
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from csebench.base.project import folders, name_of
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 MOST_ERRORS = 20  # of one file that a message lists
 MOST_NAMES = 12  # that a message lists
 
@@ -37,8 +38,7 @@ class OutOfMemory(RunFailed):
 
 
 class Stopped(RunFailed):
-    """A run was stopped from outside after a checkpoint, from which it resumes; `interrupted`: by SIGINT, exit code
-    130."""
+    """A run was stopped from outside, and resumes from a checkpoint; `interrupted`: by SIGINT, exit code 130."""
 
     def __init__(self, message: str, interrupted: bool = False):
         super().__init__(message)
@@ -81,6 +81,13 @@ def unknown(kind: str, name: str, known: Iterable, where: str = "", hint: str = 
         hint = f"Known: {', '.join(known) or 'none'}."
     where = f"{where}: " if where else ""
     return BadInput(f"{where}unknown {kind} {name!r}.{did_you_mean(name, known)} {hint}".rstrip())
+
+
+def look_up(kind: str, name: str, known: Mapping[str, T], where: str = "") -> T:
+    """What a name stands for. Raises BadInput (`unknown`) where it stands for nothing."""
+    if name not in known:
+        raise unknown(kind, name, known, where)
+    return known[name]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -140,9 +140,8 @@ def read_yaml(path: Path, model: type[M]) -> M:
 
 
 def read_with_lines(path: Path, model: type[M], as_written: bool = False) -> tuple[M, Lines]:
-    """The content of a YAML file as a pydantic model, and its lines; `as_written` takes scalars as text, so that 81.10
-    keeps its digits. Raises BadInput where it is missing, is no YAML, holds what no page can print, or does not fit.
-    """
+    """The content of a YAML file as a model, and its lines; `as_written` takes scalars as text, so that 81.10 keeps
+    its digits. Raises BadInput where it is missing, is no YAML, holds what no page can print, or does not fit."""
     file = name_of(path)
     try:
         loader = Loader(read_text(path), file, as_written)
@@ -223,8 +222,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def system_errors(path: Path) -> Iterator[None]:
-    """Raise an error of the system, such as a full disk, as an OSError that names a file, also where torch,
-    safetensors or tokenizers raise errors of their own."""
+    """Raise a system's error, such as a full disk, as an OSError that names a file, whatever libraries make of it."""
     try:
         yield
     except Exception as e:
@@ -255,8 +253,7 @@ def write_json(path: Path, content) -> None:
 
 @dataclass(frozen=True)
 class DataRoot:
-    """Several data roots; stands for a `Path` where data is read. `root / name` is the file or folder of that name in
-    the first root that has it; where none has it, in the first."""
+    """Data roots in place of a `Path`: `root / name` is in the first that has it; where none has it, in the first."""
 
     roots: tuple[Path, ...]
 

@@ -1,8 +1,6 @@
-"""Files of the Hugging Face hub at pinned revisions, in the cache of its library. Never imports torch.
-
-The hub's list of a commit's files, which is kept in the cache, decides which files there are and what content they
-have; both are checked at each use. What is there needs no connection: `HF_HUB_OFFLINE=1` is for other programs.
-"""
+"""Files of the Hugging Face hub at pinned revisions, in the cache of its library, where the hub's list of a commit's
+files decides which there are and with what content; both are checked at each use. What is there needs no connection:
+`HF_HUB_OFFLINE=1` is for other programs. Never imports torch."""
 
 import re
 import sys

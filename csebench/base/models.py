@@ -76,15 +76,12 @@ def model_sha256(folder: Path) -> str:
 
 
 def check_model(folder: Path) -> None:
-    """Raises BadInput where files of a finished model differ from those that its report states by a hash (older
-    reports state none), or the report is damaged."""
+    """Raises BadInput where files differ from the hash that training reported, if it did, or the report is damaged."""
     report = folder / REPORT
     stated = read_typed(report, Report, _remedy(folder))[1].model_sha256 if report.exists() else None
     if stated is not None and (actual := model_sha256(folder)) != stated:
-        raise BadInput(
-            f"{folder}: files differ from those that training wrote (sha256 is {actual[:12]}…, {REPORT} states"
-            f" {stated[:12]}…). {_remedy(folder)}"
-        )
+        sums = f"sha256 is {actual[:12]}…, {REPORT} states {stated[:12]}…"
+        raise BadInput(f"{folder}: files differ from those that training wrote ({sums}). {_remedy(folder)}")
 
 
 def check_revision(folder: Path, revision: str) -> None:
@@ -92,10 +89,9 @@ def check_revision(folder: Path, revision: str) -> None:
     if len(revision) != 64 or ((folder / WEIGHTS).exists() and sha256(folder / WEIGHTS) == revision):
         return
     if (actual := model_sha256(folder)) != revision:
-        raise BadInput(
-            f"{folder}: another encoder was expected: neither the sha256 of the folder ({actual[:12]}…) nor that of"
-            f" {WEIGHTS} is {revision[:12]}…. Restore its files, or state the sha256 of the folder as revision."
-        )
+        sums = f"neither the sha256 of the folder ({actual[:12]}…) nor that of {WEIGHTS} is {revision[:12]}…"
+        what_to_do = "Restore its files, or state the sha256 of the folder as revision."
+        raise BadInput(f"{folder}: another encoder was expected: {sums}. {what_to_do}")
 
 
 def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
@@ -113,19 +109,16 @@ def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
 
 def _entries(content, key: str = "") -> Iterator[tuple[str, Any]]:
     """Every value of a JSON text, with the outermost key of `FOREIGN` above it, else its own."""
-    if isinstance(content, dict):
-        for name, value in content.items():
+    if isinstance(content, dict | list):
+        parts = content.items() if isinstance(content, dict) else ((key, value) for value in content)
+        for name, value in parts:
             yield from _entries(value, key if key in FOREIGN else name)
-    elif isinstance(content, list):
-        for value in content:
-            yield from _entries(value, key)
     elif content is not None:
         yield key, content
 
 
 def check_vocabulary(tokenizer, config, what: str) -> None:
-    """Raises BadInput where what `AutoTokenizer` loaded is no tokenizer (it takes any class of transformers), cannot
-    pad, or has another vocabulary than the model."""
+    """Raises BadInput: the tokenizer is none (AutoTokenizer takes any class), cannot pad, or fits another model."""
     where = f"{what}: tokenizer_config.json"
     if not hasattr(tokenizer, "get_vocab"):
         raise BadInput(f"{where}: tokenizer_class: {type(tokenizer).__name__} is no tokenizer; restore the file.")

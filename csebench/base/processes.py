@@ -1,10 +1,9 @@
 """What processes share: the rank among those that torchrun started, the lock between processes, the GPUs of this
 machine. The exchange of tensors: csebench/train/parallel.py.
 
-A lock is `flock` on a file. It ends with the process, however it ends, and outlives `os.exec`, by which torchrun
-replaces a process. On NFS, Linux locks the file at the server, so it holds between hosts, unless the folder is mounted
-with `nolock` or `local_lock`. A file system without locks is named in one line, and the work goes on without a lock.
-"""
+A lock is `flock` on a file. It ends with the process, however that ends, and outlives `os.exec`, by which torchrun
+replaces one. On NFS, Linux locks at the server, so it holds between hosts, unless the folder is mounted with `nolock`
+or `local_lock`. A file system without locks is named in one line, and the work goes on without a lock."""
 
 import contextlib
 import ctypes
@@ -24,9 +23,7 @@ from pathlib import Path
 
 from csebench.base.errors import BadInput, RunFailed
 
-PR_SET_PDEATHSIG = 1  # of Linux's prctl
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # from a file system without locks
-NOW = fcntl.LOCK_EX | fcntl.LOCK_NB  # or not at all
 POLL_SECONDS = 1
 _held: list[int] = []  # open files of the locks of this process's GPUs
 
@@ -61,7 +58,7 @@ def end_with_parent() -> None:
     if sys.platform != "linux":
         return
     parent = os.getppid()
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:  # it ended before
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -84,7 +81,7 @@ def locked(path: Path) -> Iterator[None]:
             os.close(file)
 
 
-def take(lock: Path, kind: int = NOW) -> int | None:
+def take(lock: Path, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> int | None:
     """The open file of a lock, which is held until it is closed; None where another process holds it."""
     file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)  # NFS locks only what is open for writing
     try:
@@ -126,9 +123,8 @@ def device_type() -> str:
 
 
 def visible_gpus() -> list[str]:
-    """UUIDs of the GPUs that this process may use, or of the MIG slices that a GPU is cut into; none where PyTorch is
-    built without CUDA. As in CUDA, CUDA_VISIBLE_DEVICES ends at the first name of no GPU; a number is that of
-    nvidia-smi, which CUDA's own may differ from where cards differ."""
+    """UUIDs of the GPUs, or of their MIG slices, that this process may use; none where PyTorch is built without CUDA.
+    As in CUDA, CUDA_VISIBLE_DEVICES ends at the first name of no GPU; numbers are nvidia-smi's; CUDA's may differ."""
     named, of_gpu = {}, []  # UUIDs by number and UUID of a GPU, and by UUID of a slice
     for number, uuid in re.findall(r"^(?:GPU (\d+))?.*\(UUID: (.+)\)", nvidia_smi("-L"), re.M):
         if number:
@@ -160,11 +156,9 @@ def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     gpus = [gpu for gpu in visible_gpus() if count <= 1 or not gpu.startswith("MIG-")]  # NCCL connects no slices
     if len(gpus) < count:
-        allowed = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
-        raise BadInput(
-            f"GPUs requested: {count}, available: {len(gpus)} (PyTorch {version('torch')}, CUDA_VISIBLE_DEVICES:"
-            f" {allowed}). Compare `nvidia-smi -L`; ask for fewer, 0 for the CPU (in a SLURM profile, gpu: 0)."
-        )
+        seen = f"PyTorch {version('torch')}, CUDA_VISIBLE_DEVICES: {os.environ.get('CUDA_VISIBLE_DEVICES', 'not set')}"
+        what_to_do = "Compare `nvidia-smi -L`; ask for fewer, 0 for the CPU (in a SLURM profile, gpu: 0)."
+        raise BadInput(f"GPUs requested: {count}, available: {len(gpus)} ({seen}). {what_to_do}")
     size = f", each with {needed_mb:,} MiB of memory" if needed_mb else ""
     line = f"waiting for {count or 1} of {len(gpus)} GPUs to be free{size}\n"
     while gpus and not _lock_gpus(gpus, count or 1, sharing, needed_mb):

@@ -31,8 +31,7 @@ def folders() -> list[Path]:
 def joining(here: Path) -> list[Path]:
     """What joins without being named: the current folder or the nearest above it with a MARKER; beside an installed
     package, which is not written to, else the current one. Remembered, as it is asked for thousands of times."""
-    marked = (folder for folder in (here, *here.parents) if (folder / MARKER).exists())
-    return [*marked][:1] or [here] * IS_INSTALLED
+    return [folder for folder in (here, *here.parents) if (folder / MARKER).exists()][:1] or [here] * IS_INSTALLED
 
 
 def join(names: list[str]) -> None:

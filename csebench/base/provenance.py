@@ -1,5 +1,4 @@
-"""Provenance of a result: code, command, packages, hardware and time, as they are written into every score JSON.
-Nothing here is part of a run's identity (csebench/plan/spec.py)."""
+"""Provenance in every score JSON: code, command, packages, hardware, time. None of it is part of a run's identity."""
 
 import hashlib
 import os
@@ -44,10 +43,8 @@ def code_state() -> dict:
         print(f"{ROOT}: git cannot read the commit, so results will not record it.", file=sys.stderr, flush=True)
     changes = run_git("diff", "--no-ext-diff", "HEAD", "--", ".", ":!results") or b""
     changes += run_git("ls-files", "--others", "--exclude-standard", "--", *CODE, ":!results") or b""
-    return {
-        "commit": commit.decode().strip() if commit else None,
-        "dirty_diff_sha256": hashlib.sha256(changes).hexdigest() if changes else None,
-    }
+    changes_sha256 = hashlib.sha256(changes).hexdigest() if changes else None
+    return {"commit": commit.decode().strip() if commit else None, "dirty_diff_sha256": changes_sha256}
 
 
 @cache

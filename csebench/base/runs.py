@@ -90,12 +90,9 @@ def has_model(folder: Path) -> bool:
 
 
 def delete_model(folder: Path) -> None:
-    """Delete the model of a finished run, whose report is copied to pruned.json.
-
-    train.json stays until the next workflow is planned (csebench/workflow.py: trained_run): Snakemake fails a job and
-    deletes its score if an input vanishes at the end of the job. The model's own report goes first: what a killed
-    process leaves of the folder is no finished model.
-    """
+    """Delete the model of a finished run, whose report is copied to pruned.json. train.json stays until the next
+    workflow is planned (csebench/workflow.py: trained_run): Snakemake fails a job and deletes its score if an input
+    vanishes at its end. The model's own report goes first: what a killed process leaves is no finished model."""
     model = folder / "model"
     with contextlib.suppress(FileNotFoundError):
         write_bytes(folder / PRUNED, (folder / DONE).read_bytes())

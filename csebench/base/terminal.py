@@ -15,7 +15,6 @@ from tqdm import tqdm
 
 from csebench.base.processes import is_main_process
 
-DELAY_SECONDS = 2
 GAP = "  "  # between columns
 NUMBER = re.compile(r"([-+]?[\d.,]+( ?± ?[\d.]+)?|–)?")
 LONGEST_WORD = 24  # that a narrow column keeps whole
@@ -29,7 +28,7 @@ def on_terminal() -> bool:
 def bar(items: Iterable | None, what: str, unit: str = "it", **more) -> tqdm:
     """A progress bar that appears after two seconds, in a terminal only: iterates over the items, or over nothing, to
     be moved by `update`; `more` is for tqdm, as in `total=100`."""
-    about = {"desc": what, "unit": unit, "delay": DELAY_SECONDS, "leave": False, "disable": not on_terminal()}
+    about = {"desc": what, "unit": unit, "delay": 2, "leave": False, "disable": not on_terminal()}
     return tqdm(items, **about | more)
 
 
@@ -72,16 +71,12 @@ def table_text(columns: Sequence[str], rows: Iterable[Sequence], floatfmt: str =
 
 
 def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Widths with which columns fit side by side: the more text, the wider; words stay whole as far as there is
-    room."""
+    """Widths with which columns fit side by side: the more text, the wider; words stay whole where there is room."""
     widths = [max(1, *map(len, cells)) for cells in columns]
-    words = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in columns]
+    words = [min(LONGEST_WORD, max(len(word) for cell in cells for word in cell.split() or [""])) for cells in columns]
     share = [max(1.0, sqrt(sum(map(len, cells)))) for cells in columns]
     for _ in range(sum(widths) + len(GAP) * (len(columns) - 1) - width):
-        widest = max(
-            range(len(widths)),
-            key=lambda i: (widths[i] > min(words[i], LONGEST_WORD), widths[i] > 1, widths[i] / share[i]),
-        )
+        widest = max(range(len(widths)), key=lambda i: (widths[i] > words[i], widths[i] > 1, widths[i] / share[i]))
         widths[widest] = max(1, widths[widest] - 1)
     return widths
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, RootModel
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, problem_of, unknown, validated
+from csebench.base.errors import BadInput, look_up, problem_of, unknown, validated
 from csebench.base.files import DataRoot, Lines, project_files, read_with_lines, read_yaml
 from csebench.base.project import find, folders
 from csebench.plan import registry
@@ -131,9 +131,7 @@ def joined(parts: Mapping[Path, Mapping[str, T]]) -> dict[str, T]:
 
 def dataset(name: str, where: str = "data/registry.yaml") -> Dataset:
     """A dataset by name. Raises BadInput, with `where` (file: key) in its message, for an unknown name."""
-    if name not in datasets():
-        raise unknown("dataset of data/registry.yaml", name, datasets(), where)
-    return datasets()[name]
+    return look_up("dataset of data/registry.yaml", name, datasets(), where)
 
 
 @cached
@@ -156,10 +154,9 @@ def place_in_paper(paper_name: str, grid_name: str, *keys) -> str:
 @cached
 def _read(folder: str, name: str, model: type[M]) -> tuple[M, Lines]:
     """The YAML file of a name, which states the name, too, and its lines."""
-    if name not in (files := project_files(folder, YAML)):
-        raise unknown(model.__name__.lower(), name, files)
+    path = look_up(model.__name__.lower(), name, project_files(folder, YAML))
     check_file_name(folder, name)
-    content, lines = read_with_lines(files[name], model)
+    content, lines = read_with_lines(path, model)
     key = "scale" if model is Scale else "name"
     if (stated := getattr(content, key)) != name:
         where, _ = lines.locate((key,))
@@ -180,13 +177,11 @@ def side_by_side() -> Paper:
     rows = {labels.get(name, name): defect(name, METHODS) or Recipe(method=name) for name in names(METHODS)}
     untrained = next((labels[name] for name, declared in methods.items() if declared.kind == "untrained"), None)
     trained = [labels[name] for name, d in methods.items() if d.is_trained and d.corpus == "sentences"]
-    questions = (
-        ("Does training beat the untrained encoder?", untrained),
-        ("Which methods trained without labels beat SimCSE?", labels.get("simcse")),
-    )
+    questions = {"Does training beat the untrained encoder?": untrained}
+    questions |= {"Which methods trained without labels beat SimCSE?": labels.get("simcse")}
     families = [
         Family(question=question, rows=pairs, first_page=question)
-        for question, against in questions
+        for question, against in questions.items()
         if against and (pairs := [(title, against) for title in trained if title != against])
     ]
     caption = "Spearman x 100 on the STS test sets; each method's default variant on 1 % of the corpus."
@@ -212,8 +207,7 @@ def variants() -> Paper:
 
 
 def _sts_table(title: str, caption: str, runs: Mapping[str, Recipe | str], **more: Any) -> Table:
-    """A table of the STS test sets after training on 1 % of the corpus: recipes by label, or why there is none. With a
-    `baseline`, the label of a row, a last column shows the differences to it."""
+    """STS test sets after training on 1 % of the corpus: recipes or why there is none; gains over a `baseline` row."""
     columns = [Column(label=c, task=c, size="1%") for c in STS_COLUMNS]
     columns += [Column(label="gain over untrained", delta="Avg.")] if more.get("baseline") else []
     rows = [Row(label=k, missing=run) if isinstance(run, str) else Row(label=k, run=run) for k, run in runs.items()]
@@ -221,8 +215,7 @@ def _sts_table(title: str, caption: str, runs: Mapping[str, Recipe | str], **mor
 
 
 def given_root(scale: Scale) -> Path | None:
-    """The folder of benchmark data that the user gives: that of the scale, as a relative path, so that a copied
-    checkout does not change the plan; else CSEBENCH_DATA."""
+    """The given folder of benchmark data: the scale's, relative, so that a copy plans the same; else CSEBENCH_DATA."""
     given = os.path.relpath(find(scale.data_root)) if scale.data_root else os.environ.get("CSEBENCH_DATA")
     return Path(given) if given else None
 

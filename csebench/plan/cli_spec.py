@@ -43,8 +43,7 @@ def spec_from(args: Namespace, size: int) -> Spec:
 def read_spec(text: str) -> Spec:
     """A spec from JSON text or from a JSON file; it must fit the declarations and versions of this code."""
     where = "spec" if text.lstrip().startswith("{") else text
-    content = parse_json(text if where == "spec" else read_text(Path(text)), where)
-    spec = validated(Spec, content, where)
+    spec = validated(Spec, parse_json(text if where == "spec" else read_text(Path(text)), where), where)
     method = declaration(spec.method)
     if (spec.corpus is not None) != method.needs_corpus:
         raise BadInput(f"{where}: corpus: {spec.method} needs {'one' if method.needs_corpus else 'none'}.")
@@ -82,10 +81,8 @@ def find_encoder(name: str) -> EncoderRef:
 
 
 def find_model(name: str) -> str:
-    """What `csebench evaluate` opens: a folder as it is, the model of a run by its id, an encoder of config/ at its
-    pinned commit, or an id of the hub."""
-    path = Path(name)
-    if path.exists():
+    """What `csebench evaluate` opens: a folder, a run's model by its id, an encoder of config/, pinned, a hub id."""
+    if Path(name).exists():
         return name
     if (catalog.RUNS / name / "model").is_dir():
         return str(catalog.RUNS / name / "model")

@@ -1,5 +1,4 @@
-"""What training and scoring will cost on a device, from measured steps: seconds, and the range they may lie in; of a
-run, of a score, and of what is left of pages (`Work`)."""
+"""Forecasts from measured steps: seconds, and their range, of a run, of a score, and of what pages lack (`Work`)."""
 
 import math
 from collections import Counter
@@ -35,7 +34,7 @@ LONGEST_MINUTES = 24 * 60  # clusters rarely grant more; a run that is cut off r
 class StepTimes(Strict):
     """Seconds per training step of methods, on one device and shape of encoders (benchmarks/methods.py --save)."""
 
-    device: str
+    device: str  # name of the GPU, or of the processor with `, 2 threads`
     encoders: list[str]  # of one shape, as in config/
     batch_size: int
     max_length: int
@@ -95,11 +94,6 @@ def evaluator_times() -> dict[str, EvaluatorTimes]:
     return read_yaml(ROOT / "data" / "evaluator_times.yaml", RootModel[dict[str, EvaluatorTimes]]).root
 
 
-def device_name(gpu: str | None, processor: str, threads: int) -> str:
-    """Name of a device in data/step_times.yaml."""
-    return gpu or f"{processor}, {threads} threads"
-
-
 def devices(encoder: str) -> list[StepTimes]:
     """Step times of an encoder, the fastest device first."""
     return sorted((times for times in step_times() if encoder in times.encoders), key=_token_seconds)
@@ -107,8 +101,7 @@ def devices(encoder: str) -> list[StepTimes]:
 
 def _token_seconds(times: StepTimes) -> float:
     """Seconds of the reference method per token, or of any method where it is not known."""
-    seconds = step_seconds(REFERENCE, times) or min(times.seconds.values())
-    return seconds / (times.batch_size * times.max_length)
+    return (step_seconds(REFERENCE, times) or min(times.seconds.values())) / (times.batch_size * times.max_length)
 
 
 def step_seconds(name: str, times: StepTimes) -> float | None:
@@ -147,11 +140,10 @@ def training(spec: Spec, times: StepTimes) -> Estimate | None:
         return None
     size = spec.number("batch_size") * spec.number("max_length") / (times.batch_size * times.max_length)
     factor = times.factor * (1 if name in times.seconds else DERIVED)
-    steps = Estimate.within(spec.number("steps") * step * size, factor)
+    start += Estimate.within(spec.number("steps") * step * size, factor)
     evaluations = math.ceil(spec.number("steps") / spec.number("evaluate_every"))
     rate = times.sentences_per_second
-    on_dev = Estimate.within(evaluations * DEV_SENTENCES / rate, times.factor) if rate else Estimate()
-    return start + steps + on_dev
+    return start + (Estimate.within(evaluations * DEV_SENTENCES / rate, times.factor) if rate else Estimate())
 
 
 def embedding(sentences: int, times: StepTimes) -> Estimate | None:
@@ -189,11 +181,8 @@ Score = tuple[str, str]  # id of the run, evaluator
 
 class Work:
     """What is left of pages of one scale. A score costs several steps: its run is trained, perhaps after another run
-    or a back-translation, then scored; a step is paid once, whatever needs it.
-
-    Args:
-        device: of data/step_times.yaml; None: the fastest for the commonest encoder that was measured on any.
-    """
+    or a back-translation, then scored; a step is paid once, whatever needs it. `device` is of data/step_times.yaml;
+    None: the fastest for the commonest encoder that was measured on any."""
 
     def __init__(self, pages: list[targets.Page], device: str | None = None):
         self.pages = pages
@@ -274,5 +263,4 @@ def job_minutes(forecast: float | None, attempt: int) -> int:
     """Minutes to request from a cluster for a forecast in seconds, or without one; doubled in every attempt."""
     if forecast is None:
         return LONGEST_MINUTES
-    asked = UNMEASURED_MINUTES + math.ceil(MARGIN * forecast / 60)
-    return min(LONGEST_MINUTES, asked * 2 ** (attempt - 1))
+    return min(LONGEST_MINUTES, (UNMEASURED_MINUTES + math.ceil(MARGIN * forecast / 60)) * 2 ** (attempt - 1))

@@ -161,8 +161,7 @@ class Declaration(Strict):
 
     @cached_property
     def hyperparameters(self) -> type[BaseModel]:
-        """The typed model of this method's hyper-parameters, `Training`'s included unless it is a component. Numbers
-        are finite, and not negative where the declared value is not."""
+        """The hyper-parameters, a method's with `Training`'s, as a model. Numbers declared not negative stay so."""
         inherited = Training.model_fields if self.kind != "component" else {}
         fields: dict[str, Any] = {}
         for name, (value, _) in self.params.items():
@@ -202,8 +201,7 @@ class Panel(Strict):
 
 
 class Texts(Strict):
-    """Items that are read rather than plotted: what was retrieved for each of Q queries, K texts, beside what papers
-    print of theirs, of L models."""
+    """Items to be read, not plotted: K texts retrieved for each of Q queries, beside what papers print of L models."""
 
     queries: str  # item (Q,)
     retrieved: str  # item (Q, K), the closest first
@@ -243,8 +241,7 @@ class EvaluatorDeclaration(Strict):
 
     def bounds_of(self, metric: str) -> tuple[float, float]:
         """The lowest and the highest value of a metric: as in `bounds`, else 0 and 1, or none if it has a unit."""
-        default = (None, None) if metric in self.units else (0.0, 1.0)
-        low, high = self.bounds.get(metric, default)
+        low, high = self.bounds.get(metric, (None, None) if metric in self.units else (0.0, 1.0))
         return -math.inf if low is None else low, math.inf if high is None else high
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, unknown
+from csebench.base.errors import BadInput, look_up, unknown
 from csebench.plan import tuning
 from csebench.plan.catalog import SIDE_BY_SIDE, encoder_roles, paper, place_in_paper, scale
 from csebench.plan.declarations import Scale, Value
@@ -64,24 +64,20 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
         else:
             settings = scale(scale_name)
             seeds = settings.seeds_of(f"{paper_name}/{name}", grid.run_seeds)
-            rows.append([_plan_cell(grid, row, run, column, settings, seeds, where) for column in grid.columns])
+            rows.append([_cell(grid, row, run, column, settings, seeds, where) for column in grid.columns])
     return rows
 
 
-def _plan_cell(
-    grid: Grid, row: Row, recipe: Recipe, column: Column, scale: Scale, seeds: list[int], where: str
-) -> CellPlan:
+def _cell(grid: Grid, row: Row, run: Recipe, column: Column, scale: Scale, seeds: list[int], where: str) -> CellPlan:
     if column.task is None:
         return CellPlan(row, column)  # derived from other cells
-    role = recipe.encoder or grid.encoder
+    role = run.encoder or grid.encoder
     if role not in scale.encoders:
         if role not in encoder_roles():
             raise unknown("encoder of config/", role, encoder_roles(), where)
         return CellPlan(row, column, missing=f"no {role} at scale {scale.scale}")
-    if column.size not in scale.sizes:
-        file = f"config/{scale.scale}.yaml"
-        raise unknown(f"size of {file}", column.size, scale.sizes, f"{where}: column {column.label}")
-    if corpus_of(declaration(recipe.method), scale) is None:
+    size = look_up(f"size of config/{scale.scale}.yaml", column.size, scale.sizes, f"{where}: column {column.label}")
+    if corpus_of(declaration(run.method), scale) is None:
         return CellPlan(row, column, missing=f"no triplets at scale {scale.scale}")
     requested = grid.column_evaluator(column)
     evaluator = substitute(requested, scale)
@@ -89,14 +85,14 @@ def _plan_cell(
         return CellPlan(row, column, missing=f"no {requested} at scale {scale.scale}")
     if broken := defect(evaluator, EVALUATORS, where):
         return CellPlan(row, column, missing=broken)
-    sweep, absent = substitute_sweep(recipe.sweep | column.sweep, scale)
+    sweep, absent = substitute_sweep(run.sweep | column.sweep, scale)
     if absent:
         return CellPlan(row, column, missing=absent)
     encoder = scale.encoders[role]
     tuned = tuning.tuned_settings(scale.scale) if encoder == scale.encoders.get(tuning.ENCODER) else {}
-    recipe, given = recipe.model_copy(update={"sweep": sweep}), conditions(scale, tuned)
+    recipe, given = run.model_copy(update={"sweep": sweep}), conditions(scale, tuned)
     where = f"{where}: {row.label}, with config/{scale.scale}.yaml"
-    size, seeds = scale.sizes[column.size], scale.seeds_by_size.get(column.size, seeds)
+    seeds = scale.seeds_by_size.get(column.size, seeds)
     specs = [make_spec(recipe, encoder, size, seed, given, where) for seed in seeds]
     distinct = {spec.run_id: spec for spec in specs}  # an untrained method has one run for all seeds
     before = pretraining(specs[0].params, encoder, given, where)
@@ -120,16 +116,14 @@ def parts_of_cell(grid: Grid, cells: list[list[CellPlan]], row: int, column: int
 
 def substitute(evaluator: str, scale: Scale) -> str | None:
     """The evaluator that a scale uses for another, by its text or its name without settings; None if it uses none."""
-    name = evaluator.partition(":")[0]
-    return scale.evaluators.get(evaluator, scale.evaluators.get(name, evaluator))
+    return scale.evaluators.get(evaluator, scale.evaluators.get(evaluator.partition(":")[0], evaluator))
 
 
 def substitute_sweep(sweep: dict[str, Value], scale: Scale) -> tuple[dict[str, Value], str | None]:
     """(the values that a scale uses for those of a sweep, the reason if one is unavailable there)"""
     values = {key: scale.sweeps.get(key, {}).get(str(value), value) for key, value in sweep.items()}
     absent = [f"no {key} {sweep[key]} at scale {scale.scale}" for key, value in values.items() if value is None]
-    available = {key: value for key, value in values.items() if value is not None}
-    return available, "; ".join(absent) or None
+    return {key: value for key, value in values.items() if value is not None}, "; ".join(absent) or None
 
 
 def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
@@ -142,15 +136,11 @@ def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
     table, paper_scale, values = find_grid(paper_name, name), scale("paper"), []
     assert isinstance(table, SettingsTable), name
     for index, column in enumerate(table.columns):
-        role = column.run.encoder or table.encoder
+        role, size = column.run.encoder or table.encoder, paper_scale.sizes["100%"]
         where = f"{place_in_paper(paper_name, name, 'columns', index)}: {column.label}"
-        if role not in paper_scale.encoders:
-            raise unknown("encoder of config/paper.yaml", role, paper_scale.encoders, where)
-        encoder, size = paper_scale.encoders[role], paper_scale.sizes["100%"]
+        encoder = look_up("encoder of config/paper.yaml", role, paper_scale.encoders, where)
         spec = make_spec(column.run, encoder, size, paper_scale.seeds[0], conditions(paper_scale), where)
-        if param not in spec.settings:
-            raise unknown("parameter", param, spec.settings, where)
-        values.append(spec.settings[param])
+        values.append(look_up("parameter", param, spec.settings, where))
     return values
 
 

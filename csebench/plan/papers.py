@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
 
-from csebench.base.errors import BadInput, unknown
+from csebench.base.errors import BadInput, look_up
 from csebench.plan.declarations import Strict, Url, Value
 
 SEEDS_NEEDED = 3  # of our runs, for a verdict on a published value
@@ -320,11 +320,6 @@ class Claim(Strict):
         return [index for index, row in enumerate(there.rows) if row.label in versus]
 
     @property
-    def claims_significance(self) -> bool:
-        """Whether the sentence says `significant` or `significantly`, which is judged, too."""
-        return "significant" in self.quote.lower()
-
-    @property
     def place(self) -> str:
         """Name of the table or figure: `table2`, `figure3`."""
         return f"table{self.table}" if self.table else f"figure{self.figure}"
@@ -378,9 +373,7 @@ def _names_cells(claim: Claim, info: ValidationInfo) -> Claim:
 def pick_grid(fields: Mapping[str, Any], name: str, whose: str = "") -> Table | SettingsTable | Figure:
     """`table2` or `figure3` of a paper's fields; a name without a kind is the key of a table."""
     kind = "figure" if name.startswith("figure") else "table"
-    if (key := name.removeprefix(kind)) not in (known := fields[f"{kind}s"]):
-        raise unknown(f"{kind}{whose}", key, known)
-    return known[key]
+    return look_up(f"{kind}{whose}", name.removeprefix(kind), fields[f"{kind}s"])
 
 
 class Paper(Strict):

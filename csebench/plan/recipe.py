@@ -1,9 +1,7 @@
-"""From a recipe (a row of a table, a command line) to its run, with every hyper-parameter typed and filled in.
-
-Values come in layers, later ones override: the method's declaration, its variant, the recipe, the fraction of its
-steps that a scale makes, the scale's settings, what searches chose of parameters that neither variant nor recipe sets
-(`choices`), what the table sweeps.
-"""
+"""From a recipe (a row of a table, a command line) to its run, with every hyper-parameter typed and filled in. Values
+come in layers, later ones override: the method's declaration, its variant, the recipe, the fraction of its steps that
+a scale makes, the scale's settings, what searches chose of parameters that neither variant nor recipe sets
+(`choices`), what the table sweeps."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -154,8 +152,7 @@ def inherited(method: Declaration) -> list[str]:
 
 
 def choices(method: Declaration, components: Iterable[str], tuned: Mapping[str, dict[str, Value]]) -> dict[str, Value]:
-    """What searches chose for a method with components: shared settings on the host of its kind, over them what its
-    own search chose, over them that with the components that it does not have by itself."""
+    """What searches chose: shared settings on the kind's host, over them the method's, then with added components."""
     of_host = tuned.get(host(method.kind), {})
     shared = {key: of_host[key] for key in inherited(method) if key in of_host}
     return shared | tuned.get(method.name, {}) | tuned.get(recipe_name(method, components), {})

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, first_line, place, problem_of, unknown, validated
+from csebench.base.errors import BadInput, first_line, look_up, place, problem_of, unknown, validated
 from csebench.base.files import Lines, project_files, read_text, unprintable
 from csebench.base.project import PACKAGE, find, folders, name_of
 from csebench.plan.declarations import Declaration, EvaluatorDeclaration, Panel, Value
@@ -122,9 +122,7 @@ def defect(text: str, folder: Path, where: str = "") -> str | None:
 
 def declaration(name: str, folder: Path = METHODS) -> Declaration:
     """The checked declaration of a method or component."""
-    declared = any_declaration(name, folder)
-    assert isinstance(declared, Declaration), folder
-    return declared
+    return any_declaration(name, folder)
 
 
 @cached
@@ -141,14 +139,12 @@ def valid_evaluators() -> dict[str, EvaluatorDeclaration]:
 
 def evaluator_declaration(name: str) -> EvaluatorDeclaration:
     """The checked declaration of an evaluator."""
-    declared = any_declaration(name, EVALUATORS)
-    assert isinstance(declared, EvaluatorDeclaration), name
-    return declared
+    return any_declaration(name, EVALUATORS)
 
 
 @cached
-def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclaration:
-    """The checked declaration of a method, component or evaluator, by its folder."""
+def any_declaration(name: str, folder: Path) -> Any:
+    """The checked declaration of a method or component (Declaration) or an evaluator (EvaluatorDeclaration)."""
     check_name(name, folder)
     model = EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
     path = files(folder)[name]
@@ -257,9 +253,7 @@ def protocol(text: str, where: str = "") -> Protocol:
         if isinstance(declared.files, dict) and taken not in declared.tasks:
             raise unknown(f"{takes} of {name}", taken, declared.tasks, where)
     for variant in rest:
-        if variant not in declared.variants:
-            raise unknown(f"variant of {name}", variant, declared.variants, where)
-        params |= declared.variants[variant]
+        params |= look_up(f"variant of {name}", variant, declared.variants, where)
     return Protocol(text, declared, params)
 
 

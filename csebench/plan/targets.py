@@ -52,11 +52,9 @@ class Page:
 
     def available(self) -> dict[tuple[str, str], Spec]:
         """Those that exist or can be made: not where an evaluator's data are neither here nor public."""
-        return {
-            (run_id, evaluator): spec
-            for (run_id, evaluator), spec in self.scores().items()
-            if unavailable(evaluator, self.scale) is None or score_path(run_id, evaluator, self.scale).exists()
-        }
+        scores = self.scores().items()
+        usable = {evaluator for _, evaluator in self.scores() if unavailable(evaluator, self.scale) is None}
+        return {pair: spec for pair, spec in scores if pair[1] in usable or score_path(*pair, self.scale).exists()}
 
     def available_runs(self) -> dict[str, Spec]:
         """The runs behind those scores, with the runs that they start from."""
@@ -142,8 +140,7 @@ def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
 
 @cached
 def pages(scale_name: str) -> tuple[Page, ...]:
-    """Every page of a scale: tables over all papers, generated ones, then each paper's; without broken ones
-    (`left_out`)."""
+    """Every page of a scale: tables over all papers, generated ones, then each paper's; without those `left_out`."""
     of_papers = [page(name, scale_name, of_paper) for of_paper, name in planned_grids(scale_name)]
     tables = sorted({page.name for page in of_papers if page.name.startswith("table")}, key=by_number)
     return (*(page(name, scale_name) for name in (*tables, *GENERATED)), *of_papers)

@@ -1,11 +1,10 @@
 """Tuning on STS-B dev: the trials of a search, the file that holds them, and the settings that a scale takes from it.
 
 A trial is one point of the grid of the values to try: two ordinary runs, with seeds and subsets of the corpus that no
-table uses. The first trial has the settings of a method that is not searched; the others follow in random order. Where
-the choice lies at an end of its values, the next one outward is tried, too. The shared settings of a kind
-(csebench/plan/recipe.py: SHARED) are searched on its host alone, those of a method without added components: every
-other search starts from what these chose, and covers the rest. csebench/run.py runs the trials.
-"""
+table uses. The first has the settings of a method that is not searched; the others follow in random order. Where the
+choice lies at an end of its values, the next one outward is tried, too. The shared settings of a kind (plan/recipe.py:
+SHARED) are searched on its host alone, those of a method without added components: every other search starts from what
+these chose, and covers the rest. csebench/run.py runs the trials."""
 
 import math
 import random
@@ -17,7 +16,7 @@ from statistics import fmean, median, stdev
 from pydantic import Field
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, unknown
+from csebench.base.errors import BadInput, look_up
 from csebench.base.files import project_files, read_typed, with_digest, write_json
 from csebench.base.project import find, folders
 from csebench.plan import catalog
@@ -111,8 +110,7 @@ def searches_before(name: str) -> list[str]:
     """The searches that one starts from: on the host of its kind; of the method without the added components."""
     method, *added = name.split("+")
     declared = declaration(method)
-    before = [host(declared.kind)] if inherited(declared) else []
-    return before + [method] * bool(added and search_space(method))
+    return [host(declared.kind)] * bool(inherited(declared)) + [method] * bool(added and search_space(method))
 
 
 def tunable() -> list[str]:
@@ -139,9 +137,8 @@ def with_runs(spec: Spec, settings: Settings, scale_name: str) -> tuple[Settings
 
 
 def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[tuple[Settings, list[Spec]]]:
-    """The trials that follow those that were made: where a number that is chosen is the largest or the smallest that
-    was tried, the next one outward, as far away as its neighbour by ratio. None at 0, for settings that were tried
-    already, or where the method allows none."""
+    """The trials that follow those made: where a chosen number is the largest or the smallest that was tried, the next
+    one outward, as far away as its neighbour by ratio. None at 0, or where that was tried before or is not allowed."""
     best, further = best_trial(trials), []
     chosen = best.settings if best else {}
     for key, value in chosen.items():
@@ -162,17 +159,15 @@ def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[tuple[
 def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
     """The run of a trial, with what the searches before chose."""
     scale, (method, *added) = catalog.scale(scale_name), name.split("+")
-    for kind, key, known in (("encoder", ENCODER, scale.encoders), ("size", SIZE, scale.sizes)):
-        if key not in known:
-            raise unknown(f"{kind} of config/{scale_name}.yaml", key, known, "tune")
+    encoder = look_up(f"encoder of config/{scale_name}.yaml", ENCODER, scale.encoders, "tune")
+    size = look_up(f"size of config/{scale_name}.yaml", SIZE, scale.sizes, "tune")
     declared = declaration(method)
     if name != (canonical := recipe_name(declared, {*declared.components, *added})):
         raise BadInput(f"tune: {name}: write {canonical}.")
     recipe = Recipe(method=method, components={component: {} for component in added})
     searches = [search for base in searches_before(name) if (search := made_search(base, scale_name))]
     tuned = {search.name: search.chosen or {} for search in searches} | {name: settings}
-    encoder, size, seed = scale.encoders[ENCODER], scale.sizes[SIZE], trial_seeds(scale)[0]
-    return make_spec(recipe, encoder, size, seed, conditions(scale, tuned), f"tune: {name}")
+    return make_spec(recipe, encoder, size, trial_seeds(scale)[0], conditions(scale, tuned), f"tune: {name}")
 
 
 def trial_seeds(scale: Scale) -> list[int]:
@@ -215,8 +210,7 @@ def made_search(name: str, scale_name: str) -> Search | None:
 
 
 def made_trials(name: str, scale_name: str, planned: list[tuple[Settings, list[Spec]]]) -> list[Trial]:
-    """The trials that the file of a search has; none of one that was made under other settings than those of
-    `plan_trials` today, or with other seeds."""
+    """The trials in the file of a search; none where its settings or seeds are not those that `plan_trials` gives."""
     (settings, untuned), *_ = planned
     search = made_search(name, scale_name)
     is_current = search and search.spec == untuned[0] and search.trials[0].settings == settings
@@ -244,16 +238,12 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
         if reason := defect(search, scale_name):
             path, again = search_path(search.name, scale_name), command([search.name], scale_name, search.planned)
             raise BadInput(f"{path}: {reason}; `{again}` makes it again.")
-    if numbers := unequal_numbers(searches):
+    most = max(search.planned for search in searches)
+    values = {search.name: math.prod(map(len, search_space(search.name).values())) for search in searches}
+    if any(search.planned < min(most, values[search.name]) for search in searches):  # than another, and than it could
+        numbers = ", ".join(f"{search.name} {search.planned}" for search in searches)
         raise BadInput(f"{key}: different numbers of trials ({numbers}); `csebench tune` all with one --trials.")
     return {search.name: search.chosen or {} for search in searches}
-
-
-def unequal_numbers(searches: list[Search]) -> str:
-    """`ct 3, simcse 6`, where a search has fewer trials than another and than its values give; else nothing."""
-    numbers, most = ", ".join(f"{s.name} {s.planned}" for s in searches), max(s.planned for s in searches)
-    values = {search.name: math.prod(map(len, search_space(search.name).values())) for search in searches}
-    return numbers if any(search.planned < min(most, values[search.name]) for search in searches) else ""
 
 
 def is_broken(name: str) -> bool:

@@ -1,10 +1,9 @@
 """The version lock: code that changes a number bumps a version, or it is stated that it changes none.
 
-`tests/version_lock.json` holds the version of every unit and a hash of its code. Units: each method, component and
-evaluator with what it imports from methods/ and evaluators/; the trainer, which is rooms of csebench/ with what they
-import from data/; back-translation; replicates. What brings data and models is in none, as files are checked by their
-hashes. `python -m csebench.plan.versions` brings the lock up to date.
-"""
+`tests/version_lock.json`, which `python -m csebench.plan.versions` brings up to date, holds the version of every unit
+and a hash of its code. Units: each method, component and evaluator with what it imports from methods/ and evaluators/;
+the trainer, which is rooms of csebench/ with what they import from data/; back-translation; replicates. What brings
+data and models is in none, as files are checked by their hashes."""
 
 import ast
 import contextlib
@@ -31,8 +30,7 @@ REPLICATES = PACKAGE / "score" / "replicates.py"
 
 
 class _Arithmetic(ast.NodeTransformer):
-    """Drops what cannot change a number: docstrings, types of arguments, what an error says, an evaluator's figures,
-    and of the declaration what is for readers. Comments and layout are in no tree."""
+    """Drops what cannot change a number: docstrings, types, what errors say, figures, what is declared for readers."""
 
     def __init__(self, declared: dict | None, draws: bool):
         self.declared, self.draws = declared, draws  # what counts of `DECLARATION`; whether `draw_…` make figures
@@ -64,8 +62,7 @@ class _Arithmetic(ast.NodeTransformer):
 
 
 def normalised(path: Path, imported: bool = False) -> list | str:
-    """The code of a file without what cannot change a number. The declaration of one that another unit, which has its
-    own, imports counts only if its code reads it."""
+    """The code of a file without what cannot change a number; an `imported` declaration only counts if it is read."""
     tree = parse_python(path)
     named = {type(node.ctx) for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == DECLARATION}
     counts = named and (not imported or ast.Load in named)
@@ -130,8 +127,7 @@ unversioned_code = functools.cache(changed_without_bump)
 
 
 def mark(units: Iterable[str]) -> dict[str, list[str]]:
-    """What the provenance of a result states about its units: those whose code changed without a new version, if
-    any."""
+    """What the provenance of a result states of its units: those whose code changed without a new version, if any."""
     changed = sorted({*units} & {*unversioned_code()})
     return {"unversioned_code": changed} if changed else {}
 

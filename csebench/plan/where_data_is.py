@@ -1,5 +1,4 @@
-"""Where benchmark data come from: the source of every file of a data root, what to do about a file without one, and
-hashes of what is given. csebench/data/fetch.py fetches."""
+"""The source of every file of a data root, what to do without one, hashes of given data. Fetching: data/fetch.py."""
 
 import contextlib
 import os
@@ -103,18 +102,14 @@ def remedy(name: str) -> str:
     return f"{sources_file().by_hand.get(name, 'it has no public source')}; {supply}."
 
 
-# ---------------------------------------------------------------- hashes of given data
-
 HASHES = catalog.RUNS / ".plan" / "data.json"
 HashesFile = RootModel[dict[str, tuple[list[int], str]]]  # by path: (size and times of the file, its sha256)
 
 
 @cached
 def given_data(evaluator: str, scale_name: str) -> str:
-    """One hash over the files of the given data root that an evaluator reads; empty where it reads none there.
-
-    What rules fetch is not part of it: it is not there yet when the first plan is made.
-    """
+    """One hash over the files of the given data root that an evaluator reads; empty where it reads none there. What
+    rules fetch is not part of it: it is not there yet when the first plan is made."""
     given = catalog.given_root(catalog.scale(scale_name))
     if given is None:
         return ""
@@ -123,8 +118,7 @@ def given_data(evaluator: str, scale_name: str) -> str:
 
 
 def kept_hashes(files: Mapping[str, Path]) -> dict[str, str]:
-    """The sha256 of files, by name. They are kept on disk, since a plan is made in seconds and corpora have gigabytes;
-    a file whose size and times are as they were is not read again."""
+    """The sha256 of files, by name; kept on disk, as corpora have gigabytes, while size and times are as they were."""
     kept, new, hashes = {}, {}, {}
     with contextlib.suppress(BadInput):  # no file, or a damaged one
         kept = read_typed(HASHES, HashesFile)[0]

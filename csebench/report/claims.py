@@ -270,7 +270,8 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) ->
         notes = (f"{len(made)} of {len(contrasts)} comparisons can be made",)
         judged = replace(judged, direction=None) if judged.direction == AGREES else judged
     differs = tuple(dict.fromkeys(chain.from_iterable(c.differs for c in made)))
-    return replace(judged, notes=notes, differs=differs, claims_significance=claim.claims_significance, contrasts=made)
+    significance = "significant" in claim.quote.lower()  # or `significantly`, which is judged, too
+    return replace(judged, notes=notes, differs=differs, claims_significance=significance, contrasts=made)
 
 
 def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
