@@ -34,8 +34,8 @@ def item_effects(terms, scale):
         tasks = tasks_of(cell.plan.evaluator) if cell.plan.task == "Avg." else [cell.plan.task]
         for task in tasks:
             runs = tuple(spec.run_id for spec in cell.plan.specs)
-            items, replicates = compare.mean_replicates(runs, cell.plan.evaluator, task, cell.plan.metric, scale)
-            sums[items] = sums.get(items, 0.0) + weight * cell.factor / len(tasks) * replicates
+            mean = compare.mean_replicates(runs, cell.plan.evaluator, task, cell.plan.metric, scale)
+            sums[mean.items] = sums.get(mean.items, 0.0) + weight * cell.factor / len(tasks) * mean.clustered
     return sums
 
 
@@ -84,14 +84,14 @@ def best_error(rng, view, column, draws):
     cells = [
         cell
         for i, cell in enumerate(view.column(column.label))
-        if compare.is_comparable(cell) and compare.block(view, i) is not None and len(cell.values) > 1
+        if cell.is_comparable and compare.block(view, i) is not None and len(cell.values) > 1
     ]
     if len(cells) < 2:
         return None
     n, deviation = min(len(cell.values) for cell in cells), float(np.median([cell.ours.std for cell in cells]))
     try:
         effects = [item_effects([(100 / cell.factor, cell)], view.scale) for cell in cells]
-    except TypeError:  # no replicates
+    except AttributeError:  # no replicates
         return None
     runs = draw_rows(rng, len(cells), n, deviation * sqrt(2), draws)
     signs = {items: rng.standard_normal((draws, len(r))) / sqrt(len(r)) for e in effects for items, r in e.items()}

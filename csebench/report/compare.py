@@ -19,30 +19,16 @@ from csebench.plan.papers import OTHERS, Column, Family, Grid, SettingsTable
 from csebench.plan.registry import declaration, tasks_of
 from csebench.plan.targets import score_path
 from csebench.report import stats
-from csebench.report.cells import (
-    Cell,
-    GridView,
-    combine_by_seed,
-    is_comparable,
-    is_control,
-    is_deterministic,
-    same_runs,
-)
+from csebench.report.cells import Cell, GridView, combine_by_seed, same_runs
 from csebench.report.stats import LEVEL, SLACK
-from csebench.score.replicates import read_replicates
+from csebench.score.replicates import Replicates, read_replicates
 from csebench.score.store import read_scores
 
 INACTIVE = 0.02  # points: an effect that is shown to be smaller is none
 EQUAL_SCORES = "both rows have the same score in every run"  # which gives a difference no error, and so no bound
-SHARED = {  # settings that rows should have in common, and what they are called
-    "learning_rate": "learning rate",
-    "temperature": "temperature",
-    "pooler": "pooler",
-    "batch_size": "batch",
-    "steps": "steps",
-    "max_length": "length",
-    "dropout": "dropout",
-}
+# settings that rows should have in common, and what they are called where it is not their name
+SHARED = ("learning_rate", "temperature", "pooler", "batch_size", "steps", "max_length", "dropout")
+CALLED = {"learning_rate": "learning rate", "batch_size": "batch", "max_length": "length"}
 BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
 SAME_RUNS, INACTIVE_HERE, ONE_SEED = "same runs", "inactive", "one seed"
 PARTIAL, OUTDATED, NOT_ASKED, NOT_RUN = "partial", "outdated", "cannot be asked", "not run"
@@ -70,8 +56,7 @@ class Estimate:
     item_se: float | None  # None where test items are not known
 
     def error(self, seeds: int | None = None) -> tuple[float, float]:
-        """Standard error over its seeds, or as many others, and its degrees of freedom; infinite where nothing can be
-        tested."""
+        """(standard error over its seeds, or as many others, degrees of freedom); infinite where there is no test."""
         seeds = seeds or self.seeds
         parts = [] if self.item_se is None else [(self.item_se**2, inf)]
         if self.seed_sd is not None and seeds > 1:
@@ -193,10 +178,9 @@ def single_columns(grid: Grid) -> list[Column]:
 
 
 def block(view: GridView, index: int) -> tuple | None:
-    """Rows that are ranked together: on one encoder, learnt with labels or without; None for controls and rows that
-    are not run."""
+    """What rows that are ranked together share: encoder, kind of data; None for controls and rows that are not run."""
     cells = [cell for cell in view.rows[index] if cell.plan.specs]
-    if not cells or is_control(cells[0]):
+    if not cells or cells[0].is_control:
         return None
     recipe, method = cells[0].plan.row.run, declaration(cells[0].plan.specs[0].method)
     return (recipe and recipe.encoder) or view.score_grid.encoder, method.corpus
@@ -218,11 +202,8 @@ def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
 
 
 def compare(view: GridView, row: int, against: int, columns: Sequence[int], refused: str = "") -> Comparison:
-    """A row against another, averaged over those columns in which both can be run, as a family of its own.
-
-    Args:
-        refused: why it cannot be asked, where its question cannot.
-    """
+    """A row against another, averaged over those columns in which both can be run, as a family of its own; `refused`
+    is why its question cannot be asked, where it cannot."""
     grid = view.score_grid
     pairs = [(view.rows[row][i], view.rows[against][i]) for i in columns]
     pairs = [pair for pair in pairs if all(map(can_be_run, pair))] or pairs
@@ -247,7 +228,7 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int], refu
     estimate = estimate_of(terms, view.scale)
     if estimate.is_within(SLACK):
         return replace(about, relation=NOT_ASKED, reason=EQUAL_SCORES)
-    if estimate.error()[0] == inf or (estimate.seed_sd is None and not all(is_deterministic(c) for _, c in terms)):
+    if estimate.error()[0] == inf or (estimate.seed_sd is None and not all(c.is_deterministic for _, c in terms)):
         return replace(about, relation=ONE_SEED, estimate=estimate)
     relation = INACTIVE_HERE if estimate.is_within(INACTIVE) else NOT_SHOWN
     p, (low, high) = estimate.p(), estimate.interval()
@@ -261,20 +242,18 @@ def can_be_run(cell: Cell) -> bool:
 def why_not(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[str, str] | None:
     """Why rows cannot be compared: a relation and the reason; None where they can."""
     cells = [*chain.from_iterable(pairs)]
-    leaves_of_all = [leaf for cell in cells for leaf in cell.leaves]
-    if missing := next((cell.plan for cell in leaves_of_all if not cell.plan.specs and not cell.values), None):
+    leaves = [leaf for cell in cells for leaf in cell.leaves]
+    if missing := next((leaf.plan for leaf in leaves if not leaf.plan.specs and not leaf.values), None):
         return NOT_RUN, missing.missing or f"{missing.row.label} has no runs"
     if all(same_runs(*pair) for pair in pairs):
         return SAME_RUNS, ""
     if unchanged := next((cell.plan.row.label for cell in cells if cell.unchanged), None):
         return NOT_ASKED, f"the loss of {unchanged} is 0 from the start, so training changes nothing"
-    if any(not cell.values for cell in cells) and not any(cell.absent for cell in cells):
-        return NOT_RUN, "the evaluator gave no such score"
-    if any(cell.absent or not cell.values for cell in cells):
+    if any(cell.absent for cell in cells):
         return PARTIAL, ""
-    if any(cell.stale for cell in cells):
-        return OUTDATED, ""
-    return None
+    if not all(cell.values for cell in cells):
+        return NOT_RUN, "the evaluator gave no such score"
+    return (OUTDATED, "") if any(cell.stale for cell in cells) else None
 
 
 def sign_of(cell: Cell) -> int:
@@ -311,8 +290,8 @@ def differing(a: Cell, b: Cell) -> tuple[Setting, ...]:
     subject = stated(first.row.run) ^ stated(second.row.run) if here.method == there.method else set()
     about = {key for key, _ in subject} | {key for of in (here, there) for key in declaration(of.method).keeps}
     settings = [
-        Setting(name, setting_text(here.params[key]), setting_text(there.params[key]))
-        for key, name in SHARED.items()
+        Setting(CALLED.get(key, key), setting_text(here.params[key]), setting_text(there.params[key]))
+        for key in SHARED
         if key not in about and key in here.params and key in there.params
     ]
     if here.run_before is None and there.run_before is None:
@@ -346,7 +325,7 @@ def best_rows(view: GridView, column: Column) -> list[set[int]]:
     blocks: dict[tuple, list[int]] = {}
     cells = view.column(column.label)
     for index, cell in enumerate(cells):
-        if column.delta is None and is_comparable(cell) and (of := block(view, index)) is not None:
+        if column.delta is None and cell.is_comparable and (of := block(view, index)) is not None:
             blocks.setdefault(of, []).append(index)
     return [may_be_best(rows, cells, view.scale) for rows in blocks.values() if len(rows) > 1]
 
@@ -366,11 +345,8 @@ def may_be_best(rows: list[int], cells: list[Cell], scale: str) -> set[int]:
 
 
 def item_variance(terms: Sequence[tuple[float, Cell]], scale: str) -> float | None:
-    """Variance over test items of a weighted sum of cells, in squared points. None where replicates of one are not
-    known, or rows of a column were not scored on the same items.
-
-    Tasks of one evaluator are resampled jointly; those of different ones are taken as independent.
-    """
+    """Variance over test items of a weighted sum of cells, in squared points; tasks of one evaluator are resampled
+    jointly, those of several are taken as independent. None where one has no replicates, or rows have other items."""
     sums: dict[str, np.ndarray] = {}
     items: dict[tuple[str, str], str] = {}
     for weight, cell in chain.from_iterable(term.weighted_leaves(share) for share, term in terms):
@@ -380,20 +356,16 @@ def item_variance(terms: Sequence[tuple[float, Cell]], scale: str) -> float | No
         tasks = tasks_of(evaluator) if cell.plan.task == "Avg." else [cell.plan.task]
         for task in tasks:
             runs = tuple(spec.run_id for spec in cell.plan.specs)
-            replicates = mean_replicates(runs, evaluator, task, cell.plan.metric, scale)
-            if replicates is None or items.setdefault((evaluator, task), replicates[0]) != replicates[0]:
+            mean = mean_replicates(runs, evaluator, task, cell.plan.metric, scale)
+            if mean is None or items.setdefault((evaluator, task), mean.items) != mean.items:
                 return None
-            total = sums.get(replicates[0], 0.0)
-            sums[replicates[0]] = total + weight * cell.factor / len(tasks) * replicates[1]
+            sums[mean.items] = sums.get(mean.items, 0.0) + weight * cell.factor / len(tasks) * mean.clustered
     return float(sum(np.var(total) for total in sums.values()))
 
 
 @cached_by_folder
-def mean_replicates(
-    runs: tuple[str, ...], evaluator: str, task: str, metric: str, scale: str
-) -> tuple[str, np.ndarray] | None:
-    """(digest of the items, replicates) of a task's score, the mean over runs; None where one has none, or was scored
-    on other items."""
+def mean_replicates(runs: tuple[str, ...], evaluator: str, task: str, metric: str, scale: str) -> Replicates | None:
+    """Replicates of a task's score, the mean over runs; None where one has none, or was scored on other items."""
     known = []
     for run in runs:
         content = read_scores(score_path(run, evaluator, scale))
@@ -401,4 +373,4 @@ def mean_replicates(
     complete = [replicates for replicates in known if replicates is not None]
     if len(complete) < len(known) or len({replicates.items for replicates in complete}) != 1:
         return None
-    return complete[0].items, np.mean([replicates.clustered for replicates in complete], 0)
+    return Replicates(complete[0].items, np.mean([replicates.clustered for replicates in complete], 0))

@@ -1,7 +1,5 @@
-"""Statistics over seeds and test items: summaries, the verdict on a published value, tests between rows.
-
-Numbers in, numbers out; which cells are compared is decided in claims.py and compare.py.
-"""
+"""Statistics over seeds and test items: summaries, the verdict on a published value, tests between rows. Numbers in,
+numbers out; which cells are compared is decided in claims.py and compare.py."""
 
 from dataclasses import dataclass
 from math import inf, sqrt
@@ -57,19 +55,15 @@ class Verdict:
 
 
 def verdict(values, published: Published, seeds: int = 1, deterministic: bool = False) -> Verdict:
-    """Whether a published value is a plausible draw from the distribution of our seeds.
+    """Whether a published value, of as many `seeds`, is a plausible draw from the distribution of our values, one per
+    seed, in printed units.
 
     For one run, or a mean without a deviation, the interval is the prediction interval
     mean ± t(.975, n-1) · s · √(1/seeds + 1/n); for one run against 39 or more values that of their order statistics,
     which assumes no distribution. For a mean with a deviation over `seeds` runs it is Welch's interval for the
     difference of two means. Half a unit of the last printed digit is added for rounding. A value inside the interval
-    at 95 % is reproduced, inside the normal one at 99 % close. A deterministic row has only rounding errors: a value
-    within one printed unit is reproduced, within ten close.
-
-    Args:
-        values: ours, one per seed, in printed units.
-        seeds: number of runs behind the published value.
-        deterministic: whether the row has no randomness.
+    at 95 % is reproduced, inside the normal one at 99 % close. A deterministic row, one without randomness, has only
+    rounding errors: a value within one printed unit is reproduced, within ten close.
     """
     values = [*values]
     normal = verdict_on(summarise(values), published, seeds, deterministic)
@@ -113,8 +107,7 @@ def _verdict_name(off: float, inner: float, outer: float) -> str:
 
 
 def two_sided(difference: float, *parts: tuple[float, float]) -> float:
-    """Two-sided p for a difference whose variance is the sum of parts (variance, its degrees of freedom); one that is
-    only a rounding error is none."""
+    """Two-sided p of a difference with a variance of parts, as of `satterthwaite`; a mere rounding error is none."""
     from scipy.special import stdtr
 
     variance = sum(part for part, _ in parts)
@@ -125,8 +118,7 @@ def two_sided(difference: float, *parts: tuple[float, float]) -> float:
 
 def holm(p_values: list[float]) -> list[float]:
     """p-values adjusted by Holm's method, in the order of the input."""
-    adjusted, highest = [0.0] * len(p_values), 0.0
-    for rank, index in enumerate(np.argsort(p_values, kind="stable")):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = highest
-    return adjusted
+    order = np.argsort(p_values, kind="stable")
+    times = np.arange(len(p_values), 0, -1)  # the smallest p by the number of tests, and so on
+    adjusted = np.maximum.accumulate(np.minimum(1.0, times * np.take(p_values, order)))
+    return adjusted[np.argsort(order)].tolist()
