@@ -106,7 +106,6 @@ class Answer:
     """A family of a table or figure with its comparisons."""
 
     family: Family
-    view: GridView
     comparisons: tuple[Comparison, ...]
 
 
@@ -127,7 +126,7 @@ def answer(view: GridView, family: Family) -> Answer:
     tested = [c for c in comparisons if c.p is not None]
     adjusted = iter(stats.holm([c.p for c in tested if c.p is not None]))
     judged_ones = (judged(c, next(adjusted), len(tested)) if c.p is not None else c for c in comparisons)
-    return Answer(family, view, tuple(judged_ones))
+    return Answer(family, tuple(judged_ones))
 
 
 def no_premise(view: GridView, family: Family) -> str:

@@ -1,8 +1,8 @@
 """Statistics over seeds and test items: summaries, the verdict on a published value, tests between rows. Numbers in,
 numbers out; which cells are compared is decided in claims.py and compare.py."""
 
-from dataclasses import dataclass
 from math import inf, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ SLACK = 1e-9  # rounding error of binary fractions
 ORDER_STATISTICS = 39  # values of which the lowest and the highest hold 95 % of further ones
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     mean: float
     std: float | None  # of the sample (ddof = 1); None for a single value
     n: int
@@ -46,8 +45,7 @@ def satterthwaite(*parts: tuple[float, float]) -> float:
 # ---------------------------------------------------------------- a published value against our seeds
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     name: str
     low: float | None = None  # the printed values that would count as reproduced, in printed units
     high: float | None = None

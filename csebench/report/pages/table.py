@@ -353,12 +353,11 @@ def settings_parts(view: GridView, table: SettingsTable) -> tuple[list[str], lis
     """A table of settings with cells `128 (128 ✓)`: the value in the recipe at scale paper, and the printed one."""
     signs, body = Counter(), []
     for row in table.rows:
-        cells = []
+        body.append([row.label])
         for printed, ours in zip(row.values, recipe_values(view.paper, view.name, row.param), strict=True):
             sign = "" if printed is None else " ✓" if float(printed) == float(f"{ours:g}") else " ≠"
             signs[sign] += 1
-            cells.append(f"{ours:g} ({printed or '–'}{sign})")
-        body.append([row.label, *cells])
+            body[-1].append(f"{ours:g} ({printed or '–'}{sign})")
     legend = "The value in the recipe at scale paper (printed value); ✓ equal, ≠ different, – not printed."
     shown: list[Part] = [Table(["Setting", *(column.label for column in table.columns)], body), legend]
     folds: list[Part] = [Fold("Notes", [as_list(table.notes)])] if table.notes else []
