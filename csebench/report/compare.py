@@ -109,7 +109,7 @@ class Answer:
     comparisons: tuple[Comparison, ...]
 
 
-# ---------------------------------------------------------------- families
+# ---------------------------------------------------------------- families, and the best rows
 
 
 def answers(view: GridView) -> list[Answer]:
@@ -197,6 +197,28 @@ def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
     return replace(comparison, p_family=p_family, relation=relation, family_low=low, family_high=high)
 
 
+def best_rows(view: GridView, column: Column) -> list[set[int]]:
+    """The rows of a column that may be best at 95 %, per block of rows that are ranked together: a row is not where
+    one is better by a one-sided test at 5 % over the number of other rows. Blocks of one row are left out."""
+    blocks: dict[tuple, list[int]] = {}
+    cells = view.column(column.label)
+    for index, cell in enumerate(cells):
+        if column.delta is None and cell.is_comparable and (of := block(view, index)) is not None:
+            blocks.setdefault(of, []).append(index)
+    return [may_be_best(rows, cells, view.scale) for rows in blocks.values() if len(rows) > 1]
+
+
+def may_be_best(rows: list[int], cells: list[Cell], scale: str) -> set[int]:
+    """Those of rows that no higher one beats."""
+    level = 2 * LEVEL / (len(rows) - 1)  # of a two-sided interval, of which one side counts
+    ranked = sorted(rows, key=lambda row: -sign_of(cells[row]) * cells[row].mean)
+
+    def is_better(other: int, row: int) -> bool:
+        return estimate_of(weighted([(cells[other], cells[row])]), scale).interval(level)[0] > 0
+
+    return {row for i, row in enumerate(ranked) if not any(is_better(other, row) for other in ranked[:i])}
+
+
 # ---------------------------------------------------------------- one comparison
 
 
@@ -276,9 +298,6 @@ def estimate_of(terms: Sequence[tuple[float, Cell]], scale: str) -> Estimate:
     return Estimate(summary.mean, summary.n, summary.std, None if variance is None else sqrt(variance))
 
 
-# ---------------------------------------------------------------- what else differs
-
-
 def differing(a: Cell, b: Cell) -> tuple[Setting, ...]:
     """Shared settings, encoder and training data in which two rows differ, but for those that the comparison is about:
     what rows of one method state differently, and what a method keeps by definition."""
@@ -315,48 +334,17 @@ def setting_text(value) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-# ---------------------------------------------------------------- the best rows
-
-
-def best_rows(view: GridView, column: Column) -> list[set[int]]:
-    """The rows of a column that may be best at 95 %, per block of rows that are ranked together: a row is not where
-    one is better by a one-sided test at 5 % over the number of other rows. Blocks of one row are left out."""
-    blocks: dict[tuple, list[int]] = {}
-    cells = view.column(column.label)
-    for index, cell in enumerate(cells):
-        if column.delta is None and cell.is_comparable and (of := block(view, index)) is not None:
-            blocks.setdefault(of, []).append(index)
-    return [may_be_best(rows, cells, view.scale) for rows in blocks.values() if len(rows) > 1]
-
-
-def may_be_best(rows: list[int], cells: list[Cell], scale: str) -> set[int]:
-    """Those of rows that no higher one beats."""
-    level = 2 * LEVEL / (len(rows) - 1)  # of a two-sided interval, of which one side counts
-    ranked = sorted(rows, key=lambda row: -sign_of(cells[row]) * cells[row].mean)
-
-    def is_better(other: int, row: int) -> bool:
-        return estimate_of(weighted([(cells[other], cells[row])]), scale).interval(level)[0] > 0
-
-    return {row for i, row in enumerate(ranked) if not any(is_better(other, row) for other in ranked[:i])}
-
-
-# ---------------------------------------------------------------- test items
-
-
 def item_variance(terms: Sequence[tuple[float, Cell]], scale: str) -> float | None:
     """Variance over test items of a weighted sum of cells, in squared points; tasks of one evaluator are resampled
     jointly, those of several are taken as independent. None where one has no replicates, or rows have other items."""
     sums: dict[str, np.ndarray] = {}
     items: dict[tuple[str, str], str] = {}
     for weight, cell in chain.from_iterable(term.weighted_leaves(share) for share, term in terms):
-        if not cell.plan.specs:
-            return None
-        evaluator = cell.plan.evaluator
-        tasks = tasks_of(evaluator) if cell.plan.task == "Avg." else [cell.plan.task]
+        plan, runs = cell.plan, tuple(spec.run_id for spec in cell.plan.specs)
+        tasks = tasks_of(plan.evaluator) if plan.task == "Avg." else [plan.task]
         for task in tasks:
-            runs = tuple(spec.run_id for spec in cell.plan.specs)
-            mean = mean_replicates(runs, evaluator, task, cell.plan.metric, scale)
-            if mean is None or items.setdefault((evaluator, task), mean.items) != mean.items:
+            mean = mean_replicates(runs, plan.evaluator, task, plan.metric, scale)
+            if mean is None or items.setdefault((plan.evaluator, task), mean.items) != mean.items:
                 return None
             sums[mean.items] = sums.get(mean.items, 0.0) + weight * cell.factor / len(tasks) * mean.clustered
     return float(sum(np.var(total) for total in sums.values()))
@@ -365,11 +353,9 @@ def item_variance(terms: Sequence[tuple[float, Cell]], scale: str) -> float | No
 @cached_by_folder
 def mean_replicates(runs: tuple[str, ...], evaluator: str, task: str, metric: str, scale: str) -> Replicates | None:
     """Replicates of a task's score, the mean over runs; None where one has none, or was scored on other items."""
-    known = []
-    for run in runs:
-        content = read_scores(score_path(run, evaluator, scale))
-        known.append(read_replicates(content, task, metric) if content else None)
-    complete = [replicates for replicates in known if replicates is not None]
-    if len(complete) < len(known) or len({replicates.items for replicates in complete}) != 1:
+    contents = [read_scores(score_path(run, evaluator, scale)) for run in runs]
+    read = [read_replicates(content, task, metric) for content in contents if content]
+    known = [replicates for replicates in read if replicates is not None]
+    if len(known) < len(runs) or len({replicates.items for replicates in known}) != 1:
         return None
-    return Replicates(complete[0].items, np.mean([replicates.clustered for replicates in complete], 0))
+    return Replicates(known[0].items, np.mean([replicates.clustered for replicates in known], 0))

@@ -42,9 +42,6 @@ def satterthwaite(*parts: tuple[float, float]) -> float:
     return total**2 / below if below else inf
 
 
-# ---------------------------------------------------------------- a published value against our seeds
-
-
 class Verdict(NamedTuple):
     name: str
     low: float | None = None  # the printed values that would count as reproduced, in printed units
@@ -99,9 +96,6 @@ def _verdict_name(off: float, inner: float, outer: float) -> str:
     if abs(off) <= inner + SLACK:
         return REPRODUCED
     return CLOSE if abs(off) <= outer + SLACK else HIGHER if off > 0 else LOWER
-
-
-# ---------------------------------------------------------------- two rows
 
 
 def two_sided(difference: float, *parts: tuple[float, float]) -> float:

@@ -58,7 +58,7 @@ def questions(views: list[GridView]) -> str:
 
 
 def state(view: GridView) -> str:
-    """By its scored runs `complete`, `partial`, `missing`, `nothing to draw`; without runs `cited only`, `settings`."""
+    """By its scored runs `complete`, `partial`, `missing`, `nothing to draw`; without any `cited only`, `settings`."""
     if isinstance(view.grid, SettingsTable):
         return "settings"
     done, wanted = view.progress

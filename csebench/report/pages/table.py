@@ -346,9 +346,6 @@ def made(page: targets.Page) -> list[Part]:
     return parts
 
 
-# ---------------------------------------------------------------- tables of settings
-
-
 def settings_parts(view: GridView, table: SettingsTable) -> tuple[list[str], list[Part], list[Part]]:
     """A table of settings with cells `128 (128 ✓)`: the value in the recipe at scale paper, and the printed one."""
     signs, body = Counter(), []
