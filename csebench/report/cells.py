@@ -132,10 +132,9 @@ class GridView:
 
     @cached_property
     def runs(self) -> dict[tuple[str, str], bool | None]:
-        """Per run and evaluator, whether its scores are of an older code version or of other settings; None: it has
-        none that a cell or the line of the untrained encoder shows."""
+        """By run and evaluator, whether its scores are outdated; None: it has none that a cell or a line shows."""
         shown: dict[tuple[str, str], bool | None] = {}
-        untrained = untrained_cell(self.paper, self.name, self.scale)
+        untrained = untrained_cell(self.paper, self.name, self.scale)  # a line in some figures
         for cell in [*(cell.plan for cell in self.cells), *([untrained] if untrained else [])]:
             for spec in cell.specs:
                 content, outdated = shown_score(spec, cell.evaluator, self.scale)

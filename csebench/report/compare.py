@@ -20,7 +20,6 @@ from csebench.plan.registry import declaration, tasks_of
 from csebench.plan.targets import score_path
 from csebench.report import stats
 from csebench.report.cells import Cell, GridView, combine_by_seed, same_runs
-from csebench.report.stats import LEVEL, SLACK
 from csebench.score.replicates import Replicates, read_replicates
 from csebench.score.store import read_scores
 
@@ -68,7 +67,7 @@ class Estimate:
         error, df = self.error()
         return None if error == inf else stats.two_sided(self.gain, (error**2, df))
 
-    def interval(self, level: float = LEVEL) -> tuple[float, float]:
+    def interval(self, level: float = stats.LEVEL) -> tuple[float, float]:
         """Two-sided, at 1 - level."""
         error, df = self.error()
         half = error * stats.quantile(1 - level, df) if error else 0.0
@@ -76,7 +75,7 @@ class Estimate:
 
     def is_within(self, limit: float) -> bool:
         """Whether two one-sided tests show that the difference is no larger than a limit, in either direction."""
-        return max(map(abs, self.interval(2 * LEVEL))) <= limit
+        return max(map(abs, self.interval(2 * stats.LEVEL))) <= limit
 
 
 @dataclass(frozen=True)
@@ -189,10 +188,10 @@ def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
     """A comparison as one of `count` of a family. Its interval has Bonferroni's level, and ends at 0 where that
     contains 0 but Holm's test shows a difference."""
     assert comparison.estimate is not None
-    low, high = comparison.estimate.interval(LEVEL / count)
+    low, high = comparison.estimate.interval(stats.LEVEL / count)
     relation = comparison.relation
     if relation != INACTIVE_HERE:
-        relation = NOT_SHOWN if p_family >= LEVEL else BETTER if comparison.estimate.gain > 0 else WORSE
+        relation = NOT_SHOWN if p_family >= stats.LEVEL else BETTER if comparison.estimate.gain > 0 else WORSE
     low, high = max(low, 0.0) if relation == BETTER else low, min(high, 0.0) if relation == WORSE else high
     return replace(comparison, p_family=p_family, relation=relation, family_low=low, family_high=high)
 
@@ -210,7 +209,7 @@ def best_rows(view: GridView, column: Column) -> list[set[int]]:
 
 def may_be_best(rows: list[int], cells: list[Cell], scale: str) -> set[int]:
     """Those of rows that no higher one beats."""
-    level = 2 * LEVEL / (len(rows) - 1)  # of a two-sided interval, of which one side counts
+    level = 2 * stats.LEVEL / (len(rows) - 1)  # of a two-sided interval, of which one side counts
     ranked = sorted(rows, key=lambda row: -sign_of(cells[row]) * cells[row].mean)
 
     def is_better(other: int, row: int) -> bool:
@@ -247,7 +246,7 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int], refu
         return replace(about, relation=state[0], reason=state[1])
     terms = weighted(pairs)
     estimate = estimate_of(terms, view.scale)
-    if estimate.is_within(SLACK):
+    if estimate.is_within(stats.SLACK):
         return replace(about, relation=NOT_ASKED, reason=EQUAL_SCORES)
     if estimate.error()[0] == inf or (estimate.seed_sd is None and not all(c.is_deterministic for _, c in terms)):
         return replace(about, relation=ONE_SEED, estimate=estimate)
@@ -323,8 +322,7 @@ def differing(a: Cell, b: Cell) -> tuple[Setting, ...]:
 def stated(recipe) -> set[tuple[str, str]]:
     """The settings that a row states by itself, of its variant too."""
     variant = declaration(recipe.method).variant_params.get(recipe.variant or "default", {})
-    params = {**variant, **recipe.params, **recipe.sweep}
-    return {(key, str(value)) for key, value in params.items() if key != "components"}
+    return {(key, str(v)) for key, v in (variant | recipe.params | recipe.sweep).items() if key != "components"}
 
 
 def setting_text(value) -> str:

@@ -73,29 +73,21 @@ def verdict(values, published: Published, seeds: int = 1, deterministic: bool = 
 
 def verdict_on(ours: Summary, published: Published, seeds: int = 1, deterministic: bool = False) -> Verdict:
     """The same as `verdict` for runs of which only the number, mean and deviation are known."""
-    off = ours.mean - published.value
     if deterministic:
-        name, unit = _verdict_name(off, published.unit, 10 * published.unit), published.unit
-        return Verdict(name, ours.mean - unit, ours.mean + unit)
-    if ours.n < SEEDS_NEEDED:
+        inner, outer = published.unit, 10 * published.unit
+    elif ours.n < SEEDS_NEEDED:
         return Verdict(TOO_FEW, reason=f"{ours.n} of at least {SEEDS_NEEDED} seeds")
-    if ours.std is None:
+    elif ours.std is None:
         return Verdict(NOT_COMPARABLE, reason="no deviation is stated")
-    our_variance, df = ours.std**2 / ours.n, ours.n - 1
-    if published.std is not None and seeds > 1:
-        their_variance = published.std**2 / seeds
-        error = sqrt(our_variance + their_variance)
-        df = satterthwaite((our_variance, df), (their_variance, seeds - 1))
     else:
-        error = ours.std * sqrt(1 / seeds + 1 / ours.n)
-    inner, outer = (quantile(level, df) * error + published.unit / 2 for level in (0.95, 0.99))
-    return Verdict(_verdict_name(off, inner, outer), ours.mean - inner, ours.mean + inner)
-
-
-def _verdict_name(off: float, inner: float, outer: float) -> str:
-    if abs(off) <= inner + SLACK:
-        return REPRODUCED
-    return CLOSE if abs(off) <= outer + SLACK else HIGHER if off > 0 else LOWER
+        error, df = ours.std * sqrt(1 / seeds + 1 / ours.n), ours.n - 1
+        if published.std is not None and seeds > 1:
+            variances = (ours.std**2 / ours.n, ours.n - 1), (published.std**2 / seeds, seeds - 1)
+            error, df = sqrt(sum(variance for variance, _ in variances)), satterthwaite(*variances)
+        inner, outer = (quantile(level, df) * error + published.unit / 2 for level in (0.95, 0.99))
+    off = ours.mean - published.value
+    name = CLOSE if abs(off) <= outer + SLACK else HIGHER if off > 0 else LOWER
+    return Verdict(REPRODUCED if abs(off) <= inner + SLACK else name, ours.mean - inner, ours.mean + inner)
 
 
 def two_sided(difference: float, *parts: tuple[float, float]) -> float:

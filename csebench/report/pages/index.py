@@ -25,10 +25,8 @@ def index_page(scale: str) -> Page:
     if scale != DEFAULT_SCALE:
         parts += [questions([grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale), *views])]
         parts += [Picture(f"{SIDE_BY_SIDE}.svg", "Every method against the untrained encoder and against SimCSE")]
-    parts += ["## Tables and figures", *coverage(views)]
-    states = Counter(map(state, views))
-    counts = "; ".join(f"{count} {state}" for state, count in sorted(states.items()))
-    parts += [f"Left out: {broken}" for broken in left_out(scale)]
+    parts += ["## Tables and figures", *coverage(views), *(f"Left out: {broken}" for broken in left_out(scale))]
+    counts = "; ".join(f"{count} {label}" for label, count in sorted(Counter(map(state, views)).items()))
     parts += [
         f"A cell: the runs that it shows; {STALE}: with an older code version or other settings. {counts}.",
         f"[All methods]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) · [claims](claims.md) ·"

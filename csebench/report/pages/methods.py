@@ -6,7 +6,6 @@ from statistics import median
 from csebench.plan import tuning
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.registry import COMPONENTS, declaration
-from csebench.plan.tuning import settings_text
 from csebench.report.pages.page import Fold, Part, Table
 
 HEAD = ["method", "trials", "without tuning", "chosen settings", "tuned", "gain"]
@@ -28,7 +27,7 @@ def tuning_parts(scale_name: str) -> list[Part]:
             gains[title] = 100 * (best.dev - first)
             gain_text = f"{gains[title]:+z.2f}"
         count = f"{tried} of {search.planned}" if tried < search.planned else str(tried)
-        chosen = "–" if best is None else settings_text(best.settings)
+        chosen = "–" if best is None else tuning.settings_text(best.settings)
         rows.append([title, count, points(first), chosen, points(best and best.dev), gain_text])
     again = tuning.command([search.name for search in searches], scale_name, most)
     parts: list[Part] = [

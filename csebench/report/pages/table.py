@@ -7,12 +7,10 @@ from pathlib import Path
 
 from csebench.base.project import REPOSITORY
 from csebench.plan import targets
-from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper
-from csebench.plan.catalog import scale as read_scale
+from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper, scale
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Figure, SettingsTable
 from csebench.plan.registry import protocol
-from csebench.plan.targets import grid_label
 from csebench.report import stats, words
 from csebench.report.cells import Cell, GridView, grid_view
 from csebench.report.claims import judge_all
@@ -54,7 +52,7 @@ def table_page(page: targets.Page) -> Page:
         firsts += [(title if of_variants else f"[{title}]({page_of_it})", one) for one in said[:1]]
         details = [Fold("Details", folds)] if folds else []
         sections += [f"## {title}", *status_line(view), *said[1:], *shown, *details]
-    title = paper(VARIANTS).title if of_variants else f"{grid_label(page.name)} of all papers"
+    title = paper(VARIANTS).title if of_variants else f"{targets.grid_label(page.name)} of all papers"
     legends = [HOW_VARIANTS] if of_variants else []
     return Page(title, scale_line(page), [*legends, as_list(by_text(firsts)), *sections, *made(page)])
 
@@ -64,7 +62,7 @@ def heading(view: GridView) -> str:
     if view.paper in GENERATED:
         return view.grid.title
     about = paper(view.paper)
-    return f"{about.label or about.reference} · {grid_label(view.name)} · {view.grid.title}"
+    return f"{about.label or about.reference} · {targets.grid_label(view.name)} · {view.grid.title}"
 
 
 def status_line(view: GridView) -> list[str]:
@@ -122,7 +120,7 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
         return [f"**Nothing is run here: {why}.**{printed}"]
     lines = [f"**{reproduced_text(view.cells)}**"] if view.judged else []
     every = [comparison for answer in answered for comparison in answer.comparisons]
-    once = not read_scale(view.scale).tuned or len({c.differs for c in every if c.estimate}) == 1
+    once = not scale(view.scale).tuned or len({c.differs for c in every if c.estimate}) == 1
     for place, answer in enumerate(answered):
         primary, said = answer.family.primary and len(answer.comparisons) == 1, words.family_sentence(answer)
         question = "" if primary or view.paper == VARIANTS else answer.family.question
