@@ -152,27 +152,24 @@ def row_pairs(view: GridView, family: Family) -> list[tuple[int, int]]:
 
 
 def column_groups(view: GridView, family: Family) -> list[list[int]]:
-    """Columns of each comparison of a pair."""
-    grid = view.score_grid
+    """Indices of the columns of each comparison of a pair."""
     if isinstance(family.columns, list):
-        return [[grid.column(label) for label in family.columns]]
-    if family.columns == "each":
-        return [[grid.columns.index(column)] for column in single_columns(grid)]
-    return [[grid.columns.index(column) for column in averages(view)]]
+        return [[view.score_grid.column(label) for label in family.columns]]
+    return [[i] for i in single_columns(view.score_grid)] if family.columns == "each" else [averages(view)]
 
 
-def averages(view: GridView) -> list[Column]:
+def averages(view: GridView) -> list[int]:
     """The columns whose mean sums up a table: its own averages, or all where it has none that can be run."""
-    declared = [column for column in view.score_grid.columns if column.mean or column.task == "Avg."]
-    if any(can_be_run(cell) for column in declared for cell in view.column(column.label)):
+    declared = [i for i, column in enumerate(view.score_grid.columns) if column.mean or column.task == "Avg."]
+    if any(can_be_run(row[i]) for i in declared for row in view.rows):
         return declared
     return single_columns(view.score_grid)
 
 
-def single_columns(grid: Grid) -> list[Column]:
+def single_columns(grid: Grid) -> list[int]:
     """The columns of single scores; those of averages where a table has no others."""
-    shown = [column for column in grid.columns if not column.mean and column.delta is None]
-    return [column for column in shown if column.task != "Avg."] or shown
+    shown = [i for i, column in enumerate(grid.columns) if not column.mean and column.delta is None]
+    return [i for i in shown if grid.columns[i].task != "Avg."] or shown
 
 
 def block(view: GridView, index: int) -> tuple | None:

@@ -229,11 +229,10 @@ def legend(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list
         parts.append(f"Behind it the printed value: {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}.")
     parts += ["Bold: best at 95 %."] if any(len(rows) == 1 for sets in best for rows in sets) else []
     columns: dict[tuple[str, ...], list[str]] = {}  # by the rows that may be best in them
-    for column, sets in zip(view.score_grid.columns, best, strict=False):
-        for rows in sets if column in averages(view) else ():
-            if len(rows) > 1:
-                labels = tuple(words.short_label(view.grid.rows[i].label) for i in sorted(rows))
-                columns.setdefault(labels, []).append(column.label)
+    for column in averages(view) if best else []:
+        for rows in (rows for rows in best[column] if len(rows) > 1):
+            labels = tuple(words.short_label(view.grid.rows[i].label) for i in sorted(rows))
+            columns.setdefault(labels, []).append(view.score_grid.columns[column].label)
     lines = [f"{', '.join(labels)}: {', '.join(rows)}." for rows, labels in columns.items()]
     many = len(lines) > 2 or any(len(rows) > words.MOST_NAMES for rows in columns)
     parts += [] if many else [f"Possibly best in {line}" for line in lines]
