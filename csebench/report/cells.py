@@ -127,8 +127,7 @@ class GridView:
         return self.grid
 
     def column(self, label: str) -> list[Cell]:
-        index = self.score_grid.column(label)
-        return [row[index] for row in self.rows]
+        return [row[self.score_grid.column(label)] for row in self.rows]
 
     @cached_property
     def runs(self) -> dict[tuple[str, str], bool | None]:

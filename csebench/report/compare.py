@@ -100,15 +100,11 @@ class Comparison:
     pairs: tuple[tuple[Cell, Cell], ...] = field(default=(), compare=False, repr=False)  # cells that are compared
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """A family of a table or figure with its comparisons."""
 
     family: Family
     comparisons: tuple[Comparison, ...]
-
-
-# ---------------------------------------------------------------- families, and the best rows
 
 
 def answers(view: GridView) -> list[Answer]:

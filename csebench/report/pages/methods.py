@@ -8,8 +8,6 @@ from csebench.plan.catalog import scale as read_scale
 from csebench.plan.registry import COMPONENTS, declaration
 from csebench.report.pages.page import Fold, Part, Table
 
-HEAD = ["method", "trials", "without tuning", "chosen settings", "tuned", "gain"]
-
 
 def tuning_parts(scale_name: str) -> list[Part]:
     """Folded: every search with its gain; nothing where no search was made."""
@@ -35,7 +33,7 @@ def tuning_parts(scale_name: str) -> list[Part]:
         f" settings without it. Trials train on {scale.sizes[tuning.SIZE]:,} sentences, with subsets and seeds that no"
         " table uses. With several seeds, a setting changes only for more than their deviation. A score is Spearman ×"
         " 100 on STS-B dev, the set that chose the settings, so part of a gain is chance.",
-        Table(HEAD, rows),
+        Table(["method", "trials", "without tuning", "chosen settings", "tuned", "gain"], rows),
         f"Search again: `{again}`.",
     ]
     return [Fold("What tuning chose for each method, and gained", parts)]

@@ -74,9 +74,6 @@ def status_line(view: GridView) -> list[str]:
     return [f"{'; '.join(parts)}."] if parts else []
 
 
-# ---------------------------------------------------------------- what a table or figure shows
-
-
 def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], list[Part]]:
     """On a page in a folder: the answers; picture, table and legend; what is folded."""
     if isinstance(view.grid, SettingsTable):
