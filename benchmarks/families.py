@@ -34,8 +34,8 @@ def item_effects(terms, scale):
         tasks = tasks_of(cell.plan.evaluator) if cell.plan.task == "Avg." else [cell.plan.task]
         for task in tasks:
             runs = tuple(spec.run_id for spec in cell.plan.specs)
-            items, replicates = compare.mean_replicates(runs, cell.plan.evaluator, task, cell.plan.metric, scale)
-            sums[items] = sums.get(items, 0.0) + weight * cell.factor / len(tasks) * replicates
+            mean = compare.mean_replicates(runs, cell.plan.evaluator, task, cell.plan.metric, scale)
+            sums[mean.items] = sums.get(mean.items, 0.0) + weight * cell.factor / len(tasks) * mean.clustered
     return sums
 
 
@@ -84,14 +84,14 @@ def best_error(rng, view, column, draws):
     cells = [
         cell
         for i, cell in enumerate(view.column(column.label))
-        if compare.is_comparable(cell) and compare.block(view, i) is not None and len(cell.values) > 1
+        if cell.is_comparable and compare.block(view, i) is not None and len(cell.values) > 1
     ]
     if len(cells) < 2:
         return None
     n, deviation = min(len(cell.values) for cell in cells), float(np.median([cell.ours.std for cell in cells]))
     try:
         effects = [item_effects([(100 / cell.factor, cell)], view.scale) for cell in cells]
-    except TypeError:  # no replicates
+    except AttributeError:  # no replicates
         return None
     runs = draw_rows(rng, len(cells), n, deviation * sqrt(2), draws)
     signs = {items: rng.standard_normal((draws, len(r))) / sqrt(len(r)) for e in effects for items, r in e.items()}
@@ -126,7 +126,7 @@ def main():
         for family in view.grid.compare:
             if (rate := family_error(rng, view, family, draws)) is not None:
                 families.append(["/".join(grid), family.question, rate[1], rate[2], rate[0]])
-        for column in compare.averages(view):
+        for column in (view.score_grid.columns[i] for i in compare.averages(view)):
             if (rate := best_error(rng, view, column, draws)) is not None:
                 best.append(["/".join(grid), column.label, rate[1], rate[2], rate[0]])
     print(tabulate(families, ["table", "question", "comparisons", "seeds", "error rate"], floatfmt=".3f"), "\n")

@@ -143,7 +143,7 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
                 known["printed"] = f"{cell.published.text}, {counted(cell.published_seeds, 'seed')}, {source}"
             if others:
                 theirs = {"kind": others.kind, "sources": others.sources, "values": others.values}
-                theirs |= vars(others.summary)
+                theirs |= others.summary._asdict()
                 known["others"] = f"{others_text(cell)}; {others.kind}, {', '.join(others.sources)}"
             if cell.absent or plan.missing:
                 known["missing"] = plan.missing or "; ".join([counted(cell.absent, "run"), *cell.reasons])

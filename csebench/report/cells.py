@@ -1,10 +1,9 @@
-"""What a table or figure shows: its cells with our values, the published ones, and verdicts.
-
-Built here, once for every format; written by pages/ and figures.py.
-"""
+"""What a table or figure shows: its cells with our values, the published ones, and verdicts. Built once for every
+format; pages/ and figures.py write it."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
@@ -62,8 +61,30 @@ class Cell:
         shares = (1, -1) if self.plan.column.delta is not None else [1 / len(self.parts)] * len(self.parts)
         return [leaf for s, part in zip(shares, self.parts, strict=True) for leaf in part.weighted_leaves(weight * s)]
 
+    @property
+    def kinds(self) -> set[str]:
+        """Kinds of the methods behind it; a difference has those of its row, not of the baseline."""
+        return {declaration(spec.method).kind for spec in self.leaves[0].plan.specs}
+
+    @property
+    def is_control(self) -> bool:
+        return "control" in self.kinds
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether it has no randomness, so that its one run counts for every seed."""
+        return all(leaf.kinds == {"untrained"} for leaf in self.leaves)
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether rows are judged by it: it has all its runs, of today's code, and is no control."""
+        return bool(self.values) and not self.absent and not self.stale and not self.is_control
+
     def number(self, x: float) -> str:
         return f"{x:z.{self.digits}f}"
+
+    def mean_and_std(self, values: stats.Summary) -> str:
+        return self.number(values.mean) + ("" if values.std is None else f" ± {self.number(values.std)}")
 
     @property
     def text(self) -> str:
@@ -71,8 +92,7 @@ class Cell:
         if self.ours is None:
             return "missing" if self.absent else "–"
         sign = "+" if self.plan.column.delta is not None and self.ours.mean >= 0 else ""
-        std = "" if self.ours.std is None else f" ± {self.number(self.ours.std)}"
-        return sign + self.number(self.ours.mean) + std
+        return sign + self.mean_and_std(self.ours)
 
 
 @dataclass(frozen=True)
@@ -86,9 +106,13 @@ class GridView:
     rows: list[list[Cell]]
 
     @property
+    def cells(self) -> list[Cell]:
+        return [*chain.from_iterable(self.rows)]
+
+    @property
     def judged(self) -> bool:
         """Whether any printed value is judged by our runs."""
-        return any(cell.judged and cell.published for row in self.rows for cell in row)
+        return any(cell.judged and cell.published for cell in self.cells)
 
     @property
     def score_grid(self) -> Grid:
@@ -103,16 +127,14 @@ class GridView:
         return self.grid
 
     def column(self, label: str) -> list[Cell]:
-        index = self.score_grid.column(label)
-        return [row[index] for row in self.rows]
+        return [row[self.score_grid.column(label)] for row in self.rows]
 
     @cached_property
     def runs(self) -> dict[tuple[str, str], bool | None]:
-        """Per run and evaluator, whether its scores are of an older code version or of other settings; None: it has
-        none that a cell or the line of the untrained encoder shows."""
+        """By run and evaluator, whether its scores are outdated; None: it has none that a cell or a line shows."""
         shown: dict[tuple[str, str], bool | None] = {}
-        untrained = untrained_cell(self.paper, self.name, self.scale)
-        for cell in [*(cell.plan for row in self.rows for cell in row), *([untrained] if untrained else [])]:
+        untrained = untrained_cell(self.paper, self.name, self.scale)  # a line in some figures
+        for cell in [*(cell.plan for cell in self.cells), *([untrained] if untrained else [])]:
             for spec in cell.specs:
                 content, outdated = shown_score(spec, cell.evaluator, self.scale)
                 if content is not None and value(content, cell.task, cell.column.metric) is not None:
@@ -216,17 +238,14 @@ def scored_text(done: int, wanted: int, outdated: int) -> str:
 def _with_derived(grid: Grid, rows: list[list[Cell]]) -> list[list[Cell]]:
     """Fills columns that are the mean of those before them, then columns of differences to the baseline row."""
     for index, column in enumerate(grid.columns):
-        for row in rows:
-            if column.mean:
-                parts = [cell for cell, c in zip(row[:index], grid.columns, strict=False) if c.task is not None]
-                row[index] = combine_parts(row[index], parts, lambda *v: sum(v) / len(v))
+        for row in rows if column.mean else ():
+            parts = [cell for cell in row[:index] if cell.plan.column.task is not None]
+            row[index] = combine_parts(row[index], parts, lambda *v: sum(v) / len(v))
     for index, column in enumerate(grid.columns):
         if column.delta is None:
             continue
         minuend, base = grid.column(column.delta), rows[grid.baseline_row]
-        for row in rows:
-            if row is base:
-                continue
+        for row in (row for row in rows if row is not base):
             cell, published, base_published = row[index], row[minuend].published, base[minuend].published
             if cell.published is None and published and base_published:
                 off = published.value - base_published.value
@@ -246,20 +265,10 @@ def combine_parts(cell: Cell, parts: list[Cell], function) -> Cell:
 
 def combine_by_seed(function, *cells: Cell) -> dict[int, float]:
     """A function of the cells' values for every seed that they share; a deterministic cell has one value for all."""
-    seeded = [cell.values for cell in cells if not is_deterministic(cell)]
+    seeded = [cell.values for cell in cells if not cell.is_deterministic]
     seeds = sorted(set.intersection(*map(set, seeded))) if seeded else [0]
-    by_cell = [dict.fromkeys(seeds, cell.mean) if is_deterministic(cell) else cell.values for cell in cells]
+    by_cell = [dict.fromkeys(seeds, cell.mean) if cell.is_deterministic else cell.values for cell in cells]
     return {seed: function(*(values[seed] for values in by_cell)) for seed in seeds}
-
-
-def method_kinds(cell: Cell) -> set[str]:
-    """Kinds of the methods behind a cell; a difference has those of its row, not of the baseline."""
-    return {declaration(spec.method).kind for spec in cell.leaves[0].plan.specs}
-
-
-def is_deterministic(cell: Cell) -> bool:
-    """Whether a cell has no randomness, so that its one run counts for every seed."""
-    return all(leaf.plan.specs and method_kinds(leaf) == {"untrained"} for leaf in cell.leaves)
 
 
 def same_runs(a: Cell, b: Cell) -> bool:
@@ -269,20 +278,11 @@ def same_runs(a: Cell, b: Cell) -> bool:
     return bool(a.parts or a.plan.specs) and first == second
 
 
-def is_control(cell: Cell) -> bool:
-    return "control" in method_kinds(cell)
-
-
-def is_comparable(cell: Cell) -> bool:
-    """Whether rows are judged by a cell: it has all its runs, of today's code, and is no control."""
-    return bool(cell.values) and not cell.absent and not cell.stale and not is_control(cell)
-
-
 def _judged(cell: Cell, paper_name: str, grid: Grid) -> Cell:
     """With the verdict on the published value, and others' runs."""
     verdict = None
     if cell.published is not None and cell.values and cell.plan.column.delta is None:
         verdict = stats.Verdict(stats.NOT_COMPARABLE)
         if cell.judged and not cell.absent and not cell.stale:
-            verdict = stats.verdict(cell.values.values(), cell.published, cell.published_seeds, is_deterministic(cell))
+            verdict = stats.verdict(cell.values.values(), cell.published, cell.published_seeds, cell.is_deterministic)
     return replace(cell, verdict=verdict, others=others(paper_name, grid, cell.plan.row, cell.plan.column))

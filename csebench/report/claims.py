@@ -20,7 +20,7 @@ from csebench.plan.catalog import paper
 from csebench.plan.papers import Claim, Published
 from csebench.plan.targets import defect
 from csebench.report import compare, stats
-from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, printed_view
+from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, printed_view
 from csebench.report.printed_spread import add, row_variance
 from csebench.report.stats import SLACK, Summary
 from csebench.report.words import VERBS, differing, outward
@@ -217,7 +217,7 @@ def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs:
     cells = [cell for pair in pairs for cell in pair]
     if state := compare.why_not(pairs):
         return "both rows are the same runs at this scale" if state[0] == compare.SAME_RUNS else state[1] or state[0]
-    if any(map(is_control, cells)):
+    if any(cell.is_control for cell in cells):
         return "a row is a control"
     if any(differ_in_size_unseen(*pair) for pair in pairs):
         return "runs see fewer sentences than either column has"

@@ -19,30 +19,15 @@ from csebench.plan.papers import OTHERS, Column, Family, Grid, SettingsTable
 from csebench.plan.registry import declaration, tasks_of
 from csebench.plan.targets import score_path
 from csebench.report import stats
-from csebench.report.cells import (
-    Cell,
-    GridView,
-    combine_by_seed,
-    is_comparable,
-    is_control,
-    is_deterministic,
-    same_runs,
-)
-from csebench.report.stats import LEVEL, SLACK
-from csebench.score.replicates import read_replicates
+from csebench.report.cells import Cell, GridView, combine_by_seed, same_runs
+from csebench.score.replicates import Replicates, read_replicates
 from csebench.score.store import read_scores
 
 INACTIVE = 0.02  # points: an effect that is shown to be smaller is none
 EQUAL_SCORES = "both rows have the same score in every run"  # which gives a difference no error, and so no bound
-SHARED = {  # settings that rows should have in common, and what they are called
-    "learning_rate": "learning rate",
-    "temperature": "temperature",
-    "pooler": "pooler",
-    "batch_size": "batch",
-    "steps": "steps",
-    "max_length": "length",
-    "dropout": "dropout",
-}
+# settings that rows should have in common, and what they are called where it is not their name
+SHARED = ("learning_rate", "temperature", "pooler", "batch_size", "steps", "max_length", "dropout")
+CALLED = {"learning_rate": "learning rate", "batch_size": "batch", "max_length": "length"}
 BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
 SAME_RUNS, INACTIVE_HERE, ONE_SEED = "same runs", "inactive", "one seed"
 PARTIAL, OUTDATED, NOT_ASKED, NOT_RUN = "partial", "outdated", "cannot be asked", "not run"
@@ -70,8 +55,7 @@ class Estimate:
     item_se: float | None  # None where test items are not known
 
     def error(self, seeds: int | None = None) -> tuple[float, float]:
-        """Standard error over its seeds, or as many others, and its degrees of freedom; infinite where nothing can be
-        tested."""
+        """(standard error over its seeds, or as many others, degrees of freedom); infinite where there is no test."""
         seeds = seeds or self.seeds
         parts = [] if self.item_se is None else [(self.item_se**2, inf)]
         if self.seed_sd is not None and seeds > 1:
@@ -83,7 +67,7 @@ class Estimate:
         error, df = self.error()
         return None if error == inf else stats.two_sided(self.gain, (error**2, df))
 
-    def interval(self, level: float = LEVEL) -> tuple[float, float]:
+    def interval(self, level: float = stats.LEVEL) -> tuple[float, float]:
         """Two-sided, at 1 - level."""
         error, df = self.error()
         half = error * stats.quantile(1 - level, df) if error else 0.0
@@ -91,7 +75,7 @@ class Estimate:
 
     def is_within(self, limit: float) -> bool:
         """Whether two one-sided tests show that the difference is no larger than a limit, in either direction."""
-        return max(map(abs, self.interval(2 * LEVEL))) <= limit
+        return max(map(abs, self.interval(2 * stats.LEVEL))) <= limit
 
 
 @dataclass(frozen=True)
@@ -116,16 +100,11 @@ class Comparison:
     pairs: tuple[tuple[Cell, Cell], ...] = field(default=(), compare=False, repr=False)  # cells that are compared
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """A family of a table or figure with its comparisons."""
 
     family: Family
-    view: GridView
     comparisons: tuple[Comparison, ...]
-
-
-# ---------------------------------------------------------------- families
 
 
 def answers(view: GridView) -> list[Answer]:
@@ -142,7 +121,7 @@ def answer(view: GridView, family: Family) -> Answer:
     tested = [c for c in comparisons if c.p is not None]
     adjusted = iter(stats.holm([c.p for c in tested if c.p is not None]))
     judged_ones = (judged(c, next(adjusted), len(tested)) if c.p is not None else c for c in comparisons)
-    return Answer(family, view, tuple(judged_ones))
+    return Answer(family, tuple(judged_ones))
 
 
 def no_premise(view: GridView, family: Family) -> str:
@@ -169,34 +148,30 @@ def row_pairs(view: GridView, family: Family) -> list[tuple[int, int]]:
 
 
 def column_groups(view: GridView, family: Family) -> list[list[int]]:
-    """Columns of each comparison of a pair."""
-    grid = view.score_grid
+    """Indices of the columns of each comparison of a pair."""
     if isinstance(family.columns, list):
-        return [[grid.column(label) for label in family.columns]]
-    if family.columns == "each":
-        return [[grid.columns.index(column)] for column in single_columns(grid)]
-    return [[grid.columns.index(column) for column in averages(view)]]
+        return [[view.score_grid.column(label) for label in family.columns]]
+    return [[i] for i in single_columns(view.score_grid)] if family.columns == "each" else [averages(view)]
 
 
-def averages(view: GridView) -> list[Column]:
+def averages(view: GridView) -> list[int]:
     """The columns whose mean sums up a table: its own averages, or all where it has none that can be run."""
-    declared = [column for column in view.score_grid.columns if column.mean or column.task == "Avg."]
-    if any(can_be_run(cell) for column in declared for cell in view.column(column.label)):
+    declared = [i for i, column in enumerate(view.score_grid.columns) if column.mean or column.task == "Avg."]
+    if any(can_be_run(row[i]) for i in declared for row in view.rows):
         return declared
     return single_columns(view.score_grid)
 
 
-def single_columns(grid: Grid) -> list[Column]:
+def single_columns(grid: Grid) -> list[int]:
     """The columns of single scores; those of averages where a table has no others."""
-    shown = [column for column in grid.columns if not column.mean and column.delta is None]
-    return [column for column in shown if column.task != "Avg."] or shown
+    shown = [i for i, column in enumerate(grid.columns) if not column.mean and column.delta is None]
+    return [i for i in shown if grid.columns[i].task != "Avg."] or shown
 
 
 def block(view: GridView, index: int) -> tuple | None:
-    """Rows that are ranked together: on one encoder, learnt with labels or without; None for controls and rows that
-    are not run."""
+    """What rows that are ranked together share: encoder, kind of data; None for controls and rows that are not run."""
     cells = [cell for cell in view.rows[index] if cell.plan.specs]
-    if not cells or is_control(cells[0]):
+    if not cells or cells[0].is_control:
         return None
     recipe, method = cells[0].plan.row.run, declaration(cells[0].plan.specs[0].method)
     return (recipe and recipe.encoder) or view.score_grid.encoder, method.corpus
@@ -206,23 +181,42 @@ def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
     """A comparison as one of `count` of a family. Its interval has Bonferroni's level, and ends at 0 where that
     contains 0 but Holm's test shows a difference."""
     assert comparison.estimate is not None
-    low, high = comparison.estimate.interval(LEVEL / count)
+    low, high = comparison.estimate.interval(stats.LEVEL / count)
     relation = comparison.relation
     if relation != INACTIVE_HERE:
-        relation = NOT_SHOWN if p_family >= LEVEL else BETTER if comparison.estimate.gain > 0 else WORSE
+        relation = NOT_SHOWN if p_family >= stats.LEVEL else BETTER if comparison.estimate.gain > 0 else WORSE
     low, high = max(low, 0.0) if relation == BETTER else low, min(high, 0.0) if relation == WORSE else high
     return replace(comparison, p_family=p_family, relation=relation, family_low=low, family_high=high)
+
+
+def best_rows(view: GridView, column: Column) -> list[set[int]]:
+    """The rows of a column that may be best at 95 %, per block of rows that are ranked together: a row is not where
+    one is better by a one-sided test at 5 % over the number of other rows. Blocks of one row are left out."""
+    blocks: dict[tuple, list[int]] = {}
+    cells = view.column(column.label)
+    for index, cell in enumerate(cells):
+        if column.delta is None and cell.is_comparable and (of := block(view, index)) is not None:
+            blocks.setdefault(of, []).append(index)
+    return [may_be_best(rows, cells, view.scale) for rows in blocks.values() if len(rows) > 1]
+
+
+def may_be_best(rows: list[int], cells: list[Cell], scale: str) -> set[int]:
+    """Those of rows that no higher one beats."""
+    level = 2 * stats.LEVEL / (len(rows) - 1)  # of a two-sided interval, of which one side counts
+    ranked = sorted(rows, key=lambda row: -sign_of(cells[row]) * cells[row].mean)
+
+    def is_better(other: int, row: int) -> bool:
+        return estimate_of(weighted([(cells[other], cells[row])]), scale).interval(level)[0] > 0
+
+    return {row for i, row in enumerate(ranked) if not any(is_better(other, row) for other in ranked[:i])}
 
 
 # ---------------------------------------------------------------- one comparison
 
 
 def compare(view: GridView, row: int, against: int, columns: Sequence[int], refused: str = "") -> Comparison:
-    """A row against another, averaged over those columns in which both can be run, as a family of its own.
-
-    Args:
-        refused: why it cannot be asked, where its question cannot.
-    """
+    """A row against another, averaged over those columns in which both can be run, as a family of its own; `refused`
+    is why its question cannot be asked, where it cannot."""
     grid = view.score_grid
     pairs = [(view.rows[row][i], view.rows[against][i]) for i in columns]
     pairs = [pair for pair in pairs if all(map(can_be_run, pair))] or pairs
@@ -245,9 +239,9 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int], refu
         return replace(about, relation=state[0], reason=state[1])
     terms = weighted(pairs)
     estimate = estimate_of(terms, view.scale)
-    if estimate.is_within(SLACK):
+    if estimate.is_within(stats.SLACK):
         return replace(about, relation=NOT_ASKED, reason=EQUAL_SCORES)
-    if estimate.error()[0] == inf or (estimate.seed_sd is None and not all(is_deterministic(c) for _, c in terms)):
+    if estimate.error()[0] == inf or (estimate.seed_sd is None and not all(c.is_deterministic for _, c in terms)):
         return replace(about, relation=ONE_SEED, estimate=estimate)
     relation = INACTIVE_HERE if estimate.is_within(INACTIVE) else NOT_SHOWN
     p, (low, high) = estimate.p(), estimate.interval()
@@ -261,20 +255,18 @@ def can_be_run(cell: Cell) -> bool:
 def why_not(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[str, str] | None:
     """Why rows cannot be compared: a relation and the reason; None where they can."""
     cells = [*chain.from_iterable(pairs)]
-    leaves_of_all = [leaf for cell in cells for leaf in cell.leaves]
-    if missing := next((cell.plan for cell in leaves_of_all if not cell.plan.specs and not cell.values), None):
+    leaves = [leaf for cell in cells for leaf in cell.leaves]
+    if missing := next((leaf.plan for leaf in leaves if not leaf.plan.specs and not leaf.values), None):
         return NOT_RUN, missing.missing or f"{missing.row.label} has no runs"
     if all(same_runs(*pair) for pair in pairs):
         return SAME_RUNS, ""
     if unchanged := next((cell.plan.row.label for cell in cells if cell.unchanged), None):
         return NOT_ASKED, f"the loss of {unchanged} is 0 from the start, so training changes nothing"
-    if any(not cell.values for cell in cells) and not any(cell.absent for cell in cells):
-        return NOT_RUN, "the evaluator gave no such score"
-    if any(cell.absent or not cell.values for cell in cells):
+    if any(cell.absent for cell in cells):
         return PARTIAL, ""
-    if any(cell.stale for cell in cells):
-        return OUTDATED, ""
-    return None
+    if not all(cell.values for cell in cells):
+        return NOT_RUN, "the evaluator gave no such score"
+    return (OUTDATED, "") if any(cell.stale for cell in cells) else None
 
 
 def sign_of(cell: Cell) -> int:
@@ -298,9 +290,6 @@ def estimate_of(terms: Sequence[tuple[float, Cell]], scale: str) -> Estimate:
     return Estimate(summary.mean, summary.n, summary.std, None if variance is None else sqrt(variance))
 
 
-# ---------------------------------------------------------------- what else differs
-
-
 def differing(a: Cell, b: Cell) -> tuple[Setting, ...]:
     """Shared settings, encoder and training data in which two rows differ, but for those that the comparison is about:
     what rows of one method state differently, and what a method keeps by definition."""
@@ -311,8 +300,8 @@ def differing(a: Cell, b: Cell) -> tuple[Setting, ...]:
     subject = stated(first.row.run) ^ stated(second.row.run) if here.method == there.method else set()
     about = {key for key, _ in subject} | {key for of in (here, there) for key in declaration(of.method).keeps}
     settings = [
-        Setting(name, setting_text(here.params[key]), setting_text(there.params[key]))
-        for key, name in SHARED.items()
+        Setting(CALLED.get(key, key), setting_text(here.params[key]), setting_text(there.params[key]))
+        for key in SHARED
         if key not in about and key in here.params and key in there.params
     ]
     if here.run_before is None and there.run_before is None:
@@ -326,8 +315,7 @@ def differing(a: Cell, b: Cell) -> tuple[Setting, ...]:
 def stated(recipe) -> set[tuple[str, str]]:
     """The settings that a row states by itself, of its variant too."""
     variant = declaration(recipe.method).variant_params.get(recipe.variant or "default", {})
-    params = {**variant, **recipe.params, **recipe.sweep}
-    return {(key, str(value)) for key, value in params.items() if key != "components"}
+    return {(key, str(v)) for key, v in (variant | recipe.params | recipe.sweep).items() if key != "components"}
 
 
 def setting_text(value) -> str:
@@ -337,68 +325,28 @@ def setting_text(value) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-# ---------------------------------------------------------------- the best rows
-
-
-def best_rows(view: GridView, column: Column) -> list[set[int]]:
-    """The rows of a column that may be best at 95 %, per block of rows that are ranked together: a row is not where
-    one is better by a one-sided test at 5 % over the number of other rows. Blocks of one row are left out."""
-    blocks: dict[tuple, list[int]] = {}
-    cells = view.column(column.label)
-    for index, cell in enumerate(cells):
-        if column.delta is None and is_comparable(cell) and (of := block(view, index)) is not None:
-            blocks.setdefault(of, []).append(index)
-    return [may_be_best(rows, cells, view.scale) for rows in blocks.values() if len(rows) > 1]
-
-
-def may_be_best(rows: list[int], cells: list[Cell], scale: str) -> set[int]:
-    """Those of rows that no higher one beats."""
-    level = 2 * LEVEL / (len(rows) - 1)  # of a two-sided interval, of which one side counts
-    ranked = sorted(rows, key=lambda row: -sign_of(cells[row]) * cells[row].mean)
-
-    def is_better(other: int, row: int) -> bool:
-        return estimate_of(weighted([(cells[other], cells[row])]), scale).interval(level)[0] > 0
-
-    return {row for i, row in enumerate(ranked) if not any(is_better(other, row) for other in ranked[:i])}
-
-
-# ---------------------------------------------------------------- test items
-
-
 def item_variance(terms: Sequence[tuple[float, Cell]], scale: str) -> float | None:
-    """Variance over test items of a weighted sum of cells, in squared points. None where replicates of one are not
-    known, or rows of a column were not scored on the same items.
-
-    Tasks of one evaluator are resampled jointly; those of different ones are taken as independent.
-    """
+    """Variance over test items of a weighted sum of cells, in squared points; tasks of one evaluator are resampled
+    jointly, those of several are taken as independent. None where one has no replicates, or rows have other items."""
     sums: dict[str, np.ndarray] = {}
     items: dict[tuple[str, str], str] = {}
     for weight, cell in chain.from_iterable(term.weighted_leaves(share) for share, term in terms):
-        if not cell.plan.specs:
-            return None
-        evaluator = cell.plan.evaluator
-        tasks = tasks_of(evaluator) if cell.plan.task == "Avg." else [cell.plan.task]
+        plan, runs = cell.plan, tuple(spec.run_id for spec in cell.plan.specs)
+        tasks = tasks_of(plan.evaluator) if plan.task == "Avg." else [plan.task]
         for task in tasks:
-            runs = tuple(spec.run_id for spec in cell.plan.specs)
-            replicates = mean_replicates(runs, evaluator, task, cell.plan.metric, scale)
-            if replicates is None or items.setdefault((evaluator, task), replicates[0]) != replicates[0]:
+            mean = mean_replicates(runs, plan.evaluator, task, plan.metric, scale)
+            if mean is None or items.setdefault((plan.evaluator, task), mean.items) != mean.items:
                 return None
-            total = sums.get(replicates[0], 0.0)
-            sums[replicates[0]] = total + weight * cell.factor / len(tasks) * replicates[1]
+            sums[mean.items] = sums.get(mean.items, 0.0) + weight * cell.factor / len(tasks) * mean.clustered
     return float(sum(np.var(total) for total in sums.values()))
 
 
 @cached_by_folder
-def mean_replicates(
-    runs: tuple[str, ...], evaluator: str, task: str, metric: str, scale: str
-) -> tuple[str, np.ndarray] | None:
-    """(digest of the items, replicates) of a task's score, the mean over runs; None where one has none, or was scored
-    on other items."""
-    known = []
-    for run in runs:
-        content = read_scores(score_path(run, evaluator, scale))
-        known.append(read_replicates(content, task, metric) if content else None)
-    complete = [replicates for replicates in known if replicates is not None]
-    if len(complete) < len(known) or len({replicates.items for replicates in complete}) != 1:
+def mean_replicates(runs: tuple[str, ...], evaluator: str, task: str, metric: str, scale: str) -> Replicates | None:
+    """Replicates of a task's score, the mean over runs; None where one has none, or was scored on other items."""
+    contents = [read_scores(score_path(run, evaluator, scale)) for run in runs]
+    read = [read_replicates(content, task, metric) for content in contents if content]
+    known = [replicates for replicates in read if replicates is not None]
+    if len(known) < len(runs) or len({replicates.items for replicates in known}) != 1:
         return None
-    return complete[0].items, np.mean([replicates.clustered for replicates in complete], 0)
+    return Replicates(known[0].items, np.mean([replicates.clustered for replicates in known], 0))

@@ -1,10 +1,8 @@
-"""Statistics over seeds and test items: summaries, the verdict on a published value, tests between rows.
+"""Statistics over seeds and test items: summaries, the verdict on a published value, tests between rows. Numbers in,
+numbers out; which cells are compared is decided in claims.py and compare.py."""
 
-Numbers in, numbers out; which cells are compared is decided in claims.py and compare.py.
-"""
-
-from dataclasses import dataclass
 from math import inf, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +16,7 @@ SLACK = 1e-9  # rounding error of binary fractions
 ORDER_STATISTICS = 39  # values of which the lowest and the highest hold 95 % of further ones
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     mean: float
     std: float | None  # of the sample (ddof = 1); None for a single value
     n: int
@@ -45,11 +42,7 @@ def satterthwaite(*parts: tuple[float, float]) -> float:
     return total**2 / below if below else inf
 
 
-# ---------------------------------------------------------------- a published value against our seeds
-
-
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     name: str
     low: float | None = None  # the printed values that would count as reproduced, in printed units
     high: float | None = None
@@ -57,19 +50,15 @@ class Verdict:
 
 
 def verdict(values, published: Published, seeds: int = 1, deterministic: bool = False) -> Verdict:
-    """Whether a published value is a plausible draw from the distribution of our seeds.
+    """Whether a published value, of as many `seeds`, is a plausible draw from the distribution of our values, one per
+    seed, in printed units.
 
     For one run, or a mean without a deviation, the interval is the prediction interval
     mean ± t(.975, n-1) · s · √(1/seeds + 1/n); for one run against 39 or more values that of their order statistics,
     which assumes no distribution. For a mean with a deviation over `seeds` runs it is Welch's interval for the
     difference of two means. Half a unit of the last printed digit is added for rounding. A value inside the interval
-    at 95 % is reproduced, inside the normal one at 99 % close. A deterministic row has only rounding errors: a value
-    within one printed unit is reproduced, within ten close.
-
-    Args:
-        values: ours, one per seed, in printed units.
-        seeds: number of runs behind the published value.
-        deterministic: whether the row has no randomness.
+    at 95 % is reproduced, inside the normal one at 99 % close. A deterministic row, one without randomness, has only
+    rounding errors: a value within one printed unit is reproduced, within ten close.
     """
     values = [*values]
     normal = verdict_on(summarise(values), published, seeds, deterministic)
@@ -84,37 +73,25 @@ def verdict(values, published: Published, seeds: int = 1, deterministic: bool = 
 
 def verdict_on(ours: Summary, published: Published, seeds: int = 1, deterministic: bool = False) -> Verdict:
     """The same as `verdict` for runs of which only the number, mean and deviation are known."""
-    off = ours.mean - published.value
     if deterministic:
-        name, unit = _verdict_name(off, published.unit, 10 * published.unit), published.unit
-        return Verdict(name, ours.mean - unit, ours.mean + unit)
-    if ours.n < SEEDS_NEEDED:
+        inner, outer = published.unit, 10 * published.unit
+    elif ours.n < SEEDS_NEEDED:
         return Verdict(TOO_FEW, reason=f"{ours.n} of at least {SEEDS_NEEDED} seeds")
-    if ours.std is None:
+    elif ours.std is None:
         return Verdict(NOT_COMPARABLE, reason="no deviation is stated")
-    our_variance, df = ours.std**2 / ours.n, ours.n - 1
-    if published.std is not None and seeds > 1:
-        their_variance = published.std**2 / seeds
-        error = sqrt(our_variance + their_variance)
-        df = satterthwaite((our_variance, df), (their_variance, seeds - 1))
     else:
-        error = ours.std * sqrt(1 / seeds + 1 / ours.n)
-    inner, outer = (quantile(level, df) * error + published.unit / 2 for level in (0.95, 0.99))
-    return Verdict(_verdict_name(off, inner, outer), ours.mean - inner, ours.mean + inner)
-
-
-def _verdict_name(off: float, inner: float, outer: float) -> str:
-    if abs(off) <= inner + SLACK:
-        return REPRODUCED
-    return CLOSE if abs(off) <= outer + SLACK else HIGHER if off > 0 else LOWER
-
-
-# ---------------------------------------------------------------- two rows
+        error, df = ours.std * sqrt(1 / seeds + 1 / ours.n), ours.n - 1
+        if published.std is not None and seeds > 1:
+            variances = (ours.std**2 / ours.n, ours.n - 1), (published.std**2 / seeds, seeds - 1)
+            error, df = sqrt(sum(variance for variance, _ in variances)), satterthwaite(*variances)
+        inner, outer = (quantile(level, df) * error + published.unit / 2 for level in (0.95, 0.99))
+    off = ours.mean - published.value
+    name = CLOSE if abs(off) <= outer + SLACK else HIGHER if off > 0 else LOWER
+    return Verdict(REPRODUCED if abs(off) <= inner + SLACK else name, ours.mean - inner, ours.mean + inner)
 
 
 def two_sided(difference: float, *parts: tuple[float, float]) -> float:
-    """Two-sided p for a difference whose variance is the sum of parts (variance, its degrees of freedom); one that is
-    only a rounding error is none."""
+    """Two-sided p of a difference with a variance of parts, as of `satterthwaite`; a mere rounding error is none."""
     from scipy.special import stdtr
 
     variance = sum(part for part, _ in parts)
@@ -125,8 +102,7 @@ def two_sided(difference: float, *parts: tuple[float, float]) -> float:
 
 def holm(p_values: list[float]) -> list[float]:
     """p-values adjusted by Holm's method, in the order of the input."""
-    adjusted, highest = [0.0] * len(p_values), 0.0
-    for rank, index in enumerate(np.argsort(p_values, kind="stable")):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = highest
-    return adjusted
+    order = np.argsort(p_values, kind="stable")
+    times = np.arange(len(p_values), 0, -1)  # the smallest p by the number of tests, and so on
+    adjusted = np.maximum.accumulate(np.minimum(1.0, times * np.take(p_values, order)))
+    return adjusted[np.argsort(order)].tolist()

@@ -1,7 +1,5 @@
-"""The words for a comparison, and how its numbers are rounded: the same on pages, in verbs, JSON and figures.
-
-Bounds are rounded outward, so that what is said to be excluded is.
-"""
+"""The words for a comparison, and how its numbers are rounded: the same on pages, in verbs, JSON and figures. Bounds
+are rounded outward, so that what is said to be excluded is."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -81,8 +79,7 @@ def differing(texts: Sequence[str]) -> str:
 
 
 def family_sentence(answer: Answer) -> str:
-    """What the comparisons of a family show together, without what is not matched: which rows are better, which worse,
-    what is excluded at once."""
+    """What a family shows, but for what is not matched: which rows are better or worse, what is excluded at once."""
     comparisons, equality = answer.comparisons, answer.family.equality
     if len(comparisons) == 1:
         return sentence(comparisons[0], equality)
@@ -112,8 +109,7 @@ def range_and_bound(comparisons: Sequence[Comparison], equality: bool) -> str:
 
 
 def names(comparisons: Sequence[Comparison], family: Sequence[Comparison]) -> str:
-    """What tells comparisons from the others of a family, while they are few, with the word before it: rows, what one
-    row is compared with, or columns."""
+    """What tells a few comparisons from the others, after a word: rows, what one row is compared with, or columns."""
     rows, bases, columns = ({getattr(c, key) for c in family} for key in ("row", "against", "columns"))
     by_name: dict[str, list[str]] = {}
     for c in comparisons:

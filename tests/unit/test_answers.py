@@ -19,7 +19,7 @@ def comparison(relation, low=0.0, high=0.0, **values):
 
 
 def answer(*comparisons):
-    return Answer(Family(question="?", rows=[("A", "B")]), None, comparisons)
+    return Answer(Family(question="?", rows=[("A", "B")]), comparisons)
 
 
 SHOWN, OPEN = comparison(compare.BETTER, 1, 2, printed=2.5), comparison(compare.NOT_SHOWN, -0.3, 0.31, printed=2.5)

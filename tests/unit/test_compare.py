@@ -156,7 +156,7 @@ def pair(row="Good", against="Bad", number=1):
     clear()
     view = grid_view("made_up", f"table{number}", SCALE)
     rows = [view.score_grid.row(label) for label in (row, against)]
-    return compare.compare(view, *rows, [view.score_grid.columns.index(c) for c in compare.averages(view)])
+    return compare.compare(view, *rows, compare.averages(view))
 
 
 def test_the_primary_question_comes_first_and_is_not_corrected(sts):

@@ -1,6 +1,6 @@
 """Every page of results/ with its files. A new kind of page is registered in PAGES."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from csebench.base.files import write_text
@@ -15,15 +15,9 @@ from csebench.report.pages.audit import audit_page
 from csebench.report.pages.claims import claims_page
 from csebench.report.pages.evidence import evidence_page
 from csebench.report.pages.index import index_page
-from csebench.report.pages.page import Page
 from csebench.report.pages.table import forest_title, nothing_to_draw, table_page
 
-PAGES: dict[str, Callable[[str], Page]] = {
-    "index": index_page,
-    "claims": claims_page,
-    "audit": audit_page,
-    "evidence": evidence_page,
-}
+PAGES = {"index": index_page, "claims": claims_page, "audit": audit_page, "evidence": evidence_page}
 
 
 def page_path(name: str, scale: str) -> Path:

@@ -10,7 +10,7 @@ from csebench.plan.targets import grid_label, left_out, page, planned_grids
 from csebench.report.cells import PAPER_SCALE, GridView, grid_view, scored_text
 from csebench.report.compare import Answer, answer
 from csebench.report.pages.evidence import reach_text
-from csebench.report.pages.page import Page, Part, Picture, Table, relative_path
+from csebench.report.pages.page import Page, Part, Picture, Table
 from csebench.report.pages.table import STALE, nothing_to_draw
 from csebench.report.provenance import scale_line
 from csebench.report.words import family_sentence, not_matched
@@ -25,10 +25,8 @@ def index_page(scale: str) -> Page:
     if scale != DEFAULT_SCALE:
         parts += [questions([grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale), *views])]
         parts += [Picture(f"{SIDE_BY_SIDE}.svg", "Every method against the untrained encoder and against SimCSE")]
-    parts += ["## Tables and figures", *coverage(views)]
-    states = Counter(map(state, views))
-    counts = "; ".join(f"{count} {state}" for state, count in sorted(states.items()))
-    parts += [f"Left out: {broken}" for broken in left_out(scale)]
+    parts += ["## Tables and figures", *coverage(views), *(f"Left out: {broken}" for broken in left_out(scale))]
+    counts = "; ".join(f"{count} {label}" for label, count in sorted(Counter(map(state, views)).items()))
     parts += [
         f"A cell: the runs that it shows; {STALE}: with an older code version or other settings. {counts}.",
         f"[All methods]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) · [claims](claims.md) ·"
@@ -40,32 +38,25 @@ def index_page(scale: str) -> Page:
 
 def questions(views: list[GridView]) -> str:
     """The declared questions of the first page with their answers, as a numbered list."""
-    asked: dict[str, list[Answer]] = {}
+    asked: dict[str, list[tuple[GridView, Answer]]] = {}
     for view in views:
-        families = [] if isinstance(view.grid, SettingsTable) else view.grid.compare
-        for family in families:
+        for family in [] if isinstance(view.grid, SettingsTable) else view.grid.compare:
             if family.first_page:
-                asked.setdefault(family.first_page, []).append(answer(view, family))
+                asked.setdefault(family.first_page, []).append((view, answer(view, family)))
     lines = []
     for question, answered in asked.items():
         parts = [f"{len(lines) + 1}.", question]
-        for one in answered:
-            parts += [f"**{family_sentence(one)}**", not_matched(one.comparisons), f"({page_link(one.view)})"]
+        for view, one in answered:
+            label, path = f"{paper(view.paper).label} {grid_label(view.name)}", f"{view.paper}/{view.name}"
+            if view.paper == SIDE_BY_SIDE:
+                label, path = "all methods, on 1 % of the corpus", SIDE_BY_SIDE
+            parts += [f"**{family_sentence(one)}**", not_matched(one.comparisons), f"([{label}]({path}.md))"]
         lines.append(" ".join(filter(None, parts)))
     return "\n".join(lines)
 
 
-def page_link(view: GridView) -> str:
-    """From the first page to that of a table or figure: `[miCSE Figure 4](micse/figure4.md)`."""
-    label = f"{paper(view.paper).label} {grid_label(view.name)}"
-    if view.paper == SIDE_BY_SIDE:
-        label = "all methods, on 1 % of the corpus"
-    return f"[{label}]({relative_path(view.paper, view.name, view.scale, 'md', results_folder(view.scale))})"
-
-
 def state(view: GridView) -> str:
-    """How many of its runs have scores: `complete`, `partial`, `missing`, or `nothing to draw`; `cited only` without
-    runs; `settings`."""
+    """By its scored runs `complete`, `partial`, `missing`, `nothing to draw`; without any `cited only`, `settings`."""
     if isinstance(view.grid, SettingsTable):
         return "settings"
     done, wanted = view.progress

@@ -6,10 +6,7 @@ from statistics import median
 from csebench.plan import tuning
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.registry import COMPONENTS, declaration
-from csebench.plan.tuning import Search, settings_text
 from csebench.report.pages.page import Fold, Part, Table
-
-HEAD = ["method", "trials", "without tuning", "chosen settings", "tuned", "gain"]
 
 
 def tuning_parts(scale_name: str) -> list[Part]:
@@ -17,35 +14,33 @@ def tuning_parts(scale_name: str) -> list[Part]:
     searches = [tuning.read_search(path) for path in tuning.search_files(scale_name)]
     if not searches:
         return []
-    scale, most, rows = read_scale(scale_name), max(search.planned for search in searches), []
-    for s in searches:
-        best, gained = tuning.best_trial(s.trials), gain(s)
-        count = f"{len(s.trials)}" + (f" of {s.planned}" if len(s.trials) < s.planned else "")
-        chosen = "–" if best is None else settings_text(best.settings)
-        gain_text = "–" if gained is None else f"{gained:+z.2f}"
-        rows.append([label(s), count, points(s.trials[0].dev), chosen, points(best and best.dev), gain_text])
+    scale, most = read_scale(scale_name), max(search.planned for search in searches)
+    gains, rows = {}, []  # points of the best trial over the settings of the scale, by the titles of what was tuned
+    for search in searches:
+        method, *added = search.name.split("+")
+        titles = [declaration(method).title, *(declaration(component, COMPONENTS).title for component in added)]
+        title, tried, gain_text = " + ".join(titles), len(search.trials), "–"
+        first, best = search.trials[0].dev, tuning.best_trial(search.trials)
+        if first is not None and best is not None and best.dev is not None:
+            gains[title] = 100 * (best.dev - first)
+            gain_text = f"{gains[title]:+z.2f}"
+        count = f"{tried} of {search.planned}" if tried < search.planned else str(tried)
+        chosen = "–" if best is None else tuning.settings_text(best.settings)
+        rows.append([title, count, points(first), chosen, points(best and best.dev), gain_text])
     again = tuning.command([search.name for search in searches], scale_name, most)
     parts: list[Part] = [
-        f"{gains_text(searches)} A search tries all declared values, or as many as the others; the first trial has the"
+        f"{gains_text(gains)} A search tries all declared values, or as many as the others; the first trial has the"
         f" settings without it. Trials train on {scale.sizes[tuning.SIZE]:,} sentences, with subsets and seeds that no"
         " table uses. With several seeds, a setting changes only for more than their deviation. A score is Spearman ×"
         " 100 on STS-B dev, the set that chose the settings, so part of a gain is chance.",
-        Table(HEAD, rows),
+        Table(["method", "trials", "without tuning", "chosen settings", "tuned", "gain"], rows),
         f"Search again: `{again}`.",
     ]
     return [Fold("What tuning chose for each method, and gained", parts)]
 
 
-def label(search: Search) -> str:
-    """The titles of what was tuned: `Contrastive Tension + Attention-level mutual information` for `ct+ami`."""
-    method, *added = search.name.split("+")
-    titles = [declaration(method).title, *(declaration(component, COMPONENTS).title for component in added)]
-    return " + ".join(titles)
-
-
-def gains_text(searches: list[Search]) -> str:
+def gains_text(gains: dict[str, float]) -> str:
     """How much tuning gained, over the methods that have a score before and after it."""
-    gains = {label(search): gained for search in searches if (gained := gain(search)) is not None}
     if not gains:
         return "No search has a score with the settings of the scale."
     most, unchanged = max(gains, key=lambda name: gains[name]), sum(gain == 0 for gain in gains.values())
@@ -53,12 +48,6 @@ def gains_text(searches: list[Search]) -> str:
         f"Tuning gained {median(gains.values()):+z.2f} points on STS-B dev in the median of {len(gains)} methods, at"
         f" most {gains[most]:+z.2f} ({most}); for {unchanged} the settings of the scale were the best."
     )
-
-
-def gain(search: Search) -> float | None:
-    """Points of the best trial over the settings of the scale; None where these have no score."""
-    first, best = search.trials[0].dev, tuning.best_trial(search.trials)
-    return None if first is None or best is None or best.dev is None else 100 * (best.dev - first)
 
 
 def points(score: float | None) -> str:

@@ -1,6 +1,5 @@
 """A page as one value: answer, picture, tables, folded details; written as Markdown, its tables as LaTeX, CSV and JSON
-too. Same page, same bytes.
-"""
+too. Same page, same bytes."""
 
 import os
 import re
@@ -92,9 +91,7 @@ def escape_cell(text: str) -> str:
 
 
 def escape_html(text: str) -> str:
-    """Markdown whose only HTML is the folding of pages, and whose only links are to web pages and within the project.
-
-    For texts of papers/ and evidence/, of score JSONs (names of hardware) and of data sets (what was retrieved).
-    """
+    """A text of papers/, evidence/, score JSONs (names of hardware) or data sets (what was retrieved) as Markdown: its
+    only HTML is the folding of pages, its only links are to web pages and within the project."""
     text = re.sub(r"<(?!/?(details|summary)>)(?=[A-Za-z/!?])", "&lt;", text)
     return re.sub(r"\]\((?=\s*[A-Za-z][\w+.-]*:)(?!https?://)", "]\\(", text)

@@ -7,14 +7,12 @@ from pathlib import Path
 
 from csebench.base.project import REPOSITORY
 from csebench.plan import targets
-from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper
-from csebench.plan.catalog import scale as read_scale
+from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper, scale
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Figure, SettingsTable
 from csebench.plan.registry import protocol
-from csebench.plan.targets import grid_label
 from csebench.report import stats, words
-from csebench.report.cells import Cell, GridView, grid_view, is_control
+from csebench.report.cells import Cell, GridView, grid_view
 from csebench.report.claims import judge_all
 from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block
 from csebench.report.pages.claims import sentence_table
@@ -23,7 +21,7 @@ from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
 from csebench.report.provenance import deviation_lines, page_conditions, provenance_lines, scale_line
 from csebench.score.store import score
 
-SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied"}
+SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied from {}"}
 SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.HIGHER: "↑", stats.TOO_FEW: "?"}
 STALE = "†"
 HOW_COMPARED = (
@@ -54,7 +52,7 @@ def table_page(page: targets.Page) -> Page:
         firsts += [(title if of_variants else f"[{title}]({page_of_it})", one) for one in said[:1]]
         details = [Fold("Details", folds)] if folds else []
         sections += [f"## {title}", *status_line(view), *said[1:], *shown, *details]
-    title = paper(VARIANTS).title if of_variants else f"{grid_label(page.name)} of all papers"
+    title = paper(VARIANTS).title if of_variants else f"{targets.grid_label(page.name)} of all papers"
     legends = [HOW_VARIANTS] if of_variants else []
     return Page(title, scale_line(page), [*legends, as_list(by_text(firsts)), *sections, *made(page)])
 
@@ -64,7 +62,7 @@ def heading(view: GridView) -> str:
     if view.paper in GENERATED:
         return view.grid.title
     about = paper(view.paper)
-    return f"{about.label or about.reference} · {grid_label(view.name)} · {view.grid.title}"
+    return f"{about.label or about.reference} · {targets.grid_label(view.name)} · {view.grid.title}"
 
 
 def status_line(view: GridView) -> list[str]:
@@ -74,9 +72,6 @@ def status_line(view: GridView) -> list[str]:
     if view.outdated:
         parts.append(f"{STALE}: {view.outdated} of them with an older code version or other settings")
     return [f"{'; '.join(parts)}."] if parts else []
-
-
-# ---------------------------------------------------------------- what a table or figure shows
 
 
 def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], list[Part]]:
@@ -102,8 +97,7 @@ def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], lis
             compared += [answer.family.question, Table(words.COMPARISON_HEAD, rows)]
         count = sum(len(answer.comparisons) for answer in answered)
         folds.append(Fold(f"Every declared comparison: {count}", [*compared, HOW_COMPARED]))
-    claims = [] if view.scale == DEFAULT_SCALE else judge_all(view.scale, [view.paper], view.name)
-    if claims:
+    if view.scale != DEFAULT_SCALE and (claims := judge_all(view.scale, [view.paper], view.name)):
         folds.append(Fold(f"Claims about it: {len(claims)}", [sentence_table(claims, view.scale, folder)]))
     folds += texts_fold(view)
     if notes := [*view.grid.notes, *by_text(missing_scores(view))]:
@@ -114,16 +108,16 @@ def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], lis
 def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     """The answer in bold, what is not matched, then one line per other question. What is not matched stands behind the
     first of them for all, where it is the same everywhere, or settings are as papers print them."""
-    cells = [cell for row in view.rows for cell in row]
     if view.scale == DEFAULT_SCALE:
         return [f"**{words.SMOKE}**"]
-    if not any(cell.plan.specs for cell in cells):
-        reasons = {cell.plan.missing for cell in cells if cell.plan.missing}
+    if not any(cell.plan.specs for cell in view.cells):
+        reasons = {cell.plan.missing for cell in view.cells if cell.plan.missing}
         why = next(iter(reasons)) if len(reasons) == 1 else "no row has a method and data here"
-        return [f"**Nothing is run here: {why}.**{' The printed values follow.' * is_printed(view)}"]
-    lines = [f"**{reproduced_text(cells)}**"] if view.judged else []
+        printed = " The printed values follow." * any(cell.published for cell in view.cells)
+        return [f"**Nothing is run here: {why}.**{printed}"]
+    lines = [f"**{reproduced_text(view.cells)}**"] if view.judged else []
     every = [comparison for answer in answered for comparison in answer.comparisons]
-    once = not read_scale(view.scale).tuned or len({c.differs for c in every if c.estimate}) == 1
+    once = not scale(view.scale).tuned or len({c.differs for c in every if c.estimate}) == 1
     for place, answer in enumerate(answered):
         primary, said = answer.family.primary and len(answer.comparisons) == 1, words.family_sentence(answer)
         question = "" if primary or view.paper == VARIANTS else answer.family.question
@@ -139,31 +133,22 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     return lines
 
 
-def is_printed(view: GridView) -> bool:
-    """Whether the paper has published values, as one's own may not."""
-    return any(cell.published for row in view.rows for cell in row)
-
-
 def nothing_to_draw(view: GridView) -> str:
     """Why a figure has nothing to draw though its runs were scored; empty where it has, or they were not."""
-    for cell in (cell for row in view.rows for cell in row if cell.plan.specs and not has_values(view)):
-        needs = protocol(cell.plan.evaluator).declaration.needs
-        if score(cell.plan.specs[0], cell.plan.evaluator, view.scale)[0]:
-            task = f"the runs have no scores of the task {cell.plan.task}"
-            return f"Nothing to draw here: {task} ({cell.plan.evaluator} needs {needs})."
+    for plan in [] if has_values(view) else [cell.plan for cell in view.cells if cell.plan.specs]:
+        if score(plan.specs[0], plan.evaluator, view.scale)[0]:
+            needs = f"{plan.evaluator} needs {protocol(plan.evaluator).declaration.needs}"
+            return f"Nothing to draw here: the runs have no scores of the task {plan.task} ({needs})."
     return ""
 
 
 def reproduced_text(cells: list[Cell]) -> str:
     """`30 of 36 printed values are reproduced; 3 close, 3 lower, 0 higher, 0 untested.`"""
-    verdicts = Counter(c.verdict.name if c.verdict else "" for c in cells if c.judged and c.published and c.plan.specs)
-    names = (stats.REPRODUCED, stats.CLOSE, stats.LOWER, stats.HIGHER)
-    reproduced, close, lower, higher = (verdicts[name] for name in names)
-    untested = verdicts.total() - reproduced - close - lower - higher
-    return (
-        f"{reproduced} of {verdicts.total()} printed values are reproduced; {close} close, {lower} lower, {higher}"
-        f" higher, {untested} untested."
-    )
+    counts = Counter(c.verdict.name if c.verdict else "" for c in cells if c.judged and c.published and c.plan.specs)
+    reproduced = f"{counts[stats.REPRODUCED]} of {counts.total()} printed values are reproduced"
+    others = ", ".join(f"{counts[name]} {name}" for name in (stats.CLOSE, stats.LOWER, stats.HIGHER))
+    untested = sum(counts[name] for name in (stats.TOO_FEW, stats.NOT_COMPARABLE, ""))
+    return f"{reproduced}; {others}, {untested} untested."
 
 
 def printed_lead(answer: Answer) -> str:
@@ -181,8 +166,7 @@ def printed_lead(answer: Answer) -> str:
 
 def has_values(view: GridView) -> bool:
     """Whether a figure has anything to draw."""
-    cells = [cell for row in view.rows for cell in row]
-    return any(cell.values or (cell.published and cell.judged) for cell in cells)
+    return any(cell.values or (cell.published and cell.judged) for cell in view.cells)
 
 
 def forest_title(view: GridView, answered: list[Answer]) -> str:
@@ -202,7 +186,7 @@ def row_order(view: GridView) -> list[int]:
     if view.paper != SIDE_BY_SIDE:
         return [*rows]
     average = view.column("Avg.")
-    return sorted(rows, key=lambda i: (is_control(average[i]), -average[i].mean if average[i].values else inf))
+    return sorted(rows, key=lambda i: (average[i].is_control, -average[i].mean if average[i].values else inf))
 
 
 def score_tables(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list[Table]:
@@ -231,8 +215,7 @@ def cell_text(cell: Cell, bold: bool) -> str:
 
 
 def legend(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list[Part]:
-    """How to read the cells, and which rows may be best in the columns that sum up the table; folded where these are
-    many."""
+    """How to read the cells, and which rows may be best in the columns that sum up the table, folded if many."""
     cells = [cell for i in shown for cell in view.rows[i]]
     seeds, metrics = words.ends_text(len(cell.values) for cell in cells), {}
     for cell in cells:
@@ -243,20 +226,18 @@ def legend(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list
         parts.append(f"Behind it the printed value: {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}.")
     parts += ["Bold: best at 95 %."] if any(len(rows) == 1 for sets in best for rows in sets) else []
     columns: dict[tuple[str, ...], list[str]] = {}  # by the rows that may be best in them
-    for column, sets in zip(view.score_grid.columns, best, strict=False):
-        for rows in sets if column in averages(view) else ():
-            if len(rows) > 1:
-                labels = tuple(words.short_label(view.grid.rows[i].label) for i in sorted(rows))
-                columns.setdefault(labels, []).append(column.label)
+    for column in averages(view) if best else []:
+        for rows in (rows for rows in best[column] if len(rows) > 1):
+            labels = tuple(words.short_label(view.grid.rows[i].label) for i in sorted(rows))
+            columns.setdefault(labels, []).append(view.score_grid.columns[column].label)
     lines = [f"{', '.join(labels)}: {', '.join(rows)}." for rows, labels in columns.items()]
     many = len(lines) > 2 or any(len(rows) > words.MOST_NAMES for rows in columns)
     parts += [] if many else [f"Possibly best in {line}" for line in lines]
     if any(cell.ours is None for cell in cells):
         parts.append("–: no run or no number.")
-    folded = [Fold("Possibly best, by column", [as_list(lines)])] if many else []
     if view.sentences_seen:
         parts.append(f"Columns limit the training pool; every run sees {view.sentences_seen:,} sentences.")
-    return [" ".join(parts), *folded]
+    return [" ".join(parts), *([Fold("Possibly best, by column", [as_list(lines)])] if many else [])]
 
 
 # ---------------------------------------------------------------- what is folded
@@ -267,16 +248,13 @@ def printed_fold(view: GridView, folded: bool) -> list[Part]:
     table = table_of(view, lambda cell: cell.published and words.spaced(cell.published))
     if not table.rows:
         return []
-    sources = [
-        (row.label, f"{SOURCES[row.source]}{f' from {row.origin}' if row.origin else ''}. {row.note or ''}".rstrip())
-        for row in view.score_grid.rows
-        if any(row.values) or row.note
-    ]
-    lines = as_list(by_text(sources))
+    rows = [row for row in view.score_grid.rows if any(row.values) or row.note]
+    sources = [f"{SOURCES[row.source].format(row.origin)}. {row.note or ''}".rstrip() for row in rows]
+    lines = as_list(by_text(zip((row.label for row in rows), sources, strict=True)))
     if not folded:
         return [table, Fold("Where the printed values come from", [lines])]
     parts = [] if view.judged else [table]
-    encoders = dict.fromkeys(cell.published_encoder for cells in view.rows for cell in cells if cell.published)
+    encoders = dict.fromkeys(cell.published_encoder for cell in view.cells if cell.published)
     return [Fold(f"Printed on {', '.join(encoders)}, and where each value comes from", [*parts, lines])]
 
 
@@ -302,11 +280,10 @@ def others_fold(view: GridView) -> list[Part]:
     table = table_of(view, others_text)
     if not table.rows:
         return []
-    known = [(cell.plan.row, cell.others) for cells in view.rows for cell in cells if cell.others]
+    known = [(cell.plan.row, cell.others) for cell in view.cells if cell.others]
     lines = as_list(by_text((row.label, f"{o.kind}, {', '.join(o.sources)}: {o.differs(row)}.") for row, o in known))
-    printed = "; in brackets what these runs say of the printed value" * is_printed(view)
-    text = f"Not mixed with ours{printed}."
-    return [Fold("Others' runs on the paper's encoder", [text, table, lines])]
+    printed = "; in brackets what these runs say of the printed value" * any(cell.published for cell in view.cells)
+    return [Fold("Others' runs on the paper's encoder", [f"Not mixed with ours{printed}.", table, lines])]
 
 
 def others_text(cell: Cell) -> str | None:
@@ -314,8 +291,7 @@ def others_text(cell: Cell) -> str | None:
     if cell.others is None:
         return None
     summary, published = cell.others.summary, cell.published
-    std = "" if summary.std is None else f" ± {cell.number(summary.std)}"
-    text = f"{cell.number(summary.mean)}{std}, n = {summary.n}"
+    text = f"{cell.mean_and_std(summary)}, n = {summary.n}"
     if published is None:
         return text
     return f"{text} (printed {words.spaced(published)}: {cell.others.verdict(published, cell.published_seeds).name})"
@@ -323,16 +299,15 @@ def others_text(cell: Cell) -> str | None:
 
 def texts_fold(view: GridView) -> list[Part]:
     """What the first run of every row retrieved for each query, and what papers print."""
-    retrieved, about = {}, None
+    retrieved, labels, texts = {}, [], {}
     for cell, *_ in view.rows:
         declared = protocol(cell.plan.evaluator).declaration.texts if cell.plan.specs else None
         content = score(cell.plan.specs[0], cell.plan.evaluator, view.scale)[0] if declared else None
         if declared and content and "texts" in content:
             retrieved[cell.plan.row.label] = content["texts"]["retrieved"]
-            about = declared.labels, content["texts"]
-    if about is None:
+            labels, texts = declared.labels, content["texts"]
+    if not texts:
         return []
-    labels, texts = about
     head, tables = ["", *retrieved, *(f"{label} (printed)" for label in labels)], []
     for number, query in enumerate(texts["queries"]):
         columns = [*(of_row[number] for of_row in retrieved.values()), *texts["printed"][number]]
@@ -342,8 +317,7 @@ def texts_fold(view: GridView) -> list[Part]:
 
 
 def missing_scores(view: GridView) -> Iterator[tuple[str, str]]:
-    """Rows, or some of their columns, that have no run or no score, and why; and rows whose loss is 0 in all their
-    runs."""
+    """Rows, or some of their columns, without a run or score, and why; and rows whose loss is 0 in all their runs."""
     for row, cells in zip(view.score_grid.rows, view.rows, strict=True):
         runs = {spec.run_id for cell in cells for spec in cell.plan.specs}
         if runs and all(cell.unchanged for cell in cells):
@@ -366,19 +340,15 @@ def made(page: targets.Page) -> list[Part]:
     return parts
 
 
-# ---------------------------------------------------------------- tables of settings
-
-
 def settings_parts(view: GridView, table: SettingsTable) -> tuple[list[str], list[Part], list[Part]]:
     """A table of settings with cells `128 (128 ✓)`: the value in the recipe at scale paper, and the printed one."""
     signs, body = Counter(), []
     for row in table.rows:
-        cells = []
+        body.append([row.label])
         for printed, ours in zip(row.values, recipe_values(view.paper, view.name, row.param), strict=True):
             sign = "" if printed is None else " ✓" if float(printed) == float(f"{ours:g}") else " ≠"
             signs[sign] += 1
-            cells.append(f"{ours:g} ({printed or '–'}{sign})")
-        body.append([row.label, *cells])
+            body[-1].append(f"{ours:g} ({printed or '–'}{sign})")
     legend = "The value in the recipe at scale paper (printed value); ✓ equal, ≠ different, – not printed."
     shown: list[Part] = [Table(["Setting", *(column.label for column in table.columns)], body), legend]
     folds: list[Part] = [Fold("Notes", [as_list(table.notes)])] if table.notes else []
