@@ -37,7 +37,6 @@ class Cell:
     published_evaluator: str = ""
     judged: bool = False  # whether runs of this scale can be judged by the published value
     parts: tuple["Cell", ...] = ()  # cells that a derived one is the mean or the difference of
-    verdict: stats.Verdict | None = None
     others: Group | None = None  # runs by other people with the paper's encoder, never mixed with ours
 
     @property
@@ -79,6 +78,15 @@ class Cell:
     def is_comparable(self) -> bool:
         """Whether rows are judged by it: it has all its runs, of today's code, and is no control."""
         return bool(self.values) and not self.absent and not self.stale and not self.is_control
+
+    @property
+    def verdict(self) -> str:
+        """Whether the published value could be one of ours, as in stats.py; empty without one, or of a difference."""
+        if self.published is None or not self.values or self.plan.column.delta is not None:
+            return ""
+        if not self.judged or self.absent or self.stale:
+            return stats.NOT_COMPARABLE
+        return stats.verdict(self.values.values(), self.published, self.published_seeds, self.is_deterministic).name
 
     def number(self, x: float) -> str:
         return f"{x:z.{self.digits}f}"
@@ -170,8 +178,8 @@ def grid_view(paper_name: str, name: str, scale: str) -> GridView:
     view = printed_view(paper_name, name, scale)
     if isinstance(view.grid, SettingsTable):
         return view
-    rows = _with_derived(view.grid, [[_with_scores(cell, scale) for cell in row] for row in view.rows])
-    return replace(view, rows=[[_judged(cell, paper_name, view.grid) for cell in row] for row in rows])
+    rows = [[_with_scores(cell, scale) for cell in row] for row in view.rows]
+    return replace(view, rows=_with_derived(view.grid, rows))
 
 
 def printed_view(paper_name: str, name: str, scale: str) -> GridView:
@@ -195,6 +203,7 @@ def printed_view(paper_name: str, name: str, scale: str) -> GridView:
                 published_encoder=role,
                 published_evaluator=grid.column_evaluator(plan.column),
                 judged=judged,
+                others=others(paper_name, grid, row, plan.column),
             )
             for plan, published in zip(plans, row.values, strict=True)
         ]
@@ -276,13 +285,3 @@ def same_runs(a: Cell, b: Cell) -> bool:
     plans = [[leaf.plan for leaf in cell.leaves] for cell in (a, b)]
     first, second = ([({spec.run_id for spec in p.specs}, p.scores) for p in of_cell] for of_cell in plans)
     return bool(a.parts or a.plan.specs) and first == second
-
-
-def _judged(cell: Cell, paper_name: str, grid: Grid) -> Cell:
-    """With the verdict on the published value, and others' runs."""
-    verdict = None
-    if cell.published is not None and cell.values and cell.plan.column.delta is None:
-        verdict = stats.Verdict(stats.NOT_COMPARABLE)
-        if cell.judged and not cell.absent and not cell.stale:
-            verdict = stats.verdict(cell.values.values(), cell.published, cell.published_seeds, cell.is_deterministic)
-    return replace(cell, verdict=verdict, others=others(paper_name, grid, cell.plan.row, cell.plan.column))

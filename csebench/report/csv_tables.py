@@ -132,7 +132,7 @@ def cell_rows(view: GridView) -> Iterable[dict]:
             "text": cell.text if ours else "",
             "missing": cell.absent,
             "outdated": cell.stale,
-            "verdict": cell.verdict.name if cell.verdict else "",
+            "verdict": cell.verdict,
             "evaluator": cell.plan.evaluator,
             "task": cell.plan.task,
             "metric": cell.plan.metric,

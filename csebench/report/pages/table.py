@@ -144,7 +144,7 @@ def nothing_to_draw(view: GridView) -> str:
 
 def reproduced_text(cells: list[Cell]) -> str:
     """`30 of 36 printed values are reproduced; 3 close, 3 lower, 0 higher, 0 untested.`"""
-    counts = Counter(c.verdict.name if c.verdict else "" for c in cells if c.judged and c.published and c.plan.specs)
+    counts = Counter(cell.verdict for cell in cells if cell.judged and cell.published and cell.plan.specs)
     reproduced = f"{counts[stats.REPRODUCED]} of {counts.total()} printed values are reproduced"
     others = ", ".join(f"{counts[name]} {name}" for name in (stats.CLOSE, stats.LOWER, stats.HIGHER))
     untested = sum(counts[name] for name in (stats.TOO_FEW, stats.NOT_COMPARABLE, ""))
@@ -210,7 +210,7 @@ def cell_text(cell: Cell, bold: bool) -> str:
     text += f" [{cell.absent} missing]" if cell.absent and cell.values else ""
     if not cell.judged or cell.published is None:
         return text
-    sign = SIGNS.get(cell.verdict.name, "") if cell.verdict else ""
+    sign = SIGNS.get(cell.verdict, "")
     return f"{text} ({words.spaced(cell.published)}{f' {sign}' if sign else ''})"
 
 
