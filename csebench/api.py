@@ -22,7 +22,7 @@ from csebench.base.errors import BadInput, shortened
 from csebench.base.files import DataRoot
 from csebench.base.project import folders
 from csebench.plan import catalog, targets
-from csebench.plan.registry import protocol
+from csebench.plan.registry import evaluator_declaration, protocol
 
 if TYPE_CHECKING:
     import pandas
@@ -65,7 +65,7 @@ def scores(scale: str = "mini") -> "pandas.DataFrame":
     for an unknown scale or a damaged score file."""
     import pandas
 
-    from csebench.report.csv_tables import SCORES, score_rows
+    from csebench.score.scores_csv import SCORES, score_rows
 
     with chdir(folders()[-1]):  # paths of results are relative
         catalog.scale(scale)
@@ -109,7 +109,6 @@ def evaluate(
     """
     import pandas
 
-    from csebench.report.csv_tables import unit
     from csebench.score.evaluate import data_sha256, run_evaluator, tidy
 
     names = evaluators.split(",") if isinstance(evaluators, str) else evaluators
@@ -120,7 +119,8 @@ def evaluate(
         data_sha256(protocol(name), root)  # refuses missing data before a model is loaded
     opened, made_by = open_any(model, pooler), {"pooler": pooler, "precision": "own", "max_length": "own"}
     rows = [row for name in names for row in tidy(name, made_by, run_evaluator(name, opened, root)[0])]
-    return pandas.DataFrame(({**row, "unit": unit(row["evaluator"], row["metric"])} for row in rows), columns=COLUMNS)
+    units = [evaluator_declaration(row["evaluator"]).unit_of(row["metric"]) for row in rows]
+    return pandas.DataFrame(rows, columns=COLUMNS).assign(unit=units)
 
 
 def open_any(model: Encodes | str | Path, pooler: str | None) -> "Embedder":

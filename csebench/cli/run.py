@@ -10,8 +10,8 @@ from csebench.cli import attempt
 from csebench.cli.options import parse_targets
 from csebench.data.corpus import read_corpus
 from csebench.plan import cli_spec
-from csebench.plan.declarations import Evaluation
-from csebench.plan.registry import declaration
+from csebench.plan.declarations import FRACTION, Evaluation
+from csebench.plan.registry import declaration, evaluator_declaration
 from csebench.plan.where_data_is import sources
 
 
@@ -99,11 +99,9 @@ def evaluate(args):
 
 def show_scores(rows: list[dict]) -> None:
     """Print scores in percent, as papers do; those with another unit as they are."""
-    from csebench.report.csv_tables import FRACTION, unit
-
     table = []
     for row in (row for row in rows if row["subset"] in ("all", "printed")):
-        name = unit(row["evaluator"], row["metric"])
+        name = evaluator_declaration(row["evaluator"]).unit_of(row["metric"])
         score = [f"{100 * row['value']:.2f}", "%"] if name == FRACTION else [f"{row['value']:.4f}", name]
         table.append([row["evaluator"], row["task"], row["subset"], row["metric"], *score, row["protocol"]])
     columns = ["evaluator", "task", "subset", "metric", "value", "unit", "protocol"]

@@ -22,6 +22,7 @@ Precision = Literal["fp32", "bf16"]
 Averages = Literal["avg", "avg_top2", "avg_first_last_2021", "avg_first_last_2022"]
 Pooler = Literal["cls", "cls_before_pooler", Averages, "mask", "mask_bare"]  # csebench/model/pooling.py defines each
 POOLERS: tuple[Pooler, ...] = get_args(Pooler)
+FRACTION = "fraction"  # unit of a score whose evaluator declares none; papers print it in percent
 TrainedKind = Literal["two_views", "token_level", "supervised"]  # what a method's loss compares; labelled triplets
 Reading = Literal["as printed", "as released", "released, repaired"]  # of a method: its paper, its public code
 
@@ -238,6 +239,10 @@ class EvaluatorDeclaration(Strict):
     needs: str = ""  # besides what the project installs
     source: str  # official file, paper section
     deviations: list[str] = []
+
+    def unit_of(self, metric: str) -> str:
+        """The unit of a metric's values; of `mutual information, head 1` that of `mutual information`."""
+        return self.units.get(metric, self.units.get(metric.partition(",")[0], FRACTION))
 
     def bounds_of(self, metric: str) -> tuple[float, float]:
         """The lowest and the highest value of a metric: as in `bounds`, else 0 and 1, or none if it has a unit."""

@@ -9,23 +9,22 @@ from pathlib import Path
 from csebench.base.errors import by_number
 from csebench.base.terminal import csv_text
 from csebench.plan.catalog import DEFAULT_SCALE, results_folder
-from csebench.plan.registry import METHODS, valid_declarations, valid_evaluators
+from csebench.plan.declarations import FRACTION
+from csebench.plan.registry import protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import pages
 from csebench.report.cells import GridView, grid_view
 from csebench.report.claims import Judged, Judgement
 from csebench.report.compare import Comparison, answers
 from csebench.report.words import sentence
-from csebench.score.store import newest, score
+from csebench.score.scores_csv import SCORES, score_rows
+from csebench.score.store import score
 
-SCORES = ["method", "settings", "encoder", "corpus", "size", "subset_seed", "seed", "components"]
-SCORES += ["evaluator", "protocol", "task", "subset", "metric", "value", "unit", "run", "cell"]
 CELLS = ["paper", "table", "number", "row", "column", "published", "published_std", "ours", "std", "n", "text"]
 CELLS += ["missing", "outdated", "verdict", "evaluator", "task", "metric", "factor", "runs"]
 COMPARISONS = ["paper", "table", "question", "primary", "row", "against", "columns", "relation", "gain", "low", "high"]
 COMPARISONS += ["p", "p_family", "family_low", "family_high", "seeds", "seed_sd", "item_se", "printed", "differs"]
 COMPARISONS += ["reason", "sentence"]
-FRACTION = "fraction"  # unit of a score whose evaluator declares none; papers print it in percent
 
 
 def csv_files(scale: str) -> dict[Path, str]:
@@ -40,43 +39,10 @@ def csv_files(scale: str) -> dict[Path, str]:
     return {results_folder(scale) / f"{name}.csv": csv_text(head, rows) for name, (head, rows) in tables.items()}
 
 
-def score_rows(scale: str) -> Iterable[dict]:
-    for content in sorted(newest(scale).values(), key=lambda content: content["run"]):
-        about = describe_run(Spec.model_validate(content["spec"]))
-        for row in (row for row in content["scores"] if row["evaluator"] in valid_evaluators()):
-            yield {**about, **row, "unit": unit(row["evaluator"], row["metric"])}
-
-
-def describe_run(spec: Spec) -> dict:
-    """What was run, as columns of `scores.csv`. `settings` are those that are not the defaults of its method, with all
-    of its components; of a method that is gone or broken, all."""
-    method = valid_declarations(METHODS).get(spec.method)
-    defaults = method.hyperparameters().model_dump() if method else {}
-    changed = {key: v for key, v in spec.settings.items() if key not in defaults or v != defaults[key]}
-    return {
-        "method": spec.method,
-        "settings": " ".join(f"{name}={value}" for name, value in sorted(changed.items())),
-        "encoder": spec.encoder.name,
-        "corpus": spec.corpus.name if spec.corpus else "",
-        "size": spec.corpus.size if spec.corpus else "",
-        "subset_seed": spec.corpus.subset_seed if spec.corpus else "",
-        "seed": spec.seed,
-        "components": "+".join(spec.components),
-        "run": spec.run_id,
-        "cell": spec.cell_id,
-    }
-
-
-def unit(evaluator: str, metric: str) -> str:
-    """Unit of a score's value; of `mutual information, head 1` that of `mutual information`."""
-    units = valid_evaluators()[evaluator].units
-    return units.get(metric, units.get(metric.partition(",")[0], FRACTION))
-
-
 def printed_unit(cell: dict) -> str:
     """Unit of the numbers in a row of `cells.csv`: `fraction x 100`."""
     has_score = cell["evaluator"] and cell["metric"]
-    name = unit(cell["evaluator"].partition(":")[0], cell["metric"]) if has_score else FRACTION
+    name = protocol(cell["evaluator"]).declaration.unit_of(cell["metric"]) if has_score else FRACTION
     return name if cell["factor"] == 1 else f"{name} x {cell['factor']:g}"
 
 

@@ -11,7 +11,7 @@ from csebench.plan import catalog, recipe
 from csebench.plan.catalog import RESULTS
 from csebench.plan.papers import Recipe
 from csebench.plan.spec import Spec
-from csebench.report.csv_tables import describe_run, score_rows
+from csebench.score.scores_csv import describe_run, score_rows
 
 MINI = ROOT / RESULTS / "mini"
 
