@@ -6,17 +6,9 @@ import sys
 from collections.abc import Callable, Iterable
 
 from csebench.base.errors import BadInput, RunFailed, Untrainable, first_line
+from csebench.base.models import REPORT
 from csebench.base.processes import acquire_gpus, is_distributed
-from csebench.base.runs import (
-    REPORT,
-    Progress,
-    delete_model,
-    has_model,
-    lock_run,
-    read_progress,
-    read_report,
-    training_report,
-)
+from csebench.base.runs import Progress, delete_model, has_model, lock_run, read_progress, read_report, training_report
 from csebench.plan import catalog, recipe, targets, tuning
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import protocol
@@ -99,8 +91,7 @@ def train_and_score(spec: Spec, scale: Scale, evaluators: Iterable[str] = (), ch
 
 
 def publish(run_id: str, evaluator: str, scale_name: str) -> None:
-    """Put the scores of a finished run into results/. Where the scale keeps only scores, the run's last score ends
-    with its model deleted."""
+    """Put the scores of a finished run into results/. After the last, a scale that keeps scores deletes the model."""
     from csebench.score.evaluate import publish as write_scores
 
     targets.run(run_id, scale_name)  # refuses an unknown one, as `score_file` does an unknown evaluator
@@ -132,9 +123,8 @@ def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[s
 
 def search(name: str, scale: Scale, number: int | None, log: Callable[[str], None]) -> None:
     """Run the trials of one search that are not made; its file, which keeps the others, is written after each."""
-    planned = tuning.plan_trials(name, scale.scale, number)
+    planned, path = tuning.plan_trials(name, scale.scale, number), tuning.search_path(name, scale.scale)
     trials, untuned = tuning.made_trials(name, scale.scale, planned), planned[0][1][0]
-    path = tuning.search_path(name, scale.scale)
     stage = recipe.pretraining(untuned.params, scale.encoders[tuning.ENCODER], recipe.conditions(scale), name)
     made = [trial.settings for trial in trials]
     missing = [trial for trial in planned if trial[0] not in made]
