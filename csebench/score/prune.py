@@ -48,8 +48,7 @@ def is_published(run_id: str, evaluator: str, scale_name: str, evaluation: Evalu
 
 
 def prune_all(pages: list[targets.Page]) -> tuple[list[str], dict[str, str]]:
-    """Delete the models of the runs of pages that nothing needs; returns these runs, and why the models of other
-    finished runs stay."""
+    """Delete the models of the runs of pages that nothing needs; returns these runs, and by run why others stay."""
     deleted, kept = [], {}
     for run_id, scale_name in sorted({(run, page.scale) for page in pages for run in page.runs()}):
         folder = catalog.RUNS / run_id

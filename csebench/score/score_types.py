@@ -29,10 +29,8 @@ class Sample(NamedTuple):
 
 
 def sample(items: Items, rule: ItemScore | None, task: str, metric: str) -> Sample | None:
-    """The test items behind a score; None where the evaluator declares no rule for it, or its items are not there.
-
-    In a mean of several arrays (the forums of a retrieval corpus) each weighs the same, whatever its length.
-    """
+    """The test items behind a score; None where the evaluator declares no rule for it, or its items are not there. In
+    a mean of several arrays (the forums of a retrieval corpus) each weighs the same, whatever its length."""
     if rule is None or rule.metric not in (None, metric):
         return None
     arrays = matching(items, rule.values, task, metric)
