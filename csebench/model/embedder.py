@@ -81,12 +81,9 @@ class Embedder:
         return vectors
 
     def stream(self, texts: Iterable[str], name: str, truth: Iterable | None = None) -> Iterator[np.ndarray]:
-        """Vectors of a corpus of any size, in shards of SHARD rows that are never in memory together.
-
-        Every shard is kept below `cache_dir` under a hash of its texts, of the model and of its settings, so that a
-        killed evaluation goes on behind the last one, and a second search of the corpus embeds nothing. While one is
-        embedded, a thread prepares the next.
-        """
+        """Vectors of a corpus of any size, in shards of SHARD rows that are never in memory together. Each is kept
+        below `cache_dir` under a hash of its texts, of the model and of its settings, so that a killed evaluation goes
+        on behind the last one, and a second search embeds nothing. A thread prepares the next one meanwhile."""
         model = f"{self.evaluation} {hashlib.sha256(self.vectors([PROBE]).tobytes()).hexdigest()}"
 
         def prepare(number: int, shard: list[str]) -> Callable[[], np.ndarray]:

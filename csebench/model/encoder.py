@@ -55,14 +55,9 @@ class Encoder(nn.Module):
     def load(
         cls, ref: EncoderRef, dropout: float | None = None, with_pooler: bool = False, new_pooler: bool = False
     ) -> "Encoder":
-        """From a folder (the project's or any) or the hub at a pinned revision; fp32, on the GPU if there is one.
-
-        Args:
-            new_pooler: a pooler that the checkpoint lacks is new, to be trained.
-
-        Raises:
-            BadInput: there is none, it cannot be read, or it is not whole; RunFailed: no hub, or a GPU without CUDA.
-        """
+        """From a folder (the project's or any) or the hub at a pinned revision; fp32, on the GPU if there is one. With
+        `new_pooler`, one that the checkpoint lacks is new, to be trained. Raises BadInput where there is no encoder,
+        it cannot be read, or is not whole; RunFailed without a hub, or for a GPU without CUDA."""
         source = fetch_model(ref)
         if (folder := local_folder(ref)) is not None:
             check_model(folder)
@@ -132,20 +127,15 @@ class Encoder(nn.Module):
         return model.to(self.device)
 
     def lm_head(self, tied: bool = False) -> nn.Module:
-        """The checkpoint's masked-LM head.
-
-        Args:
-            tied: its last layer has the word embeddings of this encoder as its weights, so that they are trained
-                together, as in BertForMaskedLM; else a copy of them (SimCSE train.py:371-373).
-        """
+        """The checkpoint's masked-LM head. Where `tied`, the weights of its last layer are the word embeddings of this
+        encoder, trained together, as in BertForMaskedLM; else a copy of them (SimCSE train.py:371-373)."""
         masked_lm = self.masked_lm()
         if tied:
             masked_lm.get_output_embeddings().weight = self.model.get_input_embeddings().weight
         return head_of(masked_lm)
 
     def load_module(self, name: str, module: nn.Module) -> None:
-        """Fill a module from what the run that made this encoder exported, if it is of such a run. Raises BadInput
-        where that is of another shape."""
+        """Fill a module from what the run that made this encoder, if any, exported; BadInput for another shape."""
         file = self.source / MODULES
         if not file.exists():
             return
@@ -216,25 +206,17 @@ class Encoder(nn.Module):
 
     def forward(self, batch, pooler: str | None = None, first: torch.Tensor | None = None) -> Encoded:
         """One pass over a tokenised batch, which computes no more than `pooler` reads (None: every hidden state).
-
         Where that is the state at one position, the last layer of a BERT works on that position only behind its
         attention: `last_hidden_state` is (N, 1, D). In training, a batch of more than `chunk_size` sentences is
-        computed in chunks.
-
-        Args:
-            first: (N, D) takes the place of what the embedding layer gives at position 0.
-        """
+        computed in chunks. `first`, (N, D), takes the place of what the embedding layer gives at position 0."""
         ids, mask = (to_device(batch[key], self.device) for key in ("input_ids", "attention_mask"))
         layers, run = sorted(self.attention_layers), partial(self._run, pooler, self.dropout)
         output, maps = in_chunks(run, self.chunk_size if self.training else None, ids, mask, first)
         return Encoded(output, ids, mask.bool(), self.tokenizer.mask_token_id, dict(zip(layers, maps, strict=True)))
 
     def _run(self, pooler: str | None, dropout: float | None, ids, mask, first) -> tuple:
-        """The model's output for (N, T) ids, and its attention maps in the order of the layers asked for.
-
-        Args:
-            dropout: as `set_dropout` had it in the forward pass.
-        """
+        """The model's output for (N, T) ids, and its attention maps in the order of the layers asked for; `dropout` as
+        `set_dropout` had it in the forward pass."""
         if dropout != self.dropout:  # computed again, after another view had set its own
             assert dropout is not None
             self.set_dropout(dropout)
@@ -260,8 +242,7 @@ class Encoder(nn.Module):
 
 
 def head_of(masked_lm) -> nn.Module:
-    """The masked-LM head of a BERT (`cls`), a RoBERTa (`lm_head`), or a DistilBERT, which has three modules for it.
-    Raises BadInput for a model of another kind."""
+    """The masked-LM head of a BERT (`cls`), a RoBERTa (`lm_head`) or a DistilBERT; BadInput for other kinds."""
     for name in ("cls", "lm_head"):
         if hasattr(masked_lm, name):
             return getattr(masked_lm, name)

@@ -15,11 +15,9 @@ ST = "sentence_transformers.models"  # where its modules have been found since v
 
 
 def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform, modules: dict[str, nn.Module]) -> None:
-    """What AutoModel, AutoTokenizer and SentenceTransformer load, with equal vectors; beside it other `modules`.
-
-    A fitted transform stays out of sentence-transformers' reach. A prompt is pooled by a module of ours, so
-    `SentenceTransformer(…, trust_remote_code=True)` then needs csebench installed.
-    """
+    """What AutoModel, AutoTokenizer and SentenceTransformer load, with equal vectors; beside it other `modules`. A
+    fitted transform stays out of sentence-transformers' reach. A prompt is pooled by a module of ours, so
+    `SentenceTransformer(…, trust_remote_code=True)` then needs csebench installed."""
     encoder.model.config.output_hidden_states = pooler in TWO_LAYERS  # sentence-transformers reads it
     encoder.model.save_pretrained(folder)
     encoder.tokenizer.backend_tokenizer.no_truncation()  # else the file has what its last call asked for

@@ -13,10 +13,8 @@ from csebench.model.chunks import in_chunks
 
 
 class Dropout(nn.Dropout):
-    """Dropout whose mask on CPU is cut from 64-bit random words: a seventh of the cost of a draw per entry.
-
-    p is met to 2^-16. A step of SimCSE spends a sixth of its time in masks otherwise.
-    """
+    """Dropout whose mask on CPU is cut from 64-bit random words: a seventh of the cost of a draw per entry, in which a
+    step of SimCSE spends a sixth of its time. p is met to 2^-16."""
 
     def forward(self, x):
         if not self.training or self.p == 0 or x.device.type != "cpu":
@@ -55,8 +53,7 @@ def use_cheap_dropout(model) -> None:
 
 
 def additive(mask, dtype=torch.float32):
-    """(N, T) -> (N, 1, 1, T): what is added to attention scores. Hugging Face's own asks the device whether there is
-    padding at all, and waits for the answer."""
+    """(N, T) -> (N, 1, 1, T), to add to attention scores. Hugging Face's waits for the device: is there padding?"""
     return (1 - mask[:, None, None].to(dtype)) * torch.finfo(dtype).min
 
 
@@ -81,12 +78,8 @@ def _give_up(record: logging.LogRecord) -> bool:
 
 def bert_layer(layer, states, mask, keeps: bool = False, select: Callable | None = None):
     """One layer of a BERT or RoBERTa: (N, T, D), (N, 1, 1, T) -> (N, T, D) and, if it `keeps` it, the attention map
-    (N, H, T, T) after dropout. A function of the layer, so that one compiled graph serves all layers; hooks into the
-    layers of transformers, which return no map, break the graph.
-
-    Args:
-        select: of the states behind the attention, those that the rest of the layer works on.
-    """
+    (N, H, T, T) after dropout; behind the attention it works on the states that `select` gives. A function of the
+    layer, so that one compiled graph serves all; hooks into layers of transformers, which return no map, break it."""
     inner = layer.attention.self
     context, attention = fp32_attention(inner, states, mask) if keeps else inner(states, mask)
     if select is not None:
@@ -107,12 +100,7 @@ def fp32_attention(module, states, mask):
 
 
 class Layers(nn.Module):
-    """New transformer layers of an encoder's own kind and size, with its initialisation.
-
-    Args:
-        kind: class of a layer of the Hugging Face model.
-        config: of that model.
-    """
+    """New transformer layers of an encoder's own `kind` (the class of a layer) and `config`, initialised as it is."""
 
     def __init__(self, kind: type[nn.Module], config, count: int):
         super().__init__()

@@ -1,5 +1,5 @@
-"""Figures of merit of sentence vectors: Spearman of cosine, alignment, uniformity; of arrays, or of tensors
-where they are, those of the host as arrays."""
+"""Figures of merit of sentence vectors: Spearman of cosine, alignment, uniformity; of arrays, or of tensors where they
+are, those of the host as arrays."""
 
 import numpy as np
 
@@ -15,12 +15,10 @@ def unit(vectors):
 
 
 def cosine(left, right) -> np.ndarray:
-    """(pairs, D), (pairs, D) -> (pairs,) float32, the precision of SentEval's cosine (senteval/utils.py).
-
-    Its rounding makes pairs of nearly equal vectors tie in a ranking. Computed in float64 and rounded once, so that
-    pairs of equal vectors have exactly 1 and tie, too: in float32 throughout, their norms leave 1 or one of its
-    neighbours. A vector of zeros has the cosine 0 with every other.
-    """
+    """(pairs, D), (pairs, D) -> (pairs,) float32, the precision of SentEval's cosine (senteval/utils.py), whose
+    rounding makes pairs of nearly equal vectors tie in a ranking. Computed in float64 and rounded once, so that pairs
+    of equal vectors have exactly 1 and tie, too: in float32 throughout, their norms leave 1 or one of its neighbours.
+    A vector of zeros has the cosine 0 with every other."""
     cosines = (unit(left) * unit(right)).sum(1)
     return (cosines if isinstance(cosines, np.ndarray) else cosines.cpu().numpy()).astype(np.float32)
 
@@ -44,10 +42,8 @@ def alignment(left, right) -> float:
 
 
 def uniformity(vectors) -> float:
-    """log mean exp(-2 squared distance) over all distinct pairs, L2-normalised (Wang & Isola 2020).
-
-    In float64, on the GPU if there is one: training asks for it at every evaluation. NaN of one vector.
-    """
+    """log mean exp(-2 squared distance) over all distinct pairs, L2-normalised (Wang & Isola 2020); NaN of one vector.
+    In float64, on the GPU if there is one: training asks for it at every evaluation."""
     import torch
 
     x, total = torch.as_tensor(unit(vectors)), 0.0

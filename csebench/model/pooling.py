@@ -39,10 +39,9 @@ def mean_pool(states, mask):
 def pool(pooler: str, encoded: Encoded):
     """Sentence vectors (N, D) of a forward pass, by SimCSE's names (evaluation.py, models.py:60-98).
 
-    `cls` is the encoder's own pooler output, `cls_before_pooler` the state at position 0. `avg_first_last`
-    differs silently between forks: until 2022-01-14 "first" was the embedding output (`_2021`, the reading of
-    the published 56.70), since then the first layer (`_2022`). `mask` and `mask_bare` are the state at the last
-    [MASK], that of the template (MSSE).
+    `cls` is the encoder's own pooler output, `cls_before_pooler` the state at position 0, `mask` and `mask_bare` that
+    at the last [MASK], of the template (MSSE). `avg_first_last` differs silently between forks: "first" was the
+    embedding output until 2022-01-14 (`_2021`, the reading of the published 56.70), then the first layer (`_2022`).
     """
     output, mask = encoded.output, encoded.mask
     if pooler in TWO_LAYERS:

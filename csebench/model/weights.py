@@ -1,5 +1,4 @@
-"""Whether what `from_pretrained` loads is the whole model: it fills what is missing with random weights, or leaves
-weights out, and goes on."""
+"""Whether `from_pretrained` loads the whole model: it goes on with random weights, or without some of the file's."""
 
 from typing import Any
 
@@ -9,15 +8,10 @@ CHANGE_VECTORS = ("prefix", "prompt", "lora", "adapter")  # modules that the aut
 
 
 def check_weights(model, loading: dict[str, Any], what: str, may_be_new: tuple[str, ...] = ()) -> None:
-    """Raises BadInput where the weights of a file are not those that the configuration asks for.
-
-    Heads, whatever their name, may be left out of the encoder: released checkpoints have many (`cls`, `mlp`,
-    `discriminator`). What belongs to a module of the encoder, or changes its vectors, may not.
-
-    Args:
-        loading: as `from_pretrained(…, output_loading_info=True)` gives it.
-        may_be_new: modules that may have random weights.
-    """
+    """Raises BadInput where the weights of a file are not those that the configuration asks for: `loading` is what
+    `from_pretrained(…, output_loading_info=True)` gives, `may_be_new` are modules that may have random weights. Heads,
+    whatever their name, may be left out of the encoder: released checkpoints have many (`cls`, `mlp`,
+    `discriminator`). What belongs to a module of the encoder, or changes its vectors, may not."""
     prefix, modules = f"{model.base_model_prefix}.", {name for name, _ in model.named_children()} - {"pooler"}
     missing = [name for name in loading["missing_keys"] if name.split(".")[0] not in may_be_new]
     left = [name for name in loading["unexpected_keys"] if not name.endswith("position_ids")]

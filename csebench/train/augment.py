@@ -1,7 +1,5 @@
-"""Edits of a sentence's tokens: PCL's set (EMNLP 2022; pcl/train.py:494-628), which ESimCSE's repetition joins.
-
-An edit maps the ids between [CLS] and [SEP], (T,), to other ids; it draws from torch's generator.
-"""
+"""Edits of a sentence's tokens: PCL's set (EMNLP 2022; pcl/train.py:494-628), which ESimCSE's repetition joins. An
+edit maps the ids between [CLS] and [SEP], (T,), to other ids; it draws from torch's generator."""
 
 import torch
 
@@ -34,11 +32,8 @@ def insert_copies(ids, rate=0.2, most=None):
 
 
 def double(ids, rate=0.32, form="paper"):
-    """ESimCSE's repetition: some tokens doubled in place (esimcse/train.py:498-530).
-
-    Of a sentence of n tokens with [CLS] and [SEP], up to max(2, rate·n) in form `paper`, fewer than min(10, rate·n)
-    in form `code`, which leaves short sentences alone.
-    """
+    """ESimCSE's repetition: some tokens doubled in place (esimcse/train.py:498-530). Of n, [CLS] and [SEP] included,
+    up to max(2, rate·n) in form `paper`, in form `code` fewer than min(10, rate·n): none of a short one."""
     n = len(ids) + 2
     most = max(2, int(rate * n)) if form == "paper" else max(0, min(10, int(rate * n)) - 1)
     times = torch.ones(len(ids), dtype=torch.long)

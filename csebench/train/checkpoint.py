@@ -1,8 +1,6 @@
-"""What a run resumes from: its state, and the files of a checkpoint.
-
-A checkpoint is a file with the state (weights, also the best so far, moments of the optimiser, random state, curve)
-and `.checkpoint.json`, written after it, which names the run, and the file with its sha256. A process that is killed
-at any moment leaves the checkpoint before or the new one.
+"""What a run resumes from: its state, and the files of a checkpoint. That is a file with the state (weights, also the
+best so far, moments of the optimiser, random state, curve) and `.checkpoint.json`, written after it, which names the
+run, and the file with its sha256. A process that is killed at any moment leaves the checkpoint before or the new one.
 """
 
 import json

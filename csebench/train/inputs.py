@@ -23,12 +23,8 @@ class Inputs:
 
 
 def gather(spec: Spec, corpus: Path | None, data_root: Path | DataRoot, positives: Path | None) -> Inputs:
-    """Read what the spec names; raises BadInput where a file is missing, or another than the spec means.
-
-    Args:
-        data_root: holds STS-B dev.
-        positives: the corpus back-translated, for a run that takes its positives from there.
-    """
+    """Read what the spec names: STS-B dev from the data root, and the corpus, with `positives` back-translated for a
+    run that takes its positives from there. Raises BadInput where a file is missing, or is another one."""
     sentences: Sequence = ()
     read: dict[str, str | None] = {"corpus": None, "dev": spec.dev_sha256}
     if spec.corpus is not None:

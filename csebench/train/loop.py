@@ -22,8 +22,7 @@ WRITES_APART = 30  # between two checkpoints at least so many times what writing
 
 @contextmanager
 def stop_signals() -> Iterator[list[signal.Signals]]:
-    """The signals received so far, which do not end the process: SIGTERM, which clusters send some seconds before they
-    kill, and SIGINT (Ctrl-C)."""
+    """The signals so far, which do not end the process: SIGTERM, sent by clusters before they kill, and SIGINT."""
     received: list[signal.Signals] = []
 
     def note(number: int, _) -> None:
@@ -49,14 +48,10 @@ def read_losses(task, state: TrainState) -> None:
 
 
 def run_steps(task, state: TrainState, folder: Path, progress: Progress, received: list[signal.Signals]) -> float:
-    """Make the steps that are left; returns the seconds per step of this process, evaluations included. Raises
-    Untrainable where a loss is not finite; the checkpoint is gone then, for it would end the same way.
-
-    Args:
-        task: the `Training` of csebench/train/trainer.py.
-        folder: of the run, where checkpoints go.
-        received: signals; one ends the loop after the current step, behind a checkpoint, with Stopped.
-    """
+    """Make the steps that are left of a `Training` (csebench/train/trainer.py), with checkpoints in the folder of the
+    run; returns the seconds per step of this process, evaluations included. A received signal ends the loop after the
+    current step, behind a checkpoint, with Stopped. Raises Untrainable where a loss is not finite; the checkpoint is
+    gone then, for it would end the same way."""
     cuda, writing = task.device.type == "cuda", 0.0  # seconds that the last checkpoint took
     first, started, saved = state.step, time.perf_counter(), time.perf_counter()
     progress.start(state.step, task.p.steps, torch.cuda.get_device_name(task.device) if cuda else None)

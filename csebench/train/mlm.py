@@ -8,7 +8,8 @@ from csebench.train.losses import upcast_fp32
 
 
 def mask_tokens(ids, maskable, mask_id, vocab_size, probability):
-    """Mask a *copy* of `ids` as BERT does (Devlin et al. 2019, sec. 3.1; SimCSE train.py:498-530).
+    """Mask a *copy* of `ids` as BERT does (Devlin et al. 2019, sec. 3.1; SimCSE train.py:498-530). Draws in the order
+    of the official collators, from torch's global generator.
 
     Args:
         ids: (rows, length) int64; left untouched.
@@ -16,9 +17,8 @@ def mask_tokens(ids, maskable, mask_id, vocab_size, probability):
         probability: chance of a maskable token to be chosen.
 
     Returns:
-        (masked ids, labels): of the chosen tokens 80 % become `[MASK]`, 10 % a uniform random id
-        (the original and special ids included), 10 % stay; labels are -100 where nothing was chosen.
-        Draws in the order of the official collators, from torch's global generator.
+        (masked ids, labels): of the chosen tokens 80 % become `[MASK]`, 10 % a uniform random id (the original and
+        special ids included), 10 % stay; labels are -100 where nothing was chosen.
     """
     chosen = torch.bernoulli(torch.full(ids.shape, probability)).bool() & maskable.cpu()
     as_mask = torch.bernoulli(torch.full(ids.shape, 0.8)).bool() & chosen
@@ -37,15 +37,13 @@ def mask_batch(tokenizer, ids, probability):
 
 
 def masked_lm_loss(head, states, labels):
-    """Cross-entropy over the chosen tokens only, so that the vocabulary-wide product is not paid elsewhere.
+    """Mean cross-entropy over the chosen tokens only, so that the vocabulary-wide product is not paid elsewhere; 0 for
+    a batch without them.
 
     Args:
         head: maps (tokens, hidden) to (tokens, vocabulary) logits.
         states: (rows, length, hidden) last hidden states.
         labels: (rows, length), -100 at tokens that were not chosen; best on the host: else the device is waited for.
-
-    Returns:
-        mean loss over chosen tokens, 0 for a batch without them.
     """
     rows, places = (labels != -100).nonzero(as_tuple=True)
     weight = parallel.mean_weight(len(rows), states.device)

@@ -93,11 +93,9 @@ def mean_weight(items: int, device) -> torch.Tensor | float:
 @contextmanager
 def averaged_gradients(modules: Iterable[nn.Module]) -> Iterator[None]:
     """Average the gradients of a backward pass over the processes, in buckets of BUCKET bytes, while the pass goes on.
-
     A bucket is sent when all its gradients are there, the buckets before it too, so that every process sends the same
     ones in the same order. Weights that a process did not use, as where its share has no masked token, have the
-    gradient 0 there. A weight's gradient is complete when it appears, in chunks, too.
-    """
+    gradient 0 there. A weight's gradient is complete when it appears, in chunks, too."""
     if world_size() == 1:
         yield
         return

@@ -93,14 +93,10 @@ class Training:
 def fit(
     spec: Spec, out: Path, encoder: Encoder, inputs: Inputs, progress: Progress, chunk_size: int | None = None
 ) -> tuple[dict, dict[str, nn.Module]]:
-    """Train; leaves `encoder` at its best on STS-B dev. Returns the report, and what the method exports beside it.
-
-    Raises BadInput where the loss is no scalar that trains, Untrainable where a loss or the vectors are not finite,
-    there is no gradient, or STS-B dev gave no score.
-
-    Args:
-        chunk_size: sentences that an encoder has in memory at a time; None: the batch. See csebench/model/chunks.py.
-    """
+    """Train; leaves `encoder` at its best on STS-B dev. Returns the report, and what the method exports beside it. An
+    encoder has `chunk_size` sentences in memory at a time (csebench/model/chunks.py); None: the batch. Raises BadInput
+    where the loss is no scalar that trains, Untrainable where a loss or the vectors are not finite, there is no
+    gradient, or STS-B dev gave no score."""
     torch.manual_seed(spec.seed_of("head"))
     plugins = {name: component.params for name, component in spec.components.items()}
     modules, optimizer = assemble(spec.method, encoder, spec.params, plugins, chunk_size)
@@ -229,11 +225,9 @@ def make_optimizer(weights: list[nn.Parameter], method) -> torch.optim.Optimizer
 
 
 def batch_at(step: int, sentences: Sequence, size: int, seed: int, least: int = 2) -> list:
-    """The batch of a step: epochs are permutations by seed, the last, smaller batch of an epoch is kept.
-
-    A function of the step alone, so that resuming needs no state. A last batch of fewer than `least` sentences (one
-    has no negatives) joins the batch before it.
-    """
+    """The batch of a step: epochs are permutations by seed, the last, smaller batch of an epoch is kept; one of fewer
+    than `least` sentences (one has no negatives) joins the batch before it. A function of the step alone, so that
+    resuming needs no state."""
     per_epoch = max(1, len(sentences) // size if len(sentences) % size < least else -(-len(sentences) // size))
     epoch, number = divmod(step, per_epoch)
     order = _permutation(len(sentences), seed, epoch)
