@@ -31,22 +31,14 @@ def check_finite(vectors: np.ndarray) -> None:
 
 
 class Embedder:
-    """A model behind one method, `vectors`.
+    """A model behind one method, `vectors`. Evaluators also pass the truth about a sentence, which only the control
+    `oracle` reads: the class or the item that it stands for, by name, or several of them with weights."""
 
-    Evaluators also pass the truth about a sentence, which only the control `oracle` reads: the class or the item that
-    it stands for, by name, or several of them with weights.
-
-    Attributes:
-        evaluation: the settings with which it embeds.
-        seconds: spent in embedding so far.
-        embedded: sentences embedded so far.
-        cache_dir: where `stream` keeps its shards; None: nowhere.
-        artifacts_dir: where an evaluator may leave files that go with its scores.
-    """
-
-    seconds, embedded, evaluation = 0.0, 0, Evaluation()
-    cache_dir: Path | None = None
-    artifacts_dir: Path | None = None
+    evaluation = Evaluation()  #: the settings with which it embeds
+    seconds = 0.0  #: spent in embedding so far
+    embedded = 0  #: sentences embedded so far
+    cache_dir: Path | None = None  #: where `stream` keeps its shards; None: nowhere
+    artifacts_dir: Path | None = None  #: where an evaluator may leave files that go with its scores
 
     @cached_property
     def known(self) -> dict[str, np.ndarray]:

@@ -66,21 +66,15 @@ class Encoder(nn.Module):
         check_foreign(source)
         dropouts = ("hidden_dropout_prob", "attention_probs_dropout_prob")
         changes: dict[str, Any] = {} if dropout is None else dict.fromkeys(dropouts, dropout)
+        how: dict[str, Any] = {"attn_implementation": "eager", "dtype": torch.float32, "output_loading_info": True}
+        how["ignore_mismatched_sizes"] = True  # refused below, by name
         try:
             tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
             config = AutoConfig.from_pretrained(source, trust_remote_code=False)
             kind: Any = MODEL_MAPPING[type(config)]
             if "add_pooling_layer" in inspect.signature(kind).parameters:
                 changes["add_pooling_layer"] = with_pooler
-            model, loading = AutoModel.from_pretrained(
-                source,
-                trust_remote_code=False,
-                attn_implementation="eager",
-                dtype=torch.float32,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,  # refused below, by name
-                **changes,
-            )
+            model, loading = AutoModel.from_pretrained(source, trust_remote_code=False, **how, **changes)
         except Exception as e:  # of transformers, tokenizers or safetensors, by what is damaged
             raise unreadable(what, e) from None
         check_vocabulary(tokenizer, config, what)
@@ -215,8 +209,7 @@ class Encoder(nn.Module):
         return Encoded(output, ids, mask.bool(), self.tokenizer.mask_token_id, dict(zip(layers, maps, strict=True)))
 
     def _run(self, pooler: str | None, dropout: float | None, ids, mask, first) -> tuple:
-        """The model's output for (N, T) ids, and its attention maps in the order of the layers asked for; `dropout` as
-        `set_dropout` had it in the forward pass."""
+        """The model's output for (N, T) ids, and attention maps by layer; `dropout` as in the forward pass."""
         if dropout != self.dropout:  # computed again, after another view had set its own
             assert dropout is not None
             self.set_dropout(dropout)

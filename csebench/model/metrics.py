@@ -1,5 +1,4 @@
-"""Figures of merit of sentence vectors: Spearman of cosine, alignment, uniformity; of arrays, or of tensors where they
-are, those of the host as arrays."""
+"""Spearman of cosine, alignment, uniformity of sentence vectors: arrays, or tensors, those of the host as arrays."""
 
 import numpy as np
 

@@ -14,17 +14,12 @@ def check_weights(model, loading: dict[str, Any], what: str, may_be_new: tuple[s
     `discriminator`). What belongs to a module of the encoder, or changes its vectors, may not."""
     prefix, modules = f"{model.base_model_prefix}.", {name for name, _ in model.named_children()} - {"pooler"}
     missing = [name for name in loading["missing_keys"] if name.split(".")[0] not in may_be_new]
-    left = [name for name in loading["unexpected_keys"] if not name.endswith("position_ids")]
-    left = [
-        name
-        for name in left
-        if name.removeprefix(prefix).split(".")[0] in modules or any(word in name for word in CHANGE_VECTORS)
-    ]
+    unused = [name for name in loading["unexpected_keys"] if not name.endswith("position_ids")]
+    left = {name for name in unused if name.removeprefix(prefix).split(".")[0] in modules}
+    left |= {name for name in unused if any(word in name for word in CHANGE_VECTORS)}
     shapes = [name for name, *_ in loading["mismatched_keys"]]
     for names, problem in ((missing, "not in"), (left, "not used, but in"), (shapes, "of another shape in")):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise BadInput(
-                f"{what}: {min(names)}{more}: {problem} its file of weights. The file and config.json do not fit; get"
-                " the model again."
-            )
+            reason = f"{problem} its file of weights. The file and config.json do not fit; get the model again."
+            raise BadInput(f"{what}: {min(names)}{more}: {reason}")

@@ -35,9 +35,8 @@ class TrainState:
         self.best: dict = {"score": -np.inf}  # of the evaluations: score, step, encoder, weights
 
     def state_dict(self) -> dict:
-        values = {name: getattr(self, name) for name in self.PLAIN}
+        values = {name: getattr(self, name) for name in self.PLAIN} | {"rng": torch.get_rng_state()}
         values |= {"state": self.modules.state_dict(), "optimizer": self.optimizer.state_dict()}
-        values |= {"rng": torch.get_rng_state()}
         return values | ({"cuda_rng": torch.cuda.get_rng_state()} if self.device.type == "cuda" else {})
 
     def load_state_dict(self, values: dict) -> None:
@@ -64,8 +63,7 @@ def save(state: TrainState, folder: Path, run: str) -> None:
 
 
 def resume(state: TrainState, folder: Path, run: str) -> None:
-    """Go on from the checkpoint of a run, if there is one. One that is damaged, or of another run, is set aside with a
-    line on stderr, and the run starts at step 0."""
+    """Go on from a run's checkpoint; a damaged one, or another run's, is set aside with a line: start at step 0."""
     problem, values = None, None
     try:
         values = _read(folder, run)

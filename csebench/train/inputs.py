@@ -35,8 +35,7 @@ def gather(spec: Spec, corpus: Path | None, data_root: Path | DataRoot, positive
         if spec.back_translated:
             if positives is None:
                 raise BadInput(f"{spec.run_id}: give --positives FILE (`csebench back-translate` makes it).")
-            translators = str(spec.params["translators"])
-            rewritten = read_positives(positives, spec.corpus.sha256, translators, len(sentences))
+            rewritten = read_positives(positives, spec.corpus.sha256, str(spec.params["translators"]), len(sentences))
             sentences = list(zip(sentences, rewritten, strict=True))
             read["positives"] = sha256(positives)
         sentences = draw_subset(sentences, spec.corpus.size, spec.corpus.subset_seed)

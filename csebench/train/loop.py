@@ -48,10 +48,9 @@ def read_losses(task, state: TrainState) -> None:
 
 
 def run_steps(task, state: TrainState, folder: Path, progress: Progress, received: list[signal.Signals]) -> float:
-    """Make the steps that are left of a `Training` (csebench/train/trainer.py), with checkpoints in the folder of the
-    run; returns the seconds per step of this process, evaluations included. A received signal ends the loop after the
-    current step, behind a checkpoint, with Stopped. Raises Untrainable where a loss is not finite; the checkpoint is
-    gone then, for it would end the same way."""
+    """Make the steps that are left of a `Training` (csebench/train/trainer.py); returns the seconds per step of this
+    process, with evaluations. A signal ends the loop after the current step, behind a checkpoint in `folder`, with
+    Stopped. Raises Untrainable where a loss is not finite; the checkpoint, which would end the same way, is gone."""
     cuda, writing = task.device.type == "cuda", 0.0  # seconds that the last checkpoint took
     first, started, saved = state.step, time.perf_counter(), time.perf_counter()
     progress.start(state.step, task.p.steps, torch.cuda.get_device_name(task.device) if cuda else None)

@@ -84,23 +84,18 @@ def concat_views(views: Views, padding_id: int) -> dict[str, torch.Tensor]:
 
 
 class Method(nn.Module):
-    """Two views of a batch and a loss between them.
+    """Two views of a batch and a loss between them."""
 
-    Attributes:
-        encoder: the encoder that is trained and exported.
-        p: hyper-parameters, as attributes.
-        edits: what components do to a tokenised batch before it is encoded; set once, when they are plugged in.
-        keeps_last: the last step is exported instead of the best on STS-B dev (pre-training).
-        decays_all: weight decay falls on biases and LayerNorm, too, which the trainer of transformers leaves out.
-        group: sentences of a batch that belong together, and stay in one process.
-    """
-
-    keeps_last, decays_all, group = False, False, 1
+    keeps_last = False  #: the last step is exported instead of the best on STS-B dev (pre-training)
+    decays_all = False  #: weight decay falls on biases and LayerNorm, too, which transformers' trainer leaves out
+    group = 1  #: sentences of a batch that belong together, and stay in one process
 
     def __init__(self, encoder: Encoder, params: dict):
         super().__init__()
-        self.encoder, self.p = encoder, SimpleNamespace(**params)
+        self.encoder = encoder  #: that is trained and exported
+        self.p = SimpleNamespace(**params)  #: hyper-parameters, as attributes
         self.head: nn.Module | None = None
+        #: what components do to a tokenised batch before it is encoded; set once, when they are plugged in
         self.edits: list[Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]] = []
 
     def encoders(self) -> list[Encoder]:
@@ -175,11 +170,9 @@ class Method(nn.Module):
 
 
 class ClsHeadMethod(Method):
-    """A method with a head in training (`mlp_only_train`); with the pooler `cls` the head stays at test.
-
-    The parameter `projector`, where it has one, says which: `mlp` (also without it): SimCSE's, where [CLS] is
-    pooled; `linear`: one layer; `batchnorm`: DiffCSE's; `none`.
-    """
+    """A method with a head in training (`mlp_only_train`); with the pooler `cls` the head stays at test. The parameter
+    `projector`, where it has one, says which: `mlp` (also without it): SimCSE's, where [CLS] is pooled; `linear`: one
+    layer; `batchnorm`: DiffCSE's; `none`."""
 
     def __init__(self, encoder, params):
         super().__init__(encoder, params)
@@ -195,13 +188,9 @@ class ClsHeadMethod(Method):
 
 
 class Component(nn.Module):
-    """A plug-in for two-view methods: it adds a term to the loss, gives it negatives, or edits what is encoded.
+    """A plug-in for two-view methods: it adds a term to the loss, gives it negatives, or edits what is encoded."""
 
-    Attributes:
-        queue: (Q, D) negatives for the method's own loss, or None.
-    """
-
-    queue: torch.Tensor | None = None
+    queue: torch.Tensor | None = None  #: (Q, D) negatives for the method's own loss
 
     def __init__(self, method: Method, params: dict):
         super().__init__()

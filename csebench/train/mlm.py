@@ -8,17 +8,15 @@ from csebench.train.losses import upcast_fp32
 
 
 def mask_tokens(ids, maskable, mask_id, vocab_size, probability):
-    """Mask a *copy* of `ids` as BERT does (Devlin et al. 2019, sec. 3.1; SimCSE train.py:498-530). Draws in the order
-    of the official collators, from torch's global generator.
+    """Mask a *copy* of `ids` as BERT does (Devlin et al. 2019, sec. 3.1; SimCSE train.py:498-530): of the chosen
+    tokens 80 % become `[MASK]`, 10 % a uniform random id (the original and special ids included), 10 % stay. Returns
+    the masked ids, and labels, -100 where nothing was chosen. Draws in the order of the official collators, from
+    torch's global generator.
 
     Args:
         ids: (rows, length) int64; left untouched.
         maskable: (rows, length) bool, False at special tokens and padding.
         probability: chance of a maskable token to be chosen.
-
-    Returns:
-        (masked ids, labels): of the chosen tokens 80 % become `[MASK]`, 10 % a uniform random id (the original and
-        special ids included), 10 % stay; labels are -100 where nothing was chosen.
     """
     chosen = torch.bernoulli(torch.full(ids.shape, probability)).bool() & maskable.cpu()
     as_mask = torch.bernoulli(torch.full(ids.shape, 0.8)).bool() & chosen
@@ -37,8 +35,7 @@ def mask_batch(tokenizer, ids, probability):
 
 
 def masked_lm_loss(head, states, labels):
-    """Mean cross-entropy over the chosen tokens only, so that the vocabulary-wide product is not paid elsewhere; 0 for
-    a batch without them.
+    """Mean cross-entropy over the chosen tokens only, 0 without any: the rest costs no product with the vocabulary.
 
     Args:
         head: maps (tokens, hidden) to (tokens, vocabulary) logits.

@@ -32,11 +32,10 @@ def train(
     positives: Path | None = None,
     chunk_size: int | None = None,
 ) -> None:
-    """Make the model of a run: `out/model/`, moved there when it is whole, and `out/train.json`, its report. Continues
-    from the checkpoint that a killed run left, and ends with the same weights. A finished model is kept as it is.
-    While another process trains the run, waits for its model. Files that are read: see `gather`; settings and errors
-    of training: see `fit`. Raises BadInput also where `out` holds another run, and Stopped, after a checkpoint, where
-    SIGTERM or SIGINT asked for an end."""
+    """Make the model of a run: `out/model/`, moved there when it is whole, and `out/train.json`, its report. Goes on
+    from the checkpoint of a killed run, and ends with the same weights. A finished model is kept. While another
+    process trains the run, waits for its model. Files: see `gather`; settings and errors of training: see `fit`.
+    Raises BadInput also where `out` holds another run, and Stopped, after a checkpoint, at SIGTERM or SIGINT."""
     parallel.start()
     with lock_run(out):
         if is_done(out, spec):

@@ -27,6 +27,8 @@ from csebench.train.inputs import Inputs
 from csebench.train.loop import run_steps, stop_signals
 from csebench.train.method import Method
 
+WITH_GRADIENT = "from views.z1 and views.z2, without detach() or no_grad()."  # how a loss or a term is computed
+
 
 class Training:
     """A method with its components, as a task of the loop."""
@@ -93,10 +95,9 @@ class Training:
 def fit(
     spec: Spec, out: Path, encoder: Encoder, inputs: Inputs, progress: Progress, chunk_size: int | None = None
 ) -> tuple[dict, dict[str, nn.Module]]:
-    """Train; leaves `encoder` at its best on STS-B dev. Returns the report, and what the method exports beside it. An
-    encoder has `chunk_size` sentences in memory at a time (csebench/model/chunks.py); None: the batch. Raises BadInput
-    where the loss is no scalar that trains, Untrainable where a loss or the vectors are not finite, there is no
-    gradient, or STS-B dev gave no score."""
+    """Train; leaves `encoder` at its best on STS-B dev. Returns the report, and what the method exports beside it. For
+    `chunk_size` see csebench/model/chunks.py. Raises BadInput where the loss is no scalar that trains, Untrainable
+    where a loss or the vectors are not finite, there is no gradient, or STS-B dev gave no score."""
     torch.manual_seed(spec.seed_of("head"))
     plugins = {name: component.params for name, component in spec.components.items()}
     modules, optimizer = assemble(spec.method, encoder, spec.params, plugins, chunk_size)
@@ -168,8 +169,7 @@ def optimise(method, components, optimizer, batch: list, precision: str, check: 
         loss.backward()
     if check:
         check_gradient(method, loss)
-    weights = [w for group in optimizer.param_groups for w in group["params"]]
-    torch.nn.utils.clip_grad_norm_(weights, method.p.clip)
+    torch.nn.utils.clip_grad_norm_([w for group in optimizer.param_groups for w in group["params"]], method.p.clip)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     with autocast:
@@ -187,10 +187,8 @@ def check_scalar(value, module: nn.Module, call: str, may_be_zero: bool = False)
     if is_scalar and (has_gradient or (may_be_zero and value == 0)):
         return
     kind = f"a tensor of shape {tuple(value.shape)}" if is_tensor else shortened(repr(value), 60)
-    raise BadInput(
-        f"{file_of(module)}: {call} gives {kind}{'' if has_gradient else ' without gradient'}, expected a scalar with"
-        " one. Compute it from views.z1 and views.z2, without detach() or no_grad()."
-    )
+    problem = f"{call} gives {kind}{'' if has_gradient else ' without gradient'}, expected a scalar with one"
+    raise BadInput(f"{file_of(module)}: {problem}. Compute it {WITH_GRADIENT}")
 
 
 def check_gradient(method, loss: torch.Tensor) -> None:
@@ -198,10 +196,8 @@ def check_gradient(method, loss: torch.Tensor) -> None:
     none: InfoNCE without negatives at a low temperature has nothing left to learn."""
     weights = [w for encoder in method.encoders() for w in encoder.parameters() if w.requires_grad]
     if weights and loss != 0 and not any(w.grad is not None and w.grad.any() for w in weights):
-        raise Untrainable(
-            f"{file_of(method)}: the gradient of loss(views) is zero in all weights of the encoder: training would"
-            " change nothing. Compute the loss from views.z1 and views.z2, without detach() or no_grad()."
-        )
+        problem = "the gradient of loss(views) is zero in all weights of the encoder: training would change nothing"
+        raise Untrainable(f"{file_of(method)}: {problem}. Compute the loss {WITH_GRADIENT}")
 
 
 def file_of(module: nn.Module) -> str:
@@ -211,8 +207,7 @@ def file_of(module: nn.Module) -> str:
 
 def make_optimizer(weights: list[nn.Parameter], method) -> torch.optim.Optimizer:
     """As the method asks; weight decay leaves out biases and LayerNorm, as in transformers, unless it `decays_all`."""
-    p = method.p
-    groups = [{"params": weights}]
+    p, groups = method.p, [{"params": weights}]
     if p.weight_decay and not method.decays_all:  # what has one dimension: biases, and weights of normalisation
         decayed, rest = [w for w in weights if w.ndim > 1], [w for w in weights if w.ndim <= 1]
         groups = [{"params": decayed}, {"params": rest, "weight_decay": 0.0}]
@@ -225,9 +220,8 @@ def make_optimizer(weights: list[nn.Parameter], method) -> torch.optim.Optimizer
 
 
 def batch_at(step: int, sentences: Sequence, size: int, seed: int, least: int = 2) -> list:
-    """The batch of a step: epochs are permutations by seed, the last, smaller batch of an epoch is kept; one of fewer
-    than `least` sentences (one has no negatives) joins the batch before it. A function of the step alone, so that
-    resuming needs no state."""
+    """The batch of a step, by its number alone: epochs are permutations by seed; the last, smaller batch is kept, but
+    joins that before it if it has fewer than `least` sentences (one has no negatives)."""
     per_epoch = max(1, len(sentences) // size if len(sentences) % size < least else -(-len(sentences) // size))
     epoch, number = divmod(step, per_epoch)
     order = _permutation(len(sentences), seed, epoch)
