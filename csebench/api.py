@@ -52,8 +52,7 @@ def for_notebooks(function: Callable[P, T]) -> Callable[P, T]:
             try:
                 TypeAdapter(kind, config=ConfigDict(arbitrary_types_allowed=True, strict=True)).validate_python(value)
             except ValidationError:
-                given = shortened(repr(value))
-                raise BadInput(f"{function.__name__}: {name}: must be {kind}, not {given}.") from None
+                raise BadInput(f"{function.__name__}: {name}: must be {kind}, not {shortened(repr(value))}.") from None
         caches.clear()
         return function(*args, **kwargs)
 

@@ -48,12 +48,11 @@ def run_verb(argv: list[str] | None) -> int:
         if "all" in getattr(args, "target", ()):
             for broken in targets.left_out(args.scale):
                 print(f"csebench: left out: {broken}", file=sys.stderr)
-    except BadInput as e:
+    except (BadInput, RunFailed) as e:
         print(f"csebench: {e}", file=sys.stderr)
-        return 2
-    except RunFailed as e:
-        print(f"csebench: {e}", file=sys.stderr)
-        return 130 if isinstance(e, Stopped) and e.interrupted else 1
+        if isinstance(e, Stopped) and e.interrupted:
+            return 130
+        return 2 if isinstance(e, BadInput) else 1
     except OSError as e:  # a full or read-only disk, a folder of another user: nothing that code can mend
         if e.strerror is None or isinstance(e, BrokenPipeError):
             raise

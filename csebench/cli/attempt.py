@@ -194,8 +194,7 @@ def results(attempt: Attempt) -> list[dict]:
     records, searches = [], [tuning.made_search(name, attempt.scale) for name in attempt.searches()]
     trained = {run.run for search in searches if search for trial in search.trials for run in trial.runs}
     trained |= {run_id for page in attempt.pages for run_id in page.runs()}
-    reports = [read_report(catalog.RUNS / run_id) for run_id in trained]
-    seconds = sum(report["provenance"]["seconds"] for report in reports if report)
+    seconds = sum(report["provenance"]["seconds"] for run in trained if (report := read_report(catalog.RUNS / run)))
     what = f"{attempt.folder / attempt.name}.py{' --component' * (attempt.folder == COMPONENTS)}"
     lists = f"--against {','.join(attempt.against)} --evaluators {','.join(attempt.evaluators)}"
     command = f"csebench try {what} {lists} --scale {attempt.scale} --seeds {attempt.seeds}"

@@ -11,7 +11,6 @@ from csebench.plan.targets import defect, grid_names, target_name
 
 BROKEN = "BROKEN"  # a file that is not valid; the reason stands beside it
 MORE = "\n`csebench show NAME` has everything about one; --json has all fields of all."
-POWER_COLUMNS = ["row", "against", "column", "difference", "sd", "seeds", "detects", "seeds needed"]
 
 
 def list_methods(args):
@@ -25,8 +24,7 @@ def list_methods(args):
             d = declaration(name, folder)
             encoders = {"untrained": "any", "fitted": "any", "control": "-"}.get(d.kind, "BERT, RoBERTa")
             search = ", ".join(tuning.search_space(name) if folder == METHODS else d.search)
-            variants = ", ".join(d.variant_params)
-            rows.append([name, d.kind, d.paper, search, variants, encoders, d.needs, d.trains])
+            rows.append([name, d.kind, d.paper, search, ", ".join(d.variant_params), encoders, d.needs, d.trains])
     columns = ["name", "kind", "paper", "search", "variants", "encoders", "needs", "trains"]
     print_table(columns, rows, args.json, columns[:4])
     if not args.json:
@@ -65,13 +63,12 @@ def show_power(args):
     from csebench.report.cells import grid_view
 
     if args.target == ["claims"]:
-        head, legend, tables = power.CLAIMS_HEAD, power.CLAIMS_LEGEND, {}
-        columns = [name for name in head if name not in ("paper", "row", "column", "sd")]
+        head, legend, hidden, tables = power.CLAIMS_HEAD, power.CLAIMS_LEGEND, ("paper", "row", "column", "sd"), {}
         for row in power.claim_rows():
             if args.json or power.UNKNOWN not in row:
                 tables.setdefault(row[0], []).append(row)
     else:
-        head, columns, legend = power.HEAD, POWER_COLUMNS, power.LEGEND
+        head, legend, hidden = power.HEAD, power.LEGEND, ("table", "known from")
         grids = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
         tables = {"/".join(grid): power.table_rows([grid_view(*grid, args.scale)], args.difference) for grid in grids}
     if args.json:
@@ -80,7 +77,7 @@ def show_power(args):
     for table, rows in tables.items():
         if rows:
             print(f"\n{table}")
-            print_table(head, rows, shown=columns)
+            print_table(head, rows, shown=[name for name in head if name not in hidden])
 
 
 def list_claims(args):

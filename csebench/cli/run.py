@@ -18,8 +18,7 @@ from csebench.plan.where_data_is import sources
 def check(args):
     from csebench.data import preflight
 
-    pages = parse_targets(args)
-    states = preflight.check(pages)
+    states = preflight.check(parse_targets(args))
     if args.json:
         rows = [[s.need.kind, s.need.name, s.state, s.size, s.why] for s in states]
         print_table(["kind", "name", "state", "bytes", "why"], rows, as_json=True)

@@ -215,8 +215,7 @@ def add_report(verb):
     v.add_argument("rows", nargs="*", metavar="ROW", help="two rows (default: the comparisons that are declared)")
 
     about = "render a page from the scores that exist; a figure is drawn into results/"
-    examples = ("micse/table2 --scale mini", "claims --out claims.md")
-    v = verb("render", report.render, about, *examples, scale=SCALE)
+    v = verb("render", report.render, about, "micse/table2 --scale mini", "claims --out claims.md", scale=SCALE)
     add_completed(v, target_names, "target", help="table2, micse/table2, micse/figure3, index, claims, audit, …")
     v.add_argument("--out", type=output_file, help="file of the page (default: print it)")
     v.add_argument("--format", choices=("markdown", "latex", "csv", "json"), default="markdown", help="of the tables")

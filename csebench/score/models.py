@@ -38,5 +38,4 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
         return SentenceTransformerEmbedder(ref, evaluation)
     if pooler is None:
         raise BadInput(f"{name}: states no pooling; give --pooler ({', '.join(POOLERS)}).")
-    encoder = Encoder.load(ref, with_pooler=pooler == "cls")
-    return SentenceEncoder(encoder, pooler, Affine.load(folder), evaluation)
+    return SentenceEncoder(Encoder.load(ref, with_pooler=pooler == "cls"), pooler, Affine.load(folder), evaluation)

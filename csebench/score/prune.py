@@ -21,8 +21,7 @@ def prune(run_id: str, scale_name: str) -> None:
 
 
 def reason_to_keep(run_id: str, scale_name: str) -> str | None:
-    """What the model of a finished run is needed for; None where every score that pages of the scale show of it is
-    published, and no other run starts from it."""
+    """What a run's model is needed for; None: every score that pages show is published, and no run starts from it."""
     if (done := training_report(catalog.RUNS / run_id)) is None:
         return "it is not finished"
     if run_id in {spec.encoder.revision for spec in targets.runs(scale_name).values()}:
@@ -41,8 +40,7 @@ def is_published(run_id: str, evaluator: str, scale_name: str, evaluation: Evalu
     if not path.exists() or path.stat().st_mtime < done.stat().st_mtime:
         return False
     made_by = read_typed(path, Scores, REMEDY)[0]["evaluations"][0]
-    report = read_typed(done, Report, train_again(done.parent))[0]
-    weights = report.get("model_sha256", made_by.get("model_sha256"))
+    weights = read_typed(done, Report, train_again(done.parent))[0].get("model_sha256", made_by.get("model_sha256"))
     wanted = settings(protocol(evaluator), evaluation) | ({"model_sha256": weights} if weights else {})
     return wanted.items() <= made_by.items()
 

@@ -124,8 +124,7 @@ def failure_file(run: Path, evaluator: str) -> Path:
 
 def note_failure(run: Path, evaluator: str, error: Exception) -> None:
     """Keep the reason of a failed evaluation in the folder of its run."""
-    foreseen = isinstance(error, BadInput | RunFailed)
-    reason = str(error) if foreseen else f"{type(error).__name__}: {error}"
+    reason = str(error) if isinstance(error, BadInput | RunFailed) else f"{type(error).__name__}: {error}"
     write_bytes(failure_file(run, evaluator), " ".join(reason.split()).encode("utf-8", "replace"))
 
 
