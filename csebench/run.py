@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 
-from csebench.base.errors import BadInput, RunFailed, Untrainable, first_line, problem_of
+from csebench.base.errors import BadInput, RunFailed, Untrainable, first_line
 from csebench.base.models import REPORT
 from csebench.base.processes import acquire_gpus, is_distributed
 from csebench.base.runs import Progress, delete_model, has_model, lock_run, read_progress, read_report, training_report
@@ -79,14 +79,13 @@ def memory_of_other_seeds(spec: Spec, scale_name: str) -> int:
 def train_and_score(spec: Spec, scale: Scale, evaluators: Iterable[str] = (), chunk_size: int | None = None) -> None:
     folder, data_root = catalog.RUNS / spec.run_id, catalog.data_root(scale)
     with Progress(folder, spec.run_id):
-        from csebench.score.evaluate import data_sha256, evaluate_run
+        from csebench.score.evaluate import evaluate_run, has_data
         from csebench.train.run import train
 
         corpus, positives = recipe.corpus_path(spec, scale), recipe.positives_path(spec)
         train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
-        # `publish` makes the scores whose data are not here; with several processes all, on one GPU: others would wait
-        if not is_distributed():
-            ready = [e for e in evaluators if problem_of(data_sha256, protocol(e), data_root) is None]
+        if not is_distributed():  # else the GPUs of all processes would wait: `publish` makes the scores, on one
+            ready = [evaluator for evaluator in evaluators if has_data(evaluator, data_root)]
             evaluate_run(folder, ready, data_root, scale.evaluation, keep_going=True)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from csebench.base import hub
-from csebench.base.errors import BadInput, RunFailed, first_line, place, shortened
+from csebench.base.errors import BadInput, RunFailed, first_line, place, problem_of, shortened
 from csebench.base.files import DIGEST, DataRoot, digest, matches, read_typed, sha256, with_digest, write_json
 from csebench.base.models import FACTS, REPORT, Report, check_model, model_sha256, read_facts, train_again
 from csebench.base.processes import acquire_gpus, locked, use_threads
@@ -40,6 +40,11 @@ def data_sha256(wanted: Protocol, data_root: Path | DataRoot) -> str:
             raise BadInput(f"{data_root / pattern}: no such file; {remedy(pattern)}")
         lines += [f"{name} {sha256(path)}" for name, path in files.items()]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def has_data(evaluator: str, data_root: Path | DataRoot) -> bool:
+    """Whether a training job can score by it at once; else that is left to a job that waits for the data."""
+    return problem_of(data_sha256, protocol(evaluator), data_root) is None
 
 
 def identity(

@@ -99,8 +99,8 @@ class Method(nn.Module):
         self.edits: list[Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]] = []
 
     def encoders(self) -> list[Encoder]:
-        """The encoders that are scored on STS-B dev, of which the best is kept. What is trained is every parameter of
-        the method's modules, unless its `requires_grad` is false."""
+        """The encoders scored to keep the best on STS-B dev. All the method's parameters with `requires_grad` are
+        trained."""
         return [self.encoder]
 
     def learned(self) -> dict[str, float]:
@@ -170,9 +170,8 @@ class Method(nn.Module):
 
 
 class ClsHeadMethod(Method):
-    """A method with a head in training (`mlp_only_train`); with the pooler `cls` the head stays at test. The parameter
-    `projector`, where it has one, says which: `mlp` (also without it): SimCSE's, where [CLS] is pooled; `linear`: one
-    layer; `batchnorm`: DiffCSE's; `none`."""
+    """A method with a head in training (`mlp_only_train`), with the pooler `cls` also at test. Parameter `projector`:
+    `mlp` (also without it), SimCSE's, if [CLS] is pooled; `linear`, one layer; `batchnorm`, DiffCSE's; `none`."""
 
     def __init__(self, encoder, params):
         super().__init__(encoder, params)

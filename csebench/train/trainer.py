@@ -62,8 +62,7 @@ class Training:
         raise OutOfMemory(f"{problem}; {advice}")
 
     def fitting_chunk(self, batch: list) -> int:
-        """The largest chunk size, by halves, with which a step fits in memory; 0 where none does. It is tried, as the
-        run has ended, unless several processes would have to."""
+        """The largest chunk size, by halves, with which a step fits, by trial, else 0; several processes try none."""
         size = self.method.encoder.chunk_size // 2 if self.method.encoder.chunk_size else len(batch)
         while size and parallel.world_size() == 1:
             self.optimizer.zero_grad()
@@ -149,8 +148,7 @@ def use_chunks(modules: nn.Module, size: int | None) -> None:
 
 
 def optimise(method, components, optimizer, batch: list, precision: str, check: bool = False) -> torch.Tensor:
-    """One step: views, loss and terms, gradients clipped, the optimiser, and what follows it. Returns the loss; with
-    `check` a loss, term or gradient that cannot train is refused."""
+    """One step; returns its loss. With `check` a loss, term or gradient that cannot train is refused."""
     autocast = torch.autocast(method.encoder.device.type, torch.bfloat16, enabled=precision == "bf16")
     with autocast:
         views = method.views(batch)
