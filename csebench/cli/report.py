@@ -26,7 +26,8 @@ def compare_rows(args):
             if len(meant) != 1:
                 raise BadInput(f"compare: {len(meant)} rows have the label {name!r}; rows: {', '.join(labels)}.")
             rows += meant
-        comparison = compare(view, *rows, [view.score_grid.columns.index(of) for of in averages(view)])
+        row, against = rows
+        comparison = compare(view, row, against, [view.score_grid.columns.index(of) for of in averages(view)])
         if args.json:
             return print(json_text(comparison_record(comparison)))
         print_text(f"Scale {scale}. {words.SMOKE if scale == catalog.DEFAULT_SCALE else words.sentence(comparison)}")

@@ -37,7 +37,7 @@ def value(content: dict, task: str, metric: str | None = None) -> float | None:
     return next((r["value"] for r in rows if r["subset"] == subset and metric in (None, r["metric"])), None)
 
 
-def write_items(file: Path, items: Items) -> None:
+def write_items(file: Path, items: dict) -> None:
     """Write per-item values by `<evaluator>/<item>`, for `items` to read."""
     with replacing(file) as temporary, open(temporary, "wb") as opened:
         np.savez_compressed(opened, **items)

@@ -99,8 +99,8 @@ class Method(nn.Module):
         self.edits: list[Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]] = []
 
     def encoders(self) -> list[Encoder]:
-        """The encoders scored to keep the best on STS-B dev. All the method's parameters with `requires_grad` are
-        trained."""
+        """The encoders that are scored on STS-B dev, of which the best is kept. What is trained is every parameter of
+        the method's modules, unless its `requires_grad` is false."""
         return [self.encoder]
 
     def learned(self) -> dict[str, float]:
