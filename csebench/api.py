@@ -52,8 +52,7 @@ def for_notebooks(function: Callable[P, T]) -> Callable[P, T]:
             try:
                 TypeAdapter(kind, config=ConfigDict(arbitrary_types_allowed=True, strict=True)).validate_python(value)
             except ValidationError:
-                given = shortened(repr(value))
-                raise BadInput(f"{function.__name__}: {name}: must be {kind}, not {given}.") from None
+                raise BadInput(f"{function.__name__}: {name}: must be {kind}, not {shortened(repr(value))}.") from None
         caches.clear()
         return function(*args, **kwargs)
 
@@ -74,8 +73,7 @@ def scores(scale: str = "mini") -> "pandas.DataFrame":
 
 def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
     """Every cell of a table or figure (`micse/table2`), or of a table of all papers (`table2`, `methods`): the columns
-    of `cells.csv`, and `unit`, that of `ours`, `std` and `published`. Raises BadInput for an unknown scale or target.
-    """
+    of `cells.csv`, and `unit`, of `ours`, `std` and `published`. Raises BadInput for an unknown scale or target."""
     import pandas
 
     from csebench.plan.papers import SettingsTable
@@ -112,9 +110,8 @@ def evaluate(
     from csebench.score.evaluate import data_sha256, run_evaluator, tidy
 
     names = evaluators.split(",") if isinstance(evaluators, str) else evaluators
-    named_root = catalog.given_root(catalog.scale("paper"))
-    roots = *([named_root] if named_root else []), folders()[-1] / catalog.FETCHED
-    root = DataRoot(roots) if data is None else Path(data)
+    roots = catalog.given_root(catalog.scale("paper")), folders()[-1] / catalog.FETCHED
+    root = DataRoot(tuple(filter(None, roots))) if data is None else Path(data)
     for name in names:
         data_sha256(protocol(name), root)  # refuses missing data before a model is loaded
     opened, made_by = open_any(model, pooler), {"pooler": pooler, "precision": "own", "max_length": "own"}
@@ -124,8 +121,7 @@ def evaluate(
 
 
 def open_any(model: Encodes | str | Path, pooler: str | None) -> "Embedder":
-    """A model as evaluators see it, which embeds every distinct sentence once. Raises BadInput for an object without
-    `encode`."""
+    """A model as evaluators see it. Raises BadInput for an object without `encode`."""
     import numpy as np
 
     from csebench.model.embedder import Embedder

@@ -6,17 +6,9 @@ import sys
 from collections.abc import Callable, Iterable
 
 from csebench.base.errors import BadInput, RunFailed, Untrainable, first_line
+from csebench.base.models import REPORT
 from csebench.base.processes import acquire_gpus, is_distributed
-from csebench.base.runs import (
-    REPORT,
-    Progress,
-    delete_model,
-    has_model,
-    lock_run,
-    read_progress,
-    read_report,
-    training_report,
-)
+from csebench.base.runs import Progress, delete_model, has_model, lock_run, read_progress, read_report, training_report
 from csebench.plan import catalog, recipe, targets, tuning
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import protocol
@@ -43,13 +35,12 @@ def work(
     chunk_size: int | None = None,
     attempt: int = 1,
 ) -> None:
-    """Train a planned run and score it by what pages show. The run is done when it is trained: an evaluator that
-    fails leaves its reason, and the other scores are made (`publish` tries again, and fails). While another process
-    works on the run, waits for it, and then does what is left. Raises BadInput where no page of the scale needs the
-    run, or its data is missing; RunFailed where training failed.
+    """Train a planned run and score it by what pages show, by `only` some of it. The run is done when it is trained:
+    an evaluator that fails leaves its reason, and the other scores are made (`publish` tries again, and fails). While
+    another process works on the run, waits for it, and then does what is left. Raises BadInput where no page of the
+    scale needs the run, or its data is missing; RunFailed where training failed.
 
     Args:
-        only: evaluators that the pages show that are wanted; None: those of every page of the scale.
         processes: that share every batch, each on a GPU of its own; 0: one, on a GPU if there is one.
         runs_per_gpu: that may be on one GPU at a time.
         chunk_size: sentences that an encoder in training has in memory at a time; None: the batch.
@@ -99,8 +90,7 @@ def train_and_score(spec: Spec, scale: Scale, evaluators: Iterable[str] = (), ch
 
 
 def publish(run_id: str, evaluator: str, scale_name: str) -> None:
-    """Put the scores of a finished run into results/. Where the scale keeps only scores, the run's last score ends
-    with its model deleted."""
+    """Put the scores of a finished run into results/. After the last, a scale that keeps scores deletes the model."""
     from csebench.score.evaluate import publish as write_scores
 
     targets.run(run_id, scale_name)  # refuses an unknown one, as `score_file` does an unknown evaluator
@@ -116,10 +106,9 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> None:
 
 def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[str], None]) -> None:
     """Search for the settings of methods, each over all of its values or the same number of trials; first the searches
-    that they start from, where there is no file of these. Trials that a file of a search or runs/ has are kept, so a
-    search that was stopped goes on where it was. Raises BadInput, before anything is trained, where a method has
-    nothing to try, or a file is damaged; RunFailed where every trial of a method failed by its own loss, or a run
-    stopped for any other reason; Stopped at SIGTERM or SIGINT."""
+    that they start from, unless these have files. Trials in a search's file or runs/ are kept, so a stopped search
+    goes on. Raises BadInput, before anything is trained, where a method has nothing to try, or a file is damaged;
+    RunFailed where all trials of a method failed by their loss, or a run for another reason; Stopped at a signal."""
     before = [search for name in names for search in tuning.searches_before(name)]
     first = [search for search in before if search in names or tuning.made_search(search, scale_name) is None]
     wanted = dict.fromkeys([*first, *names])
@@ -132,12 +121,10 @@ def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[s
 
 def search(name: str, scale: Scale, number: int | None, log: Callable[[str], None]) -> None:
     """Run the trials of one search that are not made; its file, which keeps the others, is written after each."""
-    planned = tuning.plan_trials(name, scale.scale, number)
+    planned, path = tuning.plan_trials(name, scale.scale, number), tuning.search_path(name, scale.scale)
     trials, untuned = tuning.made_trials(name, scale.scale, planned), planned[0][1][0]
-    path = tuning.search_path(name, scale.scale)
     stage = recipe.pretraining(untuned.params, scale.encoders[tuning.ENCODER], recipe.conditions(scale), name)
-    made = [trial.settings for trial in trials]
-    missing = [trial for trial in planned if trial[0] not in made]
+    missing = [new for new in planned if all(trial.settings != new[0] for trial in trials)]
     while missing or (missing := tuning.plan_outward(name, scale.scale, trials)):
         if stage:
             trained(stage, scale, needs_model=True)
@@ -148,8 +135,7 @@ def search(name: str, scale: Scale, number: int | None, log: Callable[[str], Non
         content = tuning.Search(name=name, planned=count, spec=untuned, trials=trials, chosen=best and best.settings)
         tuning.write_search(content, scale.scale)
         log(f"{name}: trial {len(trials)} of {count}: {trial_label(trial)}")
-    best = tuning.best_trial(trials)
-    if best is None:
+    if (best := tuning.best_trial(trials)) is None:
         raise RunFailed(f"{name}: every trial failed; {path} has the reasons.")
     log(f"{name}: chosen: {trial_label(best)}; {path}")
 

@@ -1,6 +1,5 @@
-"""`csebench`: every step of the harness as a verb, usable without Snakemake.
-
-The command and its exit codes; the verbs are in verbs.py, and what each does in the module of its group.
+"""`csebench`: every step of the harness as a verb, usable without Snakemake. Here are the command and its exit codes;
+the verbs are in verbs.py, and what each does in the module of its group.
 
 Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and nothing written; 130 interrupted (Ctrl-C);
 141 the reader of a pipe went away, as `head` does.
@@ -13,8 +12,6 @@ import io
 import os
 import sys
 from pathlib import Path
-
-PATHS = ("encoder", "model", "spec")  # arguments that are the path of a file, or another name
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -51,12 +48,11 @@ def run_verb(argv: list[str] | None) -> int:
         if "all" in getattr(args, "target", ()):
             for broken in targets.left_out(args.scale):
                 print(f"csebench: left out: {broken}", file=sys.stderr)
-    except BadInput as e:
+    except (BadInput, RunFailed) as e:
         print(f"csebench: {e}", file=sys.stderr)
-        return 2
-    except RunFailed as e:
-        print(f"csebench: {e}", file=sys.stderr)
-        return 130 if isinstance(e, Stopped) and e.interrupted else 1
+        if isinstance(e, Stopped) and e.interrupted:
+            return 130
+        return 2 if isinstance(e, BadInput) else 1
     except OSError as e:  # a full or read-only disk, a folder of another user: nothing that code can mend
         if e.strerror is None or isinstance(e, BrokenPipeError):
             raise
@@ -86,7 +82,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     args = parser().parse_args(rest)
     if (folder := folders()[-1]) not in (ROOT, Path.cwd()):
         for key, value in vars(args).items():
-            if isinstance(value, Path) or (key in PATHS and value and Path(value).exists()):
+            is_file = key in ("encoder", "model", "spec") and value and Path(value).exists()  # else another name
+            if isinstance(value, Path) or is_file:
                 setattr(args, key, type(value)(Path(value).absolute()))
         os.chdir(folder)
     return args

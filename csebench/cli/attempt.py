@@ -1,8 +1,6 @@
-"""`csebench try`: a matched comparison of one's own method, or of a component on a host, with others.
-
-What it makes is an ordinary paper of one's own, `papers/try_<name>.yaml`, with a table per evaluator: its runs, pages,
-comparisons and forecast are those of any table. Here is only what writes that file and calls the steps in order.
-"""
+"""`csebench try`: a matched comparison of one's own method, or of a component on a host, with others. It makes an
+ordinary paper, `papers/try_<name>.yaml`, with a table per evaluator: its runs, pages, comparisons and forecast are
+those of any table. Here is only what writes that file and calls the steps in order."""
 
 import os
 import re
@@ -49,13 +47,6 @@ class Attempt:
     @property
     def paper(self) -> str:
         return f"try_{self.name}"
-
-    @property
-    def command(self) -> str:
-        """What makes it again."""
-        where = f"{self.folder / self.name}.py{' --component' * (self.folder == COMPONENTS)}"
-        lists = f"--against {','.join(self.against)} --evaluators {','.join(self.evaluators)}"
-        return f"csebench try {where} {lists} --scale {self.scale} --seeds {self.seeds}"
 
     @property
     def pages(self) -> list[targets.Page]:
@@ -107,8 +98,7 @@ def write_paper(attempt: Attempt) -> None:
     title = titles[attempt.name] if attempt.folder == METHODS else declaration(attempt.name, COMPONENTS).title
     labels = {method: titles[method] for method in attempt.against}
     recipes, families = {label: Recipe(method=method) for method, label in labels.items()}, []
-    for method, recipe in attempt.recipes().items():
-        label = labels[method]
+    for label, recipe in zip(labels.values(), attempt.recipes().values(), strict=True):
         mine = title if attempt.folder == METHODS else f"{title} + {label}"
         recipes[mine] = recipe
         families.append({"question": f"Does {mine} beat {label}?", "rows": [[mine, label]], "primary": not families})
@@ -139,8 +129,7 @@ def budget(attempt: Attempt, trials: int | None) -> int:
 
 
 def forecast(attempt: Attempt, trials: int) -> list[str]:
-    """What is left to do and its hours, in lines; a step that nobody has measured counts as one of the first method
-    that it is compared with."""
+    """What is left to do and its hours, in lines; an unmeasured step counts as one of the first of `against`."""
     work = cost.Work(attempt.pages)
     steps = work.steps(work.missing)
     trained = [work.specs[step.run] for step in steps if step.kind == "train"]
@@ -159,14 +148,12 @@ def forecast(attempt: Attempt, trials: int) -> list[str]:
         estimate += price or cost.Estimate()
     unmeasured = f", without {counted(unknown, 'part')} that nobody has measured" if unknown else ""
     device = f"on one {work.device}" if work.device else "on a device that nobody has measured"
-    numbers = {"search run": searched, "run": trained, "score": scored}
-    left = ", ".join(counted(len(of), what) for what, of in numbers.items())
+    left = f"{counted(len(searched), 'search run')}, {counted(len(trained), 'run')}, {counted(len(scored), 'score')}"
     return [f"Left to make: {left}.", f"Forecast: {estimate.hours} {device}{unmeasured}."]
 
 
 def check(attempt: Attempt) -> None:
-    """Train two steps of the attempt twice, on what the project ships. Raises RunFailed, with the reason, where they
-    fail or are not equal to the last bit."""
+    """Train two steps twice, on what the project ships. Raises RunFailed where they fail, or differ in any bit."""
     scale = catalog.scale(catalog.DEFAULT_SCALE)
     recipe = next(iter(attempt.recipes().values()))
     recipe = recipe.model_copy(update={"sweep": {"steps": CHECKED_STEPS, "evaluate_every": 1}})  # which override all
@@ -198,8 +185,7 @@ def run_command(attempt: Attempt, *command: str) -> None:
 
 
 def results(attempt: Attempt) -> list[dict]:
-    """The comparisons of an attempt: as of `csebench compare --json`, with the page, the seconds that training took
-    here, and what to do next."""
+    """The comparisons, as of `csebench compare --json`, with page, seconds of training here, and what to do next."""
     from csebench.report.cells import grid_view
     from csebench.report.compare import answers
     from csebench.report.csv_tables import comparison_record
@@ -208,20 +194,22 @@ def results(attempt: Attempt) -> list[dict]:
     records, searches = [], [tuning.made_search(name, attempt.scale) for name in attempt.searches()]
     trained = {run.run for search in searches if search for trial in search.trials for run in trial.runs}
     trained |= {run_id for page in attempt.pages for run_id in page.runs()}
-    reports = [read_report(catalog.RUNS / run_id) for run_id in trained]
-    seconds = sum(report["provenance"]["seconds"] for report in reports if report)
+    seconds = sum(report["provenance"]["seconds"] for run in trained if (report := read_report(catalog.RUNS / run)))
+    what = f"{attempt.folder / attempt.name}.py{' --component' * (attempt.folder == COMPONENTS)}"
+    lists = f"--against {','.join(attempt.against)} --evaluators {','.join(attempt.evaluators)}"
+    command = f"csebench try {what} {lists} --scale {attempt.scale} --seeds {attempt.seeds}"
     for page in attempt.pages:
         view = grid_view(attempt.paper, page.name, attempt.scale)
         for answer in answers(view):
             (comparison,) = answer.comparisons
-            record = {"question": answer.family.question, **comparison_record(comparison)}
-            new, base = (curves(view, label) for label in (comparison.row, comparison.against))
-            following = what_next(comparison)
+            record = {"question": answer.family.question, **comparison_record(comparison), "page": str(page.path)}
+            record |= {"training_seconds": seconds, "next": what_next(comparison), "command": command}
             if attempt.scale == catalog.DEFAULT_SCALE:
-                record["sentence"], following = SMOKE, ""
-            following = SAME_TRAINING if new and new == base else following
-            record |= {"page": str(page.path), "training_seconds": seconds, "next": following}
-            records.append(record | {"command": attempt.command})
+                record |= {"sentence": SMOKE, "next": ""}
+            new, base = (curves(view, label) for label in (comparison.row, comparison.against))
+            if new and new == base:
+                record["next"] = SAME_TRAINING
+            records.append(record)
     return records
 
 
@@ -234,9 +222,7 @@ def curves(view: Any, label: str) -> list:
 
 def details(record: dict) -> list[str]:
     """What is behind the sentence of a comparison, in lines."""
-    lines = []
-    if record["differs"]:
-        lines.append(f"Not matched: {record['differs']}.")
+    lines = [f"Not matched: {record['differs']}."] if record["differs"] else []
     if record["gain"] != "":
         spread = ", ".join(f"{name} {record[key]:.2f}" for key, name in SPREADS.items() if record[key] != "")
         known = f", 95 % interval {record['low']:+.2f} to {record['high']:+.2f}" if record["low"] != "" else ""
@@ -275,8 +261,7 @@ def try_method(
 ) -> list[dict]:
     """Compare one's own method with others, matched and paired by seed; returns the comparisons, one per evaluator and
     method, with words, interval, bound, what differs, page and what to do next; with `plan`, nothing is run. What is
-    done is not done again. Raises BadInput for what is wrong with the file or an argument, RunFailed where training
-    fails.
+    done is not done again. Raises BadInput for a wrong file or argument, RunFailed where training fails.
 
     Args:
         file: in a folder methods/ (a component in methods/components/).

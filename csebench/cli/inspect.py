@@ -11,7 +11,6 @@ from csebench.plan.targets import defect, grid_names, target_name
 
 BROKEN = "BROKEN"  # a file that is not valid; the reason stands beside it
 MORE = "\n`csebench show NAME` has everything about one; --json has all fields of all."
-POWER_COLUMNS = ["row", "against", "column", "difference", "sd", "seeds", "detects", "seeds needed"]
 
 
 def list_methods(args):
@@ -25,8 +24,7 @@ def list_methods(args):
             d = declaration(name, folder)
             encoders = {"untrained": "any", "fitted": "any", "control": "-"}.get(d.kind, "BERT, RoBERTa")
             search = ", ".join(tuning.search_space(name) if folder == METHODS else d.search)
-            variants = ", ".join(d.variant_params)
-            rows.append([name, d.kind, d.paper, search, variants, encoders, d.needs, d.trains])
+            rows.append([name, d.kind, d.paper, search, ", ".join(d.variant_params), encoders, d.needs, d.trains])
     columns = ["name", "kind", "paper", "search", "variants", "encoders", "needs", "trains"]
     print_table(columns, rows, args.json, columns[:4])
     if not args.json:
@@ -50,13 +48,12 @@ def list_evaluators(args):
 
 
 def list_papers(args):
-    papers = {name: catalog.paper(name) for name in catalog.paper_names()}
-    rows: list[list] = [
-        [n, p.reference, ", ".join(p.tables), ", ".join(p.figures), len(p.claims_by_quote())]
-        for n, p in papers.items()
-    ]
-    grids = [(name, grid) for name in papers for grid in grid_names(name)]
-    broken = catalog.broken_papers() | {target_name(*grid): defect(*grid, catalog.DEFAULT_SCALE) for grid in grids}
+    rows, broken = [], dict(catalog.broken_papers())
+    for name in catalog.paper_names():
+        paper = catalog.paper(name)
+        parts = [", ".join(paper.tables), ", ".join(paper.figures), len(paper.claims_by_quote())]
+        rows.append([name, paper.reference, *parts])
+        broken |= {target_name(name, grid): defect(name, grid, catalog.DEFAULT_SCALE) for grid in grid_names(name)}
     rows += [[name, f"{BROKEN}: {why}"] for name, why in broken.items() if why]
     print_table(["name", "paper", "tables", "figures", "claims"], rows, args.json)
 
@@ -66,24 +63,21 @@ def show_power(args):
     from csebench.report.cells import grid_view
 
     if args.target == ["claims"]:
-        head, legend, tables = power.CLAIMS_HEAD, power.CLAIMS_LEGEND, {}
-        columns = [name for name in head if name not in ("paper", "row", "column", "sd")]
+        head, legend, hidden, tables = power.CLAIMS_HEAD, power.CLAIMS_LEGEND, ("paper", "row", "column", "sd"), {}
         for row in power.claim_rows():
             if args.json or power.UNKNOWN not in row:
                 tables.setdefault(row[0], []).append(row)
     else:
-        head, columns, legend = power.HEAD, POWER_COLUMNS, power.LEGEND
-        names = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
-        views = [grid_view(paper, name, args.scale) for paper, name in names]
-        tables = {f"{view.paper}/{view.name}": power.table_rows(view, args.difference) for view in views}
+        head, legend, hidden = power.HEAD, power.LEGEND, ("table", "known from")
+        grids = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
+        tables = {"/".join(grid): power.table_rows(grid_view(*grid, args.scale), args.difference) for grid in grids}
     if args.json:
         return print_table(head, chain(*tables.values()), as_json=True)
     print_text(f"Scale {args.scale}. {legend} --json has more columns, and claims without published seeds.")
     for table, rows in tables.items():
         if rows:
             print(f"\n{table}")
-            print_table(head, rows, shown=columns)
-    return None
+            print_table(head, rows, shown=[name for name in head if name not in hidden])
 
 
 def list_claims(args):
@@ -106,5 +100,4 @@ def list_findings(args):
     papers = {paper for page in parse_targets(args) for paper, _ in page.grids()}
     about = [f for f in findings() if "all" in args.target or papers & {*f.papers}]
     rows = [[f.severity, f.kind, "; ".join(map(place_label, f.places)), f.text] for f in about]
-    columns = ["severity", "kind", "place", "finding"]
-    print_table(columns, rows, args.json, ["severity", "place", "finding"])
+    print_table(["severity", "kind", "place", "finding"], rows, args.json, ["severity", "place", "finding"])

@@ -45,8 +45,7 @@ def summary(work: Work, runs: list[RunStatus], shown_in: dict[str, list[str]]) -
     shared = sum(not shown.issuperset(shown_in[run.spec.run_id]) for run in runs)
     made, done = sum(not work.steps(scores) for scores in work.cells.values()), states["done"]
     first = f"{counted(len(runs), 'run')} at scale {work.scale.scale}, {done} done, {len(runs) - done} missing."
-    if shared:
-        first += f" {shared} {'is' if shared == 1 else 'are'} shared with other tables."
+    first += f" {shared} {'is' if shared == 1 else 'are'} shared with other tables." if shared else ""
     failed = [f"{states['failed']} of those missing failed; `csebench status` says why."] if states["failed"] else []
     cells = f"{counted(len(work.cells), 'cell')}: {made} complete."
     return "\n".join([first, *stored_lines(work.pages, runs), *failed, cells])

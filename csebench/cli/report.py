@@ -1,7 +1,5 @@
 """The verbs that write pages, figures and files from scores."""
 
-from itertools import chain
-
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import write_text
 from csebench.base.terminal import json_text, print_table, print_text
@@ -22,13 +20,13 @@ def compare_rows(args):
     if args.rows:
         if len(args.rows) != 2 or len(views) != 1:
             raise BadInput("compare: needs one table, and two of its rows or none.")
-        (view,), labels = views, [row.label for row in views[0].score_grid.rows]
-        known = [(label, words.short_label(label)) for label in labels]
-        rows = [[i for i, names in enumerate(known) if name in names] for name in args.rows]
-        for name, meant in zip(args.rows, rows, strict=True):
+        (view,), labels, rows = views, [row.label for row in views[0].score_grid.rows], []
+        for name in args.rows:
+            meant = [i for i, label in enumerate(labels) if name in (label, words.short_label(label))]
             if len(meant) != 1:
                 raise BadInput(f"compare: {len(meant)} rows have the label {name!r}; rows: {', '.join(labels)}.")
-        row, against = chain(*rows)
+            rows += meant
+        row, against = rows
         comparison = compare(view, row, against, averages(view))
         if args.json:
             return print(json_text(comparison_record(comparison)))
@@ -46,7 +44,6 @@ def compare_rows(args):
                 said = [words.family_sentence(answer), words.not_matched(answer.comparisons)]
                 print_text(" ".join(filter(None, said)))
             print_table(words.COMPARISON_HEAD, map(words.comparison_row, answer.comparisons))
-    return None
 
 
 def render(args):

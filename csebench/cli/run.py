@@ -18,8 +18,7 @@ from csebench.plan.where_data_is import sources
 def check(args):
     from csebench.data import preflight
 
-    pages = parse_targets(args)
-    states = preflight.check(pages)
+    states = preflight.check(parse_targets(args))
     if args.json:
         rows = [[s.need.kind, s.need.name, s.state, s.size, s.why] for s in states]
         print_table(["kind", "name", "state", "bytes", "why"], rows, as_json=True)
@@ -47,7 +46,6 @@ def fetch(args):
         failures += failed
     if failures:
         raise RunFailed(f"{args.source}: {counted(failures, 'source')} not fetched; the lines above give the reasons.")
-    return None
 
 
 def back_translate(args):
@@ -60,13 +58,11 @@ def back_translate(args):
 
 def train(args):
     spec = cli_spec.read_spec(args.spec) if args.spec else cli_spec.spec_from(args, corpus_size(args))
-    read = {"corpus": spec.corpus is not None, "positives": spec.back_translated}
-    for option, is_read in read.items():
+    for option, is_read in {"corpus": spec.corpus is not None, "positives": spec.back_translated}.items():
         if (file := getattr(args, option)) is not None and not is_read:
             raise BadInput(f"--{option} {file}: {spec.method} reads none with these settings; leave it out.")
-    if args.corpus is not None and spec.corpus is not None:
-        kind, size = declaration(spec.method).corpus, spec.corpus.size
-        read_corpus(args.corpus, spec.corpus.sha256, kind, size=size)  # before torch is imported
+    if args.corpus is not None and spec.corpus is not None:  # refuses it before torch is imported
+        read_corpus(args.corpus, spec.corpus.sha256, declaration(spec.method).corpus, size=spec.corpus.size)
     data_root, chunk_size = cli_spec.data_root_or_default(args.data), args.chunk_size or None
     run.train_spec(spec, args.out, args.corpus, data_root, args.positives, chunk_size)
     print(f"{spec.run_id}: {args.out / 'model'}")
@@ -104,8 +100,7 @@ def show_scores(rows: list[dict]) -> None:
         name = evaluator_declaration(row["evaluator"]).unit_of(row["metric"])
         score = [f"{100 * row['value']:.2f}", "%"] if name == FRACTION else [f"{row['value']:.4f}", name]
         table.append([row["evaluator"], row["task"], row["subset"], row["metric"], *score, row["protocol"]])
-    columns = ["evaluator", "task", "subset", "metric", "value", "unit", "protocol"]
-    print_table(columns, table)
+    print_table(["evaluator", "task", "subset", "metric", "value", "unit", "protocol"], table)
 
 
 def work(args):
@@ -128,7 +123,6 @@ def try_method(args):
     for record in records:
         print_text(f"Scale {args.scale}. {record['question']} {record['sentence']}")
         print_text("\n".join(f"  {line}" for line in attempt.details(record)))
-    return None
 
 
 def publish(args):

@@ -39,15 +39,13 @@ def show_name(args):
 
 
 def declarations(name: str, scale: str) -> Iterator[Shown]:
-    """A method, component or evaluator; a method also with its settings at a scale, an evaluator with its own, as in
-    `beir:scifact`."""
+    """A method, with its settings at a scale, a component, or an evaluator, also with settings, as `beir:scifact`."""
     for folder, kind in ((METHODS, "method"), (COMPONENTS, "component"), (EVALUATORS, "evaluator")):
         if name in names(folder):
             declared, here = any_declaration(name, folder), {}
             page = catalog.SIDE_BY_SIDE, catalog.SIDE_BY_SIDE, scale
             if folder == METHODS and targets.defect(*page) is None:
-                cells = [row[0] for row in grids.plan_grid(*page)]
-                specs = [cell.specs[0] for cell in cells if cell.specs and cell.specs[0].method == name]
+                specs = [spec for cell, *_ in grids.plan_grid(*page) for spec in cell.specs[:1] if spec.method == name]
                 here = {f"at scale {scale}": spec.settings for spec in specs}
             yield declaration_text(declared, here), {"what": kind, **declared.model_dump(mode="json"), **here}
     taker, colon, _ = name.partition(":")

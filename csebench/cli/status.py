@@ -48,11 +48,8 @@ def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
 
 
 def read_state(run_id: str, is_finished: bool = False) -> tuple[str, dict]:
-    """State and facts of a run. A failure comes first, also where the model is there; a damaged file is one.
-
-    Args:
-        is_finished: whether its scores are all published, perhaps from elsewhere (targets.finished_runs).
-    """
+    """State and facts of a run; if it `is_finished`, its scores are all published, perhaps from elsewhere
+    (targets.finished_runs). A failure comes first, also where the model is there; a damaged file is one."""
     folder = catalog.RUNS / run_id
     try:
         progress = read_progress(folder)
@@ -76,10 +73,8 @@ def is_alive(progress: dict) -> bool:
         return time.time() - progress["updated"] < SILENT_SECONDS
     try:
         os.kill(progress["pid"], 0)
-    except PermissionError:  # the process of another user
-        return True
-    except ProcessLookupError:
-        return False
+    except OSError as error:
+        return isinstance(error, PermissionError)  # the process of another user
     return True
 
 

@@ -55,8 +55,7 @@ def parser() -> Parser:
     verbs = top.add_subparsers(required=True, metavar="VERB", title="verbs")
 
     def verb(name, function, about, *examples, targets=None, scale=None, json=False, device=False) -> Parser:
-        """Add a verb: `examples` are what stands behind it; `targets` is the `nargs` of its targets, `scale` the
-        default of `--scale`, where it has one."""
+        """Add a verb with `examples` of what follows it, the `nargs` of its targets, the default of its `--scale`."""
         examples = [f"csebench {name} {words}".rstrip() for words in examples]
         epilog = "\n  ".join(["examples:", *examples])
         added = verbs.add_parser(name, help=about, description=about, epilog=epilog, formatter_class=AS_WRITTEN)
@@ -144,10 +143,8 @@ def add_run(verb):
 
     about = "train one run, from a spec or from options"
     short = "--method simcse --encoder bert-mini-wiki --corpus sentences.txt --out runs/mine"
-    long = (
-        "--method simcse --with ami --set steps=20 ami.weight=1e-3 --encoder bert-mini-wiki"
-        " --corpus data/smoke/wiki/smoke.txt --data data/smoke --out runs/mine"
-    )
+    long = "--method simcse --with ami --set steps=20 ami.weight=1e-3 --encoder bert-mini-wiki"
+    long += " --corpus data/smoke/wiki/smoke.txt --data data/smoke --out runs/mine"
     v = verb("train", run.train, about, short, long, device=True)
     described: Any = v.add_mutually_exclusive_group(required=True)
     described.add_argument("spec", nargs="?", help="JSON file or JSON text, without the options below")
@@ -218,8 +215,7 @@ def add_report(verb):
     v.add_argument("rows", nargs="*", metavar="ROW", help="two rows (default: the comparisons that are declared)")
 
     about = "render a page from the scores that exist; a figure is drawn into results/"
-    examples = ("micse/table2 --scale mini", "claims --out claims.md")
-    v = verb("render", report.render, about, *examples, scale=SCALE)
+    v = verb("render", report.render, about, "micse/table2 --scale mini", "claims --out claims.md", scale=SCALE)
     add_completed(v, target_names, "target", help="table2, micse/table2, micse/figure3, index, claims, audit, …")
     v.add_argument("--out", type=output_file, help="file of the page (default: print it)")
     v.add_argument("--format", choices=("markdown", "latex", "csv", "json"), default="markdown", help="of the tables")

@@ -6,7 +6,7 @@ import shutil
 import tarfile
 from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 from csebench.base import hub
@@ -41,8 +41,7 @@ def fetch_source(name: str, root: Path) -> None:
             what = f"{ref.name}/{source.file}"
             downloaded = [hub.fetch(ref.name, ref.revision, "dataset", what, [source.file]) / source.file]
         if downloaded[0].suffix in ARCHIVES:  # of a tar file no links and paths to elsewhere; a zip file has none
-            kind: dict[str, Any] = {} if downloaded[0].suffix == ".zip" else {"filter": "data"}
-            shutil.unpack_archive(downloaded[0], unpacked, **kind)
+            shutil.unpack_archive(downloaded[0], unpacked, filter=None if downloaded[0].suffix == ".zip" else "data")
         match name.partition(":")[0]:
             case "senteval":
                 os.replace(next(unpacked.rglob(source.ready), unpacked / source.ready).parents[2], made)
@@ -114,9 +113,8 @@ def task_source(task: "AbsTask") -> tuple[str, str]:
 
 
 def load_task(task: "AbsTask") -> None:
-    """Load the data of a task from the hub into the cache of the datasets library; with HF_HUB_OFFLINE=1 from there.
-    Where the hub cannot be reached, for which the library would take any revision in its cache, or sent a file that
-    differs from its list (which is removed), raises RunFailed."""
+    """Load a task's data into the cache of datasets, with HF_HUB_OFFLINE=1 from there. RunFailed where the hub cannot
+    be reached (the library would take any cached revision), or a file differs from its list (and is removed)."""
     import datasets
     from huggingface_hub import constants
 
@@ -139,11 +137,9 @@ def load_task(task: "AbsTask") -> None:
                     shutil.rmtree(path)
                 raise RunFailed(f"{changed[0]} differs from the hash that the hub lists; try again")
     except Exception as error:  # of any library on the way
-        raise RunFailed(
-            f"mteb: {task.metadata.name}: its data, {repository} at {revision}, come from the Hugging Face hub:"
-            f" {first_line(error)}. Run it where the hub can be reached, or bring the HF_HOME of a machine that has"
-            " run it."
-        ) from None
+        data = f"its data, {repository} at {revision}, come from the Hugging Face hub: {first_line(error)}"
+        remedy = "Run it where the hub can be reached, or bring the HF_HOME of a machine that has run it."
+        raise RunFailed(f"mteb: {task.metadata.name}: {data}. {remedy}") from None
 
 
 def cached_task(repository: str, revision: str) -> list[Path]:

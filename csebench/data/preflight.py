@@ -166,9 +166,8 @@ def weights_note(need: Need) -> str:
     if need.ref is None or stated is None:
         return ""
     actual = sha256(hub.fetch_model(need.ref, need.kind) / "pytorch_model.bin")
-    if actual == stated:
-        return "; its weights are those of data/weights.yaml"
-    return f"; its weights have sha256 {actual}, not that of data/weights.yaml: correct the entry"
+    other = f"have sha256 {actual}, not that of data/weights.yaml: correct the entry"
+    return f"; its weights {'are those of data/weights.yaml' if actual == stated else other}"
 
 
 def show(states: list[State]) -> str:

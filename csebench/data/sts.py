@@ -40,13 +40,9 @@ class Pairs:
 
 
 def read_sts(root: Path | DataRoot, task: str, split: str = "test") -> list[Pairs]:
-    """The subsets of an STS task as SimCSE's SentEval reads them: tokens joined by single blanks, no quoting, unscored
-    pairs dropped. Refuses a file that has another number of scored pairs than expected.
-
-    Args:
-        task: `STS12` … `STS16`, `STS-B` or `SICK-R`, as in the papers' columns.
-        split: of STS-B (`train`, `dev`, `test`) and SICK-R (`train`, `trial`, `test`).
-    """
+    """The subsets of an STS task (`STS12` … `STS16`), or a split of STS-B (`train`, `dev`, `test`) or SICK-R (`train`,
+    `trial`, `test`), as SimCSE's SentEval reads them: tokens joined by single blanks, no quoting, unscored pairs
+    dropped. Refuses a file that has another number of scored pairs than expected."""
     counts = expected_counts(root, task, PUBLISHED_COUNTS)
     pairs = []
     for subset in (split,) if split in counts else counts:
@@ -60,10 +56,8 @@ def read_sts(root: Path | DataRoot, task: str, split: str = "test") -> list[Pair
             path = root / f"{STS}/{task}-en-test/STS.input.{subset}.txt"
             rows = _inputs(path, path.with_name(f"STS.gs.{subset}.txt"))
         if len(rows) != counts[subset]:
-            raise BadInput(
-                f"{path}: {task} {subset}: {len(rows)} scored pairs, expected {counts[subset]}:"
-                " the file is cut short or another release."
-            )
+            number = f"{len(rows)} scored pairs, expected {counts[subset]}"
+            raise BadInput(f"{path}: {task} {subset}: {number}: the file is cut short or another release.")
         left, right, gold = zip(*rows, strict=True)
         pairs.append(Pairs(subset, list(left), list(right), np.array(gold)))
     return pairs

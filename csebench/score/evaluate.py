@@ -13,17 +13,7 @@ import numpy as np
 
 from csebench.base import hub
 from csebench.base.errors import BadInput, RunFailed, first_line, place, problem_of, shortened
-from csebench.base.files import (
-    DIGEST,
-    DataRoot,
-    digest,
-    matches,
-    read_typed,
-    replacing,
-    sha256,
-    with_digest,
-    write_json,
-)
+from csebench.base.files import DIGEST, DataRoot, digest, matches, read_typed, sha256, with_digest, write_json
 from csebench.base.models import FACTS, REPORT, Report, check_model, model_sha256, read_facts, train_again
 from csebench.base.processes import acquire_gpus, locked, use_threads
 from csebench.base.provenance import Stopwatch
@@ -38,7 +28,6 @@ from csebench.score import store
 from csebench.score.replicates import make_replicates
 from csebench.score.score_file import REMEDY, Scores, refuse, row_defects, settings
 from csebench.score.score_types import Items, Score
-from csebench.score.store import ITEMS
 
 
 def data_sha256(wanted: Protocol, data_root: Path | DataRoot) -> str:
@@ -83,18 +72,15 @@ def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -
     except BaseException as error:  # also `sys.exit`, which must not pass for done
         raise RunFailed(f"{evaluator}: {place(error)}: {type(error).__name__}: {first_line(error)}.") from error
     if not is_result(made):
-        raise RunFailed(
-            f"{evaluator}: {file}: evaluate gave {shortened(repr(made), 60)}; it must give a list of at least"
-            " one Score, whose value is a number, and a dict of arrays."
-        )
+        result = "a list of at least one Score, whose value is a number, and a dict of arrays"
+        raise RunFailed(f"{evaluator}: {file}: evaluate gave {shortened(repr(made), 60)}; it must give {result}.")
     scores, items = made
     broken = [f"{s.task}, {s.subset}, {s.metric}: the score" for s in scores if not math.isfinite(s.value)]
     numbers = {name: array for name, array in items.items() if array.dtype.kind == "f"}
     broken += [f"{name}: a per-item value" for name, array in numbers.items() if not np.isfinite(array).all()]
     if broken:
-        raise RunFailed(
-            f"{evaluator}: {broken[0]} is not a finite number. Usually the model gives every sentence the same vector."
-        )
+        cause = "Usually the model gives every sentence the same vector."
+        raise RunFailed(f"{evaluator}: {broken[0]} is not a finite number. {cause}")
     for problem in row_defects(scores, wanted.declaration):
         raise RunFailed(f"{file}: {problem} Correct the evaluator, or its `bounds` or `units`.")
     return scores, items
@@ -134,11 +120,10 @@ def evaluate(
 
 
 def score(opened: Embedder, model: str, identities: dict[str, dict], data_root: Path | DataRoot, out: Path) -> dict:
-    """`evaluate` for a model that is open, by evaluators with their `identities`: what it has embedded for one of them
-    is there for the next."""
+    """`evaluate` for an open model, by evaluators with their `identities`: what one embeds is there for the next."""
     watch = Stopwatch()
     opened.cache_dir, opened.artifacts_dir = out.with_name(f".{out.stem}.shards"), out.with_suffix(".files")
-    scores, items, timings, failed = [], {}, {}, []
+    items_file, scores, items, timings, failed = out.with_suffix(store.ITEMS), [], {}, {}, []
     for evaluator in (progress := bar(identities, "evaluators", "evaluator")):
         progress.set_description(evaluator)
         started, embedding, embedded = time.perf_counter(), opened.seconds, opened.embedded
@@ -157,8 +142,7 @@ def score(opened: Embedder, model: str, identities: dict[str, dict], data_root: 
         items |= {f"{protocol(evaluator).text}/{item}": array for item, array in values.items()}
     if failed and not scores:
         raise failed[0]
-    with replacing(out.with_suffix(ITEMS)) as temporary, open(temporary, "wb") as file:
-        np.savez_compressed(file, **items)
+    store.write_items(items_file, items)
     if not failed:  # before the scores are written: who is killed in between has not to look for them
         shutil.rmtree(opened.cache_dir, ignore_errors=True)
     used = {unit for e in timings for unit in versions.units_of_score(protocol(e).declaration.name)}
@@ -168,8 +152,8 @@ def score(opened: Embedder, model: str, identities: dict[str, dict], data_root: 
         "run": read_facts(Path(model))["run"],
         "evaluations": [identities[e] for e in timings],
         "scores": scores,
-        "items": str(out.with_suffix(ITEMS)),
-        "items_sha256": sha256(out.with_suffix(ITEMS)),
+        "items": str(items_file),
+        "items_sha256": sha256(items_file),
         "timings": timings,
         "provenance": watch.record(**versions.mark(used)),
     }
@@ -191,11 +175,8 @@ def evaluate_run(
     run: Path, evaluators: list[str], data_root: Path | DataRoot, evaluation: Evaluation, keep_going: bool = False
 ) -> dict[str, Path]:
     """The score JSONs of a run by evaluator, kept in `run/scores/` under the hash of what decides them. Those that are
-    not there are made, from one model that embeds a sentence once for all of them; torch is loaded only then.
-
-    Args:
-        keep_going: where an evaluator fails, the others are made; the reason is noted beside the scores.
-    """
+    not there are made, from one model that embeds a sentence once for all of them; torch is loaded only then. The
+    reason of a failure is noted beside the scores; with `keep_going`, the others are made."""
     folder, model = run / "model", str(run / "model")
     if not all((folder / name).exists() for name in (FACTS, REPORT)):
         raise BadInput(f"{folder}: no finished model. {train_again(run)}")
@@ -205,7 +186,7 @@ def evaluate_run(
     kept = {e: run / "scores" / f"{protocol(e).key}-{digest(made_by)}.json" for e, made_by in identities.items()}
 
     def missing() -> list[str]:
-        return [e for e in evaluators if not (kept[e].exists() and kept[e].with_suffix(ITEMS).exists())]
+        return [e for e in evaluators if not (kept[e].exists() and kept[e].with_suffix(store.ITEMS).exists())]
 
     if not missing():
         return kept
@@ -232,8 +213,7 @@ def evaluate_run(
 
 
 def publish(run: Path, evaluator: str, data_root: Path | DataRoot, evaluation: Evaluation, out: Path) -> None:
-    """A run's scores with what was run, how it was trained, and replicates over test items: the JSON that tables are
-    rendered from. Per-item values stay with the run."""
+    """A run's scores with its spec, training and replicates: the JSON that tables are rendered from, without items."""
     path = evaluate_run(run, [evaluator], data_root, evaluation)[evaluator]
     scores, checked = read_typed(path, Scores, REMEDY)
     refuse(path, row_defects(checked.scores, protocol(evaluator).declaration))

@@ -21,8 +21,7 @@ def prune(run_id: str, scale_name: str) -> None:
 
 
 def reason_to_keep(run_id: str, scale_name: str) -> str | None:
-    """What the model of a finished run is needed for; None where every score that pages of the scale show of it is
-    published, and no other run starts from it."""
+    """What a run's model is needed for; None: every score that pages show is published, and no run starts from it."""
     if (done := training_report(catalog.RUNS / run_id)) is None:
         return "it is not finished"
     if run_id in {spec.encoder.revision for spec in targets.runs(scale_name).values()}:
@@ -41,15 +40,13 @@ def is_published(run_id: str, evaluator: str, scale_name: str, evaluation: Evalu
     if not path.exists() or path.stat().st_mtime < done.stat().st_mtime:
         return False
     made_by = read_typed(path, Scores, REMEDY)[0]["evaluations"][0]
-    report = read_typed(done, Report, train_again(done.parent))[0]
-    weights = report.get("model_sha256", made_by.get("model_sha256"))
+    weights = read_typed(done, Report, train_again(done.parent))[0].get("model_sha256", made_by.get("model_sha256"))
     wanted = settings(protocol(evaluator), evaluation) | ({"model_sha256": weights} if weights else {})
     return wanted.items() <= made_by.items()
 
 
 def prune_all(pages: list[targets.Page]) -> tuple[list[str], dict[str, str]]:
-    """Delete the models of the runs of pages that nothing needs; returns these runs, and why the models of other
-    finished runs stay."""
+    """Delete the models of the runs of pages that nothing needs; returns these runs, and by run why others stay."""
     deleted, kept = [], {}
     for run_id, scale_name in sorted({(run, page.scale) for page in pages for run in page.runs()}):
         folder = catalog.RUNS / run_id

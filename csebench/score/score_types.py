@@ -29,17 +29,14 @@ class Sample(NamedTuple):
 
 
 def sample(items: Items, rule: ItemScore | None, task: str, metric: str) -> Sample | None:
-    """The test items behind a score; None where the evaluator declares no rule for it, or its items are not there.
-
-    In a mean of several arrays (the forums of a retrieval corpus) each weighs the same, whatever its length.
-    """
+    """The test items behind a score; None where the evaluator declares no rule for it, or its items are not there. In
+    a mean of several arrays (the forums of a retrieval corpus) each weighs the same, whatever its length."""
     if rule is None or rule.metric not in (None, metric):
         return None
     arrays = matching(items, rule.values, task, metric)
     lengths = [len(array) for array in arrays]
-    gold, sentences = (
-        None if pattern is None else matching(items, pattern, task, metric) for pattern in (rule.gold, rule.sentences)
-    )
+    gold = None if rule.gold is None else matching(items, rule.gold, task, metric)
+    sentences = None if rule.sentences is None else matching(items, rule.sentences, task, metric)
     if not arrays or any(part is not None and [len(array) for array in part] != lengths for part in (gold, sentences)):
         return None
     ids = None if sentences is None else np.concatenate(sentences)
@@ -57,8 +54,7 @@ def matching(items: Items, pattern: str, task: str, metric: str) -> list[np.ndar
 
 
 def sentence_ids(*sides: list[str]) -> np.ndarray:
-    """(items, sides) a 64-bit hash of each sentence, the same whatever its case, punctuation and spaces; of pairs,
-    the sides are the left and the right ones."""
+    """(items, sides) 64-bit hashes of sentences, whatever case, punctuation and spaces; of pairs: left and right."""
     letters = [[re.sub(r"[\W_]+", "", text.lower()) or text for text in side] for side in sides]
     digests = [b"".join(hashlib.blake2b(text.encode(), digest_size=8).digest() for text in side) for side in letters]
     return np.stack([np.frombuffer(side, "<i8").astype(np.int64) for side in digests], axis=1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from csebench.base.caches import cached_by_folder
 from csebench.base.errors import BadInput, RunFailed, first_line
-from csebench.base.files import UNREADABLE_NPZ, digest, sha256, write_bytes
+from csebench.base.files import UNREADABLE_NPZ, digest, replacing, sha256, write_bytes
 from csebench.base.runs import read_progress
 from csebench.plan.catalog import RUNS, results_folder
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, protocol
@@ -35,6 +35,12 @@ def value(content: dict, task: str, metric: str | None = None) -> float | None:
         raise BadInput(f"scores of {content['run']}: none for task {task!r}.")
     subset = "printed" if task == "Avg." else "all"
     return next((r["value"] for r in rows if r["subset"] == subset and metric in (None, r["metric"])), None)
+
+
+def write_items(file: Path, items: dict) -> None:
+    """Write per-item values by `<evaluator>/<item>`, for `items` to read."""
+    with replacing(file) as temporary, open(temporary, "wb") as opened:
+        np.savez_compressed(opened, **items)
 
 
 def items(content: dict, path: Path) -> dict[str, Items] | None:
@@ -118,8 +124,7 @@ def failure_file(run: Path, evaluator: str) -> Path:
 
 def note_failure(run: Path, evaluator: str, error: Exception) -> None:
     """Keep the reason of a failed evaluation in the folder of its run."""
-    foreseen = isinstance(error, BadInput | RunFailed)
-    reason = str(error) if foreseen else f"{type(error).__name__}: {error}"
+    reason = str(error) if isinstance(error, BadInput | RunFailed) else f"{type(error).__name__}: {error}"
     write_bytes(failure_file(run, evaluator), " ".join(reason.split()).encode("utf-8", "replace"))
 
 
@@ -134,14 +139,11 @@ def failures(run: Path) -> dict[str, str]:
 
 
 def why_missing(run_id: str, evaluator: str, scale: str) -> str | None:
-    """Why a planned score is not there, as far as it is known: its data cannot be had, or the evaluation or the
-    training failed."""
+    """Why a planned score is not there, if it is known: its data cannot be had, or evaluation or training failed."""
     if (text := unavailable(evaluator, scale) or failures(RUNS / run_id).get(evaluator)) is not None:
         return text
     try:
         progress = read_progress(RUNS / run_id)
     except BadInput as error:
         return str(error)
-    if progress is not None and progress["state"] == "failed":
-        return f"training failed: {progress.get('message', '')}"
-    return None
+    return f"training failed: {progress['message']}" if progress and progress["state"] == "failed" else None
