@@ -22,6 +22,7 @@ from csebench.base.errors import BadInput, shortened
 from csebench.base.files import DataRoot
 from csebench.base.project import folders
 from csebench.plan import catalog, targets
+from csebench.plan.declarations import FRACTION
 from csebench.plan.registry import evaluator_declaration, protocol
 
 if TYPE_CHECKING:
@@ -78,13 +79,17 @@ def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
 
     from csebench.plan.papers import SettingsTable
     from csebench.report.cells import grid_view
-    from csebench.report.csv_tables import CELLS, cell_rows, printed_unit
+    from csebench.report.csv_tables import CELLS, cell_rows
 
     with chdir(folders()[-1]):
         grids = dict.fromkeys(grid for page in targets.parse_target(target, scale) for grid in page.grids())
         views = [grid_view(*grid, scale) for grid in grids]
         rows = [row for view in views if not isinstance(view.grid, SettingsTable) for row in cell_rows(view)]
-    frame = pandas.DataFrame(({**row, "unit": printed_unit(row)} for row in rows), columns=[*CELLS, "unit"])
+    for row in rows:  # `fraction x 100`
+        has_score = row["evaluator"] and row["metric"]
+        name = protocol(row["evaluator"]).declaration.unit_of(row["metric"]) if has_score else FRACTION
+        row["unit"] = name if row["factor"] == 1 else f"{name} x {row['factor']:g}"
+    frame = pandas.DataFrame(rows, columns=[*CELLS, "unit"])
     numbers = ["published", "published_std", "ours", "std"]
     frame[numbers] = frame[numbers].apply(pandas.to_numeric)  # an empty text becomes NaN
     return frame

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
 
@@ -243,6 +243,7 @@ class SettingsTable(Strict):
     columns: list[SettingsColumn]
     rows: list[Annotated[SettingsRow, AfterValidator(_fits_columns)]]
     notes: list[str] = []
+    compare: ClassVar[list[Family]] = []  # it has no rows to compare
 
 
 def _kind(table) -> str | None:

@@ -8,12 +8,10 @@ from itertools import chain
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
 from csebench.plan.papers import Figure, Grid, Published, SettingsTable
-from csebench.plan.registry import declaration, protocol
-from csebench.plan.spec import Spec
+from csebench.plan.registry import declaration
 from csebench.plan.targets import unavailable
 from csebench.report import stats
 from csebench.report.others import Group, others
-from csebench.score.score_file import settings
 from csebench.score.store import score, value, why_missing
 
 PAPER_SCALE = "paper"
@@ -144,7 +142,7 @@ class GridView:
         untrained = untrained_cell(self.paper, self.name, self.scale)  # a line in some figures
         for cell in [*(cell.plan for cell in self.cells), *([untrained] if untrained else [])]:
             for spec in cell.specs:
-                content, outdated = shown_score(spec, cell.evaluator, self.scale)
+                content, outdated = score(spec, cell.evaluator, self.scale)
                 if content is not None and value(content, cell.task, cell.column.metric) is not None:
                     shown[spec.run_id, cell.evaluator] = outdated
                 shown.setdefault((spec.run_id, cell.evaluator), None)
@@ -214,7 +212,7 @@ def printed_view(paper_name: str, name: str, scale: str) -> GridView:
 def _with_scores(cell: Cell, scale: str) -> Cell:
     plan, values, stale, reasons, losses = cell.plan, {}, False, [], []
     for spec in plan.specs:
-        content, outdated = shown_score(spec, plan.evaluator, scale)
+        content, outdated = score(spec, plan.evaluator, scale)
         if content is None:
             reasons.append(why_missing(spec.run_id, plan.evaluator, scale))
             continue
@@ -226,17 +224,6 @@ def _with_scores(cell: Cell, scale: str) -> Cell:
     known = tuple(filter(None, dict.fromkeys(reasons)))
     unchanged = bool(losses) and not any(losses)  # the loss is 0 at all evaluations, and no weight decays
     return replace(cell, values=values, absent=len(reasons), stale=stale, unchanged=unchanged, reasons=known)
-
-
-def shown_score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
-    """The score JSON that pages show of a run, and whether it is of an older code version or of other settings than
-    the scale has (†); settings that were added later are not in older files."""
-    content, old = score(spec, evaluator, scale)
-    if content is None:
-        return None, False
-    wanted = settings(protocol(evaluator), read_scale(scale).evaluation)
-    changed = any(done.get(key, value) != value for done in content["evaluations"] for key, value in wanted.items())
-    return content, old or changed
 
 
 def scored_text(done: int, wanted: int, outdated: int) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from csebench.base.caches import cached_by_folder
-from csebench.plan.papers import OTHERS, Column, Family, Grid, SettingsTable
+from csebench.plan.papers import OTHERS, Column, Family, Grid
 from csebench.plan.registry import declaration, tasks_of
 from csebench.plan.targets import score_path
 from csebench.report import stats
@@ -109,8 +109,6 @@ class Answer(NamedTuple):
 
 def answers(view: GridView) -> list[Answer]:
     """Every declared question of a table or figure, the primary one first."""
-    if isinstance(view.grid, SettingsTable):
-        return []
     return [answer(view, family) for family in sorted(view.grid.compare, key=lambda family: not family.primary)]
 
 

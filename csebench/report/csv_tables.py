@@ -9,8 +9,6 @@ from pathlib import Path
 from csebench.base.errors import by_number
 from csebench.base.terminal import csv_text
 from csebench.plan.catalog import DEFAULT_SCALE, results_folder
-from csebench.plan.declarations import FRACTION
-from csebench.plan.registry import protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import pages
 from csebench.report.cells import GridView, grid_view
@@ -37,13 +35,6 @@ def csv_files(scale: str) -> dict[Path, str]:
         "comparisons": (COMPARISONS, (row for view in views for row in comparison_records(view))),
     }
     return {results_folder(scale) / f"{name}.csv": csv_text(head, rows) for name, (head, rows) in tables.items()}
-
-
-def printed_unit(cell: dict) -> str:
-    """Unit of the numbers in a row of `cells.csv`: `fraction x 100`."""
-    has_score = cell["evaluator"] and cell["metric"]
-    name = protocol(cell["evaluator"]).declaration.unit_of(cell["metric"]) if has_score else FRACTION
-    return name if cell["factor"] == 1 else f"{name} x {cell['factor']:g}"
 
 
 def comparison_records(view: GridView) -> Iterable[dict]:

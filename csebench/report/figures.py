@@ -14,7 +14,7 @@ from csebench.plan.papers import Row
 from csebench.plan.registry import load_drawing
 from csebench.plan.targets import grid_path, score_path
 from csebench.report import stats
-from csebench.report.cells import Cell, GridView, combine_parts, shown_score
+from csebench.report.cells import Cell, GridView, combine_parts
 from csebench.report.csv_tables import CELLS, cell_rows
 from csebench.report.words import ends_text
 from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, Source, row_colour, write_figure
@@ -85,14 +85,14 @@ def seeds_note(counts: Iterable[int], more: str) -> str:
 def draw_untrained(draw_line, shown: GridView) -> list:
     """A line (`axhline`, `axvline`) at the untrained encoder's score, if it has one; returns what a legend shows."""
     cell = untrained_cell(shown.paper, shown.name, shown.scale)
-    content = shown_score(cell.specs[0], cell.evaluator, shown.scale)[0] if cell else None
+    content = score(cell.specs[0], cell.evaluator, shown.scale)[0] if cell else None
     if cell is None or content is None or (fraction := value(content, cell.task, cell.column.metric)) is None:
         return []
-    score = shown.figure.factor * fraction
+    place = shown.figure.factor * fraction
     pooler = cell.specs[0].params["pooler"]
     is_matched = {spec.params["pooler"] for row in shown.rows for of in row for spec in of.plan.specs} == {pooler}
-    label = f"untrained encoder{'' if is_matched else f', {pooler}'}: {score:.{shown.figure.digits}f}"
-    return [draw_line(score, color=GREY, linestyle=(0, (1, 1)), linewidth=1.2, zorder=1, label=label)]
+    label = f"untrained encoder{'' if is_matched else f', {pooler}'}: {place:.{shown.figure.digits}f}"
+    return [draw_line(place, color=GREY, linestyle=(0, (1, 1)), linewidth=1.2, zorder=1, label=label)]
 
 
 def curves(figure, shown: GridView) -> bool:

@@ -11,7 +11,8 @@ from csebench.plan.recipe import corpus_of
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, protocol
 from csebench.plan.targets import Page
 from csebench.plan.tuning import searches_before, settings_text, tuned_settings
-from csebench.report.cells import scored_text, shown_score
+from csebench.report.cells import scored_text
+from csebench.score.store import score
 
 CHANGES = "+changes"  # after a commit: files had changes that were not committed
 
@@ -95,7 +96,7 @@ def substitutions(page: Page, grids: list[Grid]) -> list[str]:
 def provenance_lines(page: Page) -> str:
     """How the scores on a page were made, as a list: runs, protocols, commits, hardware."""
     wanted = page.scores()
-    shown = [shown_score(spec, evaluator, page.scale) for (_, evaluator), spec in sorted(wanted.items())]
+    shown = [score(spec, evaluator, page.scale) for (_, evaluator), spec in sorted(wanted.items())]
     contents, outdated = [content for content, _ in shown if content], sum(old for _, old in shown)
     declared = {e: protocol(e).declaration for e in sorted({evaluator for _, evaluator in wanted})}
     lines = [

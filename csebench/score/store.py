@@ -11,10 +11,11 @@ from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import UNREADABLE_NPZ, digest, replacing, sha256, write_bytes
 from csebench.base.runs import read_progress
 from csebench.plan.catalog import RUNS, results_folder
+from csebench.plan.catalog import scale as read_scale
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import Page, score_path, unavailable
-from csebench.score.score_file import read_published
+from csebench.score.score_file import read_published, settings
 from csebench.score.score_types import Items
 
 ITEMS = ".items.npz"  # suffix of the file of per-item values that goes with a JSON of scores
@@ -97,11 +98,14 @@ def completed(name: str, folder: Path, params: dict) -> dict:
 
 
 def score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
-    """The score JSON of a run, and whether it is stale: of an older version of the method's code."""
-    if (content := read_scores(score_path(spec.run_id, evaluator, scale))) is not None:
-        return content, False
-    stale = newest(scale).get((unversioned(spec), evaluator))
-    return stale, stale is not None
+    """The score JSON that pages show of a run, and whether it is outdated (†): of an older code version, or of other
+    settings than the scale has; those that were added later are not in older files."""
+    content = current = read_scores(score_path(spec.run_id, evaluator, scale))
+    if current is None and (content := newest(scale).get((unversioned(spec), evaluator))) is None:
+        return None, False
+    wanted = settings(protocol(evaluator), read_scale(scale).evaluation)
+    changed = any(done.get(key, value) != value for done in content["evaluations"] for key, value in wanted.items())
+    return content, current is None or changed
 
 
 def stale_runs(pages: Iterable[Page]) -> set[str]:

@@ -40,7 +40,7 @@ def questions(views: list[GridView]) -> str:
     """The declared questions of the first page with their answers, as a numbered list."""
     asked: dict[str, list[tuple[GridView, Answer]]] = {}
     for view in views:
-        for family in [] if isinstance(view.grid, SettingsTable) else view.grid.compare:
+        for family in view.grid.compare:
             if family.first_page:
                 asked.setdefault(family.first_page, []).append((view, answer(view, family)))
     lines = []
