@@ -70,7 +70,7 @@ def family_error(rng, view, family, draws):
                 (runs[index, *columns],) = draw_rows(rng, 1, n, deviation, draws)
         difference, effect = runs[row, *columns] - runs[against, *columns], 0.0
         cells = [(view.rows[row][i], view.rows[against][i]) for i in columns]
-        cells = [pair for pair in cells if all(map(compare.can_be_run, pair))]
+        cells = [pair for pair in cells if all(cell.can_be_run for cell in pair)]
         for items, replicates in item_effects(compare.weighted(cells), view.scale).items():
             signs.setdefault(items, rng.standard_normal((draws, len(replicates))) / sqrt(len(replicates)))
             effect = effect + signs[items] @ replicates

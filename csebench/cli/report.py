@@ -50,8 +50,7 @@ def render(args):
     """Print a page, or write it to --out with its pictures beside it; a figure is drawn into its place in results/.
     `all` writes a whole scale, or with --check compares it with what is there."""
     from csebench.report.cells import grid_view
-    from csebench.report.evidence_figure import draw_runs
-    from csebench.report.pages import PAGES, draw, page_path, stale_files, write_all
+    from csebench.report.pages import PAGES, draw, draw_runs, page_path, stale_files, write_all
     from csebench.report.pages.table import has_values, nothing_to_draw, table_page
 
     catalog.scale(args.scale)

@@ -18,7 +18,7 @@ class Published(Strict):
 
     value: float
     std: float | None = None
-    text: str  # as printed: `78.13 ± 0.31`
+    text: str  # as printed, with spaces: `78.13 ± 0.31`
 
     @property
     def unit(self) -> float:
@@ -36,7 +36,8 @@ def _parse_published(text) -> Published:
     match = re.fullmatch(PRINTED, str(text).strip())
     if match is None:
         raise ValueError(f"not a number, nor a number ± a number: {text!r}")
-    return Published(value=float(match[1]), std=float(match[2]) if match[2] else None, text=str(text).strip())
+    spaced = " ± ".join(filter(None, match.groups()))
+    return Published(value=float(match[1]), std=float(match[2]) if match[2] else None, text=spaced)
 
 
 PublishedValue = Annotated[Published, BeforeValidator(_parse_published)]

@@ -1,5 +1,4 @@
-"""What a table or figure shows: its cells with our values, the published ones, and verdicts. Built once for every
-format; pages/ and figures.py write it."""
+"""What a table or figure shows: cells with our values, published ones, verdicts; pages/ and figures.py write it."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -66,6 +65,15 @@ class Cell:
     @property
     def is_control(self) -> bool:
         return "control" in self.kinds
+
+    @property
+    def can_be_run(self) -> bool:
+        return all(leaf.plan.specs for leaf in self.leaves)
+
+    @property
+    def sign(self) -> int:
+        """1, or -1 where less is better."""
+        return -1 if self.plan.column.lower else 1
 
     @property
     def is_deterministic(self) -> bool:

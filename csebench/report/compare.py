@@ -155,7 +155,7 @@ def column_groups(view: GridView, family: Family) -> list[list[int]]:
 def averages(view: GridView) -> list[int]:
     """The columns whose mean sums up a table: its own averages, or all where it has none that can be run."""
     declared = [i for i, column in enumerate(view.score_grid.columns) if column.mean or column.task == "Avg."]
-    if any(can_be_run(row[i]) for i in declared for row in view.rows):
+    if any(row[i].can_be_run for i in declared for row in view.rows):
         return declared
     return single_columns(view.score_grid)
 
@@ -201,7 +201,7 @@ def best_rows(view: GridView, column: Column) -> list[set[int]]:
 def may_be_best(rows: list[int], cells: list[Cell], scale: str) -> set[int]:
     """Those of rows that no higher one beats."""
     level = 2 * stats.LEVEL / (len(rows) - 1)  # of a two-sided interval, of which one side counts
-    ranked = sorted(rows, key=lambda row: -sign_of(cells[row]) * cells[row].mean)
+    ranked = sorted(rows, key=lambda row: -cells[row].sign * cells[row].mean)
 
     def is_better(other: int, row: int) -> bool:
         return estimate_of(weighted([(cells[other], cells[row])]), scale).interval(level)[0] > 0
@@ -217,12 +217,12 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int], refu
     is why its question cannot be asked, where it cannot."""
     grid = view.score_grid
     pairs = [(view.rows[row][i], view.rows[against][i]) for i in columns]
-    pairs = [pair for pair in pairs if all(map(can_be_run, pair))] or pairs
+    pairs = [pair for pair in pairs if all(cell.can_be_run for cell in pair)] or pairs
     labels = [one.plan.column.label for one, _ in pairs]
     leaves = [leaf for pair in pairs for cell in pair for leaf in cell.leaves]
     runs = {(spec.run_id, leaf.plan.evaluator) for leaf in leaves for spec in leaf.plan.specs}
     printed = [(a, a.published, b.published) for a, b in pairs if a.published and b.published]
-    gains = [sign_of(a) * 100 * (one.value - base.value) / a.factor for a, one, base in printed]
+    gains = [a.sign * 100 * (one.value - base.value) / a.factor for a, one, base in printed]
     about = Comparison(
         grid.rows[row].label,
         grid.rows[against].label,
@@ -246,10 +246,6 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int], refu
     return judged(replace(about, relation=relation, estimate=estimate, p=p, low=low, high=high), p or 0.0, 1)
 
 
-def can_be_run(cell: Cell) -> bool:
-    return all(leaf.plan.specs for leaf in cell.leaves)
-
-
 def why_not(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[str, str] | None:
     """Why rows cannot be compared: a relation and the reason; None where they can."""
     cells = [*chain.from_iterable(pairs)]
@@ -267,15 +263,11 @@ def why_not(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[str, str] | None:
     return (OUTDATED, "") if any(cell.stale for cell in cells) else None
 
 
-def sign_of(cell: Cell) -> int:
-    return -1 if cell.plan.column.lower else 1
-
-
 def weighted(pairs: Sequence[tuple[Cell, Cell]]) -> list[tuple[float, Cell]]:
     """The mean difference of pairs of cells as a weighted sum of cells, in points; positive is better."""
     terms = []
     for a, b in pairs:
-        weight = sign_of(a) * 100 / (a.factor * len(pairs))
+        weight = a.sign * 100 / (a.factor * len(pairs))
         terms += [(weight, a), (-weight, b)]
     return terms
 

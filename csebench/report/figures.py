@@ -28,8 +28,7 @@ CURVE = ("alignment", "uniformity", "spearman")  # of a run's training, on STS-B
 
 
 def draw(view: GridView) -> list[Path]:
-    """Writes a paper's figure as `.svg` and `.csv`; returns the files. What is missing is empty in the table, and its
-    page says why."""
+    """Writes a paper's figure as `.svg` and `.csv`, where what is missing is empty; returns the files."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -180,29 +179,19 @@ def scatter(figure, shown: GridView) -> bool:
         for printed, line in ((x.published, axes.axvline), (y.published, axes.axhline)):
             if printed and shown.judged:
                 line(printed.value, color=style["color"], linestyle=":", label=f"{row.label}, published")
-    axes.set(xlabel=title(shown, 0), ylabel=grid.axis)
+    axes.set(xlabel=grid.columns[0].label + " (less is better)" * grid.columns[0].lower, ylabel=grid.axis)
     axes.margins(0.12)
     if drawn := axes.has_data():
-        axes.legend(**RIGHT_OF_AXES, title=title(shown, 2) if len(grid.columns) > 2 else None)
+        axes.legend(**RIGHT_OF_AXES, title=grid.columns[2].label if len(grid.columns) > 2 else None)
     return drawn
-
-
-def title(shown: GridView, column: int) -> str:
-    """Of an axis: `Avg. STS (spearman x 100)`."""
-    of = shown.figure.columns[column]
-    metric = next((cells[column].plan.metric for cells in shown.rows if cells[column].plan.metric), of.metric or "")
-    factor = of.factor or shown.figure.factor
-    measure = metric if factor == 1 else f"{metric} x {factor:g}"
-    facts = [measure] if measure not in ("", of.label) else []
-    facts += ["less is better"] if of.lower else []
-    return f"{of.label} ({', '.join(facts)})" if facts else of.label
 
 
 # ---------------------------------------------------------------- figures of what runs keep
 
 
 def training(figure, shown: GridView):
-    """A row is a path in the plane of uniformity and alignment over the evaluated steps, the mean of its seeds."""
+    """A row is a path in the plane of uniformity and alignment over the evaluated steps, the mean of its seeds, from
+    the number of its first step to an arrow head at its last."""
     axes = figure.subplots()
     table: list[list] = [["row", "step", *(f"{key}{of}" for key in CURVE for of in ("", "_std")), "n", "runs"]]
     seeds = []
@@ -215,7 +204,14 @@ def training(figure, shown: GridView):
             values = [value for key in CURVE for value in (summaries[key].mean, summaries[key].std)]
             table.append([row.label, step, *values, summaries[CURVE[0]].n, " ".join(runs)])
         seeds.append(len(runs))
-        path(axes, steps, row.label, row_style(row, place))
+        places = [(summaries["uniformity"].mean, summaries["alignment"].mean) for summaries in steps.values()]
+        style, at_end = row_style(row, place), 100 * steps[max(steps)]["spearman"].mean
+        more = {"markersize": 4.5, "linewidth": 1.2, "markevery": range(max(1, len(places) - 1))}
+        axes.plot(*zip(*places, strict=True), **style, **more, label=f"{row.label}: {at_end:.2f}")
+        if len(places) > 1:
+            axes.annotate("", places[-1], places[-2], arrowprops={"arrowstyle": "-|>", "color": style["color"]})
+        for step, end in {min(steps): places[0], max(steps): places[-1]}.items():
+            axes.annotate(str(step), end, (6, 6), textcoords="offset points", color=style["color"])
     axes.set_xlabel("uniformity on STS-B dev (log of the mean potential, less is better)")
     axes.set_ylabel("alignment on STS-B dev\n(mean squared distance, less is better)")
     axes.margins(0.12)
@@ -238,18 +234,6 @@ def curve(cell: Cell, scale: str) -> tuple[dict[int, dict[str, stats.Summary]], 
         runs += [spec.run_id] if training.get("curve") else []
     steps = {step: {k: stats.summarise(point[k] for point in points[step]) for k in CURVE} for step in sorted(points)}
     return steps, runs
-
-
-def path(axes, steps, label: str, style) -> None:
-    """Of a row, from the number of its first step to an arrow head at its last."""
-    places = [(summaries["uniformity"].mean, summaries["alignment"].mean) for summaries in steps.values()]
-    first, last = min(steps), max(steps)
-    more = {"markersize": 4.5, "linewidth": 1.2, "markevery": range(max(1, len(places) - 1))}
-    axes.plot(*zip(*places, strict=True), **style, **more, label=f"{label}: {100 * steps[last]['spearman'].mean:.2f}")
-    if len(places) > 1:
-        axes.annotate("", places[-1], places[-2], arrowprops={"arrowstyle": "-|>", "color": style["color"]})
-    for step, place in {first: places[0], last: places[-1]}.items():
-        axes.annotate(str(step), place, (6, 6), textcoords="offset points", color=style["color"])
 
 
 def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:

@@ -32,7 +32,11 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
         figure = Figure(figsize=(WIDTH, LINE * lines + below + above))
         height = figure.get_figheight()
         axes = figure.add_axes((LEFT / WIDTH, below / height, AXIS / WIDTH, LINE * lines / height))
-        axes.set_xlim(*axis_limits([end for c in tested for end in (c.family_low, c.family_high) if end is not None]))
+        # the axis holds 0 and all bounds but those beyond twice what three quarters of them need
+        bounds = [end for c in tested for end in (c.family_low, c.family_high) if end is not None]
+        reach = max(2 * float(np.quantile(np.abs(bounds), 0.75)), 0.05)
+        left, right = max(min(*bounds, 0.0), -reach), min(max(*bounds, 0.0), reach)
+        axes.set_xlim(left - 0.05 * (right - left), right + 0.05 * (right - left))
         y, ticks, labels = 0, [], []
         for (_, members), words in zip(groups, headings, strict=True):
             for line in words:
@@ -76,14 +80,6 @@ def draw_comparison(axes, y: float, comparison: Comparison, printed: float | Non
     elif printed is not None:
         note = f", printed {printed:+.2f}{note}"
     axes.annotate(f"{gain:+.2f}{note}", (1, y), (6, 0), annotation_clip=False, **text)
-
-
-def axis_limits(bounds: Sequence[float]) -> tuple[float, float]:
-    """Where the axis begins and ends: 0 and all bounds but those beyond twice what three quarters of them need."""
-    reach = max(2 * float(np.quantile(np.abs(bounds), 0.75)), 0.05)
-    low, high = max(min(*bounds, 0.0), -reach), min(max(*bounds, 0.0), reach)
-    margin = 0.05 * (high - low)
-    return low - margin, high + margin
 
 
 def row_labels(comparisons: Sequence[Comparison]) -> list[str]:

@@ -3,6 +3,7 @@ From evidence/*.yaml and papers/*.yaml alone: no score of this project is read, 
 
 from dataclasses import dataclass, replace
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +19,7 @@ from csebench.report import stats
 SWEEP, SINGLE, LATER, MEAN_ONLY = "seed sweep", "single runs", "re-run in later papers", "mean only"
 
 
-@dataclass(frozen=True)
-class Print:
+class Print(NamedTuple):
     """What a method's authors print."""
 
     value: Published
@@ -191,8 +191,7 @@ def encoder_title(named) -> str:
     return evidence.names().encoders[named.encoder]
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(NamedTuple):
     """Standard deviation of a score over seeds, in the units of evidence, and whose."""
 
     std: float

@@ -64,7 +64,7 @@ def table_rows(view: GridView, difference: float | None = None) -> list[list]:
     rows = []
     for c in chain.from_iterable(answer.comparisons for answer in compare.answers(view)):
         cells = [*chain.from_iterable(c.pairs)]
-        if not all(map(compare.can_be_run, cells)):
+        if not all(cell.can_be_run for cell in cells):
             continue
         seeds = max(len(leaf.plan.specs) for cell in cells for leaf in cell.leaves)
         design, source = printed_design(c.pairs), "print, or others' seeds"

@@ -24,13 +24,9 @@ DOORS = """
 
 
 def write_site(scale: str) -> Path:
-    """Write the folder `html/` among the pages of a scale, from the pages that are there; returns its index.
-
-    The new folder is complete before it takes the place of the old one.
-
-    Raises:
-        BadInput: Sphinx is not installed, or warns, as of a link that leads nowhere; the old folder stays.
-    """
+    """Write the folder `html/` among the pages of a scale, from the pages that are there; returns its index. The new
+    folder is complete before it takes the place of the old one, which stays where this raises BadInput: Sphinx is not
+    installed, or warns, as of a link that leads nowhere."""
     if not all(map(importlib.util.find_spec, ("sphinx", "furo", "myst_parser"))):
         raise BadInput("html: the site needs Sphinx, furo and MyST: pip install -e '.[docs]'")
     out = catalog.results_folder(scale) / "html"

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from math import ceil, floor, inf
 
 from csebench.plan.catalog import DEFAULT_SCALE
-from csebench.plan.papers import Published
 from csebench.report import compare
 from csebench.report.compare import Answer, Comparison
 from csebench.report.stats import SLACK
@@ -94,18 +93,15 @@ def family_sentence(answer: Answer) -> str:
             verb += names(rows, comparisons if relation == compare.NOT_RUN else run)
         elif reasons := dict.fromkeys(c.reason for c in rows if c.reason):
             verb += f": {', '.join(reasons)}"
-        parts.append(verb + (f" ({range_and_bound(rows, equality)})" if relation == compare.NOT_SHOWN else ""))
+        if relation == compare.NOT_SHOWN:  # estimates, and what is excluded in each at once
+            gains = [c.estimate.gain for c in rows if c.estimate]
+            ends = dict.fromkeys(f"{gain:+.2f}" for gain in (min(gains), max(gains)))
+            highest = max(max(-(c.family_low or 0) if equality else -inf, c.family_high or 0) for c in rows)
+            bound = "differences above {} points are excluded" if equality else "gains above {} points are excluded"
+            verb += f" ({' to '.join(ends)}; {excluded(highest, bound)})"
+        parts.append(verb)
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def range_and_bound(comparisons: Sequence[Comparison], equality: bool) -> str:
-    """`-0.21 to +0.15; gains above 0.6 points are excluded`: estimates, and what is excluded in each at once."""
-    gains = [c.estimate.gain for c in comparisons if c.estimate]
-    ends = dict.fromkeys(f"{gain:+.2f}" for gain in (min(gains), max(gains)))
-    highest = max(max(-(c.family_low or 0) if equality else -inf, c.family_high or 0) for c in comparisons)
-    what = "differences" if equality else "gains"
-    return f"{' to '.join(ends)}; {excluded(highest, what + ' above {} points are excluded')}"
 
 
 def names(comparisons: Sequence[Comparison], family: Sequence[Comparison]) -> str:
@@ -155,11 +151,6 @@ def ends_text(counts: Iterable[int]) -> str:
     """`1 to 3`, `3`, `no`: the lowest and the highest of numbers of seeds."""
     known = sorted({*counts} - {0})
     return " to ".join(map(str, dict.fromkeys((known[0], known[-1])))) if known else "no"
-
-
-def spaced(value: Published) -> str:
-    """A printed value as text: `78.54 ± 0.15`."""
-    return value.text.replace("±", " ± ")
 
 
 def short_label(label: str) -> str:

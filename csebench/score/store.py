@@ -100,12 +100,13 @@ def completed(name: str, folder: Path, params: dict) -> dict:
 def score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
     """The score JSON that pages show of a run, and whether it is outdated (†): of an older code version, or of other
     settings than the scale has; those that were added later are not in older files."""
-    content = current = read_scores(score_path(spec.run_id, evaluator, scale))
-    if current is None and (content := newest(scale).get((unversioned(spec), evaluator))) is None:
+    content = read_scores(score_path(spec.run_id, evaluator, scale))
+    is_old = content is None
+    if content is None and (content := newest(scale).get((unversioned(spec), evaluator))) is None:
         return None, False
     wanted = settings(protocol(evaluator), read_scale(scale).evaluation)
     changed = any(done.get(key, value) != value for done in content["evaluations"] for key, value in wanted.items())
-    return content, current is None or changed
+    return content, is_old or changed
 
 
 def stale_runs(pages: Iterable[Page]) -> set[str]:

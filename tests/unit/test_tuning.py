@@ -16,7 +16,7 @@ from csebench.base.files import write_json
 from csebench.base.project import ROOT
 from csebench.plan import catalog, grids, targets, tuning
 from csebench.plan.spec import Spec
-from csebench.report.pages import methods
+from csebench.report.pages import table
 from csebench.report.pages.page import Page
 
 SCALE = "tuned"
@@ -328,7 +328,7 @@ def test_an_edited_search_and_that_of_another_name_are_refused(project):
 
 
 def test_the_page_of_methods_has_what_a_search_gained(project):
-    assert methods.tuning_parts(SCALE) == []
+    assert table.tuning_parts(SCALE) == []
     write_search("simcse", FAST, planned=3, made=2)
-    text = Page("", "", methods.tuning_parts(SCALE)).write("markdown")
+    text = Page("", "", table.tuning_parts(SCALE)).write("markdown")
     assert "| SimCSE (unsupervised) | 2 of 3 | 60.00 |" in text and "| 65.00 | +5.00 |" in text

@@ -7,13 +7,13 @@ from csebench.base.files import write_text
 from csebench.plan import targets
 from csebench.plan.catalog import RESULTS, results_folder
 from csebench.plan.papers import Figure
-from csebench.report import csv_tables, evidence_figure, figures
+from csebench.report import csv_tables, figures
 from csebench.report.cells import grid_view
 from csebench.report.compare import answers
 from csebench.report.forest import draw_forest
 from csebench.report.pages.audit import audit_page
 from csebench.report.pages.claims import claims_page
-from csebench.report.pages.evidence import evidence_page
+from csebench.report.pages.evidence import draw_runs, evidence_page
 from csebench.report.pages.index import index_page
 from csebench.report.pages.table import forest_title, nothing_to_draw, table_page
 
@@ -51,7 +51,7 @@ def write_all(scale: str) -> list[Path]:
     for path, text in written.items():
         write_text(path, text)
     pictures = [path for page in targets.pages(scale) if has_picture(page) for path in draw(page)]
-    return [*written, *pictures, *evidence_figure.draw_runs(RESULTS)]
+    return [*written, *pictures, *draw_runs(RESULTS)]
 
 
 def has_picture(page: targets.Page) -> bool:

@@ -1,5 +1,7 @@
-"""The page "Does it reproduce?" (`results/evidence.md`): what runs that others published say of the printed values.
-The numbers are in csebench/report/others.py. Same data, same bytes: no dates, no scale."""
+"""The page "Does it reproduce?" (`results/evidence.md`) and its picture: what runs that others published say of the
+printed values. The numbers are in csebench/report/others.py. Same data, same bytes: no dates, no scale."""
+
+from pathlib import Path
 
 import numpy as np
 
@@ -9,7 +11,8 @@ from csebench.plan.evidence import DEV, Key
 from csebench.report import others, stats
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
 from csebench.report.stats import SLACK
-from csebench.report.words import outward_range, spaced
+from csebench.report.words import outward_range
+from csebench.score.drawing import COLOURS, GREY, STYLE, WIDTH, write_figure
 
 WITHIN = {
     stats.REPRODUCED: "inside {}",
@@ -27,6 +30,9 @@ KINDS = {
     "authors": "given by the authors outside their paper",
     "untrained": "model without training",
 }
+MARKS = {others.SWEEP: ("o", COLOURS[0], 0), others.SINGLE: ("s", COLOURS[5], 1.2)}  # and place on x
+MARKS |= {others.LATER: ("^", COLOURS[2], 2.1)}
+BIN = 0.15  # of the score: dots within one stand side by side
 
 
 def evidence_page(_scale: str) -> Page:
@@ -38,6 +44,11 @@ def evidence_page(_scale: str) -> Page:
         for name, source in evidence.sources().items()
         for remark in source.remarks
     ]
+    setups: dict[str, list[str]] = {}  # how the runs of sweeps were made, by source
+    for key, runs, _ in others.sweeps():
+        setup = runs.evidence[0].setup
+        lines = setups.setdefault(runs.sources[0], [others.circumstances(setup)])
+        lines.append(f"{others.encoder_title(key)}: {others.budget(setup)}")
     parts: list[Part] = [
         reach_text(),
         sweeps_text(),
@@ -49,7 +60,7 @@ def evidence_page(_scale: str) -> Page:
         counts_text(),
         Fold(f"Methods with few runs: {len(few)} groups", ["Is a number missing? Open an issue.", Table(HEAD, few)]),
         Fold("What picking the best of several seeds adds", selection_parts()),
-        Fold("The setups of the sweeps", [setups()]),
+        Fold("The setups of the sweeps", [as_list(f"{name}: {'. '.join(lines)}." for name, lines in setups.items())]),
         Fold("Reports without a number that can be used", [as_list(remarks)]),
         Fold("Sources", ["Numbers are facts with a source. How to add one: docs/evidence.md.", source_table()]),
         "Regenerate: `snakemake -j4 results/evidence.md`.",
@@ -112,7 +123,7 @@ def group_rows(key: Key) -> list[list[str]]:
             lies = f"not tested: {verdict.reason}"
             if verdict.low is not None and verdict.high is not None:
                 lies = WITHIN[verdict.name].format(outward_range(verdict.low, verdict.high))
-        printed = "–" if value is None else f"{spaced(value.value)} ({value.where})"
+        printed = "–" if value is None else f"{value.value.text} ({value.where})"
         sources = runs.sources[0] if len(runs.sources) == 1 else f"{len(runs.sources)} sources"
         mean = f"{s.mean:.2f}" + ("" if s.std is None else f" ± {s.std:.2f}")
         span = f"{min(runs.values):.2f} to {max(runs.values):.2f}" if len(runs.values) > 1 else ""
@@ -148,16 +159,6 @@ def selection_parts() -> list[Part]:
     ]
 
 
-def setups() -> str:
-    """How the runs of sweeps were made, by source."""
-    by_source: dict[str, list[str]] = {}
-    for key, runs, _ in others.sweeps():
-        setup = runs.evidence[0].setup
-        lines = by_source.setdefault(runs.sources[0], [others.circumstances(setup)])
-        lines.append(f"{others.encoder_title(key)}: {others.budget(setup)}")
-    return as_list(f"{name}: {'. '.join(lines)}." for name, lines in by_source.items())
-
-
 def source_table() -> Table:
     rows = []
     for name, source in evidence.sources().items():
@@ -174,3 +175,50 @@ def source_table() -> Table:
         scores = f"{count}: {kinds}" if count else "remarks"
         rows.append([name, source.who, where, source.licence or "", source.date, scores])
     return Table(["source", "who", "where", "licence", "date", "scores"], rows)
+
+
+def draw_runs(folder: Path) -> list[Path]:
+    """A panel per seed sweep, a dot per run, the printed value as a line."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    panels = others.sweeps()
+    table = [["method", "encoder", "group", "source", "seed", "score", "keeps_last_step", "printed"]]
+    with matplotlib.rc_context(STYLE):
+        rows = max(-(-len(panels) // 2), 1)
+        figure = Figure(figsize=(WIDTH, 3.3 * rows + 0.4), layout="constrained")
+        axes = figure.subplots(rows, 2, sharey=True, squeeze=False).flat
+        for axis in axes[len(panels) :]:
+            axis.set_visible(False)
+        for axis, (key, _, value) in zip(axes, panels, strict=False):
+            table += panel(axis, key, value)
+        figure.supylabel("average of the seven STS test sets (Spearman x 100)", fontsize=9)
+        figure.supxlabel("hollow: the last checkpoint was the best; bar: mean ± standard deviation", fontsize=9)
+        return write_figure(folder / "evidence.svg", figure, table)
+
+
+def panel(axis, key: Key, value: others.Print) -> list[list]:
+    """One encoder's runs; returns the rows of what is drawn."""
+    method, encoder, line = others.method_title(key), others.encoder_title(key), value.value.value
+    rows, drawn = [], [g for g in others.groups(key) if g.kind != others.MEAN_ONLY]
+    for runs in drawn:
+        marker, colour, x = MARKS[runs.kind]
+        bins = np.floor(np.asarray(runs.values) / BIN)
+        offsets = np.zeros(len(bins))  # on x, so that dots with nearly the same score do not cover one another
+        for one in np.unique(bins):
+            members = np.flatnonzero(bins == one)
+            offsets[members] = (np.arange(len(members)) - (len(members) - 1) / 2) * 0.08
+        for (e, run), last, score, offset in zip(runs.runs, runs.kept_last_step, runs.values, offsets, strict=True):
+            axis.plot(x + offset, score, marker, ms=4, mew=0.9, mec=colour, mfc="none" if last else colour)
+            rows.append([method, encoder, runs.kind, e.name, run.seed or "", score, int(last), line])
+        if runs.summary.std is not None:
+            bar = {"fmt": "_", "ms": 9, "color": GREY, "lw": 1.2, "capsize": 3}
+            axis.errorbar(x + offsets.max() + 0.2, runs.summary.mean, runs.summary.std, **bar)
+    axis.axhline(line, color=GREY, lw=1.2, ls="--", zorder=0)
+    text = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right"}
+    axis.annotate(f"printed {value.value.text}", (1, line), (0, 3), **text)
+    labels = [runs.kind.replace(" in later ", "\nin later\n") + f"\nn = {runs.summary.n}" for runs in drawn]
+    axis.set_xticks([MARKS[runs.kind][2] for runs in drawn], labels)
+    axis.set_xlim(-0.6, 2.6)
+    axis.set_title(f"{method}, {encoder}\n{drawn[0].reach(line)} of {drawn[0].summary.n} seeds reach print")
+    return rows

@@ -25,7 +25,7 @@ def index_page(scale: str) -> Page:
     if scale != DEFAULT_SCALE:
         parts += [questions([grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale), *views])]
         parts += [Picture(f"{SIDE_BY_SIDE}.svg", "Every method against the untrained encoder and against SimCSE")]
-    parts += ["## Tables and figures", *coverage(views), *(f"Left out: {broken}" for broken in left_out(scale))]
+    parts += ["## Tables and figures", coverage(views), *(f"Left out: {broken}" for broken in left_out(scale))]
     counts = "; ".join(f"{count} {label}" for label, count in sorted(Counter(map(state, views)).items()))
     parts += [
         f"A cell: the runs that it shows; {STALE}: with an older code version or other settings. {counts}.",
@@ -67,7 +67,7 @@ def state(view: GridView) -> str:
     return "complete" if done == wanted else "partial"
 
 
-def coverage(views: list[GridView]) -> list[Table]:
+def coverage(views: list[GridView]) -> Table:
     """Tables and figures × papers: how many of the runs of each have scores."""
     links: dict[str, dict[str, str]] = {}  # by table or figure and paper
     for view in views:
@@ -76,9 +76,8 @@ def coverage(views: list[GridView]) -> list[Table]:
             all_new = done == shown and not view.outdated
             label = f"{shown} runs" if all_new else f"{label}: {scored_text(done, shown, view.outdated)}"
         links.setdefault(view.name, {})[view.paper] = f"[{label}]({view.paper}/{view.name}.md)"
-    rows = {"table": [], "figure": []}
-    for name in sorted(links, key=by_number):
-        kind = "figure" if name.startswith("figure") else "table"
-        label = f"[{grid_label(name)}]({name}.md)" if kind == "table" else grid_label(name)
-        rows[kind].append([label, *(links[name].get(paper_name, "") for paper_name in paper_names())])
-    return [Table(["", *(paper(name).label for name in paper_names())], of_kind) for of_kind in rows.values()]
+    rows = []
+    for name in sorted(links, key=lambda name: (name.startswith("figure"), by_number(name))):
+        label = grid_label(name) if name.startswith("figure") else f"[{grid_label(name)}]({name}.md)"
+        rows.append([label, *(links[name].get(paper_name, "") for paper_name in paper_names())])
+    return Table(["", *(paper(name).label for name in paper_names())], rows)

@@ -1,10 +1,8 @@
-"""A page as one value: answer, picture, tables, folded details; written as Markdown, its tables as LaTeX, CSV and JSON
-too. Same page, same bytes."""
+"""A page as one value: answer, picture, tables, folds; as Markdown, its tables as LaTeX, CSV, JSON. Same bytes."""
 
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,8 +37,7 @@ class Fold(NamedTuple):
 Part = str | Table | Picture | Fold  # a text is a paragraph or a list, in Markdown
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """What a reader gets: the parts stand in the order in which they are read."""
 
     title: str

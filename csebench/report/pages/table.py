@@ -4,19 +4,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from pathlib import Path
+from statistics import median
 
 from csebench.base.project import REPOSITORY
-from csebench.plan import targets
+from csebench.plan import targets, tuning
 from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper, scale
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Figure, SettingsTable
-from csebench.plan.registry import protocol
+from csebench.plan.registry import COMPONENTS, declaration, protocol
 from csebench.report import stats, words
 from csebench.report.cells import Cell, GridView, grid_view
 from csebench.report.claims import judge_all
 from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block
 from csebench.report.pages.claims import sentence_table
-from csebench.report.pages.methods import tuning_parts
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list, relative_path
 from csebench.report.provenance import deviation_lines, page_conditions, provenance_lines, scale_line
 from csebench.score.store import score
@@ -211,7 +211,7 @@ def cell_text(cell: Cell, bold: bool) -> str:
     if not cell.judged or cell.published is None:
         return text
     sign = SIGNS.get(cell.verdict, "")
-    return f"{text} ({words.spaced(cell.published)}{f' {sign}' if sign else ''})"
+    return f"{text} ({cell.published.text}{f' {sign}' if sign else ''})"
 
 
 def legend(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list[Part]:
@@ -245,7 +245,7 @@ def legend(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list
 
 def printed_fold(view: GridView, folded: bool) -> list[Part]:
     """The published values, with where each comes from."""
-    table = table_of(view, lambda cell: cell.published and words.spaced(cell.published))
+    table = table_of(view, lambda cell: cell.published and cell.published.text)
     if not table.rows:
         return []
     rows = [row for row in view.score_grid.rows if any(row.values) or row.note]
@@ -294,7 +294,7 @@ def others_text(cell: Cell) -> str | None:
     text = f"{cell.mean_and_std(summary)}, n = {summary.n}"
     if published is None:
         return text
-    return f"{text} (printed {words.spaced(published)}: {cell.others.verdict(published, cell.published_seeds).name})"
+    return f"{text} (printed {published.text}: {cell.others.verdict(published, cell.published_seeds).name})"
 
 
 def texts_fold(view: GridView) -> list[Part]:
@@ -354,3 +354,46 @@ def settings_parts(view: GridView, table: SettingsTable) -> tuple[list[str], lis
     folds: list[Part] = [Fold("Notes", [as_list(table.notes)])] if table.notes else []
     equal, printed = signs[" ✓"], signs.total() - signs[""]
     return [f"**{equal} of {printed} printed settings equal the recipes.**"], shown, folds
+
+
+# ---------------------------------------------------------------- what tuning chose
+
+
+def tuning_parts(scale_name: str) -> list[Part]:
+    """Folded: every search with its gain; nothing where no search was made."""
+    searches = [tuning.read_search(path) for path in tuning.search_files(scale_name)]
+    if not searches:
+        return []
+    here, most = scale(scale_name), max(search.planned for search in searches)
+    gains, rows = {}, []  # points of the best trial over the settings of the scale, by the titles of what was tuned
+    for search in searches:
+        method, *added = search.name.split("+")
+        titles = [declaration(method).title, *(declaration(component, COMPONENTS).title for component in added)]
+        title, tried, gain_text = " + ".join(titles), len(search.trials), "–"
+        first, best = search.trials[0].dev, tuning.best_trial(search.trials)
+        if first is not None and best is not None and best.dev is not None:
+            gains[title] = 100 * (best.dev - first)
+            gain_text = f"{gains[title]:+z.2f}"
+        count = f"{tried} of {search.planned}" if tried < search.planned else str(tried)
+        chosen = "–" if best is None else tuning.settings_text(best.settings)
+        rows.append([title, count, points(first), chosen, points(best and best.dev), gain_text])
+    gained = "No search has a score with the settings of the scale."
+    if gains:
+        largest, unchanged = max(gains, key=lambda name: gains[name]), sum(gain == 0 for gain in gains.values())
+        middle, number = median(gains.values()), len(gains)
+        gained = f"Tuning gained {middle:+z.2f} points on STS-B dev in the median of {number} methods, at most"
+        gained += f" {gains[largest]:+z.2f} ({largest}); for {unchanged} the settings of the scale were the best."
+    again = tuning.command([search.name for search in searches], scale_name, most)
+    parts: list[Part] = [
+        f"{gained} A search tries all declared values, or as many as the others; the first trial has the"
+        f" settings without it. Trials train on {here.sizes[tuning.SIZE]:,} sentences, with subsets and seeds that no"
+        " table uses. With several seeds, a setting changes only for more than their deviation. A score is Spearman ×"
+        " 100 on STS-B dev, the set that chose the settings, so part of a gain is chance.",
+        Table(["method", "trials", "without tuning", "chosen settings", "tuned", "gain"], rows),
+        f"Search again: `{again}`.",
+    ]
+    return [Fold("What tuning chose for each method, and gained", parts)]
+
+
+def points(score: float | None) -> str:
+    return "–" if score is None else f"{100 * score:.2f}"
