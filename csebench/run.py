@@ -35,12 +35,13 @@ def work(
     chunk_size: int | None = None,
     attempt: int = 1,
 ) -> None:
-    """Train a planned run and score it by what pages show, by `only` some of it. The run is done when it is trained:
-    an evaluator that fails leaves its reason, and the other scores are made (`publish` tries again, and fails). While
-    another process works on the run, waits for it, and then does what is left. Raises BadInput where no page of the
-    scale needs the run, or its data is missing; RunFailed where training failed.
+    """Train a planned run and score it by what pages show. The run is done when it is trained: an evaluator that
+    fails leaves its reason, and the other scores are made (`publish` tries again, and fails). While another process
+    works on the run, waits for it, and then does what is left. Raises BadInput where no page of the scale needs the
+    run, or its data is missing; RunFailed where training failed.
 
     Args:
+        only: evaluators that the pages show that are wanted; None: those of every page of the scale.
         processes: that share every batch, each on a GPU of its own; 0: one, on a GPU if there is one.
         runs_per_gpu: that may be on one GPU at a time.
         chunk_size: sentences that an encoder in training has in memory at a time; None: the batch.
@@ -106,9 +107,10 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> None:
 
 def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[str], None]) -> None:
     """Search for the settings of methods, each over all of its values or the same number of trials; first the searches
-    that they start from, unless these have files. Trials in a search's file or runs/ are kept, so a stopped search
-    goes on. Raises BadInput, before anything is trained, where a method has nothing to try, or a file is damaged;
-    RunFailed where all trials of a method failed by their loss, or a run for another reason; Stopped at a signal."""
+    that they start from, where there is no file of these. Trials that a file of a search or runs/ has are kept, so a
+    search that was stopped goes on where it was. Raises BadInput, before anything is trained, where a method has
+    nothing to try, or a file is damaged; RunFailed where every trial of a method failed by its own loss, or a run
+    stopped for any other reason; Stopped at SIGTERM or SIGINT."""
     before = [search for name in names for search in tuning.searches_before(name)]
     first = [search for search in before if search in names or tuning.made_search(search, scale_name) is None]
     wanted = dict.fromkeys([*first, *names])

@@ -222,7 +222,8 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def system_errors(path: Path) -> Iterator[None]:
-    """Raise a system's error, such as a full disk, as an OSError that names a file, whatever libraries make of it."""
+    """Raise an error of the system, such as a full disk, as an OSError that names a file, also where torch,
+    safetensors or tokenizers raise errors of their own."""
     try:
         yield
     except Exception as e:
@@ -253,7 +254,8 @@ def write_json(path: Path, content) -> None:
 
 @dataclass(frozen=True)
 class DataRoot:
-    """Data roots in place of a `Path`: `root / name` is in the first that has it; where none has it, in the first."""
+    """Several data roots; stands for a `Path` where data is read. `root / name` is the file or folder of that name in
+    the first root that has it; where none has it, in the first."""
 
     roots: tuple[Path, ...]
 

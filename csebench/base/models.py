@@ -76,7 +76,8 @@ def model_sha256(folder: Path) -> str:
 
 
 def check_model(folder: Path) -> None:
-    """Raises BadInput where files differ from the hash that training reported, if it did, or the report is damaged."""
+    """Raises BadInput where files of a finished model differ from those that its report states by a hash (older
+    reports state none), or the report is damaged."""
     report = folder / REPORT
     stated = read_typed(report, Report, _remedy(folder))[1].model_sha256 if report.exists() else None
     if stated is not None and (actual := model_sha256(folder)) != stated:
@@ -118,7 +119,8 @@ def _entries(content, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def check_vocabulary(tokenizer, config, what: str) -> None:
-    """Raises BadInput: the tokenizer is none (AutoTokenizer takes any class), cannot pad, or fits another model."""
+    """Raises BadInput where what `AutoTokenizer` loaded is no tokenizer (it takes any class of transformers), cannot
+    pad, or has another vocabulary than the model."""
     where = f"{what}: tokenizer_config.json"
     if not hasattr(tokenizer, "get_vocab"):
         raise BadInput(f"{where}: tokenizer_class: {type(tokenizer).__name__} is no tokenizer; restore the file.")

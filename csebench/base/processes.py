@@ -123,8 +123,9 @@ def device_type() -> str:
 
 
 def visible_gpus() -> list[str]:
-    """UUIDs of the GPUs, or of their MIG slices, that this process may use; none where PyTorch is built without CUDA.
-    As in CUDA, CUDA_VISIBLE_DEVICES ends at the first name of no GPU; numbers are nvidia-smi's; CUDA's may differ."""
+    """UUIDs of the GPUs that this process may use, or of the MIG slices that a GPU is cut into; none where PyTorch is
+    built without CUDA. As in CUDA, CUDA_VISIBLE_DEVICES ends at the first name of no GPU; a number is that of
+    nvidia-smi, which CUDA's own may differ from where cards differ."""
     named, of_gpu = {}, []  # UUIDs by number and UUID of a GPU, and by UUID of a slice
     for number, uuid in re.findall(r"^(?:GPU (\d+))?.*\(UUID: (.+)\)", nvidia_smi("-L"), re.M):
         if number:

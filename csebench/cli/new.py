@@ -67,8 +67,9 @@ def new(args):
 
 
 def pasted_tables(path: Path) -> dict[str, list[list[str]]]:
-    """The cells of tables, by number and line: tabs between cells, labels of columns in the first line, of rows in the
-    first cell. A line `# table 2` numbers the table below it, else 1. Raises BadInput where there is no table."""
+    """The cells of tables, by number and line: tabs between cells, the labels of columns in the first line and those
+    of rows in the first cell. A line `# table 2` states the number of the table below it, which is else 1. Raises
+    BadInput where there is no table."""
     tables: dict[str, list[list[str]]] = {}
     for line in filter(str.strip, read_text(path).splitlines()):
         if match := re.fullmatch(r"# table (\w+)\s*", line):
@@ -83,7 +84,8 @@ def pasted_tables(path: Path) -> dict[str, list[list[str]]]:
 
 
 def read_table(number: str, lines: list[list[str]], unread: list[str]) -> dict:
-    """A table as in papers/*.yaml, perhaps transposed; empty without known columns. What it leaves joins `unread`."""
+    """A table as in papers/*.yaml, whose columns may be the printed rows; empty where neither are known. What could
+    not be read is added to `unread`."""
     (_, *labels), *body = lines
     evaluator, columns = known_columns(labels)
     if not columns and known_columns([label for label, *_ in body])[1]:

@@ -48,8 +48,11 @@ def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
 
 
 def read_state(run_id: str, is_finished: bool = False) -> tuple[str, dict]:
-    """State and facts of a run; if it `is_finished`, its scores are all published, perhaps from elsewhere
-    (targets.finished_runs). A failure comes first, also where the model is there; a damaged file is one."""
+    """State and facts of a run. A failure comes first, also where the model is there; a damaged file is one.
+
+    Args:
+        is_finished: whether its scores are all published, perhaps from elsewhere (targets.finished_runs).
+    """
     folder = catalog.RUNS / run_id
     try:
         progress = read_progress(folder)

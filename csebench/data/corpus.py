@@ -36,9 +36,13 @@ def read_corpus(
     path: Path, expected_sha256: str | None = None, kind: str = "sentences", least: int = 2, size: int = 0
 ) -> Sequence:
     """What a method trains on: one sentence a line, or of kind `triplets` (anchor, positive, hard negative), from a
-    CSV with the columns of TRIPLET. Refuses a file that is damaged, of fewer than `least` lines with text (a method
-    learns from the differences between two) or `size` sentences, or not the one that the run's key was made from. Of
-    triplets, whose scales have sizes of sentences, `size` may be more than there are."""
+    CSV with the columns of TRIPLET. Refuses a file that is damaged, too small, or not the one that the run's key was
+    made from.
+
+    Args:
+        least: lines with text (a method learns from the differences between two).
+        size: sentences that are drawn from it. Of triplets, whose scales have sizes of sentences, all are, if need be.
+    """
     check_sha256(path, expected_sha256)
     sentences = lines(path)
     if sentences[0].startswith("\ufeff"):

@@ -113,8 +113,9 @@ def task_source(task: "AbsTask") -> tuple[str, str]:
 
 
 def load_task(task: "AbsTask") -> None:
-    """Load a task's data into the cache of datasets, with HF_HUB_OFFLINE=1 from there. RunFailed where the hub cannot
-    be reached (the library would take any cached revision), or a file differs from its list (and is removed)."""
+    """Load the data of a task from the hub into the cache of the datasets library; with HF_HUB_OFFLINE=1 from there.
+    Where the hub cannot be reached, for which the library would take any revision in its cache, or sent a file that
+    differs from its list (which is removed), raises RunFailed."""
     import datasets
     from huggingface_hub import constants
 

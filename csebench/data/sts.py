@@ -40,9 +40,13 @@ class Pairs:
 
 
 def read_sts(root: Path | DataRoot, task: str, split: str = "test") -> list[Pairs]:
-    """The subsets of an STS task (`STS12` … `STS16`), or a split of STS-B (`train`, `dev`, `test`) or SICK-R (`train`,
-    `trial`, `test`), as SimCSE's SentEval reads them: tokens joined by single blanks, no quoting, unscored pairs
-    dropped. Refuses a file that has another number of scored pairs than expected."""
+    """The subsets of an STS task as SimCSE's SentEval reads them: tokens joined by single blanks, no quoting, unscored
+    pairs dropped. Refuses a file that has another number of scored pairs than expected.
+
+    Args:
+        task: `STS12` … `STS16`, `STS-B` or `SICK-R`, as in the papers' columns.
+        split: of STS-B (`train`, `dev`, `test`) and SICK-R (`train`, `trial`, `test`).
+    """
     counts = expected_counts(root, task, PUBLISHED_COUNTS)
     pairs = []
     for subset in (split,) if split in counts else counts:

@@ -207,7 +207,8 @@ def variants() -> Paper:
 
 
 def _sts_table(title: str, caption: str, runs: Mapping[str, Recipe | str], **more: Any) -> Table:
-    """STS test sets after training on 1 % of the corpus: recipes or why there is none; gains over a `baseline` row."""
+    """A table of the STS test sets after training on 1 % of the corpus: recipes by label, or why there is none. With a
+    `baseline`, the label of a row, a last column shows the differences to it."""
     columns = [Column(label=c, task=c, size="1%") for c in STS_COLUMNS]
     columns += [Column(label="gain over untrained", delta="Avg.")] if more.get("baseline") else []
     rows = [Row(label=k, missing=run) if isinstance(run, str) else Row(label=k, run=run) for k, run in runs.items()]
@@ -215,7 +216,8 @@ def _sts_table(title: str, caption: str, runs: Mapping[str, Recipe | str], **mor
 
 
 def given_root(scale: Scale) -> Path | None:
-    """The given folder of benchmark data: the scale's, relative, so that a copy plans the same; else CSEBENCH_DATA."""
+    """The folder of benchmark data that the user gives: that of the scale, as a relative path, so that a copied
+    checkout does not change the plan; else CSEBENCH_DATA."""
     given = os.path.relpath(find(scale.data_root)) if scale.data_root else os.environ.get("CSEBENCH_DATA")
     return Path(given) if given else None
 

@@ -81,7 +81,8 @@ def find_encoder(name: str) -> EncoderRef:
 
 
 def find_model(name: str) -> str:
-    """What `csebench evaluate` opens: a folder, a run's model by its id, an encoder of config/, pinned, a hub id."""
+    """What `csebench evaluate` opens: a folder as it is, the model of a run by its id, an encoder of config/ at its
+    pinned commit, or an id of the hub."""
     if Path(name).exists():
         return name
     if (catalog.RUNS / name / "model").is_dir():

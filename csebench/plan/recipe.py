@@ -152,7 +152,8 @@ def inherited(method: Declaration) -> list[str]:
 
 
 def choices(method: Declaration, components: Iterable[str], tuned: Mapping[str, dict[str, Value]]) -> dict[str, Value]:
-    """What searches chose: shared settings on the kind's host, over them the method's, then with added components."""
+    """What searches chose for a method with components: shared settings on the host of its kind, over them what its
+    own search chose, over them that with the components that it does not have by itself."""
     of_host = tuned.get(host(method.kind), {})
     shared = {key: of_host[key] for key in inherited(method) if key in of_host}
     return shared | tuned.get(method.name, {}) | tuned.get(recipe_name(method, components), {})

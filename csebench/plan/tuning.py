@@ -210,7 +210,8 @@ def made_search(name: str, scale_name: str) -> Search | None:
 
 
 def made_trials(name: str, scale_name: str, planned: list[tuple[Settings, list[Spec]]]) -> list[Trial]:
-    """The trials in the file of a search; none where its settings or seeds are not those that `plan_trials` gives."""
+    """The trials that the file of a search has; none of one that was made under other settings than those of
+    `plan_trials` today, or with other seeds."""
     (settings, untuned), *_ = planned
     search = made_search(name, scale_name)
     is_current = search and search.spec == untuned[0] and search.trials[0].settings == settings

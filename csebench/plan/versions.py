@@ -30,7 +30,8 @@ REPLICATES = PACKAGE / "score" / "replicates.py"
 
 
 class _Arithmetic(ast.NodeTransformer):
-    """Drops what cannot change a number: docstrings, types, what errors say, figures, what is declared for readers."""
+    """Drops what cannot change a number: docstrings, types of arguments, what an error says, an evaluator's figures,
+    and of the declaration what is for readers. Comments and layout are in no tree."""
 
     def __init__(self, declared: dict | None, draws: bool):
         self.declared, self.draws = declared, draws  # what counts of `DECLARATION`; whether `draw_…` make figures
@@ -62,7 +63,8 @@ class _Arithmetic(ast.NodeTransformer):
 
 
 def normalised(path: Path, imported: bool = False) -> list | str:
-    """The code of a file without what cannot change a number; an `imported` declaration only counts if it is read."""
+    """The code of a file without what cannot change a number. The declaration of one that another unit, which has its
+    own, imports counts only if its code reads it."""
     tree = parse_python(path)
     named = {type(node.ctx) for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == DECLARATION}
     counts = named and (not imported or ast.Load in named)

@@ -175,8 +175,11 @@ def evaluate_run(
     run: Path, evaluators: list[str], data_root: Path | DataRoot, evaluation: Evaluation, keep_going: bool = False
 ) -> dict[str, Path]:
     """The score JSONs of a run by evaluator, kept in `run/scores/` under the hash of what decides them. Those that are
-    not there are made, from one model that embeds a sentence once for all of them; torch is loaded only then. The
-    reason of a failure is noted beside the scores; with `keep_going`, the others are made."""
+    not there are made, from one model that embeds a sentence once for all of them; torch is loaded only then.
+
+    Args:
+        keep_going: where an evaluator fails, the others are made; the reason is noted beside the scores.
+    """
     folder, model = run / "model", str(run / "model")
     if not all((folder / name).exists() for name in (FACTS, REPORT)):
         raise BadInput(f"{folder}: no finished model. {train_again(run)}")
@@ -213,7 +216,8 @@ def evaluate_run(
 
 
 def publish(run: Path, evaluator: str, data_root: Path | DataRoot, evaluation: Evaluation, out: Path) -> None:
-    """A run's scores with its spec, training and replicates: the JSON that tables are rendered from, without items."""
+    """A run's scores with what was run, how it was trained, and replicates over test items: the JSON that tables are
+    rendered from. Per-item values stay with the run."""
     path = evaluate_run(run, [evaluator], data_root, evaluation)[evaluator]
     scores, checked = read_typed(path, Scores, REMEDY)
     refuse(path, row_defects(checked.scores, protocol(evaluator).declaration))

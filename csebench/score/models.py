@@ -22,10 +22,14 @@ def has_modules(ref: EncoderRef) -> bool:
 
 
 def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Evaluation()) -> Embedder:
-    """A model ready for the evaluators, by its folder or hub id (`ID@COMMIT` pins its revision): that of a run, a
-    control, any Hugging Face encoder, which needs a pooler where its folder states none, or one of
-    sentence-transformers with all its modules, unless a pooler is given. Raises BadInput where there is no such model
-    or its pooling is not known, RunFailed where the hub does not answer."""
+    """A model ready for the evaluators: a run's folder, a control, any Hugging Face or sentence-transformers encoder.
+    Raises BadInput where there is no such model or its pooling is not known, RunFailed where the hub does not answer.
+
+    Args:
+        name: folder, or hub id (`ID@COMMIT` pins its revision).
+        pooler: needed where the folder does not state one; one of sentence-transformers is used with all its modules
+            unless a pooler is given.
+    """
     folder = Path(name)
     facts = read_facts(folder)
     if facts["control"] is not None:

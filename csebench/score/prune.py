@@ -21,7 +21,8 @@ def prune(run_id: str, scale_name: str) -> None:
 
 
 def reason_to_keep(run_id: str, scale_name: str) -> str | None:
-    """What a run's model is needed for; None: every score that pages show is published, and no run starts from it."""
+    """What the model of a finished run is needed for; None where every score that pages of the scale show of it is
+    published, and no other run starts from it."""
     if (done := training_report(catalog.RUNS / run_id)) is None:
         return "it is not finished"
     if run_id in {spec.encoder.revision for spec in targets.runs(scale_name).values()}:

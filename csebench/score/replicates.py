@@ -57,7 +57,8 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
 
 
 def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
-    """Replicates in a score JSON; None without those of a score, or of another version (1 if unstated): not paired."""
+    """Replicates in a score JSON; None where it has none of a score, or of another version, with which ours cannot be
+    paired. Those that state no version are of the first."""
     published = content.get("replicates", {"scores": {}})
     encoded = published["scores"].get(task, {}).get(metric)
     if encoded is None or published.get("version", 1) != VERSION:
