@@ -59,8 +59,8 @@ def test_what_cannot_be_written_is_refused(words, part, project, capsys):
 CELLS = {  # as pasted, and as it is read
     " 78.13 ± 0.4 ": "78.13 ± 0.4",
     "**78.13**†": "78.13",
-    r"\textbf{78.13}$_{\pm .40}$": "78.13±0.40",
-    "78.13+/-0.4": "78.13±0.4",
+    r"\textbf{78.13}$_{\pm .40}$": "78.13 ± 0.40",
+    "78.13+/-0.4": "78.13 ± 0.4",
     "−1.43": "-1.43",
     "84.5%": "84.5",
     "–": None,
