@@ -20,9 +20,8 @@ from csebench.plan.registry import COMPONENTS, load
 from csebench.train.augment import copy, delete, insert_copies, reverse, shuffle
 from csebench.train.losses import cos_sim
 from csebench.train.method import Views, concat_views
+from methods import rankcse, scd
 from methods.components import auxiliary_mlm, rtd
-from methods.rankcse import ranking_consistency
-from methods.scd import barlow_twins
 
 BATCH = {"input_ids": 7, "attention_mask": 0, "labels": -100}  # what stands where nothing is
 
@@ -125,7 +124,7 @@ def test_scd_pushes_the_views_apart(build):
     (method,) = build("scd")
     method.projector = torch.nn.Identity()
     repulsion = sum(cosine(a, b) for a, b in zip(one.z, two.z, strict=True)) / 4 / 0.05
-    wanted = repulsion + 0.005225 * float(barlow_twins(one.z, two.z, 0.012))
+    wanted = repulsion + 0.005225 * float(scd.barlow_twins(one.z, two.z, 0.012))
     assert float(method.loss(Views(one, two))) == pytest.approx(wanted)
 
 
@@ -166,12 +165,12 @@ def test_consistency_of_rankings():
     """RankCSE: zero where both views rank alike, the divergence of SciPy else; the code's form is an entropy."""
     torch.manual_seed(0)
     z1, z2 = torch.randn(2, 6, 5, dtype=torch.float64)
-    assert ranking_consistency(z1, z1, 0.05) == pytest.approx(0, abs=1e-12)
+    assert rankcse.ranking_consistency(z1, z1, 0.05) == pytest.approx(0, abs=1e-12)
     s = cos_sim(z1, z2).numpy() / 0.05
     p, q = softmax(s, axis=1), softmax(s.T, axis=1)
-    assert ranking_consistency(z1, z2, 0.05) == pytest.approx(np.mean(jensenshannon(p, q, axis=1) ** 2))
+    assert rankcse.ranking_consistency(z1, z2, 0.05) == pytest.approx(np.mean(jensenshannon(p, q, axis=1) ** 2))
     wanted = -0.5 * np.mean(entropy(p, axis=1) + entropy(q, axis=1))
-    assert ranking_consistency(z1, z2, 0.05, "entropy") == pytest.approx(wanted)
+    assert rankcse.ranking_consistency(z1, z2, 0.05, "entropy") == pytest.approx(wanted)
 
 
 def test_smoothing_rises_over_half_the_run(build):

@@ -29,12 +29,8 @@ from csebench.plan.registry import COMPONENTS, declaration, fill, load
 from csebench.train import losses
 from csebench.train.method import Views
 from csebench.train.mlm import mask_batch, masked_lm_loss
-from methods import msse
+from methods import ct, informin_cl, mirror_bert, msse, scd
 from methods.components import ami
-from methods.ct import contrastive_tension
-from methods.informin_cl import reconstruction
-from methods.mirror_bert import mask_span, nt_xent
-from methods.scd import barlow_twins
 
 FOLDER = Path(__file__).parent / "vectors"
 FACTS = json.loads((FOLDER / "cases.json").read_text(encoding="utf-8"))
@@ -82,12 +78,12 @@ def cases(*prefixes):
 def mirror(case, h1, h2):
     pools = {"cls": lambda h: h[:, 0], "mean": lambda h: h.mean(1)}
     pool = pools.get(case.settings["agg_mode"], lambda h: mean_pool(h, case.tensor("in_mask")))
-    return nt_xent(pool(h1), pool(h2), case.settings["tau"])
+    return mirror_bert.nt_xent(pool(h1), pool(h2), case.settings["tau"])
 
 
-def ct(case, *states):
+def tension(case, *states):
     pooled = [mean_pool(s, case.tensor(f"in_mask{i}")) for i, s in enumerate(states, 1)]
-    return contrastive_tension(*pooled, case.tensor("in_labels"))
+    return ct.contrastive_tension(*pooled, case.tensor("in_labels"))
 
 
 def hard_negatives(case, z1, z2, z3):
@@ -117,10 +113,10 @@ LOSSES = {  # case: its inputs with gradients, and the loss
     "micse_diag_only": ("z1 z2", lambda case, *z: info_nce(case, *z, in_batch_negatives=False)),
     "esimcse_queue": ("z1 z2", lambda case, *z: info_nce(case, *z, queue=case.tensor("in_queue"))),
     "simcse_sup_hardneg": ("z1 z2 z3", hard_negatives),
-    "ct_official": ("E1 E2", ct),
-    "ct_st": ("e1 e2", lambda case, *e: contrastive_tension(*e, case.tensor("in_labels"), reduction="sum")),
+    "ct_official": ("E1 E2", tension),
+    "ct_st": ("e1 e2", lambda case, *e: ct.contrastive_tension(*e, case.tensor("in_labels"), reduction="sum")),
     "mirror_infonce": ("h1 h2", mirror),
-    "barlow_twins": ("z1 z2", lambda case, *z: barlow_twins(*z, case.settings["lambd"])),
+    "barlow_twins": ("z1 z2", lambda case, *z: scd.barlow_twins(*z, case.settings["lambd"])),
     "msse_dcm_code": ("a b", lambda case, *v: losses.dimension_contrast(*v, "code")),
     "msse_dcm_paper": ("a b", lambda case, *v: losses.dimension_contrast(*v, "paper")),
 }
@@ -138,9 +134,9 @@ def test_a_loss_and_its_gradients(name, precision):
 def test_mirror_span_mask():
     for example in FACTS["mirror_span_mask_1"]["examples"]:
         rng = np.random.RandomState(example["numpy_global_seed"])
-        assert mask_span(example["input"], rng.randint, example["mask_len"]) == example["output"]
+        assert mirror_bert.mask_span(example["input"], rng.randint, example["mask_len"]) == example["output"]
     for text in ("a" * 29, "a" * 30):  # the shortest that is masked
-        assert ("[MASK]" in mask_span(text, lambda high: 2)) == (len(text) == 30)
+        assert ("[MASK]" in mirror_bert.mask_span(text, lambda high: 2)) == (len(text) == 30)
 
 
 @cases("micse_ami_code")
@@ -184,7 +180,7 @@ def test_reconstruction(name, precision):
         forms = {"paper": ("term_normalised", *["total_normalised"] * 2), "raw": ("term_raw", *["total_raw"] * 2)}
     for form, (term_name, total_name, gradient) in forms.items():
         z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
-        term = reconstruction(z1, z2, form)
+        term = informin_cl.reconstruction(z1, z2, form)
         weight = case.settings.get("reconstruction_weight", case.settings.get("lambda"))
         made = {term_name: term, total_name: info_nce(case, z1, z2) + weight * term}
         case.check_gradients({f"{gradient}_z1": z1, f"{gradient}_z2": z2}, **made)
@@ -296,7 +292,7 @@ def test_replaced_token_detection(name, precision, tmp_path, monkeypatch):
 # ---------------------------------------------------------------- what no official code says
 
 
-@pytest.mark.parametrize("loss", [losses.info_nce, nt_xent])
+@pytest.mark.parametrize("loss", [losses.info_nce, mirror_bert.nt_xent])
 def test_no_gradient_reaches_the_queue_and_autocast_does_not_round_cosines(loss):
     """bf16 has 8 bits: at temperature 0.02 a cosine rounded to them moves a logit by up to 0.1."""
     results, views = [], [torch.randn(rows, 6) for rows in (5, 5, 7)]
@@ -312,9 +308,9 @@ def test_no_gradient_reaches_the_queue_and_autocast_does_not_round_cosines(loss)
 
 HALF = {
     "info_nce": lambda a, b: losses.info_nce(a, b, 0.05),
-    "contrastive_tension": lambda a, b: contrastive_tension(a, b, torch.arange(5) % 2),
-    "reconstruction": lambda a, b: reconstruction(a, b, "raw"),
-    "barlow_twins": lambda a, b: barlow_twins(a, b, 0.0051),
+    "contrastive_tension": lambda a, b: ct.contrastive_tension(a, b, torch.arange(5) % 2),
+    "reconstruction": lambda a, b: informin_cl.reconstruction(a, b, "raw"),
+    "barlow_twins": lambda a, b: scd.barlow_twins(a, b, 0.0051),
     "layerwise_repulsion": lambda a, b: losses.layerwise_repulsion([a, b, a], torch.ones(3, 5, 6)),
 }
 

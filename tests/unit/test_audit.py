@@ -60,7 +60,7 @@ def test_a_last_digit_is_left_to_rounding(findings_of):
     ("cell", "kind", "severity", "text"),
     [
         (("1", 1, 0, "70.10"), audit.WRONG_SUM, audit.NOTABLE, "Theirs: the columns average 74.829, printed is 74.54"),
-        (("2", 1, 1, "-1.02"), audit.WRONG_SUM, audit.MINOR, "Theirs: 74.00 ± 0.40 - 75.00 ± 0.40 is not the printed "),
+        (("2", 1, 1, "-1.02"), audit.WRONG_SUM, audit.MINOR, "Theirs: 74.00 ± 0.40 - 75.00 ± 0.40 is not the printed"),
         (("3", 0, 0, "89.90"), audit.IMPOSSIBLE, audit.MINOR, "Ours, TREC: 89.90 % is impossible with 500 items; "),
     ],
 )

@@ -131,8 +131,7 @@ def write_sts(spec, noise, seed):
 
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory):
-    """A folder with the scores of Table 1, two good rows, a bad one, one that is not trained and a control, and their
-    averages by row."""
+    """A folder with the scores of Table 1 (two good rows, a bad, an untrained, a control), and averages by row."""
     folder, noises = tmp_path_factory.mktemp("scored"), dict(zip(ROWS, (0.1, 0.1, 1.5, 3, 9), strict=True))
     with pytest.MonkeyPatch.context() as patch:
         made_up(folder, patch, PAPER)

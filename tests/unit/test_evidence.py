@@ -1,5 +1,4 @@
-"""Evidence: what a source's file is refused for and what it must hold, which evidence is of a row, and the statistics
-over others' runs."""
+"""Evidence: what a source's file must hold, what it is refused for, what is of a row, statistics of others' runs."""
 
 import math
 from itertools import combinations
