@@ -19,24 +19,11 @@ from tabulate import tabulate
 from csebench.base.terminal import bar
 from csebench.plan import targets
 from csebench.plan.papers import SettingsTable
-from csebench.plan.registry import tasks_of
 from csebench.report import compare
 from csebench.report.cells import grid_view
 from csebench.report.stats import LEVEL
 
 SEED = 0
-
-
-def item_effects(terms, scale):
-    """(DRAWS,) replicates of a weighted sum of cells, by the items that they are of."""
-    sums = {}
-    for weight, cell in (leaf for share, term in terms for leaf in term.weighted_leaves(share)):
-        tasks = tasks_of(cell.plan.evaluator) if cell.plan.task == "Avg." else [cell.plan.task]
-        for task in tasks:
-            runs = tuple(spec.run_id for spec in cell.plan.specs)
-            mean = compare.mean_replicates(runs, cell.plan.evaluator, task, cell.plan.metric, scale)
-            sums[mean.items] = sums.get(mean.items, 0.0) + weight * cell.factor / len(tasks) * mean.clustered
-    return sums
 
 
 def p_values(seeds_mean, seeds_variance, n, item_effect, item_se):
@@ -71,7 +58,7 @@ def family_error(rng, view, family, draws):
         difference, effect = runs[row, *columns] - runs[against, *columns], 0.0
         cells = [(view.rows[row][i], view.rows[against][i]) for i in columns]
         cells = [pair for pair in cells if all(cell.can_be_run for cell in pair)]
-        for items, replicates in item_effects(compare.weighted(cells), view.scale).items():
+        for items, replicates in compare.item_effects(compare.weighted(cells), view.scale).items():
             signs.setdefault(items, rng.standard_normal((draws, len(replicates))) / sqrt(len(replicates)))
             effect = effect + signs[items] @ replicates
         ps.append(p_values(difference.mean(1), difference.var(1, ddof=1), n, effect, c.estimate.item_se))
@@ -89,9 +76,8 @@ def best_error(rng, view, column, draws):
     if len(cells) < 2:
         return None
     n, deviation = min(len(cell.values) for cell in cells), float(np.median([cell.ours.std for cell in cells]))
-    try:
-        effects = [item_effects([(100 / cell.factor, cell)], view.scale) for cell in cells]
-    except AttributeError:  # no replicates
+    effects = [compare.item_effects([(100 / cell.factor, cell)], view.scale) for cell in cells]
+    if None in effects:  # no replicates
         return None
     runs = draw_rows(rng, len(cells), n, deviation * sqrt(2), draws)
     signs = {items: rng.standard_normal((draws, len(r))) / sqrt(len(r)) for e in effects for items, r in e.items()}

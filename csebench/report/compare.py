@@ -276,8 +276,9 @@ def estimate_of(terms: Sequence[tuple[float, Cell]], scale: str) -> Estimate:
     """A weighted sum of cells over the seeds that they share, with its errors over seeds and items."""
     weights, cells = [weight for weight, _ in terms], [cell for _, cell in terms]
     values = combine_by_seed(lambda *v: sum(w * x for w, x in zip(weights, v, strict=True)), *cells)
-    summary, variance = stats.summarise(values.values()), item_variance(terms, scale)
-    return Estimate(summary.mean, summary.n, summary.std, None if variance is None else sqrt(variance))
+    summary, effects = stats.summarise(values.values()), item_effects(terms, scale)
+    item_se = None if effects is None else sqrt(sum(map(np.var, effects.values())))  # evaluators are independent
+    return Estimate(summary.mean, summary.n, summary.std, item_se)
 
 
 def differing(a: Cell, b: Cell) -> tuple[Setting, ...]:
@@ -315,9 +316,8 @@ def setting_text(value) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def item_variance(terms: Sequence[tuple[float, Cell]], scale: str) -> float | None:
-    """Variance over test items of a weighted sum of cells, in squared points; tasks of one evaluator are resampled
-    jointly, those of several are taken as independent. None where one has no replicates, or rows have other items."""
+def item_effects(terms: Sequence[tuple[float, Cell]], scale: str) -> dict[str, np.ndarray] | None:
+    """By test items, the replicates of a weighted sum of cells; None where one has none, or rows have other items."""
     sums: dict[str, np.ndarray] = {}
     items: dict[tuple[str, str], str] = {}
     for weight, cell in chain.from_iterable(term.weighted_leaves(share) for share, term in terms):
@@ -328,7 +328,7 @@ def item_variance(terms: Sequence[tuple[float, Cell]], scale: str) -> float | No
             if mean is None or items.setdefault((plan.evaluator, task), mean.items) != mean.items:
                 return None
             sums[mean.items] = sums.get(mean.items, 0.0) + weight * cell.factor / len(tasks) * mean.clustered
-    return float(sum(np.var(total) for total in sums.values()))
+    return sums
 
 
 @cached_by_folder

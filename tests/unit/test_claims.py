@@ -188,7 +188,7 @@ def test_what_nobody_published_seeds_of_cannot_be_tested(project, monkeypatch):
 
 def test_the_test_of_a_claim_counts_seeds_and_items(project, monkeypatch):
     """The same in a table and in a figure with the same runs."""
-    monkeypatch.setattr(compare, "item_variance", lambda terms, scale: 0.04)
+    monkeypatch.setattr(compare, "item_effects", lambda terms, scale: {"": np.array([-0.2, 0.2])})
     estimate = compare.Estimate(14.8 / 3, 3, np.std([5, 5, 4.8], ddof=1), 0.2)
     for place in ({"table": "1"}, {"table": None, "figure": "1"}):
         assert judge(**place, versus=["B"]).ours.detail.endswith(f"p = {estimate.p():.2g}")
