@@ -352,7 +352,7 @@ def _file_name(key):
     return key
 
 
-Key = Annotated[str, BeforeValidator(_file_name)]  # of a table or figure
+Key = Annotated[str, Field(pattern=r"^\w+$"), BeforeValidator(_file_name)]  # of a table or figure
 
 
 def _names_cells(claim: Claim, info: ValidationInfo) -> Claim:
