@@ -131,7 +131,7 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
         return label in (None, of, short_label(of))
 
     for view in [grid_view(*grid, page.scale) for page in targets.parse_target(name, scale) for grid in page.grids()]:
-        for content, cell in zip(cell_rows(view), (cell for of in view.rows for cell in of), strict=True):
+        for content, cell in zip(cell_rows(view), view.cells, strict=True):
             plan, others, theirs = cell.plan, cell.others, None
             if not (is_meant(row, plan.row.label) and is_meant(column, plan.column.label)):
                 continue

@@ -37,7 +37,7 @@ def draw(view: GridView) -> list[Path]:
         if draw_cells := {"curves": curves, "bars": dots, "scatter": scatter}.get(view.figure.kind):
             drawn = draw_cells(figure, view)
             table = [CELLS, *([*row.values()] for row in cell_rows(view))]
-            counts = [cell.ours.n for cells in view.rows for cell in cells if cell.ours]
+            counts = (cell.ours.n for cell in view.cells if cell.ours)
             note = seeds_note(counts, "error bars: ± one standard deviation over seeds")
         else:
             table, note, drawn = (training if view.figure.kind == "training" else draw_rows)(figure, view)
@@ -89,7 +89,7 @@ def draw_untrained(draw_line, shown: GridView) -> list:
         return []
     place = shown.figure.factor * fraction
     pooler = cell.specs[0].params["pooler"]
-    is_matched = {spec.params["pooler"] for row in shown.rows for of in row for spec in of.plan.specs} == {pooler}
+    is_matched = {spec.params["pooler"] for cell in shown.cells for spec in cell.plan.specs} == {pooler}
     label = f"untrained encoder{'' if is_matched else f', {pooler}'}: {place:.{shown.figure.digits}f}"
     return [draw_line(place, color=GREY, linestyle=(0, (1, 1)), linewidth=1.2, zorder=1, label=label)]
 
