@@ -1,11 +1,14 @@
 """Fixtures: tiny encoders made on the spot, the project's smoke data, and specs of runs of a few steps."""
 
+import os
 import shutil
 
 import pytest
 from tiny_runs import TINY, TINY_PARAMS, TINY_SUBSTITUTES
 
 from csebench.base.project import ROOT
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported: pytest's workers share the cores
 
 
 @pytest.fixture(scope="session")

@@ -43,11 +43,6 @@ WITH_TRUTH = [e for e in ALL if protocol(e).declaration.best]
 PLAIN = [e for e in ALL if ":" not in e or (protocol(e).declaration.takes and e.count(":") == 1)]
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="module")
 def run(finished, tmp_path_factory):
     """Scores of a control or of a tiny encoder, made once: `run("oracle", "sts", data)`."""

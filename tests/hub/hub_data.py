@@ -93,9 +93,9 @@ def imdb() -> bytes:
 
 
 def classification(name: str, commit: str, languages: list[str], classes: int = 4) -> Repository:
-    labels = [(text, i % classes) for i, text in enumerate(SENTENCES[:160])]
+    labels = [(text, i % classes) for i, text in enumerate(SENTENCES[:80])]
     rows = [{"text": text, "label": label, "label_text": str(label), "lang": "en"} for text, label in labels]
-    parts = {"train": rows[:80], "validation": rows[80:], "test": rows[80:]}
+    parts = {"train": rows[:40], "validation": rows[40:], "test": rows[40:]}
     return dataset(name, commit, dict.fromkeys(languages, parts))
 
 

@@ -47,10 +47,9 @@ def test_scale_paper_with_every_method_encoder_and_evaluator(project):
 
 def test_the_workflow_leaves_only_what_a_fault_touches(project):
     """A data set that is gone, and an archive whose server breaks off once: with --keep-going the page that does not
-    show the first is complete, the training jobs end well, and the other scores of the same runs are there."""
+    show the first is complete, the training jobs end well, and the other scores of the same run are there."""
     figures = yaml.safe_load((project.folder / "papers/msse.yaml").read_text())["figures"]
-    for figure in (few := {name: figures[name] | {"compare": []} for name in ("4", "5")}).values():
-        figure["rows"] = [row for row in figure["rows"] if row["label"] in ("SimCSE", "MSSE")]
+    few = {name: figures[name] | {"compare": [], "rows": figures[name]["rows"][:1]} for name in ("4", "5")}
     project.change("papers/msse.yaml", {"figures": few, "claims": []})
     project.hub.fail("gone", "mteb/quora")
     project.hub.fail("breaks", "files/title_StackOverflow.txt", times=1)
@@ -62,7 +61,7 @@ def test_the_workflow_leaves_only_what_a_fault_touches(project):
     scores = {path.name.partition(".")[2] for path in (project.folder / "results/paper/scores").glob("*.json")}
     assert "mteb.MassiveIntentClassification.json" in scores and "mteb.QuoraRetrieval.json" not in scores
     notes = list(project.folder.glob("runs/*/scores/mteb.QuoraRetrieval.failed.txt"))
-    assert len(notes) == 2 and "mteb/quora" in notes[0].read_text()
+    assert len(notes) == 1 and "mteb/quora" in notes[0].read_text()
     assert "QuoraRetrieval" in project.csebench("status", "msse/figure5", "--scale", "paper").stdout
     project.hub.faults.clear()
     project.make(*pages)

@@ -18,11 +18,6 @@ from csebench.train.losses import RHO2_MAX, ami_paper
 from evaluators import attention, clusters, neighbours
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="module")
 def encoder(tiny_bert):
     return open_model(str(tiny_bert), "avg")

@@ -15,11 +15,6 @@ from evaluators import _probe, _senteval, transfer
 SETTINGS = {"test": protocol("transfer").params, "fasttest": protocol("transfer:fasttest").params}
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    torch.set_num_threads(1)
-
-
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_senteval_to_the_digit(setting, smoke_data):
     """transfer.json: what the official code printed for the control `random` (seed 1, 64 numbers) on

@@ -88,7 +88,7 @@ def test_a_wheel_is_enough_for_a_folder_of_ones_own(tmp_path):
     elsewhere = elsewhere.replace("`snakemake -j4", "`snakemake -s $(csebench snakefile) -j4")
     assert done.stdout.rstrip() == elsewhere.rstrip(), done.stderr
     assert work.csebench("new", "method", "mine").returncode == 0
-    done = work.csebench("try", "methods/mine.py", "--scale", "smoke", "--seeds", "2")
+    done = work.csebench("try", "methods/mine.py", "--scale", "smoke", "--seeds", "1")
     assert done.returncode == 0 and "Page: results/try_mine/table1.md" in done.stdout, done.stderr
     (work.folder / "results" / "try_mine" / "table1.md").unlink()
     work.make("-s", work.csebench("snakefile").stdout.strip(), "results/try_mine/table1.md")
