@@ -60,18 +60,17 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
 
 
 def draw_comparison(axes, y: float, comparison: Comparison, printed: float | None) -> None:
-    """A dot with its interval, open where the rows are not matched; an arrow at the edge where it lies outside. A line
-    at the printed difference; its number where that lies outside."""
+    """A dot with its interval, open where the rows are not matched; an arrow at an edge that the interval goes beyond.
+    A line at the printed difference; its number where that lies outside."""
     low, high = comparison.family_low, comparison.family_high
     assert comparison.estimate is not None and low is not None and high is not None
     gain, (left, right) = comparison.estimate.gain, axes.get_xlim()
     face = "none" if comparison.differs else BLUE
-    if left < gain < right:
-        style = {"color": BLUE, "markerfacecolor": face, "markersize": 6, "elinewidth": 1.6, "capsize": 2}
-        axes.errorbar(gain, y, xerr=[[gain - low], [high - gain]], fmt="o", **style)
-    else:
-        place, marker = (0.02, "<") if gain <= left else (0.98, ">")
-        axes.plot(place, y, marker, color=BLUE, markerfacecolor=face, transform=axes.get_yaxis_transform())
+    style = {"color": BLUE, "markerfacecolor": face, "markersize": 6}
+    axes.errorbar(gain, y, xerr=[[gain - low], [high - gain]], fmt="o", elinewidth=1.6, capsize=2, **style)
+    for place, marker, is_beyond in ((0.02, "<", low < left), (0.98, ">", high > right)):
+        if is_beyond:
+            axes.plot(place, y, marker, transform=axes.get_yaxis_transform(), **style)
     text = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
     names = [setting.name for setting in comparison.differs]  # what else differs, the first by name
     note = f", other {names[0]}{f' + {len(names) - 1}' if len(names) > 1 else ''}" if names else ""

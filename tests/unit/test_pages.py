@@ -6,9 +6,11 @@ import subprocess
 import sys
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from made_up import clear, use_project
+from matplotlib.figure import Figure
 from score_files import edit_score_file, write_scores
 
 from csebench.base.errors import BadInput
@@ -17,6 +19,7 @@ from csebench.plan import catalog, grids, targets
 from csebench.plan.registry import evaluator_declaration
 from csebench.plan.spec import Spec
 from csebench.report.cells import grid_view
+from csebench.report.forest import draw_comparison
 from csebench.report.pages import draw
 from csebench.report.pages.page import Fold, Page, Table
 from csebench.report.pages.table import view_parts
@@ -127,6 +130,13 @@ def test_a_forest_plot_marks_the_printed_difference_where_it_judges_ours(project
     paper = project / "papers" / "golden.yaml"
     paper.write_text(paper.read_text(encoding="utf-8").replace('"73.00±1.16"', '"13.00±1.16"'), encoding="utf-8")
     assert ">+24.69, printed -34.30, other pooler<" in forest_plot()
+
+
+def test_an_arrow_shows_that_an_interval_goes_beyond_the_axis():
+    axes = Figure().add_subplot(xlim=(-1, 1))
+    wide = SimpleNamespace(estimate=SimpleNamespace(gain=0.5), family_low=-0.2, family_high=1.5, differs=())
+    draw_comparison(axes, 0, wide, None)
+    assert {line.get_marker() for line in axes.lines} & {"<", ">"} == {">"}
 
 
 def test_tables_of_a_page_are_written_in_other_formats():

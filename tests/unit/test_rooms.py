@@ -51,7 +51,7 @@ def test_every_module_is_in_a_room_and_imports_from_no_later_one_nor_in_a_circle
 # Lines of Python of each room, docstrings included; arrows between rooms, and floors, of the whole project. They may
 # only fall: who makes a room smaller lowers its number here.
 CEILINGS = {"base": 1411, "plan": 3223, "data": 620, "model": 991, "train": 1293}
-CEILINGS |= {"score": 954, "report": 3700, "run": 172, "workflow": 177, "api": 154, "cli": 1623}
+CEILINGS |= {"score": 954, "report": 3699, "run": 172, "workflow": 177, "api": 154, "cli": 1623}
 MOST_ARROWS = 54
 MOST_FLOORS = 7
 
