@@ -1,5 +1,6 @@
 """Fixtures: tiny encoders made on the spot, the project's smoke data, and specs of runs of a few steps."""
 
+import gc
 import os
 import shutil
 
@@ -169,6 +170,7 @@ def pytest_collection_modifyitems(items):
     middle = max(0, len(items) // 2 - len(of_workflow))
     others = [item for item in slow if item not in of_workflow]
     items[:] = [*of_workflow, *quick[:middle], *others, *quick[middle:]]
+    gc.freeze()  # all that was imported, so that no collection of garbage goes through it again
 
 
 def pytest_addoption(parser):

@@ -5,7 +5,7 @@ from project import copied
 
 pytestmark = pytest.mark.slow
 MADE = {"method": "own_method", "component": "own_part", "evaluator": "own_score", "paper": "own_paper"}
-RUNS = {name: [f"tests/conformance/test_{name}.py", "-k", "own_"] for name in ("conformance", "evaluators")}
+RUNS = {"own": [*(f"tests/conformance/test_{name}.py" for name in ("conformance", "evaluators")), "-k", "own_"]}
 QUICK = ["cli", "csv_tables", "docs", "plan", "rooms", "spec", "variants", "versions"]  # that can see new files
 RUNS["others"] = ["-m", "not slow", *(f"tests/unit/test_{name}.py" for name in QUICK)]
 RUNS["others"] += ["tests/protocol/test_papers.py", "tests/workflow/test_golden.py"]

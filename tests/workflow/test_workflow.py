@@ -82,9 +82,9 @@ def test_partial_page_schedules_no_training(project):
 
 
 def test_finished_model_survives_a_forced_rerun(project):
-    model = next((project.folder / "runs").glob("simcse-*")) / "model" / "model.safetensors"
-    before = model.stat().st_mtime_ns
-    assert "train" in project.started(project.make("results/table2.md", "--forceall"))
+    run = next((project.folder / "runs").glob("simcse-*"))
+    before = (model := run / "model" / "model.safetensors").stat().st_mtime_ns
+    assert "train" in project.started(project.make(f"runs/{run.name}/train.json", "--forceall"))
     assert model.stat().st_mtime_ns == before
 
 
