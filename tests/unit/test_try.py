@@ -127,5 +127,5 @@ def test_one_that_is_equal_has_no_effect_and_is_not_made_twice(own, capsys):
     assert first == again and record["next"] == attempt.SAME_TRAINING
     assert (own.parent.parent / record["page"]).exists()
     runs = {run for run in os.listdir("runs") if run[0] != "."}
-    assert {run.partition("-")[0] for run in runs} == {"mine", "simcse"}
-    assert targets.page("table1", "smoke", "try_mine").runs().keys() == runs
+    planned = targets.page("table1", "smoke", "try_mine").runs()  # SimCSE's may be published
+    assert {run for run in planned if run.startswith("mine-")} <= runs <= planned.keys()
