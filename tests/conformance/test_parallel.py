@@ -45,7 +45,6 @@ def three_steps(spec, sentences, chunk_size):
 
 def work(rank, processes, folder, specs, sentences, chunk_size):
     """One process of several."""
-    torch.set_num_threads(1)
     parallel.BUCKET = 4096  # so that there are many
     if processes > 1:
         os.environ.update(RANK=str(rank), WORLD_SIZE=str(processes))
@@ -97,7 +96,7 @@ def launch(spec, corpus, data, out, program=("-m", "csebench")):
     (out.parent / "spec.json").write_text(spec.model_dump_json())
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *program]
     command += ["train", out.parent / "spec.json", "--corpus", corpus, "--data", data, "--out", out]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
     env |= {} if torch.cuda.device_count() >= 2 else {"CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, env=env)
     return done.returncode, done.stderr
