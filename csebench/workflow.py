@@ -56,8 +56,8 @@ def report_defects(scale: str) -> None:
     lines = [f"left out: {broken}" for broken in targets.left_out(scale)]
     if changed := unversioned_code():
         lines.append(
-            f"{', '.join(changed)}: the code changed, the version did not; runs and scores that it makes are marked."
-            " Bump `version` if a number can change; if none can:"
+            f"{', '.join(changed)}: the code changed, the version did not. New results are kept apart from those of"
+            " the version, or marked. Bump `version` if a number can change; if none can:"
             f" python -m csebench.plan.versions --bless {' '.join(changed)}"
         )
     for line in lines:

@@ -8,10 +8,11 @@ import numpy as np
 from csebench.base.files import with_digest, write_json
 from csebench.model.metrics import averages
 from csebench.plan import grids, targets
+from csebench.plan.declarations import Evaluation
 from csebench.plan.papers import Figure
 from csebench.plan.registry import evaluator_declaration, panels, protocol
 from csebench.score.replicates import make_replicates
-from csebench.score.score_file import ROUNDING
+from csebench.score.score_file import ROUNDING, settings
 from csebench.score.score_types import Score
 
 GOLD = np.arange(9) / 2
@@ -23,9 +24,9 @@ FILLED = "filled"  # protocol of rows that only complete an average
 
 def scored_by(evaluator: str, **changed) -> dict:
     """The entry under `evaluations` of today's version of an evaluator."""
-    wanted = protocol(evaluator)
-    params = {"params": wanted.params} if wanted.params else {}
-    return {"evaluator": wanted.declaration.name, "version": wanted.declaration.version, **params, **changed}
+    made_by = settings(protocol(evaluator), Evaluation())
+    of_scale = Evaluation.model_fields.keys() | {"protocol"}
+    return {key: value for key, value in made_by.items() if key not in of_scale} | changed
 
 
 def write_score_file(path, content: dict) -> None:

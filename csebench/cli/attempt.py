@@ -16,15 +16,26 @@ import yaml
 
 from csebench.base import caches
 from csebench.base.errors import BadInput, RunFailed, last_error
-from csebench.base.files import write_text
+from csebench.base.files import read_json, write_text
+from csebench.base.models import train_again
 from csebench.base.project import ROOT, folders, join
 from csebench.base.runs import read_report
 from csebench.base.terminal import counted
 from csebench.cli.plan import downloads
 from csebench.plan import catalog, cost, targets, tuning
 from csebench.plan.papers import Recipe
-from csebench.plan.recipe import conditions, corpus_path, make_spec, positives_path, recipe_defect, recipe_name
+from csebench.plan.recipe import (
+    choices,
+    conditions,
+    corpus_path,
+    host,
+    make_spec,
+    positives_path,
+    recipe_defect,
+    recipe_name,
+)
 from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, protocol
+from csebench.plan.versions import draft_code
 from csebench.plan.where_data_is import unavailable
 from csebench.score.store import score
 
@@ -60,8 +71,14 @@ class Attempt:
 
     def searches(self) -> list[str]:
         """Names of the searches for what is one's own, where the scale takes settings from searches."""
-        recipes = {recipe_name(declaration(r.method), r.components): r for r in self.recipes().values()}
-        return [name for name in recipes if catalog.scale(self.scale).tuned and tuning.search_space(name)]
+        if not catalog.scale(self.scale).tuned:
+            return []
+        names = dict.fromkeys(self.searched(recipe) for recipe in self.recipes().values())
+        return [name for name in names if tuning.search_space(name)]
+
+    def searched(self, recipe: Recipe) -> str:
+        """Name of the search for a recipe: `margin`, or `simcse+margin` for a component."""
+        return recipe_name(declaration(recipe.method), recipe.components)
 
 
 def open_attempt(file: Path, is_component: bool = False, **settings) -> Attempt:
@@ -92,6 +109,48 @@ def open_attempt(file: Path, is_component: bool = False, **settings) -> Attempt:
     return attempt
 
 
+def restart_notice(attempt: Attempt) -> str | None:
+    """Say that an attempt starts anew, where the code of its file changed since its last runs."""
+    unit = f"{attempt.folder}/{attempt.name}"
+    code_now = draft_code(attempt.name, attempt.folder)
+    codes_of_runs = set()
+    for recipe in attempt.recipes().values():
+        for file in catalog.RUNS.glob(f"{recipe.method}-*/spec.json"):
+            codes_of_runs.add(read_json(file, train_again(file.parent)).get("code", {}).get(unit))
+    codes_of_runs.discard(None)
+    if not codes_of_runs or code_now in codes_of_runs:
+        return None
+    return (
+        f"{unit}.py: its code changed since its last runs, so its search and runs start anew."
+        f" The old runs stay in {catalog.RUNS}/."
+    )
+
+
+def replaced_defaults(attempt: Attempt) -> list[str]:
+    """List the defaults of one's own file that its runs do not have, with what replaced them.
+
+    Left out is what the search for the method itself chooses, which is its purpose.
+    """
+    scale, tuned = catalog.scale(attempt.scale), tuning.tuned_settings(attempt.scale)
+    size, given = scale.sizes[tuning.SIZE], conditions(scale, tuned)
+    notes = {}
+    for recipe in attempt.recipes().values():
+        spec = make_spec(recipe, scale.encoders[tuning.ENCODER], size, scale.seeds[0], given, "try")
+        method, searched = declaration(recipe.method), tuning.search_space(attempt.searched(recipe))
+        chosen = choices(method, spec.components, tuned)
+        prefix = "" if attempt.folder == METHODS else f"{attempt.name}."
+        for key, (default, _) in declaration(attempt.name, attempt.folder).params.items():
+            setting = f"{prefix}{key}"
+            value = spec.settings.get(setting, default)
+            if value == default or setting in searched:
+                continue
+            source = f"scale {attempt.scale}"
+            if chosen.get(setting) == value:
+                source = f"the search on {host(method.kind)} at scale {attempt.scale}"
+            notes[f"{setting} is {value}, not {default} as in the file: set by {source}."] = None
+    return [*notes]
+
+
 def write_paper(attempt: Attempt) -> None:
     """Write the paper of an attempt."""
     titles = catalog.method_labels()
@@ -111,6 +170,7 @@ def write_paper(attempt: Attempt) -> None:
             "columns": [{"label": t, "task": t, "size": tuning.SIZE} for t in protocol(evaluator).tasks],
             "rows": [{"label": k, "run": run.model_dump(exclude_defaults=True)} for k, run in recipes.items()],
             "compare": families,
+            "notes": [f"{title}: {note}" for note in replaced_defaults(attempt)],
         }
     about = {"name": attempt.paper, "label": f"Try {title}", "title": title, "reference": "one's own"}
     content = yaml.safe_dump(about | {"tables": tables}, sort_keys=False, allow_unicode=True)
@@ -275,7 +335,10 @@ def try_method(
     with chdir(folders()[-1]):  # which paths of results are relative to
         count = budget(attempt, trials)
         write_paper(attempt)
-        for line in (*forecast(attempt, count), downloads(attempt.pages)):
+        notices = [*replaced_defaults(attempt), *forecast(attempt, count), downloads(attempt.pages)]
+        if (restart := restart_notice(attempt)) is not None:
+            notices.insert(0, restart)
+        for line in notices:
             print(line, file=sys.stderr, flush=True)
         if plan:
             return []

@@ -13,6 +13,7 @@ from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, by_component, make_spec, refuse_contradictions
 from csebench.plan.registry import COMPONENTS, declaration, fill
 from csebench.plan.spec import TRAINER_VERSION, Spec
+from csebench.plan.versions import draft_codes
 
 
 def spec_from(args: Namespace, size: int) -> Spec:
@@ -57,12 +58,16 @@ def read_spec(text: str) -> Spec:
     ):
         if given != current:
             raise BadInput(f"{where}: {key}: is {given}; this code has version {current}: check out version {given}.")
+    codes = draft_codes(spec.method, spec.components)
+    for unit in sorted({*spec.code, *codes}):
+        if spec.code and spec.code.get(unit) != codes.get(unit):
+            raise BadInput(f"{where}: code: that of {unit} is not the code that the spec was made with; make it anew.")
     filled = {
         name: used.model_copy(update={"params": fill(of, used.params, f"{where}: components: {name}")})
         for name, (used, of) in components.items()
     }
     params = fill(method, method.unstated | spec.params, f"{where}: params: {method.name}")
-    spec = spec.model_copy(update={"params": params, "components": filled})
+    spec = spec.model_copy(update={"params": params, "components": filled, "code": codes})
     refuse_contradictions(spec, where)
     return spec
 

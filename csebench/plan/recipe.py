@@ -16,7 +16,8 @@ from csebench.plan.catalog import POSITIVES, data_root, dataset
 from csebench.plan.declarations import LARGEST, Dataset, Declaration, EncoderRef, RunSettings, Scale, Value
 from csebench.plan.papers import Recipe
 from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, fill, valid_declarations
-from csebench.plan.spec import ComponentSpec, CorpusSpec, Spec, digest
+from csebench.plan.spec import TRANSLATION_VERSION, ComponentSpec, CorpusSpec, Spec, digest
+from csebench.plan.versions import draft_codes
 
 SHARED = ("learning_rate", "temperature", "pooler")  # settings that are searched once for the methods of a kind
 HOSTS = ("simcse", "simcse_sup")
@@ -90,6 +91,7 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
         seed=0 if method.kind == "untrained" else seed,  # a fitted method draws its sentences by seed
         precision=of_scale.precision if method.is_trained else "fp32",
         threads=of_scale.threads,
+        code=draft_codes(method.name, used),
     )
     refuse_contradictions(spec, where)
     return spec
@@ -205,9 +207,14 @@ def corpus_path(spec: Spec, scale: Scale) -> Path | None:
 
 
 def back_translation_facts(corpus_sha256: str, translators: str) -> dict:
-    """Everything that decides a back-translated corpus, whose file is named by its hash; `version` is increased when
-    csebench/data/translate.py would write other sentences."""
-    return {"corpus_sha256": corpus_sha256, "translators": translators, "beams": 5, "longest": 128, "version": 1}
+    """State everything that decides a back-translated corpus; its file is named by the hash of this."""
+    return {
+        "corpus_sha256": corpus_sha256,
+        "translators": translators,
+        "beams": 5,
+        "longest": 128,
+        "version": TRANSLATION_VERSION,
+    }
 
 
 def positives_path(spec: Spec) -> Path | None:

@@ -69,22 +69,49 @@ def parse_python(path: Path) -> ast.Module:
 
 @cached
 def with_imports(path: Path, packages: tuple[str, ...] = ("methods.", "evaluators.")) -> list[Path]:
-    """A file, and the files of some packages that it imports from, directly or through one another."""
+    """List a file and the files that it imports, directly or through one another.
+
+    Followed are import statements of some packages of the project, and of any module in a folder
+    that joins the project.
+    """
     files, waiting = [], [path]
     while waiting:
-        if (file := waiting.pop()) in files:
-            continue
-        files.append(file)
-        imported = set()
-        for node in ast.walk(parse_python(file)):
-            if isinstance(node, ast.Import):
-                imported |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                imported |= {f"{node.module}", *(f"{node.module}.{alias.name}" for alias in node.names)}
-        modules = [name.replace(".", "/") + ".py" for name in imported if name.startswith(packages)]
-        candidates = {find(name) for name in modules} | {PACKAGE.parent / name for name in modules}
-        waiting += sorted(candidate for candidate in candidates if candidate.is_file())
+        file = waiting.pop()
+        if file not in files:
+            files.append(file)
+            waiting += imported_files(file, packages)
     return files
+
+
+def imported_files(file: Path, packages: tuple[str, ...]) -> list[Path]:
+    """List the files behind the import statements of a file, as `with_imports` follows them."""
+    candidates = set()
+    for name in imported_names(file):
+        module = name.replace(".", "/")
+        if name.startswith(packages):
+            candidates |= {find(f"{module}.py"), PACKAGE.parent / f"{module}.py"}
+        elif not name.startswith("csebench"):
+            for folder in folders()[1:]:
+                candidates |= {folder / f"{module}.py", folder / module / "__init__.py"}
+    return sorted(candidate for candidate in candidates if candidate.is_file())
+
+
+def imported_names(file: Path) -> set[str]:
+    """Collect the dotted names that a file imports, each with the packages above it."""
+    names = set()
+    for node in ast.walk(parse_python(file)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            package = node.module or ""
+            if node.level:  # `from ._shared import x`: relative to the folder of the file
+                above = Path(name_of(file)).parts[: -node.level]
+                package = ".".join([*above, *filter(None, [node.module])])
+            names |= {package, *(f"{package}.{alias.name}" for alias in node.names)}
+    for name in [*names]:
+        parts = name.split(".")
+        names |= {".".join(parts[:end]) for end in range(1, len(parts))}
+    return names
 
 
 def base_method(path: Path) -> str | None:

@@ -11,6 +11,7 @@ from csebench.plan.declarations import EncoderRef, Precision, Seed, Strict, Thre
 Source = Literal["order", "dropout", "head"]  # of randomness in training; that of the subset is in CorpusSpec
 RUNS = Path("runs")
 TRAINER_VERSION = 2  # increase it when a change of the engine changes a trained model
+TRANSLATION_VERSION = 1  # increase it when csebench/data/translate.py would write other sentences
 
 
 class ComponentSpec(Strict):
@@ -41,6 +42,8 @@ class Spec(Strict):
     precision: Precision
     threads: Threads  # one and two threads give different bits
     trainer_version: int = TRAINER_VERSION
+    # Hash of the code, by unit (`methods/margin`), where no version stands for it: plan/versions.py.
+    code: dict[str, str] = Field(default={}, exclude_if=lambda v: not v)
 
     @property
     def run_id(self) -> str:

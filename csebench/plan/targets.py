@@ -95,7 +95,8 @@ def run(run_id: str, scale_name: str) -> Spec:
     """A run of a scale by id."""
     if run_id not in runs(scale_name):
         hint = f"`csebench plan all --scale {scale_name} --runs` lists the runs."
-        raise BadInput(f"no table of scale {scale_name} needs a run {run_id!r}; {hint}")
+        edited = "A run has another id after an edit of its method's code or settings;"
+        raise BadInput(f"no table of scale {scale_name} needs a run {run_id!r}. {edited} {hint}")
     return runs(scale_name)[run_id]
 
 

@@ -25,6 +25,7 @@ from csebench.plan.papers import Recipe
 from csebench.plan.recipe import conditions, host, inherited, make_spec, recipe_defect, recipe_name
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, valid_declarations
 from csebench.plan.spec import Spec
+from csebench.plan.versions import draft_codes
 
 ENCODER = "bert-base"  # role in config/; rows on another encoder keep their settings
 SIZE = "1%"  # of the corpus, as on the page of all methods
@@ -231,7 +232,9 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
     """What searches chose, by name; empty for a scale that is not `tuned`."""
     if not catalog.scale(scale_name).tuned:
         return {}
-    key, searches = f"config/{scale_name}.yaml: tuned", [read_search(path) for path in search_files(scale_name)]
+    key = f"config/{scale_name}.yaml: tuned"
+    searches = [read_search(path) for path in search_files(scale_name)]
+    searches = [search for search in searches if not is_of_other_draft(search)]
     if not searches:
         folder = search_path("", scale_name).parent
         raise BadInput(f"{key}: no search in {folder}/; `{command(['METHOD'], scale_name)}` makes one.")
@@ -245,6 +248,11 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
         numbers = ", ".join(f"{search.name} {search.planned}" for search in searches)
         raise BadInput(f"{key}: different numbers of trials ({numbers}); `csebench tune` all with one --trials.")
     return {search.name: search.chosen or {} for search in searches}
+
+
+def is_of_other_draft(search: Search) -> bool:
+    """Whether a search was made with code of a draft that is no longer its code (plan/versions.py)."""
+    return bool(search.spec.code) and search.spec.code != draft_codes(search.spec.method, search.spec.components)
 
 
 def is_broken(name: str) -> bool:

@@ -1,9 +1,20 @@
-"""The version lock: code that changes a number bumps a version, or it is stated that it changes none.
+"""The version lock: which code the version of a unit stands for.
 
-`tests/version_lock.json`, which `python -m csebench.plan.versions` brings up to date, holds the version of every unit
-and a hash of its code. Units: each method, component and evaluator with what it imports from methods/ and evaluators/;
-the trainer, which is rooms of csebench/ with what they import from data/; back-translation; replicates. What brings
-data and models is in none, as files are checked by their hashes."""
+Code that changes a number bumps a version, or it is stated that it changes none. The file
+`tests/version_lock.json` holds the version of every unit of the project and a hash of its code;
+`python -m csebench.plan.versions` brings it up to date. The units are
+
+- each method, component and evaluator, with what it imports from methods/ and evaluators/,
+- the trainer: the rooms model/ and train/, with what they import from data/,
+- back-translation and replicates.
+
+Code that brings data and models is in no unit, because files are checked by their hashes.
+
+A method, component or evaluator whose code the lock does not have under its version is a *draft*:
+every file of a folder of one's own, a new file of the project, an edited one. A hash of its code
+is then part of the identity of its runs and scores (`draft_code`). An edit makes new ones, and
+what older code made stays what it is.
+"""
 
 import ast
 import contextlib
@@ -12,15 +23,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
-from csebench.base.files import parse_json, read_json, write_json
+from csebench.base.files import read_json, write_json
 from csebench.base.project import PACKAGE, ROOT
-from csebench.base.provenance import run_git
 from csebench.plan import registry
 from csebench.plan.declarations import without_text
-from csebench.plan.recipe import back_translation_facts
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, files, names, parse_python, read_literal
-from csebench.plan.spec import TRAINER_VERSION, Spec, digest
+from csebench.plan.spec import TRAINER_VERSION, TRANSLATION_VERSION, Spec, digest
 
 LOCK = ROOT / "tests" / "version_lock.json"
 DECLARATION = "DECLARATION"
@@ -92,7 +102,7 @@ def units() -> dict[str, tuple[int, list[Path]]]:
     rooms = [path for room in TRAINER for path in sorted((PACKAGE / room).rglob("[!.]*.py"))]
     trainer = {file for path in rooms for file in registry.with_imports(path, ("csebench.data.",))}
     units = {"trainer": (TRAINER_VERSION, sorted(trainer))}
-    units["translate"] = (back_translation_facts("", "")["version"], [TRANSLATE])
+    units["translate"] = (TRANSLATION_VERSION, [TRANSLATE])
     version, _ = read_literal(REPLICATES, "VERSION")
     units["replicates"] = (version, [REPLICATES, REPLICATES.with_name("score_types.py")])
     for folder in (METHODS, COMPONENTS, EVALUATORS):
@@ -109,19 +119,42 @@ def current() -> dict[str, dict]:
 
 
 def locked() -> dict[str, dict]:
-    """Every unit's version and hash in the lock; without drafts, which the lock of the last commit does not have."""
-    if not LOCK.exists():
-        return {}
-    noted = read_json(LOCK, "Restore it: `git checkout` of this file.")
-    committed = run_git("show", f"HEAD:./{LOCK.relative_to(ROOT)}") if LOCK.is_relative_to(ROOT) else None
-    known = noted if committed is None else parse_json(committed, str(LOCK))
-    return {unit: content for unit, content in noted.items() if unit in known}
+    """Read the lock: the version of every unit and the hash of its code."""
+    return read_json(LOCK, "Restore it: `git checkout` of this file.")
 
 
 def changed_without_bump() -> list[str]:
-    """Units whose code is not what their version was locked with."""
+    """List the units whose code is not what the lock has under their version."""
     old, new = locked(), current()
     return [u for u in new if u in old and old[u]["version"] == new[u]["version"] and old[u] != new[u]]
+
+
+# ---------------------------------------------------------------- drafts
+
+
+@cached
+def draft_code(name: str, folder: Path) -> str | None:
+    """Return the hash of the code of a method, component or evaluator that is a draft.
+
+    Returns:
+        None where the version stands for the code, because the lock has this code under it.
+    """
+    code = code_hash(*registry.with_imports(files(folder)[name]))
+    version = registry.any_declaration(name, folder).version
+    if locked().get(f"{folder}/{name}") == {"version": version, "code": code}:
+        return None
+    return code
+
+
+def draft_codes(method: str, components: Iterable[str]) -> dict[str, str]:
+    """Return the hashes of the drafts among a method and components, by unit."""
+    codes = {f"{METHODS}/{method}": draft_code(method, METHODS)}
+    for name in components:
+        codes[f"{COMPONENTS}/{name}"] = draft_code(name, COMPONENTS)
+    return {unit: code for unit, code in codes.items() if code is not None}
+
+
+# ---------------------------------------------------------------- marks
 
 
 # not `cached`: a process imports its code once, and later edits are not what it runs
@@ -152,7 +185,8 @@ def main(arguments: list[str]) -> None:
     blessed, now = arguments[arguments.index("--bless") + 1 :] if "--bless" in arguments else [], current()
     if strange := [unit for unit in blessed if unit not in now]:
         raise unknown("unit", strange[0], now, "--bless")
-    if refused := [unit for unit in changed_without_bump() if unit not in blessed]:
+    changed = changed_without_bump() if LOCK.exists() else []
+    if refused := [unit for unit in changed if unit not in blessed]:
         why = f"{', '.join(refused)}: the code changed, the version did not. Bump `version` if a number can change"
         raise BadInput(f"{why}; if none can: python -m csebench.plan.versions --bless UNIT …")
     write_json(LOCK, now)

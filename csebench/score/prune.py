@@ -10,7 +10,7 @@ from csebench.base.runs import delete_model, training_report
 from csebench.plan import catalog, targets
 from csebench.plan.declarations import Evaluation
 from csebench.plan.registry import protocol
-from csebench.score.score_file import REMEDY, Scores, settings
+from csebench.score.score_file import REMEDY, Scores, is_other_code, settings
 
 
 def prune(run_id: str, scale_name: str) -> None:
@@ -43,6 +43,8 @@ def is_published(run_id: str, evaluator: str, scale_name: str, evaluation: Evalu
     made_by = read_typed(path, Scores, REMEDY)[0]["evaluations"][0]
     weights = read_typed(done, Report, train_again(done.parent))[0].get("model_sha256", made_by.get("model_sha256"))
     wanted = settings(protocol(evaluator), evaluation) | ({"model_sha256": weights} if weights else {})
+    if is_other_code(made_by, wanted):
+        return False
     return wanted.items() <= made_by.items()
 
 

@@ -12,8 +12,9 @@ from pydantic import BaseModel, Field, FiniteFloat
 from csebench.base.errors import BadInput
 from csebench.base.files import digest, read_typed
 from csebench.plan.declarations import Evaluation, EvaluatorDeclaration
-from csebench.plan.registry import Protocol, protocol
+from csebench.plan.registry import EVALUATORS, Protocol, protocol
 from csebench.plan.spec import Spec
+from csebench.plan.versions import draft_code
 from csebench.score.score_types import Score
 
 ROUNDING = 1e-6  # of a value at the end of its range
@@ -55,10 +56,23 @@ class ScoreFile(Scores):
 
 
 def settings(wanted: Protocol, evaluation: Evaluation) -> dict:
-    """What decides the scores of a given model on given data, but its pooler."""
-    params = {"params": wanted.params} if wanted.params else {}
-    identified = {"evaluator": wanted.declaration.name, "version": wanted.declaration.version}
-    return {**identified, "protocol": wanted.declaration.protocol, **params, **evaluation.model_dump()}
+    """State what decides the scores of a given model on given data, except its pooler.
+
+    `code` is there for a draft only: an evaluator whose version does not stand for its code.
+    """
+    name = wanted.declaration.name
+    decided = {"evaluator": name, "version": wanted.declaration.version}
+    if (code := draft_code(name, EVALUATORS)) is not None:
+        decided["code"] = code
+    decided["protocol"] = wanted.declaration.protocol
+    if wanted.params:
+        decided["params"] = wanted.params
+    return decided | evaluation.model_dump()
+
+
+def is_other_code(made_by: dict, wanted: dict) -> bool:
+    """Whether a score was made by other code of its evaluator than is wanted (both as `settings`)."""
+    return made_by.get("code") != wanted.get("code")
 
 
 def read_published(path: Path) -> dict:

@@ -15,7 +15,7 @@ from csebench.plan.catalog import scale as read_scale
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import Page, score_path, unavailable
-from csebench.score.score_file import read_published, settings
+from csebench.score.score_file import is_other_code, read_published, settings
 from csebench.score.score_types import Items
 
 ITEMS = ".items.npz"  # suffix of the file of per-item values that goes with a JSON of scores
@@ -67,11 +67,16 @@ def items(content: dict, path: Path) -> dict[str, Items] | None:
 
 @cached_by_folder
 def newest(scale: str) -> dict[tuple[str, str], dict]:
-    """Score JSONs of a scale by what was run and scored: of several versions of the code, those of the newest."""
+    """Score JSONs of a scale by what was run and scored: of several versions of the code, those of the newest.
+
+    What drafts made is left out: their code has no order, so none of it is an older version of another.
+    """
     files = []
     for path in sorted((results_folder(scale) / "scores").glob("*.json")):
         if (content := read_scores(path)) is not None:
             spec = Spec.model_validate(content["spec"])
+            if spec.code:
+                continue
             evaluator = path.name.removesuffix(".json").partition(".")[2].replace(".", ":")
             versions = (spec.trainer_version, spec.method_version, content["evaluations"][0]["version"])
             files.append((versions, (unversioned(spec), evaluator), content))
@@ -81,7 +86,7 @@ def newest(scale: str) -> dict[tuple[str, str], dict]:
 def unversioned(spec: Spec) -> str:
     """The key of a run but for the versions of method, components and trainer. A hyper-parameter that was declared
     later has its default; of a run that this one starts from only the method counts, as its id has versions."""
-    content = spec.model_dump(exclude={"method_version", "trainer_version"})
+    content = spec.model_dump(exclude={"method_version", "trainer_version", "code"})
     content["params"] = completed(spec.method, METHODS, spec.params)
     content["components"] = {name: completed(name, COMPONENTS, c.params) for name, c in spec.components.items()}
     if spec.run_before is not None:
@@ -105,8 +110,11 @@ def score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
     if content is None and (content := newest(scale).get((unversioned(spec), evaluator))) is None:
         return None, False
     wanted = settings(protocol(evaluator), read_scale(scale).evaluation)
-    changed = any(done.get(key, value) != value for done in content["evaluations"] for key, value in wanted.items())
-    return content, is_old or changed
+    for done in content["evaluations"]:
+        changed = any(done.get(key, value) != value for key, value in wanted.items())
+        if changed or is_other_code(done, wanted):
+            return content, True
+    return content, is_old
 
 
 def stale_runs(pages: Iterable[Page]) -> set[str]:

@@ -1,6 +1,7 @@
 """Training of a method: its steps, evaluations on STS-B dev, the best weights. The loop: csebench/train/loop.py."""
 
 import contextlib
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +27,8 @@ from csebench.train.checkpoint import TrainState
 from csebench.train.inputs import Inputs
 from csebench.train.loop import run_steps, stop_signals
 from csebench.train.method import Method
+
+VANISHED = 1e-4  # a loss below this share of its start trains next to nothing
 
 
 class Training:
@@ -123,7 +126,32 @@ def fit(
     report = {"curve": state.curve, "losses": state.losses, "steps": state.step, "resumed_at": first or None}
     report |= {"best_step": best["step"], "best_encoder": best["encoder"], "best_dev": best["score"]}
     report |= {"sentences": len(inputs.sentences), "processes": parallel.world_size(), "seconds_per_step": seconds}
+    if has_vanished(state.losses):
+        report["loss_vanished"] = True
+        print(vanished_text(spec.run_id, state.losses), file=sys.stderr, flush=True)
     return report, task.method.exported()
+
+
+def has_vanished(losses: list[list[float]]) -> bool:
+    """Whether a loss is 0, or below VANISHED of its start, through a run.
+
+    Args:
+        losses: [step, mean loss since the reading before] of every reading. The first is the start.
+    """
+    (_, start), *later = losses
+    if not later:
+        return start == 0
+    return all(abs(loss) <= VANISHED * abs(start) for _, loss in later)
+
+
+def vanished_text(run_id: str, losses: list[list[float]]) -> str:
+    """Word the notice for a run whose loss `has_vanished`."""
+    (first_step, start), *_ = losses
+    if start == 0:
+        found = "the loss is 0 in all steps"
+    else:
+        found = f"the loss is {start:.3g} up to step {first_step} and below {VANISHED:g} of that from then on"
+    return f"{run_id}: {found}: training changes next to nothing. Check the loss, or raise its temperature."
 
 
 # ---------------------------------------------------------------- a step
