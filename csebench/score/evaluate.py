@@ -1,10 +1,13 @@
 """Evaluation of any model by any of the evaluators: score JSONs with their identity, items and provenance."""
 
+import contextlib
 import hashlib
 import math
+import os
 import shutil
 import sys
 import time
+from collections.abc import Callable, Iterator
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -60,6 +63,32 @@ def identity(
     return {**settings(wanted, evaluation), **made_by, "pooler": pooler, "data_sha256": data_sha256(wanted, data_root)}
 
 
+def check_unchanged(before: dict[str, dict], after: dict[str, dict]) -> None:
+    """Raises RunFailed where files of the model or of the data changed between two identities.
+
+    Args:
+        before, after: `identity` by evaluator.
+    """
+    for evaluator, made_by in before.items():
+        for key, what in (("model_sha256", "the model"), ("data_sha256", "the test data")):
+            if key in made_by and made_by[key] != after[evaluator].get(key):
+                raise RunFailed(
+                    f"{evaluator}: files of {what} changed while the model was scored. Nothing is"
+                    " written; score it again when nobody changes them."
+                )
+
+
+@contextlib.contextmanager
+def holding_run(model: Path) -> Iterator[None]:
+    """Keep the run of a model from being trained again or pruned; does nothing for another model."""
+    run = model.parent
+    if model.name != "model" or not (run / "spec.json").exists() or not os.access(run, os.W_OK):
+        yield
+        return
+    with lock_run(run):
+        yield
+
+
 def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -> tuple[list[Score], Items]:
     """The rows and the per-item values of one evaluator. Raises BadInput where its data or the kind of model cannot be
     used, RunFailed where it failed, or gave what cannot be, which it need not check itself."""
@@ -109,18 +138,38 @@ def evaluate(
     RunFailed where evaluators failed, with the scores of the others written."""
     for evaluator in evaluators:
         data_sha256(protocol(evaluator), data_root)  # refuses a data root before torch is imported
-    check_model(Path(model))
-    from csebench.score.models import open_model
+    with holding_run(Path(model)):
+        check_model(Path(model))
+        pooler_used = pooler or read_facts(Path(model))["pooler"]
 
-    opened = open_model(model, pooler, evaluation)
-    pooler = pooler or read_facts(Path(model))["pooler"]
-    with locked(out):
-        identities = {e: identity(e, model, data_root, pooler, evaluation) for e in evaluators}
-        return score(opened, model, identities, data_root, out)
+        def identify() -> dict[str, dict]:
+            return {e: identity(e, model, data_root, pooler_used, evaluation) for e in evaluators}
+
+        before = identify()
+        from csebench.score.models import open_model
+
+        opened = open_model(model, pooler, evaluation)
+        with locked(out):
+            check_unchanged(before, identify())
+            return score(opened, model, identify, data_root, out)
 
 
-def score(opened: Embedder, model: str, identities: dict[str, dict], data_root: Path | DataRoot, out: Path) -> dict:
-    """`evaluate` for an open model, by evaluators with their `identities`: what one embeds is there for the next."""
+def score(
+    opened: Embedder,
+    model: str,
+    identify: Callable[[], dict[str, dict]],
+    data_root: Path | DataRoot,
+    out: Path,
+) -> dict:
+    """Score an open model and write `out`, as `evaluate` does; what one evaluator embeds is there for the next.
+
+    Args:
+        identify: gives the `identity` of every evaluator that is wanted, as files are now.
+
+    Raises:
+        RunFailed: evaluators failed, or the model or the data changed meanwhile.
+    """
+    identities = identify()
     watch = Stopwatch()
     opened.cache_dir, opened.artifacts_dir = out.with_name(f".{out.stem}.shards"), out.with_suffix(".files")
     items_file, scores, items, timings, failed = out.with_suffix(store.ITEMS), [], {}, {}, []
@@ -142,6 +191,7 @@ def score(opened: Embedder, model: str, identities: dict[str, dict], data_root: 
         items |= {f"{protocol(evaluator).text}/{item}": array for item, array in values.items()}
     if failed and not scores:
         raise failed[0]
+    check_unchanged(identities, identify())
     store.write_items(items_file, items)
     if not failed:  # before the scores are written: who is killed in between has not to look for them
         shutil.rmtree(opened.cache_dir, ignore_errors=True)
@@ -192,6 +242,7 @@ def evaluate_run(
         return [e for e in evaluators if not (kept[e].exists() and kept[e].with_suffix(store.ITEMS).exists())]
 
     if not missing():
+        check_kept(kept, identities)
         return kept
     acquire_gpus(sharing=0)
     with lock_run(run):
@@ -202,8 +253,14 @@ def evaluate_run(
         opened = None
         for e in missing():  # without those that another process made meanwhile
             try:
-                opened = opened or open_model(model, evaluation=evaluation)
-                score(opened, model, {e: identities[e]}, data_root, kept[e])
+                if opened is None:
+                    opened = open_model(model, evaluation=evaluation)
+
+                def identify(e: str = e) -> dict[str, dict]:
+                    return {e: identity(e, model, data_root, pooler, evaluation)}
+
+                check_unchanged({e: identities[e]}, identify())
+                score(opened, model, identify, data_root, kept[e])
                 store.failure_file(run, e).unlink(missing_ok=True)
                 for shards in kept[e].parent.glob(f".{protocol(e).key}-*.shards"):  # of settings that were changed
                     shutil.rmtree(shards, ignore_errors=True)
@@ -212,7 +269,23 @@ def evaluate_run(
                 if not keep_going:
                     raise
                 print(f"{run.name}: {e} failed, other scores are made: {error}", file=sys.stderr, flush=True)
-    return {e: path for e, path in kept.items() if path.exists()}
+    made = {e: path for e, path in kept.items() if path.exists()}
+    check_kept(made, identities)
+    return made
+
+
+def check_kept(kept: dict[str, Path], identities: dict[str, dict]) -> None:
+    """Raises BadInput where a kept score JSON does not state the identity that its name stands for."""
+    for evaluator, path in kept.items():
+        content, _ = read_typed(path, Scores, REMEDY)
+        stated, wanted = content["evaluations"], identities[evaluator]
+        if [digest(made_by) for made_by in stated] == [digest(wanted)]:
+            continue
+        differing = sorted(k for k in wanted.keys() | stated[0].keys() if stated[0].get(k) != wanted.get(k))
+        raise BadInput(
+            f"{path}: evaluations: {', '.join(differing) or 'their number'}: not what the file's name"
+            f" stands for, so its scores may be of another model or data. {REMEDY}"
+        )
 
 
 def publish(run: Path, evaluator: str, data_root: Path | DataRoot, evaluation: Evaluation, out: Path) -> None:

@@ -6,25 +6,41 @@ from pathlib import Path
 from csebench.base.errors import BadInput, MissingFile
 from csebench.base.files import read_typed
 from csebench.base.models import Report, train_again
-from csebench.base.runs import delete_model, training_report
+from csebench.base.runs import delete_model, lock_run, training_report
 from csebench.plan import catalog, targets
 from csebench.plan.declarations import Evaluation
 from csebench.plan.registry import protocol
 from csebench.score.score_file import REMEDY, Scores, is_other_code, settings
 
+NOT_FINISHED = "it is not finished"
+
 
 def prune(run_id: str, scale_name: str) -> None:
-    """Delete the model of a run unless something needs it."""
+    """Delete the model of a run unless something needs it; waits while another process works on the run."""
     with contextlib.suppress(FileNotFoundError, MissingFile):  # another job of the run did it at the same time
-        if not reason_to_keep(run_id, scale_name):
+        delete_unneeded(run_id, scale_name)
+
+
+def delete_unneeded(run_id: str, scale_name: str) -> str | None:
+    """Delete the model of a run unless something needs it.
+
+    Returns:
+        why the model stays, or None where it was deleted.
+    """
+    if training_report(catalog.RUNS / run_id) is None:
+        return NOT_FINISHED
+    with lock_run(catalog.RUNS / run_id):
+        reason = reason_to_keep(run_id, scale_name)
+        if reason is None:
             delete_model(catalog.RUNS / run_id)
+    return reason
 
 
 def reason_to_keep(run_id: str, scale_name: str) -> str | None:
     """What the model of a finished run is needed for; None where every score that pages of the scale show of it is
     published, and no other run starts from it."""
     if (done := training_report(catalog.RUNS / run_id)) is None:
-        return "it is not finished"
+        return NOT_FINISHED
     if run_id in {spec.encoder.revision for spec in targets.runs(scale_name).values()}:
         return "other runs start from it"
     scale, evaluators = catalog.scale(scale_name), targets.evaluators(scale_name)[run_id]
@@ -56,11 +72,10 @@ def prune_all(pages: list[targets.Page]) -> tuple[list[str], dict[str, str]]:
         if training_report(folder) is None or not (folder / "model").exists():
             continue
         try:
-            reason = reason_to_keep(run_id, scale_name)
+            reason = delete_unneeded(run_id, scale_name)
         except BadInput as error:  # damage, which the others need not wait for
             reason = str(error)
         if reason is None:
-            delete_model(folder)
             deleted.append(run_id)
         else:
             kept[run_id] = reason

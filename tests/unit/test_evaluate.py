@@ -10,14 +10,15 @@ import torch
 from test_foreign_code import save_sentence_transformer
 
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import read_json
-from csebench.base.processes import use_threads
+from csebench.base.files import read_json, with_digest, write_json
+from csebench.base.processes import take, use_threads
 from csebench.model import embedder
 from csebench.model.embedder import PROBE, Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import SentenceEncoder
 from csebench.plan.declarations import EncoderRef, Evaluation
 from csebench.score import evaluate as module
+from csebench.score import models
 from csebench.score.evaluate import evaluate_run, has_data, publish
 from csebench.score.models import open_model
 from csebench.score.score_types import Score
@@ -149,3 +150,78 @@ def test_a_failing_evaluator_is_named_and_costs_no_other_score(name, finished, s
         module.evaluate(str(finished("random") / "model"), ["sts", "stsb_dev"], smoke_data, tmp_path / "out.json")
     content = read_json(tmp_path / "out.json")
     assert {row["evaluator"] for row in content["scores"]} == {"stsb_dev"} and len(content["evaluations"]) == 1
+
+
+# ---------------------------------------------------------------- whose scores they are
+
+
+FALSE = {
+    "of other data": lambda made_by: made_by.update(data_sha256="0" * 64),
+    "of other weights": lambda made_by: made_by.update(model_sha256="0" * 64),
+    "of another pooler": lambda made_by: made_by.update(pooler="avg"),
+    "of another precision": lambda made_by: made_by.update(precision="bf16"),
+    "of another version": lambda made_by: made_by.update(version=made_by["version"] + 1),
+    "without its data": lambda made_by: made_by.pop("data_sha256"),
+}
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_kept_scores_that_are_not_what_their_name_stands_for_are_refused(name, finished, smoke_data, tmp_path):
+    run = shutil.copytree(finished("oracle"), tmp_path / "run")
+    kept = scores(run, smoke_data)
+    content = read_json(kept)
+    FALSE[name](content["evaluations"][0])
+    write_json(kept, with_digest(content))
+    for use in (lambda: scores(run, smoke_data), lambda: publish_sts(run, smoke_data, tmp_path / "out.json")):
+        with pytest.raises(BadInput, match="not what the file's name stands for"):
+            use()
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_scores_of_another_run_under_the_name_of_this_one_are_refused(finished, smoke_data, tmp_path):
+    run, other = (shutil.copytree(finished(name), tmp_path / name) for name in ("oracle", "random"))
+    shutil.copy(scores(other, smoke_data), scores(run, smoke_data))
+    with pytest.raises(BadInput, match=r"evaluations: model_sha256"):
+        publish_sts(run, smoke_data, tmp_path / "out.json")
+
+
+def publish_sts(run, data, out):
+    publish(run, "sts", data, Evaluation(), out)
+
+
+@pytest.mark.parametrize("changes", ["the model", "the test data"])
+@pytest.mark.parametrize("moment", ["run_evaluator", "open_model"])
+def test_nothing_is_written_where_files_change_while_a_model_is_scored(
+    moment, changes, finished, data, tmp_path, monkeypatch
+):
+    model = shutil.copytree(finished("oracle") / "model", tmp_path / "copy")
+    (model / "training.json").unlink()  # whose hash would refuse the edit at once
+    file = (
+        model / "csebench.json"
+        if changes == "the model"
+        else data / "downstream/STS/STS16-en-test/STS.gs.headlines.txt"
+    )
+    place = models if moment == "open_model" else module
+    original = getattr(place, moment)
+
+    def with_an_edit(*args, **kwargs):
+        made = original(*args, **kwargs)
+        file.write_text(f"{file.read_text()}\n")
+        return made
+
+    monkeypatch.setattr(place, moment, with_an_edit)
+    with pytest.raises(RunFailed, match=f"files of {changes} changed while the model was scored"):
+        module.evaluate(str(model), ["sts"], data, tmp_path / "out.json")
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_a_model_is_not_pruned_while_it_is_scored(finished, smoke_data, tmp_path, monkeypatch):
+    """`csebench evaluate --model runs/ID/model`, while the workflow publishes the last score of the run."""
+    run = shutil.copytree(finished("oracle"), tmp_path / "runs" / "oracle-1")
+    was_locked = []
+    monkeypatch.setattr(
+        models, "open_model", lambda *_, **__: was_locked.append(take(tmp_path / "runs/.oracle-1.lock"))
+    )
+    with pytest.raises(AttributeError):  # there is no model to go on with
+        module.evaluate(str(run / "model"), ["sts"], smoke_data, tmp_path / "out.json")
+    assert was_locked == [None]

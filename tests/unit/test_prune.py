@@ -1,12 +1,14 @@
 """Which models are deleted once their scores are published, and what of a run stays."""
 
 import os
+import threading
 
 import pytest
 from score_files import edit_score_file, write_score_file
 
 from csebench import workflow
 from csebench.base.files import write_json
+from csebench.base.processes import take
 from csebench.base.runs import delete_model, has_model, is_done
 from csebench.plan import catalog, targets
 from csebench.plan.registry import protocol
@@ -67,6 +69,19 @@ def test_a_score_of_other_settings_or_weights_or_older_than_the_model_does_not_c
     if not changed:
         os.utime(path, (1, 1))
     assert prune.reason_to_keep(run_id, "smoke").startswith("no score of ")
+
+
+def test_a_model_stays_until_who_works_on_the_run_is_done(finished):
+    run_id = finished(run_of("simcse"))
+    publish(run_id)
+    lock = take(catalog.RUNS / f".{run_id}.lock")
+    pruning = threading.Thread(target=prune.prune, args=(run_id, "smoke"))
+    pruning.start()
+    pruning.join(0.3)
+    assert pruning.is_alive() and has_model(catalog.RUNS / run_id)
+    os.close(lock)
+    pruning.join(10)
+    assert not has_model(catalog.RUNS / run_id)
 
 
 def test_a_model_that_other_runs_start_from_stays(finished):
