@@ -79,6 +79,29 @@ def test_an_interrupted_command_says_so_in_one_line(error, code, monkeypatch, ca
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("factors", "notice"),
+    [
+        ([0, 0, 0, 0, 0, 0], "the loss is 0 in all steps"),
+        ([1, 1, 1, 1e-6, 1e-6, 1e-6], "below 0.0001 of that from then on"),
+        ([1, 1, 1, 1e-6, 1e-6, 1e-2], ""),
+        ([1, 1, 1, 1, 1, 1], ""),
+        ([0, 0, 0, 1, 1, 1], ""),  # as a loss that is warmed up
+    ],
+)
+def test_a_loss_that_trains_nothing_is_said(factors, notice, make_spec, train, tmp_path, monkeypatch, capsys):
+    spec, loss, left = make_spec("simcse", params={"steps": 6, "evaluate_every": 3}), Method.loss, [*factors]
+    monkeypatch.setattr(Method, "loss", lambda self, views: loss(self, views) * left.pop(0))
+    report = train(spec, tmp_path)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "changes next to nothing" in line]
+    assert report.get("loss_vanished", False) == bool(notice)
+    if notice:
+        (line,) = lines
+        assert line.startswith(spec.run_id) and notice in line
+    else:
+        assert not lines
+
+
 def test_files_that_are_not_those_of_the_spec(make_spec, train, tmp_path, corpus):
     """Wrong by one byte, none, another dev set, too long: refused before anything is written."""
     other, spec = tmp_path / "other.txt", make_spec("simcse")
