@@ -41,52 +41,66 @@ def conditions(scale: Scale, tuned: Mapping[str, dict[str, Value]] = {}) -> Cond
     return Conditions(corpora, dataset(scale.dev).sha256, scale, stage, tuned)
 
 
-def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: Conditions, where: str) -> Spec:
-    """The run of a recipe.
+@dataclass(frozen=True)
+class Layers:
+    """What sets the hyper-parameters of a method or component, from its defaults upwards.
+
+    The scale has its place between `recipe` and `search`; see `resolve`.
+    """
+
+    host: Mapping[str, Value] = field(default_factory=dict)  # of a component: set by its method
+    variant: Mapping[str, Value] = field(default_factory=dict)
+    recipe: Mapping[str, Value] = field(default_factory=dict)
+    search: Mapping[str, Value] = field(default_factory=dict)  # chosen by searches
+    sweep: Mapping[str, Value] = field(default_factory=dict)  # set by the table
+
+
+def make_spec(
+    recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: Conditions, where: str
+) -> Spec:
+    """Make the run of a recipe.
 
     Args:
         encoder: the encoder that training, or its pre-training stage, starts from.
         size: sentences drawn from the corpus.
+        seed: of the run, and of the subset of the corpus.
         where: file and key of the recipe, for messages.
+
+    Raises:
+        BadInput: the recipe names what does not exist, or its settings contradict each other.
     """
     method, of_scale = declaration(recipe.method), given.settings
-    if recipe.variant not in (None, "default", *method.variant_params):
-        raise unknown(f"variant of {method.name}", recipe.variant, method.variant_params, where)
-    variant = dict(method.variant_params.get(recipe.variant or "default", {}))
-    changed = variant.pop("components", {})
-    plugins = [method.components, {name: params or {} for name, params in changed.items()}, recipe.components]
-    left_out = {name for name, params in changed.items() if params is None} - set(recipe.components)
-    used = sorted({name for layer in plugins for name in layer} - left_out)
-    stated = {*variant, *recipe.params}
-    stated |= {f"{name}.{key}" for layer in plugins[1:] for name, params in layer.items() for key in params}
-    tuned = choices(method, used, given.tuned)
-    chosen = by_component({key: value for key, value in tuned.items() if key not in stated})
+    variant = variant_settings(method, recipe.variant, where)
+    used = used_components(method, variant, recipe)
+    by_search = by_component(choices(method, used, given.tuned))
+    layers = Layers(
+        variant=variant.params,
+        recipe=recipe.params,
+        search=by_search.get("", {}),
+        sweep=recipe.sweep,
+    )
+    params = resolve(method, layers, of_scale, f"{where}: {method.name}")
+
     components = {}
     for name in used:
-        check_name(name, COMPONENTS, where)
-        component = declaration(name, COMPONENTS)
-        if reason := next((method.refuses[need] for need in component.asks if need in method.refuses), None):
-            raise BadInput(f"{where}: {method.name} cannot take component {name}: {reason}.")
-        values = {key: value for layer in plugins for key, value in layer.get(name, {}).items()}
-        values |= of_scale.changes(component, fill(component, values, f"{where}: {name}")) | chosen.get(name, {})
-        params = fill(component, values, f"{where}: {name}")
-        components[name] = ComponentSpec(version=component.version, params=params)
-    params = variant | recipe.params
-    filled = fill(method, params, f"{where}: {method.name}")
-    params |= shortened(filled, of_scale.steps_factor) | of_scale.changes(method, filled)
-    params = fill(method, params | chosen.get("", {}) | recipe.sweep, f"{where}: {method.name}")
+        component = component_of(method, name, where)
+        layers = Layers(
+            host=method.components.get(name, {}),
+            variant=variant.components.get(name) or {},
+            recipe=recipe.components.get(name, {}),
+            search=by_search.get(name, {}),
+        )
+        of_component = resolve(component, layers, of_scale, f"{where}: {name}")
+        components[name] = ComponentSpec(version=component.version, params=of_component)
+
     stage = pretraining(params, encoder, given, where)
-    corpus = given.corpora.get(method.corpus) if method.needs_corpus else None
-    if method.needs_corpus and corpus is None:
-        raise BadInput(f"{where}: no {method.corpus} to train {method.name} on.")
-    sample = corpus and CorpusSpec(name=Path(corpus.path).name, sha256=corpus.sha256, size=size, subset_seed=seed)
     spec = Spec(
         method=method.name,
         method_version=method.version,
         params=params,
         components=components,
         encoder=stage.model if stage else encoder,
-        corpus=sample,
+        corpus=corpus_spec(method, size, seed, given, where),
         dev_sha256=given.dev_sha256 if method.is_trained else None,
         seed=0 if method.kind == "untrained" else seed,  # a fitted method draws its sentences by seed
         precision=of_scale.precision if method.is_trained else "fp32",
@@ -95,6 +109,71 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
     )
     refuse_contradictions(spec, where)
     return spec
+
+
+def resolve(
+    declared: Declaration, layers: Layers, of_scale: RunSettings, where: str
+) -> dict[str, Value]:
+    """Fill in the hyper-parameters of a method or component: typed, checked and complete.
+
+    What the variant or the recipe states is not left to a search.
+    """
+    stated = {**layers.variant, **layers.recipe}
+    own = fill(declared, {**layers.host, **stated}, where)  # typed: the scale's changes depend on it
+    scale = of_scale.changes(declared, own)
+    if declared.kind != "component":
+        scale = shortened(own, of_scale.steps_factor) | scale
+    search = {key: value for key, value in layers.search.items() if key not in stated}
+    return fill(declared, {**layers.host, **stated, **scale, **search, **layers.sweep}, where)
+
+
+@dataclass(frozen=True)
+class VariantSettings:
+    """What a variant changes."""
+
+    params: dict[str, Value]
+    components: dict[str, dict[str, Value] | None]  # None: the component is left out
+
+
+def variant_settings(method: Declaration, name: str | None, where: str) -> VariantSettings:
+    """Look up what a variant of a method changes; nothing for None or `default`."""
+    if name is None or name == "default":
+        return VariantSettings({}, {})
+    if name not in method.variant_params:
+        raise unknown(f"variant of {method.name}", name, method.variant_params, where)
+    params = dict(method.variant_params[name])
+    return VariantSettings(components=params.pop("components", {}), params=params)
+
+
+def used_components(method: Declaration, variant: VariantSettings, recipe: Recipe) -> list[str]:
+    """Name the components of a run: those of the method, the variant and the recipe."""
+    names = {*method.components, *variant.components, *recipe.components}
+    left_out = {name for name, params in variant.components.items() if params is None}
+    return sorted(names - (left_out - {*recipe.components}))
+
+
+def component_of(method: Declaration, name: str, where: str) -> Declaration:
+    """Read the declaration of a component, and check that a method can take it."""
+    check_name(name, COMPONENTS, where)
+    component = declaration(name, COMPONENTS)
+    for need in component.asks:
+        if need in method.refuses:
+            reason = method.refuses[need]
+            raise BadInput(f"{where}: {method.name} cannot take component {name}: {reason}.")
+    return component
+
+
+def corpus_spec(
+    method: Declaration, size: int, seed: int, given: Conditions, where: str
+) -> CorpusSpec | None:
+    """State the sentences that a run draws from its corpus; None for a method that needs none."""
+    if not method.needs_corpus:
+        return None
+    corpus = given.corpora.get(method.corpus)
+    if corpus is None:
+        raise BadInput(f"{where}: no {method.corpus} to train {method.name} on.")
+    name = Path(corpus.path).name
+    return CorpusSpec(name=name, sha256=corpus.sha256, size=size, subset_seed=seed)
 
 
 def recipe_defect(method: str, components: Iterable[str], where: str = "") -> str | None:
