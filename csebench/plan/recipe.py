@@ -1,7 +1,15 @@
-"""From a recipe (a row of a table, a command line) to its run, with every hyper-parameter typed and filled in. Values
-come in layers, later ones override: the method's declaration, its variant, the recipe, the fraction of its steps that
-a scale makes, the scale's settings, what searches chose of parameters that neither variant nor recipe sets
-(`choices`), what the table sweeps."""
+"""From a recipe (a row of a table, a command line) to its run, with every hyper-parameter filled in.
+
+Values come in layers, and later ones override earlier ones:
+
+1. the method's declaration,
+2. its variant,
+3. the recipe,
+4. the fraction of its steps that a scale makes,
+5. the scale's settings,
+6. what searches chose, of parameters that neither variant nor recipe sets,
+7. what the table sweeps.
+"""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -13,32 +21,55 @@ from csebench.base.caches import cached
 from csebench.base.errors import BadInput, problem_of, unknown
 from csebench.plan import registry
 from csebench.plan.catalog import POSITIVES, data_root, dataset
-from csebench.plan.declarations import LARGEST, Dataset, Declaration, EncoderRef, RunSettings, Scale, Value
+from csebench.plan.declarations import (
+    LARGEST,
+    Dataset,
+    Declaration,
+    EncoderRef,
+    RunSettings,
+    Scale,
+    Value,
+)
 from csebench.plan.papers import Recipe
-from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, fill, valid_declarations
+from csebench.plan.registry import (
+    COMPONENTS,
+    METHODS,
+    check_name,
+    declaration,
+    fill,
+    valid_declarations,
+)
 from csebench.plan.spec import TRANSLATION_VERSION, ComponentSpec, CorpusSpec, Spec, digest
 from csebench.plan.versions import draft_codes
 
-SHARED = ("learning_rate", "temperature", "pooler")  # settings that are searched once for the methods of a kind
-HOSTS = ("simcse", "simcse_sup")
+SHARED = ("learning_rate", "temperature", "pooler")  # searched once for the methods of a kind
+HOSTS = ("simcse", "simcse_sup")  # on which they are searched, if they are of the kind
+FEWEST_STEPS = 50  # that a scale leaves of a schedule
 
 
 @dataclass(frozen=True)
 class Conditions:
     """What a scale, or a command line, adds to every recipe."""
 
-    corpora: Mapping[str, Dataset | None]  # `sentences` and `triplets`: the data that methods train on
+    corpora: Mapping[str, Dataset | None]  # the data to train on: `sentences` and `triplets`
     dev_sha256: str | None  # of STS-B dev
     settings: RunSettings
-    stage: tuple[int, int] | None = None  # sentences and seed of a pre-training stage; None: stages are refused
-    tuned: Mapping[str, dict[str, Value]] = field(default_factory=dict)  # by `recipe_name`: csebench/plan/tuning.py
+    stage: tuple[int, int] | None = (
+        None  # sentences and seed of a pre-training stage; None: refused
+    )
+    tuned: Mapping[str, dict[str, Value]] = field(default_factory=dict)  # by `recipe_name`
 
 
 def conditions(scale: Scale, tuned: Mapping[str, dict[str, Value]] = {}) -> Conditions:
-    """The conditions of a scale, with what searches chose."""
-    corpora = {"sentences": dataset(scale.corpus), "triplets": dataset(scale.triplets) if scale.triplets else None}
-    stage = max(scale.sizes.values(), default=10**9), scale.seeds[0]
-    return Conditions(corpora, dataset(scale.dev).sha256, scale, stage, tuned)
+    """State the conditions of a scale, with what searches chose."""
+    triplets = dataset(scale.triplets) if scale.triplets else None
+    return Conditions(
+        corpora={"sentences": dataset(scale.corpus), "triplets": triplets},
+        dev_sha256=dataset(scale.dev).sha256,
+        settings=scale,
+        stage=(max(scale.sizes.values(), default=10**9), scale.seeds[0]),
+        tuned=tuned,
+    )
 
 
 @dataclass(frozen=True)
@@ -102,7 +133,9 @@ def make_spec(
         encoder=stage.model if stage else encoder,
         corpus=corpus_spec(method, size, seed, given, where),
         dev_sha256=given.dev_sha256 if method.is_trained else None,
-        seed=0 if method.kind == "untrained" else seed,  # a fitted method draws its sentences by seed
+        seed=0
+        if method.kind == "untrained"
+        else seed,  # a fitted method draws its sentences by seed
         precision=of_scale.precision if method.is_trained else "fp32",
         threads=of_scale.threads,
         code=draft_codes(method.name, used),
@@ -119,7 +152,9 @@ def resolve(
     What the variant or the recipe states is not left to a search.
     """
     stated = {**layers.variant, **layers.recipe}
-    own = fill(declared, {**layers.host, **stated}, where)  # typed: the scale's changes depend on it
+    own = fill(
+        declared, {**layers.host, **stated}, where
+    )  # typed: the scale's changes depend on it
     scale = of_scale.changes(declared, own)
     if declared.kind != "component":
         scale = shortened(own, of_scale.steps_factor) | scale
@@ -177,8 +212,9 @@ def corpus_spec(
 
 
 def recipe_defect(method: str, components: Iterable[str], where: str = "") -> str | None:
-    """What is wrong with a file that a method with added components needs, or None."""
-    for name, folder in ((method, METHODS), *((name, COMPONENTS) for name in components)):
+    """Say what is wrong with a file that a method with added components needs; None if nothing."""
+    files = [(method, METHODS), *((name, COMPONENTS) for name in components)]
+    for name, folder in files:
         if broken := registry.defect(name, folder, where):
             return broken
     return problem_of(check_alone, method)
@@ -187,61 +223,102 @@ def recipe_defect(method: str, components: Iterable[str], where: str = "") -> st
 @cached
 def check_alone(method: str) -> None:
     """Raises BadInput where the file of a method, or one of its variants, makes no run."""
-    path, any_data = registry.files(METHODS)[method], Dataset(path="any", sha256="")
-    _, lines = registry.read_literal(path, "DECLARATION")
-    given = Conditions({"sentences": any_data, "triplets": any_data}, "", RunSettings(), stage=(LARGEST, 0))
+    _, lines = registry.read_literal(registry.files(METHODS)[method], "DECLARATION")
+    any_data = Dataset(path="any", sha256="")
+    any_encoder = EncoderRef(name="any", revision="any")
+    given = Conditions(
+        corpora={"sentences": any_data, "triplets": any_data},
+        dev_sha256="",
+        settings=RunSettings(),
+        stage=(LARGEST, 0),
+    )
     for variant in (None, *declaration(method).variant_params):
         where, keys = lines.locate(("variants", variant) if variant else ())
-        recipe, encoder = Recipe(method=method, variant=variant), EncoderRef(name="any", revision="any")
-        make_spec(recipe, encoder, LARGEST, 0, given, ": ".join([where, *keys[1:]]))
+        recipe = Recipe(method=method, variant=variant)
+        make_spec(recipe, any_encoder, LARGEST, 0, given, ": ".join([where, *keys[1:]]))
 
 
 def refuse_contradictions(spec: Spec, where: str) -> None:
     """Raises BadInput where settings that are valid by themselves cannot go together."""
-    method, size = declaration(spec.method), spec.corpus.size if spec.corpus else math.inf
-    steps, warmup, batch = map(spec.number, ("steps", "warmup_steps", "batch_size"))
+    method = declaration(spec.method)
+    size = spec.corpus.size if spec.corpus else math.inf
+    steps, warmup = spec.number("steps"), spec.number("warmup_steps")
+    batch = spec.number("batch_size")
     if warmup > steps:
         raise BadInput(f"{where}: warmup_steps: {warmup} is above steps, {steps}.")
     if batch > size:
-        raise BadInput(f"{where}: batch_size: {batch} is above the {size} {method.corpus} of the corpus.")
-    components = [(declaration(name, COMPONENTS), component.params) for name, component in spec.components.items()]
-    for declared, params in [(method, spec.params), *components]:
-        for pair in declared.below:
-            less, more = (params[side] if isinstance(side, str) else side for side in pair)
-            if float(less) >= float(more):
-                less, more = (f"{side} ({params[side]})" if isinstance(side, str) else f"{side:g}" for side in pair)
-                raise BadInput(f"{where}: {declared.name}: {less} must be below {more}.")
+        corpus = f"the {size} {method.corpus} of the corpus"
+        raise BadInput(f"{where}: batch_size: {batch} is above {corpus}.")
+    refuse_order(method, spec.params, where)
+    for name, component in spec.components.items():
+        refuse_order(declaration(name, COMPONENTS), component.params, where)
+
+
+def refuse_order(declared: Declaration, params: Mapping[str, Value], where: str) -> None:
+    """Raises BadInput where a parameter is not below what the declaration says (`below`)."""
+
+    def side(name: str | float) -> tuple[float, str]:
+        if isinstance(name, str):
+            return float(params[name]), f"{name} ({params[name]})"
+        return name, f"{name:g}"
+
+    for less, more in declared.below:
+        low, low_text = side(less)
+        high, high_text = side(more)
+        if low >= high:
+            raise BadInput(f"{where}: {declared.name}: {low_text} must be below {high_text}.")
+
+
+# ---------------------------------------------------------------- what searches chose
 
 
 def recipe_name(method: Declaration, components: Iterable[str]) -> str:
-    """`simcse`, or `ct+ami` with components that the method does not have by itself."""
-    return "+".join([method.name, *sorted({*components} - {*method.components})])
+    """Name a recipe by what is searched: `simcse`, or `ct+ami` with an added component."""
+    added = {*components} - {*method.components}
+    return "+".join([method.name, *sorted(added)])
 
 
 @cached
 def host(kind: str) -> str:
-    """The method on which the shared settings of a kind are searched: of HOSTS, else the first with a search."""
-    searched = [name for name, d in valid_declarations(METHODS).items() if d.kind == kind and d.search]
-    return min(searched, key=lambda name: name not in HOSTS, default="")
+    """Name the method on which the shared settings of a kind are searched.
+
+    Returns:
+        one of HOSTS, else the first method of the kind with a search; empty where there is none.
+    """
+    searched = [
+        name
+        for name, declared in valid_declarations(METHODS).items()
+        if declared.kind == kind and declared.search
+    ]
+    preferred = [name for name in searched if name in HOSTS]
+    return next(iter([*preferred, *searched]), "")
 
 
 def inherited(method: Declaration) -> list[str]:
-    """The shared settings that a method takes from the search on the host of its kind: those that it does not keep."""
+    """Name the shared settings that a method takes from the search on the host of its kind."""
     if host(method.kind) in ("", method.name):
         return []
-    return [key for key in SHARED if key in method.hyperparameters.model_fields and key not in method.keeps]
+    known = method.hyperparameters.model_fields
+    return [key for key in SHARED if key in known and key not in method.keeps]
 
 
-def choices(method: Declaration, components: Iterable[str], tuned: Mapping[str, dict[str, Value]]) -> dict[str, Value]:
-    """What searches chose for a method with components: shared settings on the host of its kind, over them what its
-    own search chose, over them that with the components that it does not have by itself."""
+def choices(
+    method: Declaration, components: Iterable[str], tuned: Mapping[str, dict[str, Value]]
+) -> dict[str, Value]:
+    """Collect what searches chose for a method with components.
+
+    The later of these override the earlier: shared settings, searched on the host of its kind; the
+    search on the method itself; the search with the components that are added to it.
+    """
     of_host = tuned.get(host(method.kind), {})
     shared = {key: of_host[key] for key in inherited(method) if key in of_host}
-    return shared | tuned.get(method.name, {}) | tuned.get(recipe_name(method, components), {})
+    own = tuned.get(method.name, {})
+    with_components = tuned.get(recipe_name(method, components), {})
+    return shared | own | with_components
 
 
 def by_component(settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
-    """Settings such as `learning_rate` and `ami.weight` by component; those of the method under the empty name."""
+    """Sort settings such as `ami.weight` by component; those of the method have an empty name."""
     parts: dict[str, dict[str, Value]] = {}
     for key, value in settings.items():
         component, _, param = key.rpartition(".")
@@ -249,40 +326,65 @@ def by_component(settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
     return parts
 
 
+# ---------------------------------------------------------------- stages and schedules
+
+
 def shortened(params: dict[str, Any], factor: float) -> dict[str, Value]:
-    """The schedule of a method with a fraction of its steps, but 50 at least, and of its warm-up; empty where nothing
-    is trained. STS-B dev is evaluated after as many steps as before, or once after the last if there are fewer."""
+    """Shorten the schedule of a method to a fraction of its steps and of its warm-up.
+
+    At least FEWEST_STEPS are left. STS-B dev is evaluated as often as before, at least once.
+
+    Returns:
+        the changed hyper-parameters; none where nothing is trained.
+    """
     if factor == 1 or "steps" not in params:
         return {}
-    steps = max(min(50, params["steps"]), round(factor * params["steps"]))
-    every = min(steps, params["evaluate_every"])
-    return {"steps": steps, "warmup_steps": round(factor * params["warmup_steps"]), "evaluate_every": every}
+    steps = max(min(FEWEST_STEPS, params["steps"]), round(factor * params["steps"]))
+    return {
+        "steps": steps,
+        "warmup_steps": round(factor * params["warmup_steps"]),
+        "evaluate_every": min(steps, params["evaluate_every"]),
+    }
 
 
 def pretraining(params: dict, encoder: EncoderRef, given: Conditions, where: str) -> Spec | None:
-    """The run that the parameter `pretraining` names, which comes first; the same for every size and seed."""
+    """Make the run that the parameter `pretraining` names, which comes first; None without one.
+
+    It is the same for every size and seed of the run that starts from it.
+    """
     name = params.get("pretraining", "none")
     if name == "none":
         return None
     if given.stage is None:
-        raise BadInput(f"{where}: train {name} first, then give --encoder DIR/model and --set pretraining=none.")
-    return make_spec(Recipe(method=name), encoder, *given.stage, given, where)
+        remedy = "then give --encoder DIR/model and --set pretraining=none"
+        raise BadInput(f"{where}: train {name} first, {remedy}.")
+    size, seed = given.stage
+    return make_spec(Recipe(method=name), encoder, size, seed, given, where)
+
+
+# ---------------------------------------------------------------- files of a run
 
 
 def corpus_of(method: Declaration, scale: Scale) -> Dataset | None:
-    """The data that a method trains on at a scale; None where the scale has none."""
+    """Look up the data that a method trains on at a scale; None where the scale has none."""
     return conditions(scale).corpora[method.corpus]
 
 
 def training_files(spec: Spec, scale: Scale) -> list[str]:
-    """Files of the data root that a run is trained on: its corpus, and STS-B dev."""
-    corpus = corpus_of(declaration(spec.method), scale) if spec.corpus else None
-    return ([corpus.path] if corpus else []) + ([dataset(scale.dev).path] if spec.dev_sha256 else [])
+    """List the files of the data root that a run is trained on: its corpus, and STS-B dev."""
+    files = []
+    if spec.corpus and (corpus := corpus_of(declaration(spec.method), scale)):
+        files.append(corpus.path)
+    if spec.dev_sha256:
+        files.append(dataset(scale.dev).path)
+    return files
 
 
 def corpus_path(spec: Spec, scale: Scale) -> Path | None:
-    """Path of the corpus that a run trains on; None where it needs none."""
-    return data_root(scale) / training_files(spec, scale)[0] if spec.corpus else None
+    """Return the path of the corpus that a run trains on; None where it needs none."""
+    if spec.corpus is None:
+        return None
+    return data_root(scale) / training_files(spec, scale)[0]
 
 
 def back_translation_facts(corpus_sha256: str, translators: str) -> dict:
@@ -297,7 +399,8 @@ def back_translation_facts(corpus_sha256: str, translators: str) -> dict:
 
 
 def positives_path(spec: Spec) -> Path | None:
-    """Path of the back-translated corpus of a run; None where it needs none."""
+    """Return the path of the back-translated corpus of a run; None where it needs none."""
     if not spec.back_translated or spec.corpus is None:
         return None
-    return POSITIVES / f"{digest(back_translation_facts(spec.corpus.sha256, str(spec.params['translators'])))}.txt"
+    facts = back_translation_facts(spec.corpus.sha256, str(spec.params["translators"]))
+    return POSITIVES / f"{digest(facts)}.txt"
