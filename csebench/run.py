@@ -124,14 +124,16 @@ def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[s
 def search(name: str, scale: Scale, number: int | None, log: Callable[[str], None]) -> None:
     """Run the trials of one search that are not made; its file, which keeps the others, is written after each."""
     planned, path = tuning.plan_trials(name, scale.scale, number), tuning.search_path(name, scale.scale)
-    trials, untuned = tuning.made_trials(name, scale.scale, planned), planned[0][1][0]
+    trials, untuned = tuning.made_trials(name, scale.scale, planned), planned[0].specs[0]
     stage = recipe.pretraining(untuned.params, scale.encoders[tuning.ENCODER], recipe.conditions(scale), name)
-    missing = [new for new in planned if all(trial.settings != new[0] for trial in trials)]
+    made_settings = [trial.settings for trial in trials]
+    missing = [trial for trial in planned if trial.settings not in made_settings]
     while missing or (missing := tuning.plan_outward(name, scale.scale, trials)):
         if stage:
             trained(stage, scale, needs_model=True)
-        settings, specs = missing.pop(0)
-        trial = Trial(settings=settings, runs=[run_trial(spec, scale) for spec in specs])
+        following = missing.pop(0)
+        runs = [run_trial(spec, scale) for spec in following.specs]
+        trial = Trial(settings=following.settings, runs=runs)
         trials.append(trial)
         count, best = max(len(planned), len(trials)), tuning.best_trial(trials)
         content = tuning.Search(name=name, planned=count, spec=untuned, trials=trials, chosen=best and best.settings)

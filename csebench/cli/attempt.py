@@ -197,7 +197,9 @@ def forecast(attempt: Attempt, trials: int) -> list[str]:
     for name in attempt.searches():
         planned = tuning.plan_trials(name, attempt.scale, trials)
         made = [trial.settings for trial in tuning.made_trials(name, attempt.scale, planned)]
-        searched += [spec for settings, specs in planned if settings not in made for spec in specs]
+        for trial in planned:
+            if trial.settings not in made:
+                searched += trial.specs
     scored = [step for step in steps if step.kind == "score"]
     estimate, unknown = work.cost(scored)
     times, known = work.times.get(work.scale.encoders[tuning.ENCODER].name), {"method": attempt.against[0]}

@@ -1,14 +1,19 @@
-"""Tuning on STS-B dev: the trials of a search, the file that holds them, and the settings that a scale takes from it.
+"""Tuning on STS-B dev: which trials a search makes, its file, and what a scale takes from it.
 
-A trial is one point of the grid of the values to try: two ordinary runs, with seeds and subsets of the corpus that no
-table uses. The first has the settings of a method that is not searched; the others follow in random order. Where the
-choice lies at an end of its values, the next one outward is tried, too. The shared settings of a kind (plan/recipe.py:
-SHARED) are searched on its host alone, those of a method without added components: every other search starts from what
-these chose, and covers the rest. csebench/run.py runs the trials."""
+A trial is one point of the grid of the values to try: SEEDS ordinary runs, with seeds and subsets
+of the corpus that no table uses. The first trial has the settings of a method that is not
+searched; the others follow in random order. Where the choice lies at an end of its values, the
+next value outward is tried, too.
+
+The shared settings of a kind (plan/recipe.py: SHARED) are searched on its host alone, and those of
+a method without added components. Every other search starts from what these chose, and covers the
+rest. csebench/run.py runs the trials.
+"""
 
 import math
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import chain, count, islice, product
 from pathlib import Path
 from statistics import fmean, median, stdev
@@ -29,21 +34,25 @@ from csebench.plan.versions import draft_codes
 
 ENCODER = "bert-base"  # role in config/; rows on another encoder keep their settings
 SIZE = "1%"  # of the corpus, as on the page of all methods
-FIRST_SEED = 47  # the first from here on that no table uses
+FIRST_SEED = 47  # trials have the first seeds from here on that no table uses
 SEEDS = 2  # of a trial
 
 Settings = dict[str, Value]  # by parameter; `ami.weight` is one of a component
 
 
 class TrialRun(Strict):
+    """A run of a trial, and its score."""
+
     run: str
     seed: Seed
     model_sha256: str | None = None
-    dev: float | None = Field(default=None, ge=-1, le=1)  # Spearman on STS-B dev of the step that is kept
-    failure: str | None = None  # why there is no such score, and none at another try
+    dev: float | None = Field(default=None, ge=-1, le=1)  # Spearman on STS-B dev of the kept step
+    failure: str | None = None  # why it has no score, and would have none at another try
 
 
 class Trial(Strict):
+    """Settings that were tried, and the runs with them."""
+
     settings: Settings
     runs: list[TrialRun] = Field(min_length=1)
 
@@ -53,13 +62,15 @@ class Trial(Strict):
 
     @property
     def dev(self) -> float | None:
-        """Mean over the seeds; None where a run failed."""
+        """Mean score over the seeds; None where a run failed."""
         scores = [run.dev for run in self.runs if run.dev is not None]
-        return fmean(scores) if len(scores) == len(self.runs) else None
+        if len(scores) < len(self.runs):
+            return None
+        return fmean(scores)
 
 
 class Search(Strict):
-    """results/<scale>/tuning/<name>.json."""
+    """What results/<scale>/tuning/<name>.json says."""
 
     name: str  # `micse`, or `ct+ami` for a method with components that it does not have by itself
     planned: int = Field(ge=1)  # trials
@@ -69,116 +80,185 @@ class Search(Strict):
 
 
 class SearchFile(Search):
-    """The same as it is in the file."""
+    """A search as it is in its file."""
 
     sha256: str  # of the other keys
 
 
+@dataclass(frozen=True)
+class PlannedTrial:
+    """Settings to be tried, complete and typed, and the runs with them."""
+
+    settings: Settings
+    specs: list[Spec]  # one per seed
+
+
+# ---------------------------------------------------------------- the choice
+
+
 def best_trial(trials: list[Trial]) -> Trial | None:
-    """Of the trials whose score is within one seed deviation of the highest: the one that changes the fewest settings
-    of the first trial, of several the highest. None where all failed."""
-    scored = [(trial, trial.dev) for trial in trials if trial.dev is not None]
-    if not scored:
+    """Choose a trial whose score is within one seed deviation of the highest.
+
+    Of several, it is the one that changes the fewest settings of the first trial; then the highest.
+
+    Returns:
+        None where all trials failed.
+    """
+    scores = [trial.dev for trial in trials if trial.dev is not None]
+    if not scores:
         return None
-    least, first = max(dev for _, dev in scored) - seed_deviation(trials), trials[0].settings
-    near = [(trial, dev) for trial, dev in scored if dev >= least]
-    return min(near, key=lambda pair: (sum(first[k] != v for k, v in pair[0].settings.items()), -pair[1]))[0]
+    least, first = max(scores) - seed_deviation(trials), trials[0].settings
+
+    def fewest_changes_then_highest(trial: Trial) -> tuple[int, float]:
+        assert trial.dev is not None  # for type checkers
+        changed = [key for key, value in trial.settings.items() if value != first[key]]
+        return len(changed), -trial.dev
+
+    near_the_best = [trial for trial in trials if trial.dev is not None and trial.dev >= least]
+    return min(near_the_best, key=fewest_changes_then_highest)
 
 
 def seed_deviation(trials: list[Trial]) -> float:
-    """Standard deviation between the runs of a trial, the median over trials; 0 with one seed."""
-    scores = [[run.dev for run in trial.runs if run.dev is not None] for trial in trials]
-    return median([stdev(of_trial) for of_trial in scores if len(of_trial) > 1] or [0.0])
+    """Return the standard deviation between the runs of a trial, the median over trials.
+
+    Returns:
+        0 where no trial has two scores.
+    """
+    deviations = []
+    for trial in trials:
+        scores = [run.dev for run in trial.runs if run.dev is not None]
+        if len(scores) > 1:
+            deviations.append(stdev(scores))
+    return median(deviations or [0.0])
 
 
 # ---------------------------------------------------------------- trials
 
 
 def search_space(name: str) -> dict[str, list[Value]]:
-    """The values to try, by parameter: of a method what it does not inherit, with its components; of added components
-    theirs alone. A weight of a component is tried at 0, too. Empty where there is nothing to try."""
+    """List the values to try, by parameter; empty where there is nothing to try.
+
+    Of a method these are the parameters that it does not inherit, and those of its components; of
+    added components theirs alone. A weight of a component is tried at 0, too.
+    """
     method, *added = name.split("+")
-    declared, space = declaration(method), {}
+    declared = declaration(method)
+    space: dict[str, list[Value]] = {}
     if not added:
-        space = {key: values for key, values in declared.search.items() if key not in inherited(declared)}
+        taken = inherited(declared)
+        space = {key: values for key, values in declared.search.items() if key not in taken}
     for component in sorted(added or declared.components):
         for key, values in declaration(component, COMPONENTS).search.items():
-            space[f"{component}.{key}"] = [0.0, *values] if key == "weight" else values
+            if key == "weight":
+                values = [0.0, *values]
+            space[f"{component}.{key}"] = values
     return space
 
 
 def searches_before(name: str) -> list[str]:
-    """The searches that one starts from: on the host of its kind; of the method without the added components."""
+    """Name the searches that one starts from.
+
+    They are the search on the host of its kind, and that on the method without the added components.
+    """
     method, *added = name.split("+")
     declared = declaration(method)
-    return [host(declared.kind)] * bool(inherited(declared)) + [method] * bool(added and search_space(method))
+    searches = []
+    if inherited(declared):
+        searches.append(host(declared.kind))
+    if added and search_space(method):
+        searches.append(method)
+    return searches
 
 
 def tunable() -> list[str]:
-    """Methods that have something to try."""
-    return [name for name in valid_declarations(METHODS) if not is_broken(name) and search_space(name)]
+    """Name the methods that have something to try."""
+    return [
+        name for name in valid_declarations(METHODS) if not is_broken(name) and search_space(name)
+    ]
 
 
-def plan_trials(name: str, scale_name: str, number: int | None = None) -> list[tuple[Settings, list[Spec]]]:
-    """The settings and runs of each trial of the grid, or of the first `number`."""
+def plan_trials(name: str, scale_name: str, number: int | None = None) -> list[PlannedTrial]:
+    """Plan the trials of the grid, or the first `number` of them.
+
+    Raises:
+        BadInput: there is nothing to try, or the name or the scale is wrong.
+    """
     space, untuned = search_space(name), plan_trial(name, {}, scale_name)
     if not space:
-        taken = f" but what it takes from {' and '.join(before)}" if (before := searches_before(name)) else ""
-        raise BadInput(f"tune: {name} has nothing to try{taken}. Methods that have: {', '.join(tunable())}.")
+        taken = ""
+        if before := searches_before(name):
+            taken = f" but what it takes from {' and '.join(before)}"
+        methods = ", ".join(tunable())
+        raise BadInput(f"tune: {name} has nothing to try{taken}. Methods that have: {methods}.")
     first = {key: untuned.settings[key] for key in space}
     grid = [dict(zip(space, values, strict=True)) for values in product(*space.values())]
     random.Random(name).shuffle(grid)
-    tried = [first, *(settings for settings in grid if settings != first)][:number]
-    return [with_runs(plan_trial(name, settings, scale_name), settings, scale_name) for settings in tried]
+    others = [settings for settings in grid if settings != first]
+    return [with_seeds(name, settings, scale_name) for settings in [first, *others][:number]]
 
 
-def with_runs(spec: Spec, settings: Settings, scale_name: str) -> tuple[Settings, list[Spec]]:
-    filled = {key: spec.settings[key] for key in settings}
-    return filled, [spec.with_seed(seed) for seed in trial_seeds(catalog.scale(scale_name))]
+def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[PlannedTrial]:
+    """Plan the trials that follow those made.
 
-
-def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[tuple[Settings, list[Spec]]]:
-    """The trials that follow those made: where a chosen number is the largest or the smallest that was tried, the next
-    one outward, as far away as its neighbour by ratio. None at 0, or where that was tried before or is not allowed."""
+    Where a chosen number is the largest or the smallest that was tried, the next one outward is
+    tried, as far away as its neighbour by ratio. There is none at 0, and none that was tried before
+    or is not allowed.
+    """
     best, further = best_trial(trials), []
-    chosen = best.settings if best else {}
-    for key, value in chosen.items():
-        tried = sorted({v for trial in trials if isinstance(v := trial.settings[key], int | float)})
+    if best is None:
+        return []
+    for key, value in best.settings.items():
+        numbers = [trial.settings[key] for trial in trials]
+        tried = sorted({number for number in numbers if isinstance(number, int | float)})
         if len(tried) < 3 or value not in (tried[0], tried[-1]) or value == 0:
             continue
         neighbour = tried[1] if value == tried[0] else tried[-2]
-        settings = chosen | {key: float(f"{value * value / neighbour:.1g}")}
+        outward = float(f"{value * value / neighbour:.1g}")
         try:
-            planned = with_runs(plan_trial(name, settings, scale_name), settings, scale_name)
+            planned = with_seeds(name, best.settings | {key: outward}, scale_name)
         except BadInput:  # outside of what the parameter allows
             continue
-        if all(trial.settings != planned[0] for trial in trials):
+        if all(trial.settings != planned.settings for trial in trials):
             further.append(planned)
     return further
 
 
+def with_seeds(name: str, settings: Settings, scale_name: str) -> PlannedTrial:
+    """Plan the runs of a trial, one per seed."""
+    spec = plan_trial(name, settings, scale_name)
+    seeds = trial_seeds(catalog.scale(scale_name))
+    complete = {key: spec.settings[key] for key in settings}
+    return PlannedTrial(complete, [spec.with_seed(seed) for seed in seeds])
+
+
 def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
-    """The run of a trial, with what the searches before chose."""
-    scale, (method, *added) = catalog.scale(scale_name), name.split("+")
+    """Make the first run of a trial, with what the searches before chose."""
+    method, *added = name.split("+")
+    declared, scale = declaration(method), catalog.scale(scale_name)
     encoder = look_up(f"encoder of config/{scale_name}.yaml", ENCODER, scale.encoders, "tune")
     size = look_up(f"size of config/{scale_name}.yaml", SIZE, scale.sizes, "tune")
-    declared = declaration(method)
-    if name != (canonical := recipe_name(declared, {*declared.components, *added})):
+    canonical = recipe_name(declared, {*declared.components, *added})
+    if name != canonical:
         raise BadInput(f"tune: {name}: write {canonical}.")
+    tuned = {}
+    for before in searches_before(name):
+        if search := made_search(before, scale_name):
+            tuned[search.name] = search.chosen or {}
+    tuned[name] = settings
     recipe = Recipe(method=method, components={component: {} for component in added})
-    searches = [search for base in searches_before(name) if (search := made_search(base, scale_name))]
-    tuned = {search.name: search.chosen or {} for search in searches} | {name: settings}
-    return make_spec(recipe, encoder, size, trial_seeds(scale)[0], conditions(scale, tuned), f"tune: {name}")
+    seed = trial_seeds(scale)[0]
+    return make_spec(recipe, encoder, size, seed, conditions(scale, tuned), f"tune: {name}")
 
 
 def trial_seeds(scale: Scale) -> list[int]:
-    """The seeds, also of the subsets, of the runs of each trial at a scale: no table uses them."""
+    """Choose the seeds, also of the subsets, of the runs of each trial: no table uses them."""
     used = {*chain(scale.seeds, *scale.seeds_by_size.values(), *scale.seeds_by_table.values())}
-    return [*islice((seed for seed in count(FIRST_SEED) if seed not in used), SEEDS)]
+    unused = (seed for seed in count(FIRST_SEED) if seed not in used)
+    return [*islice(unused, SEEDS)]
 
 
 def settings_text(settings: Settings) -> str:
-    """`learning_rate 3e-05, temperature 0.05`"""
+    """Word settings: `learning_rate 3e-05, temperature 0.05`."""
     return ", ".join(f"{key} {value}" for key, value in settings.items())
 
 
@@ -190,13 +270,13 @@ def search_path(name: str, scale_name: str) -> Path:
 
 
 def search_files(scale_name: str) -> list[Path]:
-    """The files of the searches that were made at a scale, without those of broken methods and components."""
+    """List the files of searches at a scale, without those of broken methods and components."""
     names = project_files(search_path("", scale_name).parent, "*.json")
     return [search_path(name, scale_name) for name in names if not is_broken(name)]
 
 
 def read_search(path: Path) -> Search:
-    """Raises BadInput where the file is not a search, or that of another name."""
+    """Read a search. Raises BadInput where the file is no search, or that of another name."""
     remedy = "Restore the file, or delete it and search again."
     _, search = read_typed(find(path), SearchFile, remedy)
     if search.name != path.stem:
@@ -205,18 +285,24 @@ def read_search(path: Path) -> Search:
 
 
 def made_search(name: str, scale_name: str) -> Search | None:
-    """The search that was made of a name at a scale; None where there is no file of it."""
+    """Read the search of a name at a scale; None where there is no file of it."""
     path = search_path(name, scale_name)
     return read_search(path) if find(path).exists() else None
 
 
-def made_trials(name: str, scale_name: str, planned: list[tuple[Settings, list[Spec]]]) -> list[Trial]:
-    """The trials that the file of a search has; none of one that was made under other settings than those of
-    `plan_trials` today, or with other seeds."""
-    (settings, untuned), *_ = planned
-    search = made_search(name, scale_name)
-    is_current = search and search.spec == untuned[0] and search.trials[0].settings == settings
-    return search.trials if search and is_current and len(search.trials[0].runs) == len(untuned) else []
+def made_trials(name: str, scale_name: str, planned: list[PlannedTrial]) -> list[Trial]:
+    """List the trials that the file of a search has.
+
+    Returns:
+        nothing where the search was made with other code, settings or seeds than are planned today.
+    """
+    search, first = made_search(name, scale_name), planned[0]
+    if search is None or search.spec != first.specs[0]:
+        return []
+    made_first = search.trials[0]
+    if made_first.settings != first.settings or len(made_first.runs) != len(first.specs):
+        return []
+    return search.trials
 
 
 def write_search(search: Search, scale_name: str) -> None:
@@ -229,30 +315,40 @@ def write_search(search: Search, scale_name: str) -> None:
 
 @cached
 def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
-    """What searches chose, by name; empty for a scale that is not `tuned`."""
+    """Collect what searches chose, by name; nothing for a scale that is not `tuned`.
+
+    Raises:
+        BadInput: there is no search, one was made under other settings, or their numbers of trials
+            differ.
+    """
     if not catalog.scale(scale_name).tuned:
         return {}
     key = f"config/{scale_name}.yaml: tuned"
     searches = [read_search(path) for path in search_files(scale_name)]
     searches = [search for search in searches if not is_of_other_draft(search)]
     if not searches:
-        folder = search_path("", scale_name).parent
-        raise BadInput(f"{key}: no search in {folder}/; `{command(['METHOD'], scale_name)}` makes one.")
+        folder, again = search_path("", scale_name).parent, command(["METHOD"], scale_name)
+        raise BadInput(f"{key}: no search in {folder}/; `{again}` makes one.")
     for search in searches:
         if reason := defect(search, scale_name):
-            path, again = search_path(search.name, scale_name), command([search.name], scale_name, search.planned)
+            path = search_path(search.name, scale_name)
+            again = command([search.name], scale_name, search.planned)
             raise BadInput(f"{path}: {reason}; `{again}` makes it again.")
     most = max(search.planned for search in searches)
-    values = {search.name: math.prod(map(len, search_space(search.name).values())) for search in searches}
-    if any(search.planned < min(most, values[search.name]) for search in searches):  # than another, and than it could
-        numbers = ", ".join(f"{search.name} {search.planned}" for search in searches)
-        raise BadInput(f"{key}: different numbers of trials ({numbers}); `csebench tune` all with one --trials.")
+    for search in searches:
+        points = math.prod(map(len, search_space(search.name).values()))
+        if search.planned < min(most, points):  # fewer than another search had, and than it could
+            numbers = ", ".join(f"{search.name} {search.planned}" for search in searches)
+            remedy = "`csebench tune` all with one --trials"
+            raise BadInput(f"{key}: different numbers of trials ({numbers}); {remedy}.")
     return {search.name: search.chosen or {} for search in searches}
 
 
 def is_of_other_draft(search: Search) -> bool:
     """Whether a search was made with code of a draft that is no longer its code (plan/versions.py)."""
-    return bool(search.spec.code) and search.spec.code != draft_codes(search.spec.method, search.spec.components)
+    if not search.spec.code:
+        return False
+    return search.spec.code != draft_codes(search.spec.method, search.spec.components)
 
 
 def is_broken(name: str) -> bool:
@@ -262,32 +358,50 @@ def is_broken(name: str) -> bool:
 
 
 def defect(search: Search, scale_name: str) -> str | None:
-    """Why nothing can be taken from a search; None where it can. One that covers shared settings that are inherited
-    today, or those of the method where a component is added, stays what it is."""
-    space = search_space(search.name)
-    inherited_today = {key: value for key, value in search.trials[0].settings.items() if key not in space}
+    """Say why nothing can be taken from a search; None where it can.
+
+    A search stays valid that covers shared settings which are inherited today, or those of the
+    method where a component is added.
+    """
+    space, (first, *others) = search_space(search.name), search.trials
+    inherited_today = {key: value for key, value in first.settings.items() if key not in space}
     if changed := differences(search.spec, plan_trial(search.name, inherited_today, scale_name)):
         return f"made under other settings ({', '.join(changed)})"
-    for number, trial in enumerate(search.trials[1:], 1):
-        strange = [f"{key} {value}" for key, value in trial.settings.items() if value not in space.get(key, [value])]
-        before = (search.trials[:count] for count in range(number, 0, -1))
-        outward = (settings for trials in before for settings, _ in plan_outward(search.name, scale_name, trials))
-        if strange and trial.settings not in outward:
-            return f"{strange[0]} is no value that `csebench tune` tries"
+    for number, trial in enumerate(others, 1):
+        strange = [
+            key for key, value in trial.settings.items() if value not in space.get(key, [value])
+        ]
+        if strange and not is_outward(trial, search, number, scale_name):
+            key = strange[0]
+            return f"{key} {trial.settings[key]} is no value that `csebench tune` tries"
     if len(search.trials) < search.planned:
         return f"{len(search.trials)} of {search.planned} trials are made"
-    return "every trial failed" if search.chosen is None else None
+    if search.chosen is None:
+        return "every trial failed"
+    return None
+
+
+def is_outward(trial: Trial, search: Search, number: int, scale_name: str) -> bool:
+    """Whether a trial follows from some of the first `number` trials, as `plan_outward` plans it."""
+    for made in range(number, 0, -1):
+        planned = plan_outward(search.name, scale_name, search.trials[:made])
+        if any(trial.settings == further.settings for further in planned):
+            return True
+    return False
 
 
 def differences(first: Spec, second: Spec) -> list[str]:
-    """The settings, versions and data in which two runs differ."""
-    one, two = (
-        spec.model_dump(exclude={"params", "components"})
-        | spec.settings
-        | {f"{name}.version": component.version for name, component in spec.components.items()}
-        for spec in (first, second)
-    )
+    """Name the settings, versions and data in which two runs differ."""
+    one, two = comparable(first), comparable(second)
     return sorted(key for key in one.keys() | two.keys() if one.get(key) != two.get(key))
+
+
+def comparable(spec: Spec) -> dict:
+    """Flatten a run to its settings, versions and data by name."""
+    content = spec.model_dump(exclude={"params", "components"}) | spec.settings
+    for name, component in spec.components.items():
+        content[f"{name}.version"] = component.version
+    return content
 
 
 def command(methods: list[str], scale_name: str, trials: int | str = "N") -> str:

@@ -177,10 +177,10 @@ def test_a_spec_of_other_code_is_refused_and_one_without_code_takes_todays(own):
 
 def test_what_a_search_with_other_code_chose_is_not_taken(own):
     edit(own / "methods/mine.py", lambda text: text.replace('"params"', '"search": {"margin": [0.1, 0.2]}, "params"'))
-    settings_of_trial, specs = tuning.plan_trials("mine", "mini", 1)[0]
-    runs = [tuning.TrialRun(run=spec.run_id, seed=spec.seed, dev=0.5) for spec in specs]
-    trial = tuning.Trial(settings=settings_of_trial, runs=runs)
-    search = tuning.Search(name="mine", planned=1, spec=specs[0], trials=[trial], chosen=settings_of_trial)
+    (planned,) = tuning.plan_trials("mine", "mini", 1)
+    runs = [tuning.TrialRun(run=spec.run_id, seed=spec.seed, dev=0.5) for spec in planned.specs]
+    trial = tuning.Trial(settings=planned.settings, runs=runs)
+    search = tuning.Search(name="mine", planned=1, spec=planned.specs[0], trials=[trial], chosen=planned.settings)
     tuning.write_search(search, "mini")
     caches.clear()
     assert tuning.made_trials("mine", "mini", tuning.plan_trials("mine", "mini", 1)) == [trial]

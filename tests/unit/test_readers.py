@@ -42,7 +42,8 @@ def scores():
 
 
 def search():
-    values, runs = tuning.plan_trials("simcse", "smoke", 1)[0]
+    (planned,) = tuning.plan_trials("simcse", "smoke", 1)
+    values, runs = planned.settings, planned.specs
     trial = {"settings": values, "runs": [{"run": run.run_id, "seed": run.seed, "dev": 0.5} for run in runs]}
     content = {"name": "simcse", "planned": 2, "spec": runs[0].model_dump(), "trials": [trial], "chosen": values}
     return with_digest(content)

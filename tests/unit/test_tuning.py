@@ -44,9 +44,10 @@ def write_scale(**changes):
 
 def write_search(name, chosen, planned=2, made=None):
     """A search of two or more trials, of which the second is the best and has the chosen settings."""
-    (first, [spec, *_]), *others = tuning.plan_trials(name, SCALE, 6)
-    chosen = {**first, **chosen}
-    tried = [first, chosen, *(settings for settings, _ in others if settings != chosen)][: made or planned]
+    first, *others = tuning.plan_trials(name, SCALE, 6)
+    spec, chosen = first.specs[0], {**first.settings, **chosen}
+    further = [other.settings for other in others if other.settings != chosen]
+    tried = [first.settings, chosen, *further][: made or planned]
     trials = [trial(spec, settings, dev) for settings, dev in zip(tried, [0.60, 0.65, 0.50, 0.50], strict=False)]
     write_trials(name, spec, trials, planned)
 
@@ -82,14 +83,14 @@ def first_spec(paper, table, label):
 def test_trials_differ_in_declared_values_alone_and_no_table_has_them(name):
     """The first is the method without its search; fewer are the first of all. Each seed has a subset of its own."""
     trials, space, used = tuning.plan_trials(name, "mini"), tuning.search_space(name), targets.runs("mini")
-    (first, [untuned, _]), *others = trials
-    runs = [spec for _, specs in trials for spec in specs]
-    assert first == {key: untuned.settings[key] for key in space}
+    first, *others = trials
+    untuned, runs = first.specs[0], [spec for planned in trials for spec in planned.specs]
+    assert first.settings == {key: untuned.settings[key] for key in space}
     assert len(trials) >= math.prod(map(len, space.values())) and trials[:3] == tuning.plan_trials(name, "mini", 3)
     assert len({spec.run_id for spec in runs}) == len(runs) == 2 * len(trials)
-    for settings, (spec, _) in others:
-        assert all(settings[key] in values for key, values in space.items())
-        assert {*tuning.differences(spec, untuned)} <= {*space}
+    for planned in others:
+        assert all(planned.settings[key] in values for key, values in space.items())
+        assert {*tuning.differences(planned.specs[0], untuned)} <= {*space}
     assert all(spec.corpus.subset_seed == spec.seed for spec in runs)
     assert not {spec.seed for spec in runs} & {spec.seed for spec in used.values() if spec.corpus}
 
@@ -156,7 +157,8 @@ def test_a_search_takes_the_best_trial(trained):
 
 def test_a_setting_changes_only_for_more_than_the_deviation_between_seeds(project):
     """Of the trials that near the best, the one that changes the fewest settings of the first."""
-    (first, [spec, _]), *_ = tuning.plan_trials("simcse", SCALE)
+    planned = tuning.plan_trials("simcse", SCALE)[0]
+    first, spec = planned.settings, planned.specs[0]
     near, best = first | {"temperature": 0.1}, first | {"temperature": 0.1, "pooler": "avg"}
     trials = [trial(spec, first, 0.59, 0.61), trial(spec, best, 0.63, 0.65)]
     assert tuning.seed_deviation(trials) == pytest.approx(0.01414, abs=1e-5)
@@ -173,9 +175,10 @@ def test_a_choice_at_an_end_of_its_values_is_followed_outward(value, outward, pr
     points = {0.05: 0.60, 0.02: 0.60, 0.1: 0.60, value: 0.70}  # the first is SimCSE's
     trials = [trial(spec, {"temperature": t}, dev) for t, dev in points.items()]
     further = tuning.plan_outward("simcse", SCALE, trials)
-    assert [settings["temperature"] for settings, _ in further] == ([] if outward is None else [outward])
-    assert all({run.params["temperature"] for run in runs} == {outward} for _, runs in further)
-    trials += [trial(spec, settings, 0.75) for settings, _ in further]
+    assert [planned.settings["temperature"] for planned in further] == ([] if outward is None else [outward])
+    for planned in further:
+        assert {run.params["temperature"] for run in planned.specs} == {outward}
+    trials += [trial(spec, planned.settings, 0.75) for planned in further]
     write_trials("simcse", spec, trials, 3)
     assert first_spec("methods", "methods", "SimCSE (unsupervised)").params["temperature"] == (outward or value)
 
@@ -291,8 +294,9 @@ def let_the_host_choose_otherwise():
 
 
 def fail_all():
-    (first, [spec, *_]), *_ = tuning.plan_trials("simcse", SCALE, 1)
-    write_trials("simcse", spec, [trial(spec, first, None)], 1)
+    (planned,) = tuning.plan_trials("simcse", SCALE, 1)
+    spec = planned.specs[0]
+    write_trials("simcse", spec, [trial(spec, planned.settings, None)], 1)
 
 
 @pytest.mark.parametrize(
