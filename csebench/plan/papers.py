@@ -127,9 +127,15 @@ class Premise(Strict):
     printed: str  # how much less it is in the paper, and where
 
 
+OTHERS = "others"
+
+
 class Family(Strict):
-    """A question that a table or figure answers by comparing rows. Its p-values are corrected by Holm over the family;
-    the primary one of a table is a single comparison, and its answer stands first on the page."""
+    """A question that a table or figure answers by comparing rows.
+
+    Its p-values are corrected by Holm over the family. The primary question of a table is a single
+    comparison, and its answer stands first on the page.
+    """
 
     question: str
     rows: list[tuple[str, str]]  # (row, the row that it is compared with); OTHERS as row: every other row
@@ -140,8 +146,25 @@ class Family(Strict):
     premise: Premise | None = None  # which must be shown here, or the question cannot be asked
     first_page: str | None = None  # the question of a scale's first page that the family answers
 
+    @property
+    def is_one_comparison(self) -> bool:
+        return len(self.rows) == 1 and self.rows[0][0] != OTHERS and self.columns != "each"
 
-OTHERS = "others"
+    def named_rows(self) -> list[str]:
+        """List the labels of rows that the question names."""
+        labels = [label for pair in self.rows for label in pair if label != OTHERS]
+        if self.premise:
+            labels.append(self.premise.row)
+        return labels
+
+    def named_columns(self) -> list[str]:
+        """List the labels of columns that the question names."""
+        labels = []
+        if isinstance(self.columns, list):
+            labels += self.columns
+        if self.premise:
+            labels += [self.premise.most, *self.premise.less]
+        return labels
 
 
 class Grid(Strict):
@@ -167,22 +190,20 @@ class Grid(Strict):
         deltas = [column.delta for column in self.columns if column.delta is not None]
         if deltas and self.baseline is None:
             raise ValueError("`delta` needs a `baseline`")
-        rows, columns = [] if self.baseline is None else [self.baseline], deltas
-        for family in self.compare:
-            if same := [row for row, against in family.rows if row == against]:
-                raise ValueError(f"compare: {family.question}: {same[0]} is compared with itself")
-            rows += [label for row, against in family.rows for label in ({row} - {OTHERS}) | {against}]
-            columns += family.columns if isinstance(family.columns, list) else []
-            if premise := family.premise:
-                rows.append(premise.row)
-                columns += [premise.most, *premise.less]
-            one = len(family.rows) == 1 and family.rows[0][0] != OTHERS and family.columns != "each"
-            if family.primary and not one:
-                raise ValueError(f"compare: {family.question}: the primary question is one comparison")
-        for label in rows:
-            self.row(label)
-        for label in columns:
+        if self.baseline is not None:
+            self.row(self.baseline)
+        for label in deltas:
             self.column(label)
+        for family in self.compare:
+            for row, against in family.rows:
+                if row == against:
+                    raise ValueError(f"compare: {family.question}: {row} is compared with itself")
+            if family.primary and not family.is_one_comparison:
+                raise ValueError(f"compare: {family.question}: the primary question is one comparison")
+            for label in family.named_rows():
+                self.row(label)
+            for label in family.named_columns():
+                self.column(label)
         if sum(family.primary for family in self.compare) > 1:
             raise ValueError("compare: one question can be primary")
         return self
@@ -297,18 +318,26 @@ class Claim(Strict):
 
     @model_validator(mode="after")
     def states_one_thing(self):
-        differences, limits = (self.by is not None) + (self.up_to is not None), int(self.less_than is not None)
-        above, std = self.relation == "above", self.statistic == "std"
-        refused = {
-            "needs either `table` or `figure`": (self.table is None) == (self.figure is None),
-            "needs at most one of `by`, `up_to`, `less_than`": differences + limits > 1,
-            "`less_than` needs `relation: comparable`": limits and self.relation != "comparable",
-            "`by` and `up_to` are of `relation: above`": differences and not above,
-            "`statistic: std` has neither `on_average` nor `relation`": std and (self.on_average or not above),
-        }
-        for message in (message for message, wrong in refused.items() if wrong):
-            raise ValueError(f"{self.quote!r}: {message}")
+        problem = self.contradiction()
+        if problem is not None:
+            raise ValueError(f"{self.quote!r}: {problem}")
         return self
+
+    def contradiction(self) -> str | None:
+        """Say which keys of the claim do not go together; None if all do."""
+        amounts = [self.by, self.up_to, self.less_than]
+        is_above = self.relation == "above"
+        if (self.table is None) == (self.figure is None):
+            return "needs either `table` or `figure`"
+        if len([amount for amount in amounts if amount is not None]) > 1:
+            return "needs at most one of `by`, `up_to`, `less_than`"
+        if self.less_than is not None and self.relation != "comparable":
+            return "`less_than` needs `relation: comparable`"
+        if (self.by is not None or self.up_to is not None) and not is_above:
+            return "`by` and `up_to` are of `relation: above`"
+        if self.statistic == "std" and (self.on_average or not is_above):
+            return "`statistic: std` has neither `on_average` nor `relation`"
+        return None
 
     def versus_rows(self, there: Grid, same: bool) -> list[int]:
         """Indices of the rows that `row` is compared with, in the table or figure that has them, which has `row`, too,

@@ -89,7 +89,7 @@ def substitutions(page: Page, grids: list[Grid]) -> list[str]:
             replaced[f"evaluator {evaluator}"] = (evaluator, substitute(evaluator, scale))
         for sweep in [row.run.sweep for row in table.rows if row.run] + [column.sweep for column in table.columns]:
             for key, value in sweep.items():
-                replaced[f"{key} {value}"] = (value, substitute_sweep({key: value}, scale)[0].get(key))
+                replaced[f"{key} {value}"] = (value, substitute_sweep({key: value}, scale).get(key))
     return [f"{what} by {new}" for what, (old, new) in sorted(replaced.items()) if new not in (old, None)]
 
 
