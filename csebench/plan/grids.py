@@ -8,7 +8,17 @@ from csebench.base.errors import BadInput, look_up, unknown
 from csebench.plan import tuning
 from csebench.plan.catalog import SIDE_BY_SIDE, encoder_roles, paper, place_in_paper, scale
 from csebench.plan.declarations import Scale, Value
-from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table, pick_grid
+from csebench.plan.papers import (
+    FIGURES_OF_SCORES,
+    Column,
+    Figure,
+    Grid,
+    Recipe,
+    Row,
+    SettingsTable,
+    Table,
+    pick_grid,
+)
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining, recipe_defect
 from csebench.plan.registry import EVALUATORS, declaration, defect, panels, protocol
 from csebench.plan.spec import Spec
@@ -57,7 +67,9 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
         else:
             settings = scale(scale_name)
             seeds = settings.seeds_of(f"{paper_name}/{name}", grid.run_seeds)
-            rows.append([_cell(grid, row, run, column, settings, seeds, where) for column in grid.columns])
+            rows.append(
+                [_cell(grid, row, run, column, settings, seeds, where) for column in grid.columns]
+            )
     return rows
 
 
@@ -125,7 +137,9 @@ def _cell(
     where = f"{where}: {row.label}, with config/{scale.scale}.yaml"
     seeds = scale.seeds_by_size.get(column.size, seeds)
     specs = [make_spec(recipe, encoder, size, seed, given, where) for seed in seeds]
-    distinct = {spec.run_id: spec for spec in specs}  # an untrained method has one run for all seeds
+    distinct = {
+        spec.run_id: spec for spec in specs
+    }  # an untrained method has one run for all seeds
     before = pretraining(specs[0].params, encoder, given, where)
 
     # the score to read from each
@@ -141,9 +155,7 @@ def _cell(
     )
 
 
-def parts_of_cell(
-    grid: Grid, cells: list[list[CellPlan]], row: int, column: int
-) -> list[CellPlan]:
+def parts_of_cell(grid: Grid, cells: list[list[CellPlan]], row: int, column: int) -> list[CellPlan]:
     """List the cells with runs that a cell shows, or is computed from.
 
     Returns:
@@ -218,8 +230,14 @@ def untrained_cell(paper_name: str, name: str, scale_name: str) -> CellPlan | No
         return None
     if grid.kind == "bars" and grid.baseline:
         return None
-    shown = {score for cell in chain(*plan_grid(paper_name, name, scale_name)) for score in cell.scores}
+    shown = {
+        score for cell in chain(*plan_grid(paper_name, name, scale_name)) for score in cell.scores
+    }
     for cell in chain(*plan_grid(SIDE_BY_SIDE, SIDE_BY_SIDE, scale_name)):
-        if cell.specs and declaration(cell.specs[0].method).kind == "untrained" and cell.scores == shown:
+        if (
+            cell.specs
+            and declaration(cell.specs[0].method).kind == "untrained"
+            and cell.scores == shown
+        ):
             return cell
     return None

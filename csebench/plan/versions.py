@@ -29,7 +29,15 @@ from csebench.base.files import read_json, write_json
 from csebench.base.project import PACKAGE, ROOT
 from csebench.plan import registry
 from csebench.plan.declarations import without_text
-from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, files, names, parse_python, read_literal
+from csebench.plan.registry import (
+    COMPONENTS,
+    EVALUATORS,
+    METHODS,
+    files,
+    names,
+    parse_python,
+    read_literal,
+)
 from csebench.plan.spec import TRAINER_VERSION, TRANSLATION_VERSION, Spec, digest
 
 LOCK = ROOT / "tests" / "version_lock.json"
@@ -40,11 +48,15 @@ REPLICATES = PACKAGE / "score" / "replicates.py"
 
 
 class _Arithmetic(ast.NodeTransformer):
-    """Drops what cannot change a number: docstrings, types of arguments, what an error says, an evaluator's figures,
-    and of the declaration what is for readers. Comments and layout are in no tree."""
+    """Drop what cannot change a number from a syntax tree, which has no comments and no layout.
+
+    These are docstrings, types of arguments, the text of an error, the figures of an evaluator, and
+    the parts of a declaration that are for readers.
+    """
 
     def __init__(self, declared: dict | None, draws: bool):
-        self.declared, self.draws = declared, draws  # what counts of `DECLARATION`; whether `draw_…` make figures
+        self.declared = declared  # what counts of DECLARATION
+        self.draws = draws  # whether functions named `draw_…` make figures
 
     def _without_docstring(self, node):
         if ast.get_docstring(node, clean=False) is not None:
@@ -73,17 +85,25 @@ class _Arithmetic(ast.NodeTransformer):
 
 
 def normalised(path: Path, imported: bool = False) -> list | str:
-    """The code of a file without what cannot change a number. The declaration of one that another unit, which has its
-    own, imports counts only if its code reads it."""
-    tree = parse_python(path)
-    named = {type(node.ctx) for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == DECLARATION}
-    counts = named and (not imported or ast.Load in named)
-    declared = without_text(read_literal(path, DECLARATION)[0]) if counts else None
-    return _plain(_Arithmetic(declared, draws=path.parent.name == EVALUATORS.name).visit(tree))
+    """Return the code of a file without what cannot change a number.
+
+    Args:
+        imported: whether a unit with a declaration of its own imports the file. The file's
+            declaration then counts only if its code reads it.
+    """
+    tree, uses = parse_python(path), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == DECLARATION:
+            uses.add(type(node.ctx))
+    declared = None
+    if ast.Load in uses or (uses and not imported):
+        declared = without_text(read_literal(path, DECLARATION)[0])
+    is_evaluator = path.parent.name == EVALUATORS.name
+    return _plain(_Arithmetic(declared, draws=is_evaluator).visit(tree))
 
 
 def _plain(node):
-    """A syntax tree as nested lists. `ast.dump` also shows what is empty, of which later Pythons have more."""
+    """Turn a syntax tree into nested lists, without what is empty: later Pythons have more of that."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
     if not isinstance(node, ast.AST):
@@ -93,14 +113,20 @@ def _plain(node):
 
 
 def code_hash(path: Path, *others: Path) -> str:
-    """Of a unit's file, and of those that it consists of besides."""
-    return digest([normalised(path), *(normalised(other, imported=True) for other in others)], 16)
+    """Hash the code of a unit: its file, and the others that it imports."""
+    imported = [normalised(other, imported=True) for other in others]
+    return digest([normalised(path), *imported], 16)
 
 
 def units() -> dict[str, tuple[int, list[Path]]]:
-    """Version and files of every unit, without methods, components and evaluators whose file is invalid."""
-    rooms = [path for room in TRAINER for path in sorted((PACKAGE / room).rglob("[!.]*.py"))]
-    trainer = {file for path in rooms for file in registry.with_imports(path, ("csebench.data.",))}
+    """List the version and the files of every unit.
+
+    Methods, components and evaluators whose file is invalid are left out.
+    """
+    trainer = set()
+    for room in TRAINER:
+        for path in (PACKAGE / room).rglob("[!.]*.py"):
+            trainer |= {*registry.with_imports(path, ("csebench.data.",))}
     units = {"trainer": (TRAINER_VERSION, sorted(trainer))}
     units["translate"] = (TRANSLATION_VERSION, [TRANSLATE])
     version, _ = read_literal(REPLICATES, "VERSION")
@@ -114,8 +140,11 @@ def units() -> dict[str, tuple[int, list[Path]]]:
 
 
 def current() -> dict[str, dict]:
-    """Every unit's version and the hash of its code as they are now."""
-    return {unit: {"version": version, "code": code_hash(*paths)} for unit, (version, paths) in units().items()}
+    """State the version of every unit and the hash of its code, as they are now."""
+    return {
+        unit: {"version": version, "code": code_hash(*paths)}
+        for unit, (version, paths) in units().items()
+    }
 
 
 def locked() -> dict[str, dict]:
@@ -125,8 +154,12 @@ def locked() -> dict[str, dict]:
 
 def changed_without_bump() -> list[str]:
     """List the units whose code is not what the lock has under their version."""
-    old, new = locked(), current()
-    return [u for u in new if u in old and old[u]["version"] == new[u]["version"] and old[u] != new[u]]
+    noted, changed = locked(), []
+    for unit, now in current().items():
+        before = noted.get(unit)
+        if before and before["version"] == now["version"] and before["code"] != now["code"]:
+            changed.append(unit)
+    return changed
 
 
 # ---------------------------------------------------------------- drafts
@@ -162,29 +195,46 @@ unversioned_code = functools.cache(changed_without_bump)
 
 
 def mark(units: Iterable[str]) -> dict[str, list[str]]:
-    """What the provenance of a result states of its units: those whose code changed without a new version, if any."""
+    """State which units of a result have code that changed without a new version, for its provenance.
+
+    Returns:
+        nothing where there are none.
+    """
     changed = sorted({*units} & {*unversioned_code()})
-    return {"unversioned_code": changed} if changed else {}
+    if not changed:
+        return {}
+    return {"unversioned_code": changed}
 
 
 def units_of_run(spec: Spec) -> Iterator[str]:
-    """The units that make the model of a run."""
-    yield from ("trainer", f"{METHODS}/{spec.method}")
-    yield from (f"{COMPONENTS}/{name}" for name in spec.components)
+    """Name the units that make the model of a run."""
+    yield "trainer"
+    yield f"{METHODS}/{spec.method}"
+    for name in spec.components:
+        yield f"{COMPONENTS}/{name}"
     if spec.back_translated:
         yield "translate"
 
 
 def units_of_score(evaluator: str) -> Iterator[str]:
-    """The units that score a model by an evaluator, named without its settings."""
-    yield from ("trainer", "replicates", f"{EVALUATORS}/{evaluator}")
+    """Name the units that score a model by an evaluator, given without its settings."""
+    yield "trainer"
+    yield "replicates"
+    yield f"{EVALUATORS}/{evaluator}"
 
 
 def main(arguments: list[str]) -> None:
-    """Bring the lock up to date. Refuses a unit whose code changed and whose version did not, unless it is blessed."""
-    blessed, now = arguments[arguments.index("--bless") + 1 :] if "--bless" in arguments else [], current()
-    if strange := [unit for unit in blessed if unit not in now]:
-        raise unknown("unit", strange[0], now, "--bless")
+    """Bring the lock up to date.
+
+    Raises:
+        BadInput: the code of a unit changed and its version did not, unless `--bless` names it.
+    """
+    now, blessed = current(), []
+    if "--bless" in arguments:
+        blessed = arguments[arguments.index("--bless") + 1 :]
+    for unit in blessed:
+        if unit not in now:
+            raise unknown("unit", unit, now, "--bless")
     changed = changed_without_bump() if LOCK.exists() else []
     if refused := [unit for unit in changed if unit not in blessed]:
         why = f"{', '.join(refused)}: the code changed, the version did not. Bump `version` if a number can change"

@@ -6,6 +6,7 @@ import pytest
 
 from csebench import workflow
 from csebench.base.errors import BadInput
+from csebench.base.files import write_json
 from csebench.base.project import ROOT
 from csebench.plan import versions
 from csebench.plan.spec import Spec
@@ -84,13 +85,13 @@ def test_changed_code_is_refused_until_a_blessing_or_a_new_version_settles_it(un
         assert not versions.changed_without_bump()
 
 
-def test_a_draft_needs_no_blessing(unit, monkeypatch):
-    """One that the lock of the last commit does not have."""
-    monkeypatch.setattr(versions, "ROOT", versions.LOCK.parent)
-    monkeypatch.setattr(versions, "run_git", lambda *_: b'{"another": {"version": 1, "code": ""}}')
+def test_a_unit_that_the_lock_lacks_needs_no_blessing(unit):
+    """As a new file of the project; until it is noted, its code identifies its results."""
+    write_json(versions.LOCK, {})
     unit.write_text("x = 2\n")
     assert not versions.changed_without_bump()
     versions.main([])
+    assert [*versions.locked()] == ["unit"]
 
 
 def test_results_of_changed_code_are_marked_and_pages_name_it(unit, capsys):
