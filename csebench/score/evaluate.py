@@ -51,10 +51,11 @@ def identity(
     evaluator: str, model: str, data_root: Path | DataRoot, pooler: str | None, evaluation: Evaluation
 ) -> dict:
     """The settings with the model, its pooler and the data: kept in the score JSON, compared before anything is
-    reused. A model is the sha256 of its folder or file; one of the hub, which is in the cache by now, its commit."""
+    reused. A model is the sha256 of its folder; one of the hub, which is in the cache by now, its commit."""
     wanted, ref = protocol(evaluator), EncoderRef.parse(model)
-    if (path := hub.local_folder(ref) or Path(model)).exists():
-        made_by = {"model_sha256": model_sha256(path) if path.is_dir() else sha256(path)}
+    folder = hub.local_folder(ref)
+    if folder is not None:
+        made_by = {"model_sha256": model_sha256(folder)}
     else:
         made_by = {"model_commit": cached.name if (cached := hub.cached_model(ref)) else ref.revision}
     return {**settings(wanted, evaluation), **made_by, "pooler": pooler, "data_sha256": data_sha256(wanted, data_root)}
@@ -109,11 +110,13 @@ def evaluate(
     RunFailed where evaluators failed, with the scores of the others written."""
     for evaluator in evaluators:
         data_sha256(protocol(evaluator), data_root)  # refuses a data root before torch is imported
-    check_model(Path(model))
+    folder = hub.folder_of(model)
+    if folder is not None:
+        check_model(folder)
     from csebench.score.models import open_model
 
     opened = open_model(model, pooler, evaluation)
-    pooler = pooler or read_facts(Path(model))["pooler"]
+    pooler = pooler or read_facts(folder)["pooler"]
     with locked(out):
         identities = {e: identity(e, model, data_root, pooler, evaluation) for e in evaluators}
         return score(opened, model, identities, data_root, out)
@@ -149,7 +152,7 @@ def score(opened: Embedder, model: str, identities: dict[str, dict], data_root: 
     content = {
         "schema": 1,
         "model": model,
-        "run": read_facts(Path(model))["run"],
+        "run": read_facts(hub.folder_of(model))["run"],
         "evaluations": [identities[e] for e in timings],
         "scores": scores,
         "items": str(items_file),
