@@ -127,25 +127,20 @@ def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:
     return view(snapshot, ref.name, model_files(files))
 
 
-_views: dict[tuple, Path] = {}  # that this process has made
-
-
 def view(snapshot: Path, name: str, files: list[str]) -> Path:
-    """Make a folder of links to exactly these files of a snapshot.
+    """Make a folder of links to exactly these files of a snapshot, which lasts as long as this process.
 
     Libraries read whatever file lies in a model's folder. In the cache there may be more than the
-    revision has, put there by a user or another program. The view lasts as long as this process.
+    revision has, put there by a user or another program.
     """
-    key = (snapshot, *files)
-    if key not in _views or not all((_views[key] / file).is_file() for file in files):
-        root = Path(tempfile.mkdtemp(prefix="csebench-"))
-        atexit.register(_remove_view, root, os.getpid())
-        _views[key] = root / name / snapshot.name  # which messages of libraries show
-        for file in files:
-            link = _views[key] / file
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(snapshot.absolute() / file)
-    return _views[key]
+    root = Path(tempfile.mkdtemp(prefix="csebench-"))
+    atexit.register(_remove_view, root, os.getpid())
+    folder = root / name / snapshot.name  # which messages show
+    for file in files:
+        link = folder / file
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(snapshot.absolute() / file)
+    return folder
 
 
 def _remove_view(root: Path, process: int) -> None:
