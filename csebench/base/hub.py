@@ -34,7 +34,7 @@ OWN_FOLDER = "encoders/"  # of the project; a name below it is taken for no id o
 
 
 class EncoderRef(BaseModel):
-    """A model at a pinned revision: a repository of the hub, or a folder."""
+    """An encoder at a pinned revision."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -112,7 +112,7 @@ def card(spec: Spec) -> str:
     corpus += f", {int(steps) * int(batch):,} seen," if steps and batch else ""
     origin = f"revision {spec.encoder.revision[:12]}"
     if SHA256.fullmatch(spec.encoder.revision):
-        origin = f"a folder, of {origin}"
+        origin = f"folder, {origin}"
     loads = "AutoModel" if method.kind == "fitted" else "AutoModel and SentenceTransformer"
     if pooler in TEMPLATES:
         loads += f", of which the second needs csebench and trust_remote_code=True; template: {TEMPLATES[pooler]}"
