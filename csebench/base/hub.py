@@ -64,6 +64,11 @@ class EncoderRef(BaseModel):
                     )
         return cls(name=repository, revision=revision)
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the revision says which files are read: a commit, or the sha256 of a folder."""
+        return bool(COMMIT.fullmatch(self.revision) or SHA256.fullmatch(self.revision))
+
 
 def is_path(name: str) -> bool:
     """Whether a name can only be a folder: it starts with `/`, `./` or `../`."""
@@ -95,8 +100,13 @@ def local_folder(ref: EncoderRef) -> Path | None:
     """Find the folder that a model is read from; None for a model of the hub.
 
     A name with a commit means the hub's model, whatever folders there are.
+
+    Raises:
+        BadInput: a path has a commit as its revision.
     """
-    if COMMIT.fullmatch(ref.revision) and not is_path(ref.name):
+    if COMMIT.fullmatch(ref.revision):
+        if is_path(ref.name):
+            raise BadInput(f"{ref.name}: a folder has no commit ({ref.revision[:12]}…); state its sha256 as revision.")
         return None
     return find_folder(ref.name)
 

@@ -75,6 +75,11 @@ def load_encoder(spec: Spec) -> Encoder | None:
     method, params = declaration(spec.method), dict[str, Any](spec.params)
     if method.kind == "control":
         return None
+    if spec.run_before is None and not spec.encoder.is_pinned:
+        raise BadInput(
+            f"encoder {spec.encoder.name}: the revision {spec.encoder.revision!r} does not say which files are read."
+            " State a commit of the hub (40 digits), or the sha256 of a folder (64 digits)."
+        )
     with_pooler = params.get("pooler") == "cls"
     encoder = Encoder.load(spec.encoder, params.get("dropout"), with_pooler, new_pooler=method.is_trained)
     check_length(params.get("max_length", 0), encoder.max_seq_length, spec.encoder.name, "max_length")

@@ -111,7 +111,15 @@ def test_a_run_starts_from_no_branch(name):
         cli_spec.find_encoder(name)
 
 
-@pytest.mark.parametrize("ref", [("./none", "main"), ("/none", COMMIT), ("owner/none", "0" * 64)])
+@pytest.mark.parametrize("name", ["./mine", "{here}/mine", "../here/mine"])
+def test_a_path_has_no_commit(name, here):
+    """A spec or a file of config/ could state one, which would pin nothing."""
+    model_in(here / "mine")
+    with pytest.raises(BadInput, match="a folder has no commit"):
+        hub.fetch_model(EncoderRef(name=name.format(here=here), revision=COMMIT))
+
+
+@pytest.mark.parametrize("ref", [("./none", "main"), ("/none", "0" * 64), ("owner/none", "0" * 64)])
 def test_a_folder_that_is_missing_is_not_looked_for_on_the_hub(ref, here, monkeypatch):
     monkeypatch.setattr(hub, "fetch", None)
     with pytest.raises(BadInput, match=f"^encoder {ref[0]}: no such folder"):

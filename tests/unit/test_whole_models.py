@@ -104,6 +104,15 @@ def test_an_encoder_is_pinned_by_the_sum_of_its_folder(encoder):
         load(encoder, revision=weights)
 
 
+@pytest.mark.parametrize("revision", ["main", "local", "", "0" * 16, "A" * 64])
+def test_a_run_starts_from_an_encoder_whose_revision_says_which_files_are_read(revision, encoder, make_spec):
+    spec = make_spec("simcse", encoder=encoder)
+    assert load_encoder(spec) is not None
+    spec = spec.model_copy(update={"encoder": spec.encoder.model_copy(update={"revision": revision})})
+    with pytest.raises(BadInput, match=f"the revision '{revision}' does not say which files are read"):
+        load_encoder(spec)
+
+
 def test_weights_in_shards_are_those_of_the_folder(encoder, tmp_path):
     """Of shards elsewhere, the revision would say nothing."""
     weights = load_file(encoder / "model.safetensors")
