@@ -20,6 +20,8 @@ CARD = "README.md"
 WEIGHTS = "model.safetensors"
 TOKENIZER = ".model"  # the suffix of a sentencepiece file, which transformers takes under any name
 REVISIONS = "encoders/revisions.yaml"  # the folders that published revisions of weights alone stand for
+# beside which transformers reads every file of weights, also hidden ones, which no hash covers
+DISTRIBUTED = re.compile(r"shard-\d{5}-model-\d{5}-of-\d{5}\.safetensors")
 NAMING = (  # keys of configurations whose values name files of the model
     "weight_map",  # shards of the weights
     "transformers_weights",
@@ -139,10 +141,13 @@ def check_model(folder: Path) -> None:
         raise BadInput(f"{folder}: files differ from those that training wrote ({sums}). {_remedy(folder)}")
 
 
+Sum = Annotated[str, Field(pattern=f"^{SHA256.pattern}$")]
+
+
 class Revisions(RootModel):
     """The sha256 of a whole folder by that of its weights alone."""
 
-    root: dict[Annotated[str, Field(pattern=SHA256.pattern)], Annotated[str, Field(pattern=SHA256.pattern)]]
+    root: dict[Sum, Sum]
 
 
 def pinned_folder(revision: str) -> str:
@@ -194,6 +199,9 @@ def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
         patterns: of the configurations to look into; `**/` before a name means any folder.
     """
     files = hashed_files(folder)
+    if any(DISTRIBUTED.fullmatch(str(name)) for name in files):
+        for path in folder.glob(".*.safetensors"):
+            raise BadInput(f"{path}: would be read as weights; delete it, or give it a name that is not hidden.")
     nested = any("/" in pattern for pattern in patterns)
     check_named_files(files, nested)
     for name, file in files.items():

@@ -258,6 +258,15 @@ def test_a_configuration_names_no_file_that_the_hash_does_not_cover(name, conten
         check_foreign(encoder, NESTED)
 
 
+def test_a_hidden_file_is_not_read_as_one_of_a_distributed_checkpoint(encoder):
+    """Of which transformers takes every file in the folder."""
+    (encoder / ".hidden.safetensors").touch()
+    check_foreign(encoder)
+    (encoder / "shard-00000-model-00001-of-00001.safetensors").touch()
+    with pytest.raises(BadInput, match=r"\.hidden\.safetensors: would be read as weights"):
+        check_foreign(encoder)
+
+
 INSIDE = {
     "shards": index("b.safetensors"),
     "shards in a folder": index("1_Pooling/b.safetensors"),
