@@ -27,6 +27,7 @@ from transformers import (
 from transformers.trainer_utils import get_last_checkpoint
 
 from csebench.base.files import sha256
+from csebench.base.models import model_sha256
 from csebench.data.corpus import lines
 from csebench.plan.declarations import Training
 
@@ -161,6 +162,7 @@ def main(arguments: list[str] | None = None) -> None:
         f" Held-out loss: {curve[-1]['eval_loss']:.3f} ({held:,} sentences). Weights are stored in half precision.\n"
     )
     shutil.rmtree(checkpoints)
+    print(f"{args.out}: its revision, for a file of config/, is {model_sha256(args.out)}")
 
 
 if __name__ == "__main__":

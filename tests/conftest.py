@@ -81,6 +81,7 @@ def tiny_roberta(tmp_path_factory, sentences):
 def make_spec(tiny_bert):
     """Specs of tiny runs: `make_spec("simcse", components={"ami": {}}, params={"steps": 2}, seed=1)`."""
     from csebench.base.files import sha256
+    from csebench.base.models import model_sha256
     from csebench.plan import catalog
     from csebench.plan.declarations import Dataset, EncoderRef, RunSettings
     from csebench.plan.papers import Recipe
@@ -95,7 +96,7 @@ def make_spec(tiny_bert):
             corpora = dict.fromkeys(corpora, Dataset(path=file.name, sha256=sha256(file)))
         dev = catalog.dataset("stsb-dev-smoke").sha256
         given = Conditions(corpora, dev, RunSettings(substitutes=TINY_SUBSTITUTES))
-        ref = EncoderRef(name=str(encoder), revision=sha256(encoder / "model.safetensors"))
+        ref = EncoderRef(name=str(encoder), revision=model_sha256(encoder))
         whole = 400 if file is None else file.read_bytes().count(b"\n")
         return build(recipe, ref, size or whole, seed, given, "tests")
 

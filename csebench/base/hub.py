@@ -1,9 +1,15 @@
-"""Files of the Hugging Face hub at pinned revisions, in the cache of its library, where the hub's list of a commit's
-files decides which there are and with what content; both are checked at each use. What is there needs no connection:
-`HF_HUB_OFFLINE=1` is for other programs. Never imports torch."""
+"""Names of models, and files of the Hugging Face hub at pinned revisions in the cache of its library.
 
+The hub's list of a commit's files decides which files there are and with what content. Both are checked
+at each use. What is there needs no connection: `HF_HUB_OFFLINE=1` is for other programs. Never imports
+torch."""
+
+import atexit
+import os
 import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
@@ -22,6 +28,9 @@ READ = re.compile(
     r"|model(-\d+-of-\d+)?\.safetensors|pytorch_model(-\d+-of-\d+)?\.bin)"
 )
 COMMIT = re.compile(r"[0-9a-f]{40}")
+SHA256 = re.compile(r"[0-9a-f]{64}")
+ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # what a repository of the hub can be called
+OWN_FOLDER = "encoders/"  # of the project; a name below it is taken for no id of the hub
 
 
 class EncoderRef(BaseModel):
@@ -29,24 +38,125 @@ class EncoderRef(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str  # hub id, or a folder of the project
-    revision: str  # commit on the hub, or sha256: of the folder (base/models.py), or of its weights
+    name: str  # id of the hub, name of a folder of the project, or path
+    revision: str  # commit on the hub; sha256 of a folder (base/models.py:check_revision)
 
     @classmethod
     def parse(cls, name: str) -> "EncoderRef":
-        """From `ID@COMMIT`; a folder, or an id without a commit, has revision `main`."""
-        hub, _, revision = (name, "", "") if Path(name).exists() else name.partition("@")
-        return cls(name=hub, revision=revision or "main")
+        """Read `ID@COMMIT`, an id without a commit, a path, or the name of a folder.
+
+        A path starts with `/`, `./` or `../`. Without `@`, the revision is `main`.
+
+        Raises:
+            BadInput: `ID@BRANCH` where a folder has the name, too: it is not clear which is meant.
+        """
+        if is_path(name):
+            return cls(name=name, revision="main")
+        repository, _, revision = name.partition("@")
+        if not revision:
+            return cls(name=repository, revision="main")
+        if not COMMIT.fullmatch(revision):
+            for folder in (name, repository):
+                if find_folder(folder) is not None:
+                    raise BadInput(
+                        f"{name}: there is a folder {folder}. Write ./{folder} for the folder,"
+                        f" or the whole commit ({repository}@ and 40 digits) for the model of the hub."
+                    )
+        return cls(name=repository, revision=revision)
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the revision says which files are read: a commit, or the sha256 of a folder."""
+        return bool(COMMIT.fullmatch(self.revision) or SHA256.fullmatch(self.revision))
+
+
+def is_path(name: str) -> bool:
+    """Whether a name can only be a folder: it starts with `/`, `./` or `../`."""
+    return name in (".", "..") or name.startswith(("/", "./", "../"))
+
+
+def as_path(name: str) -> str:
+    """Write the name of a folder so that no record takes it for an id of the hub."""
+    if is_path(name) or name.startswith(OWN_FOLDER) or not ID.fullmatch(name):
+        return name
+    return f"./{name}"
+
+
+def names_commit(name: str) -> bool:
+    """Whether a name is `ID@COMMIT`, which means the hub's model, whatever folders there are."""
+    return not is_path(name) and COMMIT.fullmatch(name.partition("@")[2]) is not None
+
+
+def find_folder(name: str) -> Path | None:
+    """Find a folder by its path; by its name, below the current folder or else the project."""
+    if Path(name).is_dir():
+        return Path(name)
+    if not is_path(name) and find(name).is_dir():
+        return find(name)
+    return None
 
 
 def local_folder(ref: EncoderRef) -> Path | None:
-    """The folder that a name means, below the project or as it is; None for a name of the hub."""
-    return next((path for path in (find(ref.name), Path(ref.name)) if (path / "config.json").exists()), None)
+    """Find the folder that a model is read from; None for a model of the hub.
+
+    A name with a commit means the hub's model, whatever folders there are.
+
+    Raises:
+        BadInput: a path has a commit as its revision.
+    """
+    if COMMIT.fullmatch(ref.revision):
+        if is_path(ref.name):
+            raise BadInput(f"{ref.name}: a folder has no commit ({ref.revision[:12]}…); state its sha256 as revision.")
+        return None
+    return find_folder(ref.name)
+
+
+def folder_of(name: str) -> Path | None:
+    """Find the folder that a name means on a command line; None for a model of the hub."""
+    return local_folder(EncoderRef.parse(name))
 
 
 def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:
-    """The folder of a model, as it is, or in the cache with all its files; raises as `fetch`."""
-    return local_folder(ref) or fetch(ref.name, ref.revision, "model", f"{kind} {ref.name} at {ref.revision[:12]}")
+    """Return the folder that a model is to be loaded from.
+
+    A folder is used as it is. Of a model of the hub, all files are fetched into the cache, and a view
+    is returned that has those files only.
+
+    Raises:
+        BadInput: there is no such folder; also as `fetch`.
+        RunFailed: as `fetch`.
+    """
+    folder = local_folder(ref)
+    if folder is not None:
+        return folder
+    if is_path(ref.name) or SHA256.fullmatch(ref.revision):
+        raise BadInput(f"{kind} {ref.name}: no such folder.")
+    what = f"{kind} {ref.name} at {ref.revision[:12]}"
+    snapshot = fetch(ref.name, ref.revision, "model", what)
+    _, files = listed(ref.name, snapshot.name, "model", what)
+    return view(snapshot, ref.name, model_files(files))
+
+
+def view(snapshot: Path, name: str, files: list[str]) -> Path:
+    """Make a folder of links to exactly these files of a snapshot, which lasts as long as this process.
+
+    Libraries read whatever file lies in a model's folder. In the cache there may be more than the
+    revision has, put there by a user or another program.
+    """
+    root = Path(tempfile.mkdtemp(prefix="csebench-"))
+    atexit.register(_remove_view, root, os.getpid())
+    folder = root / name / snapshot.name  # which messages show
+    for file in files:
+        link = folder / file
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(snapshot.absolute() / file)
+    return folder
+
+
+def _remove_view(root: Path, process: int) -> None:
+    """Delete a view at the end of the process that made it, not at that of a fork."""
+    if os.getpid() == process:
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def model_files(names: Iterable[str]) -> list[str]:

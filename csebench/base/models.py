@@ -1,20 +1,34 @@
 """The files of a model's folder, and the one hash by which its scores name it. Never imports torch."""
 
 import hashlib
+import os
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Collection, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, RootModel
 
 from csebench.base.errors import BadInput, first_line
-from csebench.base.files import read_json, read_typed, sha256
+from csebench.base.files import read_json, read_typed, read_yaml, sha256
+from csebench.base.hub import SHA256
+from csebench.base.project import folders
 
 REPORT = "training.json"  # in the model's folder, written last: the model is complete, and how it was trained
 FACTS = "csebench.json"  # in the folder of a model of ours: its run and its pooler, or the control that it is
 CARD = "README.md"
 WEIGHTS = "model.safetensors"
+TOKENIZER = ".model"  # the suffix of a sentencepiece file, which transformers takes under any name
+REVISIONS = "encoders/revisions.yaml"  # the folders that published revisions of weights alone stand for
+# beside which transformers reads every file of weights, also hidden ones, which no hash covers
+DISTRIBUTED = re.compile(r"shard-\d{5}-model-\d{5}-of-\d{5}\.safetensors")
+NAMING = (  # keys of configurations whose values name files of the model
+    "weight_map",  # shards of the weights
+    "transformers_weights",
+    "fast_tokenizer_files",
+    "configuration_files",
+)
+ARGUMENTS = re.compile(r"sentence_[\w-]+_config\.json")  # of functions of transformers, which take paths from them
 CLASS_ELSEWHERE = re.compile(r"(?!sentence_transformers\.|torch\.).*\..*")
 CONFIGS = ("config.json", "tokenizer_config.json")  # of a folder that is no model of sentence-transformers
 FOREIGN = {  # values of keys in configurations, by which a model brings code, or files of another repository
@@ -60,19 +74,61 @@ def _remedy(model: Path) -> str:
     return train_again(model.parent) if model.name == "model" else "Restore its files."
 
 
-def read_facts(folder: Path) -> dict:
-    """What a model's `csebench.json` states, with defaults; of a model that is not ours only defaults."""
-    file = folder / FACTS
-    return (read_typed(file, Facts, _remedy(folder))[1] if file.exists() else Facts()).model_dump()
+def read_facts(folder: Path | None) -> dict:
+    """Read what a model's `csebench.json` states, with defaults.
+
+    Args:
+        folder: None for a model of the hub. A model that is not ours has only defaults.
+    """
+    if folder is None or not (folder / FACTS).exists():
+        return Facts().model_dump()
+    return read_typed(folder / FACTS, Facts, _remedy(folder))[1].model_dump()
+
+
+def files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """Every file in a folder and the folders in it, also where those are links.
+
+    Args:
+        above: the folders that hold this one. In the outermost, what is hidden is left out.
+
+    Raises:
+        BadInput: a folder cannot be listed, or is a link to one that holds it.
+    """
+    inside = folder.resolve()
+    if inside in above:
+        raise BadInput(f"{folder}: is a link to a folder that holds it; delete the link.")
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        raise BadInput(f"{folder}: cannot be listed: {error.strerror}.") from None
+    for path in paths:
+        if not above and path.name.startswith(".") and path.suffix != TOKENIZER:
+            continue
+        if path.is_dir():
+            yield from files_below(path, above | {inside})
+        elif path.is_file():
+            yield path
+
+
+def hashed_files(folder: Path) -> dict[PurePosixPath, Path]:
+    """The files of a model by their names, which is what its hash covers.
+
+    Left out are the model card, the report that states the hash, and hidden files (`.cache/`, `.git/`).
+    No configuration may name these (`check_named_files`).
+    """
+    files = {}
+    for path in files_below(folder):
+        name = PurePosixPath(path.relative_to(folder))
+        if str(name) not in (REPORT, CARD):
+            files[name] = path
+    return files
 
 
 def model_sha256(folder: Path) -> str:
-    """One hash over the names and contents of all files of a model: weights, tokenizer, configuration, modules;
-    without the model card, the report that states the hash, and hidden files (`.cache/`, `.git/`)."""
-    files = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
-    names = [name for name in sorted(files) if str(name) not in (REPORT, CARD) and name.parts[0][0] != "."]
-    lines = [f"{name.as_posix()} {sha256(files[name])}" for name in names]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    """Compute one hash over the names and contents of all files that a model is read from."""
+    files = sorted(hashed_files(folder).items())
+    lines = [f"{name} {sha256(path)}" for name, path in files]
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def check_model(folder: Path) -> None:
@@ -85,21 +141,73 @@ def check_model(folder: Path) -> None:
         raise BadInput(f"{folder}: files differ from those that training wrote ({sums}). {_remedy(folder)}")
 
 
+Sum = Annotated[str, Field(pattern=f"^{SHA256.pattern}$")]
+
+
+class Revisions(RootModel):
+    """The sha256 of a whole folder by that of its weights alone."""
+
+    root: dict[Sum, Sum]
+
+
+def pinned_folder(revision: str) -> str:
+    """The sha256 of the folder that a revision stands for.
+
+    Published runs have the sha256 of an encoder's weights as its revision, from which their ids are
+    computed. The project, and each folder that joins it, states which folders those are.
+    """
+    expected = revision
+    for project in folders():
+        file = project / REVISIONS
+        if file.exists():
+            expected = read_yaml(file, Revisions).root.get(revision, expected)
+    return expected
+
+
 def check_revision(folder: Path, revision: str) -> None:
-    """Raises BadInput where a revision is a sha256, but neither of the folder nor of its weights."""
-    if len(revision) != 64 or ((folder / WEIGHTS).exists() and sha256(folder / WEIGHTS) == revision):
+    """Refuse a folder that is another than a sha256 as its revision says.
+
+    Raises:
+        BadInput: the folder has another sha256, also where its weights have that one.
+    """
+    if not SHA256.fullmatch(revision):
         return
-    if (actual := model_sha256(folder)) != revision:
-        sums = f"neither the sha256 of the folder ({actual[:12]}…) nor that of {WEIGHTS} is {revision[:12]}…"
-        what_to_do = "Restore its files, or state the sha256 of the folder as revision."
-        raise BadInput(f"{folder}: another encoder was expected: {sums}. {what_to_do}")
+    actual = model_sha256(folder)
+    expected = pinned_folder(revision)
+    if actual == expected:
+        return
+    weights = folder / WEIGHTS
+    if expected == revision and weights.exists() and sha256(weights) == revision:
+        raise BadInput(
+            f"{folder}: the revision {revision[:12]}… is the sha256 of {WEIGHTS} alone, which pins neither"
+            f" the configuration nor the tokenizer. State the sha256 of the folder instead: {actual}."
+            f" To keep the ids of its runs, keep the revision, and write the line `{revision}: {actual}`"
+            f" into {REVISIONS} of your project."
+        )
+    raise BadInput(
+        f"{folder}: another encoder was expected: the sha256 of the folder is {actual}, not {expected[:12]}…."
+        " Restore its files, or state its sha256 as revision."
+    )
 
 
 def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
-    """Raises BadInput for a model whose configuration asks for code, or for another repository: with it, its revision
-    would not pin it; without it, the vectors would be those of another model."""
-    for file in sorted(path for pattern in patterns for path in folder.glob(pattern)):
-        for key, value in _entries(read_json(file)):
+    """Refuse a model whose configuration asks for code, or for files that its hash does not cover.
+
+    With them, its revision would not pin it. Without them, its vectors would be those of another model.
+
+    Args:
+        patterns: of the configurations to look into; `**/` before a name means any folder.
+    """
+    files = hashed_files(folder)
+    if any(DISTRIBUTED.fullmatch(str(name)) for name in files):
+        for path in folder.glob(".*.safetensors"):
+            raise BadInput(f"{path}: would be read as weights; delete it, or give it a name that is not hidden.")
+    nested = any("/" in pattern for pattern in patterns)
+    check_named_files(files, nested)
+    for name, file in files.items():
+        if not any(_matches(name, pattern) for pattern in patterns):
+            continue
+        for key, value in _entries(read_json(file), FOREIGN):
             if key in FOREIGN and FOREIGN[key].fullmatch(str(value)):
                 raise BadInput(
                     f"{file}: {key}: {value!r} asks for Python code, or for files of another repository. A model may"
@@ -108,12 +216,62 @@ def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
                 )
 
 
-def _entries(content, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value of a JSON text, with the outermost key of `FOREIGN` above it, else its own."""
+def _matches(name: PurePosixPath, pattern: str) -> bool:
+    """Whether a pattern means a file of a model."""
+    if pattern.startswith("**/"):
+        return name.match(pattern.removeprefix("**/"))
+    return str(name) == pattern
+
+
+def check_named_files(files: dict[PurePosixPath, Path], nested: bool) -> None:
+    """Refuse a model if a configuration names a file, or a folder, that its hash does not cover.
+
+    Args:
+        files: of the model, as `hashed_files` gives them.
+        nested: configurations in folders of the folder are read, too.
+    """
+    folders = {parent for name in files for parent in name.parents}
+    for name, file in files.items():
+        if name.parent.parts and not nested:
+            continue
+        for named in sorted(_named_files(file)):
+            relative = PurePosixPath(named)
+            inside = not relative.is_absolute() and ".." not in relative.parts
+            path = name.parent / relative
+            if inside and (path in files or path in folders):
+                continue
+            if inside and not os.path.lexists(file.parent / named):
+                continue  # what is not there is not read
+            raise BadInput(
+                f"{file}: names {named!r}, which is not among the files that the hash of the model covers. A model is"
+                f" read from its own folder, and not from hidden files, {CARD} or {REPORT}. Move the file into the"
+                " folder, and write its name."
+            )
+
+
+def _named_files(file: Path) -> set[str]:
+    """Names of files and folders, beside a configuration, that libraries read because it names them."""
+    if file.name == "modules.json":
+        return {str(value) for key, value in _entries(read_json(file)) if key == "path"}
+    if ARGUMENTS.fullmatch(file.name):  # relative to wherever the program runs
+        entries = _entries(read_json(file))
+        return {os.path.abspath(str(value)) for key, value in entries if key.endswith("_file")}
+    if not file.name.endswith(("config.json", ".index.json")):
+        return set()
+    content = read_json(file)
+    named = {str(value) for key, value in _entries(content, NAMING) if key in NAMING}
+    routes = content.get("types") if isinstance(content, dict) else None  # of sentence-transformers' Router
+    if isinstance(routes, dict):
+        named.update(routes)
+    return named
+
+
+def _entries(content, outermost: Collection[str] = (), key: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of a JSON text, with the first key above it that is one of `outermost`, else its own."""
     if isinstance(content, dict | list):
         parts = content.items() if isinstance(content, dict) else ((key, value) for value in content)
         for name, value in parts:
-            yield from _entries(value, key if key in FOREIGN else name)
+            yield from _entries(value, outermost, key if key in outermost else name)
     elif content is not None:
         yield key, content
 

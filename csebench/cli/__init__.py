@@ -66,6 +66,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """The arguments of a verb, in the folder that results are written to: the last one that joins the project. Paths
     among the arguments are those of the folder before."""
     from csebench.base.errors import BadInput
+    from csebench.base.hub import names_commit
     from csebench.base.project import ROOT, VARIABLE, folders, join
 
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
@@ -82,8 +83,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     args = parser().parse_args(rest)
     if (folder := folders()[-1]) not in (ROOT, Path.cwd()):
         for key, value in vars(args).items():
-            is_file = key in ("encoder", "model", "spec") and value and Path(value).exists()  # else another name
-            if isinstance(value, Path) or is_file:
+            may_be_file = key in ("encoder", "model", "spec") and value and not names_commit(value)
+            if isinstance(value, Path) or (may_be_file and Path(value).exists()):
                 setattr(args, key, type(value)(Path(value).absolute()))
         os.chdir(folder)
     return args

@@ -153,7 +153,7 @@ def add_run(verb):
     v.add_argument("--with", dest="components", action="append", default=[], help="a component; may be repeated")
     hyper_parameter = "hyper-parameter of the method (learning_rate=3e-5) or of a component (ami.weight=0.01)"
     v.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=hyper_parameter)
-    v.add_argument("--encoder", help="hub id with commit (ID@COMMIT), folder of a model, or a name in config/")
+    v.add_argument("--encoder", help="name in config/, model of the hub as ID@COMMIT, or folder (./NAME)")
     v.add_argument("--corpus", type=Path, help="one sentence per line; for a supervised method a CSV file of triplets")
     v.add_argument("--positives", type=Path, help="back-translated corpus, for a method that needs one")
     v.add_argument("--size", type=whole(2, 10**12), help="sentences to draw from the corpus (default: all)")
@@ -166,7 +166,7 @@ def add_run(verb):
 
     example = "--model encoders/bert-mini-wiki --pooler avg --data data/smoke --out scores.json"
     v = verb("evaluate", run.evaluate, "score an encoder of any origin", example, json=True, device=True)
-    v.add_argument("--model", required=True, help="folder, run id, encoder of config/, or hub id")
+    v.add_argument("--model", required=True, help="folder (./NAME), run id, encoder of config/, or hub id (ID@COMMIT)")
     v.add_argument("--pooler", type=pooler, choices=POOLERS, help="pooling of token vectors (default: the model's)")
     add_completed(v, lambda: names(EVALUATORS), "--evaluators", default="sts", help="as in sts,transfer,beir:scifact")
     v.add_argument("--max-length", type=whole(4, 2**20), help="tokens per sentence (default: the encoder's maximum)")

@@ -15,6 +15,7 @@ from pydantic import RootModel
 from csebench.base import hub
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import matches, read_yaml, sha256
+from csebench.base.models import check_revision
 from csebench.base.project import ROOT
 from csebench.base.terminal import bar, table_text
 from csebench.data.fetch import SUPPLY, cached_task, fetch_source, load_task, mteb_task, task_source
@@ -107,7 +108,11 @@ def state_of(need: Need, scale_name: str, ask: bool = True) -> State:
 def files_of(need: Need, scale: Scale) -> list[Path]:
     """Files and folders of a need; none where something of it is not here."""
     if need.ref is not None:
-        folder = hub.local_folder(need.ref) or hub.cached_model(need.ref)
+        folder = hub.local_folder(need.ref)
+        if folder is not None:
+            check_revision(folder, need.ref.revision)
+        else:
+            folder = hub.cached_model(need.ref)
         return [] if folder is None else [*folder.iterdir()]
     if need.kind == "mteb":
         return [path for folder in cached_task(*task_source(mteb_task(need.name))) for path in folder.rglob("*")]

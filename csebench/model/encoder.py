@@ -55,7 +55,7 @@ class Encoder(nn.Module):
     def load(
         cls, ref: EncoderRef, dropout: float | None = None, with_pooler: bool = False, new_pooler: bool = False
     ) -> "Encoder":
-        """From a folder (the project's or any) or the hub at a pinned revision; fp32, on the GPU if there is one.
+        """Load from a folder, or from the hub at a pinned revision; fp32, on the GPU if there is one.
 
         Args:
             new_pooler: a pooler that the checkpoint lacks is new, to be trained.
@@ -64,9 +64,9 @@ class Encoder(nn.Module):
             BadInput: there is none, it cannot be read, or it is not whole; RunFailed: no hub, or a GPU without CUDA.
         """
         source = fetch_model(ref)
-        if (folder := local_folder(ref)) is not None:
-            check_model(folder)
-            check_revision(folder, ref.revision)
+        if local_folder(ref) is not None:  # files of the hub are checked when they are fetched
+            check_model(source)
+            check_revision(source, ref.revision)
         what = f"encoder {ref.name}"
         check_foreign(source)
         dropouts = ("hidden_dropout_prob", "attention_probs_dropout_prob")

@@ -90,8 +90,8 @@ class SentenceTransformerEmbedder(Embedder):
     """A sentence-transformers folder or hub id with all its modules, as its own library encodes."""
 
     def __init__(self, ref: EncoderRef, evaluation: Evaluation):
-        self.evaluation, folder = evaluation, Path(ref.name)
-        self.model = open_whole(folder if folder.exists() else fetch_model(ref, "model"))
+        self.evaluation = evaluation
+        self.model = open_whole(fetch_model(ref, "model"))
         if evaluation.max_length is not None:
             check_length(evaluation.max_length, self.model.tokenizer.model_max_length, ref.name)
             self.model.max_seq_length = evaluation.max_length

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from csebench.base.errors import BadInput, unknown, validated
 from csebench.base.files import DataRoot, parse_json, read_text, sha256
-from csebench.base.hub import local_folder
+from csebench.base.hub import COMMIT, as_path, folder_of, local_folder
 from csebench.base.models import model_sha256
 from csebench.plan import catalog
 from csebench.plan.declarations import Dataset, EncoderRef, RunSettings
@@ -78,18 +78,22 @@ def find_encoder(name: str) -> EncoderRef:
     for ref in known:
         if name in (ref.name, Path(ref.name).name):
             return ref
-    if (Path(name) / "config.json").exists():
-        return EncoderRef(name=name, revision=model_sha256(Path(name)))
+    ref = EncoderRef.parse(name)
+    folder = local_folder(ref)
+    if folder is not None:
+        return EncoderRef(name=name, revision=model_sha256(folder))
+    if COMMIT.fullmatch(ref.revision):
+        return ref
     if "@" in name:
-        return EncoderRef.parse(name)
+        raise BadInput(f"{name}: a branch moves; name the commit, of 40 digits, as in {ref.name}@COMMIT.")
     raise unknown("encoder", name, {ref.name for ref in known} | {"ID@COMMIT of the hub", "a model folder"})
 
 
 def find_model(name: str) -> str:
-    """What `csebench evaluate` opens: a folder as it is, the model of a run by its id, an encoder of config/ at its
+    """What `csebench evaluate` opens: a folder by its path, the model of a run by its id, an encoder of config/ at its
     pinned commit, or an id of the hub."""
-    if Path(name).exists():
-        return name
+    if folder_of(name) is not None:
+        return as_path(name)
     if (catalog.RUNS / name / "model").is_dir():
         return str(catalog.RUNS / name / "model")
     if "/" in name and not any(name == ref.name for ref in known_encoders()):

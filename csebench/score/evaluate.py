@@ -54,10 +54,11 @@ def identity(
     evaluator: str, model: str, data_root: Path | DataRoot, pooler: str | None, evaluation: Evaluation
 ) -> dict:
     """The settings with the model, its pooler and the data: kept in the score JSON, compared before anything is
-    reused. A model is the sha256 of its folder or file; one of the hub, which is in the cache by now, its commit."""
+    reused. A model is the sha256 of its folder; one of the hub, which is in the cache by now, its commit."""
     wanted, ref = protocol(evaluator), EncoderRef.parse(model)
-    if (path := hub.local_folder(ref) or Path(model)).exists():
-        made_by = {"model_sha256": model_sha256(path) if path.is_dir() else sha256(path)}
+    folder = hub.local_folder(ref)
+    if folder is not None:
+        made_by = {"model_sha256": model_sha256(folder)}
     else:
         made_by = {"model_commit": cached.name if (cached := hub.cached_model(ref)) else ref.revision}
     return {**settings(wanted, evaluation), **made_by, "pooler": pooler, "data_sha256": data_sha256(wanted, data_root)}
@@ -79,14 +80,22 @@ def check_unchanged(before: dict[str, dict], after: dict[str, dict]) -> None:
 
 
 @contextlib.contextmanager
-def holding_run(model: Path) -> Iterator[None]:
-    """Keep the run of a model from being trained again or pruned; does nothing for another model."""
-    run = model.parent
-    if model.name != "model" or not (run / "spec.json").exists() or not os.access(run, os.W_OK):
+def holding_run(model: Path | None) -> Iterator[None]:
+    """Keep the run of a model from being trained again or pruned.
+
+    Args:
+        model: its folder; None, or another folder than that of a run, needs no lock.
+    """
+    if model is None or model.name != "model" or not is_run(model.parent):
         yield
         return
-    with lock_run(run):
+    with lock_run(model.parent):
         yield
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is that of a run, and this user can lock it."""
+    return (folder / "spec.json").exists() and os.access(folder, os.W_OK)
 
 
 def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -> tuple[list[Score], Items]:
@@ -138,9 +147,11 @@ def evaluate(
     RunFailed where evaluators failed, with the scores of the others written."""
     for evaluator in evaluators:
         data_sha256(protocol(evaluator), data_root)  # refuses a data root before torch is imported
-    with holding_run(Path(model)):
-        check_model(Path(model))
-        pooler_used = pooler or read_facts(Path(model))["pooler"]
+    folder = hub.folder_of(model)
+    with holding_run(folder):
+        if folder is not None:
+            check_model(folder)
+        pooler_used = pooler or read_facts(folder)["pooler"]
 
         def identify() -> dict[str, dict]:
             return {e: identity(e, model, data_root, pooler_used, evaluation) for e in evaluators}
@@ -199,7 +210,7 @@ def score(
     content = {
         "schema": 1,
         "model": model,
-        "run": read_facts(Path(model))["run"],
+        "run": read_facts(hub.folder_of(model))["run"],
         "evaluations": [identities[e] for e in timings],
         "scores": scores,
         "items": str(items_file),

@@ -1,7 +1,5 @@
 """A model to be scored, from whatever names it: a run's folder, a control, a hub id."""
 
-from pathlib import Path
-
 from csebench.base import hub
 from csebench.base.errors import BadInput
 from csebench.base.models import FACTS, read_facts
@@ -14,10 +12,9 @@ from csebench.plan.registry import declaration, fill, load
 
 def has_modules(ref: EncoderRef) -> bool:
     """Whether it is a model of sentence-transformers, which states its pooling; raises as `hub.fetch`."""
-    if Path(ref.name).exists():
-        return (Path(ref.name) / "modules.json").exists()
-    if hub.local_folder(ref) is not None:
-        return False
+    folder = hub.local_folder(ref)
+    if folder is not None:
+        return (folder / "modules.json").exists()
     return "modules.json" in hub.listed(ref.name, ref.revision, "model", f"model {ref.name}")[1]
 
 
@@ -30,16 +27,19 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
         pooler: needed where the folder does not state one; one of sentence-transformers is used with all its modules
             unless a pooler is given.
     """
-    folder = Path(name)
+    ref = EncoderRef.parse(name)
+    folder = hub.local_folder(ref)
     facts = read_facts(folder)
-    if facts["control"] is not None:
+    if folder is not None and facts["control"] is not None:
         declared, where = declaration(facts["control"]), folder / FACTS
         if declared.kind != "control":
             raise BadInput(f"{where}: control: {declared.name} is none of the controls.")
         return load(declared.name)(fill(declared, facts["params"], f"{where}: params: {declared.name}"), facts["seed"])
-    pooler, ref = pooler or facts["pooler"], EncoderRef.parse(name)
+    pooler = pooler or facts["pooler"]
     if pooler is None and has_modules(ref):
         return SentenceTransformerEmbedder(ref, evaluation)
     if pooler is None:
         raise BadInput(f"{name}: states no pooling; give --pooler ({', '.join(POOLERS)}).")
-    return SentenceEncoder(Encoder.load(ref, with_pooler=pooler == "cls"), pooler, Affine.load(folder), evaluation)
+    encoder = Encoder.load(ref, with_pooler=pooler == "cls")
+    transform = None if folder is None else Affine.load(folder)
+    return SentenceEncoder(encoder, pooler, transform, evaluation)

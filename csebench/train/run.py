@@ -7,6 +7,7 @@ from typing import Any
 
 from csebench.base.errors import BadInput
 from csebench.base.files import DataRoot, system_errors, with_digest, write_json, write_text
+from csebench.base.hub import SHA256
 from csebench.base.models import CARD, FACTS, REPORT, model_sha256
 from csebench.base.processes import is_main_process, use_threads
 from csebench.base.provenance import Stopwatch
@@ -74,6 +75,11 @@ def load_encoder(spec: Spec) -> Encoder | None:
     method, params = declaration(spec.method), dict[str, Any](spec.params)
     if method.kind == "control":
         return None
+    if spec.run_before is None and not spec.encoder.is_pinned:
+        raise BadInput(
+            f"encoder {spec.encoder.name}: the revision {spec.encoder.revision!r} does not say which files are read."
+            " State a commit of the hub (40 digits), or the sha256 of a folder (64 digits)."
+        )
     with_pooler = params.get("pooler") == "cls"
     encoder = Encoder.load(spec.encoder, params.get("dropout"), with_pooler, new_pooler=method.is_trained)
     check_length(params.get("max_length", 0), encoder.max_seq_length, spec.encoder.name, "max_length")
@@ -109,12 +115,15 @@ def card(spec: Spec) -> str:
     corpus = f"{spec.corpus.size:,} {method.corpus} of {spec.corpus.name}" if spec.corpus else "nothing"
     pooler, steps, batch = (spec.params.get(key) for key in ("pooler", "steps", "batch_size"))
     corpus += f", {int(steps) * int(batch):,} seen," if steps and batch else ""
+    origin = f"revision {spec.encoder.revision[:12]}"
+    if SHA256.fullmatch(spec.encoder.revision):
+        origin = f"folder, {origin}"
     loads = "AutoModel" if method.kind == "fitted" else "AutoModel and SentenceTransformer"
     if pooler in TEMPLATES:
         loads += f", of which the second needs csebench and trust_remote_code=True; template: {TEMPLATES[pooler]}"
     return (
         f"# {spec.run_id}\n\n{method.title}, trained by csebench on {corpus} from {spec.encoder.name}"
-        f" (revision {spec.encoder.revision[:12]}), seed {spec.seed}.\n\n"
+        f" ({origin}), seed {spec.seed}.\n\n"
         f"Sentence vector: {pooler}. Loads with {loads}.\n\n"
         f"Paper: {method.paper}\n\n```bibtex\n{method.citation}\n```\n"
     )

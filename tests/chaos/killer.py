@@ -24,6 +24,8 @@ from pathlib import Path
 import psutil
 from project import one_row_project
 
+from csebench.base.models import model_sha256
+
 PAGE = "results/tiny/table2.md"
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "-j2", PAGE]
 LONGEST = 600  # seconds: what takes longer counts as lost
@@ -56,9 +58,9 @@ class Chaos:
         command, env = [sys.executable, Path(__file__).with_name("forking.py")], self.project.env
         self.server = subprocess.Popen(command, cwd=self.folder, env=env, stdin=-1, stdout=-1, text=True)
         assert self.server.stdout.readline() == "ready\n"
-        weights, smoke = digest(self.folder / "encoders/tiny/model.safetensors"), self.folder / "config" / "smoke.yaml"
+        encoder, smoke = model_sha256(self.folder / "encoders/tiny"), self.folder / "config" / "smoke.yaml"
         text = smoke.read_text().replace("steps: 6", "steps: 12")
-        smoke.write_text(re.sub("bert-base: .*", f"bert-base: {{name: encoders/tiny, revision: {weights}}}", text))
+        smoke.write_text(re.sub("bert-base: .*", f"bert-base: {{name: encoders/tiny, revision: {encoder}}}", text))
         for page in (*self.folder.glob("*.md"), *self.folder.glob("docs/*.md")):
             page.write_text(f"# {page.stem}\n")  # for the site: theirs link to results that are not there
         assert self.run("plan tiny/table2 --runs") == 0, self.printed()

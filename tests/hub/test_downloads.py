@@ -6,6 +6,8 @@ import logging
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -20,6 +22,8 @@ from sentence_transformers.sentence_transformer import modules
 from csebench.base import caches
 from csebench.base import hub as hub_files
 from csebench.base.errors import BadInput, RunFailed
+from csebench.base.models import model_sha256
+from csebench.base.project import ROOT
 from csebench.cli import main
 from csebench.data import fetch, preflight
 from csebench.model.encoder import Encoder
@@ -81,12 +85,13 @@ def is_whole(folder: Path, hub) -> bool:
 
 def test_a_model_is_fetched_once_and_then_needs_no_connection(hub, monkeypatch):
     """What the cache lacks is bad input where the hub is not to be asked."""
-    folder = hub_files.fetch_model(BERT)
+    hub_files.fetch_model(BERT)
+    folder = hub_files.cached_model(BERT)
     assert {path.name for path in folder.iterdir()} == {*FILES}  # and no weights of another format
     hub.requests.clear()
-    assert hub_files.fetch_model(BERT) == folder and is_whole(folder, hub)
+    assert is_whole(hub_files.fetch_model(BERT), hub)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    assert hub_files.fetch_model(BERT) == folder
+    assert is_whole(hub_files.fetch_model(BERT), hub)
     with pytest.raises(BadInput, match=r"not in the cache .*offline mode is enabled"):
         hub_files.fetch_model(MINI)
     assert not hub.requests
@@ -185,7 +190,8 @@ def change(path: Path, in_place: bool = True) -> None:
 
 @pytest.mark.parametrize(("name", "in_place"), [("model.safetensors", True), ("config.json", False)])
 def test_a_file_that_was_changed_in_the_cache_is_fetched_anew_and_never_used(hub, name, in_place, capsys):
-    folder = hub_files.fetch_model(BERT)
+    hub_files.fetch_model(BERT)
+    folder = hub_files.cached_model(BERT)
     change(folder / name, in_place)
     assert is_whole(hub_files.fetch_model(BERT), hub)
     change(folder / name, in_place)
@@ -235,11 +241,173 @@ def test_a_model_of_sentence_transformers_has_all_its_modules_and_each_is_checke
     dense = modules.Dense(size := word.get_embedding_dimension(), 5)
     SentenceTransformer(modules=[word, modules.Pooling(size), dense], device="cpu").save(str(saved))
     publish(hub, {str(p.relative_to(saved)): p.read_bytes() for p in saved.rglob("*") if p.is_file()})
-    folder = hub_files.fetch_model(OTHER)
+    hub_files.fetch_model(OTHER)
+    folder = hub_files.cached_model(OTHER)
     change(folder / "1_Pooling/config.json")
     change(folder / "2_Dense/model.safetensors")
     embedded = open_model(f"{OTHER.name}@{OTHER.revision}").embed(["a sentence"])
     assert (embedded == open_model(str(saved)).embed(["a sentence"])).all()
+
+
+OF_BERT = ("config.json", "vocab.txt", "tokenizer_config.json", "pytorch_model.bin")
+
+
+def add_weights(folder: Path) -> None:
+    """In the format that libraries prefer to that of the revision."""
+    weights = {name: torch.zeros_like(weight) for name, weight in torch.load(folder / OF_BERT[-1]).items()}
+    (folder / "model.safetensors").write_bytes(save(weights, metadata={"format": "pt"}))
+
+
+def add_shards(folder: Path) -> None:
+    add_weights(folder)
+    names = torch.load(folder / OF_BERT[-1])
+    (folder / "model.safetensors").rename(folder / "all.safetensors")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(names, "all.safetensors")}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def add_tokenizer(folder: Path) -> None:
+    """Another vocabulary, which libraries prefer to vocab.txt."""
+    file = ROOT / "encoders" / "bert-mini-wiki" / "tokenizer.json"
+    content = json.loads(file.read_text())
+    pieces = (folder / "vocab.txt").read_text().split("\n")[:-1]
+    content["model"]["vocab"] = {piece: i for i, piece in enumerate(reversed(pieces))}
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+
+
+def add_modules(folder: Path) -> None:
+    """Which make it a model of sentence-transformers."""
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text('{"word_embedding_dimension": 32, "pooling_mode": "max"}')
+    types = {"": "Transformer", "1_Pooling": "Pooling"}
+    parts = [{"idx": 0, "name": p, "path": p, "type": f"sentence_transformers.models.{t}"} for p, t in types.items()]
+    (folder / "modules.json").write_text(json.dumps(parts))
+
+
+EXTRA = {
+    "weights": add_weights,
+    "shards": add_shards,
+    "special tokens": lambda f: (f / "special_tokens_map.json").write_text('{"cls_token": "[MASK]"}'),
+    "tokens": lambda f: (f / "added_tokens.json").write_text('{"the": 5}'),
+    "tokenizer": add_tokenizer,
+    "modules": add_modules,
+    "facts": lambda f: (f / "csebench.json").write_text('{"control": "random", "pooler": "avg"}'),
+    "modules of a method": lambda f: (f / "modules.safetensors").write_bytes(save({"lm_head.bias": torch.ones(2)})),
+    "adapter": lambda f: (f / "adapter_config.json").write_text('{"base_model_name_or_path": "a/b"}'),
+}
+
+
+def bert_without_tokenizer(hub) -> dict[str, bytes]:
+    """Of an older kind, with fewer files than libraries know."""
+    files = hub.find("models", BERT.name).files
+    return {name: files[name] for name in OF_BERT}
+
+
+@pytest.mark.parametrize("offline", [False, True])
+@pytest.mark.parametrize("add", EXTRA.values(), ids=EXTRA)
+def test_what_the_revision_does_not_have_is_not_read(hub, add, offline, monkeypatch):
+    """It is left in the cache, where a user or another program put it."""
+    publish(hub, bert_without_tokenizer(hub))
+    name = f"{OTHER.name}@{OTHER.revision}"
+    sentences = ["The lighthouse stands on a rock.", "the"]
+    before = open_model(name, "avg").embed(sentences)
+    snapshot = hub_files.cached_model(OTHER)
+    add(snapshot)
+    there = {path.name for path in snapshot.iterdir()}
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
+    assert (open_model(name, "avg").embed(sentences) == before).all()
+    assert {path.name for path in hub_files.fetch_model(OTHER).iterdir()} == {*OF_BERT}
+    assert {path.name for path in snapshot.iterdir()} == there
+    with pytest.raises(BadInput, match="states no pooling"):
+        open_model(name)
+
+
+def test_other_modules_in_the_cache_are_not_those_of_the_revision(hub, tiny_bert, tmp_path):
+    saved, word = tmp_path / "st", modules.Transformer(str(tiny_bert))
+    pooling = modules.Pooling(word.get_embedding_dimension())
+    SentenceTransformer(modules=[word, pooling], device="cpu").save(str(saved))
+    publish(hub, {str(p.relative_to(saved)): p.read_bytes() for p in saved.rglob("*") if p.is_file()})
+    name = f"{OTHER.name}@{OTHER.revision}"
+    before = open_model(name).embed(["a sentence"])
+    snapshot = hub_files.cached_model(OTHER)
+    (snapshot / "1_Pooling/model.safetensors").write_bytes(b"x")
+    (snapshot / "sentence_roberta_config.json").write_text('{"max_seq_length": 3}')
+    (snapshot / "2_Normalize").mkdir()
+    assert (open_model(name).embed(["a sentence"]) == before).all()
+    read = {path.relative_to(saved) for path in saved.rglob("*") if hub_files.READ.fullmatch(path.name)}
+    view = hub_files.fetch_model(OTHER)
+    assert {path.relative_to(view) for path in view.rglob("*.*") if path.is_file()} == read
+
+
+SHARD = "model-00001-of-00001.safetensors"
+
+
+@pytest.mark.parametrize("named", ["x.safetensors", ".x.safetensors", f"../x/{SHARD}", "{outside}/x.safetensors"])
+def test_a_shard_outside_the_revision_is_not_read(hub, named, tmp_path):
+    """Neither by a path, nor a file that the cache has and the revision has not."""
+    files = bert_without_tokenizer(hub)
+    weights = torch.load(io.BytesIO(files.pop("pytorch_model.bin")))
+    shard = save({name: weight.clone() for name, weight in weights.items()}, metadata={"format": "pt"})
+    index = {"metadata": {}, "weight_map": dict.fromkeys(weights, named.format(outside=tmp_path))}
+    publish(hub, files | {"model.safetensors.index.json": hub_data.to_json(index), SHARD: shard})
+    hub_files.fetch_model(OTHER)
+    snapshot = hub_files.cached_model(OTHER)
+    (snapshot.parent / "x").mkdir()
+    for file in (snapshot / "x.safetensors", snapshot / ".x.safetensors", snapshot.parent / "x" / SHARD):
+        file.write_bytes(shard)
+    (tmp_path / "x.safetensors").write_bytes(shard)
+    with pytest.raises(BadInput, match=r"not among the files that the hash|cannot be read: .*x\.safetensors"):
+        Encoder.load(OTHER)
+
+
+def test_a_folder_of_the_name_of_a_pinned_model_is_not_read(hub, tiny_roberta, smoke_data, tmp_path):
+    """Neither its files, nor what it states of its pooling, nor its hash in the place of the commit."""
+    publish(hub, bert_without_tokenizer(hub))
+    name, out = f"{OTHER.name}@{OTHER.revision}", tmp_path / "out.json"
+    command = ["evaluate", "--pooler", "avg", "--evaluators", "stsb_dev", "--data", str(smoke_data), "--out", str(out)]
+
+    def scored(model: str) -> dict:
+        assert main([*command, "--model", model]) == 0
+        return json.loads(out.read_text())
+
+    before = scored(name)
+    for folder in (OTHER.name, name):
+        shutil.copytree(tiny_roberta, tmp_path / folder)
+        (tmp_path / folder / "csebench.json").write_text('{"control": "random", "run": "simcse-0123456789"}')
+    after = scored(name)
+    for key in ("model", "run", "scores"):
+        assert after[key] == before[key]
+    assert (before["model"], after["evaluations"][0]["model_commit"]) == (name, OTHER.revision)
+    (tmp_path / OTHER.name / "csebench.json").unlink()
+    for given in (OTHER.name, f"./{OTHER.name}"):
+        folder = scored(given)
+        assert folder["model"] == f"./{OTHER.name}" and folder["scores"] != before["scores"]
+        assert folder["evaluations"][0]["model_sha256"] == model_sha256(tiny_roberta)
+
+
+def test_a_view_is_removed_with_the_process_that_made_it_and_needs_no_writable_cache(hub, cache, tmp_path):
+    hub_files.fetch_model(BERT)
+    script = """
+import os
+from csebench.base.hub import EncoderRef, fetch_model
+folder = fetch_model(EncoderRef(name="{name}", revision="{revision}"))
+if os.fork() == 0:
+    raise SystemExit
+os.wait()
+assert (folder / "config.json").exists()
+print(folder)
+"""
+    script = script.format(name=BERT.name, revision=BERT.revision)
+    for folder in (cache, *cache.rglob("*")):
+        if folder.is_dir():
+            folder.chmod(0o555)
+    env = {**os.environ, "HF_HUB_CACHE": str(cache), "HF_HUB_OFFLINE": "1", "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
+    for folder in (cache, *cache.rglob("*")):
+        if folder.is_dir():
+            folder.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).is_relative_to(tmp_path) and not [*tmp_path.glob("csebench-*")]
 
 
 def test_a_released_checkpoint_is_scored_with_its_own_pooler(hub, smoke_data, tmp_path):

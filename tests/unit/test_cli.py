@@ -48,8 +48,9 @@ def test_a_model_is_named_as_an_encoder_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "simcse-0123456789" / "model").mkdir(parents=True)
     assert cli_spec.find_model("simcse-0123456789") == "runs/simcse-0123456789/model"
-    for name in ("runs", "owner/model", "owner/model@main"):
+    for name in ("./runs", "owner/model", "owner/model@main"):
         assert cli_spec.find_model(name) == name
+    assert cli_spec.find_model("runs") == "./runs"
 
 
 LISTINGS = """plan micse --runs --scale paper; papers; methods; evaluators; check micse/table2; audit

@@ -70,7 +70,7 @@ def pickle_weights(folder, ran):
     (folder / "model.safetensors").unlink()
 
 
-OPENERS = {"encoder": load, "model": open_model, "translator": lambda folder: Translator(f"{folder}@local", 1, 1, 1)}
+OPENERS = {"encoder": load, "model": open_model, "translator": lambda folder: Translator(str(folder), 1, 1, 1)}
 AUTO_MAP = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Config", "AutoModel": "evil.Model"}}
 ASKING = [
     ("translator", "config.json", AUTO_MAP),

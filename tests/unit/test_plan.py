@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from csebench import cli, workflow
-from csebench.base import caches
+from csebench.base import caches, models
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256
 from csebench.base.project import ROOT
@@ -131,9 +131,10 @@ def test_data_is_what_the_registry_says(name):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_shipped_encoder_is_what_the_scale_says(scale):
-    """The pin of an encoder of the project is the hash of its weights, of one on the hub a commit."""
+    """The pin of an encoder of the project stands for its whole folder, of one on the hub is a commit."""
     for role, ref in catalog.scale(scale).encoders.items():
         if ref.name.startswith("encoders/"):
-            assert sha256(ROOT / ref.name / "model.safetensors") == ref.revision, f"{scale}: {role}"
+            models.check_revision(ROOT / ref.name, ref.revision)
+            assert models.pinned_folder(ref.revision) == models.model_sha256(ROOT / ref.name), f"{scale}: {role}"
         else:
             assert re.fullmatch(r"[0-9a-f]{40}", ref.revision), f"{scale}: {role}: not a commit"

@@ -7,13 +7,14 @@ import pytest
 import torch
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, Trainer
 
+from csebench.base.models import model_sha256
 from encoders.pretrain import main
 
 SMALL = ["--batch-size=8", "--layers=1", "--hidden=16", "--heads=2", "--vocab-size=300", "--max-length=40"]
 
 
 @pytest.mark.slow
-def test_makes_an_encoder_that_learns_and_loads_and_goes_on_where_it_was_stopped(tmp_path, corpus):
+def test_makes_an_encoder_that_learns_and_loads_and_goes_on_where_it_was_stopped(tmp_path, corpus, capsys):
     evaluate, out = Trainer.evaluate, tmp_path / "small"
 
     def dies(self, *args, **kwargs):
@@ -36,6 +37,7 @@ def test_makes_an_encoder_that_learns_and_loads_and_goes_on_where_it_was_stopped
     assert curve[-1]["eval_loss"] < curve[0]["eval_loss"]
     assert f"{curve[-1]['eval_loss']:.3f}" in (out / "README.md").read_text()
     assert not (out / "checkpoints").exists()
+    assert capsys.readouterr().out.endswith(f"is {model_sha256(out)}\n")
 
 
 def test_a_corpus_of_a_few_lines_is_refused(tmp_path, capsys):

@@ -94,11 +94,37 @@ def test_training_needs_a_tokenizer_that_can_be_exported(encoder, make_spec):
         load_encoder(make_spec("simcse", encoder=encoder))
 
 
-def test_an_encoder_is_pinned_by_the_sum_of_its_folder_or_of_its_weights(encoder):
-    for revision in (model_sha256(encoder), sha256(encoder / "model.safetensors"), "local"):
+def test_an_encoder_is_pinned_by_the_sum_of_its_folder(encoder):
+    for revision in (model_sha256(encoder), "local"):
         assert load(encoder, revision=revision).num_layers == 3
     with pytest.raises(BadInput, match="another encoder was expected"):
         load(encoder, revision="0" * 64)
+    weights = sha256(encoder / "model.safetensors")
+    with pytest.raises(BadInput, match=rf"model\.safetensors alone.* instead: {model_sha256(encoder)}"):
+        load(encoder, revision=weights)
+
+
+@pytest.mark.parametrize("revision", ["main", "local", "", "0" * 16, "A" * 64])
+def test_a_run_starts_from_an_encoder_whose_revision_says_which_files_are_read(revision, encoder, make_spec):
+    spec = make_spec("simcse", encoder=encoder)
+    assert load_encoder(spec) is not None
+    spec = spec.model_copy(update={"encoder": spec.encoder.model_copy(update={"revision": revision})})
+    with pytest.raises(BadInput, match=f"the revision '{revision}' does not say which files are read"):
+        load_encoder(spec)
+
+
+def test_weights_in_shards_are_those_of_the_folder(encoder, tmp_path):
+    """Of shards elsewhere, the revision would say nothing."""
+    weights = load_file(encoder / "model.safetensors")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(weights, "all.safetensors")}
+    (encoder / "model.safetensors.index.json").write_text(json.dumps(index))
+    (encoder / "model.safetensors").rename(encoder / "all.safetensors")
+    assert load(encoder, revision=model_sha256(encoder)).num_layers == 3
+    (encoder / "all.safetensors").rename(tmp_path / "all.safetensors")
+    index["weight_map"] = dict.fromkeys(weights, "../all.safetensors")
+    (encoder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(BadInput, match=r"index\.json: names '\.\./all\.safetensors'"):
+        load(encoder, revision=model_sha256(encoder))
 
 
 @pytest.fixture(scope="module")

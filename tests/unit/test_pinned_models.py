@@ -1,0 +1,300 @@
+"""What a name of a model means, and what its revision pins. Without torch: what is read is decided before."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from csebench.base import hub
+from csebench.base.errors import BadInput
+from csebench.base.files import sha256
+from csebench.base.hub import EncoderRef, folder_of, local_folder
+from csebench.base.models import check_foreign, check_revision, model_sha256, pinned_folder
+from csebench.base.project import ROOT, VARIABLE
+from csebench.cli import parse
+from csebench.data import preflight
+from csebench.plan import catalog, cli_spec
+
+SHIPPED = ROOT / "encoders" / "bert-mini-wiki"
+PUBLISHED = catalog.scale("mini").encoders["bert-base"].revision
+COMMIT = "86b5e0934494bd15c9632b12f734a8a67f723594"
+ID = "google-bert/bert-base-uncased"
+PINNED = f"{ID}@{COMMIT}"
+NESTED = ("**/*config.json", "**/modules.json")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def encoder(here):
+    """A copy of the shipped encoder, for a test to change; weights are left out."""
+    folder = shutil.copytree(SHIPPED, here / "encoder", ignore=shutil.ignore_patterns("*.safetensors"))
+    (folder / "model.safetensors").write_bytes(b"weights")
+    return folder
+
+
+def model_in(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    return folder
+
+
+@pytest.mark.parametrize("name", [ID, PINNED, f"encoders/{ID}"])
+def test_a_name_with_a_commit_is_the_hubs_whatever_folders_there_are(name, here, monkeypatch):
+    """Also a folder that is called so, or one of a project that joins."""
+    model_in(here / name)
+    monkeypatch.setenv(VARIABLE, str(here))
+    ref = EncoderRef.parse(PINNED)
+    assert (ref.name, ref.revision) == (ID, COMMIT)
+    assert local_folder(ref) is None and folder_of(PINNED) is None
+    assert cli_spec.find_encoder(PINNED) == ref
+    assert cli_spec.find_model(PINNED) == PINNED
+    monkeypatch.setattr(hub, "cached_model", lambda _: None)
+    assert not preflight.files_of(preflight.Need("encoder", ID, ref), catalog.scale("paper"))
+    for role in ("--model", "--encoder"):
+        verb = (
+            ["evaluate", "--out", "out.json"] if role == "--model" else ["train", "--method", "bert", "--out", "out"]
+        )
+        monkeypatch.chdir(ROOT / "docs")
+        assert getattr(parse([*verb, role, PINNED, "--project", str(here)]), role[2:]) == PINNED
+
+
+def test_a_name_is_not_made_a_path_where_it_is_parsed_in_another_folder(here, monkeypatch):
+    """As `--project` does, which changes the current folder."""
+    model_in(here / "from" / PINNED)
+    model_in(here / "from" / ID)
+    (here / "project").mkdir()
+    for name, expected in ((PINNED, PINNED), (ID, str(here / "from" / ID))):
+        monkeypatch.chdir(here / "from")
+        arguments = ["evaluate", "--model", name, "--out", "out.json", "--project", str(here / "project")]
+        assert parse(arguments).model == expected
+
+
+@pytest.mark.parametrize("name", [ID, f"./{ID}", f"{{here}}/{ID}", f"./{PINNED}", "mine", "./mine", "a/b/c", "../x"])
+def test_a_folder_is_given_by_its_path_or_by_its_name_and_recorded_as_one(name, here, monkeypatch):
+    (here / "current").mkdir()
+    monkeypatch.chdir(here / "current")
+    name = name.format(here=here)
+    folder = model_in(Path(name))
+    found = folder_of(name)
+    assert found is not None and found.samefile(folder)
+    recorded = cli_spec.find_model(name)
+    assert folder_of(recorded) is not None and not hub.ID.fullmatch(recorded)
+    encoder = cli_spec.find_encoder(f"./{name}" if name == ID else name)  # which is a name of config/
+    assert encoder.revision == model_sha256(folder)
+    assert local_folder(encoder).samefile(folder)
+
+
+def test_the_name_of_a_folder_of_the_project_stays(here):
+    """Run ids are computed from it."""
+    for name in ("encoders/bert-mini-wiki", str(SHIPPED)):
+        assert cli_spec.find_model(name) == name
+    assert local_folder(catalog.scale("mini").encoders["bert-base"]) == SHIPPED
+
+
+@pytest.mark.parametrize("name", ["owner/model", "owner/model@main", "owner/model@86b5e09"])
+def test_a_branch_beside_a_folder_of_its_name_is_refused(name, here):
+    model_in(here / name)
+    with pytest.raises(BadInput, match=r"there is a folder .* Write \./owner/model.* or the whole commit"):
+        EncoderRef.parse("owner/model@" + (name.partition("@")[2] or "main"))
+
+
+@pytest.mark.parametrize("name", ["owner/model@main", "owner/model@v1.0"])
+def test_a_run_starts_from_no_branch(name):
+    with pytest.raises(BadInput, match=f"^{name}: a branch moves; name the commit"):
+        cli_spec.find_encoder(name)
+
+
+@pytest.mark.parametrize("name", ["./mine", "{here}/mine", "../here/mine"])
+def test_a_path_has_no_commit(name, here):
+    """A spec or a file of config/ could state one, which would pin nothing."""
+    model_in(here / "mine")
+    with pytest.raises(BadInput, match="a folder has no commit"):
+        hub.fetch_model(EncoderRef(name=name.format(here=here), revision=COMMIT))
+
+
+@pytest.mark.parametrize("ref", [("./none", "main"), ("/none", "0" * 64), ("owner/none", "0" * 64)])
+def test_a_folder_that_is_missing_is_not_looked_for_on_the_hub(ref, here, monkeypatch):
+    monkeypatch.setattr(hub, "fetch", None)
+    with pytest.raises(BadInput, match=f"^encoder {ref[0]}: no such folder"):
+        hub.fetch_model(EncoderRef(name=ref[0], revision=ref[1]))
+
+
+def edit(file: Path, **changes) -> None:
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def link_folder(folder: Path) -> None:
+    """A module in a folder elsewhere."""
+    elsewhere = folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "config.json").write_text('{"pooling_mode": "mean"}')
+    (folder / "1_Pooling").symlink_to(elsewhere)
+
+
+CHANGES = {
+    "activation": lambda f: edit(f / "config.json", hidden_act="relu"),
+    "tokenizer": lambda f: edit(f / "tokenizer.json", version="2"),
+    "vocabulary": lambda f: (f / "vocab.txt").write_text("[PAD]"),
+    "special tokens": lambda f: (f / "special_tokens_map.json").write_text("{}"),
+    "sentencepiece": lambda f: (f / "spm.model").write_bytes(b"x"),
+    "hidden sentencepiece": lambda f: (f / ".any.model").write_bytes(b"x"),
+    "weights": lambda f: (f / "model.safetensors").write_bytes(b"others"),
+    "removed": lambda f: (f / "tokenizer_config.json").unlink(),
+    "modules": lambda f: (f / "modules.json").write_text("[]"),
+    "a linked module": link_folder,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_revision_pins_every_file_that_is_read(change, encoder):
+    """The sha256 of the folder does, and the published one of the weights, which stands for such a sha256."""
+    revision = model_sha256(encoder)
+    check_revision(encoder, revision)
+    change(encoder)
+    for stated in (revision, PUBLISHED):
+        with pytest.raises(BadInput, match="another encoder was expected"):
+            check_revision(encoder, stated)
+
+
+def test_a_linked_module_is_hashed_with_its_content(encoder):
+    link_folder(encoder)
+    before = model_sha256(encoder)
+    (encoder / "1_Pooling/config.json").write_text('{"pooling_mode": "cls"}')
+    assert model_sha256(encoder) != before
+    (encoder / "again").symlink_to(encoder)
+    with pytest.raises(BadInput, match="again: is a link to a folder that holds it"):
+        model_sha256(encoder)
+
+
+def test_what_is_not_read_is_not_pinned(encoder):
+    before = model_sha256(encoder)
+    (encoder / "README.md").write_text("another card")
+    (encoder / ".git").mkdir()
+    for name in (".DS_Store", ".git/config", ".git/pack.model"):
+        (encoder / name).touch()
+    (encoder / ".cache").symlink_to(encoder)
+    (encoder / "vocab.txt").symlink_to("nowhere")
+    assert model_sha256(encoder) == before
+
+
+def test_the_published_revision_stands_for_the_shipped_folder():
+    assert sha256(SHIPPED / "model.safetensors") == PUBLISHED
+    assert pinned_folder(PUBLISHED) == model_sha256(SHIPPED)
+    check_revision(SHIPPED, PUBLISHED)
+
+
+def test_an_own_project_learns_what_to_state_instead_of_the_sum_of_weights(encoder, here, monkeypatch):
+    weights, folder = sha256(encoder / "model.safetensors"), model_sha256(encoder)
+    with pytest.raises(BadInput, match=rf"pins neither .* instead: {folder}.* the line `{weights}: {folder}`"):
+        check_revision(encoder, weights)
+    (here / "encoders").mkdir()
+    (here / "encoders" / "revisions.yaml").write_text(f"{weights}: {folder}\n")
+    monkeypatch.setenv(VARIABLE, str(here))
+    check_revision(encoder, weights)
+    check_revision(SHIPPED, PUBLISHED)  # as the project's own file says
+    edit(encoder / "config.json", hidden_act="relu")
+    with pytest.raises(BadInput, match="another encoder was expected"):
+        check_revision(encoder, weights)
+    (here / "encoders" / "revisions.yaml").write_text(f"{weights}: {folder[:12]}\n")
+    with pytest.raises(BadInput, match=r"revisions\.yaml"):
+        check_revision(encoder, weights)
+
+
+def test_an_encoder_that_was_changed_is_missing_before_anything_starts(encoder):
+    need = preflight.Need("encoder", "encoder", EncoderRef(name=str(encoder), revision=PUBLISHED))
+    state = preflight.state_of(need, "mini")
+    assert state.state == preflight.MISSING and "another encoder was expected" in state.why
+
+
+def index(named: str, name: str = "model.safetensors.index.json"):
+    return name, {"metadata": {}, "weight_map": {"a.weight": "model.safetensors", "b.weight": named}}
+
+
+def modules(path: str):
+    return "modules.json", [{"idx": 0, "name": "0", "path": path, "type": "sentence_transformers.models.Pooling"}]
+
+
+SENTENCE = "sentence_bert_config.json"
+OUTSIDE = {
+    "parent": index("../outside.safetensors"),
+    "parent within": index("1_Pooling/../../outside.safetensors"),
+    "absolute": index("/etc/passwd"),
+    "hidden": index(".hidden.safetensors"),
+    "in a hidden folder": index(".cache/a.safetensors"),
+    "dangling link": index("dangling.safetensors"),
+    "card": index("README.md"),
+    "report": index("training.json"),
+    "pickled": index("../outside.bin", "pytorch_model.bin.index.json"),
+    "variant": index("../outside.bin", "model.fp16.safetensors.index.json"),
+    "below a module": index("../../outside.safetensors", "1_Pooling/model.safetensors.index.json"),
+    "explicit weights": ("config.json", {"transformers_weights": ".hidden.safetensors"}),
+    "versions of the configuration": ("config.json", {"configuration_files": ["../config.4.0.0.json"]}),
+    "versions of the tokenizer": ("tokenizer_config.json", {"fast_tokenizer_files": ["../tokenizer.4.0.json"]}),
+    "module in a hidden folder": modules(".cache"),
+    "module elsewhere": modules("../elsewhere"),
+    "route": ("router_config.json", {"types": {".cache": "sentence_transformers.models.Transformer"}}),
+    "vocabulary elsewhere": (SENTENCE, {"tokenizer_args": {"vocab_file": "vocab.txt"}}),
+    "weights of another format": (SENTENCE, {"model_args": {"gguf_file": "/tmp/model.gguf"}}),
+}
+
+
+@pytest.mark.parametrize(("name", "content"), OUTSIDE.values(), ids=OUTSIDE)
+def test_a_configuration_names_no_file_that_the_hash_does_not_cover(name, content, encoder):
+    (encoder / "1_Pooling").mkdir()
+    (encoder / ".cache").mkdir()
+    for file in (".hidden.safetensors", ".cache/a.safetensors", "training.json", "../outside.safetensors"):
+        (encoder / file).touch()
+    (encoder / "dangling.safetensors").symlink_to("nowhere")
+    check_foreign(encoder, NESTED)
+    (encoder / name).write_text(json.dumps(content))
+    with pytest.raises(BadInput, match=rf"{name}: names .*, which is not among the files that the hash"):
+        check_foreign(encoder, NESTED)
+
+
+def test_a_hidden_file_is_not_read_as_one_of_a_distributed_checkpoint(encoder):
+    """Of which transformers takes every file in the folder."""
+    (encoder / ".hidden.safetensors").touch()
+    check_foreign(encoder)
+    (encoder / "shard-00000-model-00001-of-00001.safetensors").touch()
+    with pytest.raises(BadInput, match=r"\.hidden\.safetensors: would be read as weights"):
+        check_foreign(encoder)
+
+
+INSIDE = {
+    "shards": index("b.safetensors"),
+    "shards in a folder": index("1_Pooling/b.safetensors"),
+    "linked file": index("link.safetensors"),
+    "linked folder": index("linked/b.safetensors"),
+    "not there": index("c.safetensors"),  # which the library says
+    "module": modules("1_Pooling"),
+    "itself": modules(""),
+    "linked module": modules("linked"),
+    "a note": ("config.json", {"_name_or_path": "/etc", "path": "../elsewhere"}),
+}
+
+
+@pytest.mark.parametrize(("name", "content"), INSIDE.values(), ids=INSIDE)
+def test_a_configuration_names_files_of_the_folder(name, content, encoder):
+    (encoder / "1_Pooling").mkdir()
+    elsewhere = model_in(encoder.parent / "elsewhere")
+    for file in (encoder / "b.safetensors", encoder / "1_Pooling/b.safetensors", elsewhere / "b.safetensors"):
+        file.touch()
+    (encoder / "link.safetensors").symlink_to(elsewhere / "b.safetensors")
+    (encoder / "linked").symlink_to(elsewhere)
+    (encoder / name).write_text(json.dumps(content))
+    check_foreign(encoder, NESTED)
+
+
+def test_code_is_not_asked_for_in_a_linked_folder(encoder):
+    elsewhere = model_in(encoder.parent / "elsewhere")
+    (elsewhere / "config.json").write_text('{"activation_function": "evil.Tanh"}')
+    (encoder / "2_Dense").symlink_to(elsewhere)
+    with pytest.raises(BadInput, match=r"2_Dense/config\.json: activation_function: 'evil"):
+        check_foreign(encoder, NESTED)
