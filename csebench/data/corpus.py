@@ -18,8 +18,14 @@ QUOTING = 'A text with a comma stands in quotes ("a, b"), a quote inside them is
 
 
 def lines(path: Path) -> list[str]:
-    """Lines of a UTF-8 file. Only line feeds end a line (a sentence may hold U+0085 or U+2028)."""
+    """Read the lines of a UTF-8 file. Only line feeds end a line (a sentence may hold U+0085 or U+2028).
+
+    Raises:
+        BadInput: the file cannot be read, or begins with a byte-order mark, which would be a part of its first line.
+    """
     content = read_text(path).split("\n")
+    if content[0].startswith("\ufeff"):
+        raise BadInput(f"{path}: line 1: a byte-order mark; save it as UTF-8 without one.")
     texts = [line.removesuffix("\r") for line in content]
     return texts[:-1] if len(texts) > 1 and not content[-1] else texts
 
@@ -46,8 +52,6 @@ def read_corpus(
     """
     check_sha256(path, expected_sha256)
     sentences = lines(path)
-    if sentences[0].startswith("\ufeff"):
-        raise BadInput(f"{path}: line 1: a byte-order mark; save it as UTF-8 without one.")
     if kind == "triplets":
         return _read_triplets(path)
     held = len(list(islice((s for s in sentences if s.strip()), least)))
