@@ -181,16 +181,18 @@ def stsb(folder, rows, split="test"):
     return folder
 
 
-@pytest.mark.parametrize(("copies", "ranks"), [("removed", [3, 1]), ("kept", [5, 1])])
+@pytest.mark.parametrize(("copies", "ranks"), [("removed", [3, 2, 1, 1]), ("kept", [5, 2, 2, 2])])
 def test_rank_of_the_answer(copies, ranks, tmp_path):
     """What is nearer counts as often as it occurs: `near` twice, other copies of the query twice unless removed. What
-    float32 cannot tell apart ties."""
+    float32 cannot tell apart ties, and a tie counts against the answer, unless both answer the query."""
     rows = [("s", "answer", 5.0), ("s", "near", 3.0), ("s", "near", 1.0), ("t", "t2", 5.0), ("almost", "x", 1.0)]
+    rows += [("u", "u1", 5.0), ("u", "u2", 5.0)]
     vectors = {"s": [1, 0, 0], "near": [1, 0.01, 0], "answer": [1, 1, 0]}
     vectors |= {"t": [0, 0, 1], "almost": [0, 1e-5, 1], "t2": [0, 2e-5, 1]}
+    vectors |= {"u": [0, -1, 0], "u1": [0.1, -1, 0], "u2": [-0.1, -1, 0]}
     rows, items = stsb_retrieval.evaluate(Known(vectors), stsb(tmp_path, rows), copies)
     assert items["rank"].tolist() == ranks
-    assert [r.value for r in rows] == [0.5, 1.0, 1.0]
+    assert [r.value for r in rows] == [np.mean(items["rank"] == 1), 1.0, 1.0]
 
 
 def test_no_pair_graded_five_or_above_four(tmp_path):
