@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import sha256
-from csebench.base.project import find
+from csebench.base.project import find, folders
 from csebench.base.terminal import on_terminal
 
 # What a model is read from: configuration, tokenizer, weights; also in the folders of sentence-transformers' modules.
@@ -22,6 +22,7 @@ READ = re.compile(
     r"|model(-\d+-of-\d+)?\.safetensors|pytorch_model(-\d+-of-\d+)?\.bin)"
 )
 COMMIT = re.compile(r"[0-9a-f]{40}")
+ENCODERS = "encoders"  # the folder of the project, and of one's own, whose encoders are named by their paths
 
 
 class EncoderRef(BaseModel):
@@ -40,8 +41,22 @@ class EncoderRef(BaseModel):
 
 
 def local_folder(ref: EncoderRef) -> Path | None:
-    """The folder that a name means, below the project or as it is; None for a name of the hub."""
+    """Find the folder that a name means, below the project or as it is; None for a name of the hub.
+
+    Raises:
+        BadInput: several folders have an encoder of this name: one would be taken for the other.
+    """
+    if Path(ref.name).parts[:1] == (ENCODERS,):
+        refuse_second_encoder(ref.name)
     return next((path for path in (find(ref.name), Path(ref.name)) if (path / "config.json").exists()), None)
+
+
+def refuse_second_encoder(name: str) -> None:
+    """Refuse an encoder that the project and a folder that joins it, or the current folder, have under one name."""
+    places = dict.fromkeys((folder / name).resolve() for folder in (*folders(), Path.cwd()))
+    found = [place for place in places if (place / "config.json").exists()]
+    if len(found) > 1:
+        raise BadInput(f"{found[1]}: {found[0]} has this name, too; rename one of them.")
 
 
 def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:
