@@ -54,6 +54,8 @@ def read_corpus(
     sentences = lines(path)
     if kind == "triplets":
         return _read_triplets(path)
+    if set(TRIPLET[:2]) <= set(sentences[0].split(",")):
+        raise BadInput(f"{path}: line 1: names the columns of pairs or triplets; expected one sentence per line.")
     held = len(list(islice((s for s in sentences if s.strip()), least)))
     if held < least:
         raise BadInput(f"{path}: lines with text: {held}; at least {least} are needed, one sentence per line.")

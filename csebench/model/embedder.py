@@ -49,9 +49,10 @@ def check_distinct(sentences: Sequence[str], vectors: np.ndarray, precision: Pre
         RunFailed: half of the sentences, or all of fewer than FEW, have the direction of another one, up to rounding.
             Vectors of zeros count as equal.
     """
-    rows = np.unique(np.linspace(0, len(sentences) - 1, min(len(sentences), COMPARED)).astype(int))
-    row_of = {" ".join(sentences[row].casefold().split()): row for row in reversed(rows)}
-    rows = sorted(row_of.values())
+    row_of: dict[str, int] = {}  # by sentence, without case and further blanks
+    for row in np.linspace(0, len(sentences) - 1, min(len(sentences), COMPARED)).astype(int).tolist():
+        row_of.setdefault(" ".join(sentences[row].casefold().split()), row)
+    rows = [*row_of.values()]
     directions = unit(np.asarray(vectors)[rows])
     is_zero = np.square(directions).sum(axis=1) < 0.5  # too short to have a direction
     alike = directions @ directions.T >= 1 - EQUAL[precision]

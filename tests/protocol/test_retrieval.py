@@ -22,6 +22,7 @@ from csebench.plan.where_data_is import sources
 from csebench.score import models
 from csebench.score.evaluate import evaluate, evaluate_run, run_evaluator
 from csebench.score.models import open_model
+from csebench.score.replicates import make_replicates
 from evaluators import beir as retrieval
 from evaluators import geometry, stsb_retrieval
 
@@ -110,7 +111,8 @@ def test_queries_and_documents_may_be_numbered_alike(similarity, tmp_path):
 
 def test_judged_documents_that_the_corpus_lacks_are_counted(tmp_path):
     beir_folder(tmp_path / "beir/mine", TEXTS, TEXTS, [*ALIKE, ("1", "gone", 1), ("2", "lost", 2), ("2", "lost", 1)])
-    rows, _ = run_evaluator("beir:mine", Known(CLEAR), tmp_path)
+    rows, items = run_evaluator("beir:mine", Known(CLEAR), tmp_path)
+    assert make_replicates(rows, items, evaluator_declaration("beir").items)
     assert {r.metric: r.value for r in rows}[retrieval.MISSING] == 2 and 0 < rows[0].value < 1
     forums = tmp_path / "beir/forums"
     beir_folder(forums / "a", TEXTS, TEXTS, ALIKE)

@@ -77,6 +77,8 @@ DAMAGED = [  # kind, content, and what the message holds
     ("sentences", b"a\nb\n", "holds 2 sentences, fewer than the size of the run, 3"),
     ("sentences", b"\xef\xbb\xbf" + TRIPLETS, "line 1: a byte-order mark"),
     ("sentences", b"a\ncaf\xe9\n", "line 2: not UTF-8"),
+    ("sentences", TRIPLETS, "line 1: names the columns of pairs or triplets"),
+    ("sentences", b"id,sent1,sent0\r\n1,a,b\r\n2,c,d\r\n", "line 1: names the columns of pairs or triplets"),
     ("triplets", b"sent0,sent1\na,b\n", "line 1: columns are 'sent0,sent1', expected sent0,sent1,hard_neg. Pairs"),
     ("triplets", b"a man,a person\na,b\n", "line 1: columns are 'a man,a person', expected"),
     ("triplets", b"sent0\tsent1\thard_neg\na\tb\tc\n", "line 1: columns are 'sent0\\tsent1\\thard_neg'"),
