@@ -19,7 +19,6 @@ from pydantic import ConfigDict, SkipValidation, TypeAdapter, ValidationError
 
 from csebench.base import caches
 from csebench.base.errors import BadInput, shortened
-from csebench.base.files import DataRoot
 from csebench.base.project import folders
 from csebench.plan import catalog, targets
 from csebench.plan.declarations import FRACTION
@@ -115,8 +114,10 @@ def evaluate(
     from csebench.score.evaluate import data_sha256, run_evaluator, tidy
 
     names = evaluators.split(",") if isinstance(evaluators, str) else evaluators
-    roots = catalog.given_root(catalog.scale("paper")), folders()[-1] / catalog.FETCHED
-    root = DataRoot(tuple(filter(None, roots))) if data is None else Path(data)
+    if data is None:
+        root = catalog.data_root(catalog.scale("paper"), folders()[-1] / catalog.FETCHED)
+    else:
+        root = Path(data)
     for name in names:
         data_sha256(protocol(name), root)  # refuses missing data before a model is loaded
     opened, made_by = open_any(model, pooler), {"pooler": pooler, "precision": "own", "max_length": "own"}

@@ -6,6 +6,7 @@ tools/validation.py.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,6 +169,8 @@ def clean(text: str) -> str:
 
 def phrases(path: Path) -> list[tuple[str, None]]:
     """Read as latin-1; every line counts, blank ones and those behind a control character that ends a line, too."""
+    if read_bytes(path).startswith(codecs.BOM_UTF8):
+        raise BadInput(f"{path}: line 1: a byte-order mark; save it without one.")
     return [(clean(line), None) for line in text_of(path, "latin-1").splitlines()]
 
 

@@ -128,6 +128,7 @@ def evaluate(
     if triples:
         anchors, same, others = map(list, zip(*triples, strict=True))
         pairs |= {"syntax/identical": (anchors, same), "syntax/non-identical": (anchors, others)}
+    model.embed(drawn)  # refuses a collapsed model, whose views would differ by dropout alone
     with torch.random.fork_rng(), torch.inference_mode():
         torch.manual_seed(seed)
         view = dropout_views(model)

@@ -1,10 +1,11 @@
 """BEIR: zero-shot retrieval, exact search, nDCG@10, MAP and Recall@100 by pytrec_eval.
 
 Idea: the documents that answer a query are those nearest to it, on a corpus that the model was not trained on.
-Score: means over queries; cqadupstack is the mean of its forums. A document is its title, a blank and its text; the
-1000 best documents of a query count, but never the one of its own id. The papers publish no setting (InfoCSE Table 3),
-so pooler, similarity, length and precision are in the protocol's name, and docs/evaluators.md has published values to
-calibrate them on.
+Score: means over queries; cqadupstack is the mean of its forums. A document is its title, a blank and its text. The
+1000 best documents of a query count, but not the one of its own id, unless the judgements name it for that query.
+Judged documents that the corpus lacks cannot be found: they lower the scores, as in beir, and a row of their own
+counts them. The papers publish no setting (InfoCSE Table 3), so pooler, similarity, length and precision are in the
+protocol's name, and docs/evaluators.md has published values to calibrate them on.
 Paper: Thakur et al. 2021 (NeurIPS); InfoCSE Table 3. Official code: beir-cellar/beir, exact_search.py, evaluation.py.
 Its search holds a corpus in memory, ours reads it in shards (csebench/model/embedder.py: stream) and gives the same
 scores (tests/protocol/test_retrieval.py).
@@ -13,18 +14,22 @@ forums `FORUM/METRIC` and `FORUM/queries`. The means over queries are the scores
 Relations: `stsb_retrieval` searches STS-B's sentences; `mteb:QuoraRetrieval` is a corpus of BEIR in MTEB's reading.
 """
 
+import codecs
 import csv
-from collections.abc import Iterator
+import io
+import re
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import torch
-from beir.datasets.data_loader import GenericDataLoader
 from beir.retrieval.evaluation import pytrec_eval
 
 from csebench.base.errors import BadInput, shortened
-from csebench.base.files import parse_json
+from csebench.base.files import DataRoot, matches, parse_json, read_text, unreadable
 from csebench.model.embedder import Embedder
 from csebench.plan.declarations import Precision
 from csebench.score.score_types import Items, Score
@@ -61,9 +66,14 @@ DECLARATION = {
     "variants": {"dot": {"similarity": "dot"}, "bf16": {"precision": "bf16"}},
     "best": {"ndcg@10": 1.0, "map": 1.0, "recall@100": 1.0},
     "chance": {"ndcg@10": (0.0, 0.35), "map": (0.0, 0.35)},
+    "units": {"judged but not in the corpus": "documents"},
     "items": {"values": "**/{metric}", "score": "mean"},
     "source": "Thakur et al. 2021 (NeurIPS); beir 2.2 exact_search.py, evaluation.py",
-    "deviations": ["any folder below beir/ can be named, known to BEIR or not"],
+    "deviations": [
+        "any folder below beir/ can be named, known to BEIR or not",
+        "beir drops the document of the query's own id also where the judgements name it; here it is kept then, as a"
+        " folder of one's own may number queries and documents alike",
+    ],
 }
 RETRIEVED = 1000
 LARGEST_GRADE = 2**15  # of a judgement
@@ -71,8 +81,25 @@ QUERIES = 1024  # scored against a shard at a time
 METRICS = {"ndcg@10": "ndcg_cut_10", "map": "map_cut_1000", "recall@100": "recall_100"}
 
 
+MISSING = "judged but not in the corpus"  # metric: how many documents
 Queries = dict[str, str]  # text by id
 Qrels = dict[str, dict[str, int]]  # grades of documents, by query and document
+
+
+@dataclass(frozen=True)
+class Forum:
+    """A corpus with the queries that are judged on it."""
+
+    folder: Path  # of the corpus
+    ids: list[str]  # of the documents, in the order of the corpus
+    queries: Queries
+    qrels: Qrels
+
+    @property
+    def missing(self) -> int:
+        """Number of judgements of documents that the corpus does not have."""
+        known = set(self.ids)
+        return sum(document not in known for grades in self.qrels.values() for document in grades)
 
 
 def evaluate(
@@ -88,16 +115,18 @@ def evaluate(
     Returns:
         rows, the mean over queries, subset `all`, of several forums also each forum's; items (module docstring).
     """
-    root = data_root / f"beir/{dataset}"
-    folders = {str(path.parent.relative_to(root)): path.parent for path in sorted(root.glob("**/corpus.jsonl"))}
-    corpora = {name: read(folder) for name, folder in folders.items()}
+    forums = read(data_root, dataset)
     with embedding_in(model, precision or model.evaluation.precision):
-        by_forum = {name: values_of(model, folder, *corpora[name], similarity) for name, folder in folders.items()}
+        by_forum = {name: values_of(model, forum, similarity) for name, forum in forums.items()}
     means = {name: {m: float(np.mean(items[m])) for m in METRICS} for name, items in by_forum.items()}
     rows = [Score(dataset, "all", m, float(np.mean([values[m] for values in means.values()]))) for m in METRICS]
+    missing = {name: forum.missing for name, forum in forums.items() if forum.missing}
+    if missing:
+        rows.append(Score(dataset, "all", MISSING, float(sum(missing.values()))))
     if len(by_forum) == 1:
         return rows, next(iter(by_forum.values()))
     rows += [Score(dataset, name, m, value) for name, values in means.items() for m, value in values.items()]
+    rows += [Score(dataset, name, MISSING, float(count)) for name, count in missing.items()]
     return rows, {f"{name}/{item}": array for name, items in by_forum.items() for item, array in items.items()}
 
 
@@ -113,10 +142,10 @@ def embedding_in(model: Embedder, precision: Precision) -> Iterator[None]:
         model.evaluation, model.known = before
 
 
-def values_of(model: Embedder, folder: Path, ids: list[str], queries: Queries, qrels: Qrels, similarity: str) -> Items:
+def values_of(model: Embedder, forum: Forum, similarity: str) -> Items:
     """Per-query values of one corpus."""
-    ranking = search(model, folder, ids, queries, qrels, similarity)
-    results = pytrec_eval.RelevanceEvaluator(qrels, set(METRICS.values())).evaluate(ranking)
+    ranking = search(model, forum.folder, forum.ids, forum.queries, forum.qrels, similarity)
+    results = pytrec_eval.RelevanceEvaluator(forum.qrels, set(METRICS.values())).evaluate(ranking)
     judged = sorted(results)
     values = {metric: np.array([results[query][name] for query in judged]) for metric, name in METRICS.items()}
     return {"queries": np.array(judged), **values}
@@ -149,34 +178,140 @@ def search(
         searched += len(shard_vectors)
     ranking = {}
     for query, query_scores, places in zip(queries, scores.tolist(), numbers.tolist(), strict=True):
-        hits = [(ids[place], score) for place, score in zip(places, query_scores, strict=True) if ids[place] != query]
-        ranking[query] = dict(hits[:RETRIEVED])
+        hits = {ids[place]: score for place, score in zip(places, query_scores, strict=True)}
+        if query not in qrels[query]:
+            hits.pop(query, None)
+        ranking[query] = dict(islice(hits.items(), RETRIEVED))
     return ranking
 
 
 # ---------------------------------------------------------------- reading
 
 
-def read(folder: Path) -> tuple[list[str], Queries, Qrels]:
-    """Ids of the documents, in the order of the corpus, queries that have judgements, and the judgements.
+def read(data_root: Path | DataRoot, dataset: str) -> dict[str, Forum]:
+    """Read a dataset, or each of its forums, by the names of their folders below the dataset's.
+
+    The corpora that lie highest count: a copy inside the folder of a dataset, or of a forum, is no forum.
 
     Raises:
-        BadInput: a file is malformed. The texts of the corpus, too large for memory, are read again for the search.
+        BadInput: a file is missing or malformed. The texts of the corpus, too large for memory, are read again for the
+            search.
     """
-    distinct_ids(folder / "queries.jsonl")  # refuses a malformed line by its number, which beir does not
-    ids = distinct_ids(folder / "corpus.jsonl")
-    loader = GenericDataLoader(str(folder))
-    loader.corpus = {"": {}}  # else it would read the corpus into memory
+    top = f"beir/{dataset}"
+    corpora = matches(data_root, f"{top}/**/corpus.jsonl")
+    folders = [Path(name).parent.relative_to(top) for name in corpora]
+    shown = [folder for folder in folders if not any(part.startswith(".") for part in folder.parts)]
+    if not shown:
+        raise BadInput(f"{data_root}: {top}: has no corpus.jsonl.")
+    depth = min(len(folder.parts) for folder in shown)
+    return {str(folder): read_forum(data_root, top / folder) for folder in shown if len(folder.parts) == depth}
+
+
+def read_forum(data_root: Path | DataRoot, name: Path) -> Forum:
+    """Read the three files of a folder below the data root. Raises BadInput as `read`."""
+    corpus = data_root / str(name / "corpus.jsonl")
+    questions = data_root / str(name / "queries.jsonl")
+    ids = distinct_ids(corpus)
+    distinct_ids(questions)
+    texts = {id_: text for id_, _, text in entries(questions)}
+    qrels = judgements(data_root / str(name / "qrels/test.tsv"), texts, ids)
+    return Forum(corpus.parent, ids, {query: texts[query] for query in qrels}, qrels)
+
+
+COLUMNS = ("query-id", "corpus-id", "score")
+FORM = "expected a header, then query, document and grade between tabs"
+# What a column of another name holds, where that is certain.
+MEANINGS = {
+    "query-id": re.compile(r"q(uery|uestion|id|s?$)|topic", re.IGNORECASE),
+    "corpus-id": re.compile(r"corpus|doc|passage|[dp]id", re.IGNORECASE),
+    "score": re.compile(r"score|grade|rel|label|judg", re.IGNORECASE),
+}
+GRADE = re.compile(r"\s*[+-]?[0-9]+\s*")
+
+
+def judgements(path: Path, queries: Collection[str], documents: Collection[str]) -> Qrels:
+    """Read `qrels/test.tsv` as beir does: a header, then query, document and grade; of equal pairs the last.
+
+    Raises:
+        BadInput: the file is not of this form, it judges a query that is not there, or none of the documents; an id
+            is that of a query or document only without the blanks around it.
+    """
+    rows = judgement_rows(path)
+    _, header = next(rows, (1, []))
+    check_header(path, header)
+    known = {"query": Ids("queries.jsonl", queries), "document": Ids("corpus.jsonl", documents)}
+    qrels: Qrels = {}
+    for line, fields in rows:
+        where = f"{path}: line {line}"
+        if len(fields) != len(COLUMNS):
+            trec = " Delete the second column, which is TREC's." if fields[1:2] in (["0"], ["Q0"]) else ""
+            raise BadInput(f"{where}: {len(fields)} fields; {FORM}.{trec}")
+        query, document, grade = fields
+        if not GRADE.fullmatch(grade):
+            raise BadInput(f"{where}: the grade {shortened(repr(grade), 60)} is no whole number; {FORM}.")
+        if abs(int(grade)) > LARGEST_GRADE:
+            raise BadInput(f"{where}: the grade {grade} is out of range, -{LARGEST_GRADE} to {LARGEST_GRADE}.")
+        for kind, id_ in (("query", query), ("document", document)):
+            if (meant := known[kind].almost(id_)) is not None:
+                reason = f"the {kind} {id_!r} is {meant!r} in {known[kind].file}, but for characters that do not show"
+                raise BadInput(f"{where}: {reason}; write both alike.")
+        if query not in known["query"].ids:
+            swapped = query in known["document"].ids and document in known["query"].ids
+            hint = " Query and document are swapped." if swapped else ""
+            raise BadInput(f"{where}: judges a query {query!r} that queries.jsonl has not.{hint}")
+        qrels.setdefault(query, {})[document] = int(grade)
+    if not qrels:
+        raise BadInput(f"{path}: holds no judgement; {FORM}.")
+    if not any(document in known["document"].ids for grades in qrels.values() for document in grades):
+        raise BadInput(f"{path}: corpus.jsonl has none of the documents that it judges; are they of another corpus?")
+    return qrels
+
+
+def judgement_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Give every row that is not blank with the number of its line."""
+    text = read_text(path).removeprefix("\ufeff")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True)
+    line = 1
     try:
-        _, queries, qrels = loader.load("test")
-    except KeyError as e:
-        raise BadInput(f"{folder}/qrels/test.tsv: judges a query {e} that queries.jsonl has not.") from None
-    except (ValueError, IndexError, StopIteration, csv.Error) as e:
-        where = f"{folder}/qrels/test.tsv"
-        raise BadInput(f"{where}: expected a header, then query, document and grade between tabs: {e}.") from None
-    if any(abs(grade) > LARGEST_GRADE for grades in qrels.values() for grade in grades.values()):
-        raise BadInput(f"{folder}/qrels/test.tsv: a grade is out of range, -{LARGEST_GRADE} to {LARGEST_GRADE}.")
-    return ids, queries, qrels
+        for fields in reader:
+            if any(field.strip() for field in fields):
+                yield line, fields
+            line = reader.line_num + 1
+    except csv.Error as e:  # a quote that is not closed
+        raise BadInput(f"{path}: line {line}: {FORM}: {e}.") from None
+
+
+def check_header(path: Path, header: list[str]) -> None:
+    """Refuse a first line that is a judgement, or that names the columns in another order."""
+    if not header:
+        raise BadInput(f"{path}: is empty; {FORM}.")
+    if GRADE.fullmatch(header[-1]):
+        names = ", ".join(COLUMNS)
+        raise BadInput(f"{path}: line 1: is a judgement, no header; put a line with {names} above it, between tabs.")
+    if len(header) != len(COLUMNS):
+        return  # the rows decide
+    for name, column in zip(header, COLUMNS, strict=True):
+        others = [other for other in COLUMNS if other != column and MEANINGS[other].match(name.strip())]
+        if others and not MEANINGS[column].search(name):
+            order = ", ".join(header)
+            raise BadInput(f"{path}: line 1: the columns are {order}; {FORM}. Put them into this order.")
+
+
+class Ids:
+    """The ids of a file, also as they look."""
+
+    def __init__(self, file: str, ids: Collection[str]):
+        self.file, self.ids = file, set(ids)
+        self.visible = {visible(id_): id_ for id_ in ids}
+
+    def almost(self, id_: str) -> str | None:
+        """An id that looks like one that the file does not have."""
+        return None if id_ in self.ids else self.visible.get(visible(id_))
+
+
+def visible(text: str) -> str:
+    """A text without blanks around it, and without marks that take no space, such as a byte-order mark."""
+    return "".join(character for character in text if character.isprintable()).strip()
 
 
 def distinct_ids(path: Path) -> list[str]:
@@ -193,22 +328,41 @@ def distinct_ids(path: Path) -> list[str]:
 
 
 def documents(path: Path) -> Iterator[tuple[str, str]]:
-    """(id, text) of every line of a corpus, or of queries, one at a time.
+    """(id, text) of every line of a corpus, one at a time: the text is the title, a blank and the text.
 
     Raises:
-        BadInput: a line is not a JSON object with an `_id`, a text, and perhaps a title, or the file is empty.
+        BadInput: as `entries`.
+    """
+    for id_, title, text in entries(path):
+        yield id_, f"{title} {text}".strip()
+
+
+def entries(path: Path) -> Iterator[tuple[str, str, str]]:
+    """(id, title, text) of every line of a corpus, or of queries, one at a time; a title may be missing.
+
+    Raises:
+        BadInput: the file is missing or empty, or a line is not a JSON object with an `_id`, a text, and perhaps a
+            title.
     """
     number = 0
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                content = parse_json(line, f"{path}: line {number}")
-                id_, title, text = content["_id"], content.get("title") or "", content["text"]
-            except (KeyError, TypeError, AttributeError):
-                raise BadInput(f"{path}: line {number}: not a JSON object with `_id` and `text`.") from None
-            for key, value in (("_id", id_), ("title", title), ("text", text)):
-                if not isinstance(value, str):
-                    raise BadInput(f"{path}: line {number}: `{key}` is {shortened(repr(value))}, not a text.")
-            yield id_, f"{title} {text}".strip()
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                yield entry(line.removeprefix(codecs.BOM_UTF8), f"{path}: line {number}")  # files may be joined
+    except OSError as e:
+        raise unreadable(path, e) from None
     if number == 0:
         raise BadInput(f"{path}: is empty.")
+
+
+def entry(line: bytes, where: str) -> tuple[str, str, str]:
+    """(id, title, text) of one line; raises as `entries`."""
+    try:
+        content = parse_json(line, where)
+        id_, title, text = content["_id"], content.get("title") or "", content["text"]
+    except (KeyError, TypeError, AttributeError):
+        raise BadInput(f"{where}: not a JSON object with `_id` and `text`.") from None
+    for key, value in (("_id", id_), ("title", title), ("text", text)):
+        if not isinstance(value, str):
+            raise BadInput(f"{where}: `{key}` is {shortened(repr(value))}, not a text.")
+    return id_, title, text

@@ -254,7 +254,8 @@ def read(data_root: Path, task: str) -> dict[tuple[str, str], list[tuple]]:
             form = labelled(sorted(read_json(path), key=str.lower))  # the hub's order
         except TypeError as e:
             raise BadInput(f"{path}: not a list of names: {e}.") from None
-        return {("default", s): table(path.with_name(f"{s}.csv"), ["text", "category"], *form) for s in SPLITS}
+        files = {split: data_root / f"misc/banking77/{split}.csv" for split in SPLITS}
+        return {("default", split): table(file, ["text", "category"], *form) for split, file in files.items()}
     tabs["quoting"] = csv.QUOTE_NONE
     if task == "STSBenchmark":
         rows = table(data_root / "misc/sts_raw/STSBenchmark/sts-test.csv", None, *graded(5, 6, 4), **tabs)

@@ -6,8 +6,8 @@ sentence, candidates are all 2,758 sentences. Neither paper nor code says what b
 corpus holds another copy: if only the query's own place were left out, Recall@1 could not exceed 68.0, below every
 printed value. So sentences equal to the query are no candidates; `naive` is the other reading.
 Paper: Wu et al. 2022, InfoCSE, sec. 5.4 and Table 11. Official code: none.
-Items: `rank` (queries,) of the answer, ties in its favour; `recall@1`, `recall@5`, `recall@10` (queries,) bool, whose
-means are the scores.
+Items: `rank` (queries,) of the answer, behind wrong sentences of the same cosine (a copy of the query is not wrong);
+`recall@1`, `recall@5`, `recall@10` (queries,) bool, whose means are the scores.
 Relations: `beir` searches corpora with judgements; `sts` correlates the same cosines with gold scores.
 """
 
@@ -70,8 +70,15 @@ def evaluate(model: Embedder, data_root: Path, copies: str) -> tuple[list[Score]
     cosines = (vectors[queries] @ vectors.T).astype(np.float32)  # (queries, candidates); equal vectors tie
     times = np.tile(np.array(list(count.values())), (len(answered), 1))  # how often each candidate counts
     times[each, queries] = 0 if copies == "removed" else times[each, queries] - 1
-    above = cosines > cosines[each, answers][:, None]
-    rank = 1 + (times * above).sum(1)
+    answers_of = {}  # a query may have several
+    for query, answer in zip(queries, answers, strict=True):
+        answers_of.setdefault(query, []).append(answer)
+    is_wrong = np.ones(cosines.shape, dtype=bool)
+    for row, query in enumerate(queries):
+        is_wrong[row, [query, *answers_of[query]]] = False
+    of_answer = cosines[each, answers][:, None]
+    ahead = (cosines > of_answer) | ((cosines == of_answer) & is_wrong)  # what ties with a wrong one is not found
+    rank = 1 + (times * ahead).sum(1)
     hits = {f"recall@{k}": rank <= k for k in CUTOFFS}
     rows = [Score("STS-B", "all", metric, float(hit.mean())) for metric, hit in hits.items()]
     return rows, {"rank": rank, **hits}

@@ -133,6 +133,8 @@ def read(data_root: Path, task: str) -> dict[str, Labelled]:
 def sst(path: Path) -> list[Row]:
     def parse(line: str) -> Row:
         sentence, label, *_ = line.split("\t")
+        if sentence.startswith("\ufeff"):
+            raise ValueError("a byte-order mark")
         return clean(sentence), None, ("0", "1").index(label)
 
     return lines_of(path, "utf-8", "expected a sentence, a tab, 0 or 1", parse)

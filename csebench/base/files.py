@@ -254,14 +254,24 @@ def write_json(path: Path, content) -> None:
 
 @dataclass(frozen=True)
 class DataRoot:
-    """Several data roots; stands for a `Path` where data is read. `root / name` is the file or folder of that name in
-    the first root that has it; where none has it, in the first."""
+    """Several data roots; stands for a `Path` where data is read.
+
+    `root / name` is the file or folder of that name in the first root that has it; where none has it, in the first.
+
+    Attributes:
+        joined: the roots are the project's and those of folders that join it, the project's first. None of them
+            replaces a file of another: a file that two of them have is refused when it is read.
+    """
 
     roots: tuple[Path, ...]
+    joined: bool = False
 
     def __truediv__(self, name: str | os.PathLike) -> Path:
         paths = [root / name for root in self.roots]
-        return next((path for path in paths if path.exists()), paths[0])
+        found = [path for path in paths if path.exists()]
+        if self.joined:
+            refuse_second([path for path in found if not path.is_dir()])
+        return found[0] if found else paths[0]
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.roots))
@@ -270,13 +280,30 @@ class DataRoot:
         return list(matches(self, pattern).values())
 
 
+def refuse_second(paths: list[Path]) -> None:
+    """Refuse a file that a folder of one's own has under the name of one of the project's."""
+    if len(paths) > 1:
+        raise BadInput(f"{paths[1]}: {paths[0]} has this name, too; rename one of them.")
+
+
 def matches(root: Path | DataRoot, pattern: str) -> dict[str, Path]:
-    """Files that a pattern means, by their names below their root, sorted; of equal names that of the first root. Any
-    name at all, as in `wiki/*.txt`, means whatever the user put there: the first root that has a file answers it."""
+    """Find the files that a pattern means, by their names below their root, sorted.
+
+    Of equal names, that of the first root counts. Any name at all, as in `wiki/*.txt`, means whatever the user put
+    there: the first root that has a file answers it. Of joined roots, the first that has a file answers any pattern,
+    so that nothing is added to what the project's own evaluators read.
+
+    Raises:
+        BadInput: two of the roots that joined have a file of the same name.
+    """
     paths: dict[Path, Path] = {}
+    joined = isinstance(root, DataRoot) and root.joined
+    first_answers = joined or Path(pattern).stem == "*"
     for folder in root.roots if isinstance(root, DataRoot) else (root,):
-        for path in folder.glob(pattern):
-            paths.setdefault(path.relative_to(folder), path)
-        if paths and Path(pattern).stem == "*":
-            break
+        found = {path.relative_to(folder): path for path in folder.glob(pattern)}
+        for name, path in found.items():
+            if joined and name in paths and not path.is_dir():
+                refuse_second([paths[name], path])
+        if not (paths and first_answers):
+            paths = found | paths
     return {str(name): paths[name] for name in sorted(paths)}

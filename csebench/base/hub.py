@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 
 from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import sha256
-from csebench.base.project import find
+from csebench.base.project import find, folders
 from csebench.base.terminal import on_terminal
 
 # What a model is read from: configuration, tokenizer, weights; also in the folders of sentence-transformers' modules.
@@ -30,7 +30,7 @@ READ = re.compile(
 COMMIT = re.compile(r"[0-9a-f]{40}")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # what a repository of the hub can be called
-OWN_FOLDER = "encoders/"  # of the project; a name below it is taken for no id of the hub
+OWN_FOLDER = "encoders/"  # of the project, or one's own; a name below it is taken for no id of the hub
 
 
 class EncoderRef(BaseModel):
@@ -102,18 +102,28 @@ def local_folder(ref: EncoderRef) -> Path | None:
     A name with a commit means the hub's model, whatever folders there are.
 
     Raises:
-        BadInput: a path has a commit as its revision.
+        BadInput: a path has a commit as its revision; several folders have an encoder of this name.
     """
     if COMMIT.fullmatch(ref.revision):
         if is_path(ref.name):
             raise BadInput(f"{ref.name}: a folder has no commit ({ref.revision[:12]}…); state its sha256 as revision.")
         return None
+    if ref.name.startswith(OWN_FOLDER):
+        refuse_second_encoder(ref.name)
     return find_folder(ref.name)
 
 
 def folder_of(name: str) -> Path | None:
     """Find the folder that a name means on a command line; None for a model of the hub."""
     return local_folder(EncoderRef.parse(name))
+
+
+def refuse_second_encoder(name: str) -> None:
+    """Refuse an encoder that the project and a folder that joins it, or the current folder, have under one name."""
+    places = dict.fromkeys((folder / name).resolve() for folder in (*folders(), Path.cwd()))
+    found = [place for place in places if (place / "config.json").exists()]
+    if len(found) > 1:
+        raise BadInput(f"{found[1]}: {found[0]} has this name, too; rename one of them.")
 
 
 def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:

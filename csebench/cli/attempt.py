@@ -222,7 +222,9 @@ def check(attempt: Attempt) -> None:
     size, given = min(scale.sizes.values()), conditions(scale)
     spec = make_spec(recipe, scale.encoders[tuning.ENCODER], size, scale.seeds[0], given, f"try: {attempt.name}")
     command = [sys.executable, "-m", "csebench", "train", spec.model_dump_json()]
-    command += ["--data", str(catalog.data_root(scale)), "--device", "cpu"]  # where bits are equal
+    dev = catalog.data_root(scale) / catalog.STSB_DEV
+    data = str(dev).removesuffix(catalog.STSB_DEV)  # the root that has it, where several are joined
+    command += ["--data", data, "--device", "cpu"]  # where bits are equal
     for option, path in (("--corpus", corpus_path(spec, scale)), ("--positives", positives_path(spec))):
         command += [option, str(path)] if path else []
     weights = set()

@@ -2,10 +2,9 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,11 +13,19 @@ from csebench.base.files import read_json, read_text, sha256
 from csebench.plan.recipe import back_translation_facts
 
 TRIPLET = ("sent0", "sent1", "hard_neg")  # SimCSE's nli_for_simcse.csv
+Triplet = tuple[str, str, str]
+QUOTING = 'A text with a comma stands in quotes ("a, b"), a quote inside them is doubled, and a text is one line.'
 
 
 def lines(path: Path) -> list[str]:
-    """Lines of a UTF-8 file. Only line feeds end a line (a sentence may hold U+0085 or U+2028)."""
+    """Read the lines of a UTF-8 file. Only line feeds end a line (a sentence may hold U+0085 or U+2028).
+
+    Raises:
+        BadInput: the file cannot be read, or begins with a byte-order mark, which would be a part of its first line.
+    """
     content = read_text(path).split("\n")
+    if content[0].startswith("\ufeff"):
+        raise BadInput(f"{path}: line 1: a byte-order mark; save it as UTF-8 without one.")
     texts = [line.removesuffix("\r") for line in content]
     return texts[:-1] if len(texts) > 1 and not content[-1] else texts
 
@@ -45,10 +52,10 @@ def read_corpus(
     """
     check_sha256(path, expected_sha256)
     sentences = lines(path)
-    if sentences[0].startswith("\ufeff"):
-        raise BadInput(f"{path}: line 1: a byte-order mark; save it as UTF-8 without one.")
     if kind == "triplets":
         return _read_triplets(path)
+    if set(TRIPLET[:2]) <= set(sentences[0].split(",")):
+        raise BadInput(f"{path}: line 1: names the columns of pairs or triplets; expected one sentence per line.")
     held = len(list(islice((s for s in sentences if s.strip()), least)))
     if held < least:
         raise BadInput(f"{path}: lines with text: {held}; at least {least} are needed, one sentence per line.")
@@ -57,20 +64,77 @@ def read_corpus(
     return sentences
 
 
-def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
-    rows = csv.DictReader(io.StringIO(read_text(path), newline=""))
-    try:
-        columns = list(rows.fieldnames or ())
-        if not {*TRIPLET} <= {*columns} or len({*columns}) < len(columns):
-            named = shortened(", ".join(columns)) or "none"
-            raise BadInput(f"{path}: line 1: columns are {named}, expected {', '.join(TRIPLET)}.")
-        triplets: list[Any] = [tuple(row[column] for column in TRIPLET) for row in rows]
-    except csv.Error as e:  # a text of more than 128 KB, or an open quote
-        raise BadInput(f"{path}: line {rows.line_num}: not a row of a CSV file: {e}.") from None
-    short = next((number for number, row in enumerate(triplets, 2) if None in row), None)
-    if short is not None or not triplets:
-        raise BadInput(f"{path}: row {short or 2}: fewer than {len(TRIPLET)} columns; truncated?")
+def _read_triplets(path: Path) -> list[Triplet]:
+    """Read the triplets of a CSV file, row by row.
+
+    Nothing is guessed: a sentence that lost its quotes would become two, and every later column another sentence.
+
+    Raises:
+        BadInput: names the line of the first row that is no triplet.
+    """
+    rows = _rows(path)
+    _, columns = next(rows, (1, []))
+    _check_columns(path, columns)
+    places = [columns.index(name) for name in TRIPLET]
+    triplets = []
+    for line, fields in rows:
+        problem = _row_problem(fields, columns)
+        if problem is not None:
+            raise BadInput(f"{path}: line {line}: {problem}")
+        anchor, positive, hard_negative = (fields[place] for place in places)
+        triplets.append((anchor, positive, hard_negative))
+    if not triplets:
+        raise BadInput(f"{path}: holds no triplet below its line of column names.")
     return triplets
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Give every row of a CSV file that is not blank, with the number of the line on which it begins."""
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    line = 1
+    try:
+        for fields in reader:
+            if fields:
+                yield line, fields
+            line = reader.line_num + 1
+    except csv.Error as e:  # a quote that is not closed, text behind a closing quote, a text of more than 128 KB
+        raise BadInput(f"{path}: line {line}: not a row of a CSV file: {e}. {QUOTING}") from None
+
+
+def _check_columns(path: Path, columns: list[str]) -> None:
+    """Refuse a first line that does not name each column of a triplet once."""
+    if set(TRIPLET) <= set(columns) and len(set(columns)) == len(columns):
+        return
+    named = shortened(repr(",".join(columns))) if columns else "none"
+    expected = f"expected {','.join(TRIPLET)}"
+    if len(columns) == 2:
+        remedy = (
+            "Pairs are not enough: add a column hard_neg, whose sentence contradicts that of sent0; or train a method"
+            " without labels, on a file with one sentence a line."
+        )
+    else:
+        remedy = "Write these names into the first line, with commas between them."
+    raise BadInput(f"{path}: line 1: columns are {named}, {expected}. {remedy}")
+
+
+def _row_problem(fields: list[str], columns: list[str]) -> str | None:
+    """Say what is wrong with a row of triplets; None if nothing is."""
+    if len(fields) != len(columns):
+        return f"{len(fields)} fields for {len(columns)} columns. {QUOTING}"
+    if fields == columns:
+        return "the column names again; delete the line."
+    for column, text in zip(columns, fields, strict=True):
+        if column not in TRIPLET:
+            continue
+        if not any(character.isprintable() and not character.isspace() for character in text):
+            return f"{column} is empty; write its sentence, or delete the row."
+        if "\n" in text or "\r" in text:  # legal in CSV, but here it is a quote that was not closed
+            return f"{column} goes on in another line: {shortened(repr(text), 60)}. {QUOTING}"
+        if text.startswith("\ufeff"):
+            return f"{column} begins with a byte-order mark; delete it."
+        if "\0" in text:
+            return f"{column} holds a NUL character; delete it."
+    return None
 
 
 def read_positives(path: Path, corpus_sha256: str, translators: str, count: int) -> list[str]:

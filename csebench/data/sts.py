@@ -58,7 +58,7 @@ def read_sts(root: Path | DataRoot, task: str, split: str = "test") -> list[Pair
             rows = _table(path, (1, 2, 3), header=1)
         else:
             path = root / f"{STS}/{task}-en-test/STS.input.{subset}.txt"
-            rows = _inputs(path, path.with_name(f"STS.gs.{subset}.txt"))
+            rows = _inputs(path, root / f"{STS}/{task}-en-test/STS.gs.{subset}.txt")
         if len(rows) != counts[subset]:
             number = f"{len(rows)} scored pairs, expected {counts[subset]}"
             raise BadInput(f"{path}: {task} {subset}: {number}: the file is cut short or another release.")

@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from itertools import islice
@@ -11,11 +11,16 @@ from pathlib import Path
 
 import numpy as np
 
-from csebench.base.errors import Untrainable
+from csebench.base.errors import RunFailed, Untrainable, shortened
 from csebench.base.files import replacing
-from csebench.plan.declarations import Evaluation
+from csebench.model.metrics import unit
+from csebench.plan.declarations import Evaluation, Precision
 
 SHARD = 8192  # texts of a corpus that are embedded, and kept on disk, at a time
+COMPARED = 512  # sentences of a call by which a collapsed model is known
+FEW = 10  # sentences, of which any two may be alike to a tokenizer
+# Cosines nearer to 1 are rounding: of a float32 number, or of layers in bf16.
+EQUAL: dict[Precision, float] = {"fp32": 2.0**-23, "bf16": 2.0**-16}
 PROBE = "a sentence longer than any model reads, whose vector tells models and settings apart " * 50
 
 
@@ -28,6 +33,41 @@ def shards(texts: Iterable) -> Iterator[list]:
 def check_finite(vectors: np.ndarray) -> None:
     if not np.isfinite(vectors).all():
         raise Untrainable("the model gives vectors that are not finite.")
+
+
+def check_distinct(sentences: Sequence[str], vectors: np.ndarray, precision: Precision = "fp32") -> None:
+    """Refuse a model that has collapsed, whichever the evaluator: to it, different sentences are the same.
+
+    A score of it says nothing, and some would be high: where all tie, the answer ties with the best. Sentences that
+    differ in case or blanks only may have one vector. A few equal vectors are no collapse.
+
+    Args:
+        vectors: (sentences, D).
+        precision: in which they were computed.
+
+    Raises:
+        RunFailed: half of the sentences, or all of fewer than FEW, have the direction of another one, up to rounding.
+            Vectors of zeros count as equal.
+    """
+    row_of: dict[str, int] = {}  # by sentence, without case and further blanks
+    for row in np.linspace(0, len(sentences) - 1, min(len(sentences), COMPARED)).astype(int).tolist():
+        row_of.setdefault(" ".join(sentences[row].casefold().split()), row)
+    rows = [*row_of.values()]
+    directions = unit(np.asarray(vectors)[rows])
+    is_zero = np.square(directions).sum(axis=1) < 0.5  # too short to have a direction
+    alike = directions @ directions.T >= 1 - EQUAL[precision]
+    alike |= is_zero[:, None] & is_zero
+    np.fill_diagonal(alike, False)
+    count = int(alike.any(axis=1).sum())
+    limit = len(rows) / 2 if len(rows) >= FEW else len(rows)
+    if count == 0 or count < limit:
+        return
+    first, second = (shortened(repr(sentences[rows[place]]), 60) for place in np.argwhere(alike)[0])
+    raise RunFailed(
+        "the model gives different sentences the same vector, up to rounding, and so has no score:"
+        f" {count} of the {len(rows)} that were compared share theirs, such as {first} and {second}."
+        " Either it has collapsed, or it reads only the beginning that they have in common."
+    )
 
 
 class Embedder:
@@ -62,7 +102,9 @@ class Embedder:
         new = list(dict.fromkeys(s for s in sentences if s not in self.known))
         if new:
             self.known.update(zip(new, self._timed(partial(self.vectors, new)), strict=True))
-        return np.stack([self.known[s] for s in sentences])
+        vectors = np.stack([self.known[s] for s in sentences])
+        check_distinct(sentences, vectors, self.evaluation.precision)
+        return vectors
 
     def pairs(self, pairs) -> tuple[np.ndarray, np.ndarray]:
         """Vectors of the left and right sentences of graded pairs (csebench.data.sts.Pairs)."""
@@ -91,10 +133,12 @@ class Embedder:
 
         def prepare(number: int, shard: list[str]) -> Callable[[], np.ndarray]:
             if self.cache_dir is None:
-                return partial(self._timed, self.prepare(shard))
+                return partial(self._checked, shard, partial(self._timed, self.prepare(shard)))
             made_of = hashlib.sha256("\0".join([model, *shard]).encode("utf-8", "surrogatepass")).hexdigest()
             file = self.cache_dir / name / f"{number:05}-{made_of[:16]}.npy"
-            return partial(np.load, file) if file.exists() else partial(self._kept, file, self.prepare(shard))
+            if file.exists():
+                return partial(self._checked, shard, partial(np.load, file))
+            return partial(self._checked, shard, partial(self._kept, file, self.prepare(shard)))
 
         waiting = deque()
         with ThreadPoolExecutor(1) as thread:
@@ -104,6 +148,11 @@ class Embedder:
                     yield waiting.popleft().result()()
             for last in waiting:
                 yield last.result()()
+
+    def _checked(self, texts: list[str], embed: Callable[[], np.ndarray]) -> np.ndarray:
+        vectors = embed()
+        check_distinct(texts, vectors, self.evaluation.precision)
+        return vectors
 
     def _kept(self, file: Path, embed: Callable[[], np.ndarray]) -> np.ndarray:
         vectors = self._timed(embed)

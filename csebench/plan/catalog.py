@@ -14,7 +14,8 @@ from pydantic import BaseModel, RootModel
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, look_up, problem_of, unknown, validated
 from csebench.base.files import DataRoot, Lines, project_files, read_with_lines, read_yaml
-from csebench.base.project import find, folders
+from csebench.base.hub import local_folder
+from csebench.base.project import ROOT, folders
 from csebench.plan import registry
 from csebench.plan.declarations import Dataset, Scale, Training
 from csebench.plan.papers import Column, Family, Paper, Recipe, Row, Table
@@ -84,6 +85,8 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
     for label, size in scale.sizes.items():
         if size > holds:
             raise BadInput(f"{file}: sizes: {label} is {size:,} sentences, but {scale.corpus} holds {holds:,}.")
+    for encoder in scale.encoders.values():
+        local_folder(encoder)  # refuses one that two folders have
     validated(Training, scale.override, f"{file}: override")
     declared = [*valid_declarations(METHODS).values(), *valid_declarations(COMPONENTS).values()]
     params = {name for d in declared for name in d.hyperparameters.model_fields}
@@ -215,17 +218,30 @@ def _sts_table(title: str, caption: str, runs: Mapping[str, Recipe | str], **mor
     return Table(title=title, caption=caption, columns=columns, rows=rows, **more)
 
 
-def given_root(scale: Scale) -> Path | None:
-    """The folder of benchmark data that the user gives: that of the scale, as a relative path, so that a copied
-    checkout does not change the plan; else CSEBENCH_DATA."""
-    given = os.path.relpath(find(scale.data_root)) if scale.data_root else os.environ.get("CSEBENCH_DATA")
-    return Path(given) if given else None
+def given_root(scale: Scale) -> Path | DataRoot | None:
+    """Find the benchmark data that the user gives: the scale's `data_root`, else CSEBENCH_DATA.
+
+    A `data_root` is a folder of the project and of every folder that joins it. Their files join one by one, and none
+    replaces another. The paths are relative, so that a copied checkout does not change the plan.
+    """
+    if scale.data_root is None:
+        given = os.environ.get("CSEBENCH_DATA")
+        return Path(given) if given else None
+    places = dict.fromkeys(folder / scale.data_root for folder in folders())
+    roots = [Path(os.path.relpath(place)) for place in places if place.exists()]
+    if len(roots) > 1:
+        return DataRoot(tuple(roots), joined=True)
+    return roots[0] if roots else Path(os.path.relpath(ROOT / scale.data_root))
 
 
-def data_root(scale: Scale) -> Path | DataRoot:
-    """Where benchmark data are read: the scale's own folder; else CSEBENCH_DATA, and behind it what rules fetch."""
-    given, fetched = given_root(scale), Path(FETCHED)
-    if given is None or scale.data_root:
+def data_root(scale: Scale, fetched: Path = Path(FETCHED)) -> Path | DataRoot:
+    """Find where benchmark data are read: the scale's own folder; else CSEBENCH_DATA, and behind it what rules fetch.
+
+    Args:
+        fetched: where that is, if another folder is the current one.
+    """
+    given = given_root(scale)
+    if given is None or isinstance(given, DataRoot) or scale.data_root:
         return given or fetched
     return DataRoot((given, fetched))
 

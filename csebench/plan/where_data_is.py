@@ -11,7 +11,7 @@ from pydantic import Field, RootModel
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput
 from csebench.base.files import DataRoot, digest, matches, read_typed, read_yaml, sha256, write_json
-from csebench.base.project import ROOT
+from csebench.base.project import ROOT, folders
 from csebench.plan import catalog
 from csebench.plan.declarations import Scale, Strict, Url
 from csebench.plan.registry import Protocol, protocol
@@ -79,7 +79,9 @@ def unavailable(evaluator: str, scale_name: str) -> str | None:
     if from_hub(wanted, data_root):
         return None
     lacking = [name for name in wanted.files if source_of(name) is None and not matches(data_root, name)]
-    return f"no {', '.join(lacking)} in the folder of benchmark data: {remedy(lacking[0])}" if lacking else None
+    if not lacking:
+        return None
+    return f"no {', '.join(lacking)} in the folder of benchmark data: {remedy(lacking[0], data_root)}"
 
 
 def missing(name: str, scale: Scale) -> str | None:
@@ -91,15 +93,39 @@ def missing(name: str, scale: Scale) -> str | None:
 
 def no_file(name: str, scale: Scale) -> str:
     """That a file of the benchmark data is missing, where it was looked for, and what to do."""
-    return f"{name}: no such file of the benchmark data in {catalog.data_root(scale)}; {remedy(name)}"
+    data_root = catalog.data_root(scale)
+    return f"{name}: no such file of the benchmark data in {data_root}; {remedy(name, data_root)}"
 
 
-def remedy(name: str) -> str:
-    """What to do about a file, or a pattern of files, that a data root has not."""
-    supply = "put it into the folder that CSEBENCH_DATA (or --data) names (docs/data.md)"
-    if source := source_of(name):
-        return f"`csebench fetch {source}` fetches it; or {supply}."
-    return f"{sources_file().by_hand.get(name, 'it has no public source')}; {supply}."
+def remedy(name: str, data_root: Path | DataRoot) -> str:
+    """Say what to do about a file, or a pattern of files, that a data root does not have.
+
+    Only a root that CSEBENCH_DATA adds to, and that holds what is fetched, is told of either.
+    """
+    source, without_source = source_of(name), sources_file().by_hand.get(name, "it has no public source")
+    if reads_fetched(data_root):
+        supply = "put it into the folder that CSEBENCH_DATA (or --data) names (docs/data.md)"
+        return f"`csebench fetch {source}` fetches it; or {supply}." if source else f"{without_source}; {supply}."
+    folder = own_place(data_root)
+    if source:
+        return f"`csebench fetch {source}` fetches it to {catalog.FETCHED}; copy it to {folder} (docs/data.md)."
+    return f"{without_source}; put it into {folder} (docs/data.md)."
+
+
+def reads_fetched(data_root: Path | DataRoot) -> bool:
+    """Whether what is fetched is found in a data root, as at scales without a `data_root` of their own."""
+    roots = data_root.roots if isinstance(data_root, DataRoot) else (data_root,)
+    fetched = Path(catalog.FETCHED).parts
+    return any(root.parts[-len(fetched) :] == fetched for root in roots)
+
+
+def own_place(data_root: Path | DataRoot) -> Path:
+    """The folder into which the user puts a file: of a root in the project, that of the last folder that joins it."""
+    last = data_root.roots[-1] if isinstance(data_root, DataRoot) else data_root
+    for folder in reversed(folders()):
+        if (place := Path(os.path.abspath(last))).is_relative_to(folder):
+            return Path(os.path.relpath(folders()[-1] / place.relative_to(folder)))
+    return last
 
 
 HASHES = catalog.RUNS / ".plan" / "data.json"

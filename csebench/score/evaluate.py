@@ -40,7 +40,7 @@ def data_sha256(wanted: Protocol, data_root: Path | DataRoot) -> str:
     for pattern in [] if from_hub(wanted, data_root) else wanted.files:
         files = matches(data_root, pattern)
         if not files:
-            raise BadInput(f"{data_root / pattern}: no such file; {remedy(pattern)}")
+            raise BadInput(f"{data_root / pattern}: no such file; {remedy(pattern, data_root)}")
         lines += [f"{name} {sha256(path)}" for name, path in files.items()]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 

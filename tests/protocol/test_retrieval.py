@@ -22,6 +22,7 @@ from csebench.plan.where_data_is import sources
 from csebench.score import models
 from csebench.score.evaluate import evaluate, evaluate_run, run_evaluator
 from csebench.score.models import open_model
+from csebench.score.replicates import make_replicates
 from evaluators import beir as retrieval
 from evaluators import geometry, stsb_retrieval
 
@@ -76,6 +77,86 @@ def test_forums_weigh_the_same_and_one_forum_is_alone(random, smoke_data, tmp_pa
     assert [r.subset for r in rows] == ["all"] * 3 and items["ndcg@10"].mean() == pytest.approx(by_subset["android"])
 
 
+def beir_folder(folder, documents, queries, judged, header="query-id\tcorpus-id\tscore\n"):
+    """A dataset of BEIR's form, from texts by id and (query, document, grade)."""
+    (folder / "qrels").mkdir(parents=True)
+    for name, texts in (("corpus", documents), ("queries", queries)):
+        lines = [json.dumps({"_id": id_, "text": text}) for id_, text in texts.items()]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    rows = ["\t".join(map(str, row)) for row in judged]
+    (folder / "qrels" / "test.tsv").write_text(header + "\n".join(rows) + "\n")
+    return folder
+
+
+TEXTS = {"1": "apple", "2": "banana", "3": "cherry", "4": "date"}
+CLEAR = {"apple": [1, 0.1, 0], "banana": [0, 1, 0.1], "cherry": [0.1, 0, 1], "date": [-1, 0, 0]}
+ALIKE = [(name, name, 1) for name in ("1", "2", "3")]
+
+
+@pytest.mark.parametrize("similarity", ["cos", "dot"])
+def test_queries_and_documents_may_be_numbered_alike(similarity, tmp_path):
+    """A judged document of the query's own id is found; one that is not judged is left out, as in beir."""
+    beir_folder(tmp_path / "beir/mine", TEXTS, TEXTS, ALIKE)
+    rows, _ = retrieval.evaluate(Known(CLEAR), tmp_path, "mine", similarity)
+    assert {r.metric: r.value for r in rows} == {"ndcg@10": 1.0, "map": 1.0, "recall@100": 1.0}
+    folder = tmp_path / "beir/mine"
+    found = retrieval.search(Known(CLEAR), folder, [*TEXTS], TEXTS, {q: {"1": 0} for q in TEXTS}, similarity)
+    assert {query: query in ranking for query, ranking in found.items()} == {
+        "1": True,
+        "2": False,
+        "3": False,
+        "4": False,
+    }
+
+
+def test_judged_documents_that_the_corpus_lacks_are_counted(tmp_path):
+    beir_folder(tmp_path / "beir/mine", TEXTS, TEXTS, [*ALIKE, ("1", "gone", 1), ("2", "lost", 2), ("2", "lost", 1)])
+    rows, items = run_evaluator("beir:mine", Known(CLEAR), tmp_path)
+    assert make_replicates(rows, items, evaluator_declaration("beir").items)
+    assert {r.metric: r.value for r in rows}[retrieval.MISSING] == 2 and 0 < rows[0].value < 1
+    forums = tmp_path / "beir/forums"
+    beir_folder(forums / "a", TEXTS, TEXTS, ALIKE)
+    beir_folder(forums / "b", TEXTS, TEXTS, [*ALIKE, ("1", "gone", 1)])
+    rows, _ = run_evaluator("beir:forums", Known(CLEAR), tmp_path)
+    assert {r.subset: r.value for r in rows if r.metric == retrieval.MISSING} == {"all": 1, "b": 1}
+
+
+@pytest.mark.parametrize("place", ["copy", "old/copy", ".ipynb_checkpoints", "a/copy"])
+def test_a_copy_in_the_folder_is_no_forum(place, tmp_path):
+    names = ("mine",) if not place.startswith("a/") else ("mine/a", "mine/b")
+    for name in names:
+        beir_folder(tmp_path / "beir" / name, TEXTS, TEXTS, ALIKE)
+    alone = retrieval.evaluate(Known(CLEAR), tmp_path, "mine", "cos")[0]
+    beir_folder(tmp_path / "beir/mine" / place, TEXTS, TEXTS, [("1", "2", 1)])
+    assert retrieval.evaluate(Known(CLEAR), tmp_path, "mine", "cos")[0] == alone
+
+
+def test_marks_and_line_ends_of_other_systems_change_nothing(random, smoke_data, tmp_path):
+    """A byte-order mark before any file, and between files that were joined; blank lines of judgements."""
+    folder = shutil.copytree(smoke_data / "beir/smoke", tmp_path / "beir/mine")
+    for file in (folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels/test.tsv"):
+        first, *rest = file.read_bytes().splitlines()
+        between = b"\xef\xbb\xbf" if file.suffix == ".jsonl" else b""
+        end = b"\r\n\r\n" if file.suffix == ".tsv" else b"\r\n"
+        file.write_bytes(b"\xef\xbb\xbf" + first + b"\r\n" + between + b"\r\n".join(rest) + end)
+    wanted = [r.value for r in retrieval.evaluate(random, smoke_data, "smoke", "cos")[0]]
+    assert [r.value for r in retrieval.evaluate(random, tmp_path, "mine", "cos")[0]] == wanted
+
+
+@pytest.mark.parametrize("header", ["qid\tdid\trel\n", "query_id\trelevant_doc_id\tlabel\n", "a b c\n", "#\n"])
+def test_a_header_may_have_other_names(header, tmp_path):
+    beir_folder(tmp_path / "beir/mine", TEXTS, TEXTS, ALIKE, header)
+    assert retrieval.evaluate(Known(CLEAR), tmp_path, "mine", "cos")[0][0].value == 1
+
+
+@pytest.mark.parametrize("name", ["queries.jsonl", "qrels/test.tsv"])
+def test_a_forum_without_one_of_its_files_is_refused(name, tmp_path):
+    beir_folder(tmp_path / "beir/mine/a", TEXTS, TEXTS, ALIKE)
+    (beir_folder(tmp_path / "beir/mine/b", TEXTS, TEXTS, ALIKE) / name).unlink()
+    with pytest.raises(BadInput, match=f"beir/mine/b/{name}: no such file"):
+        run_evaluator("beir:mine", Known(CLEAR), tmp_path)
+
+
 def test_shards_change_nothing_and_a_killed_search_goes_on(random, smoke_data, monkeypatch, tmp_path):
     def search(seed, similarity="cos"):
         model = load("random")({"dimensions": 16}, seed)
@@ -102,16 +183,18 @@ def stsb(folder, rows, split="test"):
     return folder
 
 
-@pytest.mark.parametrize(("copies", "ranks"), [("removed", [3, 1]), ("kept", [5, 1])])
+@pytest.mark.parametrize(("copies", "ranks"), [("removed", [3, 2, 1, 1]), ("kept", [5, 2, 2, 2])])
 def test_rank_of_the_answer(copies, ranks, tmp_path):
     """What is nearer counts as often as it occurs: `near` twice, other copies of the query twice unless removed. What
-    float32 cannot tell apart ties."""
+    float32 cannot tell apart ties, and a tie counts against the answer, unless both answer the query."""
     rows = [("s", "answer", 5.0), ("s", "near", 3.0), ("s", "near", 1.0), ("t", "t2", 5.0), ("almost", "x", 1.0)]
+    rows += [("u", "u1", 5.0), ("u", "u2", 5.0)]
     vectors = {"s": [1, 0, 0], "near": [1, 0.01, 0], "answer": [1, 1, 0]}
     vectors |= {"t": [0, 0, 1], "almost": [0, 1e-5, 1], "t2": [0, 2e-5, 1]}
+    vectors |= {"u": [0, -1, 0], "u1": [0.1, -1, 0], "u2": [-0.1, -1, 0]}
     rows, items = stsb_retrieval.evaluate(Known(vectors), stsb(tmp_path, rows), copies)
     assert items["rank"].tolist() == ranks
-    assert [r.value for r in rows] == [0.5, 1.0, 1.0]
+    assert [r.value for r in rows] == [np.mean(items["rank"] == 1), 1.0, 1.0]
 
 
 def test_no_pair_graded_five_or_above_four(tmp_path):

@@ -1,16 +1,21 @@
 """Reading of STS data and corpora, which corpora are refused, and metrics."""
 
 import hashlib
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
 from csebench.base.errors import BadInput
+from csebench.base.project import ROOT
 from csebench.data.corpus import draw_subset, read_corpus
 from csebench.data.sts import PUBLISHED_COUNTS, read_sts
 from csebench.model import metrics
 
+REAL = Path(os.environ.get("CSEBENCH_DATA", ROOT.parent / "shared" / "data"))
+REAL_TRIPLETS = REAL / "nli" / "nli_triplets.csv"
 STS15, STSB, SICK = "downstream/STS/STS15-en-test/STS", "downstream/STS/STSBenchmark/sts", "downstream/SICK/SICK"
 FILES = {  # of a data root: with what Python's splitlines takes for line ends, quotes, and a pair that nobody scored
     "counts.yaml": "STS15: {images: 3, belief: 1}\nSTS-B: {dev: 2}\nSICK-R: {test: 2, trial: 1}\n",
@@ -72,11 +77,35 @@ DAMAGED = [  # kind, content, and what the message holds
     ("sentences", b"a\nb\n", "holds 2 sentences, fewer than the size of the run, 3"),
     ("sentences", b"\xef\xbb\xbf" + TRIPLETS, "line 1: a byte-order mark"),
     ("sentences", b"a\ncaf\xe9\n", "line 2: not UTF-8"),
-    ("triplets", b"sent0,sent1\na,b\n", "line 1: columns are sent0, sent1, expected sent0, sent1,"),
+    ("sentences", TRIPLETS, "line 1: names the columns of pairs or triplets"),
+    ("sentences", b"id,sent1,sent0\r\n1,a,b\r\n2,c,d\r\n", "line 1: names the columns of pairs or triplets"),
+    ("triplets", b"sent0,sent1\na,b\n", "line 1: columns are 'sent0,sent1', expected sent0,sent1,hard_neg. Pairs"),
+    ("triplets", b"a man,a person\na,b\n", "line 1: columns are 'a man,a person', expected"),
+    ("triplets", b"sent0\tsent1\thard_neg\na\tb\tc\n", "line 1: columns are 'sent0\\tsent1\\thard_neg'"),
     ("triplets", b"sent0,sent1,hard_neg,sent0\na,b,c,d\n", "line 1: columns are"),
+    ("triplets", b"sent0, sent1, hard_neg\na,b,c\n", "line 1: columns are"),
     ("triplets", b"", "line 1: columns are none"),
-    ("triplets", b"sent0,sent1,hard_neg\n", "row 2: fewer than 3 columns"),
-    ("triplets", b'sent0,sent1,hard_neg\na,"b, b",c\na,b\n', "row 3: fewer than 3 columns"),
+    ("triplets", b"\n\n", "line 1: columns are none"),
+    ("triplets", b"sent0,sent1,hard_neg\n", "holds no triplet"),
+    ("triplets", b"sent0,sent1,hard_neg\r\n\r\n", "holds no triplet"),
+    ("triplets", TRIPLETS + b"a\xff,b,c\n", "line 4: not UTF-8"),
+    ("triplets", TRIPLETS + b'a,"b, b",c\na,b\n', "line 5: 2 fields for 3 columns"),
+    ("triplets", TRIPLETS + b"A man, who is old, plays.,B,C\n", "line 4: 5 fields for 3 columns"),
+    ("triplets", TRIPLETS + b'a, "b, b",c\n', "line 4: 4 fields for 3 columns"),
+    ("triplets", b"id," + TRIPLETS + b"1,a,b,c,d\n", "line 2: 3 fields for 4 columns"),
+    ("triplets", TRIPLETS + b'a,"b,c\na,b,c\n', "line 4: not a row of a CSV file: unexpected end"),
+    ("triplets", TRIPLETS + b'a,"b,c\nd"e,f,g\n', "line 4: not a row of a CSV file: ',' expected after"),
+    ("triplets", TRIPLETS + b'a,"b,c\nd,e",f\n', "line 4: sent1 goes on in another line: 'b,c\\nd,e'"),
+    ("triplets", TRIPLETS + b'a,"b\rb",c\n', "line 4: sent1 goes on in another line"),
+    ("triplets", TRIPLETS + b'a,"b"b,c\n', "line 4: not a row of a CSV file"),
+    ("triplets", TRIPLETS + b"\na,,c\n", "line 5: sent1 is empty"),
+    ("triplets", TRIPLETS + b'a," \t",c\n', "line 4: sent1 is empty"),
+    ("triplets", TRIPLETS + "a,b,\u00a0\u200b\n".encode(), "line 4: hard_neg is empty"),
+    ("triplets", TRIPLETS + b",,\n", "line 4: sent0 is empty"),
+    ("triplets", TRIPLETS + TRIPLETS, "line 4: the column names again"),
+    ("triplets", TRIPLETS + b"\xef\xbb\xbfa,b,c\n", "line 4: sent0 begins with a byte-order mark"),
+    ("triplets", TRIPLETS + b"a,b\0b,c\n", "line 4: sent1 holds a NUL"),
+    ("triplets", TRIPLETS + b"a," + b"b" * 140_000 + b",c\n", "line 4: not a row of a CSV file: field larger"),
 ]
 
 
@@ -90,8 +119,20 @@ def test_a_corpus_that_cannot_be_used(kind, content, part, tmp_path):
 
 
 def test_triplets_may_be_quoted_and_fewer_than_are_drawn(tmp_path):
-    (tmp_path / "triplets.csv").write_text('sent0,sent1,hard_neg\n"a, a","say ""b""",c\n')
-    assert read_corpus(tmp_path / "triplets.csv", kind="triplets", size=3) == [("a, a", 'say "b"', "c")]
+    """Lines may end as on Windows, blank ones do not count, and other columns are not read."""
+    corpus = tmp_path / "triplets.csv"
+    rows = ["id,hard_neg,sent0,sent1", '1,c,"a, a","say ""b"""', "", "2,n/a,i,j", '3, d ,e "f" g,h', ""]
+    for end in ("\n", "\r\n", "\r"):
+        corpus.write_bytes(end.join(rows).encode())
+        triplets = read_corpus(corpus, kind="triplets", size=9)
+        assert triplets == [("a, a", 'say "b"', "c"), ("i", "j", "n/a"), ('e "f" g', "h", " d ")]
+
+
+@pytest.mark.skipif(not REAL_TRIPLETS.exists(), reason=f"no {REAL_TRIPLETS}")
+def test_real_triplets_stay_what_they_were():
+    triplets = read_corpus(REAL_TRIPLETS, kind="triplets")
+    assert len(triplets) == 10_746
+    assert hashlib.sha256(repr(triplets).encode()).hexdigest()[:16] == "e2098afccf538283"
 
 
 @pytest.mark.parametrize("n", [2, 30, 1379])

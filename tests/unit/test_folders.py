@@ -1,6 +1,7 @@
 """A folder of one's own that joins the project: what is found in it, refused, and written to it."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -9,8 +10,12 @@ from made_up import table
 from csebench import cli
 from csebench.base import caches
 from csebench.base.errors import BadInput
+from csebench.base.files import DataRoot, matches
+from csebench.base.hub import EncoderRef, local_folder
 from csebench.base.project import ROOT, folders, name_of
-from csebench.plan import catalog, evidence, registry
+from csebench.data.sts import read_sts
+from csebench.plan import catalog, evidence, registry, where_data_is
+from csebench.score.evaluate import data_sha256
 
 COLUMNS = [{"label": "1%", "size": "1%", "task": "Avg."}]
 ROWS = {"SimCSE": ("simcse", [None]), "Mine": ("mine", [None])}
@@ -96,3 +101,137 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("CSEBENCH_PROJECT", "nowhere")
     assert cli.main(["methods"]) == 2
     assert "CSEBENCH_PROJECT: nowhere: no such folder" in capsys.readouterr().err
+
+
+EVALUATOR = """
+DECLARATION = {
+    "name": "words",
+    "version": 1,
+    "title": "Words",
+    "protocol": "words",
+    "tasks": ["words"],
+    "files": ["misc/words/*.txt"],
+    "best": {},
+    "chance": {},
+    "source": "none",
+    "deviations": [],
+}
+"""
+SMOKE = "data/smoke"
+
+
+@pytest.fixture
+def with_data(own):
+    """The same folder with an evaluator of its own, and the data of that at scale smoke."""
+    (own / "evaluators").mkdir()
+    (own / "evaluators" / "words.py").write_text(EVALUATOR)
+    put(own, f"{SMOKE}/misc/words/one.txt")
+    caches.clear()
+    return own
+
+
+def put(folder, name, text="text\n"):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def sums(data_root):
+    names = ("sts", "transfer", "attention", "beir:smoke", "beir:cqadupstack", "clusters:imdb", "neighbours")
+    return {name: data_sha256(registry.protocol(name), data_root) for name in names}
+
+
+def test_data_of_ones_own_join_the_projects_file_by_file(with_data):
+    """The project's evaluators read what they read without it, also where they read any file of a folder."""
+    for name in ("wiki/more.txt", "misc/imdb/more.tsv", "beir/cqadupstack/more/corpus.jsonl", "beir/own/corpus.jsonl"):
+        put(with_data, f"{SMOKE}/{name}")
+    smoke = catalog.scale("smoke")
+    root = catalog.data_root(smoke)
+    assert isinstance(root, DataRoot)
+    assert sums(root) == sums(ROOT / SMOKE)
+    assert [pairs.left for pairs in read_sts(root, "STS12")] == [p.left for p in read_sts(ROOT / SMOKE, "STS12")]
+    assert where_data_is.unavailable("words", "smoke") is None and where_data_is.given_data("words", "smoke")
+    assert where_data_is.missing("misc/words/one.txt", smoke) is None
+    assert [*matches(root, "misc/words/*.txt")] == ["misc/words/one.txt"]
+    assert matches(root, "beir/own/**/corpus.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("name", "evaluator"),
+    [
+        ("counts.yaml", None),
+        ("downstream/STS/STSBenchmark/sts-dev.csv", "stsb_dev"),
+        ("downstream/MR/rt-polarity.pos", "transfer"),
+        ("wiki/smoke.txt", "attention"),
+        ("beir/smoke/qrels/test.tsv", "beir:smoke"),
+    ],
+)
+def test_a_data_file_that_the_project_has_is_refused_with_both_places(name, evaluator, own):
+    put(own, f"{SMOKE}/{name}")
+    root = catalog.data_root(catalog.scale("smoke"))
+    with pytest.raises(BadInput, match="has this name, too") as refused:
+        if evaluator is None:
+            read_sts(root, "STS12")
+        else:
+            data_sha256(registry.protocol(evaluator), root)
+    first, _, second = str(refused.value).partition(": ")
+    assert Path(first).resolve() == own / SMOKE / name
+    assert Path(second.partition(" has this")[0]).resolve() == ROOT / SMOKE / name
+
+
+def test_two_folders_of_ones_own_join_and_are_compared_too(own, tmp_path, monkeypatch):
+    for number in (1, 2):
+        put(tmp_path / f"own{number}", f"{SMOKE}/misc/own{number}.txt")
+        put(tmp_path / f"own{number}", f"{SMOKE}/misc/both.txt")
+    monkeypatch.setenv("CSEBENCH_PROJECT", f"{tmp_path / 'own1'}:{tmp_path / 'own2'}")
+    caches.clear()
+    root = catalog.data_root(catalog.scale("smoke"))
+    assert all((root / f"misc/own{number}.txt").exists() for number in (1, 2)) and (root / "counts.yaml").exists()
+    with pytest.raises(BadInput, match="has this name, too"):
+        root / "misc/both.txt"
+
+
+def test_a_message_names_the_place_that_the_scale_reads(with_data, monkeypatch):
+    """CSEBENCH_DATA only where it is read: not at a scale with a folder of its own, nor for `--data`."""
+    (with_data / SMOKE / "misc/words/one.txt").unlink()
+    smoke, mini = catalog.scale("smoke"), catalog.scale("mini")
+    texts = [where_data_is.unavailable("words", "smoke"), where_data_is.missing("misc/words/one.txt", smoke)]
+    texts.append(where_data_is.missing("beir/scifact/corpus.jsonl", smoke))
+    shutil.rmtree(with_data / SMOKE)
+    caches.clear()
+    texts.append(where_data_is.unavailable("words", "smoke"))
+    for text in texts:
+        assert "own/data/smoke (docs/data.md)." in text and "CSEBENCH_DATA" not in text and "--data" not in text
+    assert "CSEBENCH_DATA" in where_data_is.unavailable("words", "mini")
+    for folder in ("", "given"):
+        monkeypatch.setenv("CSEBENCH_DATA", folder)
+        assert "CSEBENCH_DATA" in where_data_is.missing("misc/words/one.txt", mini)
+    with pytest.raises(BadInput, match=r"put it into elsewhere \(docs/data.md\)") as refused:
+        data_sha256(registry.protocol("words"), Path("elsewhere"))
+    assert "CSEBENCH_DATA" not in str(refused.value)
+
+
+def test_data_of_ones_own_are_read_from_the_given_folder_at_other_scales(with_data, tmp_path, monkeypatch):
+    put(tmp_path / "given", "misc/words/one.txt")
+    monkeypatch.setenv("CSEBENCH_DATA", str(tmp_path / "given"))
+    caches.clear()
+    assert where_data_is.unavailable("words", "mini") is None
+
+
+def test_an_encoder_that_the_project_has_is_refused_with_both_places(own, tmp_path, monkeypatch):
+    name = catalog.scale("smoke").encoders["bert-base"].name
+    ref = EncoderRef(name=name, revision="main")
+    assert local_folder(ref) == ROOT / name
+    put(own, "encoders/mine/config.json", "{}")
+    assert local_folder(EncoderRef(name="encoders/mine", revision="main")) == own / "encoders/mine"
+    second = put(own, f"{name}/config.json", "{}").parent
+    for find in (lambda: local_folder(ref), lambda: catalog.scale("smoke")):
+        caches.clear()
+        with pytest.raises(BadInput) as refused:
+            find()
+        assert str(second) in str(refused.value) and str(ROOT / name) in str(refused.value)
+    shutil.rmtree(second)
+    put(tmp_path, f"{name}/config.json", "{}")  # in the current folder, which is none of them
+    with pytest.raises(BadInput, match="has this name, too"):
+        local_folder(ref)
