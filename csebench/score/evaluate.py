@@ -116,6 +116,8 @@ def evaluate(
     pooler = pooler or read_facts(Path(model))["pooler"]
     with locked(out):
         identities = {e: identity(e, model, data_root, pooler, evaluation) for e in evaluators}
+        if opened.prompts:
+            identities = {e: {**made_by, "prompts": opened.prompts} for e, made_by in identities.items()}
         return score(opened, model, identities, data_root, out)
 
 

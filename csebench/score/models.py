@@ -42,4 +42,15 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
         return SentenceTransformerEmbedder(ref, evaluation)
     if pooler is None:
         raise BadInput(f"{name}: states no pooling; give --pooler ({', '.join(POOLERS)}).")
-    return SentenceEncoder(Encoder.load(ref, with_pooler=pooler == "cls"), pooler, Affine.load(folder), evaluation)
+    if (folder / "modules.json").exists() and hub.local_folder(ref) is None:
+        raise BadInput(f"{name}: --pooler {pooler}: the folder has no encoder (config.json); leave --pooler out.")
+    transform = Affine.load(folder)
+    if transform is not None and pooler != facts["pooler"]:
+        fitted_to = facts["pooler"] or f"a pooler that {FACTS} does not state"
+        raise BadInput(
+            f"{folder}: --pooler {pooler}: its map (transform.safetensors) was fitted to vectors of {fitted_to}, and"
+            " says nothing of others. Leave --pooler out."
+        )
+    encoder = Encoder.load(ref, with_pooler=pooler == "cls")
+    encoder.check_pooler(pooler, f"model {name}")
+    return SentenceEncoder(encoder, pooler, transform, evaluation)
