@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import logging
 
 from csebench.base.errors import BadInput, first_line
+from csebench.base.files import read_json
 from csebench.base.hub import fetch_model, local_folder
 from csebench.base.models import check_foreign, check_model, check_revision, check_vocabulary, unreadable
 from csebench.base.processes import device_type
@@ -113,12 +115,15 @@ class Encoder(nn.Module):
             check_revision(folder, ref.revision)
         what = f"encoder {ref.name}"
         check_foreign(source)
+        check_full_precision(source)
         config = read_config(source, what)
         changes: dict[str, Any] = {}
         if dropout is not None:
             changes = dict.fromkeys(dropout_keys(config.model_type, what), dropout)
+        family = family_of(config.model_type)
         loader, kind = AutoModel, MODEL_MAPPING[type(config)]
-        if family_of(config.model_type).encoder_only:
+        with_pooler = with_pooler and "cls" in family.poolers
+        if family.encoder_only:
             loader = AutoModelForTextEncoding
         elif "add_pooling_layer" in inspect.signature(kind).parameters:
             changes["add_pooling_layer"] = with_pooler
@@ -135,7 +140,7 @@ class Encoder(nn.Module):
             )
         except Exception as e:  # of transformers, tokenizers or safetensors, by what is damaged
             raise unreadable(what, e) from None
-        if not family_of(config.model_type).dropout:
+        if not family.dropout:
             name_padding(tokenizer)
         check_vocabulary(tokenizer, config, what)
         check_weights(model, loading, what, () if with_pooler and not new_pooler else ("pooler",))
@@ -169,10 +174,15 @@ class Encoder(nn.Module):
 
     def check_tokenizer(self, what: str) -> None:
         """Refuse a tokenizer that leaves no room for a word."""
+        stated = self.tokenizer.model_max_length
+        if not isinstance(stated, int) and stated != float("inf"):
+            raise BadInput(
+                f"{what}: tokenizer_config.json: model_max_length: {stated!r} is no whole number; correct it."
+            )
         special = self.special_tokens
         if self.max_seq_length <= special.before + special.behind:
             raise BadInput(
-                f"{what}: tokenizer_config.json: model_max_length: {self.tokenizer.model_max_length} tokens"
+                f"{what}: tokenizer_config.json: model_max_length: {stated} tokens"
                 " leave no room for a word; correct it."
             )
 
@@ -184,6 +194,8 @@ class Encoder(nn.Module):
         """
         short, long = self.ids(list(TRIAL))
         together = self.pad([short, long])
+        modes = {module: module.training for module in self.modules()}
+        self.eval()
         try:
             alone = self.hidden_states(self.pad([short]))
             other = self.hidden_states(self.pad([long]))
@@ -191,6 +203,9 @@ class Encoder(nn.Module):
             layers = self.hidden_states(together, every=True).get("hidden_states") or ()
         except Exception as e:  # of the model's own code, which expects pictures, sound or a second text
             raise self.unusable(what, first_line(e)) from None
+        finally:
+            for module, training in modes.items():
+                module.training = training
         if both.last_hidden_state.shape[:2] != together["input_ids"].shape:
             raise self.unusable(what, "it has another number of states than of tokens")
         states, padded = alone.last_hidden_state[0], both.last_hidden_state[0, : len(short)]
@@ -218,7 +233,7 @@ class Encoder(nn.Module):
         traits, special = self.traits, self.special_tokens
         reads_first = pooler in ("cls", "cls_before_pooler")
         if pooler not in family_of(self.model.config.model_type).poolers:
-            return "not one of the poolers of this architecture (docs/encoders.md)"
+            return "this architecture has no such vector (docs/encoders.md)"
         if pooler == "cls" and not traits.pooler:
             return "the model has no pooler layer"
         if reads_first and special.before == 0:
@@ -477,10 +492,10 @@ class Encoder(nn.Module):
 
 
 def read_config(source: Any, what: str) -> Any:
-    """The configuration of a model that `AutoModel` can load, in full precision.
+    """The configuration of a model that `AutoModel` can load.
 
     Raises:
-        BadInput: it cannot be read, has no encoder, or is quantised.
+        BadInput: it cannot be read, or has no encoder.
     """
     try:
         config = AutoConfig.from_pretrained(source, trust_remote_code=False)
@@ -488,14 +503,15 @@ def read_config(source: Any, what: str) -> Any:
         raise unreadable(what, e) from None
     if type(config) not in MODEL_MAPPING:
         raise BadInput(f"{what}: config.json: model_type {config.model_type} has no encoder in transformers.")
-    check_full_precision(config, what)
     return config
 
 
-def check_full_precision(config: Any, what: str) -> None:
+def check_full_precision(folder: Path, pattern: str = "config.json") -> None:
     """Raises BadInput for a quantised model: scores would name a precision that it does not have."""
-    if getattr(config, "quantization_config", None) is not None:
-        raise BadInput(f"{what}: config.json: quantization_config: it is quantised; use its unquantised original.")
+    for file in sorted(folder.glob(pattern)):
+        content = read_json(file)
+        if isinstance(content, dict) and content.get("quantization_config") is not None:
+            raise BadInput(f"{file}: quantization_config: the model is quantised; use its unquantised original.")
 
 
 def name_padding(tokenizer: Any) -> None:

@@ -211,6 +211,7 @@ def open_whole(folder: Path):
     what = f"model {folder}"
     check_foreign(folder, ("**/*config.json", "**/modules.json"))
     check_kind(folder)
+    check_full_precision(folder, "**/config.json")
     try:
         model = SentenceTransformer(
             str(folder),
@@ -231,7 +232,6 @@ def open_whole(folder: Path):
         raise
     except Exception as e:  # of its library or those below it, by what is damaged
         raise unreadable(what, e) from None
-    check_full_precision(transformer.config, what)
     check_vocabulary(model.tokenizer, transformer.config, what)
     check_weights(transformer, loading, what, may_be_new=("pooler",))
     return model
