@@ -121,7 +121,8 @@ class Encoder(nn.Module):
         if dropout is not None:
             changes = dict.fromkeys(dropout_keys(config.model_type, what), dropout)
         family = family_of(config.model_type)
-        loader, kind = AutoModel, MODEL_MAPPING[type(config)]
+        loader = AutoModel
+        kind: Any = MODEL_MAPPING[type(config)]
         with_pooler = with_pooler and "cls" in family.poolers
         if family.encoder_only:
             loader = AutoModelForTextEncoding
@@ -331,7 +332,8 @@ class Encoder(nn.Module):
 
     def set_dropout(self, p: float) -> None:
         self.dropout = p
-        for module in self.model.modules():
+        modules: list[Any] = list(self.model.modules())
+        for module in modules:
             if isinstance(module, nn.Dropout):
                 module.p = p
             if isinstance(getattr(module, "attention_dropout", None), float):  # ModernBERT's, without a module
@@ -452,12 +454,14 @@ class Encoder(nn.Module):
     def first_replaced(self, first: torch.Tensor | None) -> Iterator[None]:
         """Let the embedding layer give `first` (N, D) at position 0, if it is given."""
 
-        def replace(_, __, states):
-            return torch.cat([first.unsqueeze(1).to(states.dtype), states[:, 1:]], 1)
-
         if first is None:
             yield
             return
+        vectors = first.unsqueeze(1)
+
+        def replace(_, __, states):
+            return torch.cat([vectors.to(states.dtype), states[:, 1:]], 1)
+
         with self.model.embeddings.register_forward_hook(replace):
             yield
 
@@ -546,7 +550,7 @@ def are_same(one: torch.Tensor, two: torch.Tensor) -> bool:
 
 def has_bert_pooler(model: Any) -> bool:
     """Whether the pooler layer is BERT's: a linear layer and tanh, which is how a run exports it."""
-    pooler = getattr(model, "pooler", None)
+    pooler: Any = getattr(model, "pooler", None)
     return isinstance(getattr(pooler, "dense", None), nn.Linear) and isinstance(pooler.activation, nn.Tanh)
 
 

@@ -20,6 +20,7 @@ from csebench.model.export import save_encoder
 from csebench.model.families import FAMILIES, family_of
 from csebench.plan.declarations import POOLERS
 from csebench.score.models import open_model
+from csebench.train.run import load_encoder
 
 TRAINED = [name for name in MODELS if family_of(name).dropout]
 ONLY_EVALUATED = [name for name in MODELS if not family_of(name).dropout]
@@ -92,6 +93,21 @@ def test_a_trained_architecture_has_dropout_and_is_exported_with_equal_vectors(m
     library = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=False)
     np.testing.assert_allclose(library.encode(TEXTS), ours, atol=1e-5)
     np.testing.assert_allclose(own_vectors(tmp_path / "model", TEXTS), ours, atol=1e-5)
+
+
+@pytest.mark.parametrize("model_type", ["distilbert", "modernbert"])
+def test_a_method_trains_where_dropout_has_other_names(model_type, tiny, make_spec, train, tmp_path):
+    spec = make_spec("simcse", encoder=tiny(model_type), params={"steps": 2})
+    assert train(spec, tmp_path)["run"] == spec.run_id
+    trained = own_vectors(tmp_path / "model", TEXTS)
+    assert not np.allclose(trained, own_vectors(tiny(model_type), TEXTS), atol=1e-6)
+
+
+@pytest.mark.parametrize("model_type", ["xlnet", "gpt2", "t5"])
+@pytest.mark.parametrize("method", ["simcse", "bert", "whitening"])
+def test_no_run_starts_from_what_is_only_evaluated(method, model_type, tiny, make_spec):
+    with pytest.raises(BadInput, match=f"{model_type} is not trained"):
+        load_encoder(make_spec(method, encoder=tiny(model_type)))
 
 
 @pytest.mark.parametrize("model_type", [*ONLY_EVALUATED, "fnet", "big_bird"])

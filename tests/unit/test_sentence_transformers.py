@@ -14,10 +14,11 @@ from test_foreign_code import edit
 from tiny_encoders import BERT, TEXTS, make_tokenizer, save_tiny
 from transformers import AutoModelForMaskedLM
 
+import csebench
 from csebench.base.errors import BadInput
 from csebench.model.embedder import Embedder
 from csebench.plan.declarations import Evaluation
-from csebench.score.evaluate import evaluate
+from csebench.score.evaluate import evaluate, run_evaluator
 from csebench.score.models import open_model
 from evaluators import mteb, stsb_retrieval
 
@@ -170,10 +171,8 @@ class Roles(Embedder):
         return np.random.default_rng(seed).normal(size=8).astype(np.float32)
 
 
-@pytest.mark.parametrize("evaluator", ["stsb_retrieval", "beir:smoke"])
+@pytest.mark.parametrize("evaluator", ["stsb_retrieval", "beir:smoke", "neighbours"])
 def test_every_search_asks_for_queries_and_documents(evaluator, smoke_data):
-    from csebench.score.evaluate import run_evaluator
-
     rows, _ = run_evaluator(evaluator, Roles(), smoke_data)
     assert rows
 
@@ -186,6 +185,22 @@ def test_mteb_asks_for_queries_and_documents():
     encoder = mteb.wrap(model, "QuoraRetrieval", None)
     for role, vectors in ((PromptType.query, model.query_vectors), (PromptType.document, model.document_vectors)):
         assert np.array_equal(encoder.encode([{"text": TEXTS}], prompt_type=role), vectors(TEXTS))
+
+
+def test_an_object_with_both_calls_is_asked_for_queries_and_documents(smoke_data):
+    class Model:
+        def encode(self, sentences):
+            raise AssertionError("a search asks for queries or documents")
+
+        def encode_query(self, queries):
+            return Roles().query_vectors(queries)
+
+        def encode_document(self, documents):
+            return Roles().document_vectors(documents)
+
+    ours = csebench.evaluate(Model(), "stsb_retrieval", data=smoke_data)
+    rows, _ = run_evaluator("stsb_retrieval", Roles(), smoke_data)
+    assert ours["value"].tolist() == [row.value for row in rows]
 
 
 def test_a_text_is_remembered_by_its_role():
