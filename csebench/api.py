@@ -104,7 +104,8 @@ def evaluate(
     evaluator, missing data, or a model that cannot be read; RunFailed for a score that is not a finite number.
 
     Args:
-        model: any object with `encode`; or a folder or hub id, as for `csebench evaluate`.
+        model: any object with `encode`, whose `encode_query` and `encode_document`, if it has both, are used in
+            searches; or a folder or hub id, as for `csebench evaluate`.
         evaluators: names, comma-separated or a list: `sts,transfer:fasttest`.
         data: folder of benchmark data; CSEBENCH_DATA, else the fetched data, without it.
         pooler: of a folder or hub id that does not state one.
@@ -139,9 +140,23 @@ def open_any(model: Encodes | str | Path, pooler: str | None) -> "Embedder":
         kind = type(model).__name__
         raise BadInput(f"evaluate: model: a {kind} has no method `encode`; give a model that has, or a folder.")
 
+    encode_query = getattr(model, "encode_query", None)
+    encode_document = getattr(model, "encode_document", None)
+
     class Encoded(Embedder):
+        has_roles = callable(encode_query) and callable(encode_document)
+
         def vectors(self, sentences: list[str]) -> np.ndarray:
-            vectors = model.encode(sentences)
+            return self.encoded(model.encode, sentences)
+
+        def query_vectors(self, queries: list[str]) -> np.ndarray:
+            return self.encoded(encode_query if self.has_roles else model.encode, queries)
+
+        def document_vectors(self, documents: list[str]) -> np.ndarray:
+            return self.encoded(encode_document if self.has_roles else model.encode, documents)
+
+        def encoded(self, encode: Any, sentences: list[str]) -> np.ndarray:
+            vectors = encode(sentences)
             if hasattr(vectors, "detach"):  # a tensor, perhaps on a GPU
                 vectors = vectors.detach().float().cpu()
             try:

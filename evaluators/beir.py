@@ -162,7 +162,7 @@ def search(
         return torch.nn.functional.normalize(rows) if similarity == "cos" else rows
 
     relevant = [{d: float(g) for d, g in qrels[q].items() if g > 0} or {"none": 1.0} for q in queries]
-    query_vectors = comparable(model.embed(list(queries.values()), relevant))
+    query_vectors = comparable(model.embed_queries(list(queries.values()), relevant))
     scores = torch.full((len(queries), 0), -torch.inf, device=device)  # of the best documents so far
     numbers = torch.zeros((len(queries), 0), dtype=torch.long, device=device)  # their places in the corpus
     searched, texts = 0, (text for _, text in documents(folder / "corpus.jsonl"))

@@ -13,7 +13,6 @@ Relations: `sts` reads SentEval's texts, `transfer` fits on whole training sets,
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import itertools
 import json
@@ -30,7 +29,7 @@ from csebench.base.errors import BadInput, shortened
 from csebench.base.files import read_json, read_text
 from csebench.data.fetch import load_task
 from csebench.data.sts import read_sts
-from csebench.model.embedder import PROBE, Embedder
+from csebench.model.embedder import Embedder
 from csebench.plan.registry import protocol
 from csebench.plan.where_data_is import from_hub
 from csebench.score.score_types import Items, Score
@@ -158,10 +157,7 @@ def wrap(model: Embedder, task: str, truth: dict[str, str] | None) -> Any:
     from mteb.models.model_meta import ScoringFunction
     from mteb.types import PromptType
 
-    try:
-        revision = hashlib.sha256(model.vectors([PROBE]).tobytes()).hexdigest()[:40]
-    except (BadInput, NotImplementedError):  # a file of vectors, and the oracle, know the tasks' sentences only
-        revision = "none"
+    revision = (model.fingerprint() or "none")[:40]  # the oracle knows the tasks' sentences only
     facts = {"name": "csebench/encoder", "revision": revision, "similarity_fn_name": ScoringFunction.COSINE}
     corpora = itertools.count()
 
@@ -172,6 +168,8 @@ def wrap(model: Embedder, task: str, truth: dict[str, str] | None) -> Any:
             texts = [text for batch in inputs for text in batch["text"]]
             if prompt_type == PromptType.document:  # of which there are too many to remember
                 vectors = np.concatenate(list(model.stream(texts, f"mteb-{task}-{next(corpora)}")))
+            elif prompt_type == PromptType.query:
+                vectors = model.embed_queries(texts)
             else:
                 vectors = model.embed(texts, None if truth is None else [truth[text] for text in texts])
             return vectors

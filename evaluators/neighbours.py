@@ -106,10 +106,12 @@ def evaluate(model: Embedder, data_root: Path, images: int, seed: int) -> tuple[
     if min(candidates) < NEAREST or len(set(pool)) < 2:
         raise BadInput(f"{file}: too few captions to find {NEAREST} of other images.")
 
-    vectors = unit(model.embed(pool + queries, owners + of_query)).astype(np.float32)
+    texts, truth = pool + queries, owners + of_query
+    documents = unit(model.embed_documents(texts, truth)).astype(np.float32)
+    vectors = unit(model.embed_queries(texts, truth)).astype(np.float32)
     searched = np.sort(np.unique(image[: len(pool)], return_index=True)[1])
-    neighbours, cosines = nearest(vectors, asked, len(pool), (text, image), NEAREST)
-    first, _ = nearest(vectors, searched, len(pool), (text,), 1)
+    neighbours, cosines = nearest(vectors, documents, asked, len(pool), (text, image), NEAREST)
+    first, _ = nearest(vectors, documents, searched, len(pool), (text,), 1)
     hit = image[first[:, 0]] == image[searched]
     items = {
         "queries": np.array(queries),
@@ -123,12 +125,18 @@ def evaluate(model: Embedder, data_root: Path, images: int, seed: int) -> tuple[
 
 
 def nearest(
-    vectors: np.ndarray, asked: np.ndarray, pool: int, groups: tuple[np.ndarray, ...], count: int
+    vectors: np.ndarray,
+    documents: np.ndarray,
+    asked: np.ndarray,
+    pool: int,
+    groups: tuple[np.ndarray, ...],
+    count: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The rows of the pool closest to some rows; of equals, the first.
 
     Args:
-        vectors: (N, D) of length one; the pool is the first `pool` rows.
+        vectors: (N, D) of length one, of the texts as queries.
+        documents: (N, D) of length one, of the same texts as documents; the pool is the first `pool` rows.
         asked: (Q,) row numbers.
         groups: each (N,) ints; no row retrieves one of its own group.
 
@@ -139,7 +147,7 @@ def nearest(
     cosines = np.empty((len(asked), count), dtype=np.float32)
     for start in range(0, len(asked), CHUNK):
         rows = asked[start : start + CHUNK]
-        similarity = vectors[rows] @ vectors[:pool].T
+        similarity = vectors[rows] @ documents[:pool].T
         for group in groups:
             similarity[group[rows][:, None] == group[:pool]] = -np.inf
         for place in range(count):

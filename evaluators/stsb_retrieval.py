@@ -63,11 +63,13 @@ def evaluate(model: Embedder, data_root: Path, copies: str) -> tuple[list[Score]
         truth[pairs.left[i]][f"pair {i}"] = truth[pairs.right[i]][f"pair {i}"] = 1.0
     for sentence, known in truth.items():
         known[sentence] = float(len(known) == 1)  # what is in no pair stands for itself
-    vectors = unit(model.embed(list(count), list(truth.values())))
+    documents = unit(model.embed_documents(list(count), list(truth.values())))
     position = {s: i for i, s in enumerate(count)}
     queries, answers = ([position[side[i]] for i in answered] for side in (pairs.left, pairs.right))
     each = range(len(answered))
-    cosines = (vectors[queries] @ vectors.T).astype(np.float32)  # (queries, candidates); equal vectors tie
+    texts = [pairs.left[i] for i in answered]
+    query_vectors = unit(model.embed_queries(texts, [truth[text] for text in texts]))
+    cosines = (query_vectors @ documents.T).astype(np.float32)  # (queries, candidates); equal vectors tie
     times = np.tile(np.array(list(count.values())), (len(answered), 1))  # how often each candidate counts
     times[each, queries] = 0 if copies == "removed" else times[each, queries] - 1
     answers_of = {}  # a query may have several

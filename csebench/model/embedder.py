@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -73,11 +74,16 @@ def check_distinct(sentences: Sequence[str], vectors: np.ndarray, precision: Pre
 class Embedder:
     """A model behind one method, `vectors`.
 
+    A model that treats queries and documents of a search in another way than other sentences also overrides
+    `query_vectors` and `document_vectors`, and says so by `has_roles`.
+
     Evaluators also pass the truth about a sentence, which only the control `oracle` reads: the class or the item that
     it stands for, by name, or several of them with weights.
 
     Attributes:
         evaluation: the settings with which it embeds.
+        has_roles: whether queries and documents have other vectors than the same texts elsewhere.
+        prompts: texts that are put before sentences, by role; stated in the identity of scores.
         seconds: spent in embedding so far.
         embedded: sentences embedded so far.
         cache_dir: where `stream` keeps its shards; None: nowhere.
@@ -85,17 +91,27 @@ class Embedder:
     """
 
     seconds, embedded, evaluation = 0.0, 0, Evaluation()
+    has_roles = False
+    prompts: dict[str, str] = {}
     cache_dir: Path | None = None
     artifacts_dir: Path | None = None
 
     @cached_property
-    def known(self) -> dict[str, np.ndarray]:
-        """Vectors of the sentences embedded so far."""
+    def known(self) -> dict[Any, np.ndarray]:
+        """Vectors of the sentences embedded so far, and of queries and documents by (role, text)."""
         return {}
 
     def vectors(self, sentences: list[str]) -> np.ndarray:
         """(sentences, D) float32."""
         raise NotImplementedError
+
+    def query_vectors(self, queries: list[str]) -> np.ndarray:
+        """(queries, D) float32 of what a search looks for."""
+        return self.vectors(queries)
+
+    def document_vectors(self, documents: list[str]) -> np.ndarray:
+        """(documents, D) float32 of what a search looks in."""
+        return self.vectors(documents)
 
     def embed(self, sentences: list[str], truth: list | None = None) -> np.ndarray:
         """(sentences, D) float32; what has been embedded before is remembered."""
@@ -106,13 +122,44 @@ class Embedder:
         check_distinct(sentences, vectors, self.evaluation.precision)
         return vectors
 
+    def embed_queries(self, queries: list[str], truth: list | None = None) -> np.ndarray:
+        """The same of what a search looks for."""
+        if not self.has_roles:
+            return self.embed(queries, truth)
+        return self._embed_as("query", queries, self.query_vectors)
+
+    def embed_documents(self, documents: list[str], truth: list | None = None) -> np.ndarray:
+        """The same of what a search looks in, if it fits in memory; else see `stream`."""
+        if not self.has_roles:
+            return self.embed(documents, truth)
+        return self._embed_as("document", documents, self.document_vectors)
+
+    def _embed_as(self, role: str, texts: list[str], vectors: Callable[[list[str]], np.ndarray]) -> np.ndarray:
+        new = list(dict.fromkeys(text for text in texts if (role, text) not in self.known))
+        if new:
+            made = self._timed(partial(vectors, new))
+            self.known.update(((role, text), vector) for text, vector in zip(new, made, strict=True))
+        stacked = np.stack([self.known[role, text] for text in texts])
+        check_distinct(texts, stacked, self.evaluation.precision)
+        return stacked
+
+    def fingerprint(self) -> str | None:
+        """A hash by which models and settings are told apart: that of the vector of PROBE.
+
+        None for a model that cannot embed a text which is not in the data. That is no reason to fail.
+        """
+        try:
+            return hashlib.sha256(self.document_vectors([PROBE]).tobytes()).hexdigest()
+        except Exception:  # of any library that embeds
+            return None
+
     def pairs(self, pairs) -> tuple[np.ndarray, np.ndarray]:
         """Vectors of the left and right sentences of graded pairs (csebench.data.sts.Pairs)."""
         return self.embed(pairs.left), self.embed(pairs.right)
 
     def prepare(self, sentences: list[str]) -> Callable[[], np.ndarray]:
-        """What gives the vectors of sentences; what can be done before the device is free, is done."""
-        return partial(self.vectors, sentences)
+        """Return a function that computes the vectors of documents; what needs no device is done at once."""
+        return partial(self.document_vectors, sentences)
 
     def _timed(self, embed: Callable[[], np.ndarray]) -> np.ndarray:
         started = time.perf_counter()
@@ -123,16 +170,17 @@ class Embedder:
         return vectors
 
     def stream(self, texts: Iterable[str], name: str, truth: Iterable | None = None) -> Iterator[np.ndarray]:
-        """Vectors of a corpus of any size, in shards of SHARD rows that are never in memory together.
+        """Vectors of the documents of a corpus of any size, in shards of SHARD rows, one in memory at a time.
 
         Every shard is kept below `cache_dir` under a hash of its texts, of the model and of its settings, so that a
-        killed evaluation goes on behind the last one, and a second search of the corpus embeds nothing. While one is
-        embedded, a thread prepares the next.
+        killed evaluation goes on behind the last one, and a second search of the corpus embeds nothing. Nothing is
+        kept of a model without a fingerprint. While one shard is embedded, a thread prepares the next.
         """
-        model = f"{self.evaluation} {hashlib.sha256(self.vectors([PROBE]).tobytes()).hexdigest()}"
+        fingerprint = self.fingerprint()
+        model = f"{self.evaluation} {fingerprint}"
 
         def prepare(number: int, shard: list[str]) -> Callable[[], np.ndarray]:
-            if self.cache_dir is None:
+            if self.cache_dir is None or fingerprint is None:
                 return partial(self._checked, shard, partial(self._timed, self.prepare(shard)))
             made_of = hashlib.sha256("\0".join([model, *shard]).encode("utf-8", "surrogatepass")).hexdigest()
             file = self.cache_dir / name / f"{number:05}-{made_of[:16]}.npy"

@@ -5,23 +5,35 @@ import inspect
 import itertools
 import os
 from collections import OrderedDict
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from safetensors.numpy import load_file
 from torch import nn
-from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
+from transformers import (
+    MODEL_MAPPING,
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForTextEncoding,
+    AutoTokenizer,
+)
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import logging
 
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, first_line
+from csebench.base.files import read_json
 from csebench.base.hub import fetch_model, local_folder
 from csebench.base.models import check_foreign, check_model, check_revision, check_vocabulary, unreadable
 from csebench.base.processes import device_type
 from csebench.model.chunks import in_chunks
+from csebench.model.families import AVERAGES, dropout_keys, family_of
 from csebench.model.layers import Layers, additive, at_position, bert_layer, fused_layer, to_device, use_cheap_dropout
 from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
 from csebench.model.weights import check_weights
@@ -35,6 +47,35 @@ MODULES = "modules.safetensors"  # what a method exports beside its encoder
 NO_MASK = "the tokenizer has no mask token; name one as mask_token in tokenizer_config.json."
 BERTS = ("bert", "roberta")  # whose modules are laid out alike
 PADDED_TO = {"cuda": 8}  # multiples of tokens, by kind of device, so that few shapes are compiled; else 1
+POSITIONS = ("max_position_embeddings", "max_encoder_position_embeddings")  # the second is LED's
+UNLIMITED = 10**9  # tokens: longer than any sentence
+TRIAL = ("a sentence", "a sentence that goes on, with more words than the other")  # they begin alike
+SAME = 1e-4  # relative difference of hidden states that is rounding
+
+
+@dataclass(frozen=True)
+class SpecialTokens:
+    """How many special tokens a tokenizer puts around a sentence."""
+
+    before: int
+    behind: int
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a trial of a model shows: what its hidden states can be used for.
+
+    Attributes:
+        left_to_right: a token does not see those behind it.
+        hides_padding: padding behind a sentence does not change its states.
+        all_layers: it gives the states of every layer.
+        pooler: it has a pooler layer.
+    """
+
+    left_to_right: bool
+    hides_padding: bool
+    all_layers: bool
+    pooler: bool
 
 
 class Encoder(nn.Module):
@@ -44,6 +85,8 @@ class Encoder(nn.Module):
         super().__init__()
         self.model, self.tokenizer = model, tokenizer
         self.source = source  # the folder that it was loaded from
+        pooler = getattr(model, "pooler", None) is not None
+        self.traits = Traits(left_to_right=False, hides_padding=True, all_layers=True, pooler=pooler)
         use_cheap_dropout(model)
         self.attention_layers: set[int] = set()  # whose attention maps `forward` returns
         self.compiled_layer: Callable | None = None  # of `bert_layer`, for training
@@ -58,10 +101,13 @@ class Encoder(nn.Module):
         """Load from a folder, or from the hub at a pinned revision; fp32, on the GPU if there is one.
 
         Args:
+            dropout: probability to train with; None: as the checkpoint has it.
+            with_pooler: load the pooler layer, if it has one.
             new_pooler: a pooler that the checkpoint lacks is new, to be trained.
 
         Raises:
-            BadInput: there is none, it cannot be read, or it is not whole; RunFailed: no hub, or a GPU without CUDA.
+            BadInput: there is none, it cannot be read, it is not whole, or csebench cannot use its architecture.
+            RunFailed: the hub cannot be reached, or there is a GPU without CUDA.
         """
         source = fetch_model(ref)
         if local_folder(ref) is not None:  # files of the hub are checked when they are fetched
@@ -69,15 +115,22 @@ class Encoder(nn.Module):
             check_revision(source, ref.revision)
         what = f"encoder {ref.name}"
         check_foreign(source)
-        dropouts = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-        changes: dict[str, Any] = {} if dropout is None else dict.fromkeys(dropouts, dropout)
+        check_full_precision(source)
+        config = read_config(source, what)
+        changes: dict[str, Any] = {}
+        if dropout is not None:
+            changes = dict.fromkeys(dropout_keys(config.model_type, what), dropout)
+        family = family_of(config.model_type)
+        loader = AutoModel
+        kind: Any = MODEL_MAPPING[type(config)]
+        with_pooler = with_pooler and "cls" in family.poolers
+        if family.encoder_only:
+            loader = AutoModelForTextEncoding
+        elif "add_pooling_layer" in inspect.signature(kind).parameters:
+            changes["add_pooling_layer"] = with_pooler
         try:
             tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
-            config = AutoConfig.from_pretrained(source, trust_remote_code=False)
-            kind: Any = MODEL_MAPPING[type(config)]
-            if "add_pooling_layer" in inspect.signature(kind).parameters:
-                changes["add_pooling_layer"] = with_pooler
-            model, loading = AutoModel.from_pretrained(
+            model, loading = loader.from_pretrained(
                 source,
                 trust_remote_code=False,
                 attn_implementation="eager",
@@ -88,9 +141,15 @@ class Encoder(nn.Module):
             )
         except Exception as e:  # of transformers, tokenizers or safetensors, by what is damaged
             raise unreadable(what, e) from None
+        if not family.dropout:
+            name_padding(tokenizer)
         check_vocabulary(tokenizer, config, what)
         check_weights(model, loading, what, () if with_pooler and not new_pooler else ("pooler",))
-        return cls(model, tokenizer, source).to(device_type())
+        encoder = cls(model, tokenizer, source)
+        encoder.check_tokenizer(what)
+        if not encoder.stack:
+            encoder.traits = encoder.try_out(what)
+        return encoder.to(device_type())
 
     @property
     def size(self) -> int:
@@ -102,10 +161,118 @@ class Encoder(nn.Module):
 
     @property
     def max_seq_length(self) -> int:
-        """Tokens that the encoder can read; the positions of RoBERTa and its kin start behind that of padding."""
-        positions = getattr(getattr(self.model, "embeddings", None), "position_embeddings", None)
-        padding = getattr(positions, "padding_idx", None)
-        return self.model.config.max_position_embeddings - (0 if padding is None else padding + 1)
+        """Tokens of a sentence that are read: as many as model and tokenizer allow."""
+        positions = position_limit(self.model)
+        return min(positions or UNLIMITED, self.tokenizer.model_max_length)
+
+    @cached_property
+    def special_tokens(self) -> SpecialTokens:
+        """How many special tokens stand around a sentence."""
+        special = self.tokenizer(TRIAL[0], return_special_tokens_mask=True)["special_tokens_mask"]
+        before = len(list(itertools.takewhile(bool, special)))
+        behind = len(list(itertools.takewhile(bool, special[before:][::-1])))
+        return SpecialTokens(before, behind)
+
+    def check_tokenizer(self, what: str) -> None:
+        """Refuse a tokenizer that leaves no room for a word."""
+        stated = self.tokenizer.model_max_length
+        if not isinstance(stated, int) and stated != float("inf"):
+            raise BadInput(
+                f"{what}: tokenizer_config.json: model_max_length: {stated!r} is no whole number; correct it."
+            )
+        special = self.special_tokens
+        if self.max_seq_length <= special.before + special.behind:
+            raise BadInput(
+                f"{what}: tokenizer_config.json: model_max_length: {stated} tokens"
+                " leave no room for a word; correct it."
+            )
+
+    def try_out(self, what: str) -> Traits:
+        """Embed two texts, alone and together, to find out what the hidden states can be used for.
+
+        Raises:
+            BadInput: there is no hidden state for every token of a text.
+        """
+        short, long = self.ids(list(TRIAL))
+        together = self.pad([short, long])
+        modes = {module: module.training for module in self.modules()}
+        self.eval()
+        try:
+            alone = self.hidden_states(self.pad([short]))
+            other = self.hidden_states(self.pad([long]))
+            both = self.hidden_states(together)
+            layers = self.hidden_states(together, every=True).get("hidden_states") or ()
+        except Exception as e:  # of the model's own code, which expects pictures, sound or a second text
+            raise self.unusable(what, first_line(e)) from None
+        finally:
+            for module, training in modes.items():
+                module.training = training
+        if both.last_hidden_state.shape[:2] != together["input_ids"].shape:
+            raise self.unusable(what, "it has another number of states than of tokens")
+        states, padded = alone.last_hidden_state[0], both.last_hidden_state[0, : len(short)]
+        first, first_of_longer = states[:1], other.last_hidden_state[0, :1]
+        same_shape = all(layer.shape == both.last_hidden_state.shape for layer in layers)
+        return Traits(
+            left_to_right=are_same(first, first_of_longer),
+            hides_padding=are_same(states, padded),
+            all_layers=same_shape and len(layers) == self.num_layers + 1,
+            pooler=both.get("pooler_output") is not None,
+        )
+
+    @torch.no_grad()
+    def hidden_states(self, batch: dict[str, torch.Tensor], every: bool = False) -> Any:
+        """The output of the model as it is for a padded batch."""
+        batch = {key: value.to(self.device) for key, value in batch.items()}
+        return self.model(**batch, output_hidden_states=every)
+
+    def unusable(self, what: str, reason: str) -> BadInput:
+        kind = self.model.config.model_type
+        return BadInput(f"{what}: {kind} gives no hidden state for every token of a text ({reason}); use another.")
+
+    def why_not(self, pooler: str) -> str | None:
+        """The reason why sentence vectors cannot be made with a pooler; None if they can."""
+        traits, special = self.traits, self.special_tokens
+        reads_first = pooler in ("cls", "cls_before_pooler")
+        if pooler not in family_of(self.model.config.model_type).poolers:
+            return "this architecture has no such vector (docs/encoders.md)"
+        if pooler == "cls" and not traits.pooler:
+            return "the model has no pooler layer"
+        if reads_first and special.before == 0:
+            return "its tokenizer puts no special token before a sentence"
+        if reads_first and traits.left_to_right:
+            return "the model reads from left to right, so the first token knows nothing of the sentence"
+        if pooler in TWO_LAYERS and not traits.all_layers:
+            return "the model does not give the states of every layer"
+        return None
+
+    def check_pooler(self, pooler: str, what: str) -> None:
+        """Raises BadInput where sentence vectors cannot be made with a pooler."""
+        reason = self.why_not(pooler)
+        if reason is not None:
+            possible = ", ".join(other for other in AVERAGES if self.why_not(other) is None)
+            kind = self.model.config.model_type
+            raise BadInput(f"{what} ({kind}): pooler {pooler}: {reason}. Use another: {possible}.")
+
+    def check_trainable(self, pooler: str, what: str) -> None:
+        """Raises BadInput where the methods cannot train this encoder with a pooler."""
+        config, special = self.model.config, self.special_tokens
+        dropout_keys(config.model_type, what)
+        if getattr(config, "is_decoder", False):
+            raise BadInput(
+                f"{what}: config.json: is_decoder is true: it reads from left to right, and methods train encoders"
+                " that read both ways; set it to false or use another."
+            )
+        if special != SpecialTokens(1, 1):
+            raise BadInput(
+                f"{what}: its tokenizer puts {special.before} special tokens before a sentence and {special.behind}"
+                " behind it, but methods need one on each side; restore the post-processor of tokenizer.json."
+            )
+        self.check_pooler(pooler, what)
+        if pooler == "cls" and not has_bert_pooler(self.model):
+            raise BadInput(
+                f"{what}: pooler cls: the pooler layer of {config.model_type} is not BERT's, and is not trained; use"
+                " another pooler."
+            )
 
     @property
     def device(self):
@@ -115,19 +282,27 @@ class Encoder(nn.Module):
         """A second encoder with the same weights (CT's second, MoCo's momentum encoder), or its lowest layers only."""
         model = copy.deepcopy(self.model)
         if layers is not None:
+            self.check_layers()
             model.encoder.layer = model.encoder.layer[:layers]
             model.config.num_hidden_layers = layers
-        return Encoder(model, self.tokenizer, self.source)
+        copied = Encoder(model, self.tokenizer, self.source)
+        copied.traits = self.traits
+        return copied
 
     def new_layers(self, count: int) -> Layers:
         """New layers of this encoder's kind and size."""
+        self.check_layers()
         return Layers(type(self.model.encoder.layer[0]), self.model.config, count)
 
     def masked_lm(self):
         """The checkpoint's masked language model, a second copy; of a checkpoint without one its head is new."""
         if self.tokenizer.mask_token is None:
             raise BadInput(f"{self.source}: {NO_MASK}")
-        model = AutoModelForMaskedLM.from_pretrained(self.source, dtype=torch.float32, trust_remote_code=False)
+        try:
+            model = AutoModelForMaskedLM.from_pretrained(self.source, dtype=torch.float32, trust_remote_code=False)
+        except ValueError:  # transformers has no such class of this architecture
+            kind = self.model.config.model_type
+            raise BadInput(f"{self.source}: {kind} has no masked language model, which the method needs.") from None
         self.load_module("lm_head", head_of(model))
         return model.to(self.device)
 
@@ -157,14 +332,33 @@ class Encoder(nn.Module):
 
     def set_dropout(self, p: float) -> None:
         self.dropout = p
-        for module in self.model.modules():
+        modules: list[Any] = list(self.model.modules())
+        for module in modules:
             if isinstance(module, nn.Dropout):
                 module.p = p
+            if isinstance(getattr(module, "attention_dropout", None), float):  # ModernBERT's, without a module
+                module.attention_dropout = p
 
     @property
     def stack(self) -> Any:
-        """The layers of a BERT or RoBERTa; empty for other kinds, whose layout is not known here."""
-        return self.model.encoder.layer if self.model.config.model_type in BERTS else nn.ModuleList()
+        """The layers of a BERT or RoBERTa.
+
+        Empty for other kinds, whose layout is not known here, and for a BERT that reads from left to right. These
+        are computed by their own `forward`.
+        """
+        config = self.model.config
+        if config.model_type not in BERTS or getattr(config, "is_decoder", False):
+            return nn.ModuleList()
+        return self.model.encoder.layer
+
+    def check_layers(self) -> None:
+        """Raises BadInput where the layers are needed one by one, but their layout is not known."""
+        if not self.stack:
+            kind = self.model.config.model_type
+            raise BadInput(
+                f"encoder {self.source}: {kind}: its attention maps and layers are not known one by one, which only"
+                " works with a BERT or RoBERTa; use one, or another method or evaluator."
+            )
 
     def compile_layers(self) -> None:
         """Let torch.compile fuse the layers in training, but the last where it works on one position only. Layers have
@@ -186,8 +380,26 @@ class Encoder(nn.Module):
             rows = self.tokenizer(new, truncation=True, max_length=longest)["input_ids"]
             small = np.uint16 if len(self.tokenizer) <= 2**16 else np.uint32
             known.update((s, np.array(row, small)) for s, row in zip(new, rows, strict=True))
-        rows = (known[s].tolist() for s in sentences)
-        return [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in rows]
+        return [self.cut(known[s].tolist(), limit) for s in sentences]
+
+    def cut(self, row: list[int], limit: int) -> list[int]:
+        """Shorten a row of token ids as the tokenizer would."""
+        if len(row) <= limit:
+            return row
+        before, words, behind = self.parts(row)
+        return [*before, *self.shorten(words, limit - len(before) - len(behind)), *behind]
+
+    def parts(self, row: list[int]) -> tuple[list[int], list[int], list[int]]:
+        """The special tokens before the words of a row, the words, and the special tokens behind them."""
+        start, end = self.special_tokens.before, len(row) - self.special_tokens.behind
+        return row[:start], row[start:end], row[end:]
+
+    def shorten(self, words: list[int], room: int) -> list[int]:
+        """Keep as many words as there is room for, on the side that the tokenizer keeps."""
+        left_out = max(0, len(words) - room)
+        if self.tokenizer.truncation_side == "left":
+            return words[left_out:]
+        return words[: len(words) - left_out]
 
     def in_template(self, rows: list[list[int]], pooler: str | None) -> list[list[int]]:
         """Sentences' ids in the template of a pooler that has one; the sentence gives way where both are too long."""
@@ -197,14 +409,21 @@ class Encoder(nn.Module):
             raise BadInput(f"--pooler {pooler}: {NO_MASK}")
         template = TEMPLATES[pooler].replace("[MASK]", self.tokenizer.mask_token)
         before, after = (self.tokenizer(t, add_special_tokens=False)["input_ids"] for t in template.split("[X]"))
-        room = self.max_seq_length - len(before) - len(after) - 2
-        return [[row[0], *before, *row[1:-1][:room], *after, row[-1]] for row in rows]
+        special = self.special_tokens
+        room = self.max_seq_length - len(before) - len(after) - special.before - special.behind
+        filled = []
+        for row in rows:
+            first, words, last = self.parts(row)
+            filled.append([*first, *before, *self.shorten(words, room), *after, *last])
+        return filled
 
     def pad(self, rows: list[list[int]], length: int | None = None) -> dict[str, torch.Tensor]:
         """Rows of token ids as a batch, padded to `length`, else to the longest, and up to PADDED_TO. It stays on the
         host, where masks and edits are drawn and positions are looked up without waiting for the device."""
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        longest, step = int(lengths.max()), PADDED_TO.get(self.device.type, 1)
+        longest, step = max(1, int(lengths.max())), PADDED_TO.get(self.device.type, 1)
+        if not self.traits.hides_padding:
+            step = 1
         length = length or max(longest, min(-(-longest // step) * step, self.max_seq_length))
         real = np.arange(length) < lengths[:, None]
         ids = np.full(real.shape, self.tokenizer.pad_token_id)
@@ -225,9 +444,26 @@ class Encoder(nn.Module):
             first: (N, D) takes the place of what the embedding layer gives at position 0.
         """
         ids, mask = (to_device(batch[key], self.device) for key in ("input_ids", "attention_mask"))
+        if self.attention_layers:
+            self.check_layers()
         layers, run = sorted(self.attention_layers), partial(self._run, pooler, self.dropout)
         output, maps = in_chunks(run, self.chunk_size if self.training else None, ids, mask, first)
         return Encoded(output, ids, mask.bool(), self.tokenizer.mask_token_id, dict(zip(layers, maps, strict=True)))
+
+    @contextmanager
+    def first_replaced(self, first: torch.Tensor | None) -> Iterator[None]:
+        """Let the embedding layer give `first` (N, D) at position 0, if it is given."""
+
+        if first is None:
+            yield
+            return
+        vectors = first.unsqueeze(1)
+
+        def replace(_, __, states):
+            return torch.cat([vectors.to(states.dtype), states[:, 1:]], 1)
+
+        with self.model.embeddings.register_forward_hook(replace):
+            yield
 
     def _run(self, pooler: str | None, dropout: float | None, ids, mask, first) -> tuple:
         """The model's output for (N, T) ids, and its attention maps in the order of the layers asked for.
@@ -239,10 +475,10 @@ class Encoder(nn.Module):
             assert dropout is not None
             self.set_dropout(dropout)
         every = pooler is None or pooler in TWO_LAYERS
-        replace = lambda _, __, x: x if first is None else torch.cat([first.unsqueeze(1).to(x.dtype), x[:, 1:]], 1)  # noqa: E731
-        with self.model.embeddings.register_forward_hook(replace):
-            if not self.stack:
+        if not self.stack:
+            with self.first_replaced(first):
                 return self.model(input_ids=ids, attention_mask=mask, output_hidden_states=every), ()
+        with self.first_replaced(first):
             states = self.model.embeddings(input_ids=ids)
         encoded = Encoded(None, ids, mask.bool(), self.tokenizer.mask_token_id)
         run_layer = self.compiled_layer if self.compiled_layer and self.training else bert_layer
@@ -257,6 +493,65 @@ class Encoder(nn.Module):
         pooled = None if self.model.pooler is None else self.model.pooler(states)
         output = BaseModelOutputWithPooling(states, pooled, tuple(hidden) if every else None)
         return output, tuple(maps)
+
+
+def read_config(source: Any, what: str) -> Any:
+    """The configuration of a model that `AutoModel` can load.
+
+    Raises:
+        BadInput: it cannot be read, or has no encoder.
+    """
+    try:
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+    except Exception as e:  # of transformers, by what is damaged
+        raise unreadable(what, e) from None
+    if type(config) not in MODEL_MAPPING:
+        raise BadInput(f"{what}: config.json: model_type {config.model_type} has no encoder in transformers.")
+    return config
+
+
+def check_full_precision(folder: Path, pattern: str = "config.json") -> None:
+    """Raises BadInput for a quantised model: scores would name a precision that it does not have."""
+    for file in sorted(folder.glob(pattern)):
+        content = read_json(file)
+        if isinstance(content, dict) and content.get("quantization_config") is not None:
+            raise BadInput(f"{file}: quantization_config: the model is quantised; use its unquantised original.")
+
+
+def name_padding(tokenizer: Any) -> None:
+    """Name a padding token where the tokenizer of a decoder has none.
+
+    Padding stands behind a sentence and is masked, so it does not matter which token it is.
+    """
+    if getattr(tokenizer, "pad_token", "") is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+
+
+def position_limit(model: Any) -> int | None:
+    """Tokens for which a model has positions; None if it has no such limit.
+
+    The positions of RoBERTa and its kin start behind that of padding. XLNet states -1.
+    """
+    positions = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    padding = getattr(positions, "padding_idx", None)
+    stated = [getattr(model.config, key, None) or -1 for key in POSITIONS]
+    limits = [limit for limit in stated if limit > 0]
+    if not limits:
+        return None
+    if padding is None:
+        return min(limits)
+    return min(limits) - padding - 1
+
+
+def are_same(one: torch.Tensor, two: torch.Tensor) -> bool:
+    """Whether hidden states are equal within rounding."""
+    return bool((one - two).abs().max() <= SAME * one.abs().max())
+
+
+def has_bert_pooler(model: Any) -> bool:
+    """Whether the pooler layer is BERT's: a linear layer and tanh, which is how a run exports it."""
+    pooler: Any = getattr(model, "pooler", None)
+    return isinstance(getattr(pooler, "dense", None), nn.Linear) and isinstance(pooler.activation, nn.Tanh)
 
 
 def head_of(masked_lm) -> nn.Module:

@@ -24,6 +24,8 @@ def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform, modules
     encoder.model.save_pretrained(folder)
     encoder.tokenizer.backend_tokenizer.no_truncation()  # else the file has what its last call asked for
     encoder.tokenizer.backend_tokenizer.no_padding()
+    if encoder.tokenizer.padding_side != "right":  # where the encoder was trained with its padding
+        encoder.tokenizer.padding_side = "right"
     for key in ("is_local", "local_files_only"):  # how it was opened, as with HF_HUB_OFFLINE=1: other bytes by machine
         encoder.tokenizer.init_kwargs.pop(key, None)
     encoder.tokenizer.save_pretrained(folder)

@@ -31,9 +31,9 @@ class Encoded:
 
 
 def mean_pool(states, mask):
-    """(N, T, D), (N, T) -> (N, D): mean over real tokens."""
+    """(N, T, D), (N, T) -> (N, D): mean over real tokens; 0 for a text without any, as in sentence-transformers."""
     mask = mask.to(states.dtype).unsqueeze(-1)
-    return (states * mask).sum(1) / mask.sum(1)
+    return (states * mask).sum(1) / mask.sum(1).clamp(min=1)
 
 
 def pool(pooler: str, encoded: Encoded):

@@ -4,25 +4,35 @@ import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from accelerate.utils import find_executable_batch_size
 from safetensors.numpy import load_file, save_file
 
-from csebench.base.errors import BadInput
-from csebench.base.files import read_text
+from csebench.base.errors import BadInput, first_line
+from csebench.base.files import read_json, read_text
 from csebench.base.hub import fetch_model
 from csebench.base.models import check_foreign, check_vocabulary, unreadable
 from csebench.base.processes import device_type
 from csebench.base.terminal import bar, on_terminal
 from csebench.model.embedder import Embedder
-from csebench.model.encoder import Encoder
+from csebench.model.encoder import TRIAL, Encoder, check_full_precision, position_limit
 from csebench.model.layers import to_device
 from csebench.model.pooling import pool
 from csebench.model.weights import check_weights
 from csebench.plan.declarations import EncoderRef, Evaluation
 
+DENSE = "SentenceTransformer"  # the kind of sentence-transformers that embeds a sentence in one dense vector
+GIVES = {
+    "SparseEncoder": "a sparse vector over its vocabulary",
+    "CrossEncoder": "a score of a pair",
+    "MultiVectorEncoder": "a vector of every token",
+    "ColBERT": "a vector of every token",
+}
+LENGTHS_BY_ROLE = ("query_length", "document_length")  # tokens that a transformer reads of a text
+LOOSE = 1e-3  # of the largest entry: more than rounding in any batch
 BATCH_TOKENS = 128 * 512  # of a batch: attention scores of BERT-base take 1.6 GB in fp32 at length 512
 
 
@@ -32,12 +42,21 @@ def check_length(wanted: int, max_seq_length: int, name: str, setting: str = "--
         raise BadInput(f"{setting} {wanted}: {name} reads {max_seq_length} tokens at most.")
 
 
-def split(lengths: list[int], batch_size: int) -> list[slice]:
-    """Batches of rows sorted by length: of `batch_size` rows, or fewer, as many as have BATCH_TOKENS with padding."""
+def split(lengths: list[int], batch_size: int, padded: bool = True) -> list[slice]:
+    """Batches of rows sorted by length: of `batch_size` rows, or fewer, as many as have BATCH_TOKENS with padding.
+
+    Args:
+        padded: rows of other lengths may share a batch, because padding does not change their vectors.
+    """
     ends, start = [0], 0
     for row, length in enumerate(lengths):
-        if row - start == batch_size or (row > start and (row + 1 - start) * length > BATCH_TOKENS):
-            ends.append(start := row)
+        if row == start:
+            continue
+        is_full = row - start == batch_size or (row + 1 - start) * length > BATCH_TOKENS
+        is_longer = length != lengths[start] and not padded
+        if is_full or is_longer:
+            start = row
+            ends.append(start)
     return [slice(*pair) for pair in pairwise([*ends, len(lengths)])]
 
 
@@ -69,7 +88,7 @@ class SentenceEncoder(Embedder):
         encoder, training, settings = self.encoder, self.encoder.training, self.evaluation
         encoder.eval()
         order = np.argsort([len(i) for i in ids], kind="stable")
-        batches = split([len(ids[i]) for i in order], settings.batch_size)
+        batches = split([len(ids[i]) for i in order], settings.batch_size, encoder.traits.hides_padding)
         with torch.autocast(encoder.device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
             parts = [self.pooled([ids[i] for i in order[batch]]) for batch in bar(batches, "embedding", "batch")]
         encoder.train(training)
@@ -87,45 +106,202 @@ class SentenceEncoder(Embedder):
 
 
 class SentenceTransformerEmbedder(Embedder):
-    """A sentence-transformers folder or hub id with all its modules, as its own library encodes."""
+    """A sentence-transformers folder or hub id with all its modules, as its own library encodes.
+
+    Sentences go through its `encode`, which puts the default prompt before them, queries and documents of a search
+    through `encode_query` and `encode_document`.
+    """
 
     def __init__(self, ref: EncoderRef, evaluation: Evaluation):
         self.evaluation = evaluation
         self.model = open_whole(fetch_model(ref, "model"))
+        self.prompts = prompts_of(self.model)
+        self.has_roles = bool(self.prompts) or routes_by_role(self.model)
         if evaluation.max_length is not None:
-            check_length(evaluation.max_length, self.model.tokenizer.model_max_length, ref.name)
-            self.model.max_seq_length = evaluation.max_length
+            shorten_inputs(self.model, evaluation.max_length, ref.name)
 
-    def vectors(self, sentences):
+    def vectors(self, sentences: list[str]) -> np.ndarray:
+        return self.encoded(self.model.encode, sentences)
+
+    def query_vectors(self, queries: list[str]) -> np.ndarray:
+        return self.encoded(self.model.encode_query, queries)
+
+    def document_vectors(self, documents: list[str]) -> np.ndarray:
+        return self.encoded(self.model.encode_document, documents)
+
+    def encoded(self, encode: Callable[..., np.ndarray], texts: list[str]) -> np.ndarray:
+        """(texts, D) float32, in smaller batches where the memory of the device is too small.
+
+        Raises:
+            BadInput: its Router has no route for texts of this role.
+        """
         settings, shown = self.evaluation, on_terminal()
-        encode = find_executable_batch_size(  # fewer rows where the memory of the device is too small
-            lambda rows: self.model.encode(sentences, batch_size=rows, show_progress_bar=shown), settings.batch_size
+        run = find_executable_batch_size(
+            lambda rows: encode(texts, batch_size=rows, show_progress_bar=shown), settings.batch_size
         )
         with torch.autocast(self.model.device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
-            return encode()
+            try:
+                vectors = run()
+            except ValueError as e:
+                if "route" in str(e):
+                    raise BadInput(f"model: its Router cannot embed these texts: {first_line(e)}.") from None
+                raise
+        return vectors.astype(np.float32, copy=False)
+
+
+def prompts_of(model: Any) -> dict[str, str]:
+    """The prompts of a sentence-transformers model by role, as its library chooses them; empty without any."""
+    by_role = {
+        "sentence": model.prompts.get(model.default_prompt_name, ""),
+        "query": model.prompts.get("query", ""),
+        "document": first_of(model.prompts, ("document", "passage", "corpus")),
+    }
+    return by_role if any(by_role.values()) else {}
+
+
+def first_of(prompts: dict[str, str], names: tuple[str, ...]) -> str:
+    for name in names:
+        if name in prompts:
+            return prompts[name]
+    return ""
+
+
+def routes_by_role(model: Any) -> bool:
+    """Whether other modules, or other lengths, are for queries than for documents."""
+    from sentence_transformers.base.modules import Router
+
+    for module in model.modules():
+        if isinstance(module, Router):
+            return True
+        if any(getattr(module, name, None) is not None for name in LENGTHS_BY_ROLE):
+            return True
+    return False
+
+
+def check_kind(folder: Path) -> None:
+    """Refuse a model that gives no single dense vector of a sentence.
+
+    sentence-transformers would take its encoder, and pool by the mean.
+
+    Raises:
+        BadInput: `config_sentence_transformers.json` states another kind.
+    """
+    file = folder / "config_sentence_transformers.json"
+    if not file.exists():
+        return
+    content = read_json(file)
+    kind = content.get("model_type", DENSE) if isinstance(content, dict) else None
+    if kind != DENSE:
+        gives = GIVES.get(str(kind), "other vectors")
+        raise BadInput(
+            f"{file}: model_type: {kind!r} gives {gives}, but csebench scores one dense vector of a sentence"
+            f" ({DENSE}). Use another model; --pooler takes its encoder alone."
+        )
 
 
 def open_whole(folder: Path):
-    """A sentence-transformers folder, whose library would not notice a missing layer or tokenizer. Raises BadInput
-    where it cannot be read, asks for code, or its transformer is not whole."""
+    """Open a sentence-transformers folder in fp32, and check what its library would not notice.
+
+    Raises:
+        BadInput: it cannot be read, asks for code, is of another kind, its transformer is not whole, or its vectors
+            depend on the sentences beside them.
+    """
     from sentence_transformers import SentenceTransformer
 
     what = f"model {folder}"
     check_foreign(folder, ("**/*config.json", "**/modules.json"))
+    check_kind(folder)
+    check_full_precision(folder, "**/config.json")
     try:
-        model = SentenceTransformer(str(folder), device=device_type(), trust_remote_code=False)
-        model.encode(["a"], show_progress_bar=False)  # modules that do not fit fail here
+        model = SentenceTransformer(
+            str(folder),
+            device=device_type(),
+            trust_remote_code=False,
+            model_kwargs={"dtype": torch.float32},
+        )
+        model.float()  # modules beside the transformer, in half precision
+        limit_lengths(model)
+        try_out(model, what)
         first = folder / json.loads(read_text(folder / "modules.json"))[0]["path"]
         transformer = getattr(model[0], "auto_model", None)
         if transformer is None:  # word vectors
             return model
         told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
         loading = type(transformer).from_pretrained(first, trust_remote_code=False, **told)[1]
+    except BadInput:
+        raise
     except Exception as e:  # of its library or those below it, by what is damaged
         raise unreadable(what, e) from None
     check_vocabulary(model.tokenizer, transformer.config, what)
     check_weights(transformer, loading, what, may_be_new=("pooler",))
     return model
+
+
+def transformers_of(model: Any) -> list[Any]:
+    """The modules of a sentence-transformers model that tokenise texts and embed tokens with a transformer."""
+    modules = [module for module in model.modules() if getattr(module, "auto_model", None) is not None]
+    return [module for module in modules if module.tokenizer is not None]
+
+
+def limit_lengths(model: Any) -> None:
+    """Let no transformer of the model read more tokens than it has positions.
+
+    The library takes the number of positions for RoBERTa and MPNet, two of which stand before the first token.
+    """
+    for module in transformers_of(model):
+        limit = position_limit(module.auto_model)
+        if limit is not None:
+            limit_length(module, limit)
+
+
+def limit_length(module: Any, limit: int) -> None:
+    """Let a transformer read no more tokens than `limit`."""
+    module.tokenizer.model_max_length = min(module.tokenizer.model_max_length, limit)
+    for name in LENGTHS_BY_ROLE:
+        stated = getattr(module, name, None)
+        if stated is not None:
+            setattr(module, name, min(stated, limit))
+
+
+def shorten_inputs(model: Any, max_length: int, name: str) -> None:
+    """Let a model read no more tokens than --max-length.
+
+    Raises:
+        BadInput: it reads fewer anyway, or has no transformer, and so no limit.
+    """
+    modules = transformers_of(model)
+    if not modules:
+        raise BadInput(f"--max-length {max_length}: {name} has no transformer, and reads whole texts; leave it out.")
+    for module in modules:
+        check_length(max_length, module.tokenizer.model_max_length, name)
+        limit_length(module, max_length)
+
+
+def try_out(model: Any, what: str) -> None:
+    """Embed texts alone and together. Modules that do not fit together fail here.
+
+    Raises:
+        BadInput: a text gets no vector, or another one beside a longer text.
+    """
+    short, long = TRIAL
+    try:
+        outputs = model.encode([short], output_value=None, show_progress_bar=False)[0]
+    except ValueError as e:
+        if "route" not in str(e):
+            raise
+        raise BadInput(
+            f"{what}: router_config.json: its Router has no route for a sentence that is neither query nor document"
+            f" ({first_line(e)}); name one as default_route."
+        ) from None
+    if "sentence_embedding" not in outputs:
+        raise BadInput(f"{what}: modules.json: no module pools: there is no vector of a sentence; use another model.")
+    alone = model.encode([short], show_progress_bar=False)[0]
+    together = model.encode([short, long], show_progress_bar=False)[0]
+    if not np.allclose(alone, together, atol=LOOSE * np.abs(alone).max()):
+        raise BadInput(
+            f"{what}: padding changes its vectors, so that they depend on the sentences beside them. Look for"
+            " padding_side in tokenizer_config.json, or give --pooler, with which its encoder is used alone."
+        )
 
 
 class Affine:

@@ -5,6 +5,7 @@ from typing import Any
 
 from csebench.base.errors import BadInput
 
+SIMCSE_HEAD = "mlp.dense.weight"  # in the place of BERT's pooler layer
 CHANGE_VECTORS = ("prefix", "prompt", "lora", "adapter")  # modules that the authors' code adds to the encoder
 
 
@@ -27,6 +28,14 @@ def check_weights(model, loading: dict[str, Any], what: str, may_be_new: tuple[s
         if name.removeprefix(prefix).split(".")[0] in modules or any(word in name for word in CHANGE_VECTORS)
     ]
     shapes = [name for name, *_ in loading["mismatched_keys"]]
+    lacks_pooler = any(name.startswith("pooler.") for name in missing)
+    if lacks_pooler and any(name.endswith(SIMCSE_HEAD) for name in loading["unexpected_keys"]):
+        raise BadInput(
+            f"{what}: it has SimCSE's head ({SIMCSE_HEAD}), but no pooler layer: it is a checkpoint of SimCSE's"
+            " training that is not converted. Convert a copy with simcse_to_huggingface.py of"
+            " github.com/princeton-nlp/SimCSE (`python simcse_to_huggingface.py --path FOLDER`), which makes the head"
+            " the pooler layer."
+        )
     for names, problem in ((missing, "not in"), (left, "not used, but in"), (shapes, "of another shape in")):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""

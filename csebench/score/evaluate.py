@@ -153,13 +153,19 @@ def evaluate(
             check_model(folder)
         pooler_used = pooler or read_facts(folder)["pooler"]
 
+        prompts: dict[str, str] = {}  # those of the model, once it is open
+
         def identify() -> dict[str, dict]:
-            return {e: identity(e, model, data_root, pooler_used, evaluation) for e in evaluators}
+            identities = {e: identity(e, model, data_root, pooler_used, evaluation) for e in evaluators}
+            if prompts:
+                identities = {e: {**made_by, "prompts": prompts} for e, made_by in identities.items()}
+            return identities
 
         before = identify()
         from csebench.score.models import open_model
 
         opened = open_model(model, pooler, evaluation)
+        prompts = opened.prompts
         with locked(out):
             check_unchanged(before, identify())
             return score(opened, model, identify, data_root, out)

@@ -40,6 +40,17 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
         return SentenceTransformerEmbedder(ref, evaluation)
     if pooler is None:
         raise BadInput(f"{name}: states no pooling; give --pooler ({', '.join(POOLERS)}).")
+    transform = None
+    if folder is not None:
+        if (folder / "modules.json").exists() and not (folder / "config.json").exists():
+            raise BadInput(f"{name}: --pooler {pooler}: the folder has no encoder (config.json); leave --pooler out.")
+        transform = Affine.load(folder)
+    if transform is not None and pooler != facts["pooler"]:
+        fitted_to = facts["pooler"] or f"a pooler that {FACTS} does not state"
+        raise BadInput(
+            f"{folder}: --pooler {pooler}: its map (transform.safetensors) was fitted to vectors of {fitted_to}, and"
+            " says nothing of others. Leave --pooler out."
+        )
     encoder = Encoder.load(ref, with_pooler=pooler == "cls")
-    transform = None if folder is None else Affine.load(folder)
+    encoder.check_pooler(pooler, f"model {name}")
     return SentenceEncoder(encoder, pooler, transform, evaluation)

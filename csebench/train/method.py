@@ -123,7 +123,7 @@ class Method(nn.Module):
         rows, limit = self.encoder.ids(sentences, self.p.max_length), self.encoder.max_seq_length
         words = [(edit, row, torch.tensor(row[1:-1], dtype=torch.long)) for edit in edits for row in rows]
         rows = [[row[0], *edit(ids).tolist(), row[-1]] for edit, row, ids in words]
-        rows = [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in rows]
+        rows = [self.encoder.cut(row, limit) for row in rows]
         return self.encoder.pad(self.encoder.in_template(rows, self.p.pooler))
 
     def pool(self, encoded: Encoded) -> torch.Tensor:

@@ -82,6 +82,7 @@ def load_encoder(spec: Spec) -> Encoder | None:
         )
     with_pooler = params.get("pooler") == "cls"
     encoder = Encoder.load(spec.encoder, params.get("dropout"), with_pooler, new_pooler=method.is_trained)
+    encoder.check_trainable(params["pooler"], f"encoder {spec.encoder.name}")
     check_length(params.get("max_length", 0), encoder.max_seq_length, spec.encoder.name, "max_length")
     if not encoder.tokenizer.is_fast:
         kind = type(encoder.tokenizer).__name__

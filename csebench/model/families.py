@@ -1,0 +1,136 @@
+"""The one table of encoders: which architectures csebench evaluates, with which pooler, and which it trains.
+
+docs/encoders.md shows this table, and tests/unit/test_encoders.py tries every row with a tiny model. An architecture
+that the table does not name is tried when it is opened, and is never trained.
+"""
+
+from dataclasses import dataclass
+from typing import get_args
+
+from csebench.base.errors import BadInput
+from csebench.plan.declarations import POOLERS, Averages
+
+AVERAGES: tuple[str, ...] = get_args(Averages)
+NO_POOLER = tuple(pooler for pooler in POOLERS if pooler != "cls")  # of a model without a pooler layer
+BERT_DROPOUT = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+OTHER_TOKENS = "methods need one special token before a sentence and one behind it, which it has not"
+LEFT_TO_RIGHT = "it reads from left to right, so its first token knows nothing of the sentence"
+TWO_HALVES = "it is an encoder and a decoder, and methods train an encoder alone"
+NOT_TRIED = "training it has not been tried"
+
+
+@dataclass(frozen=True)
+class Family:
+    """One row of the table.
+
+    Attributes:
+        title: the names that people use.
+        model_types: the names in `config.json`.
+        poolers: the poolers that it can be evaluated with, if its tokenizer has the tokens that they need.
+        dropout: keys of `config.json` that set its dropout; empty for a family that is not trained.
+        not_trained: why it is not trained.
+        states: which hidden states are pooled, where that could be in doubt.
+        encoder_only: whether it is the encoder half of an encoder-decoder that is loaded.
+    """
+
+    title: str
+    model_types: tuple[str, ...]
+    poolers: tuple[str, ...] = POOLERS
+    dropout: tuple[str, ...] = ()
+    not_trained: str = ""
+    states: str = ""
+    encoder_only: bool = False
+
+
+FAMILIES = (
+    Family("BERT", ("bert",), dropout=BERT_DROPOUT),
+    Family("RoBERTa", ("roberta",), dropout=BERT_DROPOUT),
+    Family("XLM-R, CamemBERT", ("xlm-roberta", "camembert"), dropout=BERT_DROPOUT),
+    Family("ERNIE", ("ernie",), dropout=BERT_DROPOUT),
+    Family("MPNet", ("mpnet",), dropout=BERT_DROPOUT),
+    Family("ALBERT", ("albert",), dropout=BERT_DROPOUT),
+    Family("ELECTRA", ("electra",), NO_POOLER, BERT_DROPOUT),
+    Family("DeBERTa, DeBERTa-v2, DeBERTa-v3", ("deberta", "deberta-v2"), NO_POOLER, BERT_DROPOUT),
+    Family("DistilBERT", ("distilbert",), NO_POOLER, ("dropout", "attention_dropout")),
+    Family(
+        "ModernBERT",
+        ("modernbert",),
+        NO_POOLER,
+        ("embedding_dropout", "attention_dropout", "mlp_dropout"),
+    ),
+    Family("NomicBERT", ("nomic_bert",), NO_POOLER, BERT_DROPOUT),
+    Family(
+        "BERT's relatives",
+        ("data2vec-text", "megatron-bert", "rembert", "roberta-prelayernorm", "xlm-roberta-xl"),
+        dropout=BERT_DROPOUT,
+    ),
+    Family("RoFormer", ("roformer",), NO_POOLER, BERT_DROPOUT),
+    Family("XLNet", ("xlnet",), AVERAGES, not_trained=OTHER_TOKENS),
+    Family(
+        "T5, mT5, UMT5",
+        ("t5", "mt5", "umt5"),
+        AVERAGES,
+        not_trained=TWO_HALVES,
+        states="those of the encoder",
+        encoder_only=True,
+    ),
+    Family(
+        "BART, mBART",
+        ("bart", "mbart"),
+        ("avg",),
+        not_trained=TWO_HALVES,
+        states="those of the decoder, which reads the sentence too, as `AutoModel` gives them",
+    ),
+    Family("GPT-2", ("gpt2",), AVERAGES, not_trained=LEFT_TO_RIGHT),
+    Family(
+        "Llama, Mistral, Qwen2, Qwen3, Gemma, Gemma 2, Gemma 3",
+        ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text"),
+        AVERAGES,
+        not_trained=LEFT_TO_RIGHT,
+    ),
+)
+OTHER = Family("any other with a last hidden state for every token", (), not_trained=NOT_TRIED)
+BY_MODEL_TYPE = {model_type: family for family in FAMILIES for model_type in family.model_types}
+
+
+def family_of(model_type: str) -> Family:
+    return BY_MODEL_TYPE.get(model_type, OTHER)
+
+
+def dropout_keys(model_type: str, what: str) -> tuple[str, ...]:
+    """The keys of `config.json` that set the dropout of an architecture.
+
+    Raises:
+        BadInput: the architecture is not trained.
+    """
+    family = family_of(model_type)
+    if not family.dropout:
+        raise BadInput(
+            f"{what}: {model_type} is not trained, only evaluated: {family.not_trained} (docs/encoders.md)."
+        )
+    return family.dropout
+
+
+def table() -> str:
+    """The table as docs/encoders.md shows it."""
+    lines = ["| architecture | `model_type` | evaluated with | trained |", "|---|---|---|---|"]
+    for family in (*FAMILIES, OTHER):
+        names = ", ".join(f"`{name}`" for name in family.model_types) or "any other"
+        poolers = poolers_in_words(family)
+        if family.states:
+            poolers += f"; hidden states are {family.states}"
+        trained = "yes"
+        if not family.dropout:
+            trained = f"no: {family.not_trained}"
+        lines.append(f"| {family.title} | {names} | {poolers} | {trained} |")
+    return "\n".join(lines)
+
+
+def poolers_in_words(family: Family) -> str:
+    if family is OTHER:
+        return "every pooler for which it gives what is needed, found out when it is opened"
+    if family.poolers == POOLERS:
+        return "every pooler"
+    if family.poolers == NO_POOLER:
+        return "every pooler but `cls`: it has no pooler layer"
+    return ", ".join(f"`{pooler}`" for pooler in family.poolers)

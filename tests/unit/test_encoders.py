@@ -1,0 +1,259 @@
+"""The table of encoders: every architecture is evaluated, trained or refused as the table says, and as its own code
+computes it."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
+from test_foreign_code import edit, load
+from tiny_encoders import MODELS, OTHERS, TEXTS, save_tiny
+from transformers import AutoModel, AutoModelForTextEncoding, AutoTokenizer, T5EncoderModel
+
+from csebench.base.errors import BadInput
+from csebench.base.project import ROOT
+from csebench.model import families
+from csebench.model.encoder import SpecialTokens
+from csebench.model.export import save_encoder
+from csebench.model.families import FAMILIES, family_of
+from csebench.plan.declarations import POOLERS
+from csebench.score.models import open_model
+from csebench.train.run import load_encoder
+
+TRAINED = [name for name in MODELS if family_of(name).dropout]
+ONLY_EVALUATED = [name for name in MODELS if not family_of(name).dropout]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """`tiny("t5")`: the folder of a tiny model, made once."""
+    made = {}
+
+    def make(model_type):
+        if model_type not in made:
+            made[model_type] = save_tiny(model_type, tmp_path_factory.mktemp("tiny") / model_type)
+        return made[model_type]
+
+    return make
+
+
+def own_vectors(folder, texts, loader=AutoModel, **truncation):
+    """Mean of the last hidden states that transformers gives for each text alone."""
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    model = loader.from_pretrained(folder, dtype=torch.float32, trust_remote_code=False).eval()
+    rows = []
+    for text in texts:
+        batch = tokenizer([text], return_tensors="pt", truncation=bool(truncation), **truncation)
+        batch.pop("token_type_ids", None)
+        with torch.no_grad():
+            rows.append(model(**batch).last_hidden_state[0].mean(0).numpy())
+    return np.stack(rows)
+
+
+def test_the_documentation_shows_the_table():
+    assert families.table() in (ROOT / "docs" / "encoders.md").read_text(encoding="utf-8")
+
+
+def test_every_architecture_of_the_table_is_tried_here():
+    assert {name for family in FAMILIES for name in family.model_types} == {*MODELS}
+
+
+@pytest.mark.parametrize("model_type", [*MODELS, "fnet", "convbert", "eurobert", "big_bird"])
+def test_avg_is_the_mean_of_its_own_hidden_states(model_type, tiny):
+    """Also beside longer sentences, and for an architecture whose padding changes vectors."""
+    loader = AutoModelForTextEncoding if family_of(model_type).encoder_only else AutoModel
+    ours = open_model(str(tiny(model_type)), "avg").embed(TEXTS)
+    np.testing.assert_allclose(ours, own_vectors(tiny(model_type), TEXTS, loader), atol=1e-5)
+
+
+@pytest.mark.parametrize("model_type", MODELS)
+def test_the_poolers_are_those_of_the_table(model_type, tiny):
+    for pooler in POOLERS:
+        if pooler in family_of(model_type).poolers:
+            assert np.isfinite(open_model(str(tiny(model_type)), pooler).embed(TEXTS)).all()
+            continue
+        with pytest.raises(BadInput, match=rf"\({model_type}\): pooler {pooler}: .* Use another: avg"):
+            open_model(str(tiny(model_type)), pooler)
+
+
+@pytest.mark.parametrize("model_type", TRAINED)
+def test_a_trained_architecture_has_dropout_and_is_exported_with_equal_vectors(model_type, tiny, tmp_path):
+    encoder = load(tiny(model_type), dropout=0.3, new_pooler=True)
+    encoder.check_trainable("avg", "encoder")
+    batch = encoder.tokenize(TEXTS)
+    one, two = (encoder.train()(batch, "avg").output.last_hidden_state for _ in range(2))
+    assert not torch.allclose(one, two)
+    encoder.set_dropout(0.0)
+    one, two = (encoder.train()(batch, "avg").output.last_hidden_state for _ in range(2))
+    assert torch.equal(one, two)
+    save_encoder(tmp_path / "model", encoder.eval(), "avg", None, {})
+    ours = open_model(str(tmp_path / "model"), "avg").embed(TEXTS)
+    library = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=False)
+    np.testing.assert_allclose(library.encode(TEXTS), ours, atol=1e-5)
+    np.testing.assert_allclose(own_vectors(tmp_path / "model", TEXTS), ours, atol=1e-5)
+
+
+@pytest.mark.parametrize("model_type", ["distilbert", "modernbert"])
+def test_a_method_trains_where_dropout_has_other_names(model_type, tiny, make_spec, train, tmp_path):
+    spec = make_spec("simcse", encoder=tiny(model_type), params={"steps": 2})
+    assert train(spec, tmp_path)["run"] == spec.run_id
+    trained = own_vectors(tmp_path / "model", TEXTS)
+    assert not np.allclose(trained, own_vectors(tiny(model_type), TEXTS), atol=1e-6)
+
+
+@pytest.mark.parametrize("model_type", ["xlnet", "gpt2", "t5"])
+@pytest.mark.parametrize("method", ["simcse", "bert", "whitening"])
+def test_no_run_starts_from_what_is_only_evaluated(method, model_type, tiny, make_spec):
+    with pytest.raises(BadInput, match=f"{model_type} is not trained"):
+        load_encoder(make_spec(method, encoder=tiny(model_type)))
+
+
+@pytest.mark.parametrize("model_type", [*ONLY_EVALUATED, "fnet", "big_bird"])
+def test_an_architecture_that_is_not_trained_is_refused_in_one_sentence(model_type, tiny):
+    with pytest.raises(BadInput, match=rf"^encoder [^\n]*: {model_type} is not trained, only evaluated: [^\n.]*\("):
+        load(tiny(model_type), dropout=0.1, new_pooler=True)
+
+
+@pytest.mark.parametrize("model_type", ["longt5", "pegasus"])
+def test_an_architecture_without_hidden_states_of_a_text_is_refused(model_type, tiny):
+    with pytest.raises(BadInput, match=f"{model_type} gives no hidden state for every token of a text"):
+        open_model(str(tiny(model_type)), "avg")
+
+
+def test_an_encoder_half_alone_is_a_whole_model(tiny, tmp_path):
+    half = save_tiny("t5", tmp_path / "half", T5EncoderModel)
+    np.testing.assert_allclose(
+        open_model(str(half), "avg").embed(TEXTS), own_vectors(half, TEXTS, T5EncoderModel), atol=1e-5
+    )
+
+
+def test_a_text_without_tokens_has_a_vector(tiny):
+    assert (open_model(str(tiny("gpt2")), "avg").embed(["", *TEXTS])[0] == 0).all()
+
+
+LAYERS_ONE_BY_ONE = {
+    "attention maps": lambda encoder: encoder.attention_layers.add(0) or encoder(encoder.tokenize(TEXTS), "avg"),
+    "new layers": lambda encoder: encoder.new_layers(1),
+    "the lowest layers": lambda encoder: encoder.copy(1),
+}
+
+
+@pytest.mark.parametrize("use", LAYERS_ONE_BY_ONE.values(), ids=LAYERS_ONE_BY_ONE)
+@pytest.mark.parametrize("model_type", ["distilbert", "modernbert"])
+def test_what_needs_single_layers_says_so(use, model_type, tiny):
+    with pytest.raises(BadInput, match="only works with a BERT or RoBERTa"):
+        use(load(tiny(model_type)))
+
+
+# ---------------------------------------------------------------- what a folder states
+
+
+@pytest.mark.parametrize("model_type", ["bert", "roberta", "electra", "ernie"])
+def test_a_model_that_is_a_decoder_reads_from_left_to_right(model_type, tmp_path):
+    folder = save_tiny(model_type, tmp_path / "model", is_decoder=True)
+    np.testing.assert_allclose(open_model(str(folder), "avg").embed(TEXTS), own_vectors(folder, TEXTS), atol=1e-5)
+    with pytest.raises(BadInput, match="reads from left to right"):
+        open_model(str(folder), "cls_before_pooler")
+    with pytest.raises(BadInput, match="is_decoder is true"):
+        load(folder).check_trainable("avg", "encoder")
+
+
+LONG = [*TEXTS, "a sentence that goes on " * 30]
+
+
+@pytest.mark.parametrize("stated", [{}, {"model_max_length": 7}, {"model_max_length": 7, "truncation_side": "left"}])
+@pytest.mark.parametrize("model_type", ["bert", "roberta", "gpt2", "t5"])
+def test_length_and_side_of_truncation_are_those_of_the_tokenizer(stated, model_type, tmp_path):
+    folder = save_tiny(model_type, tmp_path / "model")
+    edit(folder / "tokenizer_config.json", **stated)
+    loader = T5EncoderModel if model_type == "t5" else AutoModel
+    wanted = own_vectors(folder, LONG, loader, max_length=stated.get("model_max_length", 40))
+    encoder = load(folder)
+    if model_type == "t5" and not stated:  # without a limit
+        wanted = own_vectors(folder, LONG, loader)
+    np.testing.assert_allclose(open_model(str(folder), "avg").embed(LONG), wanted, atol=1e-5)
+    rows = {length: encoder.ids(LONG, length) for length in (4, 6, None)}
+    encoder.known_ids = {}  # as in training
+    assert {length: encoder.ids(LONG, length) for length in rows} == rows
+
+
+def test_an_export_reads_as_much_as_its_encoder(tmp_path):
+    folder = save_tiny("bert", tmp_path / "bert")
+    edit(folder / "tokenizer_config.json", model_max_length=7, truncation_side="left", padding_side="left")
+    encoder = load(folder)
+    save_encoder(tmp_path / "model", encoder, "avg", None, {})
+    library = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=False)
+    ours = open_model(str(folder), "avg").embed(LONG)
+    np.testing.assert_allclose(library.encode(LONG), ours, atol=1e-5)
+    np.testing.assert_allclose(own_vectors(tmp_path / "model", LONG, max_length=7), ours, atol=1e-5)
+
+
+@pytest.mark.parametrize("value", [0, -1, 2, "20", 4.5])
+def test_a_length_that_leaves_no_room_is_refused(value, tmp_path):
+    folder = save_tiny("bert", tmp_path / "model")
+    edit(folder / "tokenizer_config.json", model_max_length=value)
+    with pytest.raises(BadInput, match=r"tokenizer_config\.json: model_max_length: .* correct it"):
+        open_model(str(folder), "avg")
+
+
+def test_a_tokenizer_without_special_tokens(tmp_path):
+    """Every word counts for the mean; there is no first token to read, and nothing to train with."""
+    folder = save_tiny("bert", tmp_path / "model")
+    edit(folder / "tokenizer.json", post_processor=None)
+    encoder = load(folder)
+    assert encoder.special_tokens == SpecialTokens(0, 0)
+    ours = open_model(str(folder), "avg").embed(LONG)
+    np.testing.assert_allclose(ours, own_vectors(folder, LONG, max_length=40), atol=1e-5)
+    (row,) = encoder.in_template(encoder.ids(["a sentence"]), "mask_bare")
+    assert encoder.tokenizer.convert_ids_to_tokens(row)[:2] == ["a", "sentence"]
+    for pooler in ("cls", "cls_before_pooler"):
+        with pytest.raises(BadInput, match="no special token before a sentence"):
+            open_model(str(folder), pooler)
+    with pytest.raises(BadInput, match="methods need one on each side"):
+        encoder.check_trainable("avg", "encoder")
+
+
+def test_a_map_is_used_with_the_pooler_that_it_was_fitted_to(tmp_path):
+    folder = save_tiny("bert", tmp_path / "model")
+    save_file({"shift": torch.zeros(16), "matrix": 2 * torch.eye(16)}, folder / "transform.safetensors")
+    with pytest.raises(BadInput, match="does not state"):
+        open_model(str(folder), "avg")
+    (folder / "csebench.json").write_text(json.dumps({"pooler": "avg_top2"}))
+    assert np.array_equal(open_model(str(folder)).embed(TEXTS), open_model(str(folder), "avg_top2").embed(TEXTS))
+    with pytest.raises(BadInput, match="fitted to vectors of avg_top2"):
+        open_model(str(folder), "avg")
+
+
+@pytest.mark.parametrize("prefix", ["bert.", ""])
+def test_a_checkpoint_of_simcse_is_told_how_to_convert(prefix, tmp_path):
+    folder = save_tiny("bert", tmp_path / "model")
+    weights = load_file(folder / "model.safetensors")
+    weights = {f"{prefix}{name}": weight.clone() for name, weight in weights.items() if "pooler" not in name}
+    weights |= {"mlp.dense.weight": torch.ones(16, 16), "mlp.dense.bias": torch.ones(16)}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    assert open_model(str(folder), "cls_before_pooler").embed(TEXTS).shape == (3, 16)
+    with pytest.raises(BadInput, match=r"mlp\.dense.*simcse_to_huggingface\.py"):
+        open_model(str(folder), "cls")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_an_encoder_in_half_precision_is_computed_in_single(dtype, tmp_path):
+    folder = save_tiny("distilbert", tmp_path / "model")
+    AutoModel.from_pretrained(folder, dtype=dtype).save_pretrained(folder)
+    assert json.loads((folder / "config.json").read_text())["dtype"] == str(dtype).removeprefix("torch.")
+    model = open_model(str(folder), "avg")
+    assert {parameter.dtype for parameter in model.encoder.model.parameters()} == {torch.float32}
+    np.testing.assert_allclose(model.embed(TEXTS), own_vectors(folder, TEXTS), atol=1e-5)
+
+
+def test_a_quantised_encoder_is_refused(tmp_path):
+    folder = save_tiny("bert", tmp_path / "model")
+    edit(folder / "config.json", quantization_config={"quant_method": "fp8"})
+    with pytest.raises(BadInput, match="quantization_config"):
+        open_model(str(folder), "avg")
+
+
+def test_the_others_are_not_in_the_table():
+    assert not any(family_of(name).model_types for name in OTHERS)
