@@ -7,6 +7,7 @@ from dataclasses import replace
 from operator import sub
 from pathlib import Path
 
+from csebench.base.terminal import counted
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.declarations import Panel
 from csebench.plan.grids import untrained_cell
@@ -41,6 +42,8 @@ def draw(view: GridView) -> list[Path]:
             note = seeds_note(counts, "error bars: ± one standard deviation over seeds")
         else:
             table, note, drawn = (training if view.figure.kind == "training" else draw_rows)(figure, view)
+        if view.elsewhere:
+            note += f"; left out: {counted(view.elsewhere, 'run')} scored on other test data"
         svg = grid_path(view.paper, view.name, view.scale, "svg")
         if not drawn and view.progress[0] and svg.exists():
             return []  # drawn where the per-item values were, which are not published
@@ -85,6 +88,8 @@ def draw_untrained(draw_line, shown: GridView) -> list:
     """A line (`axhline`, `axvline`) at the untrained encoder's score, if it has one; returns what a legend shows."""
     cell = untrained_cell(shown.paper, shown.name, shown.scale)
     content = score(cell.specs[0], cell.evaluator, shown.scale)[0] if cell else None
+    if content is not None and not shown.is_on_its_data(cell.evaluator, content):
+        return []
     if cell is None or content is None or (fraction := value(content, cell.task, cell.column.metric)) is None:
         return []
     place = shown.figure.factor * fraction
@@ -239,7 +244,7 @@ def curve(cell: Cell, scale: str) -> tuple[dict[int, dict[str, stats.Summary]], 
 def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:
     """A part a row: what an evaluator draws of its first seed's run. Returns the table, a note, if any is drawn."""
     panel, draw_panel = load_drawing(view.figure.kind)
-    runs = [items_of_first_run(cell, panel, view.scale) for cell, *_ in view.rows]
+    runs = [items_of_first_run(cell, panel, view) for cell, *_ in view.rows]
     count = max(1, sum(run is not None for run in runs))
     rows, columns = (count, 1) if panel.width > 6 else (1, count)
     figure.set_size_inches(max(6.4, columns * panel.width), rows * panel.height)
@@ -265,14 +270,16 @@ def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:
     return table, "of every row one run, that of the first seed", bool(drawn)
 
 
-def items_of_first_run(cell: Cell, panel: Panel, scale: str) -> tuple[Items, dict] | None:
-    """Per-item values and score JSON of a cell's first run; None where they are not here."""
+def items_of_first_run(cell: Cell, panel: Panel, view: GridView) -> tuple[Items, dict] | None:
+    """Per-item values and score JSON of a cell's first run; None where they are not here, or of other test data."""
     if not cell.plan.specs:
         return None
     spec = cell.plan.specs[0]
-    content, _ = score(spec, cell.plan.evaluator, scale)
+    content, _ = score(spec, cell.plan.evaluator, view.scale)
     if content is None or value(content, cell.plan.task, cell.plan.column.metric) is None:
         return None
-    file = score_path(spec.run_id, cell.plan.evaluator, scale)
+    if not view.is_on_its_data(cell.plan.evaluator, content):
+        return None
+    file = score_path(spec.run_id, cell.plan.evaluator, view.scale)
     arrays = (items(content, file) or {}).get(cell.plan.evaluator, {})
     return (arrays, content) if panel.item in arrays else None
