@@ -15,7 +15,7 @@ from csebench.plan.targets import unavailable
 from csebench.report import stats
 from csebench.report.others import Group, others
 from csebench.report.standard_sets import is_standard_data
-from csebench.score.data_of_scores import Scored, TestData, data_of, data_of_most
+from csebench.score.data_of_scores import EvaluationData, Scored, data_of, data_of_most
 from csebench.score.replicates import has_replicates
 from csebench.score.store import score, value, why_missing
 
@@ -31,8 +31,8 @@ class Cell:
     factor: float  # printed value / score
     digits: int
     values: dict[int, float]  # by seed, of runs that are scored on the test data of the table
-    data: TestData | None = None  # of the table, where a run has a score on it
-    elsewhere: dict[TestData, dict[int, float | None]] = field(default_factory=dict)  # values on other test data
+    data: EvaluationData | None = None  # of the table, where a run has a score on it
+    elsewhere: dict[EvaluationData, dict[int, float | None]] = field(default_factory=dict)  # values on other test data
     why_elsewhere: str = ""  # which data that is, where a run is scored on other test data
     without_replicates: frozenset[int] = frozenset()  # seeds whose score has none over test items
     is_standard: bool = True  # False: the test data is not known to be the set that papers use
@@ -159,7 +159,7 @@ class GridView:
     scale: str
     grid: Grid | SettingsTable
     rows: list[list[Cell]]
-    data: dict[str, TestData] = field(default_factory=dict)  # that its scores are compared on, by evaluator
+    data: dict[str, EvaluationData] = field(default_factory=dict)  # that its scores are compared on, by evaluator
 
     @property
     def cells(self) -> list[Cell]:
@@ -279,7 +279,7 @@ def printed_view(paper_name: str, name: str, scale: str) -> GridView:
     return GridView(paper_name, name, scale, grid, _with_derived(grid, rows))
 
 
-def _test_data(cells: list[Cell], scale: str) -> dict[str, TestData]:
+def _test_data(cells: list[Cell], scale: str) -> dict[str, EvaluationData]:
     """The test data of a table by evaluator: that of most of its score files."""
     files: dict[str, dict[str, Scored]] = defaultdict(dict)  # by evaluator and run, as a run is in several cells
     for cell in cells:
@@ -296,7 +296,7 @@ class RunScore:
 
     seed: int
     value: float | None  # in printed units; None where the evaluator gave no such score
-    data: TestData
+    data: EvaluationData
     has_replicates: bool
     is_outdated: bool
     changed_weights: bool  # False if the loss was 0 throughout and nothing decays
@@ -318,7 +318,7 @@ def _run_score(cell: Cell, spec: Spec, content: dict, is_outdated: bool) -> RunS
     )
 
 
-def _with_scores(cell: Cell, data: TestData | None, scale: str) -> Cell:
+def _with_scores(cell: Cell, data: EvaluationData | None, scale: str) -> Cell:
     """A cell with the scores of its runs; only those on the test data of the table count."""
     reasons: list[str | None] = []
     scores: list[RunScore] = []
@@ -330,7 +330,7 @@ def _with_scores(cell: Cell, data: TestData | None, scale: str) -> Cell:
             scores.append(_run_score(cell, spec, content, is_outdated))
     absent = len(reasons)
     counted: list[RunScore] = []
-    elsewhere: dict[TestData, dict[int, float | None]] = {}
+    elsewhere: dict[EvaluationData, dict[int, float | None]] = {}
     for one in scores:
         if data is None or one.data.is_same_as(data):
             counted.append(one)
@@ -356,7 +356,7 @@ def _with_scores(cell: Cell, data: TestData | None, scale: str) -> Cell:
     return _with_standard(cell, scale)
 
 
-def elsewhere_text(plan: CellPlan, by_seed: Collection[int], other: TestData, data: TestData) -> str:
+def elsewhere_text(plan: CellPlan, by_seed: Collection[int], other: EvaluationData, data: EvaluationData) -> str:
     """`2 of 3 runs are scored on other test data than the table (sts: data 0123456789ab, not data 94b655eb25db)`."""
     hashes = f"{plan.evaluator}: {other.text_beside(data)}, not {data.text_beside(other)}"
     verb = "is" if len(by_seed) == 1 else "are"

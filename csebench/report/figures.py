@@ -181,9 +181,9 @@ def scatter(figure, shown: GridView) -> bool:
         if x.ours and y.ours:
             where = (x.ours.mean, y.ours.mean, y.ours.std, x.ours.std)
             axes.errorbar(*where, **style, marker=MARKERS[i % len(MARKERS)], markersize=8, label=f"{row.label}{score}")
-        for printed, line in ((x.published, axes.axvline), (y.published, axes.axhline)):
-            if printed and shown.judged:
-                line(printed.value, color=style["color"], linestyle=":", label=f"{row.label}, published")
+        for cell, line in ((x, axes.axvline), (y, axes.axhline)):
+            if cell.published and cell.judged:
+                line(cell.published.value, color=style["color"], linestyle=":", label=f"{row.label}, published")
     axes.set(xlabel=grid.columns[0].label + " (less is better)" * grid.columns[0].lower, ylabel=grid.axis)
     axes.margins(0.12)
     if drawn := axes.has_data():

@@ -13,7 +13,7 @@ from csebench.plan.catalog import FETCHED, joined
 from csebench.plan.declarations import Strict
 from csebench.plan.registry import Protocol, protocol
 from csebench.plan.where_data_is import FetchedFiles, hashes_file, sources
-from csebench.score.data_of_scores import TestData
+from csebench.score.data_of_scores import EvaluationData
 
 
 class StandardSet(Strict):
@@ -36,7 +36,7 @@ def set_name(wanted: Protocol) -> str:
     return f"{name}:{wanted.taken}" if wanted.declaration.takes else name
 
 
-def is_standard_data(evaluator: str, data: TestData) -> bool:
+def is_standard_data(evaluator: str, data: EvaluationData) -> bool:
     """Whether data is known to be the standard test set of an evaluator: by its hashes, or as it was fetched."""
     known = standard_sets().get(set_name(protocol(evaluator)), StandardSet())
     if data.files in known.files or data.items in known.items:

@@ -13,19 +13,19 @@ SHOWN_DIGITS = 12  # of a hash, on pages
 
 
 @dataclass(frozen=True)
-class TestData:
+class EvaluationData:
     """The data that a score was computed on, by its hashes."""
 
     files: str = ""  # of names and contents of all files that were read; empty in old score files
     items: str = ""  # of number, order, gold scores and sentences of the items; empty without replicates
 
-    def is_same_as(self, other: "TestData") -> bool:
+    def is_same_as(self, other: "EvaluationData") -> bool:
         """Whether scores on both can be averaged and compared. Unknown items count as equal ones."""
         if self.files != other.files:
             return False
         return self.items == other.items or not (self.items and other.items)
 
-    def text_beside(self, other: "TestData") -> str:
+    def text_beside(self, other: "EvaluationData") -> str:
         """Name the data by the hash in which it differs from other data: `data 94b655eb25db`."""
         if self.files != other.files:
             return f"data {self.files[:SHOWN_DIGITS] or 'of unknown hash'}"
@@ -45,14 +45,14 @@ class Scored:
         return self.content.get("provenance", {}).get("started", "")
 
 
-def data_of(content: dict) -> TestData:
+def data_of(content: dict) -> EvaluationData:
     """The test data that a score JSON states."""
     evaluation = content["evaluations"][0]
     replicates = content.get("replicates") or {}
-    return TestData(evaluation.get("data_sha256") or "", replicates.get("items") or "")
+    return EvaluationData(evaluation.get("data_sha256") or "", replicates.get("items") or "")
 
 
-def data_of_most(scores: Iterable[Scored]) -> TestData:
+def data_of_most(scores: Iterable[Scored]) -> EvaluationData:
     """Choose the data of a table: that of most scores of an evaluator, and among its files the items of most.
 
     Scores of today's code count before outdated ones. Of equally many the newest decide, so that the same score files
@@ -66,7 +66,7 @@ def data_of_most(scores: Iterable[Scored]) -> TestData:
     for score in by_files[files]:
         if items := data_of(score.content).items:
             by_items[items].append(score)
-    return TestData(files, largest_group(by_items) if by_items else "")
+    return EvaluationData(files, largest_group(by_items) if by_items else "")
 
 
 def largest_group(groups: dict[str, list[Scored]]) -> str:

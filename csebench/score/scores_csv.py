@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from csebench.plan.registry import METHODS, valid_declarations, valid_evaluators
 from csebench.plan.spec import Spec
-from csebench.score.data_of_scores import Scored, TestData, data_of, data_of_most
+from csebench.score.data_of_scores import EvaluationData, Scored, data_of, data_of_most
 from csebench.score.store import newest
 
 SCORES = ["method", "settings", "encoder", "corpus", "size", "subset_seed", "seed", "components"]
@@ -28,10 +28,12 @@ def score_rows(scale: str) -> Iterable[dict]:
         other = other_data(data_of(content), data[evaluator])
         for row in (row for row in content["scores"] if row["evaluator"] in valid_evaluators()):
             unit = valid_evaluators()[row["evaluator"]].unit_of(row["metric"])
-            yield {**about, **row, "protocol": f"{row['protocol']}{other}", "unit": unit}
+            if other:
+                row = row | {"protocol": f"{row.get('protocol', '')}{other}"}
+            yield {**about, **row, "unit": unit}
 
 
-def other_data(data: TestData, of_most: TestData) -> str:
+def other_data(data: EvaluationData, of_most: EvaluationData) -> str:
     """What a protocol's name gets behind it where a score is not on the data of most: ` on data 0123456789ab`."""
     if data.is_same_as(of_most):
         return ""
