@@ -370,7 +370,7 @@ def _with_standard(cell: Cell, scale: str) -> Cell:
     """
     if read_scale(scale).differs or cell.data is None:
         return cell
-    if is_standard_data(cell.plan.evaluator, cell.data):
+    if is_standard_data(cell.plan.evaluator, cell.data, scale):
         return cell
     return replace(cell, is_standard=False, judged=False)
 

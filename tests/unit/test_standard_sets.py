@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -17,10 +18,10 @@ from csebench.plan import catalog, grids, targets
 from csebench.plan.papers import Claim
 from csebench.plan.registry import protocol
 from csebench.plan.where_data_is import Download, Source, hashes_file
-from csebench.report import claims, compare, stats, words
+from csebench.report import claims, compare, standard_sets, stats, words
 from csebench.report.cells import grid_view
 from csebench.report.pages.table import table_page
-from csebench.report.standard_sets import glob_as_regex, is_standard_data, set_name
+from csebench.report.standard_sets import glob_as_regex, set_name
 from csebench.score.data_of_scores import EvaluationData, data_of
 from csebench.score.evaluate import data_sha256
 
@@ -64,6 +65,10 @@ def change_data(evaluator, data, labels="AB", runs=slice(None)):
     clear()
 
 
+def is_standard_data(evaluator, data):
+    return standard_sets.is_standard_data(evaluator, data, SCALE)
+
+
 def verdicts(row="A"):
     view = grid_view("made_up", "table1", SCALE)
     return {cell.plan.column.label: cell.verdict for cell in view.rows[view.grid.row(row)] if cell.judged}
@@ -72,6 +77,13 @@ def verdicts(row="A"):
 def page():
     clear()
     return table_page(targets.page("table1", SCALE, "made_up")).write("markdown")
+
+
+def edit_scale(key, value):
+    """Change a setting of the scale."""
+    file = Path("config/paper.yaml")
+    file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text()) | {key: value}))
+    clear()
 
 
 # ---------------------------------------------------------------- what is judged
@@ -132,8 +144,7 @@ def test_claims_are_not_tested_on_other_data(project):
 def test_other_scales_need_no_standard_data(project):
     """They judge no printed value: data/smoke is right there."""
     change_data("sts", OTHER)
-    file = project / "config" / "paper.yaml"
-    file.write_text(file.read_text().replace("differs: ''", "differs: fewer steps"))
+    edit_scale("differs", "fewer steps")
     assert "standard test data" not in page()
     comparison = compare.answers(grid_view("made_up", "table1", SCALE))[0].comparisons[0]
     assert words.sentence(comparison).startswith("A beats B here")
@@ -199,6 +210,12 @@ def test_what_was_fetched_is_standard(project, monkeypatch):
     shutil.rmtree(root / "beir")
     clear()
     assert is_standard_data("beir:scifact", EvaluationData(data)), "the notes are enough"
+    root.rename(project / "elsewhere")
+    clear()
+    assert not is_standard_data("beir:scifact", EvaluationData(data))
+    monkeypatch.setenv("CSEBENCH_DATA", str(project / "elsewhere"))
+    edit_scale("data_root", None)
+    assert is_standard_data("beir:scifact", EvaluationData(data)), "fetched into a folder of the user's"
 
 
 def test_what_was_edited_after_it_was_fetched_is_not(project, monkeypatch):
@@ -211,7 +228,7 @@ def test_what_was_edited_after_it_was_fetched_is_not(project, monkeypatch):
     notes = hashes_file("beir:scifact", root)
     notes.write_text(notes.read_text().replace("corpus.jsonl", "corpus2.jsonl"))
     clear()
-    with pytest.raises(BadInput, match=r"edited since it was written.*csebench fetch beir:scifact"):
+    with pytest.raises(BadInput, match=r"edited since it was written.*fetch the data again"):
         is_standard_data("beir:scifact", EvaluationData(OTHER))
 
 
