@@ -15,7 +15,7 @@ from csebench.plan.targets import unavailable
 from csebench.report import stats
 from csebench.report.others import Group, others
 from csebench.report.standard_sets import is_standard_data
-from csebench.score.data_of_scores import EvaluationData, Scored, data_of, data_of_most
+from csebench.score.data_of_scores import EvaluationData, Scored, data_of_most
 from csebench.score.replicates import has_replicates
 from csebench.score.store import score, value, why_missing
 
@@ -185,9 +185,9 @@ class GridView:
     def column(self, label: str) -> list[Cell]:
         return [row[self.score_grid.column(label)] for row in self.rows]
 
-    def is_on_its_data(self, evaluator: str, content: dict) -> bool:
-        """Whether a score JSON is of the test data that the table's other scores of the evaluator are of."""
-        return evaluator not in self.data or data_of(content).is_same_as(self.data[evaluator])
+    def is_on_its_data(self, evaluator: str, scored: Scored) -> bool:
+        """Whether a score is of the test data that the table's other scores of the evaluator are of."""
+        return evaluator not in self.data or scored.data.is_same_as(self.data[evaluator])
 
     @cached_property
     def runs(self) -> dict[tuple[str, str], bool | None]:
@@ -311,7 +311,7 @@ def _run_score(cell: Cell, spec: Spec, content: dict, is_outdated: bool) -> RunS
     return RunScore(
         spec.seed,
         None if fraction is None else cell.factor * fraction,
-        data_of(content),
+        Scored(content, is_outdated).data,
         all(has_replicates(content, task, plan.metric) for task in tasks),
         is_outdated,
         changed_weights,

@@ -18,6 +18,7 @@ from csebench.report import stats
 from csebench.report.cells import Cell, GridView, combine_parts
 from csebench.report.csv_tables import CELLS, cell_rows
 from csebench.report.words import ends_text
+from csebench.score.data_of_scores import Scored
 from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, Source, row_colour, write_figure
 from csebench.score.score_types import Items
 from csebench.score.store import items, score, value
@@ -87,10 +88,13 @@ def seeds_note(counts: Iterable[int], more: str) -> str:
 def draw_untrained(draw_line, shown: GridView) -> list:
     """A line (`axhline`, `axvline`) at the untrained encoder's score, if it has one; returns what a legend shows."""
     cell = untrained_cell(shown.paper, shown.name, shown.scale)
-    content = score(cell.specs[0], cell.evaluator, shown.scale)[0] if cell else None
-    if content is not None and not shown.is_on_its_data(cell.evaluator, content):
+    if cell is None:
         return []
-    if cell is None or content is None or (fraction := value(content, cell.task, cell.column.metric)) is None:
+    content, is_outdated = score(cell.specs[0], cell.evaluator, shown.scale)
+    if content is None or not shown.is_on_its_data(cell.evaluator, Scored(content, is_outdated)):
+        return []
+    fraction = value(content, cell.task, cell.column.metric)
+    if fraction is None:
         return []
     place = shown.figure.factor * fraction
     pooler = cell.specs[0].params["pooler"]
@@ -275,10 +279,10 @@ def items_of_first_run(cell: Cell, panel: Panel, view: GridView) -> tuple[Items,
     if not cell.plan.specs:
         return None
     spec = cell.plan.specs[0]
-    content, _ = score(spec, cell.plan.evaluator, view.scale)
+    content, is_outdated = score(spec, cell.plan.evaluator, view.scale)
     if content is None or value(content, cell.plan.task, cell.plan.column.metric) is None:
         return None
-    if not view.is_on_its_data(cell.plan.evaluator, content):
+    if not view.is_on_its_data(cell.plan.evaluator, Scored(content, is_outdated)):
         return None
     file = score_path(spec.run_id, cell.plan.evaluator, view.scale)
     arrays = (items(content, file) or {}).get(cell.plan.evaluator, {})

@@ -12,7 +12,7 @@ from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declarat
 from csebench.plan.targets import Page
 from csebench.plan.tuning import searches_before, settings_text, tuned_settings
 from csebench.report.cells import scored_text
-from csebench.score.data_of_scores import SHOWN_DIGITS, EvaluationData, data_of
+from csebench.score.data_of_scores import SHOWN_DIGITS, EvaluationData, Scored
 from csebench.score.store import score
 
 CHANGES = "+changes"  # after a commit: files had changes that were not committed
@@ -122,9 +122,9 @@ def data_lines(page: Page) -> list[str]:
     """The test data of evaluators whose scores on the page are of several, as lines of a list."""
     counts: dict[str, Counter[EvaluationData]] = {}
     for (_, evaluator), spec in sorted(page.scores().items()):
-        content, _ = score(spec, evaluator, page.scale)
+        content, is_outdated = score(spec, evaluator, page.scale)
         if content is not None:
-            counts.setdefault(evaluator, Counter())[data_of(content)] += 1
+            counts.setdefault(evaluator, Counter())[Scored(content, is_outdated).data] += 1
     lines = []
     for evaluator, scores in counts.items():
         first = scores.most_common(1)[0][0]

@@ -37,19 +37,21 @@ class Scored:
     """One score file that a table shows."""
 
     content: dict
-    is_outdated: bool
+    is_outdated: bool  # scored with an older code version or other settings
+
+    @property
+    def data(self) -> EvaluationData:
+        """The test data that it states; without the items of older code, which may have hashed them otherwise."""
+        files = self.content["evaluations"][0].get("data_sha256") or ""
+        if self.is_outdated:
+            return EvaluationData(files)
+        replicates = self.content.get("replicates") or {}
+        return EvaluationData(files, replicates.get("items") or "")
 
     @property
     def started(self) -> str:
         """When it was evaluated, so that the newest of several can be found."""
         return self.content.get("provenance", {}).get("started", "")
-
-
-def data_of(content: dict) -> EvaluationData:
-    """The test data that a score JSON states."""
-    evaluation = content["evaluations"][0]
-    replicates = content.get("replicates") or {}
-    return EvaluationData(evaluation.get("data_sha256") or "", replicates.get("items") or "")
 
 
 def data_of_most(scores: Iterable[Scored]) -> EvaluationData:
@@ -60,11 +62,11 @@ def data_of_most(scores: Iterable[Scored]) -> EvaluationData:
     """
     by_files: dict[str, list[Scored]] = defaultdict(list)
     for score in scores:
-        by_files[data_of(score.content).files].append(score)
+        by_files[score.data.files].append(score)
     files = largest_group(by_files)
     by_items: dict[str, list[Scored]] = defaultdict(list)
     for score in by_files[files]:
-        if items := data_of(score.content).items:
+        if items := score.data.items:
             by_items[items].append(score)
     return EvaluationData(files, largest_group(by_items) if by_items else "")
 

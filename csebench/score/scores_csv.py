@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from csebench.plan.registry import METHODS, valid_declarations, valid_evaluators
 from csebench.plan.spec import Spec
-from csebench.score.data_of_scores import EvaluationData, Scored, data_of, data_of_most
+from csebench.score.data_of_scores import EvaluationData, Scored, data_of_most
 from csebench.score.store import newest
 
 SCORES = ["method", "settings", "encoder", "corpus", "size", "subset_seed", "seed", "components"]
@@ -21,16 +21,23 @@ def score_rows(scale: str) -> Iterable[dict]:
     contents = sorted(newest(scale).items(), key=lambda item: item[1]["run"])
     by_evaluator: dict[str, list[Scored]] = defaultdict(list)
     for (_, evaluator), content in contents:
-        by_evaluator[evaluator].append(Scored(content, is_outdated=False))
+        by_evaluator[evaluator].append(with_age(content))
     data = {evaluator: data_of_most(scores) for evaluator, scores in by_evaluator.items()}
     for (_, evaluator), content in contents:
         about = describe_run(Spec.model_validate(content["spec"]))
-        other = other_data(data_of(content), data[evaluator])
+        other = other_data(with_age(content).data, data[evaluator])
         for row in (row for row in content["scores"] if row["evaluator"] in valid_evaluators()):
             unit = valid_evaluators()[row["evaluator"]].unit_of(row["metric"])
             if other:
                 row = row | {"protocol": f"{row.get('protocol', '')}{other}"}
             yield {**about, **row, "unit": unit}
+
+
+def with_age(content: dict) -> Scored:
+    """A score JSON with whether its evaluator is of another version today."""
+    evaluation = content["evaluations"][0]
+    declared = valid_evaluators().get(evaluation["evaluator"])
+    return Scored(content, declared is None or declared.version != evaluation["version"])
 
 
 def other_data(data: EvaluationData, of_most: EvaluationData) -> str:

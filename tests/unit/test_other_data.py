@@ -136,7 +136,7 @@ def test_seeds_on_different_data_are_not_averaged(project):
     assert not mixed.is_comparable
     text = page("table1")
     assert "| A | 70.50 ± 0.71 [1 ‡] |" in text
-    assert "‡: 1 of them on other test data than the rest of the table" in text
+    assert "‡: 1 run on other test data than the rest of the table" in text
     hashes = "sts: data bbbbbbbbbbbb, not data aaaaaaaaaaaa"
     assert f"A: 1 of 3 runs is scored on other test data than the table ({hashes})." in text
     assert "**Test data of sts differs**: data aaaaaaaaaaaa, items unknown (8 scores); data bbbbbbbbbbbb" in text
@@ -193,6 +193,21 @@ def test_outdated_scores_do_not_decide_what_the_data_is(project):
     assert cell("table1", "C", "x").text == "51.33 ± 1.53"
     assert cell("table1", "A", "x").text == "71.00 ± 1.00‡" and cell("table1", "A", "x").stale
     assert "71.00 ± 1.00‡†" in page("table1")
+
+
+def test_items_of_older_code_are_no_other_data(project):
+    """Its hash of the items may be of something else, as before sentences were part of it."""
+    for label in "ABC":
+        edit("table1", label, with_items("1" * 16))
+
+    def old(content):
+        with_items("2" * 16)(content)
+        content["evaluations"][0]["version"] -= 1
+
+    edit("table1", "B", old)
+    assert cell("table1", "B", "x").text == "61.00 ± 1.00" and cell("table1", "B", "x").stale
+    assert comparison("table1").relation == compare.OUTDATED and view("table1").elsewhere == 0
+    assert not [row for row in score_rows(SCALE) if " on " in row.get("protocol", "")]
 
 
 def test_files_of_no_stated_data_agree_with_one_another_only(project):

@@ -22,7 +22,7 @@ from csebench.report import claims, compare, standard_sets, stats, words
 from csebench.report.cells import grid_view
 from csebench.report.pages.table import table_page
 from csebench.report.standard_sets import glob_as_regex, set_name
-from csebench.score.data_of_scores import EvaluationData, data_of
+from csebench.score.data_of_scores import EvaluationData, Scored
 from csebench.score.evaluate import data_sha256
 
 SCALE = "paper"
@@ -164,7 +164,7 @@ def test_entries_are_what_the_published_study_was_scored_on():
     for path in sorted((ROOT / "results" / "mini" / "scores").glob("*.json")):
         evaluator = path.name.removesuffix(".json").partition(".")[2].replace(".", ":")
         if (name := set_name(protocol(evaluator))) in STANDARD_SETS and name not in found:
-            found[name] = data_of(json.loads(path.read_text()))
+            found[name] = Scored(json.loads(path.read_text()), is_outdated=False).data
             assert is_standard_data(evaluator, found[name])
             assert is_standard_data(evaluator, EvaluationData(found[name].files))
             items_suffice = is_standard_data(evaluator, EvaluationData(OTHER, found[name].items))

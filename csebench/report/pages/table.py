@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from csebench.base.project import REPOSITORY
+from csebench.base.terminal import counted
 from csebench.plan import targets, tuning
 from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper, scale
 from csebench.plan.grids import recipe_values
@@ -19,7 +20,7 @@ from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, be
 from csebench.report.pages.claims import sentence_table
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list, relative_path
 from csebench.report.provenance import deviation_lines, page_conditions, provenance_lines, scale_line
-from csebench.score.data_of_scores import SHOWN_DIGITS
+from csebench.score.data_of_scores import SHOWN_DIGITS, Scored
 from csebench.score.store import score
 
 SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied from {}"}
@@ -75,8 +76,8 @@ def status_line(view: GridView) -> list[str]:
     if view.outdated:
         parts.append(f"{STALE}: {view.outdated} of them with an older code version or other settings")
     if view.elsewhere:
-        text = "on other test data than the rest of the table, so that they do not count and are compared with nothing"
-        parts.append(f"{ON_OTHER_DATA}: {view.elsewhere} of them {text}")
+        text = "on other test data than the rest of the table, which count in no mean and are compared with nothing"
+        parts.append(f"{ON_OTHER_DATA}: {counted(view.elsewhere, 'run')} {text}")
     lines = []
     if parts:
         lines.append(f"{'; '.join(parts)}.")
@@ -338,10 +339,12 @@ def texts_fold(view: GridView) -> list[Part]:
     retrieved, labels, texts = {}, [], {}
     for cell, *_ in view.rows:
         declared = protocol(cell.plan.evaluator).declaration.texts if cell.plan.specs else None
-        content = score(cell.plan.specs[0], cell.plan.evaluator, view.scale)[0] if declared else None
-        if content and not view.is_on_its_data(cell.plan.evaluator, content):
-            continue  # of other queries
-        if declared and content and "texts" in content:
+        if declared is None:
+            continue
+        content, is_outdated = score(cell.plan.specs[0], cell.plan.evaluator, view.scale)
+        if content is None or not view.is_on_its_data(cell.plan.evaluator, Scored(content, is_outdated)):
+            continue  # none, or of other queries
+        if "texts" in content:
             retrieved[cell.plan.row.label] = content["texts"]["retrieved"]
             labels, texts = declared.labels, content["texts"]
     if not texts:
