@@ -4,6 +4,7 @@ import base64
 import csv
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -53,14 +54,24 @@ PAPER = {
 PAPER["tables"]["5"]["rows"][0]["run"]["params"] = {"batch_size": 32}
 
 
-@pytest.fixture
-def project(tmp_path, monkeypatch):
-    """Three rows of three seeds each, with every score on one data."""
-    made_up(tmp_path, monkeypatch, PAPER, name=SCALE, seeds_by_size={})
-    for number in PAPER["tables"]:
-        score_grid(f"table{number}")
-    score_grid("figure1")
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory):
+    """A folder with every score of the paper, three rows of three seeds each, on one data."""
+    folder = tmp_path_factory.mktemp("scored")
+    with pytest.MonkeyPatch.context() as patch:
+        made_up(folder, patch, PAPER, name=SCALE, seeds_by_size={})
+        for number in PAPER["tables"]:
+            score_grid(f"table{number}")
+        score_grid("figure1")
     clear()
+    return folder / "results"
+
+
+@pytest.fixture
+def project(scored, tmp_path, monkeypatch):
+    """The paper with its scores."""
+    made_up(tmp_path, monkeypatch, PAPER, name=SCALE, seeds_by_size={})
+    shutil.copytree(scored, "results")
     yield
     clear()
 
@@ -107,7 +118,6 @@ def with_items(items, version=1):
 
 
 def view(name):
-    clear()
     return grid_view("made_up", name, SCALE)
 
 
@@ -122,7 +132,6 @@ def comparison(name, label="A", against="B", columns=(0,)):
 
 
 def page(name):
-    clear()
     return table_page(targets.page(name, SCALE, "made_up")).write("markdown")
 
 
