@@ -324,6 +324,8 @@ def is_over_seeds_only(estimate: Estimate, pairs: Sequence[tuple[Cell, Cell]]) -
 
 def has_items(plan: CellPlan) -> bool:
     """Whether an evaluator declares how items make a cell's score."""
+    if not plan.evaluator:  # of made-up numbers (benchmarks/judge.py)
+        return False
     rule = protocol(plan.evaluator).declaration.items
     return rule is not None and rule.metric in (None, plan.metric)
 
