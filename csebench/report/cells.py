@@ -245,8 +245,9 @@ def grid_view(paper_name: str, name: str, scale: str) -> GridView:
     view = printed_view(paper_name, name, scale)
     if isinstance(view.grid, SettingsTable):
         return view
-    data = _test_data(view.cells, scale)
-    rows = [[_with_scores(cell, data.get(cell.plan.evaluator), scale) for cell in row] for row in view.rows]
+    files = _score_files(view.cells, scale)
+    data = {evaluator: data_of_most(by_run.values()) for evaluator, by_run in files.items()}
+    rows = [[_with_scores(cell, files, data, scale) for cell in row] for row in view.rows]
     return replace(view, rows=_with_derived(view.grid, rows), data=data)
 
 
@@ -279,15 +280,21 @@ def printed_view(paper_name: str, name: str, scale: str) -> GridView:
     return GridView(paper_name, name, scale, grid, _with_derived(grid, rows))
 
 
-def _test_data(cells: list[Cell], scale: str) -> dict[str, EvaluationData]:
-    """The test data of a table by evaluator: that of most of its score files."""
-    files: dict[str, dict[str, Scored]] = defaultdict(dict)  # by evaluator and run, as a run is in several cells
+ScoreFiles = dict[str, dict[str, Scored]]  # by evaluator and run, as a run is in several cells
+
+
+def _score_files(cells: list[Cell], scale: str) -> ScoreFiles:
+    """The score files that cells show."""
+    files: ScoreFiles = defaultdict(dict)
     for cell in cells:
+        by_run = files[cell.plan.evaluator]
         for spec in cell.plan.specs:
+            if spec.run_id in by_run:
+                continue
             content, is_outdated = score(spec, cell.plan.evaluator, scale)
             if content is not None:
-                files[cell.plan.evaluator][spec.run_id] = Scored(content, is_outdated)
-    return {evaluator: data_of_most(scored.values()) for evaluator, scored in files.items()}
+                by_run[spec.run_id] = Scored(content, is_outdated)
+    return {evaluator: by_run for evaluator, by_run in files.items() if by_run}
 
 
 @dataclass(frozen=True)
@@ -302,32 +309,34 @@ class RunScore:
     changed_weights: bool  # False if the loss was 0 throughout and nothing decays
 
 
-def _run_score(cell: Cell, spec: Spec, content: dict, is_outdated: bool) -> RunScore:
+def _run_score(cell: Cell, spec: Spec, file: Scored) -> RunScore:
     plan = cell.plan
-    fraction = value(content, plan.task, plan.column.metric)
-    curve = content.get("training", {}).get("curve")
+    fraction = value(file.content, plan.task, plan.column.metric)
+    curve = file.content.get("training", {}).get("curve")
     changed_weights = not curve or any(point["loss"] for point in curve) or bool(spec.params["weight_decay"])
     tasks = tasks_of(plan.evaluator) if plan.task == "Avg." else [plan.task]
     return RunScore(
         spec.seed,
         None if fraction is None else cell.factor * fraction,
-        Scored(content, is_outdated).data,
-        all(has_replicates(content, task, plan.metric) for task in tasks),
-        is_outdated,
+        file.data,
+        all(has_replicates(file.content, task, plan.metric) for task in tasks),
+        file.is_outdated,
         changed_weights,
     )
 
 
-def _with_scores(cell: Cell, data: EvaluationData | None, scale: str) -> Cell:
+def _with_scores(cell: Cell, files: ScoreFiles, data_by_evaluator: dict[str, EvaluationData], scale: str) -> Cell:
     """A cell with the scores of its runs; only those on the test data of the table count."""
+    evaluator = cell.plan.evaluator
+    data = data_by_evaluator.get(evaluator)  # None where no run of the table has a score
     reasons: list[str | None] = []
     scores: list[RunScore] = []
     for spec in cell.plan.specs:
-        content, is_outdated = score(spec, cell.plan.evaluator, scale)
-        if content is None:
-            reasons.append(why_missing(spec.run_id, cell.plan.evaluator, scale))
+        file = files.get(evaluator, {}).get(spec.run_id)
+        if file is None:
+            reasons.append(why_missing(spec.run_id, evaluator, scale))
         else:
-            scores.append(_run_score(cell, spec, content, is_outdated))
+            scores.append(_run_score(cell, spec, file))
     absent = len(reasons)
     counted: list[RunScore] = []
     elsewhere: dict[EvaluationData, dict[int, float | None]] = {}
