@@ -15,8 +15,9 @@ def clear():
 
 
 def use_project(folder, patch):
-    """Let a folder be the project, with links to the code and encoders that it lacks."""
-    for name in ("methods", "evaluators", "encoders"):
+    """Let a folder be the project, with links to the code, encoders and standard test sets that it lacks."""
+    (folder / "data").mkdir(exist_ok=True)
+    for name in ("methods", "evaluators", "encoders", "data/test_sets.yaml"):
         if not (folder / name).exists():
             (folder / name).symlink_to(ROOT / name)
     patch.setattr("csebench.base.project.ROOT", folder)

@@ -145,6 +145,8 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
                 known["others"] = f"{others_text(cell)}; {others.kind}, {', '.join(others.sources)}"
             if cell.absent or plan.missing:
                 known["missing"] = plan.missing or "; ".join([counted(cell.absent, "run"), *cell.reasons])
+            elif cell.why_elsewhere:
+                known["not counted"] = cell.why_elsewhere
             runs = {spec.seed: spec.run_id for spec in plan.specs}
             by_seed = [[seed, cell.number(value), runs.get(seed)] for seed, value in cell.values.items()]
             parts = [f"{view.paper}/{view.name}, row {plan.row.label}, column {plan.column.label}"]

@@ -11,13 +11,13 @@ from urllib.request import urlopen
 
 from csebench.base import hub
 from csebench.base.errors import BadInput, RunFailed, first_line
-from csebench.base.files import DataRoot, read_text, write_json, write_text
+from csebench.base.files import DataRoot, read_text, sha256, with_digest, write_json, write_text
 from csebench.base.terminal import bar
 from csebench.data.corpus import check_sha256
 from csebench.data.sts import PUBLISHED_COUNTS, read_sts
 from csebench.plan.catalog import dataset
 from csebench.plan.declarations import EncoderRef
-from csebench.plan.where_data_is import Download, sources
+from csebench.plan.where_data_is import Download, hashes_file, sources
 
 if TYPE_CHECKING:
     from mteb.abstasks import AbsTask
@@ -58,6 +58,8 @@ def fetch_source(name: str, root: Path) -> None:
         if source.registered:
             check_sha256(part / source.marker, dataset(source.registered).sha256)
         files = [path for path in made.rglob("*") if path.is_file()]
+        hashes = {str(path.relative_to(part)): sha256(path) for path in files}
+        write_json(hashes_file(name, root), with_digest({"files": hashes}))
         for path in sorted(files, key=lambda path: path == made / source.ready):  # last, what says that all are there
             out = root / path.relative_to(part)
             out.parent.mkdir(parents=True, exist_ok=True)

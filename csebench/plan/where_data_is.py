@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import Field, RootModel
+from pydantic import BaseModel, Field, RootModel
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput
@@ -46,6 +46,18 @@ class SourcesFile(Strict):
 
     sources: dict[str, Source]
     by_hand: dict[str, str]  # what to do about a file without a public source
+
+
+class FetchedFiles(BaseModel):
+    """What `csebench fetch` notes of a source when its download had the pinned sum."""
+
+    files: dict[str, str]  # sha256 by name below the data root
+    sha256: str  # of the other keys
+
+
+def hashes_file(source: str, data_root: Path) -> Path:
+    """Path of the notes on a fetched source: `.hashes/beir.scifact.json`."""
+    return data_root / ".hashes" / f"{source.replace(':', '.')}.json"
 
 
 @cached

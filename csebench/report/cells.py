@@ -1,19 +1,26 @@
 """What a table or figure shows: cells with our values, published ones, verdicts; pages/ and figures.py write it."""
 
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
 from csebench.plan.papers import Figure, Grid, Published, SettingsTable
-from csebench.plan.registry import declaration
+from csebench.plan.registry import declaration, tasks_of
+from csebench.plan.spec import Spec
 from csebench.plan.targets import unavailable
 from csebench.report import stats
 from csebench.report.others import Group, others
+from csebench.report.standard_sets import is_standard_data
+from csebench.score.data_of_scores import EvaluationData, Scored, data_of_most
+from csebench.score.replicates import has_replicates
 from csebench.score.store import score, value, why_missing
 
 PAPER_SCALE = "paper"
+ON_OTHER_DATA = "‡"  # behind a score on other test data than those of the table
 
 
 @dataclass(frozen=True)
@@ -23,7 +30,12 @@ class Cell:
     plan: CellPlan
     factor: float  # printed value / score
     digits: int
-    values: dict[int, float]  # by seed
+    values: dict[int, float]  # by seed, of runs that are scored on the test data of the table
+    data: EvaluationData | None = None  # of the table, where a run has a score on it
+    elsewhere: dict[EvaluationData, dict[int, float | None]] = field(default_factory=dict)  # values on other test data
+    why_elsewhere: str = ""  # which data that is, where a run is scored on other test data
+    without_replicates: frozenset[int] = frozenset()  # seeds whose score has none over test items
+    is_standard: bool = True  # False: the test data is not known to be the set that papers use
     absent: int = 0  # runs without a score
     reasons: tuple[str, ...] = ()  # why they have none, where it is known
     stale: bool = False  # scored with an older code version, or with settings that the scale has no more
@@ -49,6 +61,19 @@ class Cell:
     def leaves(self) -> list["Cell"]:
         """The cells with runs that it is computed from: itself, or those of its parts."""
         return [leaf for _, leaf in self.weighted_leaves()]
+
+    @property
+    def runs_elsewhere(self) -> int:
+        """How many of its runs do not count, as they are scored on other test data than the table."""
+        if self.parts:
+            return max(part.runs_elsewhere for part in self.parts)
+        return sum(len(values) for values in self.elsewhere.values())
+
+    @property
+    def counted_specs(self) -> list[Spec]:
+        """Its runs but for those that are scored on other test data."""
+        seeds = {seed for by_seed in self.elsewhere.values() for seed in by_seed}
+        return [spec for spec in self.plan.specs if spec.seed not in seeds]
 
     def weighted_leaves(self, weight: float = 1) -> list[tuple[float, "Cell"]]:
         """The same with their weights: it is their weighted sum, times `weight`."""
@@ -83,14 +108,15 @@ class Cell:
     @property
     def is_comparable(self) -> bool:
         """Whether rows are judged by it: it has all its runs, of today's code, and is no control."""
-        return bool(self.values) and not self.absent and not self.stale and not self.is_control
+        is_complete = bool(self.values) and not self.absent and not self.runs_elsewhere
+        return is_complete and not self.stale and not self.is_control
 
     @property
     def verdict(self) -> str:
         """Whether the published value could be one of ours, as in stats.py; empty without one, or of a difference."""
         if self.published is None or not self.values or self.plan.column.delta is not None:
             return ""
-        if not self.judged or self.absent or self.stale:
+        if not self.judged or self.absent or self.stale or self.runs_elsewhere:
             return stats.NOT_COMPARABLE
         return stats.verdict(self.values.values(), self.published, self.published_seeds, self.is_deterministic).name
 
@@ -102,11 +128,26 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """`78.41 ± 0.31`, for a difference `+0.41 ± 0.31`; without a value `missing` or `–`."""
+        """`78.41 ± 0.31`, for a difference `+0.41 ± 0.31`; without a value `missing` or `–`.
+
+        Scores on other test data than the table's are shown only where it has no others: `78.41 ± 0.31‡`.
+        """
+        if self.ours is None and self.runs_elsewhere:
+            return self.text_elsewhere
         if self.ours is None:
             return "missing" if self.absent else "–"
         sign = "+" if self.plan.column.delta is not None and self.ours.mean >= 0 else ""
         return sign + self.mean_and_std(self.ours)
+
+    @property
+    def text_elsewhere(self) -> str:
+        """The scores on other test data; only the mark where they are of several sets, or the cell is derived."""
+        if len(self.elsewhere) == 1:
+            (by_seed,) = self.elsewhere.values()
+            values = [value for value in by_seed.values() if value is not None]
+            if values:
+                return f"{self.mean_and_std(stats.summarise(values))}{ON_OTHER_DATA}"
+        return f"–{ON_OTHER_DATA}"
 
 
 @dataclass(frozen=True)
@@ -118,6 +159,7 @@ class GridView:
     scale: str
     grid: Grid | SettingsTable
     rows: list[list[Cell]]
+    data: dict[str, EvaluationData] = field(default_factory=dict)  # that its scores are compared on, by evaluator
 
     @property
     def cells(self) -> list[Cell]:
@@ -143,6 +185,10 @@ class GridView:
     def column(self, label: str) -> list[Cell]:
         return [row[self.score_grid.column(label)] for row in self.rows]
 
+    def is_on_its_data(self, evaluator: str, scored: Scored) -> bool:
+        """Whether a score is of the test data that the table's other scores of the evaluator are of."""
+        return evaluator not in self.data or scored.data.is_same_as(self.data[evaluator])
+
     @cached_property
     def runs(self) -> dict[tuple[str, str], bool | None]:
         """By run and evaluator, whether its scores are outdated; None: it has none that a cell or a line shows."""
@@ -155,6 +201,21 @@ class GridView:
                     shown[spec.run_id, cell.evaluator] = outdated
                 shown.setdefault((spec.run_id, cell.evaluator), None)
         return shown
+
+    @cached_property
+    def elsewhere(self) -> int:
+        """How many of the runs with scores have them on other test data, so that they are compared with nothing."""
+        runs = set()
+        for leaf in chain.from_iterable(cell.leaves for cell in self.cells):
+            counted = leaf.counted_specs
+            runs |= {(spec.run_id, leaf.plan.evaluator) for spec in leaf.plan.specs if spec not in counted}
+        return len(runs)
+
+    @property
+    def not_standard(self) -> list[str]:
+        """Evaluators whose printed values are not judged, as the test data is not known to be the standard set."""
+        leaves = chain.from_iterable(cell.leaves for cell in self.cells if cell.published)
+        return sorted({leaf.plan.evaluator for leaf in leaves if not leaf.is_standard})
 
     @property
     def sentences_seen(self) -> int | None:
@@ -184,8 +245,10 @@ def grid_view(paper_name: str, name: str, scale: str) -> GridView:
     view = printed_view(paper_name, name, scale)
     if isinstance(view.grid, SettingsTable):
         return view
-    rows = [[_with_scores(cell, scale) for cell in row] for row in view.rows]
-    return replace(view, rows=_with_derived(view.grid, rows))
+    files = _score_files(view.cells, scale)
+    data = {evaluator: data_of_most(by_run.values()) for evaluator, by_run in files.items()}
+    rows = [[_with_scores(cell, files, data, scale) for cell in row] for row in view.rows]
+    return replace(view, rows=_with_derived(view.grid, rows), data=data)
 
 
 def printed_view(paper_name: str, name: str, scale: str) -> GridView:
@@ -217,26 +280,121 @@ def printed_view(paper_name: str, name: str, scale: str) -> GridView:
     return GridView(paper_name, name, scale, grid, _with_derived(grid, rows))
 
 
-def _with_scores(cell: Cell, scale: str) -> Cell:
-    plan, values, stale, reasons, losses = cell.plan, {}, False, [], []
-    for spec in plan.specs:
-        content, outdated = score(spec, plan.evaluator, scale)
-        if content is None:
-            reasons.append(why_missing(spec.run_id, plan.evaluator, scale))
-            continue
-        stale |= outdated
-        curve = content.get("training", {}).get("curve")
-        losses.append(not curve or any(point["loss"] for point in curve) or spec.params["weight_decay"])
-        if (fraction := value(content, plan.task, plan.column.metric)) is not None:
-            values[spec.seed] = cell.factor * fraction
-    known = tuple(filter(None, dict.fromkeys(reasons)))
-    unchanged = bool(losses) and not any(losses)  # the loss is 0 at all evaluations, and no weight decays
-    return replace(cell, values=values, absent=len(reasons), stale=stale, unchanged=unchanged, reasons=known)
+ScoreFiles = dict[str, dict[str, Scored]]  # by evaluator and run, as a run is in several cells
 
 
-def scored_text(done: int, wanted: int, outdated: int) -> str:
-    """`8 of 13 runs scored`, `13 of 13 runs scored, 4 of them †`: with an older code version or other settings."""
-    return f"{done} of {wanted} runs scored" + (f", {outdated} of them †" if outdated else "")
+def _score_files(cells: list[Cell], scale: str) -> ScoreFiles:
+    """The score files that cells show."""
+    files: ScoreFiles = defaultdict(dict)
+    for cell in cells:
+        by_run = files[cell.plan.evaluator]
+        for spec in cell.plan.specs:
+            if spec.run_id in by_run:
+                continue
+            content, is_outdated = score(spec, cell.plan.evaluator, scale)
+            if content is not None:
+                by_run[spec.run_id] = Scored(content, is_outdated)
+    return {evaluator: by_run for evaluator, by_run in files.items() if by_run}
+
+
+@dataclass(frozen=True)
+class RunScore:
+    """What a cell shows of one run with a score file."""
+
+    seed: int
+    value: float | None  # in printed units; None where the evaluator gave no such score
+    data: EvaluationData
+    has_replicates: bool
+    is_outdated: bool
+    changed_weights: bool  # False if the loss was 0 throughout and nothing decays
+
+
+def _run_score(cell: Cell, spec: Spec, file: Scored) -> RunScore:
+    plan = cell.plan
+    fraction = value(file.content, plan.task, plan.column.metric)
+    curve = file.content.get("training", {}).get("curve")
+    changed_weights = not curve or any(point["loss"] for point in curve) or bool(spec.params["weight_decay"])
+    tasks = tasks_of(plan.evaluator) if plan.task == "Avg." else [plan.task]
+    return RunScore(
+        spec.seed,
+        None if fraction is None else cell.factor * fraction,
+        file.data,
+        all(has_replicates(file.content, task, plan.metric) for task in tasks),
+        file.is_outdated,
+        changed_weights,
+    )
+
+
+def _with_scores(cell: Cell, files: ScoreFiles, data_by_evaluator: dict[str, EvaluationData], scale: str) -> Cell:
+    """A cell with the scores of its runs; only those on the test data of the table count."""
+    evaluator = cell.plan.evaluator
+    data = data_by_evaluator.get(evaluator)  # None where no run of the table has a score
+    reasons: list[str | None] = []
+    scores: list[RunScore] = []
+    for spec in cell.plan.specs:
+        file = files.get(evaluator, {}).get(spec.run_id)
+        if file is None:
+            reasons.append(why_missing(spec.run_id, evaluator, scale))
+        else:
+            scores.append(_run_score(cell, spec, file))
+    absent = len(reasons)
+    counted: list[RunScore] = []
+    elsewhere: dict[EvaluationData, dict[int, float | None]] = {}
+    for one in scores:
+        if data is None or one.data.is_same_as(data):
+            counted.append(one)
+        else:
+            elsewhere.setdefault(one.data, {})[one.seed] = one.value
+    why_elsewhere = ""
+    if data is not None:
+        texts = [elsewhere_text(cell.plan, by_seed, other, data) for other, by_seed in elsewhere.items()]
+        why_elsewhere = "; ".join(texts)
+    reasons.append(why_elsewhere)
+    cell = replace(
+        cell,
+        values={one.seed: one.value for one in counted if one.value is not None},
+        data=data if counted else None,
+        elsewhere=elsewhere,
+        why_elsewhere=why_elsewhere,
+        without_replicates=frozenset(one.seed for one in counted if not one.has_replicates),
+        absent=absent,
+        reasons=tuple(reason for reason in dict.fromkeys(reasons) if reason),
+        stale=any(one.is_outdated for one in scores),
+        unchanged=bool(scores) and not any(one.changed_weights for one in scores),
+    )
+    return _with_standard(cell, scale)
+
+
+def elsewhere_text(plan: CellPlan, by_seed: Collection[int], other: EvaluationData, data: EvaluationData) -> str:
+    """`2 of 3 runs are scored on other test data than the table (sts: data 0123456789ab, not data 94b655eb25db)`."""
+    hashes = f"{plan.evaluator}: {other.text_beside(data)}, not {data.text_beside(other)}"
+    verb = "is" if len(by_seed) == 1 else "are"
+    return f"{len(by_seed)} of {len(plan.specs)} runs {verb} scored on other test data than the table ({hashes})"
+
+
+def _with_standard(cell: Cell, scale: str) -> Cell:
+    """A cell whose printed value is judged only if the scores are on the standard test set.
+
+    At scales that differ from the papers no printed value is judged, and data of any kind is right.
+    """
+    if read_scale(scale).differs or cell.data is None:
+        return cell
+    if is_standard_data(cell.plan.evaluator, cell.data, scale):
+        return cell
+    return replace(cell, is_standard=False, judged=False)
+
+
+def scored_text(done: int, wanted: int, outdated: int, elsewhere: int = 0) -> str:
+    """`8 of 13 runs scored`, `13 of 13 runs scored, 4 of them †, 2 of them ‡`.
+
+    †: with an older code version or other settings; ‡: on other test data.
+    """
+    parts = [f"{done} of {wanted} runs scored"]
+    if outdated:
+        parts.append(f"{outdated} of them †")
+    if elsewhere:
+        parts.append(f"{elsewhere} of them {ON_OTHER_DATA}")
+    return ", ".join(parts)
 
 
 def _with_derived(grid: Grid, rows: list[list[Cell]]) -> list[list[Cell]]:
@@ -260,6 +418,8 @@ def _with_derived(grid: Grid, rows: list[list[Cell]]) -> list[list[Cell]]:
 
 def combine_parts(cell: Cell, parts: list[Cell], function) -> Cell:
     """A cell with a function of others, for every seed that they share; as it is where one of them has no value."""
+    is_standard = all(part.is_standard for part in parts)
+    cell = replace(cell, is_standard=is_standard, judged=cell.judged and is_standard)
     if not parts or not all(part.values for part in parts):
         return replace(cell, parts=tuple(parts))
     values, absent = combine_by_seed(function, *parts), max(part.absent for part in parts)

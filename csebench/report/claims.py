@@ -49,6 +49,7 @@ class Contrast:
     p: float | None = None  # two-sided
     unit: float = 0.0  # of the last printed digit; 0 for runs of ours
     differs: tuple[str, ...] = ()  # shared settings in which our rows differ beside what the claim is about
+    over_seeds_only: bool = False  # of ours, though the evaluator declares items
 
     def half(self, times: int) -> float:
         """Half the width of the 95 % interval, which holds for as many contrasts at once."""
@@ -219,6 +220,8 @@ def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs:
         return "both rows are the same runs at this scale" if state[0] == compare.SAME_RUNS else state[1] or state[0]
     if any(cell.is_control for cell in cells):
         return "a row is a control"
+    if not_standard := [cell.plan.row.label for cell in cells if not cell.is_standard]:
+        return f"the test data of {not_standard[0]} is not known to be the standard set"
     if any(differ_in_size_unseen(*pair) for pair in pairs):
         return "runs see fewer sentences than either column has"
     sign = -1 if claim.lower else 1
@@ -233,7 +236,9 @@ def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs:
     (error, df), p = estimate.error(), estimate.p()
     sizes = {"sentences"} if claim.versus_column else set()  # what the claim itself compares
     differs = tuple(setting.text for setting in compare.differing(*pairs[0]) if setting.name not in sizes)
-    return Contrast(versus, column, estimate.gain, None if p is None else error, df, p, differs=differs)
+    known_error = None if p is None else error
+    only = compare.is_over_seeds_only(estimate, pairs)
+    return Contrast(versus, column, estimate.gain, known_error, df, p, differs=differs, over_seeds_only=only)
 
 
 def differ_in_size_unseen(a: Cell, b: Cell) -> bool:
@@ -373,6 +378,8 @@ def judge_limit(claim: Claim, limit: Published, contrasts: Sequence[Contrast], d
     tested, times = (contrasts, 1) if within else ([largest], len(contrasts))  # all have to be within
     p = max(stats.two_sided(limit.value - abs(c.difference), ((c.error or 0.0) ** 2, c.df)) for c in tested)
     text = f"{text}, {p_text(p, times)} against the limit"
+    if any(c.over_seeds_only for c in tested):
+        text += ", over seeds only"
     p, shown = corrected(p, times)
     return Judgement(direction, shown, size, text, None if within else p, contrary)
 
@@ -390,8 +397,10 @@ def stated_size(claim: Claim, contrasts: Sequence[Contrast]) -> str:
 
 def describe(claim: Claim, contrast: Contrast, digits: int, times: int) -> str:
     """`+0.24 over SimCSE-BERTbase in Avg. (claimed: +2.60), p = 0.018`, which is corrected for as many tests."""
-    test = f"; {no_test(contrast)}" if contrast.p is None else f", {p_text(contrast.p, times)}"
-    return describe_size(claim, contrast, digits) + test
+    if contrast.p is None:
+        return f"{describe_size(claim, contrast, digits)}; {no_test(contrast)}"
+    text = f"{describe_size(claim, contrast, digits)}, {p_text(contrast.p, times)}"
+    return f"{text} over seeds only" if contrast.over_seeds_only else text
 
 
 def describe_size(claim: Claim, contrast: Contrast, digits: int) -> str:

@@ -3,10 +3,12 @@
 A test set is a sample of items, seeds are a sample of trainings; the variance of a difference is the sum of both. That
 over items comes from resamples of the items, which are published with the scores (csebench/score/replicates.py), of
 all test sets of an evaluator together. Rows of evaluators that declare no items (alignment, purity, tasks of MTEB) are
-compared over seeds alone. Which pairs a table compares is declared beside it (csebench/plan/papers.py: Family).
+compared over seeds alone. Rows that are scored on different test data are not compared. Neither are rows of which some
+runs have replicates of a score and others have none. Which pairs a table compares is declared beside it
+(csebench/plan/papers.py: Family).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import inf, sqrt
@@ -15,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from csebench.base.caches import cached_by_folder
+from csebench.plan.grids import CellPlan
 from csebench.plan.papers import OTHERS, Column, Family, Grid
-from csebench.plan.registry import declaration, tasks_of
+from csebench.plan.registry import declaration, protocol, tasks_of
 from csebench.plan.targets import score_path
 from csebench.report import stats
 from csebench.report.cells import Cell, GridView, combine_by_seed, same_runs
@@ -31,6 +34,7 @@ CALLED = {"learning_rate": "learning rate", "batch_size": "batch", "max_length":
 BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
 SAME_RUNS, INACTIVE_HERE, ONE_SEED = "same runs", "inactive", "one seed"
 PARTIAL, OUTDATED, NOT_ASKED, NOT_RUN = "partial", "outdated", "cannot be asked", "not run"
+OTHER_DATA, UNPAIRED = "other data", "unpaired"
 
 
 class Setting(NamedTuple):
@@ -97,7 +101,13 @@ class Comparison:
     reason: str = ""  # why there is no estimate
     printed: float | None = None  # the difference of the published values, in points
     scored: tuple[int, int] = (0, 0)  # runs with scores, and all
+    over_seeds_only: bool = False  # though its evaluator declares items: score files have no replicates over them
     pairs: tuple[tuple[Cell, Cell], ...] = field(default=(), compare=False, repr=False)  # cells that are compared
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the printed difference can be judged by our runs."""
+        return all(cell.judged for cell in chain.from_iterable(self.pairs))
 
 
 class Answer(NamedTuple):
@@ -204,6 +214,8 @@ def may_be_best(rows: list[int], cells: list[Cell], scale: str) -> set[int]:
     ranked = sorted(rows, key=lambda row: -cells[row].sign * cells[row].mean)
 
     def is_better(other: int, row: int) -> bool:
+        if unlike([*cells[other].leaves, *cells[row].leaves]) is not None:
+            return False
         return estimate_of(weighted([(cells[other], cells[row])]), scale).interval(level)[0] > 0
 
     return {row for i, row in enumerate(ranked) if not any(is_better(other, row) for other in ranked[:i])}
@@ -237,6 +249,7 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int], refu
         return replace(about, relation=state[0], reason=state[1])
     terms = weighted(pairs)
     estimate = estimate_of(terms, view.scale)
+    about = replace(about, over_seeds_only=is_over_seeds_only(estimate, pairs))
     if estimate.is_within(stats.SLACK):
         return replace(about, relation=NOT_ASKED, reason=EQUAL_SCORES)
     if estimate.error()[0] == inf or (estimate.seed_sd is None and not all(c.is_deterministic for _, c in terms)):
@@ -256,11 +269,65 @@ def why_not(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[str, str] | None:
         return SAME_RUNS, ""
     if unchanged := next((cell.plan.row.label for cell in cells if cell.unchanged), None):
         return NOT_ASKED, f"the loss of {unchanged} is 0 from the start, so training changes nothing"
+    if (reason := scored_elsewhere(leaves)) is not None:
+        return OTHER_DATA, reason
     if any(cell.absent for cell in cells):
         return PARTIAL, ""
     if not all(cell.values for cell in cells):
         return NOT_RUN, "the evaluator gave no such score"
-    return (OUTDATED, "") if any(cell.stale for cell in cells) else None
+    if any(cell.stale for cell in cells):
+        return OUTDATED, ""
+    return unlike(leaves)
+
+
+def scored_elsewhere(leaves: Sequence[Cell]) -> str | None:
+    """Say which row has scores on other test data than its table; None where none has."""
+    reasons = (f"{leaf.plan.row.label}: {leaf.why_elsewhere}" for leaf in leaves if leaf.why_elsewhere)
+    return next(reasons, None)
+
+
+def unlike(leaves: Sequence[Cell]) -> tuple[str, str] | None:
+    """Why complete cells cannot be compared: a relation and the reason; None where they can.
+
+    Two tables may have different test data. Replicates over test items that only some runs of a score have would drop
+    the error over items in silence.
+    """
+    first: dict[str, Cell] = {}  # by evaluator
+    for leaf in leaves:
+        one = first.setdefault(leaf.plan.evaluator, leaf)
+        if leaf.data and one.data and not leaf.data.is_same_as(one.data):
+            labels = f"{one.plan.row.label} and {leaf.plan.row.label}"
+            hashes = f"{one.data.text_beside(leaf.data)} and {leaf.data.text_beside(one.data)}"
+            return OTHER_DATA, f"{labels} are scored on different test data ({leaf.plan.evaluator}: {hashes})"
+    for scores in by_score(leaves).values():
+        lacking = [leaf for leaf in scores if leaf.without_replicates]
+        if any(set(leaf.values) - leaf.without_replicates for leaf in scores) and lacking:
+            label, count = lacking[0].plan.row.label, len(lacking[0].without_replicates)
+            runs = f"{count} of {len(lacking[0].values)} runs of {label}"
+            return UNPAIRED, f"{runs} have no replicates over the test items of {lacking[0].plan.evaluator}"
+    return None
+
+
+def by_score(leaves: Iterable[Cell]) -> dict[tuple[str, str, str], list[Cell]]:
+    """Cells by what is measured: evaluator, task and metric."""
+    groups: dict[tuple[str, str, str], list[Cell]] = {}
+    for leaf in leaves:
+        groups.setdefault((leaf.plan.evaluator, leaf.plan.task, leaf.plan.metric), []).append(leaf)
+    return groups
+
+
+def is_over_seeds_only(estimate: Estimate, pairs: Sequence[tuple[Cell, Cell]]) -> bool:
+    """Whether the error over test items is missing though an evaluator declares them."""
+    leaves = chain.from_iterable(cell.leaves for cell in chain.from_iterable(pairs))
+    return estimate.item_se is None and any(has_items(leaf.plan) for leaf in leaves)
+
+
+def has_items(plan: CellPlan) -> bool:
+    """Whether an evaluator declares how items make a cell's score."""
+    if not plan.evaluator:  # of made-up numbers (benchmarks/judge.py)
+        return False
+    rule = protocol(plan.evaluator).declaration.items
+    return rule is not None and rule.metric in (None, plan.metric)
 
 
 def weighted(pairs: Sequence[tuple[Cell, Cell]]) -> list[tuple[float, Cell]]:
@@ -317,7 +384,10 @@ def setting_text(value) -> str:
 
 
 def item_effects(terms: Sequence[tuple[float, Cell]], scale: str) -> dict[str, np.ndarray] | None:
-    """By test items, the replicates of a weighted sum of cells; None where one has none, or rows have other items."""
+    """By test items, the replicates of a weighted sum of cells; None where a score has none.
+
+    Rows of which only some runs have them, or which have other items, were refused before (`unlike`).
+    """
     sums: dict[str, np.ndarray] = {}
     items: dict[tuple[str, str], str] = {}
     for weight, cell in chain.from_iterable(term.weighted_leaves(share) for share, term in terms):

@@ -73,7 +73,7 @@ def cell_rows(view: GridView) -> Iterable[dict]:
     """The cells of a table or figure; two rows with the same label have different numbers, counted from 1."""
     for number, cell in ((number, cell) for number, cells in enumerate(view.rows, 1) for cell in cells):
         published, ours = cell.published, cell.ours
-        runs = [(spec, leaf.plan.evaluator) for leaf in cell.leaves for spec in leaf.plan.specs]
+        runs = [(spec, leaf.plan.evaluator) for leaf in cell.leaves for spec in leaf.counted_specs]
         scored = [Spec.model_validate(done["spec"]).run_id for run in runs if (done := score(*run, view.scale)[0])]
         yield {
             "paper": view.paper,
@@ -86,8 +86,8 @@ def cell_rows(view: GridView) -> Iterable[dict]:
             "ours": ours.mean if ours else "",
             "std": "" if ours is None or ours.std is None else ours.std,
             "n": ours.n if ours else 0,
-            "text": cell.text if ours else "",
-            "missing": cell.absent,
+            "text": cell.text if ours or cell.runs_elsewhere else "",
+            "missing": cell.absent + cell.runs_elsewhere,
             "outdated": cell.stale,
             "verdict": cell.verdict,
             "evaluator": cell.plan.evaluator,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from operator import sub
 from pathlib import Path
 
+from csebench.base.terminal import counted
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.declarations import Panel
 from csebench.plan.grids import untrained_cell
@@ -17,6 +18,7 @@ from csebench.report import stats
 from csebench.report.cells import Cell, GridView, combine_parts
 from csebench.report.csv_tables import CELLS, cell_rows
 from csebench.report.words import ends_text
+from csebench.score.data_of_scores import Scored
 from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, Source, row_colour, write_figure
 from csebench.score.score_types import Items
 from csebench.score.store import items, score, value
@@ -41,6 +43,8 @@ def draw(view: GridView) -> list[Path]:
             note = seeds_note(counts, "error bars: ± one standard deviation over seeds")
         else:
             table, note, drawn = (training if view.figure.kind == "training" else draw_rows)(figure, view)
+        if view.elsewhere:
+            note += f"; left out: {counted(view.elsewhere, 'run')} scored on other test data"
         svg = grid_path(view.paper, view.name, view.scale, "svg")
         if not drawn and view.progress[0] and svg.exists():
             return []  # drawn where the per-item values were, which are not published
@@ -84,8 +88,13 @@ def seeds_note(counts: Iterable[int], more: str) -> str:
 def draw_untrained(draw_line, shown: GridView) -> list:
     """A line (`axhline`, `axvline`) at the untrained encoder's score, if it has one; returns what a legend shows."""
     cell = untrained_cell(shown.paper, shown.name, shown.scale)
-    content = score(cell.specs[0], cell.evaluator, shown.scale)[0] if cell else None
-    if cell is None or content is None or (fraction := value(content, cell.task, cell.column.metric)) is None:
+    if cell is None:
+        return []
+    content, is_outdated = score(cell.specs[0], cell.evaluator, shown.scale)
+    if content is None or not shown.is_on_its_data(cell.evaluator, Scored(content, is_outdated)):
+        return []
+    fraction = value(content, cell.task, cell.column.metric)
+    if fraction is None:
         return []
     place = shown.figure.factor * fraction
     pooler = cell.specs[0].params["pooler"]
@@ -176,9 +185,9 @@ def scatter(figure, shown: GridView) -> bool:
         if x.ours and y.ours:
             where = (x.ours.mean, y.ours.mean, y.ours.std, x.ours.std)
             axes.errorbar(*where, **style, marker=MARKERS[i % len(MARKERS)], markersize=8, label=f"{row.label}{score}")
-        for printed, line in ((x.published, axes.axvline), (y.published, axes.axhline)):
-            if printed and shown.judged:
-                line(printed.value, color=style["color"], linestyle=":", label=f"{row.label}, published")
+        for cell, line in ((x, axes.axvline), (y, axes.axhline)):
+            if cell.published and cell.judged:
+                line(cell.published.value, color=style["color"], linestyle=":", label=f"{row.label}, published")
     axes.set(xlabel=grid.columns[0].label + " (less is better)" * grid.columns[0].lower, ylabel=grid.axis)
     axes.margins(0.12)
     if drawn := axes.has_data():
@@ -239,7 +248,7 @@ def curve(cell: Cell, scale: str) -> tuple[dict[int, dict[str, stats.Summary]], 
 def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:
     """A part a row: what an evaluator draws of its first seed's run. Returns the table, a note, if any is drawn."""
     panel, draw_panel = load_drawing(view.figure.kind)
-    runs = [items_of_first_run(cell, panel, view.scale) for cell, *_ in view.rows]
+    runs = [items_of_first_run(cell, panel, view) for cell, *_ in view.rows]
     count = max(1, sum(run is not None for run in runs))
     rows, columns = (count, 1) if panel.width > 6 else (1, count)
     figure.set_size_inches(max(6.4, columns * panel.width), rows * panel.height)
@@ -265,14 +274,16 @@ def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:
     return table, "of every row one run, that of the first seed", bool(drawn)
 
 
-def items_of_first_run(cell: Cell, panel: Panel, scale: str) -> tuple[Items, dict] | None:
-    """Per-item values and score JSON of a cell's first run; None where they are not here."""
+def items_of_first_run(cell: Cell, panel: Panel, view: GridView) -> tuple[Items, dict] | None:
+    """Per-item values and score JSON of a cell's first run; None where they are not here, or of other test data."""
     if not cell.plan.specs:
         return None
     spec = cell.plan.specs[0]
-    content, _ = score(spec, cell.plan.evaluator, scale)
+    content, is_outdated = score(spec, cell.plan.evaluator, view.scale)
     if content is None or value(content, cell.plan.task, cell.plan.column.metric) is None:
         return None
-    file = score_path(spec.run_id, cell.plan.evaluator, scale)
+    if not view.is_on_its_data(cell.plan.evaluator, Scored(content, is_outdated)):
+        return None
+    file = score_path(spec.run_id, cell.plan.evaluator, view.scale)
     arrays = (items(content, file) or {}).get(cell.plan.evaluator, {})
     return (arrays, content) if panel.item in arrays else None

@@ -44,14 +44,18 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
                 y += 1
             axes.plot([0, 0], [y - 0.5, y + len(members) - 0.5], color=GREY, linewidth=1, zorder=1)
             for comparison, label in zip(members, row_labels(members), strict=True):
-                draw_comparison(axes, y, comparison, comparison.printed if view.judged else None)
+                draw_comparison(axes, y, comparison, comparison.printed if comparison.is_judged else None)
                 ticks.append(y)
                 labels.append(label)
                 y += 1
         axes.set_yticks(ticks, labels)
         axes.set_ylim(y - 0.4, -0.6)
         seeds = ends_text(c.estimate.seeds for c in tested if c.estimate)
-        signs = "; |: printed" * view.judged + "; open: not matched" * any(c.differs for c in tested)
+        signs = ""
+        if any(c.is_judged and c.printed is not None for c in tested):
+            signs += "; |: printed"
+        if any(c.differs for c in tested):
+            signs += "; open: not matched"
         axes.set_xlabel(f"difference in points, 95 % interval; n = {seeds}{signs}")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)

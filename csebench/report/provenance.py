@@ -12,6 +12,7 @@ from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declarat
 from csebench.plan.targets import Page
 from csebench.plan.tuning import searches_before, settings_text, tuned_settings
 from csebench.report.cells import scored_text
+from csebench.score.data_of_scores import SHOWN_DIGITS, EvaluationData, Scored
 from csebench.score.store import score
 
 CHANGES = "+changes"  # after a commit: files had changes that were not committed
@@ -102,6 +103,7 @@ def provenance_lines(page: Page) -> str:
     lines = [
         f"- {scored_text(len(contents), len(wanted), outdated)}; corpus subsets are drawn by the run's seed.",
         *(f"- Evaluator {e} version {d.version}, protocol {d.protocol} ({d.source})." for e, d in declared.items()),
+        *data_lines(page),
         *unversioned_lines(contents),
     ]
     if contents:
@@ -114,6 +116,27 @@ def provenance_lines(page: Page) -> str:
         hardware = ", ".join(sorted({training["gpu"] or training["processor"] for training in trainings}))
         lines.append(f"- Commit: {commits}; {versions}; hardware: {hardware}.")
     return "\n".join([*lines, f"- Regenerate: `{snakemake(page.path)}`."])
+
+
+def data_lines(page: Page) -> list[str]:
+    """The test data of evaluators whose scores on the page are of several, as lines of a list."""
+    counts: dict[str, Counter[EvaluationData]] = {}
+    for (_, evaluator), spec in sorted(page.scores().items()):
+        content, is_outdated = score(spec, evaluator, page.scale)
+        if content is not None:
+            counts.setdefault(evaluator, Counter())[Scored(content, is_outdated).data] += 1
+    lines = []
+    for evaluator, scores in counts.items():
+        first = scores.most_common(1)[0][0]
+        if all(data.is_same_as(first) for data in scores):
+            continue
+        hashes = [
+            f"data {data.files[:SHOWN_DIGITS] or 'of unknown hash'}, items {data.items[:SHOWN_DIGITS] or 'unknown'}"
+            f" ({count} scores)"
+            for data, count in scores.most_common()
+        ]
+        lines.append(f"- **Test data of {evaluator} differs**: {'; '.join(hashes)}.")
+    return lines
 
 
 def deviation_lines(page: Page) -> list[str]:

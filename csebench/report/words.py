@@ -21,6 +21,8 @@ VERBS = {  # of relations, in the order in which a family's sentence has them
     compare.SAME_RUNS: "the same runs as what they are compared with",
     compare.ONE_SEED: "one seed, so that chance is not excluded",
     compare.NOT_ASKED: "cannot be asked here",
+    compare.OTHER_DATA: "scored on other test data",
+    compare.UNPAIRED: "not all runs have replicates over test items",
     compare.PARTIAL: "not all runs are scored",
     compare.OUTDATED: "scores of older code",
     compare.NOT_RUN: "not run here",
@@ -36,6 +38,8 @@ def sentence(comparison: Comparison, equality: bool = False) -> str:
         compare.SAME_RUNS: f"{row} and {against} are the same runs at this scale.",
         compare.NOT_ASKED: f"Cannot be asked here: {c.reason}.",
         compare.NOT_RUN: f"Not run here: {c.reason}.",
+        compare.OTHER_DATA: f"Cannot be compared: {c.reason}.",
+        compare.UNPAIRED: f"Cannot be compared: {c.reason}.",
         compare.OUTDATED: "No answer: the scores are of older code.",
         compare.PARTIAL: f"No answer yet: {c.scored[0]} of {c.scored[1]} runs are scored.",
     }

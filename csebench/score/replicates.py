@@ -59,11 +59,18 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
 def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
     """Replicates in a score JSON; None where it has none of a score, or of another version, with which ours cannot be
     paired. Those that state no version are of the first."""
-    published = content.get("replicates", {"scores": {}})
-    encoded = published["scores"].get(task, {}).get(metric)
-    if encoded is None or published.get("version", 1) != VERSION:
+    if not has_replicates(content, task, metric):
         return None
-    return Replicates(published["items"], decode(encoded["clustered"]))
+    published = content["replicates"]
+    return Replicates(published["items"], decode(published["scores"][task][metric]["clustered"]))
+
+
+def has_replicates(content: dict, task: str, metric: str) -> bool:
+    """Whether a score JSON has replicates of a score that ours can be paired with."""
+    published = content.get("replicates")
+    if published is None or published.get("version", 1) != VERSION:
+        return False
+    return metric in published["scores"].get(task, {})
 
 
 def encode(changes: np.ndarray) -> dict:

@@ -29,7 +29,10 @@ from csebench.data import fetch, preflight
 from csebench.model.encoder import Encoder
 from csebench.plan import catalog, targets, where_data_is
 from csebench.plan.declarations import EncoderRef
-from csebench.plan.registry import COMPONENTS, declaration
+from csebench.plan.registry import COMPONENTS, declaration, protocol
+from csebench.report.standard_sets import is_standard_data
+from csebench.score.data_of_scores import EvaluationData
+from csebench.score.evaluate import data_sha256
 from csebench.score.models import open_model
 
 BERT = next(ref for ref in catalog.scale("paper").encoders.values() if ref.name == "google-bert/bert-base-uncased")
@@ -472,6 +475,14 @@ def test_a_source_brings_the_files_of_the_data_root(smoke_data, root, name, monk
     assert {path.relative_to(wanted) for path in wanted.rglob("*.*")} <= brought and Path("left.txt") not in brought
     assert (root / source.marker).read_text(encoding="utf-8") != "half" and not part.exists()
     assert moved[-1] == root / source.marker
+
+
+def test_what_was_fetched_is_a_standard_test_set(root, monkeypatch):
+    """Its download had the pinned sum, so that printed values are judged by scores on it."""
+    fetch.fetch_source("senteval", root)
+    monkeypatch.setenv("CSEBENCH_DATA", str(root))
+    for name in ("sts", "stsb_dev", "transfer:fasttest"):
+        assert is_standard_data(name, EvaluationData(data_sha256(protocol(name), root)), "paper"), name
 
 
 def test_imdb_is_read_from_its_authors_archive(smoke_data, root):

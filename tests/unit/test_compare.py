@@ -194,16 +194,23 @@ def test_an_average_resamples_its_test_sets_together(sts):
 
 
 UNPAIRED = {
-    "without replicates": lambda content: content.pop("replicates"),
-    "of other test items": lambda content: content["replicates"].update(items="0" * 16),
-    "made in another way": lambda content: content["replicates"].update(version=0),
+    "without replicates": (compare.UNPAIRED, lambda content: content.pop("replicates")),
+    "of other test items": (compare.OTHER_DATA, lambda content: content["replicates"].update(items="0" * 16)),
+    "made in another way": (compare.UNPAIRED, lambda content: content["replicates"].update(version=0)),
 }
 
 
-@pytest.mark.parametrize("change", UNPAIRED.values(), ids=UNPAIRED)
-def test_rows_whose_replicates_cannot_be_paired_are_compared_over_seeds(change, sts):
+@pytest.mark.parametrize(("relation", "change"), UNPAIRED.values(), ids=UNPAIRED)
+def test_rows_whose_replicates_cannot_be_paired_are_not_compared(relation, change, sts):
     edit("Bad", change)
-    assert pair().estimate.item_se is None and pair(against="As good").estimate.item_se is not None
+    assert (pair().relation, pair().estimate) == (relation, None)
+    assert pair(against="As good").estimate.item_se is not None
+
+
+def test_rows_of_which_none_has_replicates_are_compared_over_seeds(sts):
+    for label in ("Good", "Bad"):
+        edit(label, lambda content: content.pop("replicates"))
+    assert pair().estimate.item_se is None and pair().over_seeds_only
     assert pair().p == pytest.approx(scipy.stats.ttest_rel(sts["Good"], sts["Bad"]).pvalue)
 
 

@@ -5,7 +5,7 @@ import os
 import re
 
 import pytest
-from score_files import write_scores
+from score_files import edit_score_file, write_scores
 
 from csebench import cli
 from csebench.base import caches
@@ -34,14 +34,24 @@ def write(file, code=EQUAL):
     caches.clear()
 
 
-def results(file, scores):
-    """What is said of a method whose three runs have these averages, against SimCSE's published scores."""
-    tried = attempt.open_attempt(file, against=("simcse",), scale="mini", evaluators=("sts",), seeds=3)
+def results(file, scores, component=False, change=None):
+    """What is said of a method whose three runs have these averages, against SimCSE's published scores.
+
+    Args:
+        change: of the score files, made last.
+    """
+    tried = attempt.open_attempt(file, component, against=("simcse",), scale="mini", evaluators=("sts",), seeds=3)
     attempt.write_paper(tried)
     (page,) = tried.pages
-    own = [(run, evaluator, spec) for (run, evaluator), spec in page.scores().items() if spec.method == "mine"]
-    for (_, evaluator, spec), score in zip(own, scores, strict=True):
-        write_scores(spec, evaluator, "mini", [("Avg.", "spearman", score)])
+    own = [spec for spec in page.runs().values() if "mine" in (spec.method, *spec.components)]
+    (theirs,) = (spec for spec in page.runs().values() if spec not in own and spec.seed == own[0].seed)
+    published = json.loads(targets.score_path(theirs.run_id, "sts", "mini").read_text())
+    for spec, score in zip(own, scores, strict=True):
+        write_scores(spec, "sts", "mini", [("Avg.", "spearman", score)])
+        path = targets.score_path(spec.run_id, "sts", "mini")
+        edit_score_file(path, lambda content: content.update(replicates=published["replicates"]))
+        if change:
+            edit_score_file(path, change)
     caches.clear()
     (record,) = attempt.results(tried)
     return record
@@ -67,6 +77,40 @@ def test_a_shared_setting_that_differs_is_named(own):
     write(own, EQUAL.replace('"params": {', '"params": {"dropout": (0.2, "ours"), '))
     record = results(own, [0.80, 0.81, 0.82])
     assert "dropout 0.2 against 0.1" in record["differs"] and "Not matched" in attempt.details(record)[0]
+
+
+def on_other_data(content):
+    content["evaluations"][0]["data_sha256"] = "f" * 64
+
+
+def without_replicates(content):
+    del content["replicates"]
+
+
+@pytest.mark.parametrize("is_component", [False, True])
+@pytest.mark.parametrize(
+    ("change", "relation", "reason"),
+    [
+        (
+            on_other_data,
+            "other data",
+            "3 of 3 runs are scored on other test data than the table (sts: data ffffffffffff",
+        ),
+        (without_replicates, "unpaired", "have no replicates over the test items of sts"),
+    ],
+)
+def test_scores_of_other_data_than_the_published_ones_are_not_compared(change, relation, reason, is_component, own):
+    file = own
+    if is_component:
+        file = own.parent / "components" / "mine.py"
+        file.parent.mkdir()
+        own.unlink()
+        write(
+            file, (ROOT / "methods" / "components" / "ami.py").read_text().replace('"name": "ami"', '"name": "mine"')
+        )
+    record = results(file, [0.80, 0.81, 0.82], is_component, change)
+    assert (record["relation"], record["gain"]) == (relation, "") and reason in record["reason"]
+    assert record["sentence"].startswith("Cannot be compared")
 
 
 def test_a_component_is_compared_on_each_host(own):

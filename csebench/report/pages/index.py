@@ -7,7 +7,7 @@ from csebench.base.errors import by_number
 from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, VARIANTS, paper, paper_names, results_folder
 from csebench.plan.papers import SettingsTable
 from csebench.plan.targets import grid_label, left_out, page, planned_grids
-from csebench.report.cells import PAPER_SCALE, GridView, grid_view, scored_text
+from csebench.report.cells import ON_OTHER_DATA, PAPER_SCALE, GridView, grid_view, scored_text
 from csebench.report.compare import Answer, answer
 from csebench.report.pages.evidence import reach_text
 from csebench.report.pages.page import Page, Part, Picture, Table
@@ -27,8 +27,11 @@ def index_page(scale: str) -> Page:
         parts += [Picture(f"{SIDE_BY_SIDE}.svg", "Every method against the untrained encoder and against SimCSE")]
     parts += ["## Tables and figures", coverage(views), *(f"Left out: {broken}" for broken in left_out(scale))]
     counts = "; ".join(f"{count} {label}" for label, count in sorted(Counter(map(state, views)).items()))
+    marks = f"{STALE}: with an older code version or other settings"
+    if any(view.elsewhere for view in views):
+        marks += f"; {ON_OTHER_DATA}: on other test data than the rest of the table, so that they do not count"
     parts += [
-        f"A cell: the runs that it shows; {STALE}: with an older code version or other settings. {counts}.",
+        f"A cell: the runs that it shows; {marks}. {counts}.",
         f"[All methods]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) · [claims](claims.md) ·"
         " [inconsistencies in the published tables](audit.md) · [every score](scores.csv) · [every cell](cells.csv) ·"
         " [every comparison](comparisons.csv)",
@@ -73,8 +76,9 @@ def coverage(views: list[GridView]) -> Table:
     for view in views:
         label, (done, shown) = state(view), view.progress
         if label in ("complete", "partial", "missing"):
-            all_new = done == shown and not view.outdated
-            label = f"{shown} runs" if all_new else f"{label}: {scored_text(done, shown, view.outdated)}"
+            all_new = done == shown and not view.outdated and not view.elsewhere
+            scored = scored_text(done, shown, view.outdated, view.elsewhere)
+            label = f"{shown} runs" if all_new else f"{label}: {scored}"
         links.setdefault(view.name, {})[view.paper] = f"[{label}]({view.paper}/{view.name}.md)"
     rows = []
     for name in sorted(links, key=lambda name: (name.startswith("figure"), by_number(name))):

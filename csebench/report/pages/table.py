@@ -7,18 +7,20 @@ from pathlib import Path
 from statistics import median
 
 from csebench.base.project import REPOSITORY
+from csebench.base.terminal import counted
 from csebench.plan import targets, tuning
 from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper, scale
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Figure, SettingsTable
 from csebench.plan.registry import COMPONENTS, declaration, protocol
 from csebench.report import stats, words
-from csebench.report.cells import Cell, GridView, grid_view
+from csebench.report.cells import ON_OTHER_DATA, Cell, GridView, grid_view
 from csebench.report.claims import judge_all
 from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block
 from csebench.report.pages.claims import sentence_table
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list, relative_path
 from csebench.report.provenance import deviation_lines, page_conditions, provenance_lines, scale_line
+from csebench.score.data_of_scores import SHOWN_DIGITS, Scored
 from csebench.score.store import score
 
 SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied from {}"}
@@ -66,12 +68,34 @@ def heading(view: GridView) -> str:
 
 
 def status_line(view: GridView) -> list[str]:
-    """How many runs have scores, where some have none or old ones."""
+    """How many runs have scores, where some have none, old ones, or ones on other data than the table or the paper."""
     done, wanted = view.progress
-    parts = [f"{done} of {wanted} runs are scored"] if 0 < done < wanted else []
+    parts = []
+    if 0 < done < wanted:
+        parts.append(f"{done} of {wanted} runs are scored")
     if view.outdated:
         parts.append(f"{STALE}: {view.outdated} of them with an older code version or other settings")
-    return [f"{'; '.join(parts)}."] if parts else []
+    if view.elsewhere:
+        text = "on other test data than the rest of the table, which count in no mean and are compared with nothing"
+        parts.append(f"{ON_OTHER_DATA}: {counted(view.elsewhere, 'run')} {text}")
+    lines = []
+    if parts:
+        lines.append(f"{'; '.join(parts)}.")
+    if view.not_standard:
+        lines.append(not_standard_text(view))
+    return lines
+
+
+def not_standard_text(view: GridView) -> str:
+    """Which printed values are not judged, as the scores are not on the test sets that papers use."""
+    names = []
+    for evaluator in view.not_standard:
+        data = view.data[evaluator]
+        names.append(f"{evaluator} (data {data.files[:SHOWN_DIGITS] or 'of unknown hash'})")
+    return (
+        f"**Not known to be the standard test data: {', '.join(names)}.** Papers print scores on that, so these cells"
+        f" are not judged by printed values ([which data is]({REPOSITORY}/blob/main/docs/data.md#standard-test-sets))."
+    )
 
 
 def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], list[Part]]:
@@ -92,17 +116,28 @@ def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], lis
     folds = [*(printed if shown else []), *others_fold(view)]
     if answered and view.scale != DEFAULT_SCALE:
         compared: list[Part] = []
+        how = [HOW_COMPARED, *seeds_only_text(answered)]
         for answer in answered:
             rows = [words.comparison_row(c) for c in answer.comparisons]
             compared += [answer.family.question, Table(words.COMPARISON_HEAD, rows)]
         count = sum(len(answer.comparisons) for answer in answered)
-        folds.append(Fold(f"Every declared comparison: {count}", [*compared, HOW_COMPARED]))
+        folds.append(Fold(f"Every declared comparison: {count}", [*compared, *how]))
     if view.scale != DEFAULT_SCALE and (claims := judge_all(view.scale, [view.paper], view.name)):
         folds.append(Fold(f"Claims about it: {len(claims)}", [sentence_table(claims, view.scale, folder)]))
     folds += texts_fold(view)
     if notes := [*view.grid.notes, *by_text(missing_scores(view))]:
         folds.append(Fold("Notes, and rows not run here", [as_list(notes)]))
     return answer_lines(view, answered), parts, folds
+
+
+def seeds_only_text(answered: list[Answer]) -> list[str]:
+    """How many comparisons lack the error over test items that others have, though their evaluators declare items."""
+    tested = [c for answer in answered for c in answer.comparisons if c.estimate is not None]
+    lacking = sum(c.over_seeds_only for c in tested)
+    if not lacking:
+        return []
+    count = "All" if lacking == len(tested) else f"{lacking} of {len(tested)}"
+    return [f"{count} of these intervals are over seeds only: the score files have no replicates over test items."]
 
 
 def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
@@ -121,7 +156,7 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     for place, answer in enumerate(answered):
         primary, said = answer.family.primary and len(answer.comparisons) == 1, words.family_sentence(answer)
         question = "" if primary or view.paper == VARIANTS else answer.family.question
-        if primary and view.judged:
+        if primary and view.judged and answer.comparisons[0].is_judged:
             said = printed_lead(answer)
         elif primary or not answered[0].family.primary:
             said = f"**{said}**"
@@ -208,6 +243,8 @@ def cell_text(cell: Cell, bold: bool) -> str:
     text = f"**{cell.text}**" if bold else cell.text
     text += STALE if cell.stale else ""
     text += f" [{cell.absent} missing]" if cell.absent and cell.values else ""
+    if cell.runs_elsewhere and cell.values:
+        text += f" [{cell.runs_elsewhere} {ON_OTHER_DATA}]"
     if not cell.judged or cell.published is None:
         return text
     sign = SIGNS.get(cell.verdict, "")
@@ -233,7 +270,7 @@ def legend(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list
     lines = [f"{', '.join(labels)}: {', '.join(rows)}." for rows, labels in columns.items()]
     many = len(lines) > 2 or any(len(rows) > words.MOST_NAMES for rows in columns)
     parts += [] if many else [f"Possibly best in {line}" for line in lines]
-    if any(cell.ours is None for cell in cells):
+    if any(cell.ours is None and not cell.runs_elsewhere for cell in cells):
         parts.append("–: no run or no number.")
     if view.sentences_seen:
         parts.append(f"Columns limit the training pool; every run sees {view.sentences_seen:,} sentences.")
@@ -253,7 +290,7 @@ def printed_fold(view: GridView, folded: bool) -> list[Part]:
     lines = as_list(by_text(zip((row.label for row in rows), sources, strict=True)))
     if not folded:
         return [table, Fold("Where the printed values come from", [lines])]
-    parts = [] if view.judged else [table]
+    parts = [] if view.judged and not view.not_standard else [table]
     encoders = dict.fromkeys(cell.published_encoder for cell in view.cells if cell.published)
     return [Fold(f"Printed on {', '.join(encoders)}, and where each value comes from", [*parts, lines])]
 
@@ -302,8 +339,12 @@ def texts_fold(view: GridView) -> list[Part]:
     retrieved, labels, texts = {}, [], {}
     for cell, *_ in view.rows:
         declared = protocol(cell.plan.evaluator).declaration.texts if cell.plan.specs else None
-        content = score(cell.plan.specs[0], cell.plan.evaluator, view.scale)[0] if declared else None
-        if declared and content and "texts" in content:
+        if declared is None:
+            continue
+        content, is_outdated = score(cell.plan.specs[0], cell.plan.evaluator, view.scale)
+        if content is None or not view.is_on_its_data(cell.plan.evaluator, Scored(content, is_outdated)):
+            continue  # none, or of other queries
+        if "texts" in content:
             retrieved[cell.plan.row.label] = content["texts"]["retrieved"]
             labels, texts = declared.labels, content["texts"]
     if not texts:
