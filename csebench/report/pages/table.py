@@ -22,6 +22,7 @@ from csebench.report.provenance import deviation_lines, page_conditions, provena
 from csebench.score.store import score
 
 SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied from {}"}
+SOURCES |= {"unknown": "source not stated"}
 SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.HIGHER: "↑", stats.TOO_FEW: "?"}
 STALE = "†"
 HOW_COMPARED = (
