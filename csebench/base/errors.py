@@ -63,7 +63,9 @@ def last_error(printed: str) -> str:
     """The reason in what a process printed: the last of its messages and exceptions, else its last line."""
     last = printed.split("\n")[-2:-1] or ["ended without a message; was it killed?"]
     reasons = [*last, *re.findall(r"^(?:csebench: |[\w.]*(?:Error|Exception): ).+", printed, re.M)]
-    return shortened(reasons[-1].removeprefix("csebench: "))
+    # PyTorch's advice on anomalies would leave no room for what was changed, and its versions
+    reason = reasons[-1].partition(" Hint: enable anomaly detection")[0]
+    return shortened(reason.removeprefix("csebench: "))
 
 
 def place(error: BaseException) -> str:
