@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from pydantic_core import from_json
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, MissingFile, shortened, validated
+from csebench.base.errors import BadInput, MissingFile, did_you_mean, shortened, validated
 from csebench.base.project import folders, name_of
 
 M = TypeVar("M", bound=BaseModel)
@@ -165,7 +165,7 @@ def unreadable(path: Path, error: Exception) -> BadInput:
     """Why the system does not open a file."""
     name = shortened(str(path))
     if isinstance(error, FileNotFoundError):
-        return MissingFile(f"{name}: no such file.")
+        return MissingFile(f"{name}: no such file.{near_file(path)}")
     return BadInput(f"{name}: cannot be opened: {getattr(error, 'strerror', None) or error}.")
 
 
@@ -250,6 +250,15 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, content) -> None:
     """`write_text` of JSON with sorted keys, so that equal content gives equal bytes; without NaN and infinity."""
     write_text(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")
+
+
+def near_file(path: Path) -> str:
+    """` Did you mean 'corpus.txt'?`, the file of the same folder with the most similar name; else nothing."""
+    try:
+        names = [other.name for other in path.parent.iterdir()]
+    except OSError:  # no such folder, or that of another user
+        return ""
+    return did_you_mean(path.name, names)
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@
 import argparse
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, unknown
 from csebench.base.project import ROOT, __version__
 from csebench.cli import inspect, new, plan, report, run, show, status
 from csebench.cli.options import described_names, number, output_file, output_folder, paper_names, pooler, whole
@@ -41,7 +42,14 @@ class Parser(argparse.ArgumentParser):
         return added
 
     def error(self, message):
-        raise BadInput(f"{message} ({self.prog} --help{NEXT if message.endswith(' VERB') else ''})")
+        choice = re.match(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)$", message)
+        if choice:
+            argument, given, known = choice.groups()
+            known = re.findall(r"[^\s,']+", known)
+            kind = argument.lower()  # `VERB`, as the help has it
+            message = str(unknown(kind, given, known, hint=f"Known: {', '.join(known)}."))
+        example = NEXT if message.endswith(" VERB") else ""
+        raise BadInput(f"{message} ({self.prog} --help{example})")
 
 
 def study() -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from csebench.base.caches import cached_by_folder
 from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import UNREADABLE_NPZ, digest, replacing, sha256, write_bytes
+from csebench.base.project import ROOT, folders, published
 from csebench.base.runs import read_progress
 from csebench.plan.catalog import RUNS, results_folder
 from csebench.plan.catalog import scale as read_scale
@@ -69,13 +70,22 @@ def items(content: dict, path: Path) -> dict[str, Items] | None:
 def newest(scale: str) -> dict[tuple[str, str], dict]:
     """Score JSONs of a scale by what was run and scored: of several versions of the code, those of the newest."""
     files = []
-    for path in sorted((results_folder(scale) / "scores").glob("*.json")):
+    for path in score_files(scale):
         if (content := read_scores(path)) is not None:
             spec = Spec.model_validate(content["spec"])
             evaluator = path.name.removesuffix(".json").partition(".")[2].replace(".", ":")
             versions = (spec.trainer_version, spec.method_version, content["evaluations"][0]["version"])
             files.append((versions, (unversioned(spec), evaluator), content))
     return {key: content for _, key, content in sorted(files, key=lambda file: file[0])}
+
+
+def score_files(scale: str) -> list[Path]:
+    """Score JSONs of a scale: those of the folder that results are written to, and published ones that it lacks."""
+    folder = results_folder(scale) / "scores"
+    names = {path.name for path in folder.glob("*.json")}
+    if folders()[1:]:
+        names |= {path.name for path in (ROOT / folder).glob("*.json")}
+    return [published(folder / name) for name in sorted(names)]
 
 
 def unversioned(spec: Spec) -> str:

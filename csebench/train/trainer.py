@@ -19,7 +19,7 @@ from csebench.model.encoder import Encoder
 from csebench.model.layers import Layers, to_device
 from csebench.model.sentence_encoder import SentenceEncoder
 from csebench.plan.declarations import Evaluation, Precision
-from csebench.plan.registry import COMPONENTS, declaration, load
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, load
 from csebench.plan.spec import Spec
 from csebench.train import checkpoint, in_place, parallel
 from csebench.train.checkpoint import TrainState
@@ -134,6 +134,9 @@ def assemble(
 ) -> tuple[nn.ModuleDict, torch.optim.Optimizer]:
     """A method with its components, ready to make steps, and the optimiser of what they train; compiled for a GPU."""
     method = load(name)(encoder, declaration(name).unstated | params)
+    if not isinstance(method, Method):
+        file = f"{METHODS / name}.py"
+        raise BadInput(f"{file}: class Method: must extend Method of csebench/train/method.py, or a class that does.")
     components = nn.ModuleList(load(plugin, COMPONENTS)(method, values) for plugin, values in plugins.items())
     modules = nn.ModuleDict({"method": method, "components": components}).to(encoder.device).train()
     use_chunks(modules, chunk_size)
