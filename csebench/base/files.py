@@ -25,6 +25,7 @@ from csebench.base.project import folders, name_of
 M = TypeVar("M", bound=BaseModel)
 DIGEST = "sha256"  # key of the digest of a JSON file, which is of all other keys
 UNREADABLE_NPZ = (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, BadZipFile, zlib.error)
+OWN_FOLDER = "`csebench init DIR` makes a folder of your own, which takes files and results."
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
@@ -196,13 +197,13 @@ def _sha256(path: Path, _modified: int, _changed: int, _size: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def check_output(path: Path, is_folder: bool = False) -> None:
+def check_output(path: Path, is_folder: bool = False, remedy: str = "choose another place.") -> None:
     """Raises BadInput for a file, or a folder of files, that cannot be written, before the work that makes it."""
     if path.exists() and not (path.is_dir() if is_folder else path.is_file()):
         raise BadInput(f"{path}: is not a {'folder' if is_folder else 'file'}; choose another name.")
     parent = next(p for p in (*([path] if is_folder else []), *path.parents) if os.path.lexists(p))
     if not (parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)):
-        raise BadInput(f"{path}: {parent} is not a folder that can be written to; choose another place.")
+        raise BadInput(f"{path}: {parent} is not a folder that can be written to; {remedy}")
 
 
 @contextlib.contextmanager

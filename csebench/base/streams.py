@@ -21,4 +21,4 @@ def open_closed_streams() -> None:
                 os.close(opened)
         if getattr(sys, name) is None:
             direction = "r" if number == 0 else "w"
-            setattr(sys, name, open(number, direction, closefd=False))
+            setattr(sys, name, open(number, direction, closefd=False))  # noqa: SIM115

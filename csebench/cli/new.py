@@ -13,7 +13,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from csebench.base.errors import BadInput
-from csebench.base.files import read_text, write_text
+from csebench.base.files import OWN_FOLDER, check_output, read_text, write_text
 from csebench.base.project import MARKER, ROOT, folders
 from csebench.base.terminal import counted
 from csebench.plan import catalog
@@ -83,6 +83,7 @@ def new(args):
             raise BadInput("--from: only a paper is made from a table.")
         text = with_tables(text, args.table, unread)
     path = folders()[-1] / file
+    check_output(path, remedy=OWN_FOLDER)
     write_text(path, text.replace("$schema=..", f"$schema={os.path.relpath(ROOT, path.parent)}"))
     print("\n".join([file, *unread, "", f"csebench show {name}"]))
 

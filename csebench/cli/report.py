@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from csebench.base.errors import BadInput, RunFailed, did_you_mean, problem_of, unknown
-from csebench.base.files import write_text
+from csebench.base.files import OWN_FOLDER, check_output, write_text
 from csebench.base.project import snakemake
 from csebench.base.terminal import counted, json_text, print_table, print_text
 from csebench.cli.options import parse_targets
@@ -113,6 +113,7 @@ def render(args):
             view = grid_view(*page.grids()[0], page.scale)
             if args.out is None and not has_values(view):  # the rule gives --out, as it promises a file
                 raise BadInput(f"render: {args.target}: {nothing_to_draw(view) or 'nothing to draw: no scores.'}")
+            check_output(page.path, remedy=OWN_FOLDER)
             with recording(page.path, page.path):
                 print(*draw(page), sep="\n")
         elif args.out is None:
@@ -128,7 +129,9 @@ def write_csv(args):
     from csebench.report import csv_tables
 
     catalog.scale(args.scale)
-    with recording(path := catalog.results_folder(args.scale) / "scores.csv", path):
+    path = catalog.results_folder(args.scale) / "scores.csv"
+    check_output(path, remedy=OWN_FOLDER)
+    with recording(path, path):
         for file, text in csv_tables.csv_files(args.scale).items():
             write_text(file, text)
             print(file)
@@ -138,5 +141,7 @@ def write_html(args):
     from csebench.report.site import write_site
 
     catalog.scale(args.scale)
-    with recording(path := catalog.results_folder(args.scale) / "html", path):
+    path = catalog.results_folder(args.scale) / "html"
+    check_output(path.parent, is_folder=True, remedy=OWN_FOLDER)
+    with recording(path, path):
         print(write_site(args.scale))
