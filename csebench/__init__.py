@@ -8,6 +8,12 @@ from importlib import import_module
 
 MODULES = {"__version__": "base.project", "scores": "api", "table": "api", "evaluate": "api"}
 MODULES |= {"try_method": "cli.attempt"}
+__all__ = ["__version__", "evaluate", "scores", "table", "try_method"]
+
+
+def __dir__() -> list[str]:
+    """What there is, also before it is loaded: for completion in a notebook."""
+    return sorted({*globals(), *MODULES})
 
 
 def __getattr__(name: str):

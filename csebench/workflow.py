@@ -68,14 +68,14 @@ def report_defects(scale: str) -> None:
 
 
 @refusing
-def inputs_of(output: str, scale: str | None = None) -> list[Path]:
+def inputs_of(output: str, scale: str | None = None, is_dry_run: bool = False) -> list[Path]:
     """Inputs of the rule of a file below results/: what rules make for it, and the record of what it was made from. A
     page in results/partial/ waits for no other file. The folder must not contradict the `scale` of `--config`."""
     path = Path(output)
     made = made_from.made_files(path)
     if scale not in (None, made_from.name_and_scale(path)[1]):
         raise BadInput(f"{path} is not a page of scale {scale}: its pages are in {catalog.results_folder(scale)}/.")
-    return [*([] if path.is_relative_to(made_from.PARTIAL) else made), made_from.renewed_record(path)]
+    return [*([] if path.is_relative_to(made_from.PARTIAL) else made), made_from.renewed_record(path, is_dry_run)]
 
 
 @refusing

@@ -9,7 +9,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 
-from csebench.base.project import REPOSITORY
+from csebench.base.project import IS_INSTALLED, REPOSITORY
 from csebench.report import site
 
 HEAVY = ("torch", "transformers", "tokenizers", "safetensors", "sentence_transformers", "huggingface_hub")
@@ -43,6 +43,6 @@ def resolve_links(app, doctree) -> None:
         path = os.path.normpath(Path(node["refdoc"]).parent / target)
         if path == "README.md":
             node.attributes |= {"refdomain": "doc", "reftarget": "index", "reftargetid": anchor or None}
-        elif target and not path.startswith("..") and (site.ROOT / path).exists():
+        elif target and not path.startswith("..") and ((site.ROOT / path).exists() or IS_INSTALLED):
             uri = f"{REPOSITORY}/blob/main/{path}" + (f"#{anchor}" if anchor else "")
             node.replace_self(nodes.reference("", "", *node.children, refuri=uri))

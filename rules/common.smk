@@ -45,7 +45,7 @@ def inputs(output):
     """Inputs of the rule of a page, by its path."""
     scale = SCALE if "scale" in config else None
     return lambda wildcards: jobs.inputs_of(
-        output.format(**dict(wildcards.items())), scale
+        output.format(**dict(wildcards.items())), scale, workflow.dryrun
     )
 
 

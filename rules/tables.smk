@@ -31,7 +31,7 @@ use rule page as partial_page with:
 
 use rule page as evidence with:
     input:
-        lambda _: jobs.inputs_of("results/evidence.md"),
+        lambda _: jobs.inputs_of("results/evidence.md", None, workflow.dryrun),
     output:
         page="results/evidence.md",
         figures=multiext("results/evidence", ".svg", ".csv"),

@@ -63,7 +63,9 @@ def last_error(printed: str) -> str:
     """The reason in what a process printed: the last of its messages and exceptions, else its last line."""
     last = printed.split("\n")[-2:-1] or ["ended without a message; was it killed?"]
     reasons = [*last, *re.findall(r"^(?:csebench: |[\w.]*(?:Error|Exception): ).+", printed, re.M)]
-    return shortened(reasons[-1].removeprefix("csebench: "))
+    # PyTorch's advice on anomalies would leave no room for what was changed, and its versions
+    reason = reasons[-1].partition(" Hint: enable anomaly detection")[0]
+    return shortened(reason.removeprefix("csebench: "))
 
 
 def place(error: BaseException) -> str:
@@ -91,9 +93,14 @@ def look_up(kind: str, name: str, known: Mapping[str, T], where: str = "") -> T:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'simcse'?`, the known name that is most like another, in upper or lower case; else nothing."""
+    """` Did you mean 'simcse'?`, the known name that is most like another, in upper or lower case; else nothing.
+
+    Of a file of the project, as `methods/simsce.py`, the name without folder and suffix counts.
+    """
     known = {text.lower(): text for text in known}
-    return "".join(f" Did you mean {known[near]!r}?" for near in difflib.get_close_matches(name.lower(), known, 1))
+    wanted = re.sub(r"^.*/(\w+)\.(?:py|yaml)$", r"\1", name.lower())
+    near = difflib.get_close_matches(wanted, known, 1)
+    return f" Did you mean {known[near[0]]!r}?" if near else ""
 
 
 def by_number(name: str) -> tuple:

@@ -19,12 +19,13 @@ from pydantic import BaseModel
 from pydantic_core import from_json
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, MissingFile, shortened, validated
+from csebench.base.errors import BadInput, MissingFile, did_you_mean, shortened, validated
 from csebench.base.project import folders, name_of
 
 M = TypeVar("M", bound=BaseModel)
 DIGEST = "sha256"  # key of the digest of a JSON file, which is of all other keys
 UNREADABLE_NPZ = (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, BadZipFile, zlib.error)
+OWN_FOLDER = "`csebench init DIR` makes a folder of your own, which takes files and results."
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
@@ -165,7 +166,7 @@ def unreadable(path: Path, error: Exception) -> BadInput:
     """Why the system does not open a file."""
     name = shortened(str(path))
     if isinstance(error, FileNotFoundError):
-        return MissingFile(f"{name}: no such file.")
+        return MissingFile(f"{name}: no such file.{near_file(path)}")
     return BadInput(f"{name}: cannot be opened: {getattr(error, 'strerror', None) or error}.")
 
 
@@ -196,13 +197,13 @@ def _sha256(path: Path, _modified: int, _changed: int, _size: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def check_output(path: Path, is_folder: bool = False) -> None:
+def check_output(path: Path, is_folder: bool = False, remedy: str = "choose another place.") -> None:
     """Raises BadInput for a file, or a folder of files, that cannot be written, before the work that makes it."""
     if path.exists() and not (path.is_dir() if is_folder else path.is_file()):
         raise BadInput(f"{path}: is not a {'folder' if is_folder else 'file'}; choose another name.")
     parent = next(p for p in (*([path] if is_folder else []), *path.parents) if os.path.lexists(p))
     if not (parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)):
-        raise BadInput(f"{path}: {parent} is not a folder that can be written to; choose another place.")
+        raise BadInput(f"{path}: {parent} is not a folder that can be written to; {remedy}")
 
 
 @contextlib.contextmanager
@@ -250,6 +251,15 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, content) -> None:
     """`write_text` of JSON with sorted keys, so that equal content gives equal bytes; without NaN and infinity."""
     write_text(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")
+
+
+def near_file(path: Path) -> str:
+    """` Did you mean 'corpus.txt'?`, the file of the same folder with the most similar name; else nothing."""
+    try:
+        names = [other.name for other in path.parent.iterdir()]
+    except OSError:  # no such folder, or that of another user
+        return ""
+    return did_you_mean(path.name, names)
 
 
 @dataclass(frozen=True)

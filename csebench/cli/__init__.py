@@ -13,8 +13,11 @@ import os
 import sys
 from pathlib import Path
 
+from csebench.base.streams import open_closed_streams
+
 
 def main(argv: list[str] | None = None) -> int:
+    open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # characters that a terminal lacks, as stderr does by itself
     gc.set_threshold(1_000_000)  # importing torch makes 640,000 objects and frees none; collecting them is wasted time

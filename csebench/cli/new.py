@@ -1,18 +1,23 @@
 """The verbs init and new: a folder that joins the project; a file in it from a template, or from a pasted table."""
 
+import argparse
 import math
 import os
 import re
 from collections import Counter
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
 import yaml
+from pydantic import TypeAdapter, ValidationError
 
 from csebench.base.errors import BadInput
-from csebench.base.files import read_text, write_text
+from csebench.base.files import OWN_FOLDER, check_output, read_text, write_text
 from csebench.base.project import MARKER, ROOT, folders
+from csebench.base.terminal import counted
 from csebench.plan import catalog
+from csebench.plan.declarations import Name
 from csebench.plan.papers import PRINTED, Grid, Recipe, SettingsTable
 from csebench.plan.registry import METHODS, valid_declarations, valid_evaluators
 
@@ -24,8 +29,18 @@ TEMPLATES = {
     "paper": "papers/_template.yaml",
 }
 EVALUATOR = Grid.model_fields["evaluator"].default
-MARKS = re.compile(r"\\[a-zA-Z]+|[{}$*†‡§¶∗⋆★♠♣♥♦♢♡♯△▽↑↓]")  # of bold, footnotes and TeX
+LONGEST_NAME = 20  # characters, as declarations.Name
 EMPTY = ("", "-", "–", "—", "n/a")  # cells
+BOLD = re.compile(r"\*\*(?=\S)(.+?)\*\*|\\(?:textbf|mathbf|bm|bfseries|bf)\b")
+STYLES = {"underline": "underlined", "textit": "italic", "emph": "italic", "uline": "underlined"}
+CITATION = re.compile(r"\\cite\w*\*?(?:\[[^\]]*\])*\{[^{}]*\}")
+SUPERSCRIPT = re.compile(r"\^\s*(\{[^{}]*\}|\\[a-zA-Z]+|.)")
+SYMBOL = re.compile(r"\\([a-zA-Z]+)|\*+|[†‡§¶∗⋆★☆♠♣♥♦♤♧♢♡♯△▽▲▼◇◆⋄↑↓✝✓✗‖¹²³⁰⁴-⁹ᵃ-ᶻ]")
+MOST_PLACES = 4  # of a mark that are listed
+STATE_SOURCE = (
+    "source: unknown in {}. Say in the file where the values are from: `source: measured` by the authors,"
+    ' `rerun` by them, or `copied` with `from: "Who 2021"`.'
+)
 
 
 def init(args):
@@ -39,26 +54,36 @@ def init(args):
     print(f"  cd {args.folder}\n  csebench new method mine\n  csebench try methods/mine.py")
 
 
+def file_name(text: str) -> str:
+    """The type of the name of a new file: small letters, digits and _."""
+    try:
+        return TypeAdapter(Name).validate_python(text)
+    except ValidationError:
+        why = f"{text!r} cannot be the name of a file here: take a letter from a to z, then letters,"
+        why += f" digits and _, at most {LONGEST_NAME} characters"
+        near = re.sub(r"\W+", "_", text).lower().lstrip("_0123456789")[:LONGEST_NAME].rstrip("_")
+        if near:
+            why += f", such as {near!r}"
+        raise argparse.ArgumentTypeError(why) from None
+
+
 def new(args):
     """Write a file from the template of its kind. Raises BadInput: the name is taken, or the table cannot be read."""
     template, name = TEMPLATES[args.kind], args.name
-    file, unread = template.replace("_template", name), []
+    file = template.replace("_template", name)
     if args.kind == "paper":
         catalog.check_file_name("papers", name)
     if any((folder / name).exists() for folder in folders() for name in (file, file.removesuffix(".py"))):
         raise BadInput(f"{file}: exists, or a folder of this name does; choose another name.")
     text, title = read_text(ROOT / template), name.replace("_", " ").capitalize()
     text = text.replace("template", name).replace("Template", title)
+    unread: list[str] = []
     if args.table is not None:
         if args.kind != "paper":
             raise BadInput("--from: only a paper is made from a table.")
-        head, _, claims = re.split(r"(?m)^(?=tables:|# claims:)", text)
-        read = {number: read_table(number, lines, unread) for number, lines in pasted_tables(args.table).items()}
-        if not (tables := {number: table for number, table in read.items() if table}):
-            raise BadInput(f"{args.table}: no column is a task of an evaluator, or a size of the training set.")
-        shape = {"default_flow_style": None, "width": math.inf, "sort_keys": False, "allow_unicode": True}
-        text = f"{head}{yaml.safe_dump({'tables': tables}, **shape)}{claims}"
+        text = with_tables(text, args.table, unread)
     path = folders()[-1] / file
+    check_output(path, remedy=OWN_FOLDER)
     write_text(path, text.replace("$schema=..", f"$schema={os.path.relpath(ROOT, path.parent)}"))
     print("\n".join([file, *unread, "", f"csebench show {name}"]))
 
@@ -66,21 +91,110 @@ def new(args):
 # ---------------------------------------------------------------- pasted tables
 
 
-def pasted_tables(path: Path) -> dict[str, list[list[str]]]:
-    """The cells of tables, by number and line: tabs between cells, the labels of columns in the first line and those
-    of rows in the first cell. A line `# table 2` states the number of the table below it, which is else 1. Raises
-    BadInput where there is no table."""
-    tables: dict[str, list[list[str]]] = {}
+@dataclass
+class PastedTable:
+    """The cells of a table by line, without marks, and where each mark was."""
+
+    lines: list[list[str]] = field(default_factory=list)
+    marks: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # (line, cell)
+
+    def add_line(self, line: str) -> None:
+        cells = []
+        for text in line.split("\t"):
+            cell, marks = without_marks(text)
+            for mark in dict.fromkeys(marks):
+                self.marks.setdefault(mark, []).append((len(self.lines), len(cells)))
+            cells.append(cell)
+        self.lines.append(cells)
+
+    def place(self, line: int, cell: int) -> str:
+        """`row 'SimCSE', column 'Avg.'`"""
+        names = []
+        if line > 0:
+            names.append(f"row {self.lines[line][0]!r}")
+        if cell > 0 and cell < len(self.lines[0]):
+            names.append(f"column {self.lines[0][cell]!r}")
+        return ", ".join(names) or "the first cell"
+
+    def unread_marks(self) -> list[str]:
+        """A text per mark, with where it was."""
+        texts = []
+        for mark, positions in self.marks.items():
+            places = [self.place(*position) for position in positions[:MOST_PLACES]]
+            if len(positions) > MOST_PLACES:
+                places.append(f"{len(positions) - MOST_PLACES} more")
+            texts.append(f"{mark} is not read: {'; '.join(places)}")
+        return texts
+
+
+def with_tables(text: str, path: Path, unread: list[str]) -> str:
+    """The template of a paper with the tables of a file in place of its own.
+
+    Args:
+        unread: takes what could not be read, a line each.
+    """
+    head, _, claims = re.split(r"(?m)^(?=tables:|# claims:)", text)
+    tables, rows = {}, 0
+    for number, pasted in pasted_tables(path).items():
+        table = read_table(number, pasted.lines, unread)
+        if not table:
+            continue
+        unread += [f"table {number}: {mark}" for mark in pasted.unread_marks()]
+        rows += sum("values" in row for row in table["rows"])
+        tables[number] = table
+    if not tables:
+        raise BadInput(f"{path}: no column is a task of an evaluator, or a size of the training set.")
+    unread.append(STATE_SOURCE.format(counted(rows, "row")))
+    shape = {"default_flow_style": None, "width": math.inf, "sort_keys": False, "allow_unicode": True}
+    return f"{head}{yaml.safe_dump({'tables': tables}, **shape)}{claims}"
+
+
+def pasted_tables(path: Path) -> dict[str, PastedTable]:
+    """The tables of a file by number: tabs between cells, the labels of columns in the first line and those of rows
+    in the first cell. A line `# table 2` states the number of the table below it, which is else 1. Raises BadInput
+    where there is no table."""
+    tables: dict[str, PastedTable] = {}
     for line in filter(str.strip, read_text(path).splitlines()):
         if match := re.fullmatch(r"# table (\w+)\s*", line):
-            tables[match[1]] = []
-        else:
-            lines = tables[next(reversed(tables))] if tables else tables.setdefault("1", [])
-            line = MARKS.sub("", re.sub(r"\\pm\b|\+/-", "±", line).replace("−", "-"))
-            lines.append([cell.strip() for cell in line.split("\t")])
-    if not tables or any(len(lines) < 2 or len(lines[0]) < 2 for lines in tables.values()):
+            tables[match[1]] = PastedTable()
+            continue
+        if not tables:
+            tables["1"] = PastedTable()
+        tables[next(reversed(tables))].add_line(line)
+    if not tables or any(len(table.lines) < 2 or len(table.lines[0]) < 2 for table in tables.values()):
         raise BadInput(f"{path}: needs a line with the labels of columns and a line per row, with tabs between cells.")
     return tables
+
+
+def without_marks(text: str) -> tuple[str, list[str]]:
+    """A cell without the marks of styles, footnotes and citations, and these marks."""
+    text = re.sub(r"\\pm\b|\+/-", "±", text).replace("−", "-")
+    marks: list[str] = []
+
+    def style(match: re.Match) -> str:
+        marks.append("bold")
+        return match[1] or ""
+
+    def citation(match: re.Match) -> str:
+        marks.append(match[0])
+        return ""
+
+    def superscript(match: re.Match) -> str:
+        inner = match[1].strip("{} ")
+        if inner.startswith("±"):  # a deviation
+            return inner
+        marks.append(f"^{inner}")
+        return ""
+
+    def symbol(match: re.Match) -> str:
+        marks.append(STYLES.get(match[1], match[0]))
+        return ""
+
+    text = BOLD.sub(style, text)
+    text = CITATION.sub(citation, text)
+    text = SUPERSCRIPT.sub(superscript, text)
+    text = SYMBOL.sub(symbol, text)
+    return re.sub("[{}$]", "", text).strip(), marks
 
 
 def read_table(number: str, lines: list[list[str]], unread: list[str]) -> dict:
@@ -104,14 +218,17 @@ def read_table(number: str, lines: list[list[str]], unread: list[str]) -> dict:
         for column in (column for column, value in values.items() if not value and cells[column].lower() not in EMPTY):
             unread.append(f"table {number}: row {label!r}, column {column!r}: {cells[column]!r} is no number")
         row = {"label": label, **({"run": run} if run else {"missing": "no recipe yet"})}
-        rows.append(row | ({"values": [*values.values()]} if any(values.values()) else {}))
+        if any(values.values()):
+            row |= {"source": "unknown", "values": [*values.values()]}
+        rows.append(row)
     table = {"title": f"Table {number}", "evaluator": evaluator, "columns": [*columns.values()], "rows": rows}
     return table if columns else {}
 
 
 def printed_number(cell: str) -> str | None:
     """`78.13±0.4` as papers/*.yaml has it; None where a cell holds no number."""
-    text = re.sub(r"±\s*\.", "±0.", re.sub(r"[_^%]", "", cell)).strip()
+    text = re.sub(r"_(?=\s*±)|\s*%$", "", cell)
+    text = re.sub(r"±\s*\.", "±0.", text).strip()
     return text if re.fullmatch(PRINTED, text) else None
 
 

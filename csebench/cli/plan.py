@@ -64,6 +64,9 @@ def hours_table(work: Work) -> str:
     rows.append(["all", "", *_hours(work, steps)])
     device = f"on one {work.device}, one run after the other" if work.device else "measured on no device"
     lines = [f"Forecast {device}:", table_text(["still to be made", "number", "hours (range)", "not measured"], rows)]
+    note = cost.bf16_note(work.scale, work.device)
+    if note is not None:
+        lines.append(note)
     if others := sorted({times.device for times in cost.step_times()} - {work.device}):
         lines.append("\n  ".join(["Other devices for --device, of data/step_times.yaml:", *others]))
     return "\n".join(lines)

@@ -1,11 +1,21 @@
 """The verbs that write pages, figures and files from scores."""
 
-from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import write_text
-from csebench.base.terminal import json_text, print_table, print_text
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from csebench.base.errors import BadInput, RunFailed, did_you_mean, problem_of, unknown
+from csebench.base.files import OWN_FOLDER, check_output, write_text
+from csebench.base.project import snakemake
+from csebench.base.terminal import counted, json_text, print_table, print_text
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, targets
 from csebench.plan.made_from import recording
+from csebench.plan.papers import SettingsTable
+
+if TYPE_CHECKING:
+    from csebench.report.cells import GridView
 
 
 def compare_rows(args):
@@ -20,6 +30,8 @@ def compare_rows(args):
     if args.rows:
         if len(args.rows) != 2 or len(views) != 1:
             raise BadInput("compare: needs one table, and two of its rows or none.")
+        if isinstance(views[0].grid, SettingsTable):
+            raise BadInput(f"compare: {args.target[0]} is a table of settings, which has no scores to compare.")
         (view,), labels, rows = views, [row.label for row in views[0].score_grid.rows], []
         for name in args.rows:
             meant = [i for i, label in enumerate(labels) if name in (label, words.short_label(label))]
@@ -38,12 +50,32 @@ def compare_rows(args):
         return print(json_text([record for view in views for record in comparison_records(view)]))
     print(f"Scale {scale}.{f' {words.SMOKE}' if scale == catalog.DEFAULT_SCALE else ''}")
     for view in views:
+        for text in nothing_to_compare(view):
+            print_text(f"\n{targets.target_name(view.paper, view.name)}: {text}")
         for answer in answers(view):
             print_text(f"\n{answer.family.question}")
             if scale != catalog.DEFAULT_SCALE:
                 said = [words.family_sentence(answer), words.not_matched(answer.comparisons)]
                 print_text(" ".join(filter(None, said)))
             print_table(words.COMPARISON_HEAD, map(words.comparison_row, answer.comparisons))
+
+
+def nothing_to_compare(view: GridView) -> Iterator[str]:
+    """Why `compare` has nothing, or only empty rows, to show of a table or figure."""
+    if isinstance(view.grid, SettingsTable):
+        yield "a table of settings has no scores to compare."
+        return
+    planned = {spec.run_id for cell in view.cells for spec in cell.plan.specs}
+    if not planned:
+        yield "it has no runs; none of its rows has a recipe that this scale can run."
+        return
+    if not any(cell.values for cell in view.cells):
+        path = targets.grid_path(view.paper, view.name, view.scale, "md")
+        yield f"none of its {counted(len(planned), 'run')} is scored yet; `{snakemake(path)}` makes them."
+    if not view.grid.compare:
+        target = targets.target_name(view.paper, view.name)
+        rows = " ".join(repr(row.label) for row in view.grid.rows[:2])
+        yield f"it declares no comparisons; name two rows: csebench compare {target} {rows}"
 
 
 def render(args):
@@ -68,6 +100,8 @@ def render(args):
         with recording(path, args.out):
             write_text(args.out, PAGES[name](scale).write(args.format))
             return draw_runs(path.parent) if name == "evidence" and args.out == path else None
+    if len(names) == 1 and did_you_mean(names[0], PAGES) and problem_of(targets.parse_target, *names, scale):
+        raise unknown("target", names[0], PAGES)
     pages = targets.parse_target(args.target, args.scale)
     if args.out is not None and len(pages) > 1:
         raise BadInput(f"render: {args.target} has {len(pages)} pages, but --out is one file; use snakemake for all.")
@@ -79,6 +113,7 @@ def render(args):
             view = grid_view(*page.grids()[0], page.scale)
             if args.out is None and not has_values(view):  # the rule gives --out, as it promises a file
                 raise BadInput(f"render: {args.target}: {nothing_to_draw(view) or 'nothing to draw: no scores.'}")
+            check_output(page.path, remedy=OWN_FOLDER)
             with recording(page.path, page.path):
                 print(*draw(page), sep="\n")
         elif args.out is None:
@@ -94,7 +129,9 @@ def write_csv(args):
     from csebench.report import csv_tables
 
     catalog.scale(args.scale)
-    with recording(path := catalog.results_folder(args.scale) / "scores.csv", path):
+    path = catalog.results_folder(args.scale) / "scores.csv"
+    check_output(path, remedy=OWN_FOLDER)
+    with recording(path, path):
         for file, text in csv_tables.csv_files(args.scale).items():
             write_text(file, text)
             print(file)
@@ -104,5 +141,7 @@ def write_html(args):
     from csebench.report.site import write_site
 
     catalog.scale(args.scale)
-    with recording(path := catalog.results_folder(args.scale) / "html", path):
+    path = catalog.results_folder(args.scale) / "html"
+    check_output(path.parent, is_folder=True, remedy=OWN_FOLDER)
+    with recording(path, path):
         print(write_site(args.scale))

@@ -12,7 +12,7 @@ from csebench.cli.plan import tables_of_runs
 from csebench.cli.status import read_state
 from csebench.plan import catalog, grids, targets, tuning
 from csebench.plan.declarations import Declaration, Variant
-from csebench.plan.papers import SettingsTable
+from csebench.plan.papers import Row, SettingsTable
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, names, protocol
 
 Shown = tuple[str, dict]  # for people, and as JSON
@@ -135,7 +135,7 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
             plan, others, theirs = cell.plan, cell.others, None
             if not (is_meant(row, plan.row.label) and is_meant(column, plan.column.label)):
                 continue
-            source = " from ".join(filter(None, [plan.row.source, plan.row.origin]))
+            source = source_of_row(plan.row)
             known = {"ours": f"{cell.text}, {counted(len(cell.values), 'seed')}"}
             if cell.published:
                 known["printed"] = f"{cell.published.text}, {counted(cell.published_seeds, 'seed')}, {source}"
@@ -154,6 +154,15 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
             parts += [f"Computed from the runs {content['runs']}."] if cell.parts else []
             content |= {"what": "cell", "values": cell.values, "source": source, "others": theirs}
             yield "\n\n".join(parts), content
+
+
+def source_of_row(row: Row) -> str:
+    """How the authors obtained the printed values of a row: `copied from Gao et al. 2021`."""
+    if row.source == "unknown":
+        return "source not stated"
+    if row.origin is not None:
+        return f"{row.source} from {row.origin}"
+    return row.source
 
 
 def claims(words: str, scale: str) -> Iterator[Shown]:

@@ -4,6 +4,7 @@ import os
 import socket
 import time
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from csebench.base.errors import BadInput
@@ -12,7 +13,7 @@ from csebench.base.terminal import counted, json_text, print_text, table_text
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, targets
 from csebench.plan.spec import Spec
-from csebench.score.store import failures, stale_runs
+from csebench.score.store import failures, read_scores, stale_runs
 
 SILENT_SECONDS = 120  # a run on another host counts as stopped after so long without a write
 STATES = ("done", "running", "failed", "stopped", "waiting")
@@ -83,22 +84,54 @@ def is_alive(progress: dict) -> bool:
 
 def summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
     """Counts of states, and hours spent: of a resumed run since its last start."""
-    counts, hours = Counter(run.state for run in runs), {"GPU": 0.0, "CPU": 0.0}
-    for run in runs:
-        hours["GPU" if run.facts.get("gpu") else "CPU"] += (run.facts.get("seconds") or 0) / 3600
+    counts = Counter(run.state for run in runs)
     lines = [f"{counted(len(runs), 'run')}: {', '.join(f'{counts[state]} {state}' for state in STATES)}"]
-    lines.append(f"spent: {hours['GPU']:.2f} GPU hours, {hours['CPU']:.2f} CPU hours")
+    lines += hours_lines(runs)
     return "\n".join([*lines, *stored_lines(pages, runs)])
+
+
+def hours_lines(runs: list[RunStatus]) -> list[str]:
+    """The hours spent here; nothing where no run was started here, as of published scores."""
+    timed = [run.facts for run in runs if run.facts.get("seconds") is not None]
+    return [f"spent: {hours_text(timed)}"] if timed else []
+
+
+def hours_text(timed: Iterable[dict]) -> str:
+    """`1.75 GPU hours, 0.60 CPU hours`, from `seconds` and `gpu` of runs; without a device that none was on."""
+    hours: dict[str, float] = {}
+    for facts in timed:
+        device = "GPU" if facts.get("gpu") else "CPU"
+        hours[device] = hours.get(device, 0.0) + facts["seconds"] / 3600
+    return ", ".join(f"{hours[device]:.2f} {device} hours" for device in sorted(hours, reverse=True))
 
 
 def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:
     """How many runs are done by scores in results/ alone, and how many have older ones there."""
     lines = []
-    if published := sum(run.state == "done" and not run.facts for run in runs):
-        lines.append(f"{published} done by scores stored in results/.")
+    published = {run.spec.run_id for run in runs if run.state == "done" and not run.facts}
+    if published:
+        text = f"{len(published)} done by scores stored in results/"
+        timed = published_trainings(pages, published)
+        if timed:
+            text += f"; their training took {hours_text(timed)} where they were made"
+        lines.append(f"{text}.")
     if stale := len(stale_runs(pages)):
         lines.append(f"{stale} of those missing with scores of an older code version, which pages show with †.")
     return lines
+
+
+def published_trainings(pages: list[targets.Page], run_ids: set[str]) -> list[dict]:
+    """What the stored scores of runs state of their training: `seconds`, `gpu` …, of one score per run."""
+    found = {}
+    for page in pages:
+        for run_id, evaluator in page.available():
+            if run_id not in run_ids or run_id in found:
+                continue
+            content = read_scores(targets.score_path(run_id, evaluator, page.scale)) or {}
+            provenance = content.get("training", {}).get("provenance", {})
+            if provenance.get("seconds") is not None:
+                found[run_id] = provenance
+    return [*found.values()]
 
 
 def details(runs: list[RunStatus]) -> list[str]:

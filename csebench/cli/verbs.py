@@ -3,18 +3,19 @@
 import argparse
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, unknown
 from csebench.base.project import ROOT, __version__
 from csebench.cli import inspect, new, plan, report, run, show, status
 from csebench.cli.options import described_names, number, output_file, output_folder, paper_names, pooler, whole
 from csebench.plan import catalog, tuning
-from csebench.plan.declarations import POOLERS, BatchSize, Name, Precision, Seed, Threads
+from csebench.plan.declarations import POOLERS, BatchSize, Precision, Seed, Threads
 from csebench.plan.registry import EVALUATORS, METHODS, names
 
 DESCRIPTION = """\
@@ -41,7 +42,14 @@ class Parser(argparse.ArgumentParser):
         return added
 
     def error(self, message):
-        raise BadInput(f"{message} ({self.prog} --help{NEXT if message.endswith(' VERB') else ''})")
+        choice = re.match(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)$", message)
+        if choice:
+            argument, given, known = choice.groups()
+            known = re.findall(r"[^\s,']+", known)
+            kind = argument.lower()  # `VERB`, as the help has it
+            message = str(unknown(kind, given, known, hint=f"Known: {', '.join(known)}."))
+        example = NEXT if message.endswith(" VERB") else ""
+        raise BadInput(f"{message} ({self.prog} --help{example})")
 
 
 def study() -> str:
@@ -138,7 +146,7 @@ def add_run(verb):
     about = "write a file of your own that works at once: a method, component, evaluator or paper"
     v = verb("new", new.new, about, "method mine", "paper mine --from table.tsv")
     v.add_argument("kind", choices=new.TEMPLATES, help="what the file is")
-    v.add_argument("name", type=number(Name), help="its name: small letters, digits and _")
+    v.add_argument("name", type=new.file_name, help="its name: small letters, digits and _")
     v.add_argument("--from", dest="table", type=Path, metavar="TABLE.tsv", help="table of a paper, as pasted")
 
     about = "train one run, from a spec or from options"

@@ -1,10 +1,12 @@
 """Forecasts from measured steps: seconds, and their range, of a run, of a score, and of what pages lack (`Work`)."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pydantic import Field, RootModel
@@ -15,7 +17,7 @@ from csebench.base.files import read_yaml
 from csebench.base.project import ROOT
 from csebench.base.runs import has_model
 from csebench.plan import catalog, targets
-from csebench.plan.declarations import Strict
+from csebench.plan.declarations import Scale, Strict
 from csebench.plan.grids import find_grid, parts_of_cell, plan_grid
 from csebench.plan.papers import SettingsTable
 from csebench.plan.recipe import positives_path, recipe_name
@@ -264,3 +266,25 @@ def job_minutes(forecast: float | None, attempt: int) -> int:
     if forecast is None:
         return LONGEST_MINUTES
     return min(LONGEST_MINUTES, (UNMEASURED_MINUTES + math.ceil(MARGIN * forecast / 60)) * 2 ** (attempt - 1))
+
+
+# ---------------------------------------------------------------- bf16 on this CPU
+
+CPU_INFO = Path("/proc/cpuinfo")
+BF16 = {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}  # instructions of x86 and of ARM, as Linux names them
+
+
+def bf16_note(scale: Scale, device: str | None) -> str | None:
+    """Say that a forecast for a CPU in bf16 is too low here; None where it is not, or where that is unknown."""
+    in_bf16 = "bf16" in (scale.precision, scale.evaluation.precision)
+    if not in_bf16 or device is None or "thread" not in device:  # `NVIDIA V100`; `AMD EPYC, 2 threads`
+        return None
+    try:
+        text = CPU_INFO.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    known = re.findall(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    if not known or BF16 & {*known[0].split()}:
+        return None
+    names = "avx512_bf16, amx_bf16"
+    return f"This CPU has no bf16 instructions ({names}): scale {scale.scale}, which is in bf16, takes longer here."

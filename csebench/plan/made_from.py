@@ -2,7 +2,9 @@
 one of these contents has changed, whatever the times of files, and whoever wrote the page."""
 
 import contextlib
+import functools
 import os
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,13 +19,25 @@ CODE = ("base", "plan", "score", "report")  # rooms that csebench/report/ import
 DATA = ("config", "papers", "evidence", "methods", "evaluators")  # an edited label renders again, and trains nothing
 
 
-def renewed_record(output: Path) -> Path:
-    """The record of what a file below results/ was made from: newer than the file where that changed or lacks a
-    part."""
+def renewed_record(output: Path, is_dry_run: bool = False) -> Path:
+    """The record of what a file below results/ was made from: newer than the file where that changed or lacks a part.
+
+    Args:
+        is_dry_run: write no record; a new file outside the project takes the place of one to be renewed.
+    """
     record, content = record_of(output), content_hash(output)
-    if content is None or not record.exists() or not record.read_text(encoding="utf-8").startswith(content):
-        write_text(record, f"{content} {time.time_ns()}")  # Snakemake ignores a newer file with the content of before
+    if content is not None and record.exists() and record.read_text(encoding="utf-8").startswith(content):
+        return record
+    if is_dry_run:
+        return Path(new_file().name)
+    write_text(record, f"{content} {time.time_ns()}")  # Snakemake ignores a newer file with the content of before
     return record
+
+
+@functools.cache
+def new_file() -> "tempfile._TemporaryFileWrapper":
+    """A file that is newer than every page, and is deleted at the end of the process."""
+    return tempfile.NamedTemporaryFile(prefix="csebench-", suffix=".made-from")
 
 
 @contextlib.contextmanager

@@ -71,7 +71,8 @@ class Row(Strict):
     run: Recipe | None = None
     missing: str | None = None  # why nothing is run
     evidence: EvidenceKey | None = None  # where the recipe does not tell whose evidence is of the row
-    source: Literal["measured", "copied", "rerun"] = "measured"  # how the authors obtained the values
+    # how the authors obtained the values: unknown until somebody has looked it up
+    source: Literal["measured", "copied", "rerun", "unknown"] = "unknown"
     origin: str | None = Field(default=None, alias="from")  # paper that copied values come from
     note: str | None = None
     values: list[PublishedValue | None] = []  # one per column; none where nothing is published

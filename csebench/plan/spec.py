@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from csebench.base.errors import BadInput
 from csebench.base.files import digest
 from csebench.plan.declarations import EncoderRef, Precision, Seed, Strict, Threads, Value
 
@@ -77,9 +78,10 @@ class Spec(Strict):
         return self.seeds.get(source, self.seed)
 
     def number(self, name: str) -> int | float:
-        """A numeric hyper-parameter; 0 where the method has none of that name."""
+        """A numeric hyper-parameter; 0 where the method has none of that name. Raises BadInput for a text."""
         value = self.params.get(name, 0)
-        assert not isinstance(value, str), name
+        if isinstance(value, str):
+            raise BadInput(f"{self.method}: {name}: is {value!r}, but must be a number.")
         return value
 
     @property

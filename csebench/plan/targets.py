@@ -201,6 +201,8 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
     known = [str(p.path.relative_to(results_folder(scale_name)).with_suffix("")) for p in pages(scale_name)]
     known += [*paper_names(), "all", *(f"{name}/{target}" for name in scale_names() for target in known)]
     hint = "`csebench papers` lists tables and figures; `csebench show NAME` describes methods, evaluators and runs."
+    if target.endswith(".yaml"):  # a file of papers/
+        known = paper_names()
     raise unknown("target", "/".join(parts) or target, known, hint=hint)
 
 

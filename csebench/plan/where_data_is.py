@@ -167,7 +167,7 @@ def kept_hashes(files: Mapping[str, Path]) -> dict[str, str]:
         if known != state:
             hashes[name] = sha256(path)
             new[key] = [state, hashes[name]]
-    if new:
+    if new and catalog.RUNS.is_dir():  # a plan alone, as of a dry run, writes nothing into a folder without runs
         with contextlib.suppress(OSError):  # where the folder is read-only, files are read again
             write_json(HASHES, kept | new)
     return hashes

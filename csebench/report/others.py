@@ -100,36 +100,95 @@ def keys_with_runs() -> list[Key]:
     return sorted(keys, key=lambda k: (-most[k.method], k.method, str(k.pooler), encoders.index(k.encoder)))
 
 
+@dataclass(frozen=True)
+class PrintedAverage:
+    """What a row of papers/ prints for a method on an encoder."""
+
+    paper: str
+    grid_name: str
+    value: Published
+    seeds: int
+    tests: int  # scores of the method in this row
+    is_measured: bool  # by the authors of the paper
+
+    @property
+    def where(self) -> str:
+        """`InfoCSE, Table 2`."""
+        return f"{paper(self.paper).label}, {grid_label(self.grid_name)}"
+
+    @property
+    def preference(self) -> tuple[int, bool]:
+        return self.tests, self.is_measured
+
+
 @cached
 def printed_by_authors(key: Key) -> Print | None:
-    """The average that a method's authors print for an encoder; None where it is not known. evidence/methods.yaml has
-    it where no row of papers/*.yaml prints it, or where two rows print two values. Otherwise it is that of the row
-    that prints most of the test sets. Re-runs by another paper do not count."""
-    candidates = []
-    for name, grid_name, grid, row in rows():
-        if row.source == "rerun" or evidence.key_of_row(row, grid.encoder) != key:
-            continue
-        shown = zip(grid.columns, row.values, strict=True)
-        values = {score_of(grid, c): (value, c.seeds or grid.seeds) for c, value in shown if value is not None}
-        values.pop(None, None)
-        if AVERAGE in values:
-            where = f"{paper(name).label}, {grid_label(grid_name)}"
-            candidates.append((len(values), row.source == "measured", *values[AVERAGE], where))
-    most, _, value, seeds, where = max(candidates, key=lambda c: c[:2], default=(0, False, None, 1, ""))
+    """The average that a method's authors print for an encoder; None where it is not known.
+
+    evidence/methods.yaml has it where no row of papers/ prints it, or where two rows print two
+    values. Otherwise it is that of the row that prints most of the test sets, and of equal ones
+    that of the first paper. Re-runs by another paper, and values of unknown source, do not count.
+    """
+    averages = printed_averages(key)
     stated = evidence.names().methods[key.method].printed.get(key.encoder)
     if stated is not None and key.pooler == evidence.default_pooler(key.method):
         value, seeds, where = stated.value, stated.seeds, stated.note or "as its sources state it"
-    if value is None:
+    elif averages:
+        chosen = max(averages, key=lambda average: average.preference)
+        value, seeds, where = chosen.value, chosen.seeds, chosen.where
+    else:
         return None
-    others = {v.text: place for n, _, v, _, place in candidates if n == most and v.value != value.value}
-    return Print(value, seeds, "; ".join([where, *(f"{text} in {place}" for text, place in others.items())]))
+    most = max((average.tests for average in averages), default=0)
+    places = {}  # of other values
+    for average in averages:
+        if average.tests == most and average.value.value != value.value:
+            places[average.value.text] = average.where
+    others = [f"{text} in {place}" for text, place in places.items()]
+    return Print(value, seeds, "; ".join([where, *others]))
+
+
+def printed_averages(key: Key) -> list[PrintedAverage]:
+    """Averages that rows of papers/ print for a method, as its authors have them.
+
+    Those of papers that evidence/methods.yaml names; if none of these has one, those of all papers.
+    So no other paper can take the place of a named one by repeating its rows.
+    """
+    averages = []
+    for name, grid_name, grid, row in rows():
+        if row.source not in ("measured", "copied"):
+            continue
+        if evidence.key_of_row(row, grid.encoder) != key:
+            continue
+        scores = {}
+        for column, value in zip(grid.columns, row.values, strict=True):
+            score = score_of(grid, column)
+            if score is not None and value is not None:
+                scores[score] = (value, column.seeds or grid.seeds)
+        if AVERAGE in scores:
+            is_measured = row.source == "measured"
+            average = PrintedAverage(name, grid_name, *scores[AVERAGE], len(scores), is_measured)
+            averages.append(average)
+    in_named = [average for average in averages if average.paper in evidence.names().papers]
+    return in_named or averages
 
 
 @cached
 def rows() -> list[tuple[str, str, Grid, Row]]:
-    """(paper, table or figure, its grid, row) of every row of papers/ that shows scores."""
-    grids = [(name, grid_name, find_grid(name, grid_name)) for name in paper_names() for grid_name in grid_names(name)]
-    return [(name, table, grid, row) for name, table, grid in grids if isinstance(grid, Grid) for row in grid.rows]
+    """(paper, table or figure, its grid, row) of every row of papers/ that shows scores, named papers first."""
+    found = []
+    for name in papers_in_order():
+        for grid_name in grid_names(name):
+            grid = find_grid(name, grid_name)
+            if isinstance(grid, Grid):
+                found += [(name, grid_name, grid, row) for row in grid.rows]
+    return found
+
+
+def papers_in_order() -> list[str]:
+    """Valid papers: those that evidence/methods.yaml names, in its order; then the others by name."""
+    valid = paper_names()
+    named = [name for name in evidence.names().papers if name in valid]
+    return [*dict.fromkeys([*named, *valid])]
 
 
 def score_of(grid: Grid, column: Column, size: str = FULL) -> str | None:
@@ -179,8 +238,14 @@ def circumstances(setup: Setup) -> str:
 
 def title(key: Key) -> str:
     """`unsup-SimCSE, BERT-base`; with the pooler where it is not the method's own."""
-    pooler = "" if key.pooler == evidence.default_pooler(key.method) else f" ({key.pooler})"
-    return f"{method_title(key)}, {encoder_title(key)}{pooler}"
+    return f"{method_title(key)}, {encoder_and_pooler(key)}"
+
+
+def encoder_and_pooler(key: Key) -> str:
+    """`BERT-base`; with the pooler where it is not the method's own."""
+    if key.pooler == evidence.default_pooler(key.method):
+        return encoder_title(key)
+    return f"{encoder_title(key)} ({key.pooler})"
 
 
 def method_title(named) -> str:

@@ -31,7 +31,19 @@ def write_site(scale: str) -> Path:
         raise BadInput("html: the site needs Sphinx, furo and MyST: pip install -e '.[docs]'")
     out = catalog.results_folder(scale) / "html"
     out = out.resolve() if out.is_symlink() else out  # the folder that it leads to is replaced, and the link stays
+    new_folders = [path for path in out.parents if not path.exists()]
     out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        build_site(scale, out)
+    except BadInput:
+        for path in new_folders:
+            path.rmdir()
+        raise
+    return out / "index.html"
+
+
+def build_site(scale: str, out: Path) -> None:
+    """Build the site beside its folder, and put it into its place when it is complete."""
     with TemporaryDirectory(prefix=".html.", dir=out.parent) as name:
         folder = Path(name)
         copy_sources(scale, folder / "source")
@@ -40,20 +52,39 @@ def write_site(scale: str) -> Path:
         if out.exists():
             out.rename(folder / "old")
         (folder / "html").rename(out)
-    return out / "index.html"
 
 
 def copy_sources(scale: str, folder: Path) -> None:
     """Copy the Markdown, and what it shows and links, to the paths that it has in the project."""
-    results = catalog.results_folder(scale)
-    places = [ROOT, ROOT / "docs", results, *(results / paper for paper in catalog.paper_names())]
-    paths = {path for place in places for path in place.glob("*.*")} | {*catalog.RESULTS.glob("evidence*")}
-    for path in sorted(path for path in paths if path.suffix in (".md", ".svg", ".png", ".csv")):
-        copy = folder / (path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+    for name, path in sorted(site_files(scale).items()):
+        if path.suffix not in (".md", ".svg", ".png", ".csv"):
+            continue
+        copy = folder / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
-        if path.suffix == ".md" and path.is_relative_to(catalog.RESULTS):  # its texts give Sphinx no directives
+        is_result = Path(name).is_relative_to(catalog.RESULTS)
+        if path.suffix == ".md" and is_result:  # its texts give Sphinx no directives
             write_text(copy, re.sub(r"([`~]{3,})\s*\{", r"\1text {", read_text(path)))
+
+
+def site_files(scale: str) -> dict[str, Path]:
+    """The files that a site may have, by their names in the project.
+
+    Outside the checkout, pages of the current folder take the place of published ones.
+    """
+    results = catalog.results_folder(scale)
+    papers = [results / paper for paper in catalog.paper_names()]
+    files: dict[str, Path] = {}
+    for place in (Path(), Path("docs")):
+        for path in (ROOT / place).glob("*.*"):
+            files[str(place / path.name)] = path
+    for base in (ROOT, Path()):
+        for place in (results, *papers):
+            for path in (base / place).glob("*.*"):
+                files[str(place / path.name)] = path
+        for path in (base / catalog.RESULTS).glob("evidence*"):
+            files[str(catalog.RESULTS / path.name)] = path
+    return files
 
 
 def write_navigation(scale: str, folder: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from csebench.base.caches import cached_by_folder
 from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import UNREADABLE_NPZ, digest, replacing, sha256, write_bytes
+from csebench.base.project import ROOT, folders, published
 from csebench.base.runs import read_progress
 from csebench.plan.catalog import RUNS, results_folder
 from csebench.plan.catalog import scale as read_scale
@@ -72,7 +73,7 @@ def newest(scale: str) -> dict[tuple[str, str], dict]:
     What drafts made is left out: their code has no order, so none of it is an older version of another.
     """
     files = []
-    for path in sorted((results_folder(scale) / "scores").glob("*.json")):
+    for path in score_files(scale):
         if (content := read_scores(path)) is not None:
             spec = Spec.model_validate(content["spec"])
             if spec.code:
@@ -81,6 +82,15 @@ def newest(scale: str) -> dict[tuple[str, str], dict]:
             versions = (spec.trainer_version, spec.method_version, content["evaluations"][0]["version"])
             files.append((versions, (unversioned(spec), evaluator), content))
     return {key: content for _, key, content in sorted(files, key=lambda file: file[0])}
+
+
+def score_files(scale: str) -> list[Path]:
+    """Score JSONs of a scale: those of the folder that results are written to, and published ones that it lacks."""
+    folder = results_folder(scale) / "scores"
+    names = {path.name for path in folder.glob("*.json")}
+    if folders()[1:]:
+        names |= {path.name for path in (ROOT / folder).glob("*.json")}
+    return [published(folder / name) for name in sorted(names)]
 
 
 def unversioned(spec: Spec) -> str:

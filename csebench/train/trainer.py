@@ -20,13 +20,13 @@ from csebench.model.encoder import Encoder
 from csebench.model.layers import Layers, to_device
 from csebench.model.sentence_encoder import SentenceEncoder
 from csebench.plan.declarations import Evaluation, Precision
-from csebench.plan.registry import COMPONENTS, declaration, load
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, load
 from csebench.plan.spec import Spec
-from csebench.train import checkpoint, parallel
+from csebench.train import checkpoint, in_place, parallel
 from csebench.train.checkpoint import TrainState
 from csebench.train.inputs import Inputs
 from csebench.train.loop import run_steps, stop_signals
-from csebench.train.method import Method
+from csebench.train.method import Method, Views
 
 VANISHED = 1e-4  # a loss below this share of its start trains next to nothing
 
@@ -162,6 +162,9 @@ def assemble(
 ) -> tuple[nn.ModuleDict, torch.optim.Optimizer]:
     """A method with its components, ready to make steps, and the optimiser of what they train; compiled for a GPU."""
     method = load(name)(encoder, declaration(name).unstated | params)
+    if not isinstance(method, Method):
+        file = f"{METHODS / name}.py"
+        raise BadInput(f"{file}: class Method: must extend Method of csebench/train/method.py, or a class that does.")
     components = nn.ModuleList(load(plugin, COMPONENTS)(method, values) for plugin, values in plugins.items())
     modules = nn.ModuleDict({"method": method, "components": components}).to(encoder.device).train()
     use_chunks(modules, chunk_size)
@@ -182,8 +185,34 @@ def use_chunks(modules: nn.Module, size: int | None) -> None:
 def optimise(method, components, optimizer, batch: list, precision: str, check: bool = False) -> torch.Tensor:
     """One step: views, loss and terms, gradients clipped, the optimiser, and what follows it. Returns the loss; with
     `check` a loss, term or gradient that cannot train is refused."""
-    autocast = torch.autocast(method.encoder.device.type, torch.bfloat16, enabled=precision == "bf16")
-    with autocast:
+    loss, views = forward(method, components, batch, precision, check)
+    try:
+        with parallel.averaged_gradients([method, *components]):
+            loss.backward()
+    except RuntimeError as error:
+        if not in_place.is_changed_in_place(error) or parallel.world_size() > 1:
+            raise
+        raise in_place.explained(
+            error, lambda: forward(method, components, batch, precision)[0]
+        ) from error
+    if check:
+        check_gradient(method, loss)
+    weights = [w for group in optimizer.param_groups for w in group["params"]]
+    torch.nn.utils.clip_grad_norm_(weights, method.p.clip)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    with autocast(method, precision):
+        method.after_step()
+        for component in components:
+            component.after_step(method, views)
+    return loss.detach()
+
+
+def forward(
+    method, components, batch: list, precision: str, check: bool = False
+) -> tuple[torch.Tensor, Views]:
+    """The loss of a batch, with the terms of components, and the views that it is computed from."""
+    with autocast(method, precision):
         views = method.views(batch)
         compared = views.gathered()
         if queues := [component.queue for component in components if component.queue is not None]:
@@ -196,19 +225,12 @@ def optimise(method, components, optimizer, batch: list, precision: str, check: 
             if check:
                 check_scalar(term, component, "term(method, views)", may_be_zero=True)
             loss = loss + term
-    with parallel.averaged_gradients([method, *components]):
-        loss.backward()
-    if check:
-        check_gradient(method, loss)
-    weights = [w for group in optimizer.param_groups for w in group["params"]]
-    torch.nn.utils.clip_grad_norm_(weights, method.p.clip)
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
-    with autocast:
-        method.after_step()
-        for component in components:
-            component.after_step(method, views)
-    return loss.detach()
+    return loss, views
+
+
+def autocast(method, precision: str) -> torch.autocast:
+    """The context in which a method computes: bf16 where the run's precision says so."""
+    return torch.autocast(method.encoder.device.type, torch.bfloat16, enabled=precision == "bf16")
 
 
 def check_scalar(value, module: nn.Module, call: str, may_be_zero: bool = False) -> None:

@@ -53,6 +53,23 @@ def test_scores_are_those_of_the_project_and_read_anew(tmp_path, monkeypatch):
     assert len(csebench.scores("mini")) == 0
 
 
+def test_a_folder_of_ones_own_has_the_published_scores_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("CSEBENCH_PROJECT", str(tmp_path))
+    published = pandas.read_csv(MINI / "scores.csv")
+    assert len(csebench.scores("mini")) == len(published) > 0
+    assert csebench.table("micse/table3", scale="mini")["ours"].notna().any()
+    folder = tmp_path / "results" / "mini" / "scores"  # one's own file takes the place of a published one
+    folder.mkdir(parents=True)
+    shutil.copy(min((MINI / "scores").glob("*.sts.json")), folder)
+    assert len(csebench.scores("mini")) == len(published)
+
+
+def test_functions_are_listed_before_they_are_loaded(tmp_path):
+    done = in_python("import sys, csebench; print(dir(csebench), 'pandas' in sys.modules)", tmp_path)
+    assert all(f"'{name}'" in done.stdout for name in csebench.__all__) and "False" in done.stdout
+    assert {*csebench.__all__} == {*csebench.MODULES}
+
+
 def test_a_table_has_a_row_per_cell_with_units():
     frame = csebench.table("infocse/table4", scale="mini")
     assert list(frame["row"].unique()) == ["InfoCSE", "w/o pre-training"] and set(frame["unit"]) == {"fraction x 100"}

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -11,10 +12,11 @@ from statistics import fmean
 import pytest
 
 from csebench import cli
+from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
 from csebench.cli import run, verbs
 from csebench.data import preflight
-from csebench.plan import catalog, cli_spec
+from csebench.plan import catalog, cli_spec, targets
 
 VERBS = next(action for action in verbs.parser()._actions if action.choices).choices
 
@@ -120,3 +122,63 @@ def test_a_reader_that_goes_away_gets_no_traceback():
     first = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     first.stdout.close()
     assert first.stderr.read() == b"" and first.wait() == 141
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (1, 2), (0, 1, 2)])
+def test_closed_streams_end_no_verb(closed, tmp_path):
+    """And what is printed there ends up in no file that is opened."""
+    shut = " ".join(f"{number}{'<' if number == 0 else '>'}&-" for number in closed)
+    for words, code in (("new method mine", 0), ("shwo", 2)):
+        command = f"exec {sys.executable} -m csebench {words} {shut}"
+        env = os.environ | {"PYTHONPATH": str(ROOT), "CSEBENCH_PROJECT": str(tmp_path)}
+        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert done.returncode == code
+        assert "Traceback" not in done.stderr and ("Did you mean" in done.stderr or code == 0 or 2 in closed)
+        assert not done.stdout or code == 0  # a message goes to no other stream
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["mine.py"]
+    assert "csebench" not in (tmp_path / "methods/mine.py").read_text().splitlines()[0]
+
+
+def test_compare_says_why_there_is_nothing(capsys):
+    for target, words in (
+        ("informin_cl/table3 --scale mini", "informin_cl/table3: a table of settings has no scores to compare."),
+        ("congen/table1 --scale mini", "congen/table1: it has no runs"),
+        ("micse/table2 --scale paper", "none of its 360 runs is scored yet; `snakemake -j4 results/paper/micse/"),
+        ("micse/figure5 --scale mini", "it declares no comparisons; name two rows: csebench compare micse/figure5"),
+    ):
+        out = " ".join(printed(capsys, "compare", *target.split()).split())
+        assert words in out, target
+    assert "scored yet" not in printed(capsys, "compare", "micse/table2", "--scale", "mini")
+
+
+def test_a_file_that_is_missing_gets_a_suggestion(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spec_one.json").touch()
+    assert cli.main(["train", "spec_on.json", "--out", "run"]) == 2
+    assert "spec_on.json: no such file. Did you mean 'spec_one.json'?" in capsys.readouterr().err
+
+
+def test_the_same_input_is_refused_without_asserts(tmp_path):
+    """`python -O` leaves them out."""
+    for words in (
+        "compare informin_cl/table3 a b",
+        "new method My-Method",
+        "power informin_cl/table3 --difference -1",
+    ):
+        command = [sys.executable, "-O", "-m", "csebench", *words.split()]
+        done = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True)
+        assert done.returncode == 2 and b"Traceback" not in done.stderr
+    spec = next(spec for spec in targets.runs("smoke").values() if spec.method == "simcse")
+    with pytest.raises(BadInput, match="simcse: steps: is 'many', but must be a number"):
+        spec.model_copy(update={"params": {"steps": "many"}}).number("steps")
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_the_work(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("csebench.base.files.os.access", lambda *_: False)  # as for everyone but root
+    for words in ("new method mine", "csv --scale smoke", "html --scale smoke"):
+        assert cli.main(words.split()) == 2
+        assert "`csebench init DIR` makes a folder of your own" in capsys.readouterr().err
+    for words in ("claims micse", "audit micse", "show micse/table2", "render micse/table2 --scale mini"):
+        assert cli.main(words.split()) == 0
+    assert not list(tmp_path.iterdir())

@@ -6,8 +6,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.files import read_with_lines
+from csebench.base.project import ROOT
 from csebench.plan import evidence
 from csebench.plan.evidence import Key
 from csebench.plan.grids import find_grid
@@ -15,6 +17,7 @@ from csebench.plan.papers import EvidenceKey
 from csebench.report import others as statistics
 from csebench.report import printed_spread
 from csebench.report.cells import printed_view
+from csebench.report.pages.evidence import reach_text, sweeps_text
 
 SIMCSE = Key("simcse", "bert-base", "cls_before_pooler")
 SOURCE = """\
@@ -34,10 +37,16 @@ experiments:
 PLACE = SOURCE[SOURCE.index("repository") : SOURCE.index("date")]
 
 
+RUN = "      - {seed: 1, scores: {STS-B: 77.20, Avg.: 75.00}}\n"
+TASKS = "STS12: 70.1, STS13: 80.2, STS14: 72.3, STS15: 80.4, STS16: 78.5, STS-B: 76.6, SICK-R: 70.7"  # mean 75.54
+EIGHT = f"      - {{seed: 1, scores: {{{TASKS}, Avg.: 75.54}}}}\n"
+TWO = "      - {seed: 1, scores: {Avg.: 75.00}}\n      - {seed: 2, scores: {Avg.: 76.00}}\n"  # 75.5 ± 0.707
+
+
 def read(tmp_path, text):
     path = tmp_path / "somebody.yaml"
     path.write_text(text, encoding="utf-8")
-    return read_with_lines(path, evidence.Source, as_written=True)[0]
+    return evidence.read_source(path)[0]
 
 
 @pytest.mark.parametrize(
@@ -64,58 +73,208 @@ def test_an_experiment_overrides_the_setup_of_its_source(tmp_path):
     assert (both.batch_size, both.steps, both.gpu, both.differs) == ("64", 15625, "V100", "one; two")
 
 
-@pytest.mark.parametrize("name", evidence.sources())
-def test_a_source_names_one_place_and_has_scores_in_percent(name):
-    """Accuracies of 0 to 100, correlations x 100, the negative ones too; not all of a run are fractions."""
-    s = evidence.sources()[name]
-    places = [(s.repository, s.commit, s.path), (s.repository, s.thread), (s.paper, s.tables or None)]
-    assert sum(None not in place for place in places) == 1 and (s.experiments or s.remarks)
-    accuracies = {evidence.TRANSFER, *evidence.tasks()[evidence.TRANSFER]}
-    for experiment in s.experiments:
-        assert experiment.runs or experiment.summary
-        assert all(score.std is None for run in experiment.runs for score in run.scores.values())
-        for part in filter(None, [*experiment.runs, experiment.summary]):
-            assert any(abs(score.value) > 1 for score in part.scores.values())
-            assert all((0 if task in accuracies else -100) <= x.value <= 100 for task, x in part.scores.items())
+@pytest.mark.parametrize(
+    ("before", "after", "line", "words"),
+    [
+        # range, and fractions
+        ("Avg.: 75.00", "Avg.: 0.7500", 12, "Avg.: 0.7500 looks like a fraction"),
+        ("STS-B: 77.20", "STS-B: 0.772", 12, "STS-B: 0.772 looks like a fraction"),
+        ("STS-B: 77.20", "STS-B: -0.772", 12, "STS-B: -0.772 looks like a fraction"),
+        ("STS-B: 77.20", "MR: 0.812", 12, "MR: 0.812 looks like a fraction"),
+        ("STS-B: 77.20", "stsb_dev: 1.0", 12, "stsb_dev: 1.0 looks like a fraction"),
+        ("Avg.: 75.00", "Avg.: 7500", 12, "Avg.: 7500 is not between -100 and 100"),
+        ("STS-B: 77.20", "MR: -81.2", 12, "MR: -81.2 is not between 0 and 100"),
+        ("STS-B: 77.20", "TransferAvg: 185.2", 12, "TransferAvg: 185.2 is not between 0 and 100"),
+        ("Avg.: 75.00", "Avg.: 75.00±0.3", 12, "75.00 ± 0.3: a run has one score"),
+        # averages
+        (RUN, EIGHT.replace("75.54", "57.54"), 12, "Avg.: 57.54: its 7 tasks average 75.543"),
+        (RUN, EIGHT.replace("75.54", "75.43"), 12, "Avg.: 75.43: its 7 tasks average 75.543"),
+        (RUN, EIGHT.replace("STS12: 70.1, ", "").replace("75.54", "4.00"), 12, "between 51.24 and 79.81"),
+        # summaries
+        ("    runs:\n" + RUN, "    summary: {n: 5, scores: {Avg.: 0.7511±0.0084}}\n", 11, "a fraction"),
+        ("    runs:\n" + RUN, "    summary: {n: 5, scores: {Avg.: 75.1±840}}\n", 11, "at most 100"),
+        ("    runs:\n" + RUN, f"    summary: {{n: 5, scores: {{{TASKS}, Avg.: 70.00}}}}\n", 11, "average 75.543"),
+        ("    runs:\n" + RUN, "    summary: {n: 3, seeds: [1, 2], scores: {Avg.: 75.1}}\n", 11, "2 seeds of 3 runs"),
+        ("    runs:\n" + RUN, "    summary: {n: 2, seeds: [1, 1], scores: {Avg.: 75.1}}\n", 11, "given twice"),
+        ("    runs:\n" + RUN, f"    summary: {{n: 2, scores: {{Avg.: 76.5}}}}\n    runs:\n{TWO}", 11, "is 75.500"),
+        ("    runs:\n" + RUN, f"    summary: {{n: 2, scores: {{Avg.: 75.5±0.9}}}}\n    runs:\n{TWO}", 11, "0.707"),
+        ("    runs:\n" + RUN, f"    summary: {{n: 9, scores: {{Avg.: 75.5}}}}\n    runs:\n{TWO}", 11, "`runs` has 2"),
+        ("    runs:\n" + RUN, f"    summary: {{n: 2, scores: {{STS12: 75.5}}}}\n    runs:\n{TWO}", 11, "only 0 of 2"),
+        # doubled runs and seeds
+        (RUN, RUN + RUN.replace("77.20", "77.30"), 13, "has the seed 1 of experiments.0.runs.0"),
+        (RUN, RUN + RUN.replace("seed: 1", "seed: 2"), 13, "has the scores of experiments.0.runs.0"),
+        (RUN, RUN + RUN.replace("seed: 1, ", ""), 13, "has the scores of experiments.0.runs.0"),
+        (RUN, TWO.replace("75.00", "75.0012").replace("76.00", "75.0012"), 13, "has the scores of"),
+        (RUN, RUN.replace("seed: 1", "seed: 1, best_step: 20000"), 12, "step 20,000 is after the last one, 15,625"),
+        # dates
+        ("2023-01-01", "2023-13-01", 5, "date: '2023-13-01' is no date"),
+        ("2023-01-01", "2023-02-30", 5, "'2023-02-30' is no date"),
+        ("2023-01-01", "01.02.2023", 5, "'01.02.2023' is no date"),
+        ("2023-01-01", "20230101", 5, "'20230101' is no date"),
+        ("2023-01-01", "soon", 5, "'soon' is no date"),
+        ("2023-01-01", "2032-01-01", 5, "is in the future"),
+        ("2023-01-01", "1923-01-01", 5, "no method here is older"),
+        ("2023-01-01", "2023-02 to 2023-01", 5, "the earlier one"),
+        # the place
+        (PLACE, "repository: somebody/simcse\n", 1, "a source names one place"),
+        (PLACE, f"{PLACE}thread: 3\n", 1, "a source names one place"),
+        (SOURCE[SOURCE.index("experiments") :], "", 1, "`experiments` or `remarks`"),
+        ("    runs:\n" + RUN, "", 7, "has `runs` or a `summary`"),
+    ],
+)
+def test_what_cannot_be_true_is_refused_at_reading(tmp_path, before, after, line, words):
+    assert before in SOURCE
+    with pytest.raises(BadInput) as refused:
+        read(tmp_path, SOURCE.replace(before, after, 1))
+    assert f"somebody.yaml: line {line}: " in str(refused.value)
+    assert words in str(refused.value)
 
 
-@pytest.mark.parametrize("name", evidence.sources())
-def test_averages_and_summaries_fit_their_runs(name):
-    """To their printed digits; an average that its columns contradict needs `sure: false`."""
-    for experiment in evidence.sources()[name].experiments:
-        for run in experiment.runs if experiment.sure else ():
-            for average, columns in evidence.tasks().items():
-                if run.scores.keys() >= {average, *columns}:
-                    printed, mean = run.scores[average], np.mean([run.scores[task].value for task in columns])
-                    assert printed.value == pytest.approx(mean, abs=printed.unit + 1e-9), (run.seed, average)
-        summary = experiment.summary
-        for task, printed in summary.scores.items() if summary and experiment.runs else ():
-            scores = [run.scores[task] for run in experiment.runs if task in run.scores]
-            assert len(scores) == len(experiment.runs) == summary.n, task
-            values, slack = [score.value for score in scores], max(score.unit for score in scores) + 1e-9
-            assert printed.value == pytest.approx(np.mean(values), abs=printed.unit / 2 + slack), task
-            if printed.std is not None:
-                unit = 10.0 ** -len(printed.text.partition("±")[2].strip().partition(".")[2])
-                assert printed.std == pytest.approx(np.std(values, ddof=1), abs=unit / 2 + slack), task
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (RUN, EIGHT),
+        (RUN, EIGHT.replace("75.54", "75.5")),  # coarser than its tasks
+        (RUN, EIGHT.replace("75.54", "75.55")),  # half a unit of its own, and half a unit of the tasks
+        ("    runs:\n" + RUN, f"    sure: false\n    runs:\n{EIGHT.replace('75.54', '70.00')}"),  # printed so
+        ("    runs:\n" + RUN, "    sure: false\n    runs:\n      - {scores: {STS-B: 0.3, Avg.: -0.1}}\n"),
+        (RUN, "      - {scores: {STS-B: -12.5, MR: 0, Avg.: -7}}\n".replace("MR: 0, ", "")),
+        (RUN, "      - {seed: 1, scores: {Avg.: 75.0}}\n      - {seed: 2, scores: {Avg.: 75.0}}\n"),  # by chance
+        (RUN, RUN + RUN.replace("seed: 1", "seed: 1, by: another").replace("77.20", "77.30")),
+        ("    runs:\n" + RUN, f"    summary: {{n: 2, scores: {{Avg.: 75.5±0.7}}}}\n    runs:\n{TWO}"),
+        ("2023-01-01", "2023"),
+        ("2023-01-01", "2023-01"),
+        ("2023-01-01", "2023-01 to 2023-02-03"),
+        ("2023-01-01", "2022?"),
+        ("2023-01-01", "not noted"),
+    ],
+)
+def test_what_may_be_true_is_read(tmp_path, before, after):
+    assert before in SOURCE
+    assert read(tmp_path, SOURCE.replace(before, after, 1)).who == "somebody"
 
 
-@pytest.mark.parametrize("name", evidence.sources())
-def test_no_run_is_given_twice_and_none_keeps_a_step_after_its_last(name):
-    """A seed is given once within a setup, all scores of a run once within a setting."""
-    identities = []
-    for e in (e for e in evidence.all_evidence() if e.name == name):
-        x = e.experiment
-        setting = (x.method, x.setting, x.encoder, x.pooler, x.kind, x.size, x.corpus, x.transfer)
-        identities += [(*setting, x.setup, run.seed) for run in x.runs if run.seed is not None]
-        identities += [(*setting, *texts) for run in x.runs if len(texts := sorted(run.scores.items(), key=str)) > 1]
-        assert all((run.best_step or 0) <= (e.setup.steps or math.inf) for run in x.runs)
-        assert x.summary is None or len(x.summary.seeds) in (0, x.summary.n)
-    assert len({*identities}) == len(identities)
+def test_all_problems_of_a_file_are_listed(tmp_path):
+    text = SOURCE.replace("2023-01-01", "soon").replace("77.20", "0.77").replace("75.00", "750")
+    with pytest.raises(BadInput) as refused:
+        read(tmp_path, text)
+    assert [line.split(": ")[2] for line in str(refused.value).splitlines()] == [
+        "date",
+        "experiments.0.runs.0.scores.STS-B",
+        "experiments.0.runs.0.scores.Avg.",
+    ]
 
 
-def test_printed_values_are_of_known_encoders():
-    names = evidence.names()
-    assert all(method.printed.keys() <= names.encoders.keys() for method in names.methods.values())
+@pytest.fixture
+def joined(tmp_path, monkeypatch):
+    """A folder that joins the project; a function writes a file into it."""
+    monkeypatch.setenv("CSEBENCH_PROJECT", str(tmp_path))
+    caches.clear()
+
+    def write(name, text):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        caches.clear()
+
+    yield write
+    monkeypatch.undo()
+    caches.clear()
+
+
+def test_runs_of_another_source_count_once(joined):
+    sweep = read_with_lines(ROOT / "evidence/hppRC-simple-simcse.yaml", evidence.Source, as_written=True)[0]
+    runs = sweep.experiments[0].runs[:3]
+    scores = [", ".join(f"{task}: {score.text}" for task, score in run.scores.items()) for run in runs]
+    copies = "".join(f"      - {{seed: {n}, scores: {{{text}}}}}\n" for n, text in enumerate(scores))
+    joined("evidence/aaa.yaml", SOURCE.replace(RUN, copies))  # the first name, and the second to be read
+    with pytest.raises(BadInput, match=r"aaa\.yaml: line 12: .* of a run of hppRC-simple-simcse") as refused:
+        evidence.sources()
+    assert len(str(refused.value).splitlines()) == 3
+    joined("evidence/aaa.yaml", SOURCE.replace(RUN, copies).replace("comparable: true", "comparable: false"))
+    assert [*evidence.sources()][-1] == "aaa"
+
+
+@pytest.mark.parametrize(
+    ("printed", "words"),
+    [
+        ("bert-base: {value: 0.7813}", "mine.printed.bert-base.value: 0.7813 looks like a fraction"),
+        ("bert-base: {value: 178.13}", "is not between -100 and 100"),
+        ("bert-bass: {value: 78.13}", "Did you mean 'bert-base'"),
+        ("bert-base: {value: 78.13, seeds: 0}", "greater than or equal to 1"),
+    ],
+)
+def test_printed_averages_are_in_percent_and_of_known_encoders(joined, printed, words):
+    joined("evidence/methods.yaml", f"encoders: {{}}\nmethods:\n  mine: {{title: Mine, printed: {{{printed}}}}}\n")
+    with pytest.raises(BadInput) as refused:
+        evidence.names()
+    assert words in str(refused.value) and "line 3" in str(refused.value)
+
+
+# ---------------------------------------------------------------- who prints a value, and what the page says
+
+PAPER = """\
+name: NAME
+label: Newcomer
+title: A paper that repeats others
+reference: "Nobody 2021"
+tables:
+  "1":
+    title: STS
+    columns: [COLUMNS]
+    rows:
+      - {label: "SimCSE", run: {method: simcse}, SOURCE, values: [VALUES]}
+"""
+REPEATED = ("68.40", "82.41", "74.38", "80.91", "78.56", "76.85", "72.23", "76.25")  # of SimCSE, in InfoCSE's Table 2
+
+
+def paper_of(name, source, values=REPEATED):
+    tasks = [*evidence.tasks()["Avg."], "Avg."][-len(values) :]
+    columns = ", ".join(f'{{label: "{task}", task: "{task}"}}' for task in tasks)
+    numbers = ", ".join(f'"{value}"' for value in values)
+    text = PAPER.replace("NAME", name).replace("COLUMNS", columns).replace("VALUES", numbers)
+    return text.replace("SOURCE", source)
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        *(("aaa", f"source: {source}") for source in ("measured", "rerun", "unknown", 'copied, from: "Gao 2021"')),
+        ("aaa", ""),
+        ("simcse", "source: measured"),
+        ("zzz", "source: measured"),
+    ],
+)
+def test_a_row_of_another_paper_takes_no_attribution(joined, name, source):
+    text = paper_of(name, source).replace("{method: simcse}, ,", "{method: simcse},")
+    joined(f"papers/{name}.yaml", text)
+    assert [paper for paper, *_ in statistics.rows()][-1] == name  # read, after the papers that are named
+    assert statistics.printed_by_authors(SIMCSE)[1:] == (1, "InfoCSE, Table 2")
+    other = paper_of(name, source, ("77.77",)).replace("{method: simcse}, ,", "{method: simcse},")
+    joined(f"papers/{name}.yaml", other)
+    assert statistics.printed_by_authors(SIMCSE)[1:] == (1, "InfoCSE, Table 2")
+
+
+def test_a_method_that_no_named_paper_has_is_printed_by_its_own(joined):
+    joined("evidence/methods.yaml", "encoders: {}\nmethods: {mine: {title: Mine}}\n")
+    own = ", evidence: {method: mine}, run: {method: simcse, params: {temperature: 0.1}}, source: measured"
+    text = paper_of("later", "X").replace(", run: {method: simcse}, X", own)
+    joined("papers/later.yaml", text)
+    key = Key("mine", "bert-base", None)
+    assert statistics.printed_by_authors(key)[1:] == (1, "Newcomer, Table 1")
+    joined("papers/later.yaml", text.replace("source: measured", "source: unknown"))
+    assert statistics.printed_by_authors(key) is None
+
+
+def test_the_first_line_of_the_page_counts_the_sweeps_of_each_method_apart(joined):
+    runs = "".join(f"      - {{seed: {n}, scores: {{Avg.: {70 + n}.5}}}}\n" for n in range(4))
+    before = reach_text()
+    assert before.startswith("**In 3 of 4 seed sweeps of unsup-SimCSE no run reaches")
+    joined("evidence/aaa.yaml", SOURCE.replace(RUN, runs).replace("method: simcse", "method: ct"))
+    assert reach_text() == (
+        f"{before} **In 0 of 1 seed sweeps of CT no run reaches the printed value**; on BERT-base 2 of 4 do."
+    )
+    assert "of one re-implementation" not in sweeps_text()  # aaa does not say whose code it is
 
 
 @pytest.fixture

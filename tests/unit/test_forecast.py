@@ -214,3 +214,37 @@ def test_a_derived_cell_needs_the_cells_that_it_is_computed_from(monkeypatch):
     lost = CellPlan(grid.rows[row], grid.columns[shown], missing="cited only")
     monkeypatch.setattr(cost, "parts_of_cell", lambda *place: [*parts_of_cell(*place), lost])
     assert not work("msse/table4").cells
+
+
+X86 = "processor\t: 0\nflags\t\t: fpu avx2 avx512f {}\nprocessor\t: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("scale", "device", "cpu", "is_said"),
+    [
+        ("mini", "AMD EPYC, 2 threads", X86.format("avx512vl"), True),
+        ("mini", "AMD EPYC, 2 threads", X86.format("avx512_bf16"), False),
+        ("paper", "AMD EPYC, 2 threads", X86.format("amx_bf16"), False),
+        ("mini", "Neoverse, 2 threads", "Features\t: fp asimd bf16\n", False),
+        ("mini", "Neoverse, 2 threads", "Features\t: fp asimd\n", True),
+        ("mini", "NVIDIA V100", X86.format(""), False),  # a forecast for a GPU
+        ("smoke", "AMD EPYC, 2 threads", X86.format(""), False),  # in fp32
+        ("mini", "AMD EPYC, 2 threads", "", False),  # unknown
+        ("mini", "AMD EPYC, 2 threads", None, False),
+        ("mini", None, X86.format(""), False),
+    ],
+)
+def test_a_cpu_without_bf16_instructions_is_said(scale, device, cpu, is_said, tmp_path, monkeypatch):
+    monkeypatch.setattr(cost, "CPU_INFO", tmp_path / "cpuinfo")
+    if cpu is not None:
+        cost.CPU_INFO.write_text(cpu)
+    note = cost.bf16_note(catalog.scale(scale), device)
+    assert (note is not None) == is_said and (note is None or "no bf16 instructions" in note)
+
+
+def test_the_plan_says_that_this_cpu_lacks_bf16(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cost, "CPU_INFO", tmp_path / "cpuinfo")
+    cost.CPU_INFO.write_text(X86.format(""))
+    assert cli.main(["plan", "micse/table2", "--scale", "short", "--device", "AMD EPYC, 2 threads"]) == 0
+    assert "This CPU has no bf16 instructions" in " ".join(capsys.readouterr().out.split())

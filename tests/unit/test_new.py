@@ -40,7 +40,10 @@ def test_a_new_file_is_valid_under_its_name(kind, project, capsys):
     [
         ("method simcse", "methods/simcse.py: exists"),
         ("method components", "methods/components.py: exists, or a folder"),
-        ("method My-Method", "'My-Method'"),
+        ("method My-Method", "letters, digits and _, at most 20 characters, such as 'my_method'"),
+        ("component 2nd.try", "such as 'nd_try'"),
+        ("evaluator a_name_of_more_than_20_letters", "at most 20 characters, such as 'a_name_of_more_than'"),
+        ("paper ::", "'::' cannot be the name of a file here"),
         ("paper table3", "papers/table3.yaml: 'table3' is reserved"),
         ("method mine --from table.tsv", "--from: only a paper"),
         ("paper mine --from nowhere.tsv", "nowhere.tsv: no such file"),
@@ -65,13 +68,19 @@ CELLS = {  # as pasted, and as it is read
     "84.5%": "84.5",
     "–": None,
     "7x.1": None,
+    "78.13^1": "78.13",  # a footnote
+    "78.13$^{2}$": "78.13",
+    "78.13²": "78.13",
+    r"78.13$^{\pm .4}$": "78.13±0.4",
+    "78.13_4": None,
 }
 
 
 def test_a_cell_is_read_without_its_marks(project, capsys):
     rows = paper_from(project, "\n".join(["Model\tSTS12", *(f"SimCSE\t{cell}" for cell in CELLS)])).tables["1"].rows
-    assert [row.values[0] and row.values[0].text for row in rows] == [*CELLS.values()]
-    assert capsys.readouterr().out.count(" is no number") == 1
+    read = [row.values[0] and row.values[0].text.replace(" ", "") for row in rows]
+    assert read == [text and text.replace(" ", "") for text in CELLS.values()]
+    assert capsys.readouterr().out.count(" is no number") == 2
 
 
 def test_labels_give_tasks_and_recipes_and_what_is_unknown_or_could_mean_two_things_is_listed(project, capsys):
@@ -84,6 +93,52 @@ def test_labels_give_tasks_and_recipes_and_what_is_unknown_or_could_mean_two_thi
     out = capsys.readouterr().out
     assert "column 'speed': no known task" in out and 'row "Nobody\'s (us, 2026)": no known method' in out
     assert "'CR': occurs twice, the last is taken" in out and "'5' is behind the last column" in out
+
+
+MARKED = r"""# table 2
+Model	STS12 ↑	Avg.
+SimCSE♣	**68.40**	76.25†
+CT \citep{carl2021}	61.63	\textbf{72.05}$^\dagger$
+ESimCSE*	\underline{73.40}	78.27^a
+DiffCSE	**72.28**	**78.49**
+InfoCSE	**70.53**	78.85
+"""
+LISTED = {
+    "↑": "column 'STS12'",
+    "♣": "row 'SimCSE'",
+    "bold": "row 'SimCSE', column 'STS12'; row 'CT', column 'Avg.'; row 'DiffCSE', column 'STS12';"
+    " row 'DiffCSE', column 'Avg.'; 1 more",
+    "†": "row 'SimCSE', column 'Avg.'",
+    r"\citep{carl2021}": "row 'CT'",
+    r"^\dagger": "row 'CT', column 'Avg.'",
+    "*": "row 'ESimCSE'",
+    "underlined": "row 'ESimCSE', column 'STS12'",
+    "^a": "row 'ESimCSE', column 'Avg.'",
+}
+
+
+def test_marks_are_listed_as_they_may_say_where_a_value_is_from(project, capsys):
+    rows = paper_from(project, MARKED).tables["2"].rows
+    assert [row.label for row in rows] == ["SimCSE", "CT", "ESimCSE", "DiffCSE", "InfoCSE"]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "is not read" in line] == [
+        f"table 2: {mark} is not read: {places}" for mark, places in LISTED.items()
+    ]
+
+
+def test_a_source_is_unknown_until_it_is_stated(project, capsys):
+    """Of a pasted table, and of a row that somebody wrote without it."""
+    rows = paper_from(project, MARKED + "Nobody\t–\t–\n").tables["2"].rows
+    assert {row.source for row in rows} == {"unknown"}
+    assert "source: unknown in 5 rows. " in capsys.readouterr().out  # a row without values needs none
+    path = project / "papers" / "pasted.yaml"
+    assert path.read_text().count("source: unknown") == 5
+    path.write_text(path.read_text().replace("      source: unknown\n", "", 2))
+    assert cli.main(["render", "pasted/table2"]) == 0
+    page = capsys.readouterr().out
+    assert "SimCSE; CT; ESimCSE; DiffCSE; InfoCSE: source not stated." in page and "measured by" not in page
+    assert cli.main(["show", "pasted/table2", "--row", "SimCSE", "--column", "Avg."]) == 0
+    assert "76.25, 1 seed, source not stated" in " ".join(capsys.readouterr().out.split())
 
 
 def test_rows_of_tasks_become_columns(project):

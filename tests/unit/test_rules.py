@@ -6,6 +6,7 @@ import pytest
 
 from csebench import workflow
 from csebench.base.project import ROOT
+from csebench.plan import targets
 
 FILES = "".join(path.read_text() for path in sorted((ROOT / "rules").glob("*.smk")))
 RULES = dict(re.findall(r"^rule (\w+):\n((?: .*\n|\n)+)", FILES, re.M))
@@ -55,3 +56,17 @@ def test_a_failure_is_a_line_with_its_reason_and_log(tmp_path, capsys):
     workflow.report_failures(map(str, [log, none, log]))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == f"csebench: failed: ValueError: no ({log})" and str(none) in lines[1] and len(lines) == 2
+
+
+def test_a_dry_run_writes_nothing(tmp_path, monkeypatch):
+    """Of csebench's own; a page whose record would be renewed is planned because of a new file elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CSEBENCH_DATA", str(ROOT / "data" / "smoke"))
+    for page in ("results/table2.md", "results/evidence.md", "results/partial/table2.md", "results/scores.csv"):
+        *_, record = workflow.inputs_of(page, None, is_dry_run=True)
+        assert record.exists() and not record.is_relative_to(tmp_path)
+    targets.runs("paper")
+    assert not list(tmp_path.iterdir())
+    *_, record = workflow.inputs_of("results/partial/table2.md")
+    assert record.resolve().is_relative_to(tmp_path)
+    assert workflow.inputs_of("results/partial/table2.md", None, is_dry_run=True)[-1] == record  # up to date

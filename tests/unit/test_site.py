@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+from pathlib import Path
 
 import pytest
 
@@ -90,3 +91,24 @@ def test_without_sphinx_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(BadInput, match=r"pip install -e '\.\[docs\]'"):
         site.write_site("mini")
+
+
+def test_outside_the_checkout_pages_of_ones_own_join_the_published_ones(results, tmp_path_factory, monkeypatch):
+    own = tmp_path_factory.mktemp("own")
+    monkeypatch.chdir(own)
+    (own / "README.md").write_text("# Of another project\n")
+    assert "One screen." in site.write_site("mini").read_text()
+    assert (own / "results/mini/html/results/mini/micse/table2.html").exists() and not (results / "html").exists()
+    page = own / "results/mini/micse/table2.md"
+    page.parent.mkdir()
+    page.write_text("# My own page\n")
+    site.write_site("mini")
+    assert "My own page" in (own / "results/mini/html/results/mini/micse/table2.html").read_text()
+
+
+def test_what_is_refused_leaves_no_folder(results, tmp_path_factory, monkeypatch):
+    monkeypatch.chdir(tmp_path_factory.mktemp("own"))
+    (results / "claims.md").write_text("[x](table9.md)\n")
+    with pytest.raises(BadInput, match="has mistakes"):
+        site.write_site("mini")
+    assert not list(Path.cwd().iterdir())

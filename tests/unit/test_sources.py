@@ -108,6 +108,7 @@ def test_a_missing_file_is_named_with_what_to_do(monkeypatch):
 @pytest.fixture
 def file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    catalog.RUNS.mkdir()  # else nothing is kept
     return put(tmp_path, "sts.csv", "one\n")
 
 
@@ -129,7 +130,7 @@ def test_a_file_is_read_again_only_when_it_changes(file, monkeypatch):
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"PATH": 3}', '{"PATH": [1, 2]}', "\udcff"])
 def test_a_damaged_file_of_hashes_is_made_again(file, content):
-    where_data_is.HASHES.parent.mkdir(parents=True)
+    where_data_is.HASHES.parent.mkdir(parents=True, exist_ok=True)
     where_data_is.HASHES.write_bytes(content.replace("PATH", str(file)).encode("utf-8", "surrogateescape"))
     assert hashed(file) == files.sha256(file)
     assert json.loads(where_data_is.HASHES.read_text())[str(file)][1] == files.sha256(file)

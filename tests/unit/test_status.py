@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import time
@@ -91,10 +92,25 @@ def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
     """Other tables show more scores of the same runs, which wait for these."""
     for (_, evaluator), spec in targets.page("table3", "smoke", "micse").available().items():
         write_scores(spec, evaluator, "smoke", [("STS12", "spearman", 0.5)])
-    assert f"{len(runs)} done by scores stored in results/" in shown(capsys)
+    out = " ".join(shown(capsys).split())
+    assert f"{len(runs)} done by scores stored in results/; their training took " in out and "spent" not in out
     assert cli.main(["status", "micse", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["runs"]
     assert {"done", "waiting"} == {row["state"] for row in listed if row["run"] in runs}
+
+
+def test_hours_of_published_runs_are_those_of_the_machine_that_made_them(capsys):
+    assert cli.main(["status", "micse/table3", "--scale", "mini"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "0.00" not in out and "spent" not in out and "GPU hours" not in out
+    assert re.search(r"; their training took \d+\.\d\d CPU hours where they were made\.", out)
+
+
+def test_only_devices_that_runs_were_on_are_counted(runs, capsys):
+    done(runs[0], 5400, gpu="A100")
+    assert "spent: 1.50 GPU hours\n" in shown(capsys)
+    done(runs[0], 5400)
+    assert "spent: 1.50 CPU hours\n" in shown(capsys)
 
 
 def written(folder):

@@ -32,6 +32,7 @@ KINDS = {
 }
 MARKS = {others.SWEEP: ("o", COLOURS[0], 0), others.SINGLE: ("s", COLOURS[5], 1.2)}  # and place on x
 MARKS |= {others.LATER: ("^", COLOURS[2], 2.1)}
+OWN_CODE = "own re-implementation"  # what a source states
 BIN = 0.15  # of the score: dots within one stand side by side
 
 
@@ -69,29 +70,52 @@ def evidence_page(_scale: str) -> Page:
 
 
 def reach_text() -> str:
-    """The answer: how many runs of each sweep reach the printed value."""
-    reached = {key: (runs.reach(value.value.value), runs.summary.n) for key, runs, value in others.sweeps()}
-    if not reached:
+    """The answer: how many runs of each sweep reach the printed value, a sentence per method."""
+    methods = dict.fromkeys(key.method for key, _, _ in others.sweeps())
+    if not methods:
         return "**No seed sweep of others is known.**"
-    none = [others.encoder_title(key) for key, (count, _) in reached.items() if not count]
-    some = [f"on {others.encoder_title(key)} {count} of {n} do" for key, (count, n) in reached.items() if count]
-    return (
-        f"**In {len(none)} of {len(reached)} seed sweeps of {others.method_title(next(iter(reached)))} no run reaches"
-        f" the printed value** ({', '.join(none)}){'; ' * bool(some)}{', '.join(some)}."
-    )
+    return " ".join(map(reach_sentence, methods))
+
+
+def reach_sentence(method: str) -> str:
+    """`**In 3 of 4 seed sweeps of X no run reaches the printed value** (…); on BERT-base 5 of 50 do.`"""
+    none, some = [], []
+    for key, runs, printed in others.sweeps():
+        if key.method != method:
+            continue
+        count = runs.reach(printed.value.value)
+        if count:
+            some.append(f"on {others.encoder_and_pooler(key)} {count} of {runs.summary.n} do")
+        else:
+            none.append(others.encoder_and_pooler(key))
+    sweeps = f"{len(none) + len(some)} seed sweeps of {evidence.names().methods[method].title}"
+    text = f"**In {len(none)} of {sweeps} no run reaches the printed value**"
+    if none:
+        text += f" ({', '.join(none)})"
+    if some:
+        text += f"; {', '.join(some)}"
+    return f"{text}."
 
 
 def sweeps_text() -> str:
     """Of which runs the answer is."""
-    sources = sorted({source for _, runs, _ in others.sweeps() for source in runs.sources})
-    seeds = sorted({runs.summary.n for _, runs, _ in others.sweeps()})
-    kept_last = [key for key, runs, _ in others.sweeps() if 2 * sum(runs.kept_last_step) >= runs.summary.n]
+    sweeps = [runs for _, runs, _ in others.sweeps()]
+    sources = ", ".join(sorted({source for runs in sweeps for source in runs.sources}))
+    seeds = " or ".join(str(n) for n in sorted({runs.summary.n for runs in sweeps}))
+    setups = [runs.evidence[0].setup for runs in sweeps]
+    if all((setup.code or "").startswith(OWN_CODE) for setup in setups):
+        code = f"of one re-implementation ({sources}), not of the authors' code; how it differs is"
+    else:
+        code = f"of one source ({sources}); its code, and how it differs, are"
+    text = f"Each sweep is {seeds} seeds {code} folded below. None of these runs is ours."
+    kept_last = []
+    for key, runs, _ in others.sweeps():
+        if 2 * sum(runs.kept_last_step) >= runs.summary.n:
+            kept_last.append(others.encoder_and_pooler(key))
+    if not kept_last:
+        return text
     more = "the last checkpoint of most runs was the best: longer training might reach more."
-    kept = f" On {' and '.join(map(others.encoder_title, kept_last))} {more}" if kept_last else ""
-    return (
-        f"Each sweep is {' or '.join(map(str, seeds))} seeds of one re-implementation ({', '.join(sources)}), not of"
-        f" the authors' code; how it differs is folded below. None of these runs is ours.{kept}"
-    )
+    return f"{text} On {' and '.join(kept_last)} {more}"
 
 
 def counts_text() -> str:

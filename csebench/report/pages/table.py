@@ -24,6 +24,7 @@ from csebench.score.data_of_scores import SHOWN_DIGITS, Scored
 from csebench.score.store import score
 
 SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied from {}"}
+SOURCES |= {"unknown": "source not stated"}
 SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.HIGHER: "↑", stats.TOO_FEW: "?"}
 STALE = "†"
 HOW_COMPARED = (
