@@ -6,7 +6,6 @@ replaces one. On NFS, Linux locks at the server, so it holds between hosts, unle
 or `local_lock`. A file system without locks is named in one line, and the work goes on without a lock."""
 
 import contextlib
-import ctypes
 import errno
 import fcntl
 import os
@@ -15,8 +14,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from itertools import takewhile
 from pathlib import Path
@@ -53,14 +53,38 @@ def use_threads(count: int) -> None:
     threadpool_limits(count, user_api="blas")
 
 
-def end_with_parent() -> None:
-    """Get SIGTERM when the parent process ends, however it ends; only on Linux."""
-    if sys.platform != "linux":
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def stop_signals(react: Callable[[signal.Signals], None] | None = None) -> Iterator[list[signal.Signals]]:
+    """The signals received so far, which do not end the process: SIGTERM, which clusters send some seconds before they
+    kill, SIGINT (Ctrl-C), and SIGHUP (a closed terminal), unless `nohup` has this process ignore it. Only the main
+    thread gets signals; in another one there are none.
+
+    Args:
+        react: called with each signal.
+    """
+    received: list[signal.Signals] = []
+
+    def note(number: int, _) -> None:
+        received.append(signal.Signals(number))
+        if react is not None:
+            react(received[-1])
+
+    if threading.current_thread() is not threading.main_thread():
+        yield received
         return
-    parent = os.getppid()
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent:  # it ended before
-        os.kill(os.getpid(), signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    if before[signal.SIGHUP] == signal.SIG_IGN:
+        del before[signal.SIGHUP]
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
