@@ -20,8 +20,9 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
-from csebench.base.errors import BadInput, RunFailed
+from csebench.base.errors import BadInput, RunFailed, Stopped
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # from a file system without locks
 POLL_SECONDS = 1
@@ -58,9 +59,9 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 @contextlib.contextmanager
 def stop_signals(react: Callable[[signal.Signals], None] | None = None) -> Iterator[list[signal.Signals]]:
-    """The signals received so far, which do not end the process: SIGTERM, which clusters send some seconds before they
-    kill, SIGINT (Ctrl-C), and SIGHUP (a closed terminal), unless `nohup` has this process ignore it. Only the main
-    thread gets signals; in another one there are none.
+    """The signals received so far, which do not end the process: SIGTERM, which clusters send some seconds before
+    they kill, SIGINT (Ctrl-C), and SIGHUP (a closed terminal). A signal that the process ignores stays ignored, as
+    SIGHUP by `nohup`. Only the main thread gets signals; in another one there are none.
 
     Args:
         react: called with each signal.
@@ -72,19 +73,84 @@ def stop_signals(react: Callable[[signal.Signals], None] | None = None) -> Itera
         if react is not None:
             react(received[-1])
 
-    if threading.current_thread() is not threading.main_thread():
+    with contextlib.ExitStack() as stack:
+        for number in STOP_SIGNALS:
+            stack.enter_context(handled(number, note))
         yield received
+
+
+def run_program(command: list[str], task: str, **options) -> subprocess.CompletedProcess[str]:
+    """Run a program and wait for its end, also where a signal asks this process for its own.
+
+    The program is in a process group of its own. With all that it starts it gets each signal once, from here, and
+    writes its checkpoints. A second Ctrl-C kills it. It inherits the locks of this process: they are held while it
+    runs, even where this process is killed.
+
+    Args:
+        task: what messages call the work.
+        options: of `subprocess.Popen`.
+
+    Raises:
+        Stopped: a signal came, and the program has ended.
+    """
+    program: subprocess.Popen[str] | None = None
+
+    def react(_: signal.Signals) -> None:
+        if program is not None:
+            stop_group(program.pid, task, received)
+
+    def suspend(*_) -> None:
+        if program is not None:
+            suspend_with_group(program.pid)
+
+    own_group: dict[str, Any] = {"process_group": 0, "stdin": subprocess.DEVNULL, "close_fds": False}
+    with stop_signals(react) as received, handled(signal.SIGTSTP, suspend):
+        program = subprocess.Popen(command, text=True, **own_group, **options)
+        if received:  # before there was a program
+            stop_group(program.pid, task, received)
+        stdout, stderr = program.communicate()
+    if received:
+        reason = f"{task}: stopped by {received[0].name}; the same command goes on from there."
+        raise Stopped(reason, interrupted=received[0] == signal.SIGINT)
+    return subprocess.CompletedProcess(command, program.returncode, stdout, stderr)
+
+
+def stop_group(group: int, task: str, received: list[signal.Signals]) -> None:
+    """Pass the first signal on to a process group; kill the group at a second Ctrl-C."""
+    number = received[-1]
+    if len(received) == 1:
+        line = f"csebench: {task}: {number.name}: stopping behind a checkpoint. Ctrl-C (again) ends it at once.\n"
+        with contextlib.suppress(OSError):  # of a terminal that was closed
+            os.write(2, line.encode())  # `print` may be at work where the signal came
+        if number == signal.SIGHUP:  # at which Snakemake would end without a word to its jobs
+            number = signal.SIGTERM
+    elif number == signal.SIGINT:
+        number = signal.SIGKILL
+    else:
         return
-    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
-    if before[signal.SIGHUP] == signal.SIG_IGN:
-        del before[signal.SIGHUP]
-    for number in before:
-        signal.signal(number, note)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, number)
+
+
+def suspend_with_group(group: int) -> None:
+    """Stop a process group and this process, as Ctrl-Z does, until this process is to go on."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        os.killpg(group, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def handled(number: signal.Signals, handler: Callable) -> Iterator[None]:
+    """Have a function handle a signal, in the main thread, unless the signal is ignored."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(number) == signal.SIG_IGN:
+        yield
+        return
+    before = signal.signal(number, handler)
     try:
-        yield received
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.signal(number, before)
 
 
 @contextlib.contextmanager

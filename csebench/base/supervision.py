@@ -1,5 +1,5 @@
-"""A command in a child process, whose end only the command itself can announce. Imports nothing of the project, so that
-a command forks before it loads anything.
+"""A command in a child process, whose end only the command itself can announce. Imports nothing of the project, so
+that a command forks before it loads anything.
 
 A method or an evaluator is code of others. Where it ends the process (`os._exit(0)`, `exec`), nothing inside the
 process can notice. Exit code 0 would then stand for a run that nobody finished."""

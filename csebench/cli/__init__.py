@@ -23,7 +23,7 @@ from csebench.base.supervision import supervised
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command, by default that of the command line, in a child process that is watched; returns the exit code."""
+    """Run a command and return its exit code; that of the command line in a child process, which is watched."""
     if argv is None and is_supervised():
         return supervised(partial(run_command, argv))
     return run_command(argv)

@@ -30,8 +30,8 @@ def names(folder: Path) -> list[str]:
 
 
 def read_literal(path: Path, variable: str) -> tuple[Any, Lines]:
-    """The value of a module-level literal, and where its keys are, read without running the file. Raises BadInput where
-    it is none, is given twice, or has a key twice: Python would keep the last and say nothing."""
+    """The value of a module-level literal, and where its keys are, read without running the file. Raises BadInput
+    where it is none, is given twice, or has a key twice: Python would keep the last and say nothing."""
     statements = [node for node in parse_python(path).body if variable in changed_names(node)]
     if not statements or not isinstance(statements[0], ast.Assign):
         raise BadInput(f"{path}: no {variable} = {{...}} at the top of the file; `csebench new` writes one.")

@@ -48,7 +48,10 @@ def test_a_loss_that_is_not_finite_stops_the_run_for_good(value, calls, make_spe
     assert train(spec, tmp_path / "run")["resumed_at"] is None
 
 
-@pytest.mark.parametrize(("step", "name"), [(7, "SIGTERM"), (12, "SIGINT"), (12, "SIGHUP")])  # between two readings; the last one
+ENDS = [(7, "SIGTERM"), (12, "SIGINT"), (12, "SIGHUP")]  # between two readings of the loss; at the last step
+
+
+@pytest.mark.parametrize(("step", "name"), ENDS)
 def test_a_signal_to_end_loses_nothing(step, name, make_spec, train, tmp_path, monkeypatch):
     """The step is finished, the checkpoint written, and the next try ends as a run that was left alone."""
     spec, number = make_spec("simcse", params={"steps": 12, "evaluate_every": 4}), signal.Signals[name]
