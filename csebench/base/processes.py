@@ -103,8 +103,12 @@ def run_program(command: list[str], task: str, **options) -> subprocess.Complete
         if program is not None:
             suspend_with_group(program.pid)
 
+    def leave(*_) -> None:
+        if program is not None:
+            quit_with_group(program.pid)
+
     own_group: dict[str, Any] = {"process_group": 0, "stdin": subprocess.DEVNULL, "close_fds": False}
-    with stop_signals(react) as received, handled(signal.SIGTSTP, suspend):
+    with stop_signals(react) as received, handled(signal.SIGTSTP, suspend), handled(signal.SIGQUIT, leave):
         program = subprocess.Popen(command, text=True, **own_group, **options)
         if received:  # before there was a program
             stop_group(program.pid, task, received)
@@ -138,6 +142,14 @@ def suspend_with_group(group: int) -> None:
         os.killpg(group, signal.SIGSTOP)
         os.kill(os.getpid(), signal.SIGSTOP)
         os.killpg(group, signal.SIGCONT)
+
+
+def quit_with_group(group: int) -> None:
+    """Kill a process group, and end this process, as Ctrl-\\ does."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGQUIT)
 
 
 @contextlib.contextmanager

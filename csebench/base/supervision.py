@@ -35,9 +35,9 @@ _watched: Watched | None = None
 def supervised(work: Callable[[], int]) -> int:
     """Do the work of a command in a child process, and return its exit code: 1 for a 0 that it has not announced.
 
-    Signals that are sent to this process alone are passed on. Those of a terminal reach the child by themselves. A
-    child that a signal killed is answered by the same death, so that callers see what they would see without the
-    child. Where this process is killed, the child gets SIGTERM.
+    Signals are passed on, but for Ctrl-C in a terminal, which reaches the child by itself. A child that a signal
+    killed is answered by the same death, so that callers see what they would see without the child. Where this
+    process is killed, the child gets SIGTERM.
     """
     if "WORLD_SIZE" in os.environ:  # torchrun, which holds the lock of the run
         end_with_parent()
@@ -99,8 +99,9 @@ def _wait(child: int, signals: set[int]) -> int:
             if ended:
                 return os.waitstatus_to_exitcode(status)
             continue
-        is_of_terminal = received.si_code > 0  # sent by the kernel, to the whole process group
-        if not is_of_terminal:
+        # Ctrl-C comes from the kernel, and reaches the child, too; a closed terminal tells the first process only
+        is_ctrl_c = received.si_signo == signal.SIGINT and received.si_code > 0
+        if not is_ctrl_c:
             os.kill(child, received.si_signo)
 
 
