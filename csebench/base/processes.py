@@ -26,6 +26,7 @@ from csebench.base.errors import BadInput, RunFailed, Stopped
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # from a file system without locks
 POLL_SECONDS = 1
+PRESSED_TWICE = 2  # seconds between two Ctrl-C that mean one
 _held: list[int] = []  # open files of the locks of this process's GPUs
 
 
@@ -93,25 +94,17 @@ def run_program(command: list[str], task: str, **options) -> subprocess.Complete
     Raises:
         Stopped: a signal came, and the program has ended.
     """
-    program: subprocess.Popen[str] | None = None
-
-    def react(_: signal.Signals) -> None:
-        if program is not None:
-            stop_group(program.pid, task, received)
-
-    def suspend(*_) -> None:
-        if program is not None:
-            suspend_with_group(program.pid)
-
-    def leave(*_) -> None:
-        if program is not None:
-            quit_with_group(program.pid)
-
+    group = ProgramGroup(task)
     own_group: dict[str, Any] = {"process_group": 0, "stdin": subprocess.DEVNULL, "close_fds": False}
-    with stop_signals(react) as received, handled(signal.SIGTSTP, suspend), handled(signal.SIGQUIT, leave):
+    job_control = {signal.SIGTSTP: group.suspend, signal.SIGQUIT: group.quit}
+    with contextlib.ExitStack() as stack:
+        received = stack.enter_context(stop_signals(group.stop))
+        for number, react in job_control.items():
+            stack.enter_context(handled(number, react))
         program = subprocess.Popen(command, text=True, **own_group, **options)
+        group.number = program.pid
         if received:  # before there was a program
-            stop_group(program.pid, task, received)
+            group.stop(received[0])
         stdout, stderr = program.communicate()
     if received:
         reason = f"{task}: stopped by {received[0].name}; the same command goes on from there."
@@ -119,37 +112,45 @@ def run_program(command: list[str], task: str, **options) -> subprocess.Complete
     return subprocess.CompletedProcess(command, program.returncode, stdout, stderr)
 
 
-def stop_group(group: int, task: str, received: list[signal.Signals]) -> None:
-    """Pass the first signal on to a process group; kill the group at a second Ctrl-C."""
-    number = received[-1]
-    if len(received) == 1:
-        line = f"csebench: {task}: {number.name}: stopping behind a checkpoint. Ctrl-C (again) ends it at once.\n"
-        with contextlib.suppress(OSError):  # of a terminal that was closed
-            os.write(2, line.encode())  # `print` may be at work where the signal came
-        if number == signal.SIGHUP:  # at which Snakemake would end without a word to its jobs
-            number = signal.SIGTERM
-    elif number == signal.SIGINT:
-        number = signal.SIGKILL
-    else:
-        return
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, number)
+class ProgramGroup:
+    """The process group of a program, as the signals to the process that waits for it reach it."""
 
+    def __init__(self, task: str):
+        self.task = task
+        self.number: int | None = None  # once the program runs
+        self.asked: float | None = None  # when it was asked for its end
 
-def suspend_with_group(group: int) -> None:
-    """Stop a process group and this process, as Ctrl-Z does, until this process is to go on."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGSTOP)
+    def send(self, signal_number: signal.Signals) -> None:
+        """Send a signal to all of the group, if there is still one."""
+        if self.number is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.number, signal_number)
+
+    def stop(self, received: signal.Signals) -> None:
+        """Ask for the end; kill at a later Ctrl-C, but not at one that is pressed twice."""
+        if self.number is None:
+            return
+        if self.asked is None:
+            self.asked = time.monotonic()
+            line = f"{self.task}: {received.name}: stopping behind a checkpoint. Ctrl-C later ends it at once."
+            with contextlib.suppress(OSError):  # of a terminal that was closed
+                os.write(2, f"csebench: {line}\n".encode())  # `print` may be at work where the signal came
+            # at SIGHUP Snakemake would end without a word to its jobs
+            self.send(signal.SIGTERM if received == signal.SIGHUP else received)
+        elif received == signal.SIGINT and time.monotonic() - self.asked > PRESSED_TWICE:
+            self.send(signal.SIGKILL)
+
+    def suspend(self, *_) -> None:
+        """Stop the group and this process, as Ctrl-Z does, until this process is to go on."""
+        self.send(signal.SIGSTOP)
         os.kill(os.getpid(), signal.SIGSTOP)
-        os.killpg(group, signal.SIGCONT)
+        self.send(signal.SIGCONT)
 
-
-def quit_with_group(group: int) -> None:
-    """Kill a process group, and end this process, as Ctrl-\\ does."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
-    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGQUIT)
+    def quit(self, *_) -> None:
+        """Kill the group, and end this process, as Ctrl-\\ does."""
+        self.send(signal.SIGKILL)
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGQUIT)
 
 
 @contextlib.contextmanager

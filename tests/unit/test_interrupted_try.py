@@ -42,7 +42,8 @@ def own(tmp_path, monkeypatch):
     code = code.replace("        return info_nce", SLOW_STEP).replace(
         "from torch", "import os\nimport time\n\nfrom torch", 1
     )
-    code = code.replace('    # "search": {"weight": (0.1, 1.0)}', '    "search": {"temperature": (0.05, 0.1)}')
+    code = code.replace('    # "search": {"weight": (0.1, 1.0)}', '    "search": {"weight": (0.1, 1.0)}')
+    code = code.replace('(0.05, "sec. 3"),', '(0.05, "sec. 3"),\n        "weight": (0.1, "ours"),')
     scale = yaml.safe_load((ROOT / "config" / "smoke.yaml").read_text())
     scale |= {"scale": "tuned", "tuned": True, "data_root": str(ROOT / "data" / "smoke")}
     for name, text in {"methods/slow.py": code, "config/tuned.yaml": yaml.safe_dump(scale), "slow": ""}.items():
@@ -58,8 +59,6 @@ def own(tmp_path, monkeypatch):
 
 def try_slow(scale):
     options = ["try", "methods/slow.py", "--scale", scale, "--seeds", "1"]
-    if scale == "tuned":
-        options += ["--trials", "2"]
     return Terminal([sys.executable, "-c", WITHOUT_CHECK, *options], Path.cwd())
 
 
@@ -94,12 +93,13 @@ def assert_stopped(terminal, folder, code):
 @pytest.mark.slow
 def test_ctrl_c_in_the_search(own):
     """The trial goes on behind its checkpoint."""
+    assert cli.main(["tune", "simcse", "--scale", "tuned", "--trials", "1"]) == 0  # the search that others start from
     terminal = try_slow("tuned")
     folder = interrupt_training(terminal, ctrl_c)
     assert_stopped(terminal, folder, 130)
     assert "the same command goes on" in terminal.printed and "Traceback" not in terminal.printed
     os.unlink("slow")
-    assert cli.main(["tune", "slow", "--scale", "tuned", "--trials", "2"]) == 0  # as `try` calls it
+    assert cli.main(["tune", "slow", "--scale", "tuned", "--trials", "1"]) == 0  # as `try` calls it
     assert json.loads((folder / "train.json").read_text())["resumed_at"] >= 2
 
 

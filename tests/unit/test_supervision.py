@@ -12,6 +12,7 @@ import pytest
 from pseudo_terminal import Terminal
 
 from csebench.base import processes
+from csebench.base.processes import PRESSED_TWICE
 from csebench.base.project import ROOT
 from csebench.base.supervision import NOT_FINISHED
 
@@ -199,10 +200,11 @@ def test_program_and_jobs_are_asked_once_and_waited_for(ask, terminal, tmp_path)
     assert terminal.keyboard is None or "stopped by SIG" in terminal.printed
 
 
-def test_a_second_ctrl_c_kills_what_does_not_end(terminal, tmp_path):
+def test_a_later_ctrl_c_kills_what_does_not_end(terminal, tmp_path):
     """A method may be in a loop without an end."""
-    terminal.type("\x03")
-    terminal.wait_for(lambda: len(logged(tmp_path)) == 2)
+    terminal.type("\x03\x03")
+    terminal.wait_for(lambda: logged(tmp_path) == [["SIGINT"], ["SIGINT"]])
+    time.sleep(PRESSED_TWICE)
     assert not terminal.has_ended()
     terminal.type("\x03")
     terminal.wait_for(terminal.has_ended)
