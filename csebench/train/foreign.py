@@ -68,6 +68,7 @@ class ForeignCode:
 
     def read_settings(self) -> dict[str, object]:
         """The settings that decide numbers, by the call that reads them."""
+        denormal = torch.tensor(DENORMAL, dtype=torch.float32, device="cpu")
         settings = {
             "torch.get_num_threads()": torch.get_num_threads(),
             "torch.get_default_dtype()": torch.get_default_dtype(),
@@ -79,7 +80,7 @@ class ForeignCode:
             "torch.is_autocast_enabled('cuda')": torch.is_autocast_enabled("cuda"),
             "torch.backends.cudnn.benchmark": torch.backends.cudnn.benchmark,
             "torch.backends.cudnn.deterministic": torch.backends.cudnn.deterministic,
-            "torch.set_flush_denormal": (torch.tensor(DENORMAL) * 1).item() == 0,
+            "torch.set_flush_denormal": (denormal * 1).item() == 0,
         }
         for library in self.libraries:
             settings[f"the threads of {os.path.basename(library.filepath)}"] = library.num_threads

@@ -114,8 +114,9 @@ def fit(
     plugins = {name: component.params for name, component in spec.components.items()}
     foreign = ForeignCode(spec.run_id)
     with stop_signals() as received:
-        with foreign:
-            load_code(spec)  # before the seeds: what a file draws or seeds when it is imported is no part of a run
+        # a file is imported once in a process: what it draws or seeds then is no part of a run
+        with foreign, torch.random.fork_rng(devices=[]):
+            load_code(spec)
         foreign.seed(spec.seed_of("head"))
         with foreign:
             modules, optimizer = assemble(spec.method, encoder, spec.params, plugins, chunk_size)
