@@ -9,6 +9,7 @@ from csebench.base.errors import BadInput, RunFailed, Untrainable, first_line
 from csebench.base.models import REPORT
 from csebench.base.processes import acquire_gpus, is_distributed
 from csebench.base.runs import Progress, delete_model, has_model, lock_run, read_progress, read_report, training_report
+from csebench.base.supervision import announce_end
 from csebench.plan import catalog, recipe, targets, tuning
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import protocol
@@ -66,6 +67,7 @@ def work(
             command = [sys.executable, "-m", *torchrun, "csebench", "work", run_id, "--scale", scale_name]
             command += [] if only is None else ["--evaluators", ",".join(only)]
             command += [] if chunk_size is None else ["--chunk-size", str(chunk_size)]
+            announce_end()  # torchrun's exit code can be trusted: each of its processes is watched
             os.execv(sys.executable, command)
         train_and_score(spec, scale, evaluators, chunk_size)
 
@@ -110,7 +112,7 @@ def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[s
     that they start from, where there is no file of these. Trials that a file of a search or runs/ has are kept, so a
     search that was stopped goes on where it was. Raises BadInput, before anything is trained, where a method has
     nothing to try, or a file is damaged; RunFailed where every trial of a method failed by its own loss, or a run
-    stopped for any other reason; Stopped at SIGTERM or SIGINT."""
+    stopped for any other reason; Stopped at SIGTERM, SIGINT or SIGHUP."""
     before = [search for name in names for search in tuning.searches_before(name)]
     first = [search for search in before if search in names or tuning.made_search(search, scale_name) is None]
     wanted = dict.fromkeys([*first, *names])

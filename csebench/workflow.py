@@ -1,5 +1,6 @@
 """What the rules of the workflow compute: inputs, threads and minutes of jobs. Never imports torch."""
 
+import fcntl
 import os
 import sys
 from collections.abc import Iterable
@@ -40,6 +41,25 @@ def start(scale: str) -> None:
     """Check the scale, which is a number in `--config scale=3`, and plan its runs."""
     catalog.scale(scale)
     targets.runs(scale)
+
+
+def hold_folder() -> None:
+    """Lock the folder of the workflow until this process ends, shared with other Snakemakes in it, and delete the lock
+    that a killed one left: Snakemake itself cannot tell it from that of one at work. Does nothing where the folder
+    cannot be written, or its file system has no locks."""
+    folder = Path(".snakemake")
+    try:
+        folder.mkdir(exist_ok=True)
+        file = os.open(folder / "csebench.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for left in folder.glob("locks/*.lock"):
+                left.unlink()
+        except BlockingIOError:  # another Snakemake is at work, and its locks are
+            pass
+        fcntl.flock(file, fcntl.LOCK_SH)
+    except OSError:
+        return
 
 
 def report_failures(logs: Iterable[str]) -> None:

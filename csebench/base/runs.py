@@ -158,7 +158,8 @@ class Progress:
         results += [] if now.dev is None else [f"dev {100 * now.dev:.2f}"]
         if self.is_main:
             position = f"step {now.step}/{now.steps} ({100 * now.step // now.steps} %)"
-            print("  ".join([now.run, position, *results]), file=sys.stderr, flush=True)
+            with contextlib.suppress(OSError):  # of a terminal that was closed: it ends no run
+                print("  ".join([now.run, position, *results]), file=sys.stderr, flush=True)
 
 
 class ProgressRecord(BaseModel):

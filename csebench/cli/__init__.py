@@ -1,39 +1,91 @@
 """`csebench`: every step of the harness as a verb, usable without Snakemake. Here are the command and its exit codes;
-the verbs are in verbs.py, and what each does in the module of its group.
+the verbs are in verbs.py, and what each does in the module of its group. A command works in a child process, which
+only the command itself can end with 0 (csebench/base/supervision.py).
 
 Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and nothing written; 130 interrupted (Ctrl-C);
 141 the reader of a pipe went away, as `head` does.
 """
 
 import argparse
+import contextlib
 import errno
 import gc
 import io
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from types import FrameType
 
 from csebench.base.streams import open_closed_streams
+from csebench.base.supervision import supervised
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Run a command and return its exit code; that of the command line in a child process, which is watched."""
     open_closed_streams()
+    if argv is None and is_supervised():
+        return supervised(partial(run_command, argv))
+    return run_command(argv)
+
+
+def is_supervised() -> bool:
+    """Whether a command is watched: on Linux, and not where a shell asks it for completions."""
+    return sys.platform == "linux" and "_ARGCOMPLETE" not in os.environ
+
+
+def run_command(argv: list[str] | None) -> int:
+    """Run a command in this process; returns its exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # characters that a terminal lacks, as stderr does by itself
     gc.set_threshold(1_000_000)  # importing torch makes 640,000 objects and frees none; collecting them is wasted time
     try:
-        return run_verb(argv)
-    except KeyboardInterrupt:
+        with noted_interrupts() as received:
+            return run_verb(argv)
+    except KeyboardInterrupt as error:
+        if not received:
+            print(f"csebench: {raised_by_code(error)}", file=sys.stderr)
+            return 1
         print("csebench: interrupted.", file=sys.stderr)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what Python still has to write at its end
         return 141
+    except SystemExit as end:  # of argparse, which printed help or the version
+        return int(end.code or 0)
+
+
+@contextlib.contextmanager
+def noted_interrupts() -> Iterator[list[int]]:
+    """The interrupts that this process has received: code of a method may raise a KeyboardInterrupt, too."""
+    received: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # it is ignored, or another's
+        yield received
+        return
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def raised_by_code(error: BaseException) -> str:
+    """The message of a run that ended by what is no error in Python, as by SystemExit."""
+    from csebench.base.errors import place
+
+    return f"{place(error)}: ends the process ({type(error).__name__}); raise an error instead."
 
 
 def run_verb(argv: list[str] | None) -> int:
     """Imports here, so that Ctrl-C while they load is caught, too."""
-    from csebench.base.errors import BadInput, RunFailed, Stopped, place, shortened
+    from csebench.base.errors import BadInput, RunFailed, Stopped, shortened
     from csebench.plan import targets
 
     try:
@@ -45,8 +97,10 @@ def run_verb(argv: list[str] | None) -> int:
             os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch is imported
         try:
             args.run(args)
-        except SystemExit as e:  # of a method or evaluator: with exit code 0 it would pass for a finished run
-            raise RunFailed(f"{place(e)}: ends the process (exit); raise an error instead.") from None
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException as e:  # of a method or evaluator: with exit code 0 it would pass for a finished run
+            raise RunFailed(raised_by_code(e)) from None
         sys.stdout.flush()
         if "all" in getattr(args, "target", ()):
             for broken in targets.left_out(args.scale):

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from contextlib import chdir
+from contextlib import ExitStack, chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from csebench.base import caches
 from csebench.base.errors import BadInput, RunFailed, last_error
 from csebench.base.files import read_json, write_text
 from csebench.base.models import train_again
+from csebench.base.processes import locked, run_program
 from csebench.base.project import ROOT, folders, join
 from csebench.base.runs import read_report
 from csebench.base.terminal import counted
@@ -40,6 +41,7 @@ from csebench.plan.where_data_is import unavailable
 from csebench.score.store import score
 
 CHECKED_STEPS = 2
+WORKFLOW = Path(".snakemake", "workflow")  # a name to lock: Snakemake refuses to work on a file that another one makes
 SAME_TRAINING = "Both have the same losses, bit for bit: what is new has no effect."
 SPREADS = {"seed_sd": "deviation over seeds", "item_se": "error of test items"}
 
@@ -58,6 +60,10 @@ class Attempt:
     @property
     def paper(self) -> str:
         return f"try_{self.name}"
+
+    @property
+    def paper_file(self) -> Path:
+        return folders()[-1] / "papers" / f"{self.paper}.yaml"
 
     @property
     def pages(self) -> list[targets.Page]:
@@ -174,7 +180,7 @@ def write_paper(attempt: Attempt) -> None:
         }
     about = {"name": attempt.paper, "label": f"Try {title}", "title": title, "reference": "one's own"}
     content = yaml.safe_dump(about | {"tables": tables}, sort_keys=False, allow_unicode=True)
-    write_text(folders()[-1] / "papers" / f"{attempt.paper}.yaml", f"# Written by `csebench try`.\n{content}")
+    write_text(attempt.paper_file, f"# Written by `csebench try`.\n{content}")
     caches.clear()
 
 
@@ -230,7 +236,8 @@ def check(attempt: Attempt) -> None:
     weights = set()
     with tempfile.TemporaryDirectory() as temporary:
         for out in (Path(temporary, "first"), Path(temporary, "second")):
-            done = subprocess.run([*command, "--out", str(out)], capture_output=True, text=True)
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+            done = run_program([*command, "--out", str(out)], f"try: {attempt.name}", **pipes)
             if done.returncode:
                 lines = re.findall(rf'File ".*/{attempt.folder}/{attempt.name}.py", line (\d+)', done.stderr)
                 where = f" at {attempt.folder}/{attempt.name}.py, line {lines[-1]}" if lines else ""
@@ -243,7 +250,9 @@ def check(attempt: Attempt) -> None:
 
 def run_command(attempt: Attempt, *command: str) -> None:
     """Run a verb, or the workflow, in a process of its own, which gives a GPU back at its end. Raises RunFailed."""
-    if subprocess.run([sys.executable, "-m", *command], stdout=2).returncode:  # 2: stderr, also in a notebook
+    stderr = 2  # also in a notebook
+    done = run_program([sys.executable, "-m", *command], f"try: {attempt.name}", stdout=stderr)
+    if done.returncode:
         raise RunFailed(f"try: {attempt.name}: failed; the lines above say why. The same command resumes.")
     caches.clear()
 
@@ -336,8 +345,9 @@ def try_method(
     lists = {"against": against, "evaluators": evaluators}
     distinct = {key: tuple(dict.fromkeys(text.split(","))) for key, text in lists.items()}
     attempt = open_attempt(Path(file), component, scale=scale, seeds=seeds, **distinct)
-    with chdir(folders()[-1]):  # which paths of results are relative to
+    with chdir(folders()[-1]), ExitStack() as stack:  # the folder that paths of results are relative to
         count = budget(attempt, trials)
+        stack.enter_context(locked(attempt.paper_file))  # the runs of another `try` are planned from this file
         write_paper(attempt)
         notices = [*replaced_defaults(attempt), *forecast(attempt, count), downloads(attempt.pages)]
         if (restart := restart_notice(attempt)) is not None:
@@ -352,5 +362,6 @@ def try_method(
             run_command(attempt, "csebench", "tune", *searches, "--scale", scale, "--trials", str(count))
         how = ("-s", str(ROOT / "Snakefile"), "-j", str(os.cpu_count() or 1), "--quiet", "rules", "host")
         pages = (str(page.path) for page in attempt.pages)
-        run_command(attempt, "snakemake", *how, "--config", f"scale={scale}", "--", *pages)
+        with locked(WORKFLOW):
+            run_command(attempt, "snakemake", *how, "--config", f"scale={scale}", "--", *pages)
         return results(attempt)

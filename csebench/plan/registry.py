@@ -30,20 +30,52 @@ def names(folder: Path) -> list[str]:
 
 
 def read_literal(path: Path, variable: str) -> tuple[Any, Lines]:
-    """The value of a module-level literal, and where its keys are, read without running the file."""
-    for node in parse_python(path).body:
-        if not isinstance(node, ast.Assign) or all(getattr(t, "id", None) != variable for t in node.targets):
+    """The value of a module-level literal, and where its keys are, read without running the file. Raises BadInput
+    where it is none, is given twice, or has a key twice: Python would keep the last and say nothing."""
+    statements = [node for node in parse_python(path).body if variable in changed_names(node)]
+    if not statements or not isinstance(statements[0], ast.Assign):
+        raise BadInput(f"{path}: no {variable} = {{...}} at the top of the file; `csebench new` writes one.")
+    given = statements[0]
+    if len(statements) > 1:
+        line = statements[1].lineno
+        raise BadInput(f"{path}: line {line}: {variable} is given in line {given.lineno}; change it there.")
+    literal = given.value
+    for part in ast.walk(literal):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str) and (why := unprintable(part.value)):
+            raise BadInput(f"{path}: line {part.lineno}: {why}")
+        if isinstance(part, ast.Dict):
+            refuse_repeated_keys(part, path)
+    lines = Lines(name_of(path))
+    note_lines(literal, (), lines.numbers)
+    try:
+        return ast.literal_eval(literal), lines
+    except (ValueError, TypeError, RecursionError):  # TypeError: a key that is a list
+        raise BadInput(f"{path}: line {given.lineno}: {variable} must be a literal, without names.") from None
+
+
+def changed_names(node: ast.stmt) -> list[str]:
+    """The names that a statement assigns, as a whole or in a part: `x = 1`, `x: int = 1`, `x |= y`, `x["key"] = 1`."""
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign | ast.AugAssign):
+        targets = [node.target]
+    else:
+        return []
+    return [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+
+
+def refuse_repeated_keys(node: ast.Dict, path: Path) -> None:
+    """Raises BadInput, with the lines of both, where a dict has equal keys."""
+    line_of: dict[Any, int] = {}
+    for key in node.keys:
+        if not isinstance(key, ast.Constant):  # no literal, or a tuple
             continue
-        for part in ast.walk(node.value):
-            if isinstance(part, ast.Constant) and isinstance(part.value, str) and (why := unprintable(part.value)):
-                raise BadInput(f"{path}: line {part.lineno}: {why}")
-        lines = Lines(name_of(path))
-        note_lines(node.value, (), lines.numbers)
-        try:
-            return ast.literal_eval(node.value), lines
-        except (ValueError, TypeError, RecursionError):  # TypeError: a key that is a list
-            raise BadInput(f"{path}: line {node.lineno}: {variable} must be a literal, without names.") from None
-    raise BadInput(f"{path}: no {variable} = {{...}} at the top of the file; `csebench new` writes one.")
+        if key.value in line_of:
+            raise BadInput(
+                f"{path}: line {key.lineno}: key {key.value!r} occurs twice, first in line {line_of[key.value]};"
+                " keep one."
+            )
+        line_of[key.value] = key.lineno
 
 
 def note_lines(node: ast.expr, place: tuple, numbers: dict[tuple, int]) -> None:

@@ -2,8 +2,6 @@
 
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -18,23 +16,6 @@ from csebench.train.checkpoint import TrainState
 LOG_EVERY = 10  # steps between two readings of the loss: a reading waits for the GPU
 CHECKPOINT_SECONDS = 60  # between two checkpoints, more where writing one takes long; 0: as many as possible
 WRITES_APART = 30  # between two checkpoints at least so many times what writing one took: 3 % of a run, at most
-
-
-@contextmanager
-def stop_signals() -> Iterator[list[signal.Signals]]:
-    """The signals received so far, which do not end the process: SIGTERM, which clusters send some seconds before they
-    kill, and SIGINT (Ctrl-C)."""
-    received: list[signal.Signals] = []
-
-    def note(number: int, _) -> None:
-        received.append(signal.Signals(number))
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def read_losses(task, state: TrainState) -> None:

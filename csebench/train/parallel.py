@@ -15,7 +15,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from csebench.base.processes import end_with_parent, is_distributed, rank
+from csebench.base.processes import is_distributed, rank
+from csebench.base.supervision import end_with_parent
 
 BUCKET = 25 * 2**20  # bytes of gradients that are sent at a time, as in DistributedDataParallel
 

@@ -21,6 +21,7 @@ from csebench.plan import versions
 from csebench.plan.registry import declaration, load
 from csebench.plan.spec import Spec
 from csebench.train import parallel
+from csebench.train.foreign import ForeignCode
 from csebench.train.inputs import gather
 from csebench.train.trainer import fit
 
@@ -38,7 +39,7 @@ def train(
     Continues from the checkpoint that a killed run left, and ends with the same weights. A finished model is kept as
     it is. While another process trains the run, waits for its model. Files that are read: see `gather`; settings and
     errors of training: see `fit`. Raises BadInput also where `out` holds another run, and Stopped, after a checkpoint,
-    where SIGTERM or SIGINT asked for an end.
+    where SIGTERM, SIGINT or SIGHUP asked for an end.
     """
     parallel.start()
     with lock_run(out):
@@ -55,7 +56,8 @@ def train(
             assert spec.corpus is not None
             some = draw_subset(inputs.sentences, int(spec.number("fit_sentences")), spec.corpus.subset_seed)
             vectors = SentenceEncoder(encoder, str(spec.params["pooler"])).embed(list(some))
-            transform = Affine(*load(spec.method).fit(vectors, spec.params))
+            with ForeignCode(spec.run_id):
+                transform = Affine(*load(spec.method).fit(vectors, spec.params))
         if encoder is not None and method.is_trained:
             with Progress(out, spec.run_id) as progress:
                 report, modules = fit(spec, out, encoder, inputs, progress, chunk_size)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from csebench.base.errors import BadInput, OutOfMemory, RunFailed, Untrainable, shortened
-from csebench.base.processes import rank
+from csebench.base.processes import rank, stop_signals
 from csebench.base.runs import Progress
 from csebench.data.sts import Pairs
 from csebench.model import metrics
@@ -24,8 +24,9 @@ from csebench.plan.registry import COMPONENTS, METHODS, declaration, load
 from csebench.plan.spec import Spec
 from csebench.train import checkpoint, in_place, parallel
 from csebench.train.checkpoint import TrainState
+from csebench.train.foreign import ForeignCode
 from csebench.train.inputs import Inputs
-from csebench.train.loop import run_steps, stop_signals
+from csebench.train.loop import run_steps
 from csebench.train.method import Method, Views
 
 VANISHED = 1e-4  # a loss below this share of its start trains next to nothing
@@ -34,11 +35,19 @@ VANISHED = 1e-4  # a loss below this share of its start trains next to nothing
 class Training:
     """A method with its components, as a task of the loop."""
 
-    def __init__(self, spec: Spec, modules: nn.ModuleDict, optimizer: torch.optim.Optimizer, inputs: Inputs):
+    def __init__(
+        self,
+        spec: Spec,
+        modules: nn.ModuleDict,
+        optimizer: torch.optim.Optimizer,
+        inputs: Inputs,
+        foreign: ForeignCode,
+    ):
         method = modules["method"]
         assert isinstance(method, Method)
         self.method, self.components, self.optimizer = method, modules["components"], optimizer
         self.name, self.seed = spec.run_id, spec.seed_of("order")
+        self.foreign = foreign
         self.precision: Precision = spec.precision
         self.sentences, self.dev = inputs.sentences, inputs.dev
         self.p, self.device = method.p, method.encoder.device
@@ -50,7 +59,7 @@ class Training:
     def make_step(self, step: int) -> torch.Tensor:
         batch = batch_at(step, self.sentences, self.method.sentences_per_step(), self.seed, self.least)
         batch = parallel.shard(batch, self.method.group)
-        with contextlib.suppress(torch.OutOfMemoryError):  # what it holds is free behind it
+        with contextlib.suppress(torch.OutOfMemoryError), self.foreign:  # what it holds is free behind it
             return optimise(self.method, self.components, self.optimizer, batch, self.precision, check=step == 0)
         problem = f"{self.name}: {len(batch)} sentences do not fit in the memory of the GPU"
         free, whole = torch.cuda.mem_get_info() if self.device.type == "cuda" else (0, 0)
@@ -80,7 +89,8 @@ class Training:
         """Every encoder of the method on STS-B dev; of all steps, or of the last, the first of the best is kept."""
         keeps_last = self.method.keeps_last or self.p.selection == "last"
         about = {"step": state.step, "loss": state.losses[-1][1]}
-        learned = {name: float(value) for name, value in self.method.learned().items()}
+        with self.foreign:
+            learned = {name: float(value) for name, value in self.method.learned().items()}
         about |= {"learned": learned} if learned else {}
         for number, encoder in enumerate(self.method.encoders()):
             point = dev_point(encoder, self.p.pooler, self.dev, self.precision)
@@ -104,18 +114,24 @@ def fit(
     Args:
         chunk_size: sentences that an encoder has in memory at a time; None: the batch. See csebench/model/chunks.py.
     """
-    torch.manual_seed(spec.seed_of("head"))
     plugins = {name: component.params for name, component in spec.components.items()}
-    modules, optimizer = assemble(spec.method, encoder, spec.params, plugins, chunk_size)
-    if spec.seeds:  # else dropout goes on with the generator that made the new weights
-        torch.manual_seed(spec.seed_of("dropout"))
-    task = Training(spec, modules, optimizer, inputs)
-    state = TrainState(modules, optimizer)
-    checkpoint.resume(state, out, task.name)
-    first = state.step
-    if rank() > 0:  # each process has its own dropout masks
-        torch.manual_seed(spec.seed_of("dropout") + 1_000_003 * rank() + first)
+    foreign = ForeignCode(spec.run_id)
     with stop_signals() as received:
+        # a file is imported once in a process: what it draws or seeds then is no part of a run
+        with foreign, torch.random.fork_rng(devices=[]):
+            load_code(spec)
+        foreign.seed(spec.seed_of("head"))
+        with foreign:
+            modules, optimizer = assemble(spec.method, encoder, spec.params, plugins, chunk_size)
+        if spec.seeds:  # else dropout goes on with the generator that made the new weights
+            foreign.seed(spec.seed_of("dropout"))
+        task = Training(spec, modules, optimizer, inputs, foreign)
+        state = TrainState(modules, optimizer)
+        checkpoint.resume(state, out, task.name)
+        first = state.step
+        if rank() > 0:  # each process has its own dropout masks
+            foreign.seed(spec.seed_of("dropout") + 1_000_003 * rank() + first)
+        foreign.accept_seeds()  # those of the checkpoint
         seconds = run_steps(task, state, out, progress, received)
     if rank() > 0:
         return {}, {}
@@ -129,7 +145,8 @@ def fit(
     if has_vanished(state.losses):
         report["loss_vanished"] = True
         print(vanished_text(spec.run_id, state.losses), file=sys.stderr, flush=True)
-    return report, task.method.exported()
+    with foreign:
+        return report, task.method.exported()
 
 
 def has_vanished(losses: list[list[float]]) -> bool:
@@ -155,6 +172,13 @@ def vanished_text(run_id: str, losses: list[list[float]]) -> str:
 
 
 # ---------------------------------------------------------------- a step
+
+
+def load_code(spec: Spec) -> None:
+    """Import the files of the method and its components."""
+    load(spec.method)
+    for name in spec.components:
+        load(name, COMPONENTS)
 
 
 def assemble(

@@ -191,7 +191,6 @@ class Chaos:
         return [process for process in here if (process.info["cmdline"] or [])[1:3] == command]
 
     def start_snakemake(self, **env: str) -> subprocess.Popen:
-        self.remove(".snakemake/locks")  # as `snakemake --unlock` does
         with open(self.log, "w") as log:
             return subprocess.Popen(SNAKEMAKE, cwd=self.folder, env=self.project.env | env, stdout=log, stderr=log)
 

@@ -242,8 +242,14 @@ def test_the_lock_of_an_editor_is_no_file_of_the_project(project):
     assert "micse" in catalog.paper_names()
 
 
+REQUIRED = {"name": "broken", "version": 1, "title": "t", "paper": "p", "citation": "c"}
+
+
 def declared(entry):
-    return f"DECLARATION = {{'name': 'broken', 'version': 1, 'title': 't', 'paper': 'p', 'citation': 'c', {entry}}}\n"
+    """A declaration with one more entry, or with another one in place of its own."""
+    given = entry.partition(":")[0].strip("'")
+    others = ", ".join(f"{key!r}: {value!r}" for key, value in REQUIRED.items() if key != given)
+    return f"DECLARATION = {{{others}, {entry}}}\n"
 
 
 BROKEN = {
@@ -253,6 +259,11 @@ BROKEN = {
     "not a literal": ("import math\nDECLARATION = {'version': math.pi}\n", "line 2", "literal"),
     "another name": (declared("'name': 'other'"), "'other'", "broken.py"),
     "text": (declared("'title': '\\ud800'"), "line 1", "cannot be printed"),
+    "a key twice": (declared("'params': {},\n 'params': {}"), "line 2", "'params' occurs twice, first in line 1"),
+    "a key twice, deep": (declared("'params': {'steps': (5, 'a'),\n 'steps': (6, 'b')}"), "line 2", "'steps' occurs"),
+    "given twice": (declared("'params': {}") * 2, "line 2", "DECLARATION is given in line 1"),
+    "changed in a part": (declared("'params': {}") + "DECLARATION['version'] = 2\n", "line 2", "given in line 1"),
+    "added to": (declared("'params': {}") + "DECLARATION |= {'version': 2}\n", "line 2", "given in line 1"),
     "variant": (declared("'variants': {'code': None}"), "variants", "must hold (reading, difference, params)"),
     "parameter": (declared("'params': {'_a': (1, 'here')}"), "params", "'_a'"),
     "default": (declared("'params': {'steps': (-5, 'here')}"), "steps", "greater than or equal to 1"),

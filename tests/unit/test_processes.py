@@ -15,7 +15,7 @@ import pytest
 
 from csebench import cli
 from csebench import run as planned
-from csebench.base import files, processes
+from csebench.base import files, processes, supervision
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.processes import acquire_gpus, device_type
 from csebench.base.provenance import Stopwatch
@@ -132,7 +132,7 @@ def test_a_process_of_torchrun_ends_with_it(start):
 
     def be_torchrun():
         if os.fork() == 0:
-            processes.end_with_parent()
+            supervision.end_with_parent()
             print("started", file=sys.stderr, flush=True)
         time.sleep(60)
 

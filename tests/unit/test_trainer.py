@@ -48,7 +48,10 @@ def test_a_loss_that_is_not_finite_stops_the_run_for_good(value, calls, make_spe
     assert train(spec, tmp_path / "run")["resumed_at"] is None
 
 
-@pytest.mark.parametrize(("step", "name"), [(7, "SIGTERM"), (12, "SIGINT")])  # between two readings; the last one
+ENDS = [(7, "SIGTERM"), (12, "SIGINT"), (12, "SIGHUP")]  # between two readings of the loss; at the last step
+
+
+@pytest.mark.parametrize(("step", "name"), ENDS)
 def test_a_signal_to_end_loses_nothing(step, name, make_spec, train, tmp_path, monkeypatch):
     """The step is finished, the checkpoint written, and the next try ends as a run that was left alone."""
     spec, number = make_spec("simcse", params={"steps": 12, "evaluate_every": 4}), signal.Signals[name]
@@ -72,7 +75,11 @@ def test_a_signal_to_end_loses_nothing(step, name, make_spec, train, tmp_path, m
     assert all(resumed[fact] == whole[fact] for fact in ("curve", "losses", "best_dev"))
 
 
-@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (Stopped("", True), 130), (Stopped(""), 1)])
+def interrupt(_):
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(("error", "code"), [(interrupt, 130), (Stopped("", True), 130), (Stopped(""), 1)])
 def test_an_interrupted_command_says_so_in_one_line(error, code, monkeypatch, capsys):
     monkeypatch.setattr(run_verbs, "work", Mock(side_effect=error))
     assert cli.main(["work", "run"]) == code

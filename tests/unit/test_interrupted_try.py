@@ -1,0 +1,195 @@
+"""`csebench try` in a terminal: Ctrl-C in each stage leaves a checkpoint, and the same command goes on from there."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from pseudo_terminal import LONGEST, Terminal
+from tiny_runs import weights
+
+from csebench import cli, workflow
+from csebench.base import caches
+from csebench.base.processes import locked
+from csebench.base.project import ROOT
+from csebench.base.runs import CHECKPOINT
+from csebench.cli import attempt
+from csebench.plan import catalog, recipe, targets
+
+SETTINGS = {"against": ("simcse",), "scale": "smoke", "evaluators": ("sts",), "seeds": 1}
+SLOW_STEP = """        if os.path.exists("slow"):
+            time.sleep(1)
+        return info_nce"""
+WITHOUT_CHECK = """\
+import sys
+from csebench import cli
+from csebench.cli import attempt
+attempt.check = lambda tried: None  # two trainings, each with an import of torch
+sys.exit(cli.main())
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder with a method whose steps take a second, and a scale that takes settings from searches."""
+    code = (ROOT / "methods" / "_template.py").read_text().replace('"name": "template"', '"name": "slow"')
+    code = code.replace("        return info_nce", SLOW_STEP).replace(
+        "from torch", "import os\nimport time\n\nfrom torch", 1
+    )
+    code = code.replace('    # "search": {"weight": (0.1, 1.0)}', '    "search": {"weight": (0.1, 1.0)}')
+    code = code.replace('(0.05, "sec. 3"),', '(0.05, "sec. 3"),\n        "weight": (0.1, "ours"),')
+    scale = yaml.safe_load((ROOT / "config" / "smoke.yaml").read_text())
+    scale |= {"scale": "tuned", "tuned": True, "data_root": str(ROOT / "data" / "smoke")}
+    for name, text in {"methods/slow.py": code, "config/tuned.yaml": yaml.safe_dump(scale), "slow": ""}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setenv("CSEBENCH_PROJECT", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+    caches.clear()
+    yield tmp_path
+    caches.clear()
+
+
+def try_slow(scale):
+    options = ["try", "methods/slow.py", "--scale", scale, "--seeds", "1"]
+    return Terminal([sys.executable, "-c", WITHOUT_CHECK, *options], Path.cwd())
+
+
+def interrupt_training(terminal, act):
+    """Interrupt the first run of the method behind its second step; returns its folder."""
+
+    def run():
+        for file in Path("runs").glob("slow-*/progress.json"):
+            if json.loads(file.read_text())["step"] >= 2:
+                return file.parent
+        return None
+
+    terminal.wait_for(lambda: run() or terminal.has_ended())
+    folder = run()
+    assert folder is not None, terminal.printed
+    act(terminal)
+    terminal.wait_for(terminal.has_ended)
+    terminal.read()
+    return folder
+
+
+def ctrl_c(terminal):
+    terminal.type("\x03")
+
+
+def assert_stopped(terminal, folder, code):
+    assert terminal.code == code, terminal.printed
+    assert json.loads((folder / CHECKPOINT).read_text())["run"] == folder.name
+    assert not (folder / "model").exists() and not list(Path().glob(".snakemake/locks/*"))
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_the_search(own):
+    """The trial goes on behind its checkpoint."""
+    assert cli.main(["tune", "simcse", "--scale", "tuned", "--trials", "1"]) == 0  # the search that others start from
+    terminal = try_slow("tuned")
+    folder = interrupt_training(terminal, ctrl_c)
+    assert_stopped(terminal, folder, 130)
+    assert "the same command goes on" in terminal.printed and "Traceback" not in terminal.printed
+    os.unlink("slow")
+    assert cli.main(["tune", "slow", "--scale", "tuned", "--trials", "1"]) == 0  # as `try` calls it
+    assert json.loads((folder / "train.json").read_text())["resumed_at"] >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("act", "code"), [(ctrl_c, 130), (Terminal.close, 1)], ids=["Ctrl-C", "closed terminal"])
+def test_an_end_in_the_training(act, code, own):
+    """The same command ends with the bits of a run that was left alone."""
+    terminal = try_slow("smoke")
+    folder = interrupt_training(terminal, act)
+    assert_stopped(terminal, folder, code)
+    os.unlink("slow")
+    again = try_slow("smoke")
+    again.wait_for(again.has_ended)
+    assert again.code == 0, again.printed
+    assert json.loads((folder / "train.json").read_text())["resumed_at"] >= 2
+    caches.clear()
+    spec, scale = targets.run(folder.name, "smoke"), catalog.scale("smoke")
+    from csebench.train.run import train
+
+    train(spec, own / "alone", recipe.corpus_path(spec, scale), catalog.data_root(scale))
+    assert weights(own / "alone") == weights(folder)
+
+
+def test_a_second_try_of_a_name_waits(own):
+    """It would rewrite the paper that the first one's runs are planned from."""
+    tried = attempt.open_attempt(own / "methods" / "slow.py", **SETTINGS)
+    command = [sys.executable, "-m", "csebench", "try", "methods/slow.py", "--scale", "smoke", "--plan"]
+    with locked(tried.paper_file):
+        second = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert second.stderr.readline().startswith("try_slow.yaml: another process works on it; waiting")
+        assert not tried.paper_file.exists() and second.poll() is None
+    assert "Forecast" in second.communicate(timeout=LONGEST)[1] and second.returncode == 0
+    assert tried.paper_file.exists()
+
+
+# ---------------------------------------------------------------- the lock that Snakemake leaves
+
+
+@pytest.fixture
+def left_lock(tmp_path, monkeypatch):
+    """The lock of a Snakemake that was killed."""
+    monkeypatch.chdir(tmp_path)
+    lock = tmp_path / ".snakemake" / "locks" / "0.output.lock"
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    return lock
+
+
+def in_a_process(function):
+    """Call a function in a process that ends behind it; returns its exit code."""
+    process = os.fork()
+    if process == 0:
+        function()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def test_the_lock_of_a_killed_snakemake_is_removed(left_lock):
+    assert in_a_process(workflow.hold_folder) == 0
+    assert not left_lock.exists()
+
+
+def test_the_lock_of_a_snakemake_at_work_stays(left_lock):
+    at_work, ready = os.pipe()
+
+    def work():
+        workflow.hold_folder()
+        left_lock.touch()
+        os.write(ready, b"x")
+        time.sleep(LONGEST)
+
+    process = os.fork()
+    if process == 0:
+        work()
+        os._exit(0)
+    os.read(at_work, 1)
+    try:
+        for _ in range(2):  # several may work beside one another
+            assert in_a_process(workflow.hold_folder) == 0 and left_lock.exists()
+    finally:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+    assert in_a_process(workflow.hold_folder) == 0 and not left_lock.exists()
+
+
+@pytest.mark.parametrize("reason", ["no locks", "read-only"])
+def test_where_nothing_can_be_locked_nothing_is_removed(reason, left_lock, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(*((workflow.fcntl, "flock", fail) if reason == "no locks" else (workflow.os, "open", fail)))
+    workflow.hold_folder()
+    assert left_lock.exists()

@@ -1,0 +1,251 @@
+"""A command is done where it says so itself; signals reach what a process started, in a terminal, too."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pseudo_terminal import Terminal
+
+from csebench.base import processes
+from csebench.base.processes import PRESSED_TWICE
+from csebench.base.project import ROOT
+from csebench.base.supervision import NOT_FINISHED
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are watched on Linux only")
+LONGEST = 30  # seconds
+SUPERVISED = """\
+import ctypes, os, signal, sys, threading, time
+from csebench.base.supervision import announce_end, supervised
+def work():
+{}
+sys.exit(supervised(work))
+"""
+
+
+def script(code, template=SUPERVISED):
+    """The command of a program that does some work."""
+    return [sys.executable, "-c", template.format("\n".join(f"    {line}" for line in code.splitlines()))]
+
+
+def run(command):
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST)
+
+
+# ---------------------------------------------------------------- the end of a command
+
+PASSES_FOR_DONE = {
+    "os._exit": "os._exit(0)",
+    "the C library": "ctypes.CDLL(None)._exit(0)",
+    "another program": "os.execv('/bin/true', ['true'])",
+    "a thread": "threading.Thread(target=os._exit, args=[0]).start()\ntime.sleep(60)",
+    "a fork that goes on": "if os.fork(): os.wait(); os._exit(0)\nreturn 0",
+    "a fork that stays": "if os.fork() == 0: time.sleep(60)\nos._exit(0)",
+    "a fork that announces": "if os.fork() == 0: announce_end(); os._exit(0)\nos.wait(); os._exit(0)",
+}
+
+
+@pytest.mark.parametrize("code", PASSES_FOR_DONE.values(), ids=PASSES_FOR_DONE)
+def test_what_code_of_others_ends_is_not_done(code):
+    program = subprocess.Popen(script(code), cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert program.wait(LONGEST) == 1 and program.stderr.readline().strip() == NOT_FINISHED
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+        program.stderr.close()
+
+
+ENDS = {"return 0": 0, "return 2": 2, "return 130": 130, "raise ValueError": 1, "sys.exit(3)": 3, "os._exit(5)": 5}
+ENDS |= {f"os.kill(os.getpid(), {int(number)})": -number for number in (signal.SIGKILL, signal.SIGTERM)}
+ENDS["announce_end(); os.execv('/bin/true', ['true'])"] = 0  # as `work` becomes torchrun
+
+
+@pytest.mark.parametrize(("code", "exit_code"), ENDS.items(), ids=ENDS)
+def test_any_other_end_is_seen_as_it_is(code, exit_code):
+    assert run(script(code)).returncode == exit_code
+
+
+WAITS = """
+def note(number, frame):
+    print(signal.Signals(number).name, flush=True)
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(number, note)
+print("ready", flush=True)
+begun = time.monotonic()
+while time.monotonic() < begun + 60 and "x" not in sys.argv: time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def start():
+    """`start(command)`: a process whose lines can be read; it is killed at the end."""
+    started = []
+
+    def start(command):
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_is_passed_on(number, start):
+    process = start(script(WAITS))
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert process.stdout.readline() == f"{number.name}\n"
+
+
+def test_a_command_ends_with_its_supervisor(start):
+    """Else it would go on behind the back of whoever killed it."""
+    process = start(script(WAITS))
+    assert process.stdout.readline() == "ready\n"
+    process.kill()
+    assert process.stdout.readline() == "SIGTERM\n"
+
+
+# ---------------------------------------------------------------- a program with all that it starts
+
+STARTER = """\
+import os, sys
+from pathlib import Path
+from csebench.base.errors import Stopped
+from csebench.base.processes import locked, run_program
+from csebench.base.supervision import supervised
+def work():
+    try:
+        with locked(Path("work")):
+            return run_program([sys.executable, "program.py"], "work").returncode
+    except Stopped as end:
+        print(end)
+        return 130 if end.interrupted else 1
+os.chdir({folder!r})
+sys.exit(supervised(work))
+"""
+PROGRAM = """\
+import os, signal, sys, time
+ROLE = "job" if len(sys.argv) > 1 else "program"
+def note(number, frame):
+    with open(ROLE + ".log", "a") as log:
+        log.write(signal.Signals(number).name + " ")
+    if os.path.exists("ends"): os._exit(3)
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(number, note)
+if ROLE == "program" and os.fork() == 0: os.execv(sys.executable, [sys.executable, "program.py", "job"])
+open(ROLE + ".ready", "w").close()
+for _ in range(1200): time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    """A process in a terminal that runs a program, which has started a job; both log the signals that they get."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    opened = Terminal([sys.executable, "-c", STARTER.format(folder=str(tmp_path))])
+    opened.wait_for(lambda: (tmp_path / "program.ready").exists() and (tmp_path / "job.ready").exists())
+    yield opened
+    opened.kill()
+    for process in programs(tmp_path):
+        os.kill(process, signal.SIGKILL)
+
+
+def programs(folder):
+    """The processes that still work in a folder."""
+    found = []
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            words = Path("/proc", process, "cmdline").read_bytes().split(b"\0")
+            if Path("/proc", process, "cwd").resolve() == folder and b"program.py" in words:
+                found.append(int(process))
+    return found
+
+
+def child_of(process):
+    return int(Path("/proc", str(process), "task", str(process), "children").read_text().split()[0])
+
+
+def logged(folder):
+    """The signals that the program and its job got."""
+    logs = [folder / f"{role}.log" for role in ("program", "job")]
+    return [log.read_text().split() for log in logs if log.exists()]
+
+
+ASKS = {  # how the end is asked for: what the program and its job get, and the exit code
+    "Ctrl-C": (lambda terminal: terminal.type("\x03"), "SIGINT", 130),
+    "kill -INT": (lambda terminal: os.kill(terminal.pid, signal.SIGINT), "SIGINT", 130),
+    "kill": (lambda terminal: os.kill(terminal.pid, signal.SIGTERM), "SIGTERM", 1),
+    "kill -HUP": (lambda terminal: os.kill(terminal.pid, signal.SIGHUP), "SIGTERM", 1),
+    "the terminal is closed": (Terminal.close, "SIGTERM", 1),
+}
+
+
+@pytest.mark.parametrize("ask", ASKS)
+def test_program_and_jobs_are_asked_once_and_waited_for(ask, terminal, tmp_path):
+    act, name, code = ASKS[ask]
+    (tmp_path / "ends").touch()
+    act(terminal)
+    terminal.wait_for(terminal.has_ended)
+    assert terminal.code == code and logged(tmp_path) == [[name], [name]]
+    terminal.wait_for(lambda: not programs(tmp_path))
+    terminal.read()
+    assert terminal.keyboard is None or "stopped by SIG" in terminal.printed
+
+
+def test_a_later_ctrl_c_kills_what_does_not_end(terminal, tmp_path):
+    """A method may be in a loop without an end."""
+    terminal.type("\x03\x03")
+    terminal.wait_for(lambda: logged(tmp_path) == [["SIGINT"], ["SIGINT"]])
+    time.sleep(PRESSED_TWICE)
+    assert not terminal.has_ended()
+    terminal.type("\x03")
+    terminal.wait_for(terminal.has_ended)
+    assert terminal.code == 130
+    terminal.wait_for(lambda: not programs(tmp_path))
+
+
+def test_signals_of_a_cluster_that_repeat_kill_nothing(terminal, tmp_path):
+    for _ in range(3):
+        os.kill(terminal.pid, signal.SIGTERM)
+        time.sleep(0.1)
+    terminal.wait_for(lambda: logged(tmp_path) == [["SIGTERM"], ["SIGTERM"]])
+    assert not terminal.has_ended() and len(programs(tmp_path)) == 2
+
+
+def test_ctrl_backslash_kills_all(terminal, tmp_path):
+    terminal.type("\x1c")
+    terminal.wait_for(terminal.has_ended)
+    assert terminal.code == -signal.SIGQUIT
+    terminal.wait_for(lambda: not programs(tmp_path))
+
+
+def test_ctrl_z_suspends_all_and_fg_continues_all(terminal, tmp_path):
+    def states():
+        of_processes = [child_of(terminal.pid), *programs(tmp_path)]
+        return {
+            Path("/proc", str(process), "stat").read_text().rpartition(")")[2].split()[0] for process in of_processes
+        }
+
+    os.kill(child_of(terminal.pid), signal.SIGTSTP)  # which Ctrl-Z sends, where a shell can continue what it stops
+    terminal.wait_for(lambda: states() == {"T"})
+    os.kill(child_of(terminal.pid), signal.SIGCONT)
+    terminal.wait_for(lambda: "T" not in states())
+    assert len(programs(tmp_path)) == 2
+
+
+def test_the_lock_is_held_while_the_program_of_a_killed_process_works(terminal, tmp_path):
+    """Else a second one would begin the same work beside it."""
+    terminal.kill()
+    lock = tmp_path / ".work.lock"
+    assert processes.take(lock) is None
+    for process in programs(tmp_path):
+        os.kill(process, signal.SIGKILL)
+    terminal.wait_for(lambda: processes.take(lock) is not None)
