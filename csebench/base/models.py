@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from csebench.base.errors import BadInput, first_line
-from csebench.base.files import read_json, read_typed, sha256
+from csebench.base.files import is_there, read_json, read_typed, refuse_special_files, sha256
 
 REPORT = "training.json"  # in the model's folder, written last: the model is complete, and how it was trained
 FACTS = "csebench.json"  # in the folder of a model of ours: its run and its pooler, or the control that it is
@@ -63,7 +63,7 @@ def _remedy(model: Path) -> str:
 def read_facts(folder: Path) -> dict:
     """What a model's `csebench.json` states, with defaults; of a model that is not ours only defaults."""
     file = folder / FACTS
-    return (read_typed(file, Facts, _remedy(folder))[1] if file.exists() else Facts()).model_dump()
+    return (read_typed(file, Facts, _remedy(folder))[1] if is_there(file) else Facts()).model_dump()
 
 
 def model_sha256(folder: Path) -> str:
@@ -79,7 +79,7 @@ def check_model(folder: Path) -> None:
     """Raises BadInput where files of a finished model differ from those that its report states by a hash (older
     reports state none), or the report is damaged."""
     report = folder / REPORT
-    stated = read_typed(report, Report, _remedy(folder))[1].model_sha256 if report.exists() else None
+    stated = read_typed(report, Report, _remedy(folder))[1].model_sha256 if is_there(report) else None
     if stated is not None and (actual := model_sha256(folder)) != stated:
         sums = f"sha256 is {actual[:12]}…, {REPORT} states {stated[:12]}…"
         raise BadInput(f"{folder}: files differ from those that training wrote ({sums}). {_remedy(folder)}")
@@ -97,7 +97,9 @@ def check_revision(folder: Path, revision: str) -> None:
 
 def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
     """Raises BadInput for a model whose configuration asks for code, or for another repository: with it, its revision
-    would not pin it; without it, the vectors would be those of another model."""
+    would not pin it; without it, the vectors would be those of another model. Libraries read what else is in the
+    folder, so it must hold regular files only."""
+    refuse_special_files(folder)
     for file in sorted(path for pattern in patterns for path in folder.glob(pattern)):
         for key, value in _entries(read_json(file)):
             if key in FOREIGN and FOREIGN[key].fullmatch(str(value)):
@@ -139,3 +141,23 @@ def unreadable(what: str, error: Exception) -> BadInput:
     if type(error).__name__ == "UnpicklingError":
         reason = "its .bin file of weights is damaged, or has more than tensors, which could run code; use safetensors"
     return BadInput(f"{what}: cannot be read: {reason}.")
+
+
+def refuse_model_folder(out: Path) -> None:
+    """Raise BadInput for an output in the folder of a model: the model would be another one, by the hash of its files,
+    and its own files could be replaced."""
+    for folder in (out, *out.parents):
+        if is_model_folder(folder):
+            raise BadInput(
+                f"{out}: {folder} is the folder of a model, which must stay as it is; choose another place."
+            )
+
+
+def is_model_folder(folder: Path) -> bool:
+    """Whether a folder holds a model: one of ours, of sentence-transformers, or a configuration with weights."""
+    if (folder / FACTS).exists() or (folder / "modules.json").exists():
+        return True
+    if not (folder / "config.json").exists():
+        return False
+    weights = [path for ending in ("safetensors", "bin", "index.json") for path in folder.glob(f"*.{ending}")]
+    return bool(weights)

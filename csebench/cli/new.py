@@ -11,6 +11,7 @@ import yaml
 
 from csebench.base.errors import BadInput
 from csebench.base.files import read_text, write_text
+from csebench.base.outputs import check_output
 from csebench.base.project import MARKER, ROOT, folders
 from csebench.plan import catalog
 from csebench.plan.papers import PRINTED, Grid, Recipe, SettingsTable
@@ -31,6 +32,8 @@ EMPTY = ("", "-", "–", "—", "n/a")  # cells
 def init(args):
     """Make a folder for one's own methods, papers and results; what is there stays."""
     for name in LAYOUT:
+        check_output(args.folder / name, is_folder=True)  # all of them, before any is made
+    for name in LAYOUT:
         (args.folder / name).mkdir(parents=True, exist_ok=True)
     if not (args.folder / MARKER).exists():
         about = "In this folder, csebench finds its methods, papers, scales … and writes results.\n"
@@ -45,7 +48,7 @@ def new(args):
     file, unread = template.replace("_template", name), []
     if args.kind == "paper":
         catalog.check_file_name("papers", name)
-    if any((folder / name).exists() for folder in folders() for name in (file, file.removesuffix(".py"))):
+    if any(os.path.lexists(folder / name) for folder in folders() for name in (file, file.removesuffix(".py"))):
         raise BadInput(f"{file}: exists, or a folder of this name does; choose another name.")
     text, title = read_text(ROOT / template), name.replace("_", " ").capitalize()
     text = text.replace("template", name).replace("Template", title)
