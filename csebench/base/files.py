@@ -66,7 +66,7 @@ def state_of(path: str | Path) -> os.stat_result:
 
 
 def is_there(path: Path) -> bool:
-    """Whether a name leads to something. Raises BadInput for a loop of links, which `Path.exists` takes for nothing."""
+    """Whether a name leads to something. Raises BadInput for a loop of links, which `Path.exists` does not see."""
     try:
         os.stat(path)
     except OSError as e:

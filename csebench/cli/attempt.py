@@ -222,7 +222,7 @@ def curves(view: Any, label: str) -> list:
     """Loss and scores on STS-B dev over training, of each scored run of a row."""
     (cell, *_) = view.rows[view.grid.row(label)]
     contents = [score(spec, cell.plan.evaluator, view.scale)[0] for spec in cell.plan.specs]
-    return [content["training"]["curve"] for content in contents if content is not None]
+    return [content["training"].get("curve") for content in contents if content is not None]
 
 
 def details(record: dict) -> list[str]:

@@ -111,7 +111,10 @@ def items_file(content: dict, path: Path) -> Path | None:
         if os.path.lexists(file):
             return file
     stated = Path(content.get("items", ""))
-    return stated if stated.is_file() else None
+    try:
+        return stated if stated.is_file() else None
+    except OSError:  # a name that no file can have
+        return None
 
 
 @cached_by_folder

@@ -112,7 +112,8 @@ def test_random_gets_chance(evaluator, run, smoke_data):
 @pytest.mark.parametrize("evaluator", ALL)
 def test_rows_are_tidy_and_two_runs_byte_identical(evaluator, finished, smoke_data, tmp_path):
     """Every row has a finite value, none is twice; a task that stands for itself is declared."""
-    d, model, files = protocol(evaluator).declaration, finished("bert") / "model", [tmp_path / "1.json", tmp_path / "2.json"]
+    d, model = protocol(evaluator).declaration, finished("bert") / "model"
+    files = [tmp_path / "1.json", tmp_path / "2.json"]
     one, two = (evaluate(str(model), [evaluator], smoke_data, file) for file in files)
     assert json.dumps(one["scores"]) == json.dumps(two["scores"]) and one["evaluations"] == two["evaluations"]
     assert len({store.beside(file, store.ITEMS).read_bytes() for file in files}) == 1

@@ -6,6 +6,7 @@ from math import inf
 from pathlib import Path
 from statistics import median
 
+from csebench.base.errors import BadInput
 from csebench.base.project import REPOSITORY
 from csebench.plan import targets, tuning
 from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper, scale
@@ -304,6 +305,9 @@ def texts_fold(view: GridView) -> list[Part]:
         declared = protocol(cell.plan.evaluator).declaration.texts if cell.plan.specs else None
         content = score(cell.plan.specs[0], cell.plan.evaluator, view.scale)[0] if declared else None
         if declared and content and "texts" in content:
+            if texts and any(content["texts"][key] != texts[key] for key in ("queries", "printed")):
+                problem = f"the texts of {cell.plan.row.label} are of other queries than those of the rows above"
+                raise BadInput(f"{view.paper}/{view.name}: {problem}; evaluate its runs again.")
             retrieved[cell.plan.row.label] = content["texts"]["retrieved"]
             labels, texts = declared.labels, content["texts"]
     if not texts:
