@@ -11,6 +11,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from csebench.base.project import folders, name_of
+from csebench.base.shown import visible
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
@@ -126,7 +127,7 @@ def validated(model: type[M], content, file: str, locate: Callable | None = None
     for e in errors[:MOST_ERRORS]:
         where, keys = locate(e["loc"]) if locate else (file, e["loc"])
         keys = (*keys, e["loc"][-1]) if locate and e["type"] == "missing" else keys
-        begin = f"{where}: {'.'.join(map(str, keys)) or '(top level)'}:"
+        begin = f"{where}: {visible('.'.join(map(str, keys))) or '(top level)'}:"
         if e["type"] == "extra_forbidden":
             lines.append(f"{begin} unknown key.{did_you_mean(str(e['loc'][-1]), known)}")
         else:

@@ -24,11 +24,11 @@ from csebench.base.caches import cached
 from csebench.base.errors import BadInput, MissingFile, shortened, validated
 from csebench.base.outputs import is_stream, write_to_stream
 from csebench.base.project import folders, name_of
+from csebench.base.shown import HIDDEN
 
 M = TypeVar("M", bound=BaseModel)
 DIGEST = "sha256"  # key of the digest of a JSON file, which is of all other keys
 UNREADABLE_NPZ = (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, BadZipFile, zlib.error)
-UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 def read_bytes(path: Path) -> bytes:
@@ -173,6 +173,8 @@ class Loader(FastLoader):
             content = self.containers[id(node)] = {}
             for key, inner in node.value:
                 is_word = isinstance(key, yaml.ScalarNode)
+                if is_word and (problem := unprintable(key.value)) is not None:
+                    raise BadInput(f"{self.lines.file}: line {key.start_mark.line + 1}: {problem}")
                 if not is_word or key.value in content:
                     problem = f"key {key.value!r} occurs twice; keep one" if is_word else "a key must be a word"
                     raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
@@ -209,9 +211,12 @@ def read_with_lines(path: Path, model: type[M], as_written: bool = False) -> tup
 
 
 def unprintable(text: str) -> str | None:
-    """Why a page cannot print a text; None where it can."""
-    part = UNPRINTABLE.search(text)
-    return part and f"the character {part[0]!r} cannot be printed; remove it."
+    """Why a page cannot print a text; None where it can. Tabs and line ends lay out the text of a file."""
+    part = HIDDEN.search(text.replace("\t", " ").replace("\r", " "))
+    if part is None:
+        return None
+    character = part[0].encode("unicode_escape", "surrogatepass").decode()
+    return f"the character '{character}' cannot be printed; remove it."
 
 
 def unreadable(path: str | Path, error: Exception) -> BadInput:

@@ -10,6 +10,7 @@ from csebench.base.files import read_json
 from csebench.base.outputs import check_output, is_standard_output, is_stream, is_taken, not_ours
 from csebench.base.processes import acquire_gpus
 from csebench.base.runs import check_run_folder
+from csebench.base.shown import visible
 from csebench.base.terminal import counted, json_text, print_table, print_text
 from csebench.cli import attempt
 from csebench.cli.options import parse_targets
@@ -48,7 +49,7 @@ def fetch(args):
     print(f"Scale {args.scale}.")
     failures = 0
     for line, failed in fetch_all(pages):
-        print(line, flush=True)
+        print(visible(line), flush=True)
         failures += failed
     if failures:
         raise RunFailed(f"{args.source}: {counted(failures, 'source')} not fetched; the lines above give the reasons.")
@@ -150,7 +151,7 @@ def work(args):
 
 def tune(args):
     print(f"Scale {args.scale}.", flush=True)
-    run.tune(args.method, args.scale, args.trials, lambda line: print(line, flush=True))
+    run.tune(args.method, args.scale, args.trials, lambda line: print(visible(line), flush=True))
 
 
 def try_method(args):
@@ -175,5 +176,5 @@ def prune(args):
     print(f"Scale {args.scale}.")
     deleted, kept = prune_all(parse_targets(args))
     for reason, count in Counter(kept.values()).most_common():
-        print(f"kept {count}: {reason}")
+        print(f"kept {count}: {visible(reason)}")
     print(f"deleted {counted(len(deleted), 'model')}")

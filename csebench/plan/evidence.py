@@ -12,7 +12,7 @@ from csebench.base.errors import unknown
 from csebench.base.files import project_files, read_with_lines
 from csebench.base.project import folders
 from csebench.plan import catalog, registry
-from csebench.plan.declarations import Pooler, Strict
+from csebench.plan.declarations import Line, Pooler, Strict
 from csebench.plan.papers import Erratum, PublishedValue, Row
 from csebench.plan.registry import EVALUATORS, METHODS
 
@@ -152,7 +152,7 @@ class Printed(Strict):
 
 
 class Method(Strict):
-    title: str
+    title: Line
     printed: dict[str, Printed] = {}  # by encoder
     errata: list[Erratum] = []  # of a paper that is not in papers/
 

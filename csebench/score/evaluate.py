@@ -20,6 +20,7 @@ from csebench.base.outputs import is_stream
 from csebench.base.processes import acquire_gpus, locked, use_threads
 from csebench.base.provenance import Stopwatch
 from csebench.base.runs import lock_run, read_report
+from csebench.base.shown import visible_lines
 from csebench.base.terminal import bar
 from csebench.model.embedder import Embedder
 from csebench.plan import versions
@@ -221,7 +222,8 @@ def evaluate_run(
                 store.note_failure(run, e, error)
                 if not keep_going:
                     raise
-                print(f"{run.name}: {e} failed, other scores are made: {error}", file=sys.stderr, flush=True)
+                line = f"{run.name}: {e} failed, other scores are made: {error}"
+                print(visible_lines(line), file=sys.stderr, flush=True)
     return {e: path for e, path in kept.items() if path.exists()}
 
 

@@ -116,7 +116,7 @@ class ScoreReplicates(BaseModel):
 
 
 class PublishedReplicates(BaseModel):
-    """Replicates of every score, by task and metric, of the version of this code. Those of equal `items` are paired."""
+    """Replicates of every score, by task and metric, of this version of the code. Equal `items` are paired."""
 
     version: Whole = FIRST_VERSION
     items: str

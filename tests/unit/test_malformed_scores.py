@@ -176,7 +176,7 @@ def test_texts_of_other_queries_are_not_shown_side_by_side(tmp_path, monkeypatch
             content["texts"]["queries"][0] = "another query"
         write(tmp_path / path, content)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(BadInput, match="msse/table8: the texts of .* are of other queries"):
+    with pytest.raises(BadInput, match=r"msse/table8: the texts of .* are of other queries"):
         table_page(page)
 
 
