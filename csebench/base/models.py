@@ -4,9 +4,9 @@ import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, FiniteFloat
 
 from csebench.base.errors import BadInput, first_line
 from csebench.base.files import is_there, read_json, read_typed, refuse_special_files, sha256
@@ -32,11 +32,19 @@ FOREIGN = {  # values of keys in configurations, by which a model brings code, o
 }
 
 
+class Spent(BaseModel):
+    """What others read of the provenance of a run."""
+
+    seconds: Annotated[FiniteFloat, Field(strict=True, ge=0)] | None = None
+    gpu: str | None = None
+    peak_gpu_mb: Annotated[int, Field(strict=True, ge=0)] | None = None
+
+
 class Report(BaseModel):
     """What others read of a run's report."""
 
     spec: dict[str, Any] = {}
-    provenance: dict[str, Any] = {}
+    provenance: Spent = Spent()
     model_sha256: str | None = None
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from csebench import cli
 from csebench.base import files
 from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
@@ -93,9 +94,12 @@ def show(name):
 def test_any_wrong_value_is_refused_with_its_file_or_can_be_shown(name, tmp_path, monkeypatch):
     source = first_score(name)
     content = json.loads(source.read_text())
+    for task in list(content["replicates"]["scores"])[1:] if "replicates" in content else []:
+        del content["replicates"]["scores"][task]  # all are alike
     read, chosen = [], random.Random(0)
     for number, place in enumerate(keys(content)):
-        for value in chosen.sample(WRONG, 4):
+        is_uniform = place[:1] == ("spec",) or {"argv", "packages"} & {*place}  # many keys, which are checked alike
+        for value in chosen.sample(WRONG, 1 if is_uniform else 4):
             if place == (files.DIGEST,) or (not place and value is ABSENT):
                 continue
             path = tmp_path / str(number) / source.name
@@ -188,3 +192,20 @@ def page_rows(page):
 def test_every_published_file_is_read():
     paths = sorted(Path(ROOT / "results" / SCALE / "scores").glob("*.json"))
     assert paths and all(read_published(path) for path in paths)
+
+
+@pytest.mark.parametrize("key", ["seconds", "gpu", "peak_gpu_mb"])
+@pytest.mark.parametrize("value", [[], {}, "x" * 3, -1, True], ids=repr)
+def test_a_malformed_report_of_a_run_is_its_reason(key, value, tmp_path, monkeypatch, capsys):
+    """`csebench status` adds its hours."""
+    if key == "gpu" and isinstance(value, str):
+        pytest.skip("a name")
+    monkeypatch.chdir(tmp_path)
+    (page,) = targets.parse_target("micse/table2", "smoke")
+    run = next(iter(page.runs()))
+    (tmp_path / "runs" / run).mkdir(parents=True)
+    report = files.with_digest({"provenance": {key: value}})
+    (tmp_path / "runs" / run / "train.json").write_text(json.dumps(report))
+    assert cli.main(["status", "micse/table2"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert ", 1 failed, " in printed and f"train.json: provenance.{key}: " in printed
