@@ -10,6 +10,7 @@ from pathlib import Path
 from csebench.base.errors import BadInput, last_error
 from csebench.base.files import matches
 from csebench.base.runs import DONE, PRUNED
+from csebench.base.shown import visible, visible_lines
 from csebench.plan import catalog, cost, made_from, recipe, targets
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import protocol
@@ -30,7 +31,7 @@ def refusing(function):
         try:
             return function(*args, **kwargs)
         except BadInput as error:
-            print(f"csebench: {error}", file=sys.stderr, flush=True)
+            print(f"csebench: {visible_lines(str(error))}", file=sys.stderr, flush=True)
             os._exit(2)
 
     return checked
@@ -66,7 +67,7 @@ def report_failures(logs: Iterable[str]) -> None:
     """Print a line per log of a failed job with the reason."""
     for name in dict.fromkeys(logs):
         content = Path(name).read_text(encoding="utf-8", errors="replace") if Path(name).exists() else ""
-        print(f"csebench: failed: {last_error(content)} ({name})", file=sys.stderr)
+        print(f"csebench: failed: {visible(last_error(content))} ({name})", file=sys.stderr)
 
 
 @refusing
@@ -81,7 +82,7 @@ def report_defects(scale: str) -> None:
             f" python -m csebench.plan.versions --bless {' '.join(changed)}"
         )
     for line in lines:
-        print(f"csebench: {line}", file=sys.stderr, flush=True)
+        print(f"csebench: {visible_lines(line)}", file=sys.stderr, flush=True)
 
 
 # ---------------------------------------------------------------- pages

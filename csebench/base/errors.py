@@ -4,12 +4,14 @@ import difflib
 import re
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from csebench.base.project import folders, name_of
+from csebench.base.shown import visible
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
@@ -108,6 +110,14 @@ def by_number(name: str) -> tuple:
     return tuple((not part.isdigit(), int(part) if part.isdigit() else part) for part in re.findall(r"\d+|\D+", name))
 
 
+@cache  # a class does not change
+def keys_of(model: type[BaseModel]) -> list[str]:
+    """The keys of a model and of the models inside it."""
+    schema = model.model_json_schema()
+    parts = [schema, *schema.get("$defs", {}).values()]
+    return [key for part in parts for key in part.get("properties", {})]
+
+
 def validated(model: type[M], content, file: str, locate: Callable | None = None, remedy: str = "", context=None) -> M:
     """Content as a pydantic model. Raises BadInput with a line `file: key: what is wrong` per error; where a key is
     unknown, it names the nearest of the model and of the models inside it.
@@ -120,12 +130,11 @@ def validated(model: type[M], content, file: str, locate: Callable | None = None
         return model.model_validate(content, context=context)
     except ValidationError as error:
         lines, errors = [], error.errors(include_url=False)
-    schema = model.model_json_schema()
-    known = [key for part in (schema, *schema.get("$defs", {}).values()) for key in part.get("properties", {})]
+    known = keys_of(model)
     for e in errors[:MOST_ERRORS]:
         where, keys = locate(e["loc"]) if locate else (file, e["loc"])
         keys = (*keys, e["loc"][-1]) if locate and e["type"] == "missing" else keys
-        begin = f"{where}: {'.'.join(map(str, keys)) or '(top level)'}:"
+        begin = f"{where}: {visible('.'.join(map(str, keys))) or '(top level)'}:"
         if e["type"] == "extra_forbidden":
             lines.append(f"{begin} unknown key.{did_you_mean(str(e['loc'][-1]), known)}")
         else:

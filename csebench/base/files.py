@@ -1,11 +1,13 @@
 """Reading, hashing and writing of files. Whatever the bytes of a file are, a reader returns their content or raises
-BadInput, which names file, line and key; every write is atomic."""
+BadInput, which names file, line and key. A pipe or a device is refused before it is opened. Every write is atomic."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import re
+import stat
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator
@@ -20,21 +22,72 @@ from pydantic_core import from_json
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, MissingFile, did_you_mean, shortened, validated
+from csebench.base.outputs import is_stream, write_to_stream
 from csebench.base.project import folders, name_of
+from csebench.base.shown import HIDDEN
 
 M = TypeVar("M", bound=BaseModel)
 DIGEST = "sha256"  # key of the digest of a JSON file, which is of all other keys
 UNREADABLE_NPZ = (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, BadZipFile, zlib.error)
 OWN_FOLDER = "`csebench init DIR` makes a folder of your own, which takes files and results."
-UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file. Raises BadInput where it is missing, is a folder, or cannot be read."""
+    """Read a file. Raises BadInput where it is missing, is not a regular file, or cannot be read."""
+    size = state_of(path).st_size
+    if size > memory_of_machine():
+        raise BadInput(f"{shortened(str(path))}: has {size:,} bytes, more than the memory of this machine.")
     try:
-        return path.read_bytes()
+        with open(path, "rb") as file:
+            return file.read(size)  # not to the end: some files below /proc and /sys have none
+    except (OSError, ValueError, MemoryError) as e:
+        raise unreadable(path, e) from None
+
+
+def state_of(path: str | Path) -> os.stat_result:
+    """Return what the system says about a regular file, without opening it.
+
+    Raises:
+        BadInput: it cannot be found, or it is something else. Opening a pipe can wait for ever, and a device such as
+            /dev/zero has no end.
+    """
+    try:
+        state = os.stat(path)
     except (OSError, ValueError) as e:  # ValueError: a name with a NUL
         raise unreadable(path, e) from None
+    if stat.S_ISREG(state.st_mode):
+        return state
+    name = shortened(str(path))
+    if stat.S_ISDIR(state.st_mode):
+        raise BadInput(f"{name}: cannot be opened: {os.strerror(errno.EISDIR)}.")
+    if stat.S_ISFIFO(state.st_mode):
+        raise BadInput(f"{name}: is a pipe, which can be read only once; save what comes from it as a file.")
+    kind = "a socket" if stat.S_ISSOCK(state.st_mode) else "a device"
+    raise BadInput(f"{name}: is {kind}, not a file; give a regular file.")
+
+
+def is_there(path: Path) -> bool:
+    """Whether a name leads to something. Raises BadInput for a loop of links, which `Path.exists` does not see."""
+    try:
+        os.stat(path)
+    except OSError as e:
+        if e.errno == errno.ELOOP:
+            raise unreadable(path, e) from None
+    return path.exists()
+
+
+def refuse_special_files(folder: Path) -> None:
+    """Raise BadInput where a folder that a library will read holds a pipe, a socket or a device. Hidden parts are not
+    read: git keeps sockets there."""
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.exists() and not path.is_dir() and not hidden:
+            state_of(path)
+
+
+def memory_of_machine() -> int:
+    """Bytes of main memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def project_files(folder: str | Path, pattern: str, but: Iterable[str] = ()) -> dict[str, Path]:
@@ -121,6 +174,8 @@ class Loader(FastLoader):
             content = self.containers[id(node)] = {}
             for key, inner in node.value:
                 is_word = isinstance(key, yaml.ScalarNode)
+                if is_word and (problem := unprintable(key.value)) is not None:
+                    raise BadInput(f"{self.lines.file}: line {key.start_mark.line + 1}: {problem}")
                 if not is_word or key.value in content:
                     problem = f"key {key.value!r} occurs twice; keep one" if is_word else "a key must be a word"
                     raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
@@ -157,16 +212,21 @@ def read_with_lines(path: Path, model: type[M], as_written: bool = False) -> tup
 
 
 def unprintable(text: str) -> str | None:
-    """Why a page cannot print a text; None where it can."""
-    part = UNPRINTABLE.search(text)
-    return part and f"the character {part[0]!r} cannot be printed; remove it."
+    """Why a page cannot print a text; None where it can. Tabs and line ends lay out the text of a file."""
+    part = HIDDEN.search(text.replace("\t", " ").replace("\r", " "))
+    if part is None:
+        return None
+    character = part[0].encode("unicode_escape", "surrogatepass").decode()
+    return f"the character '{character}' cannot be printed; remove it."
 
 
-def unreadable(path: Path, error: Exception) -> BadInput:
+def unreadable(path: str | Path, error: Exception) -> BadInput:
     """Why the system does not open a file."""
     name = shortened(str(path))
     if isinstance(error, FileNotFoundError):
-        return MissingFile(f"{name}: no such file.{near_file(path)}")
+        return MissingFile(f"{name}: no such file.{near_file(Path(path))}")
+    if isinstance(error, MemoryError):
+        return BadInput(f"{name}: does not fit in the memory that is free.")
     return BadInput(f"{name}: cannot be opened: {getattr(error, 'strerror', None) or error}.")
 
 
@@ -184,10 +244,10 @@ def with_digest(content: dict[str, Any]) -> dict[str, Any]:
 
 def sha256(path: Path) -> str:
     """Hash of a file as 64 hex digits; kept for this process while size and times, also the ctime, stay the same."""
+    state = state_of(path)
     try:
-        state = os.stat(path)
         return _sha256(Path(path), state.st_mtime_ns, state.st_ctime_ns, state.st_size)
-    except (OSError, ValueError) as e:  # ValueError: a name with a NUL
+    except OSError as e:
         raise unreadable(path, e) from None
 
 
@@ -195,15 +255,6 @@ def sha256(path: Path) -> str:
 def _sha256(path: Path, _modified: int, _changed: int, _size: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def check_output(path: Path, is_folder: bool = False, remedy: str = "choose another place.") -> None:
-    """Raises BadInput for a file, or a folder of files, that cannot be written, before the work that makes it."""
-    if path.exists() and not (path.is_dir() if is_folder else path.is_file()):
-        raise BadInput(f"{path}: is not a {'folder' if is_folder else 'file'}; choose another name.")
-    parent = next(p for p in (*([path] if is_folder else []), *path.parents) if os.path.lexists(p))
-    if not (parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)):
-        raise BadInput(f"{path}: {parent} is not a folder that can be written to; {remedy}")
 
 
 @contextlib.contextmanager
@@ -238,7 +289,11 @@ def system_errors(path: Path) -> Iterator[None]:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, and its folder, atomically (`replacing`)."""
+    """Write a file, and its folder, atomically (`replacing`). Write through to a device, a pipe or an open file."""
+    if is_stream(path):
+        with system_errors(path):
+            write_to_stream(path, content)
+        return
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field, FiniteFloat, RootModel
 
 from csebench.base.errors import BadInput, first_line
-from csebench.base.files import read_json, read_typed, read_yaml, sha256
+from csebench.base.files import is_there, read_json, read_typed, read_yaml, refuse_special_files, sha256
 from csebench.base.hub import SHA256
 from csebench.base.project import folders
 
@@ -46,11 +46,19 @@ FOREIGN = {  # values of keys in configurations, by which a model brings code, o
 }
 
 
+class Spent(BaseModel):
+    """What others read of the provenance of a run."""
+
+    seconds: Annotated[FiniteFloat, Field(strict=True, ge=0)] | None = None
+    gpu: str | None = None
+    peak_gpu_mb: Annotated[int, Field(strict=True, ge=0)] | None = None
+
+
 class Report(BaseModel):
     """What others read of a run's report."""
 
     spec: dict[str, Any] = {}
-    provenance: dict[str, Any] = {}
+    provenance: Spent = Spent()
     model_sha256: str | None = None
 
 
@@ -80,7 +88,7 @@ def read_facts(folder: Path | None) -> dict:
     Args:
         folder: None for a model of the hub. A model that is not ours has only defaults.
     """
-    if folder is None or not (folder / FACTS).exists():
+    if folder is None or not is_there(folder / FACTS):
         return Facts().model_dump()
     return read_typed(folder / FACTS, Facts, _remedy(folder))[1].model_dump()
 
@@ -135,7 +143,7 @@ def check_model(folder: Path) -> None:
     """Raises BadInput where files of a finished model differ from those that its report states by a hash (older
     reports state none), or the report is damaged."""
     report = folder / REPORT
-    stated = read_typed(report, Report, _remedy(folder))[1].model_sha256 if report.exists() else None
+    stated = read_typed(report, Report, _remedy(folder))[1].model_sha256 if is_there(report) else None
     if stated is not None and (actual := model_sha256(folder)) != stated:
         sums = f"sha256 is {actual[:12]}…, {REPORT} states {stated[:12]}…"
         raise BadInput(f"{folder}: files differ from those that training wrote ({sums}). {_remedy(folder)}")
@@ -198,6 +206,7 @@ def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
     Args:
         patterns: of the configurations to look into; `**/` before a name means any folder.
     """
+    refuse_special_files(folder)
     files = hashed_files(folder)
     if any(DISTRIBUTED.fullmatch(str(name)) for name in files):
         for path in folder.glob(".*.safetensors"):
@@ -297,3 +306,23 @@ def unreadable(what: str, error: Exception) -> BadInput:
     if type(error).__name__ == "UnpicklingError":
         reason = "its .bin file of weights is damaged, or has more than tensors, which could run code; use safetensors"
     return BadInput(f"{what}: cannot be read: {reason}.")
+
+
+def refuse_model_folder(out: Path) -> None:
+    """Raise BadInput for an output in the folder of a model: the model would be another one, by the hash of its files,
+    and its own files could be replaced."""
+    for folder in (out, *out.parents):
+        if is_model_folder(folder):
+            raise BadInput(
+                f"{out}: {folder} is the folder of a model, which must stay as it is; choose another place."
+            )
+
+
+def is_model_folder(folder: Path) -> bool:
+    """Whether a folder holds a model: one of ours, of sentence-transformers, or a configuration with weights."""
+    if (folder / FACTS).exists() or (folder / "modules.json").exists():
+        return True
+    if not (folder / "config.json").exists():
+        return False
+    weights = [path for ending in ("safetensors", "bin", "index.json") for path in folder.glob(f"*.{ending}")]
+    return bool(weights)

@@ -15,8 +15,9 @@ from typing import Literal
 from pydantic import BaseModel, Field, FiniteFloat
 
 from csebench.base.errors import BadInput, MissingFile, OutOfMemory, RunFailed, Stopped, Untrainable
-from csebench.base.files import read_json, read_typed, write_bytes, write_json
+from csebench.base.files import is_there, read_json, read_typed, write_bytes, write_json
 from csebench.base.models import REPORT, Report, check_model, train_again
+from csebench.base.outputs import not_ours
 from csebench.base.processes import is_distributed, is_main_process, locked
 
 DONE = "train.json"  # the report of the model in the folder of the run, which Snakemake waits for
@@ -51,12 +52,34 @@ def is_done(folder: Path, spec: BaseModel) -> bool:
     spec, a damaged spec, or a model whose files were changed since."""
     model, saved_spec = folder / "model", folder / "spec.json"
     remedy = f"Choose another folder, or delete {folder}."
-    if saved_spec.exists() and read_json(saved_spec, remedy) != spec.model_dump():
+    if is_there(saved_spec) and read_json(saved_spec, remedy) != spec.model_dump():
         raise BadInput(f"{folder}: holds another run (its spec.json differs); choose another folder or delete it.")
     if model.exists() and not saved_spec.exists():
         raise BadInput(f"{model}: belongs to no known run (no spec.json in {folder}); choose another folder.")
     check_model(model)
     return (model / REPORT).exists()
+
+
+def check_run_folder(folder: Path) -> None:
+    """Raise BadInput where a folder that is given for a run holds files of others that the run would replace. What
+    belongs to another run is refused by `is_done`."""
+    if (folder / "spec.json").exists():
+        return
+    for name in (DONE, PRUNED, PROGRESS, "model.part"):
+        path = folder / name
+        if os.path.lexists(path) and not is_progress_of_run(path):
+            raise not_ours(path, "of a run (there is no spec.json beside it)")
+
+
+def is_progress_of_run(path: Path) -> bool:
+    """Whether a file is the progress of a run. One that failed early has no spec.json beside it."""
+    if path.name != PROGRESS:
+        return False
+    try:
+        progress = read_progress(path.parent)
+    except BadInput:
+        return False
+    return progress is not None and progress["run"] != ""
 
 
 def finish(folder: Path) -> None:
@@ -75,7 +98,7 @@ def remove_checkpoint(folder: Path) -> None:
 
 def training_report(folder: Path) -> Path | None:
     """The report of a finished run, whether its model is still there or not; None before the run is done."""
-    return next((path for name in (DONE, PRUNED) if (path := folder / name).exists()), None)
+    return next((path for name in (DONE, PRUNED) if is_there(path := folder / name)), None)
 
 
 def read_report(folder: Path) -> dict | None:

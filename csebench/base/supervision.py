@@ -42,7 +42,7 @@ def supervised(work: Callable[[], int]) -> int:
     if "WORLD_SIZE" in os.environ:  # torchrun, which holds the lock of the run
         end_with_parent()
     announced, announcing = os.pipe()
-    received = {signal.SIGCHLD, *PASSED_ON}
+    received: set[int] = {signal.SIGCHLD, *PASSED_ON}
     signal.pthread_sigmask(signal.SIG_BLOCK, received)
     child = os.fork()
     if child == 0:

@@ -14,6 +14,7 @@ from math import sqrt
 from tqdm import tqdm
 
 from csebench.base.processes import is_main_process
+from csebench.base.shown import as_csv_cell, as_json_escapes, visible, visible_lines
 
 GAP = "  "  # between columns
 NUMBER = re.compile(r"([-+]?[\d.,]+( ?± ?[\d.]+)?|–)?")
@@ -44,7 +45,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False,
 def print_text(text: str) -> None:
     """Print a text, which may hold tables; lines that are wider than the terminal are broken, but not within words."""
     width = shutil.get_terminal_size().columns
-    for line in text.split("\n"):
+    for line in visible_lines(text).split("\n"):
         print(textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False))
     sys.stdout.flush()
 
@@ -53,9 +54,12 @@ def table_text(columns: Sequence[str], rows: Iterable[Sequence], floatfmt: str =
     """A table that fits the terminal: text is wrapped, numbers stand at the right, `–` is for None."""
 
     def text(cell) -> str:
-        return "–" if cell is None else f"{cell:{floatfmt}}" if isinstance(cell, float) else str(cell)
+        if cell is None:
+            return "–"
+        return f"{cell:{floatfmt}}" if isinstance(cell, float) else visible(str(cell))
 
-    cells = [*zip_longest(columns, *([text(cell) for cell in row] for row in rows), fillvalue="")]
+    titles = [text(column) for column in columns]
+    cells = [*zip_longest(titles, *([text(cell) for cell in row] for row in rows), fillvalue="")]
     widths = column_widths(cells, shutil.get_terminal_size().columns)
     aligned = [str.rjust if all(map(NUMBER.fullmatch, column[1:])) else str.ljust for column in cells]
 
@@ -92,13 +96,15 @@ def records(columns: Sequence[str], rows: Iterable[Sequence]) -> list[dict]:
 
 
 def json_text(content) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False)
+    """JSON for people and programs: letters of any language as they are, what cannot be seen as escapes."""
+    return as_json_escapes(json.dumps(content, indent=2, ensure_ascii=False))
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[dict]) -> str:
-    """Equal rows give equal bytes."""
+    """Equal rows give equal bytes; no cell has a line break, or is a formula (`as_csv_cell`)."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer.writerow({column: as_csv_cell(column) for column in columns})
+    for row in rows:
+        writer.writerow({column: as_csv_cell(value) for column, value in row.items()})
     return text.getvalue()

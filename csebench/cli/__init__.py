@@ -86,6 +86,7 @@ def raised_by_code(error: BaseException) -> str:
 def run_verb(argv: list[str] | None) -> int:
     """Imports here, so that Ctrl-C while they load is caught, too."""
     from csebench.base.errors import BadInput, RunFailed, Stopped, shortened
+    from csebench.base.shown import visible, visible_lines
     from csebench.plan import targets
 
     try:
@@ -104,9 +105,9 @@ def run_verb(argv: list[str] | None) -> int:
         sys.stdout.flush()
         if "all" in getattr(args, "target", ()):
             for broken in targets.left_out(args.scale):
-                print(f"csebench: left out: {broken}", file=sys.stderr)
+                print(f"csebench: left out: {visible_lines(broken)}", file=sys.stderr)
     except (BadInput, RunFailed) as e:
-        print(f"csebench: {e}", file=sys.stderr)
+        print(f"csebench: {visible_lines(str(e))}", file=sys.stderr)
         if isinstance(e, Stopped) and e.interrupted:
             return 130
         return 2 if isinstance(e, BadInput) else 1
@@ -114,7 +115,8 @@ def run_verb(argv: list[str] | None) -> int:
         if e.strerror is None or isinstance(e, BrokenPipeError):
             raise
         notes = " ".join(getattr(e, "__notes__", ()))  # the run, and whether it can be resumed
-        print(f"csebench: {shortened(str(e.filename or 'a file'))}: {e.strerror}. {notes}".rstrip(), file=sys.stderr)
+        message = f"{shortened(str(e.filename or 'a file'))}: {e.strerror}. {notes}".rstrip()
+        print(f"csebench: {visible(message)}", file=sys.stderr)
         return 2 if e.errno in (errno.ENAMETOOLONG, errno.ELOOP) else 1  # a name that no file can have
     return 0
 

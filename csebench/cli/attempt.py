@@ -16,8 +16,9 @@ import yaml
 
 from csebench.base import caches
 from csebench.base.errors import BadInput, RunFailed, last_error
-from csebench.base.files import read_json, write_text
+from csebench.base.files import read_json, read_text, write_text
 from csebench.base.models import train_again
+from csebench.base.outputs import is_taken, not_ours
 from csebench.base.processes import locked, run_program
 from csebench.base.project import ROOT, folders, join
 from csebench.base.runs import read_report
@@ -42,6 +43,7 @@ from csebench.score.store import score
 
 CHECKED_STEPS = 2
 WORKFLOW = Path(".snakemake", "workflow")  # a name to lock: Snakemake refuses to work on a file that another one makes
+WRITTEN_BY_TRY = "# Written by `csebench try`.\n"  # the first line of its papers
 SAME_TRAINING = "Both have the same losses, bit for bit: what is new has no effect."
 SPREADS = {"seed_sd": "deviation over seeds", "item_se": "error of test items"}
 
@@ -91,7 +93,7 @@ def open_attempt(file: Path, is_component: bool = False, **settings) -> Attempt:
     """The attempt of a file of methods/ or methods/components/, whose folder joins the project. Raises BadInput: the
     file is elsewhere, its declaration is wrong, or a name is unknown."""
     folder = COMPONENTS if is_component else METHODS
-    file = file.resolve()
+    file = Path(os.path.realpath(file))
     if file.parent.parts[-len(folder.parts) :] != folder.parts or not file.is_file():
         kind, where = folder.name.rstrip("s"), f"is not in a folder {folder}/" if file.exists() else "no such file"
         raise BadInput(f"try: {file}: {where}; `csebench new {kind} NAME` makes one.")
@@ -180,7 +182,10 @@ def write_paper(attempt: Attempt) -> None:
         }
     about = {"name": attempt.paper, "label": f"Try {title}", "title": title, "reference": "one's own"}
     content = yaml.safe_dump(about | {"tables": tables}, sort_keys=False, allow_unicode=True)
-    write_text(attempt.paper_file, f"# Written by `csebench try`.\n{content}")
+    path = attempt.paper_file
+    if is_taken(path) and not read_text(path).startswith(WRITTEN_BY_TRY):
+        raise not_ours(path, "a paper that `csebench try` wrote")
+    write_text(path, f"{WRITTEN_BY_TRY}{content}")
     caches.clear()
 
 
@@ -290,7 +295,7 @@ def curves(view: Any, label: str) -> list:
     """Loss and scores on STS-B dev over training, of each scored run of a row."""
     (cell, *_) = view.rows[view.grid.row(label)]
     contents = [score(spec, cell.plan.evaluator, view.scale)[0] for spec in cell.plan.specs]
-    return [content["training"]["curve"] for content in contents if content is not None]
+    return [content["training"].get("curve") for content in contents if content is not None]
 
 
 def details(record: dict) -> list[str]:

@@ -13,7 +13,8 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from csebench.base.errors import BadInput
-from csebench.base.files import OWN_FOLDER, check_output, read_text, write_text
+from csebench.base.files import OWN_FOLDER, read_text, write_text
+from csebench.base.outputs import check_output
 from csebench.base.project import MARKER, ROOT, folders
 from csebench.base.terminal import counted
 from csebench.plan import catalog
@@ -46,6 +47,8 @@ STATE_SOURCE = (
 def init(args):
     """Make a folder for one's own methods, papers and results; what is there stays."""
     for name in LAYOUT:
+        check_output(args.folder / name, is_folder=True)  # all of them, before any is made
+    for name in LAYOUT:
         (args.folder / name).mkdir(parents=True, exist_ok=True)
     if not (args.folder / MARKER).exists():
         about = "In this folder, csebench finds its methods, papers, scales … and writes results.\n"
@@ -73,7 +76,7 @@ def new(args):
     file = template.replace("_template", name)
     if args.kind == "paper":
         catalog.check_file_name("papers", name)
-    if any((folder / name).exists() for folder in folders() for name in (file, file.removesuffix(".py"))):
+    if any(os.path.lexists(folder / name) for folder in folders() for name in (file, file.removesuffix(".py"))):
         raise BadInput(f"{file}: exists, or a folder of this name does; choose another name.")
     text, title = read_text(ROOT / template), name.replace("_", " ").capitalize()
     text = text.replace("template", name).replace("Template", title)
@@ -187,7 +190,7 @@ def without_marks(text: str) -> tuple[str, list[str]]:
         return ""
 
     def symbol(match: re.Match) -> str:
-        marks.append(STYLES.get(match[1], match[0]))
+        marks.append(STYLES.get(match[1]) or match[0])
         return ""
 
     text = BOLD.sub(style, text)

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from csebench.base.errors import BadInput, shortened, unknown
-from csebench.base.files import check_output
+from csebench.base.models import refuse_model_folder
+from csebench.base.outputs import check_output, followed, is_stream
 from csebench.plan import catalog, registry, targets
 from csebench.plan.declarations import LARGEST, POOLERS
 
@@ -36,11 +37,15 @@ def whole(low: int, high: int = LARGEST) -> Callable[[str], int]:
 
 
 def output_file(text: str, is_folder: bool = False) -> Path:
-    """The type of an option that is a path to write to. Raises BadInput where it cannot be written."""
+    """The type of an option that is a path to write to; a link is followed. Raises BadInput where it cannot be
+    written, or would change a model."""
     if not text:
         raise argparse.ArgumentTypeError("is empty")
-    check_output(Path(text), is_folder)
-    return Path(text)
+    path = followed(Path(text))
+    check_output(path, is_folder)
+    if not is_stream(path):
+        refuse_model_folder(path.absolute())
+    return path
 
 
 output_folder = partial(output_file, is_folder=True)

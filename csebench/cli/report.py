@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csebench.base.errors import BadInput, RunFailed, did_you_mean, problem_of, unknown
-from csebench.base.files import OWN_FOLDER, check_output, write_text
+from csebench.base.files import OWN_FOLDER, read_bytes, write_text
+from csebench.base.outputs import check_output, is_taken, not_ours
 from csebench.base.project import snakemake
 from csebench.base.terminal import counted, json_text, print_table, print_text
 from csebench.cli.options import parse_targets
@@ -98,7 +102,7 @@ def render(args):
         if args.out is None:
             return print(PAGES[name](scale).write(args.format))
         with recording(path, args.out):
-            write_text(args.out, PAGES[name](scale).write(args.format))
+            write_page(args.out, PAGES[name](scale).write(args.format), args.format)
             return draw_runs(path.parent) if name == "evidence" and args.out == path else None
     if len(names) == 1 and did_you_mean(names[0], PAGES) and problem_of(targets.parse_target, *names, scale):
         raise unknown("target", names[0], PAGES)
@@ -120,9 +124,29 @@ def render(args):
             print(table_page(page).write(args.format))
         else:
             with recording(page.path.with_suffix(".md"), args.out):
-                write_text(args.out, table_page(page).write(args.format))
+                write_page(args.out, table_page(page).write(args.format), args.format)
                 if args.out == page.path:
                     draw(page)
+
+
+def write_page(out: Path, text: str, form: str) -> None:
+    """Write a page. Raises BadInput where it would take the place of something else; in results/ are pages only."""
+    in_results = Path(os.path.relpath(out)).is_relative_to(catalog.RESULTS)
+    if is_taken(out) and not in_results and not is_page(read_bytes(out).decode("utf-8", "replace"), form, text):
+        raise not_ours(out, f"a page in {form} that `csebench render` wrote")
+    write_text(out, text)
+
+
+def is_page(text: str, form: str, new: str) -> bool:
+    """Whether a text begins as pages of a form do. The second paragraph of a page in Markdown is emphasised."""
+    match form:
+        case "markdown":
+            return re.match(r"# .+\n\n\*", text) is not None
+        case "latex":
+            return text.startswith("\\begin{tabular}")
+        case "json":
+            return text.startswith('{\n  "title": ')
+    return text.partition("\n")[0] == new.partition("\n")[0]  # the same columns
 
 
 def write_csv(args):

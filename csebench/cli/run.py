@@ -1,16 +1,23 @@
 """The verbs that get data ready, train and score."""
 
+import sys
 from collections import Counter
+from pathlib import Path
 
 from csebench import run
 from csebench.base.errors import BadInput, RunFailed, problem_of, unknown
+from csebench.base.files import read_json
+from csebench.base.outputs import check_output, is_standard_output, is_stream, is_taken, not_ours
 from csebench.base.processes import acquire_gpus
+from csebench.base.runs import check_run_folder
+from csebench.base.shown import visible
 from csebench.base.terminal import counted, json_text, print_table, print_text
 from csebench.cli import attempt
 from csebench.cli.options import parse_targets
 from csebench.data.corpus import read_corpus
 from csebench.plan import cli_spec
 from csebench.plan.declarations import FRACTION, Evaluation
+from csebench.plan.recipe import back_translation_facts
 from csebench.plan.registry import declaration, evaluator_declaration
 from csebench.plan.where_data_is import sources
 
@@ -42,7 +49,7 @@ def fetch(args):
     print(f"Scale {args.scale}.")
     failures = 0
     for line, failed in fetch_all(pages):
-        print(line, flush=True)
+        print(visible(line), flush=True)
         failures += failed
     if failures:
         raise RunFailed(f"{args.source}: {counted(failures, 'source')} not fetched; the lines above give the reasons.")
@@ -50,13 +57,39 @@ def fetch(args):
 
 def back_translate(args):
     read_corpus(args.corpus, least=1)
+    check_translation_output(args.out, args.corpus)
     acquire_gpus()
     from csebench.data import translate
 
     translate.back_translate(args.corpus, args.out, args.translators, args.batch_size)
 
 
+def check_translation_output(out: Path, corpus: Path) -> None:
+    """Raise BadInput where a translation cannot be written. Beside it goes a file that states what was translated, and
+    neither may take the place of the corpus or of another file."""
+    if is_stream(out):
+        raise BadInput(f"{out}: a translation needs a file, beside which csebench notes what was translated.")
+    if out.exists() and out.samefile(corpus):
+        raise BadInput(f"--out {out}: is the corpus; choose another name.")
+    facts = out.with_name(f"{out.name}.json")
+    check_output(facts)
+    if is_taken(facts) and not is_translation(facts):
+        raise not_ours(facts, "the description of a translation")
+    if is_taken(out) and not facts.exists():
+        raise not_ours(out, f"a translation that {facts.name} describes")
+
+
+def is_translation(facts: Path) -> bool:
+    """Whether a file is what a translation states about its corpus."""
+    try:
+        content = read_json(facts)
+    except BadInput:
+        return False
+    return isinstance(content, dict) and content.keys() == back_translation_facts("", "").keys()
+
+
 def train(args):
+    check_run_folder(args.out)
     spec = cli_spec.read_spec(args.spec) if args.spec else cli_spec.spec_from(args, corpus_size(args))
     for option, is_read in {"corpus": spec.corpus is not None, "positives": spec.back_translated}.items():
         if (file := getattr(args, option)) is not None and not is_read:
@@ -80,17 +113,25 @@ def corpus_size(args) -> int:
 
 
 def evaluate(args):
+    from csebench.score.store import check_scores_output
+
     settings = Evaluation(precision=args.precision, batch_size=args.batch_size, max_length=args.max_length)
+    check_scores_output(args.out)
     evaluators = [*dict.fromkeys(args.evaluators.split(","))]  # each once: named twice, one would give every row twice
     data_root = cli_spec.data_root_or_default(args.data)
     model = cli_spec.find_model(args.model)
     acquire_gpus()
     from csebench.score import evaluate as scoring
 
+    if is_stream(args.out):
+        print(f"{args.out}: is no file, so per-item values are not kept.", file=sys.stderr, flush=True)
     result = scoring.evaluate(model, evaluators, data_root, args.out, args.pooler, settings)
+    if is_standard_output(args.out):  # the scores are printed already, for a program
+        return
     if args.json:
-        return print(json_text(result["scores"]))
-    return show_scores(result["scores"])
+        print(json_text(result["scores"]))
+    else:
+        show_scores(result["scores"])
 
 
 def show_scores(rows: list[dict]) -> None:
@@ -110,7 +151,7 @@ def work(args):
 
 def tune(args):
     print(f"Scale {args.scale}.", flush=True)
-    run.tune(args.method, args.scale, args.trials, lambda line: print(line, flush=True))
+    run.tune(args.method, args.scale, args.trials, lambda line: print(visible(line), flush=True))
 
 
 def try_method(args):
@@ -135,5 +176,5 @@ def prune(args):
     print(f"Scale {args.scale}.")
     deleted, kept = prune_all(parse_targets(args))
     for reason, count in Counter(kept.values()).most_common():
-        print(f"kept {count}: {reason}")
+        print(f"kept {count}: {visible(reason)}")
     print(f"deleted {counted(len(deleted), 'model')}")

@@ -181,7 +181,7 @@ def add_run(verb):
     add_benchmarks(v)
     v.add_argument("--precision", choices=get_args(Precision), default="fp32", help="of embedding")
     v.add_argument("--batch-size", type=number(BatchSize), default=128, help="sentences per batch")
-    add_out(v, "JSON file of scores, next to which .items.npz is written")
+    add_out(v, "JSON file of scores; per-item values go into FILE.items.npz beside it")
 
     v = verb("work", run.work, "train and score a planned run", "RUN --scale mini", scale=SCALE, device=True)
     v.add_argument("run_id", help="id of a run, as `csebench plan --runs` lists it")

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, RootModel
 
 from csebench.base.errors import BadInput
-from csebench.base.files import DataRoot, read_yaml
+from csebench.base.files import DataRoot, is_there, read_yaml
 from csebench.data.corpus import lines
 
 STS = "downstream/STS"
@@ -70,7 +70,7 @@ def read_sts(root: Path | DataRoot, task: str, split: str = "test") -> list[Pair
 def expected_counts(root: Path | DataRoot, task: str, published: dict[str, dict[str, int]]) -> dict[str, int]:
     """How many items each part of a task has: the data root's own `counts.yaml`, else the published numbers."""
     file = root / "counts.yaml"
-    counts = read_yaml(file, RootModel[dict[str, dict[str, Count]]]).root if file.exists() else published
+    counts = read_yaml(file, RootModel[dict[str, dict[str, Count]]]).root if is_there(file) else published
     if task not in counts:
         raise BadInput(f"{file}: {task}: missing; every task needs the counts of its parts.")
     return counts[task]

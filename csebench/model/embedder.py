@@ -51,7 +51,8 @@ def check_distinct(sentences: Sequence[str], vectors: np.ndarray, precision: Pre
             Vectors of zeros count as equal.
     """
     row_of: dict[str, int] = {}  # by sentence, without case and further blanks
-    for row in np.linspace(0, len(sentences) - 1, min(len(sentences), COMPARED)).astype(int).tolist():
+    compared = np.linspace(0, len(sentences) - 1, min(len(sentences), COMPARED))
+    for row in map(int, compared):
         row_of.setdefault(" ".join(sentences[row].casefold().split()), row)
     rows = [*row_of.values()]
     directions = unit(np.asarray(vectors)[rows])

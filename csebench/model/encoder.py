@@ -337,7 +337,7 @@ class Encoder(nn.Module):
             if isinstance(module, nn.Dropout):
                 module.p = p
             if isinstance(getattr(module, "attention_dropout", None), float):  # ModernBERT's, without a module
-                module.attention_dropout = p
+                setattr(module, "attention_dropout", p)  # noqa: B010, which a type checker refuses otherwise
 
     @property
     def stack(self) -> Any:

@@ -11,6 +11,15 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model,
 from csebench.base.hub import EncoderRef
 
 Name = Annotated[str, Field(pattern=r"^[a-z]\w*$", max_length=20)]  # of a file, and a column of listings
+
+
+def _one_line(text: str) -> str:
+    if len(text.splitlines()) > 1:
+        raise ValueError("must be one line")
+    return text.rstrip("\n")
+
+
+Line = Annotated[str, AfterValidator(_one_line)]  # a label or title: a heading, or a part of a sentence
 ParamName = Annotated[str, Field(pattern=r"^[a-zA-Z]\w*$")]
 Value = bool | int | float | str
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]  # numpy's generators take no other
@@ -91,7 +100,7 @@ class Declaration(Strict):
 
     name: Name
     version: int = Field(ge=1)  # increase it when a change of the code changes a number
-    title: str
+    title: Line
     paper: str
     citation: str
     kind: TrainedKind | Literal["fitted", "untrained", "control", "component"] = "two_views"  # else of the base class
@@ -215,7 +224,7 @@ class EvaluatorDeclaration(Strict):
 
     name: Name
     version: int = Field(ge=1)
-    title: str
+    title: Line
     protocol: str  # name of the protocol's variant, as forks differ silently; may contain {settings}
     tasks: list[str]  # as in the papers' columns
     average: bool = False  # whether it also gives the average of its tasks, `Avg.`

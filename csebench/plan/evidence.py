@@ -18,7 +18,7 @@ from csebench.base.errors import MOST_ERRORS, BadInput, unknown
 from csebench.base.files import Lines, project_files, read_with_lines
 from csebench.base.project import folders
 from csebench.plan import catalog, registry
-from csebench.plan.declarations import Pooler, Strict
+from csebench.plan.declarations import Line, Pooler, Strict
 from csebench.plan.papers import Erratum, Published, PublishedValue, Row
 from csebench.plan.registry import EVALUATORS, METHODS
 
@@ -162,7 +162,7 @@ class Printed(Strict):
 
 
 class Method(Strict):
-    title: str
+    title: Line
     printed: dict[str, Printed] = {}  # by encoder
     errata: list[Erratum] = []  # of a paper that is not in papers/
 

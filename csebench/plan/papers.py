@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
 
 from csebench.base.errors import BadInput, look_up
-from csebench.plan.declarations import Strict, Url, Value
+from csebench.plan.declarations import Line, Strict, Url, Value
 
 SEEDS_NEEDED = 3  # of our runs, for a verdict on a published value
 PRINTED = r"(-?\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?"
@@ -67,7 +67,7 @@ class EvidenceKey(Strict):
 class Row(Strict):
     """A row of a table or figure: its recipe, or the reason why it has none, and the published values."""
 
-    label: str
+    label: Line
     run: Recipe | None = None
     missing: str | None = None  # why nothing is run
     evidence: EvidenceKey | None = None  # where the recipe does not tell whose evidence is of the row
@@ -89,7 +89,7 @@ class Row(Strict):
 class Column(Strict):
     """What a column shows: the score of a task, or a value derived from other columns."""
 
-    label: str
+    label: Line
     task: str | None = None  # None: derived
     evaluator: str | None = None  # where it differs from the table's
     metric: str | None = None  # where it differs from the evaluator's main metric
@@ -138,7 +138,7 @@ class Family(Strict):
     comparison, and its answer stands first on the page.
     """
 
-    question: str
+    question: Line
     rows: list[tuple[str, str]]  # (row, the row that it is compared with); OTHERS as row: every other row
     columns: Literal["average", "each"] | list[str] = "average"  # average: the column that is one, else the mean of
     # all; each: every column that is not derived, by itself; labels: the mean of these columns
@@ -171,7 +171,7 @@ class Family(Strict):
 class Grid(Strict):
     """Rows of runs and columns of scores: what a table and a figure have in common."""
 
-    title: str
+    title: Line
     caption: str = ""
     section: str | None = None
     encoder: str = "bert-base"  # role of the encoder, for rows that name none
@@ -243,14 +243,14 @@ class Table(Grid):
 class SettingsColumn(Strict):
     """A run whose hyper-parameters a table of settings prints."""
 
-    label: str
+    label: Line
     run: Recipe
 
 
 class SettingsRow(Strict):
     """A hyper-parameter, and its printed value for each run."""
 
-    label: str
+    label: Line
     param: str  # of the method; `ami.weight` of a component
     values: list[str | None] = []  # as printed
 
@@ -259,7 +259,7 @@ class SettingsTable(Strict):
     """A printed table of hyper-parameters: each value is compared with the value in the recipe of its column."""
 
     kind: Literal["settings"]
-    title: str
+    title: Line
     caption: str = ""
     section: str | None = None
     encoder: str = "bert-base"
@@ -299,7 +299,7 @@ class Claim(Strict):
     or `relation` says what else. Claims with the same `quote` are rows of one sentence, which has one verdict.
     """
 
-    quote: str  # from the paper, a few words
+    quote: Line  # from the paper, a few words
     section: str
     table: str | None = None
     figure: str | None = None
@@ -410,9 +410,9 @@ def pick_grid(fields: Mapping[str, Any], name: str, whose: str = "") -> Table | 
 
 class Paper(Strict):
     name: str
-    label: str = ""  # short name of the method
-    title: str
-    reference: str
+    label: Line = ""  # short name of the method
+    title: Line
+    reference: Line
     url: Url | None = None
     tables: dict[Key, Annotated[AnyTable, Discriminator(_kind)]]
     figures: dict[Key, Figure] = {}

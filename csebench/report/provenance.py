@@ -3,6 +3,7 @@
 from collections import Counter
 
 from csebench.base.project import REPOSITORY, ROOT, folders, snakemake
+from csebench.base.shown import as_markdown
 from csebench.plan.catalog import dataset
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import find_grid, substitute, substitute_sweep
@@ -108,12 +109,13 @@ def provenance_lines(page: Page) -> str:
     ]
     if contents:
         trainings = [content["training"]["provenance"] for content in contents]
-        labels = {str(t["commit"])[:10] + (CHANGES if t["dirty_diff_sha256"] else "") for t in trainings}
+        labels = {as_markdown(str(t["commit"])[:10]) + (CHANGES if t["dirty_diff_sha256"] else "") for t in trainings}
         commits = ", ".join(sorted(labels))  # `0123456789+changes`
         if CHANGES in commits:
             commits += f" ({CHANGES}: the code had changes that were not committed; score files hold their sha256)"
         versions = ", ".join(sorted({f"torch {content['provenance']['packages']['torch']}" for content in contents}))
-        hardware = ", ".join(sorted({training["gpu"] or training["processor"] for training in trainings}))
+        versions = as_markdown(versions)
+        hardware = as_markdown(", ".join(sorted({training["gpu"] or training["processor"] for training in trainings})))
         lines.append(f"- Commit: {commits}; {versions}; hardware: {hardware}.")
     return "\n".join([*lines, f"- Regenerate: `{snakemake(page.path)}`."])
 
@@ -154,8 +156,9 @@ def unversioned_lines(contents: list[dict]) -> list[str]:
     for content in contents:
         provenances = (content["provenance"], content["training"]["provenance"])
         scores.update({unit for provenance in provenances for unit in provenance.get("unversioned_code", [])})
-    return [
-        f"- **Code of {unit} changed without a new version**: {count} of {len(contents)} scores were made with it, and"
-        " may differ from those of the version."
-        for unit, count in sorted(scores.items())
-    ]
+    lines = []
+    for unit, count in sorted(scores.items()):
+        changed = f"Code of {as_markdown(unit)} changed without a new version"
+        made = f"{count} of {len(contents)} scores were made with it, and may differ from those of the version."
+        lines.append(f"- **{changed}**: {made}")
+    return lines

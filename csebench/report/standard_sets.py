@@ -72,8 +72,9 @@ def fetched_hashes(scale_name: str) -> dict[str, str]:
     """The sha256 of every file that was fetched, by its name below the data root."""
     noted: dict[str, str] = {}
     for root in (catalog.given_root(catalog.scale(scale_name)), Path(catalog.FETCHED)):
-        paths = [] if root is None else [hashes_file(name, root) for name in sources()]
-        for path in paths:
+        if root is None:
+            continue
+        for path in (hashes_file(name, root) for name in sources()):
             if path.exists():
                 noted |= read_typed(path, FetchedFiles, "Delete it, and fetch the data again.")[1].files
     return noted

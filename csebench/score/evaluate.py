@@ -18,9 +18,11 @@ from csebench.base import hub
 from csebench.base.errors import BadInput, RunFailed, first_line, place, problem_of, shortened
 from csebench.base.files import DIGEST, DataRoot, digest, matches, read_typed, sha256, with_digest, write_json
 from csebench.base.models import FACTS, REPORT, Report, check_model, model_sha256, read_facts, train_again
+from csebench.base.outputs import is_stream
 from csebench.base.processes import acquire_gpus, locked, use_threads
 from csebench.base.provenance import Stopwatch
 from csebench.base.runs import lock_run, read_report
+from csebench.base.shown import visible_lines
 from csebench.base.terminal import bar
 from csebench.model.embedder import Embedder
 from csebench.plan import versions
@@ -141,10 +143,15 @@ def evaluate(
     pooler: str | None = None,
     evaluation=Evaluation(),
 ) -> dict:
-    """Score a model; write `out` (JSON with tidy rows `{evaluator, protocol, task, subset, metric, value}` under
-    `scores`), whose content is returned, and `out` with suffix `.items.npz` (per-item values). Waits while another
-    process writes `out`. Raises BadInput for an unknown evaluator or model, or missing data, with nothing written;
-    RunFailed where evaluators failed, with the scores of the others written."""
+    """Score a model, and write and return the content of `out`: JSON with tidy rows
+    `{evaluator, protocol, task, subset, metric, value}` under `scores`. Beside it goes a file of per-item values,
+    named `out` and `.items.npz`. There is none where `out` is a stream, such as /dev/stdout. Waits while another
+    process writes `out`.
+
+    Raises:
+        BadInput: an evaluator or model is unknown, or data is missing. Nothing is written.
+        RunFailed: evaluators failed. The scores of the others are written.
+    """
     for evaluator in evaluators:
         data_sha256(protocol(evaluator), data_root)  # refuses a data root before torch is imported
     folder = hub.folder_of(model)
@@ -166,7 +173,7 @@ def evaluate(
 
         opened = open_model(model, pooler, evaluation)
         prompts = opened.prompts
-        with locked(out):
+        with contextlib.nullcontext() if is_stream(out) else locked(out):
             check_unchanged(before, identify())
             return score(opened, model, identify, data_root, out)
 
@@ -188,8 +195,10 @@ def score(
     """
     identities = identify()
     watch = Stopwatch()
-    opened.cache_dir, opened.artifacts_dir = out.with_name(f".{out.stem}.shards"), out.with_suffix(".files")
-    items_file, scores, items, timings, failed = out.with_suffix(store.ITEMS), [], {}, {}, []
+    keeps_files = not is_stream(out)
+    if keeps_files:
+        opened.cache_dir, opened.artifacts_dir = store.shards_folder(out), store.beside(out, store.ARTIFACTS)
+    scores, items, timings, failed = [], {}, {}, []
     for evaluator in (progress := bar(identities, "evaluators", "evaluator")):
         progress.set_description(evaluator)
         started, embedding, embedded = time.perf_counter(), opened.seconds, opened.embedded
@@ -209,9 +218,11 @@ def score(
     if failed and not scores:
         raise failed[0]
     check_unchanged(identities, identify())
-    store.write_items(items_file, items)
-    if not failed:  # before the scores are written: who is killed in between has not to look for them
-        shutil.rmtree(opened.cache_dir, ignore_errors=True)
+    about_items = {"items": "", "items_sha256": None}
+    if keeps_files:
+        about_items = store.write_items(store.beside(out, store.ITEMS), items)
+        if not failed:  # before the scores are written: who is killed in between has not to look for them
+            shutil.rmtree(store.shards_folder(out), ignore_errors=True)
     used = {unit for e in timings for unit in versions.units_of_score(protocol(e).declaration.name)}
     content = {
         "schema": 1,
@@ -219,8 +230,7 @@ def score(
         "run": read_facts(hub.folder_of(model))["run"],
         "evaluations": [identities[e] for e in timings],
         "scores": scores,
-        "items": str(items_file),
-        "items_sha256": sha256(items_file),
+        **about_items,
         "timings": timings,
         "provenance": watch.record(**versions.mark(used)),
     }
@@ -256,7 +266,7 @@ def evaluate_run(
     kept = {e: run / "scores" / f"{protocol(e).key}-{digest(made_by)}.json" for e, made_by in identities.items()}
 
     def missing() -> list[str]:
-        return [e for e in evaluators if not (kept[e].exists() and kept[e].with_suffix(store.ITEMS).exists())]
+        return [e for e in evaluators if not (kept[e].exists() and store.items_file({}, kept[e]))]
 
     if not missing():
         check_kept(kept, identities)
@@ -285,7 +295,8 @@ def evaluate_run(
                 store.note_failure(run, e, error)
                 if not keep_going:
                     raise
-                print(f"{run.name}: {e} failed, other scores are made: {error}", file=sys.stderr, flush=True)
+                line = f"{run.name}: {e} failed, other scores are made: {error}"
+                print(visible_lines(line), file=sys.stderr, flush=True)
     made = {e: path for e, path in kept.items() if path.exists()}
     check_kept(made, identities)
     return made

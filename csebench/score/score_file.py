@@ -1,13 +1,14 @@
 """What a score JSON states, and what it must be to be shown: of the run and the evaluator that its name states,
 unchanged since it was written, with values and averages that can be. Never imports torch."""
 
+import base64
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, FiniteFloat, Tag, field_validator, model_validator
 
 from csebench.base.errors import BadInput
 from csebench.base.files import digest, read_typed
@@ -15,25 +16,153 @@ from csebench.plan.declarations import Evaluation, EvaluatorDeclaration
 from csebench.plan.registry import EVALUATORS, Protocol, protocol
 from csebench.plan.spec import Spec
 from csebench.plan.versions import draft_code
+from csebench.score.replicates import DRAWS, FIRST_VERSION, VERSION
 from csebench.score.score_types import Score
 
+LARGEST = 1e9  # of numbers that pages compute with
+BYTES_OF_REPLICATES = 2 * DRAWS  # 16 bits each
 ROUNDING = 1e-6  # of a value at the end of its range
 REMEDY = "Restore the file, or delete it, and the evaluation runs again."
 
 
+# Pages read the JSON as it is, not the model of it: a number must be one in the file, and no text that could be one.
+Number = Annotated[FiniteFloat, Field(strict=True, ge=-LARGEST, le=LARGEST)]
+Whole = Annotated[int, Field(strict=True, ge=0, le=2**63)]
+
+
 class ScoreRow(BaseModel):
+    """One score; `scores.csv` has a column for each key, and no other."""
+
+    model_config = ConfigDict(extra="forbid")
+
     evaluator: str
+    protocol: str = ""
     task: str
     subset: str
     metric: str
-    value: Annotated[FiniteFloat, Field(strict=True)]
+    value: Number
 
 
 class ScoredBy(BaseModel):
+    """What decides the scores of a model; `store.score` compares it with today's settings."""
+
     evaluator: str
-    version: int
+    version: Whole
     params: dict[str, Any] = {}
     model_sha256: str | None = None
+    pooler: str | None = None
+    protocol: str | None = None
+    data_sha256: str | None = None
+
+
+class Provenance(BaseModel):
+    """What pages print of how a run was trained or scored."""
+
+    commit: str | None
+    dirty_diff_sha256: str | None
+    packages: dict[str, str | None]
+    gpu: str | None
+    processor: str
+    unversioned_code: list[str] = []
+
+    @field_validator("packages")
+    @classmethod
+    def _states_torch(cls, packages: dict[str, str | None]) -> dict[str, str | None]:
+        if "torch" not in packages:
+            raise ValueError("must state the version of torch")
+        return packages
+
+
+class CurvePoint(BaseModel):
+    """What was measured at a step of training; None where all vectors were equal."""
+
+    step: Whole
+    encoder: Whole = 0
+    loss: Annotated[FiniteFloat, Field(strict=True)]
+    alignment: Number | None
+    uniformity: Number | None
+    spearman: Number | None
+
+
+class Training(BaseModel):
+    """What pages and figures read of the report of a run."""
+
+    run: str | None = None
+    model_sha256: str | None = None
+    best_encoder: Whole = 0
+    curve: list[CurvePoint] | None = None
+    provenance: Provenance
+
+
+class Encoded(BaseModel):
+    """Changes of a score in resamples, as `replicates.encode` writes them."""
+
+    unit: Annotated[Number, Field(gt=0)]
+    values: str
+
+    @field_validator("values")
+    @classmethod
+    def _are_of_every_draw(cls, values: str) -> str:
+        try:
+            size = len(base64.b64decode(values, validate=True))
+        except ValueError:
+            raise ValueError("is no base64") from None
+        if size != BYTES_OF_REPLICATES:
+            raise ValueError(f"holds {size} bytes, not the {BYTES_OF_REPLICATES} of {DRAWS} resamples")
+        return values
+
+
+class ScoreReplicates(BaseModel):
+    clustered: Encoded
+
+
+class PublishedReplicates(BaseModel):
+    """Replicates of every score, by task and metric, of this version of the code. Equal `items` are paired."""
+
+    version: Whole = FIRST_VERSION
+    items: str
+    scores: dict[str, dict[str, ScoreReplicates]]
+
+
+class OtherReplicates(BaseModel):
+    """Those of another version, which are not taken: only their version is read."""
+
+    version: Whole
+    scores: dict[str, dict[str, Any]]
+
+
+OURS, OTHER = f"version {VERSION}", "another version"  # parts of keys in messages
+
+
+def version_of_replicates(content: Any) -> str:
+    """Whether replicates are of this code's version, for the choice of their model."""
+    version = content.get("version", FIRST_VERSION) if isinstance(content, dict) else VERSION
+    return OURS if version == VERSION else OTHER
+
+
+Replicates = Annotated[
+    Annotated[PublishedReplicates, Tag(OURS)] | Annotated[OtherReplicates, Tag(OTHER)],
+    Discriminator(version_of_replicates),
+]
+
+
+class ReadableTexts(BaseModel):
+    """Texts that were retrieved for each query, and those that papers print; as many for every query."""
+
+    queries: list[str]
+    retrieved: list[list[str]]
+    printed: list[list[list[str]]]
+
+    @model_validator(mode="after")
+    def _has_equal_lengths(self) -> "ReadableTexts":
+        if not len(self.queries) == len(self.retrieved) == len(self.printed):
+            raise ValueError("retrieved and printed must have an entry per query")
+        lengths = {len(texts) for texts in self.retrieved}
+        for by_model in self.printed:
+            lengths |= {len(texts) for texts in by_model}
+        if len(lengths) > 1 or len({len(by_model) for by_model in self.printed}) > 1:
+            raise ValueError("every query needs the same number of texts and of models")
+        return self
 
 
 class Scores(BaseModel):
@@ -51,8 +180,18 @@ class ScoreFile(Scores):
 
     run: str
     spec: Spec
-    training: dict[str, Any] = {}
+    training: Training
+    provenance: Provenance
     evaluations: Annotated[list[ScoredBy], Field(min_length=1, max_length=1)]
+    replicates: Replicates | None = None  # None: there are none
+    texts: ReadableTexts | None = None
+
+    @field_validator("replicates", "texts", mode="before")
+    @classmethod
+    def _is_there_or_left_out(cls, content: Any) -> Any:
+        if content is None:
+            raise ValueError("must be left out where there is nothing")
+        return content
 
 
 def settings(wanted: Protocol, evaluation: Evaluation) -> dict:
@@ -93,11 +232,11 @@ def defects(file: ScoreFile, name: str, of_spec: str) -> Iterator[str]:
     """What is wrong in a published file by its name, each with its key; `of_spec` is the run of its settings. What a
     variant sets is compared at equal versions; an evaluator that is gone is not compared."""
     run, _, evaluator = name.partition(".")
-    for key, stated in (("run", file.run), ("spec", of_spec), ("training.run", file.training.get("run") or run)):
+    for key, stated in (("run", file.run), ("spec", of_spec), ("training.run", file.training.run or run)):
         if stated != run:
             yield f"{key}: is of run {stated}, another than the file's name states."
     (by,) = file.evaluations
-    weights = by.model_sha256, file.training.get("model_sha256")
+    weights = by.model_sha256, file.training.model_sha256
     if None not in weights and weights[0] != weights[1]:
         yield "evaluations.0.model_sha256: other weights than those of the training that it states."
     try:
@@ -108,6 +247,9 @@ def defects(file: ScoreFile, name: str, of_spec: str) -> Iterator[str]:
     of_another = {row.evaluator for row in file.scores} != {declared.name} or by.evaluator != declared.name
     if of_another or taken != wanted.taken or (by.version == declared.version and by.params != wanted.params):
         yield f"scores: of evaluator {by.evaluator}, another than the file's name states."
+    labels = declared.texts.labels if declared.texts else []
+    if file.texts and any(len(by_model) != len(labels) for by_model in file.texts.printed):
+        yield f"texts.printed: must have the texts of {len(labels)} models: {', '.join(labels)}."
     yield from row_defects(file.scores, declared)
 
 

@@ -1,6 +1,8 @@
 """Scores on disk: one JSON per run and evaluator, or a note beside them why there is none. Never imports torch."""
 
 import contextlib
+import os
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -8,7 +10,8 @@ import numpy as np
 
 from csebench.base.caches import cached_by_folder
 from csebench.base.errors import BadInput, RunFailed, first_line
-from csebench.base.files import UNREADABLE_NPZ, digest, replacing, sha256, write_bytes
+from csebench.base.files import UNREADABLE_NPZ, digest, is_there, read_json, replacing, sha256, state_of, write_bytes
+from csebench.base.outputs import check_output, is_stream, is_taken, not_ours
 from csebench.base.project import ROOT, folders, published
 from csebench.base.runs import read_progress
 from csebench.plan.catalog import RUNS, results_folder
@@ -19,14 +22,15 @@ from csebench.plan.targets import Page, score_path, unavailable
 from csebench.score.score_file import is_other_code, read_published, settings
 from csebench.score.score_types import Items
 
-ITEMS = ".items.npz"  # suffix of the file of per-item values that goes with a JSON of scores
+ITEMS = ".items.npz"  # of the file of per-item values beside a JSON of scores; follows its whole name
+ARTIFACTS = ".files"  # of the folder beside it in which evaluators leave files of their own
 FAILED = ".failed.txt"
 
 
 @cached_by_folder
 def read_scores(path: Path) -> dict | None:
     """A published score JSON, or None where there is none; raises BadInput as `read_published` does."""
-    return read_published(path) if path.exists() else None
+    return read_published(path) if is_there(path) else None
 
 
 def value(content: dict, task: str, metric: str | None = None) -> float | None:
@@ -39,18 +43,53 @@ def value(content: dict, task: str, metric: str | None = None) -> float | None:
     return next((r["value"] for r in rows if r["subset"] == subset and metric in (None, r["metric"])), None)
 
 
-def write_items(file: Path, items: dict) -> None:
-    """Write per-item values by `<evaluator>/<item>`, for `items` to read."""
+def beside(path: Path, ending: str) -> Path:
+    """A file or folder that goes with a JSON of scores. Its name has the whole name of the JSON: without `.05`, what
+    goes with `tau0.05` would be that of `tau0.1`, too."""
+    return path.with_name(path.name + ending)
+
+
+def shards_folder(path: Path) -> Path:
+    """The hidden folder in which an evaluation keeps the vectors of a corpus until its scores are written."""
+    return path.with_name(f".{path.name}.shards")
+
+
+def check_scores_output(path: Path) -> None:
+    """Raise BadInput where a JSON of scores, or what goes with it, would take the place of something else."""
+    if is_stream(path):
+        return
+    if is_taken(path) and not is_score_file(path):
+        raise not_ours(path, "a file of scores that `csebench evaluate` wrote")
+    items_file = beside(path, ITEMS)
+    check_output(items_file)
+    if is_taken(items_file) and not zipfile.is_zipfile(items_file):
+        raise not_ours(items_file, "a file of per-item values")
+    check_output(beside(path, ARTIFACTS), is_folder=True)
+
+
+def is_score_file(path: Path) -> bool:
+    """Whether a file is what `csebench evaluate` writes. A published one is not: it also has the spec of its run."""
+    try:
+        content = read_json(path)
+    except BadInput:
+        return False
+    return isinstance(content, dict) and {"evaluations", "scores"} <= content.keys() and "spec" not in content
+
+
+def write_items(file: Path, items: dict) -> dict[str, str]:
+    """Write per-item values by `<evaluator>/<item>`, for `items` to read. Return what a score JSON states of them."""
     with replacing(file) as temporary, open(temporary, "wb") as opened:
         np.savez_compressed(opened, **items)
+    return {"items": str(file), "items_sha256": sha256(file)}
 
 
 def items(content: dict, path: Path) -> dict[str, Items] | None:
     """Per-item values behind a score JSON at a path, by evaluator and name; None where the file is gone (it is not
     published). Raises BadInput where it is damaged, or another than was written with the JSON."""
-    file = next((p for p in (path.with_suffix(ITEMS), Path(content.get("items", ""))) if p.is_file()), None)
+    file = items_file(content, path)
     if file is None:
         return None
+    state_of(file)  # refuses a pipe or a device
     remedy = f"Restore it; or delete it and {path}, and the evaluation runs again."
     stated = content.get("items_sha256")
     if stated is not None and (actual := sha256(file)) != stated:
@@ -64,6 +103,19 @@ def items(content: dict, path: Path) -> dict[str, Items] | None:
     except UNREADABLE_NPZ as error:
         raise BadInput(f"{file}: cannot be read: {first_line(error)}. {remedy}") from None
     return by_evaluator
+
+
+def items_file(content: dict, path: Path) -> Path | None:
+    """The file of per-item values of a score JSON at a path; None where it is gone. An older one has the name of the
+    JSON without its suffix."""
+    for file in (beside(path, ITEMS), path.with_suffix(ITEMS)):
+        if os.path.lexists(file):
+            return file
+    stated = Path(content.get("items", ""))
+    try:
+        return stated if stated.is_file() else None
+    except OSError:  # a name that no file can have
+        return None
 
 
 @cached_by_folder

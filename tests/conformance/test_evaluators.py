@@ -112,10 +112,11 @@ def test_random_gets_chance(evaluator, run, smoke_data):
 @pytest.mark.parametrize("evaluator", ALL)
 def test_rows_are_tidy_and_two_runs_byte_identical(evaluator, finished, smoke_data, tmp_path):
     """Every row has a finite value, none is twice; a task that stands for itself is declared."""
-    d, model, files = protocol(evaluator).declaration, finished("bert") / "model", [tmp_path / "1", tmp_path / "2"]
-    one, two = (evaluate(str(model), [evaluator], smoke_data, file.with_suffix(".json")) for file in files)
+    d, model = protocol(evaluator).declaration, finished("bert") / "model"
+    files = [tmp_path / "1.json", tmp_path / "2.json"]
+    one, two = (evaluate(str(model), [evaluator], smoke_data, file) for file in files)
     assert json.dumps(one["scores"]) == json.dumps(two["scores"]) and one["evaluations"] == two["evaluations"]
-    assert len({file.with_suffix(store.ITEMS).read_bytes() for file in files}) == 1
+    assert len({store.beside(file, store.ITEMS).read_bytes() for file in files}) == 1
     items = store.items(one, files[0])[evaluator]
     rows = [Score(*(row[key] for key in Score._fields)) for row in one["scores"]]
     for row in rows:

@@ -59,7 +59,7 @@ def test_counterfactual_prints_english(smoke_data, capfd):
 def test_mteb_reads_the_result_file(tiny_bert, smoke_data, tmp_path):
     names, out = ["AmazonCounterfactualClassification", "STSBenchmark"], tmp_path / "out.json"
     evaluated = evaluate_model(str(tiny_bert), [f"mteb:{name}" for name in names], smoke_data, out, "avg")
-    (model,) = mteb.ResultCache(out.with_suffix(".files") / "mteb").load_results().model_results
+    (model,) = mteb.ResultCache(out.with_name(f"{out.name}.files") / "mteb").load_results().model_results
     results = {result.task_name: result for result in model.task_results}
     assert {*results} == {*names}
     for name, result in results.items():

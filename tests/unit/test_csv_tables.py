@@ -36,7 +36,8 @@ def test_scores_of_older_code_give_way_to_newer_ones(tmp_path, monkeypatch):
     content = json.loads(next((MINI / "scores").glob("simcse-*.sts.json")).read_text())
     runs = [Spec.model_validate(content["spec"] | {"trainer_version": version}) for version in (7, 8, 6)]
     for run in runs:
-        older = content | {"spec": run.model_dump(), "run": run.run_id, "training": {}}
+        older = content | {"spec": run.model_dump(), "run": run.run_id}
+        older["training"] = {"provenance": content["provenance"]}
         write_json(RESULTS / "mini" / "scores" / f"{run.run_id}.sts.json", with_digest(older))
     assert {row["run"] for row in score_rows("mini")} == {runs[1].run_id}
 

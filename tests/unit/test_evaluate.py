@@ -35,8 +35,9 @@ def test_scores_are_kept_until_their_items_the_settings_or_the_data_change(finis
     kept = scores(run, data)
     written = kept.stat().st_mtime_ns
     assert scores(run, data) == kept and kept.stat().st_mtime_ns == written
-    kept.with_suffix(".items.npz").unlink()
-    assert scores(run, data) == kept and kept.with_suffix(".items.npz").exists()
+    items = kept.with_name(f"{kept.name}.items.npz")
+    items.unlink()
+    assert scores(run, data) == kept and items.exists()
     assert scores(run, data, Evaluation(batch_size=3)) != kept
     path.write_text("\n".join(path.read_text().splitlines()[::-1]) + "\n")
     assert scores(run, data) != kept

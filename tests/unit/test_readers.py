@@ -38,6 +38,9 @@ def scores():
     score = {"evaluator": "sts", "version": 1, "model_sha256": "0" * 64}
     row = {"evaluator": "sts", "task": "STS12", "subset": "all", "metric": "spearman", "value": 0.5}
     content = {"evaluations": [score], "scores": [row], "items": "x.npz", "run": "x", "spec": spec().model_dump()}
+    made = {"commit": None, "dirty_diff_sha256": None, "packages": {"torch": "9"}, "gpu": None, "processor": "x"}
+    curve = [{"step": 1, "loss": 0.5, "alignment": 1.0, "uniformity": -1.0, "spearman": None}]
+    content |= {"provenance": made, "training": {"provenance": made, "curve": curve}}
     return with_digest(content)
 
 

@@ -15,12 +15,13 @@ FOLDERS = ("csebench", "methods", "evaluators", "benchmarks", "encoders")
 CODE = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 HOSTILE = "<script>alert(1)</script> | <img src=x onerror=alert(1)> [x](javascript:alert(1)) `"
 HOSTILE += " [x]( JavaScript:alert(1)) [x](data:text/html,x) [x](vbscript:x)"
+HOSTILE += " </details> <summary> ![x](https://example.org/x.png) ![x][y] <http://example.org>"
 COLUMNS = [{"label": HOSTILE, "task": "Avg.", "size": "1%"}, {"label": "b", "task": "STS12", "size": "1%"}]
-ROWS = {HOSTILE: ("bert", ["31.40", None]), "x\n# y": (None, ["1.0", None])}
+ROWS = {HOSTILE: ("bert", ["31.40", None]), "x # y": (None, ["1.0", None])}
 TABLE = table(ROWS, COLUMNS, caption=HOSTILE, notes=[HOSTILE]) | {"title": HOSTILE}
 TABLE["rows"][1] |= {"missing": HOSTILE, "source": "copied", "from": HOSTILE}
 CLAIM = {"quote": HOSTILE, "section": HOSTILE, "table": "2", "row": HOSTILE, "columns": [HOSTILE]}
-CLAIM |= {"versus": ["x\n# y"]}
+CLAIM |= {"versus": ["x # y"]}
 PAPER = {"name": "evil", **dict.fromkeys(("label", "title", "reference"), HOSTILE), "tables": {"2": TABLE}}
 PAPER |= {"url": "https://example.org/paper", "claims": [CLAIM], "errata": [{"where": "table2", "text": HOSTILE}]}
 
@@ -43,6 +44,8 @@ def test_hostile_texts_stay_texts_in_markdown(target, project, capsys):
     page = capsys.readouterr().out
     assert "script>alert(1)" in page  # it is shown
     assert set(re.findall(r"<[A-Za-z/!?][^>]*>", page)) <= {"<details>", "<summary>", "</summary>", "</details>"}
+    assert page.count("</details>") == page.count("<details><summary>") == page.count("</summary>")
+    assert {image for image in re.findall(r"!\[.*?\]\S*", page) if "http" in image or "][" in image} == set()
     assert not re.search(r"\]\(\s*(javascript|data|vbscript):", page, re.I)
     for rows in re.findall(r"(?:^\|.*\n)+", page, flags=re.M):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()}) == 1, rows

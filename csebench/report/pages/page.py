@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tabulate import tabulate
 
+from csebench.base.shown import visible, visible_lines
 from csebench.base.terminal import csv_text, json_text, records
 from csebench.plan.targets import grid_path
 
@@ -47,16 +48,21 @@ class Page(NamedTuple):
     def write(self, form: str) -> str:
         """The page in `markdown`, or its tables in `latex`, `csv` or `json`."""
         if form == "markdown":
-            head = [f"# {self.title}", *([f"*{self.scale_line}*"] if self.scale_line else [])]
+            head = [f"# {visible(self.title)}", *([f"*{visible(self.scale_line)}*"] if self.scale_line else [])]
             return "\n\n".join(map(part_markdown, [*head, *self.parts])) + "\n"
         tables = [part for part in self.parts if isinstance(part, Table)]  # those that are not folded
         if form == "latex":
-            texts = (tabulate(t.rows, t.head, "latex_booktabs", disable_numparse=True) for t in tables)
+            texts = (latex_table(table) for table in tables)
             return "\n\n".join(texts) + "\n"
         if form == "csv":
             return "\n".join(csv_text(t.head, records(t.head, t.rows)) for t in tables)
         content = [{"title": t.title, "rows": records(t.head, t.rows)} for t in tables]
         return json_text({"title": self.title, "scale": self.scale_line, "tables": content}) + "\n"
+
+
+def latex_table(table: Table) -> str:
+    rows = [[visible(cell) for cell in row] for row in table.rows]
+    return tabulate(rows, [visible(cell) for cell in table.head], "latex_booktabs", disable_numparse=True)
 
 
 def relative_path(paper_name: str, name: str, scale: str, ending: str, folder: Path) -> str:
@@ -66,14 +72,16 @@ def relative_path(paper_name: str, name: str, scale: str, ending: str, folder: P
 
 def part_markdown(part: Part) -> str:
     if isinstance(part, Picture):
-        return f"![{escape_html(part.alt.replace(']', ''))}]({part.file})"
+        return f"![{escape_html(visible(part.alt).replace(']', ''))}]({part.file})"
     if isinstance(part, Fold):
         inside = map(part_markdown, part.parts)
-        return "\n\n".join([f"<details><summary>{escape_html(part.summary)}</summary>", *inside, "</details>"])
+        return "\n\n".join(
+            [f"<details><summary>{escape_html(visible(part.summary))}</summary>", *inside, "</details>"]
+        )
     if isinstance(part, Table):
         lines = [f"| {' | '.join(map(escape_cell, row))} |" for row in (part.head, *part.rows)]
         lines.insert(1, "|---" * len(part.head) + "|")
-        return f"**{part.title}**\n\n" * bool(part.title) + "\n".join(lines)
+        return f"**{escape_html(visible(part.title))}**\n\n" * bool(part.title) + "\n".join(lines)
     return escape_html(part)
 
 
@@ -83,12 +91,12 @@ def as_list(lines: Iterable[str]) -> str:
 
 def escape_cell(text: str) -> str:
     """A text that stays in its cell: pipes, line ends, HTML, and a backtick without a second one are escaped."""
-    text = escape_html(" ".join(text.splitlines())).replace("|", "\\|")
+    text = escape_html(visible(text)).replace("|", "\\|")
     return text if text.count("`") % 2 == 0 else text.replace("`", "\\`")
 
 
 def escape_html(text: str) -> str:
-    """A text of papers/, evidence/, score JSONs (names of hardware) or data sets (what was retrieved) as Markdown: its
-    only HTML is the folding of pages, its only links are to web pages and within the project."""
-    text = re.sub(r"<(?!/?(details|summary)>)(?=[A-Za-z/!?])", "&lt;", text)
+    """A text of papers/, evidence/, score JSONs (names of hardware) or data sets (what was retrieved) as Markdown: it
+    has no HTML and no image, and its only links are to web pages and within the project."""
+    text = re.sub(r"<(?=[A-Za-z/!?])", "&lt;", visible_lines(text)).replace("![", "!\\[")
     return re.sub(r"\]\((?=\s*[A-Za-z][\w+.-]*:)(?!https?://)", "]\\(", text)

@@ -6,7 +6,9 @@ from math import inf
 from pathlib import Path
 from statistics import median
 
+from csebench.base.errors import BadInput
 from csebench.base.project import REPOSITORY
+from csebench.base.shown import as_markdown, visible
 from csebench.base.terminal import counted
 from csebench.plan import targets, tuning
 from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper, scale
@@ -346,6 +348,9 @@ def texts_fold(view: GridView) -> list[Part]:
         if content is None or not view.is_on_its_data(cell.plan.evaluator, Scored(content, is_outdated)):
             continue  # none, or of other queries
         if "texts" in content:
+            if texts and any(content["texts"][key] != texts[key] for key in ("queries", "printed")):
+                problem = f"the texts of {cell.plan.row.label} are of other queries than those of the rows above"
+                raise BadInput(f"{view.paper}/{view.name}: {problem}; evaluate its runs again.")
             retrieved[cell.plan.row.label] = content["texts"]["retrieved"]
             labels, texts = declared.labels, content["texts"]
     if not texts:
@@ -354,7 +359,7 @@ def texts_fold(view: GridView) -> list[Part]:
     for number, query in enumerate(texts["queries"]):
         columns = [*(of_row[number] for of_row in retrieved.values()), *texts["printed"][number]]
         rows = [[f"#{rank}", *row] for rank, row in enumerate(zip(*columns, strict=True), 1)]
-        tables += [f"Query: {query}", Table(head, rows)]
+        tables += [f"Query: {visible(query)}", Table(head, rows)]
     return [Fold("Retrieved texts", tables)]
 
 
@@ -366,7 +371,8 @@ def missing_scores(view: GridView) -> Iterator[tuple[str, str]]:
             yield row.label, f"the loss is 0 in all {len(runs)} runs, so training changes nothing."
         by_reason: dict[str, list[str]] = {}
         for cell in cells:
-            for reason in [cell.plan.missing] if cell.plan.missing else cell.reasons:
+            reasons = [cell.plan.missing] if cell.plan.missing else map(as_markdown, cell.reasons)
+            for reason in reasons:
                 by_reason.setdefault(reason.rstrip("."), []).append(cell.plan.column.label)
         for reason, columns in by_reason.items():
             every = len(columns) == sum(cell.plan.column.task is not None for cell in cells) or not row.run

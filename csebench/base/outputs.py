@@ -1,0 +1,100 @@
+"""Where a command may write: what a name given by the user leads to, and what must not be replaced."""
+
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+
+from csebench.base.errors import BadInput
+
+OPEN_FILES = re.compile(r"/proc/\d+/fd/(\d+)")
+
+
+def check_output(path: Path, is_folder: bool = False, remedy: str = "choose another place.") -> None:
+    """Raise BadInput for a file, or a folder of files, that cannot be written, before the work that makes it.
+
+    A file may be a device, a pipe or an open file of this process, such as /dev/stdout.
+
+    Args:
+        remedy: what to do, at the end of the message.
+    """
+    state = state_of_output(path)
+    if state is not None and stat.S_ISDIR(state.st_mode) != is_folder:
+        raise BadInput(f"{path}: is not a {'folder' if is_folder else 'file'}; choose another name.")
+    if not is_folder and is_stream(path):
+        return
+    candidates = [path, *path.parents] if is_folder else path.parents
+    nearest = next(folder for folder in candidates if os.path.lexists(folder))
+    if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+        raise BadInput(f"{path}: {nearest} is not a folder that can be written to; {remedy}")
+
+
+def state_of_output(path: Path) -> os.stat_result | None:
+    """Return what the system says about the place of an output; None where nothing is there yet."""
+    try:
+        return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:  # a loop of links, a name that is too long or has a NUL
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"{path}: cannot be written: {reason}.") from None
+
+
+def followed(path: Path) -> Path:
+    """Return what a link leads to, so that the link stays and its target is checked and written. Any other name,
+    also that of a device or an open file, is returned as it is."""
+    if path.is_symlink() and not is_stream(path):
+        return Path(os.path.realpath(path))
+    return path
+
+
+def is_stream(path: Path) -> bool:
+    """Whether bytes that are written there go to a device, a pipe, a socket or an open file of this process. Such a
+    place is written through: a new file that took its name would never reach the reader."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    if stat.S_ISDIR(mode):
+        return False
+    return not stat.S_ISREG(mode) or open_file_number(path) is not None
+
+
+def open_file_number(path: Path) -> int | None:
+    """Return the number of this process's open file that a name such as /dev/stdout stands for; None for others."""
+    for _ in range(40):  # as many links as Linux follows
+        place = Path(os.path.realpath(path.parent)) / path.name
+        if match := OPEN_FILES.fullmatch(str(place)):
+            return int(match[1]) if place.parts[2] == str(os.getpid()) else None
+        if not path.is_symlink():
+            return None
+        path = path.parent / os.readlink(path)
+    return None
+
+
+def is_standard_output(path: Path) -> bool:
+    """Whether a name stands for what this process prints to."""
+    return open_file_number(path) == 1
+
+
+def write_to_stream(path: Path, content: bytes) -> None:
+    """Write to a place of which `is_stream` is true."""
+    number = open_file_number(path)
+    if number is None:
+        with open(path, "wb") as file:
+            file.write(content)
+        return
+    sys.stdout.flush()  # what was printed before comes first
+    with open(os.dup(number), "wb") as file:  # opened by its name, a file would be written from its beginning
+        file.write(content)
+
+
+def is_taken(path: Path) -> bool:
+    """Whether a file is there whose content would be lost. An empty one, as `mktemp` makes it, is not."""
+    return path.exists() and not is_stream(path) and path.stat().st_size > 0
+
+
+def not_ours(path: Path, what: str) -> BadInput:
+    """The refusal of an output whose place holds something else; `what` csebench writes there."""
+    return BadInput(f"{path}: exists and is not {what}; choose another name, or delete it.")

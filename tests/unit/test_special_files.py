@@ -1,0 +1,141 @@
+"""Pipes, devices, sockets, loops of links and files without an end, in the place of a file: refused, and not read."""
+
+import os
+import signal
+import socket
+
+import pytest
+from test_readers import JSON_READERS, OTHER_READERS
+
+from csebench import cli
+from csebench.base import caches, files
+from csebench.base.errors import BadInput
+from csebench.base.models import check_foreign
+from csebench.base.project import ROOT
+from csebench.plan import catalog
+from csebench.score import store
+
+SMOKE = ROOT / "data" / "smoke"
+ENCODER = ROOT / "encoders" / "bert-mini-wiki"
+
+
+@pytest.fixture(autouse=True)
+def no_waiting():
+    """What waits for the other end of a pipe, or reads a device to its end, is interrupted."""
+
+    def interrupt(*_):
+        raise AssertionError("it was opened, and waits")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def make_socket(path):
+    made = socket.socket(socket.AF_UNIX)
+    here = os.getcwd()
+    os.chdir(path.parent)  # the name of a socket must be short
+    try:
+        made.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+def make_endless(path):
+    """A file of a size that no machine has in memory: a hole."""
+    with open(path, "wb") as file:
+        file.truncate(2**42)
+
+
+KINDS = {  # how it is made, and what a message says
+    "pipe": (os.mkfifo, "is a pipe"),
+    "link to a device": (lambda path: path.symlink_to("/dev/zero"), "is a device"),
+    "link to the terminal": (lambda path: path.symlink_to("/dev/tty"), "is a device"),
+    "socket": (make_socket, "is a socket"),
+    "loop": (lambda path: path.symlink_to(path.name), "Too many levels of symbolic links"),
+    "two links": (lambda path: (path.with_name("b").symlink_to(path.name), path.symlink_to("b")), "Too many levels"),
+    "folder": (os.mkdir, "Is a directory"),
+    "hole": (make_endless, "more than the memory of this machine"),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in {**JSON_READERS, **OTHER_READERS} if not name.endswith("jsonl")])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_reader_refuses_what_is_no_file(name, kind, tmp_path):
+    if (name, kind) == ("x.items.npz", "hole"):
+        pytest.skip("the hash of a file of any size is computed, a block at a time")
+    make, message = KINDS[kind]
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    make(path)
+    read = JSON_READERS[name][1] if name in JSON_READERS else OTHER_READERS[name]
+    with pytest.raises(BadInput, match=message):
+        read(path)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "hole"])
+def test_no_hash_is_computed_of_it(kind, tmp_path):
+    KINDS[kind][0](tmp_path / "x")
+    with pytest.raises(BadInput, match=KINDS[kind][1]):
+        files.sha256(tmp_path / "x")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a device", "socket"])
+@pytest.mark.parametrize("name", ["model.safetensors", "vocab.txt", "1_Pooling/config.json"])
+def test_a_model_holds_files_only(name, kind, tmp_path):
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / ".git").mkdir()
+    os.mkfifo(tmp_path / ".git" / "monitor")  # which no library reads
+    check_foreign(tmp_path)
+    KINDS[kind][0](tmp_path / name)
+    with pytest.raises(BadInput, match=f"{name}: {KINDS[kind][1]}"):
+        check_foreign(tmp_path)
+
+
+def test_a_file_of_the_system_that_never_ends_is_read_to_its_size():
+    """Below /proc and /sys, files state a size of 0; some wait when they are read."""
+    assert files.read_bytes("/proc/self/status") == b""
+
+
+TRAINING = ["train", "--method", "simcse", "--encoder", ENCODER, "--data", SMOKE, "--out", "out"]
+COMMANDS = {  # arguments; x is the special file
+    "corpus": [*TRAINING, "--corpus", "x"],
+    "triplets": [*TRAINING, "--method", "simcse_sup", "--corpus", "x"],
+    "spec": ["train", "x", "--out", "out"],
+    "pasted table": ["new", "paper", "mine", "--from", "x"],
+    "corpus to translate": ["back-translate", "x", "--translators", "a b", "--out", "out.txt"],
+}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a device", "socket", "loop", "folder"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_refuses_it_and_writes_nothing(command, kind, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    KINDS[kind][0](tmp_path / "x")
+    assert cli.main([str(word) for word in COMMANDS[command]]) == 2
+    assert "x: " in (error := capsys.readouterr().err) and KINDS[kind][1] in error
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_process_substitution_is_told_what_to_do(monkeypatch, tmp_path, capsys):
+    """In bash, `--corpus <(zcat corpus.gz)` names a pipe."""
+    monkeypatch.chdir(tmp_path)
+    reading, writing = os.pipe()
+    assert cli.main([str(word) for word in [*TRAINING, "--corpus", f"/dev/fd/{reading}"]]) == 2
+    assert "is a pipe, which can be read only once; save what comes from it as a file" in capsys.readouterr().err
+    os.close(reading)
+    os.close(writing)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "loop"])
+def test_in_the_place_of_a_published_score_it_is_no_missing_score(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    caches.clear()
+    path = catalog.results_folder("smoke") / "scores" / "x.sts.json"
+    path.parent.mkdir(parents=True)
+    KINDS[kind][0](path)
+    with pytest.raises(BadInput, match=KINDS[kind][1]):
+        store.read_scores(path)
