@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict
 
 from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import sha256
+from csebench.base.models import model_sha256
 from csebench.base.project import find, folders
 from csebench.base.terminal import on_terminal
 
@@ -102,7 +103,8 @@ def local_folder(ref: EncoderRef) -> Path | None:
     A name with a commit means the hub's model, whatever folders there are.
 
     Raises:
-        BadInput: a path has a commit as its revision; several folders have an encoder of this name.
+        BadInput: a path has a commit as its revision, or two folders have different encoders of this
+            name, so that one would be taken for the other.
     """
     if COMMIT.fullmatch(ref.revision):
         if is_path(ref.name):
@@ -119,11 +121,15 @@ def folder_of(name: str) -> Path | None:
 
 
 def refuse_second_encoder(name: str) -> None:
-    """Refuse an encoder that the project and a folder that joins it, or the current folder, have under one name."""
+    """Refuse an encoder of one name that differs in two of the project, the folders that join it and the current one.
+
+    Equal copies, as in another checkout, are one encoder.
+    """
     places = dict.fromkeys((folder / name).resolve() for folder in (*folders(), Path.cwd()))
     found = [place for place in places if (place / "config.json").exists()]
-    if len(found) > 1:
-        raise BadInput(f"{found[1]}: {found[0]} has this name, too; rename one of them.")
+    for other in found[1:]:
+        if model_sha256(other) != model_sha256(found[0]):
+            raise BadInput(f"{other}: {found[0]} has this name, too, and is another encoder; rename one of them.")
 
 
 def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:

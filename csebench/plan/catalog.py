@@ -86,7 +86,7 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
         if size > holds:
             raise BadInput(f"{file}: sizes: {label} is {size:,} sentences, but {scale.corpus} holds {holds:,}.")
     for encoder in scale.encoders.values():
-        local_folder(encoder)  # refuses one that two folders have
+        local_folder(encoder)  # refuses two of one name
     validated(Training, scale.override, f"{file}: override")
     declared = [*valid_declarations(METHODS).values(), *valid_declarations(COMPONENTS).values()]
     params = {name for d in declared for name in d.hyperparameters.model_fields}

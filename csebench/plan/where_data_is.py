@@ -55,7 +55,7 @@ class FetchedFiles(BaseModel):
     sha256: str  # of the other keys
 
 
-def hashes_file(source: str, data_root: Path) -> Path:
+def hashes_file(source: str, data_root: Path | DataRoot) -> Path:
     """Path of the notes on a fetched source: `.hashes/beir.scifact.json`."""
     return data_root / ".hashes" / f"{source.replace(':', '.')}.json"
 

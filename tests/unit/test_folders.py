@@ -232,6 +232,8 @@ def test_an_encoder_that_the_project_has_is_refused_with_both_places(own, tmp_pa
             find()
         assert str(second) in str(refused.value) and str(ROOT / name) in str(refused.value)
     shutil.rmtree(second)
+    shutil.copytree(ROOT / name, second)  # the same encoder
+    assert local_folder(ref) is not None
     put(tmp_path, f"{name}/config.json", "{}")  # in the current folder, which is none of them
     with pytest.raises(BadInput, match="has this name, too"):
         local_folder(ref)
