@@ -143,6 +143,7 @@ class Encoder(nn.Module):
             raise unreadable(what, e) from None
         if not family.dropout:
             name_padding(tokenizer)
+            model.config.use_cache = False  # a decoder would keep keys and values for a next token
         check_vocabulary(tokenizer, config, what)
         check_weights(model, loading, what, () if with_pooler and not new_pooler else ("pooler",))
         encoder = cls(model, tokenizer, source)
