@@ -195,6 +195,8 @@ class Encoder(nn.Module):
             BadInput: there is no hidden state for every token of a text.
         """
         short, long = self.ids(list(TRIAL))
+        if not short:
+            raise self.unusable(what, f"its tokenizer finds no token in {TRIAL[0]!r}")
         together = self.pad([short, long])
         modes = {module: module.training for module in self.modules()}
         self.eval()
