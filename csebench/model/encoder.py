@@ -143,6 +143,7 @@ class Encoder(nn.Module):
             raise unreadable(what, e) from None
         if not family.dropout:
             name_padding(tokenizer)
+            model.config.use_cache = False  # a decoder would keep keys and values for a next token
         check_vocabulary(tokenizer, config, what)
         check_weights(model, loading, what, () if with_pooler and not new_pooler else ("pooler",))
         encoder = cls(model, tokenizer, source)
@@ -194,6 +195,8 @@ class Encoder(nn.Module):
             BadInput: there is no hidden state for every token of a text.
         """
         short, long = self.ids(list(TRIAL))
+        if not short:
+            raise self.unusable(what, f"its tokenizer finds no token in {TRIAL[0]!r}")
         together = self.pad([short, long])
         modes = {module: module.training for module in self.modules()}
         self.eval()

@@ -1,7 +1,8 @@
-"""The one table of encoders: which architectures csebench evaluates, with which pooler, and which it trains.
+"""The one table of encoders: which architectures are evaluated, with which pooler, and trained.
 
-docs/encoders.md shows this table, and tests/unit/test_encoders.py tries every row with a tiny model. An architecture
-that the table does not name is tried when it is opened, and is never trained.
+docs/encoders.md shows this table, and tests/unit/test_encoders.py tries every row with a tiny
+model. An architecture that the table does not name is tried when it is opened, and is never
+trained.
 """
 
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ class Family:
     Attributes:
         title: the names that people use.
         model_types: the names in `config.json`.
-        poolers: the poolers that it can be evaluated with, if its tokenizer has the tokens that they need.
+        poolers: the poolers that it can be evaluated with, if its tokenizer has the tokens for them.
         dropout: keys of `config.json` that set its dropout; empty for a family that is not trained.
         not_trained: why it is not trained.
         states: which hidden states are pooled, where that could be in doubt.
