@@ -24,6 +24,7 @@ class Terminal:
         self.code = None
 
     def type(self, keys):
+        assert self.keyboard is not None, "it is closed"
         os.write(self.keyboard, keys.encode())
 
     def close(self):

@@ -9,7 +9,7 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -90,7 +90,7 @@ def _work_and_exit(work: Callable[[], int], pipe: int) -> NoReturn:
     os._exit(code)  # the system frees what a job holds; for Python to take torch and transformers apart takes a second
 
 
-def _wait(child: int, signals: set[int]) -> int:
+def _wait(child: int, signals: Iterable[int]) -> int:
     """Wait for the end of the child, passing signals on; its exit code, negative after a signal."""
     while True:
         received = signal.sigwaitinfo(signals)

@@ -19,6 +19,7 @@ from csebench.base import caches
 from csebench.base.processes import locked
 from csebench.base.project import ROOT
 from csebench.base.runs import CHECKPOINT
+from csebench.base.supervision import NOT_FINISHED
 from csebench.cli import attempt
 from csebench.plan import catalog, recipe, targets
 
@@ -193,3 +194,23 @@ def test_where_nothing_can_be_locked_nothing_is_removed(reason, left_lock, monke
     monkeypatch.setattr(*((workflow.fcntl, "flock", fail) if reason == "no locks" else (workflow.os, "open", fail)))
     workflow.hold_folder()
     assert left_lock.exists()
+
+
+# ---------------------------------------------------------------- code that ends the process
+
+PASSES_FOR_DONE = {
+    "ends": "os._exit(0)",
+    "is ended by its fork": "if os.fork():\n            os.wait()\n            os._exit(0)",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", PASSES_FOR_DONE.values(), ids=PASSES_FOR_DONE)
+def test_a_training_that_code_of_a_method_ends_is_a_failed_command(code, own):
+    file = own / "methods" / "slow.py"
+    file.write_text(file.read_text().replace(SLOW_STEP, f"        {code}\n        return info_nce"))
+    words = "train --method slow --encoder bert-mini-wiki --set steps=2 batch_size=8 --out out --device cpu"
+    files = ["--corpus", ROOT / "data/smoke/wiki/smoke.txt", "--data", ROOT / "data/smoke"]
+    done = subprocess.run([sys.executable, "-m", "csebench", *words.split(), *files], capture_output=True, text=True)
+    assert done.returncode == 1 and NOT_FINISHED in done.stderr
+    assert not (own / "out" / "model").exists() and not (own / "out" / "train.json").exists()
