@@ -187,7 +187,7 @@ def without_marks(text: str) -> tuple[str, list[str]]:
         return ""
 
     def symbol(match: re.Match) -> str:
-        marks.append(STYLES.get(match[1], match[0]))
+        marks.append(STYLES.get(match[1] or "", str(match[0])))
         return ""
 
     text = BOLD.sub(style, text)

@@ -165,9 +165,9 @@ def printed_averages(key: Key) -> list[PrintedAverage]:
             if score is not None and value is not None:
                 scores[score] = (value, column.seeds or grid.seeds)
         if AVERAGE in scores:
+            value, seeds = scores[AVERAGE]
             is_measured = row.source == "measured"
-            average = PrintedAverage(name, grid_name, *scores[AVERAGE], len(scores), is_measured)
-            averages.append(average)
+            averages.append(PrintedAverage(name, grid_name, value, seeds, len(scores), is_measured))
     in_named = [average for average in averages if average.paper in evidence.names().papers]
     return in_named or averages
 
