@@ -53,7 +53,8 @@ def read_corpus(
     check_sha256(path, expected_sha256)
     sentences = lines(path)
     if kind == "triplets":
-        return _read_triplets(path)
+        is_published = expected_sha256 is not None and expected_sha256.startswith("hub:")
+        return _read_triplets(path, is_published)
     if set(TRIPLET[:2]) <= set(sentences[0].split(",")):
         raise BadInput(f"{path}: line 1: names the columns of pairs or triplets; expected one sentence per line.")
     held = len(list(islice((s for s in sentences if s.strip()), least)))
@@ -64,10 +65,14 @@ def read_corpus(
     return sentences
 
 
-def _read_triplets(path: Path) -> list[Triplet]:
+def _read_triplets(path: Path, is_published: bool = False) -> list[Triplet]:
     """Read the triplets of a CSV file, row by row.
 
     Nothing is guessed: a sentence that lost its quotes would become two, and every later column another sentence.
+
+    Args:
+        is_published: whether the file is a paper's own, checked when it was fetched. Then sentences
+            are taken as they are, also empty ones: the paper trained on them.
 
     Raises:
         BadInput: names the line of the first row that is no triplet.
@@ -79,6 +84,8 @@ def _read_triplets(path: Path) -> list[Triplet]:
     triplets = []
     for line, fields in rows:
         problem = _row_problem(fields, columns)
+        if problem is None and not is_published:
+            problem = _sentence_problem(fields, columns)
         if problem is not None:
             raise BadInput(f"{path}: line {line}: {problem}")
         anchor, positive, hard_negative = (fields[place] for place in places)
@@ -118,11 +125,16 @@ def _check_columns(path: Path, columns: list[str]) -> None:
 
 
 def _row_problem(fields: list[str], columns: list[str]) -> str | None:
-    """Say what is wrong with a row of triplets; None if nothing is."""
+    """Say what is wrong with the form of a row; None if nothing is."""
     if len(fields) != len(columns):
         return f"{len(fields)} fields for {len(columns)} columns. {QUOTING}"
     if fields == columns:
         return "the column names again; delete the line."
+    return None
+
+
+def _sentence_problem(fields: list[str], columns: list[str]) -> str | None:
+    """Say what is wrong with the sentences of a row; None if nothing is."""
     for column, text in zip(columns, fields, strict=True):
         if column not in TRIPLET:
             continue

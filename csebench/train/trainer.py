@@ -216,9 +216,7 @@ def optimise(method, components, optimizer, batch: list, precision: str, check: 
     except RuntimeError as error:
         if not in_place.is_changed_in_place(error) or parallel.world_size() > 1:
             raise
-        raise in_place.explained(
-            error, lambda: forward(method, components, batch, precision)[0]
-        ) from error
+        raise in_place.explained(error, lambda: forward(method, components, batch, precision)[0]) from error
     if check:
         check_gradient(method, loss)
     weights = [w for group in optimizer.param_groups for w in group["params"]]
@@ -232,9 +230,7 @@ def optimise(method, components, optimizer, batch: list, precision: str, check: 
     return loss.detach()
 
 
-def forward(
-    method, components, batch: list, precision: str, check: bool = False
-) -> tuple[torch.Tensor, Views]:
+def forward(method, components, batch: list, precision: str, check: bool = False) -> tuple[torch.Tensor, Views]:
     """The loss of a batch, with the terms of components, and the views that it is computed from."""
     with autocast(method, precision):
         views = method.views(batch)

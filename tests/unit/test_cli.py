@@ -143,7 +143,10 @@ def test_compare_says_why_there_is_nothing(capsys):
     for target, words in (
         ("informin_cl/table3 --scale mini", "informin_cl/table3: a table of settings has no scores to compare."),
         ("congen/table1 --scale mini", "congen/table1: it has no runs"),
-        ("micse/table2 --scale paper", "none of its 360 runs is scored yet; `snakemake -j4 results/paper/micse/"),
+        (
+            "micse/table2 --scale paper",
+            "runs is scored yet; `snakemake -j4 results/paper/micse/table2.md` makes them.",
+        ),
         ("micse/figure5 --scale mini", "it declares no comparisons; name two rows: csebench compare micse/figure5"),
     ):
         out = " ".join(printed(capsys, "compare", *target.split()).split())

@@ -1,4 +1,4 @@
-"""A method that changes a tensor which a gradient needs: the message has the file, the line and the versions."""
+"""A method that changes in place what a gradient needs: the message has the file, the line and the versions."""
 
 import pytest
 
@@ -8,9 +8,8 @@ from csebench.base.errors import RunFailed, last_error
 
 TORCH = (
     "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation:"
-    " [torch.cuda.FloatTensor [64, 768]], which is output 0 of AsStridedBackward0, is at version 12; expected"
-    " version 11"
-    " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with"
+    " [torch.cuda.FloatTensor [64, 768]], which is output 0 of AsStridedBackward0, is at version 12; expected version"
+    " 11 instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with"
     " torch.autograd.set_detect_anomaly(True, check_nan=False)."
 )
 LOSS = "        return info_nce(views.z1, views.z2, self.p.temperature, views.queue)\n"

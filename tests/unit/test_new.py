@@ -5,6 +5,7 @@ import re
 import pytest
 
 from csebench import cli
+from csebench.base import caches
 from csebench.base.files import read_yaml
 from csebench.base.project import ROOT
 from csebench.cli import new
@@ -16,7 +17,10 @@ from csebench.plan.papers import Paper, SettingsTable
 def project(tmp_path, monkeypatch):
     monkeypatch.setenv("CSEBENCH_PROJECT", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    caches.clear()
+    yield tmp_path
+    monkeypatch.undo()
+    caches.clear()  # later tests do not see these files
 
 
 def paper_from(project, text):
