@@ -84,6 +84,8 @@ def find_model(name: str) -> str:
     """What `csebench evaluate` opens: a folder as it is, the model of a run by its id, an encoder of config/ at its
     pinned commit, or an id of the hub."""
     if Path(name).exists():
+        if not Path(name).is_dir():
+            raise BadInput(f"--model {name}: is a file; name the folder of a model.")
         return name
     if (catalog.RUNS / name / "model").is_dir():
         return str(catalog.RUNS / name / "model")

@@ -139,3 +139,11 @@ def test_in_the_place_of_a_published_score_it_is_no_missing_score(kind, tmp_path
     KINDS[kind][0](path)
     with pytest.raises(BadInput, match=KINDS[kind][1]):
         store.read_scores(path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a device", "socket"])
+def test_a_model_is_a_folder(kind, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    KINDS[kind][0](tmp_path / "x")
+    assert cli.main(["evaluate", "--model", "x", "--data", str(SMOKE), "--out", "scores.json"]) == 2
+    assert "--model x: is a file; name the folder of a model" in capsys.readouterr().err
