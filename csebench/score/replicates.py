@@ -25,7 +25,6 @@ from csebench.score.score_types import Items, Sample, Score, sample
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-FIRST_VERSION = 1  # of those that state none
 VERSION = 1  # increase it when a change of this file or of score_types.py changes a replicate
 DRAWS = 512  # 1.4 kB of a score; a standard error is exact up to 511 units, then off by 3 % (benchmarks/clusters.py)
 LARGEST = 0.1  # of a test set, in one cluster
@@ -62,7 +61,7 @@ def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
     paired. Those that state no version are of the first."""
     published = content.get("replicates", {"scores": {}})
     encoded = published["scores"].get(task, {}).get(metric)
-    if encoded is None or published.get("version", FIRST_VERSION) != VERSION:
+    if encoded is None or published.get("version", 1) != VERSION:
         return None
     return Replicates(published["items"], decode(encoded["clustered"]))
 
