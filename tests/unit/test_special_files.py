@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+from pathlib import Path
 
 import pytest
 from test_readers import JSON_READERS, OTHER_READERS
@@ -97,7 +98,7 @@ def test_a_model_holds_files_only(name, kind, tmp_path):
 
 def test_a_file_of_the_system_that_never_ends_is_read_to_its_size():
     """Below /proc and /sys, files state a size of 0; some wait when they are read."""
-    assert files.read_bytes("/proc/self/status") == b""
+    assert files.read_bytes(Path("/proc/self/status")) == b""
 
 
 TRAINING = ["train", "--method", "simcse", "--encoder", ENCODER, "--data", SMOKE, "--out", "out"]
