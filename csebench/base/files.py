@@ -28,6 +28,7 @@ from csebench.base.shown import HIDDEN
 
 M = TypeVar("M", bound=BaseModel)
 DIGEST = "sha256"  # key of the digest of a JSON file, which is of all other keys
+SHA256 = re.compile(r"[0-9a-f]{64}")
 UNREADABLE_NPZ = (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, BadZipFile, zlib.error)
 OWN_FOLDER = "`csebench init DIR` makes a folder of your own, which takes files and results."
 

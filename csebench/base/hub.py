@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from csebench.base.errors import BadInput, RunFailed, first_line
-from csebench.base.files import sha256
+from csebench.base.files import SHA256, sha256
 from csebench.base.models import model_sha256
 from csebench.base.project import find, folders
 from csebench.base.terminal import on_terminal
@@ -29,7 +29,6 @@ READ = re.compile(
     r"|model(-\d+-of-\d+)?\.safetensors|pytorch_model(-\d+-of-\d+)?\.bin)"
 )
 COMMIT = re.compile(r"[0-9a-f]{40}")
-SHA256 = re.compile(r"[0-9a-f]{64}")
 ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # what a repository of the hub can be called
 OWN_FOLDER = "encoders/"  # of the project, or one's own; a name below it is taken for no id of the hub
 

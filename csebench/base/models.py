@@ -10,8 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, FiniteFloat, RootModel
 
 from csebench.base.errors import BadInput, first_line
-from csebench.base.files import is_there, read_json, read_typed, read_yaml, refuse_special_files, sha256
-from csebench.base.hub import SHA256
+from csebench.base.files import SHA256, is_there, read_json, read_typed, read_yaml, refuse_special_files, sha256
 from csebench.base.project import folders
 
 REPORT = "training.json"  # in the model's folder, written last: the model is complete, and how it was trained

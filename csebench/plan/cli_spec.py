@@ -94,6 +94,8 @@ def find_model(name: str) -> str:
     pinned commit, or an id of the hub."""
     if folder_of(name) is not None:
         return as_path(name)
+    if Path(name).exists():
+        raise BadInput(f"--model {name}: is a file; name the folder of a model.")
     if (catalog.RUNS / name / "model").is_dir():
         return str(catalog.RUNS / name / "model")
     if "/" in name and not any(name == ref.name for ref in known_encoders()):

@@ -25,7 +25,6 @@ from csebench.score.score_types import Items, Sample, Score, sample
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-FIRST_VERSION = 1  # of those that state none
 VERSION = 1  # increase it when a change of this file or of score_types.py changes a replicate
 DRAWS = 512  # 1.4 kB of a score; a standard error is exact up to 511 units, then off by 3 % (benchmarks/clusters.py)
 LARGEST = 0.1  # of a test set, in one cluster
@@ -69,7 +68,7 @@ def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
 def has_replicates(content: dict, task: str, metric: str) -> bool:
     """Whether a score JSON has replicates of a score that ours can be paired with."""
     published = content.get("replicates")
-    if published is None or published.get("version", FIRST_VERSION) != VERSION:
+    if published is None or published.get("version", 1) != VERSION:
         return False
     return metric in published["scores"].get(task, {})
 

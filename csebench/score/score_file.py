@@ -16,11 +16,12 @@ from csebench.plan.declarations import Evaluation, EvaluatorDeclaration
 from csebench.plan.registry import EVALUATORS, Protocol, protocol
 from csebench.plan.spec import Spec
 from csebench.plan.versions import draft_code
-from csebench.score.replicates import DRAWS, FIRST_VERSION, VERSION
+from csebench.score.replicates import DRAWS, VERSION
 from csebench.score.score_types import Score
 
 LARGEST = 1e9  # of numbers that pages compute with
 BYTES_OF_REPLICATES = 2 * DRAWS  # 16 bits each
+FIRST_VERSION = 1  # of replicates that state none
 ROUNDING = 1e-6  # of a value at the end of its range
 REMEDY = "Restore the file, or delete it, and the evaluation runs again."
 

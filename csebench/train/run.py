@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from csebench.base.errors import BadInput
-from csebench.base.files import DataRoot, system_errors, with_digest, write_json, write_text
-from csebench.base.hub import SHA256
+from csebench.base.files import SHA256, DataRoot, system_errors, with_digest, write_json, write_text
 from csebench.base.models import CARD, FACTS, REPORT, model_sha256
 from csebench.base.processes import is_main_process, use_threads
 from csebench.base.provenance import Stopwatch

@@ -110,12 +110,9 @@ def test_any_wrong_value_is_refused_with_its_file_or_can_be_shown(name, tmp_path
                 assert str(path) in str(error) and len(str(error)) < 4000
                 continue
             read.append((place, value))
-    for place, value in chosen.sample(read, 8):
+    for place, value in chosen.sample(read, 5):
         folder = tmp_path / f"shown{len(list(tmp_path.iterdir()))}"  # a new folder, as scores are remembered by it
-        write(
-            folder / targets.score_path(*source.name.removesuffix(".json").split("."), SCALE),
-            with_value(content, place, value),
-        )
+        write(folder / source.relative_to(ROOT), with_value(content, place, value))
         monkeypatch.chdir(folder)
         show(name)
 
@@ -184,8 +181,9 @@ def test_texts_of_other_queries_are_not_shown_side_by_side(tmp_path, monkeypatch
         table_page(page)
 
 
-def page_rows(page):
-    view = grid_view(*page.grids()[0], SCALE)
+def page_rows(page: targets.Page):
+    paper, name = page.grids()[0]
+    view = grid_view(paper, name, SCALE)
     return [[cell.plan for cell in row] for row in view.rows if row[0].plan.specs]
 
 

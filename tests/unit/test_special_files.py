@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+from pathlib import Path
 
 import pytest
 from test_readers import JSON_READERS, OTHER_READERS
@@ -97,7 +98,7 @@ def test_a_model_holds_files_only(name, kind, tmp_path):
 
 def test_a_file_of_the_system_that_never_ends_is_read_to_its_size():
     """Below /proc and /sys, files state a size of 0; some wait when they are read."""
-    assert files.read_bytes("/proc/self/status") == b""
+    assert files.read_bytes(Path("/proc/self/status")) == b""
 
 
 TRAINING = ["train", "--method", "simcse", "--encoder", ENCODER, "--data", SMOKE, "--out", "out"]
@@ -139,3 +140,11 @@ def test_in_the_place_of_a_published_score_it_is_no_missing_score(kind, tmp_path
     KINDS[kind][0](path)
     with pytest.raises(BadInput, match=KINDS[kind][1]):
         store.read_scores(path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a device", "socket"])
+def test_a_model_is_a_folder(kind, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    KINDS[kind][0](tmp_path / "x")
+    assert cli.main(["evaluate", "--model", "x", "--data", str(SMOKE), "--out", "scores.json"]) == 2
+    assert "--model x: is a file; name the folder of a model" in capsys.readouterr().err
