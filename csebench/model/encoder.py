@@ -160,7 +160,7 @@ class Encoder(nn.Module):
     def num_layers(self) -> int:
         return self.model.config.num_hidden_layers
 
-    @property
+    @cached_property
     def max_seq_length(self) -> int:
         """Tokens of a sentence that are read: as many as model and tokenizer allow."""
         positions = position_limit(self.model)
@@ -173,6 +173,11 @@ class Encoder(nn.Module):
         before = len(list(itertools.takewhile(bool, special)))
         behind = len(list(itertools.takewhile(bool, special[before:][::-1])))
         return SpecialTokens(before, behind)
+
+    @cached_property
+    def keeps_end(self) -> bool:
+        """Whether a long sentence keeps its end, and not its beginning."""
+        return self.tokenizer.truncation_side == "left"
 
     def check_tokenizer(self, what: str) -> None:
         """Refuse a tokenizer that leaves no room for a word."""
@@ -335,12 +340,13 @@ class Encoder(nn.Module):
 
     def set_dropout(self, p: float) -> None:
         self.dropout = p
-        modules: list[Any] = list(self.model.modules())
-        for module in modules:
+        for module in self.model.modules():
             if isinstance(module, nn.Dropout):
                 module.p = p
-            if isinstance(getattr(module, "attention_dropout", None), float):  # ModernBERT's, without a module
-                setattr(module, "attention_dropout", p)  # noqa: B010, which a type checker refuses otherwise
+        attentions: list[Any] = list(self.model.modules())
+        for attention in attentions:
+            if isinstance(getattr(attention, "attention_dropout", None), float):
+                attention.attention_dropout = p  # ModernBERT's, which is no module
 
     @property
     def stack(self) -> Any:
@@ -400,7 +406,7 @@ class Encoder(nn.Module):
     def shorten(self, words: list[int], room: int) -> list[int]:
         """Keep as many words as there is room for, on the side that the tokenizer keeps."""
         left_out = max(0, len(words) - room)
-        if self.tokenizer.truncation_side == "left":
+        if self.keeps_end:
             return words[left_out:]
         return words[: len(words) - left_out]
 
