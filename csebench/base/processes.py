@@ -26,6 +26,7 @@ from csebench.base.errors import BadInput, RunFailed, Stopped
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # from a file system without locks
 POLL_SECONDS = 1
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 PRESSED_TWICE = 2  # seconds between two Ctrl-C that mean one
 _held: list[int] = []  # open files of the locks of this process's GPUs
 
@@ -55,9 +56,6 @@ def use_threads(count: int) -> None:
     threadpool_limits(count, user_api="blas")
 
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
 @contextlib.contextmanager
 def stop_signals(react: Callable[[signal.Signals], None] | None = None) -> Iterator[list[signal.Signals]]:
     """The signals received so far, which do not end the process: SIGTERM, which clusters send some seconds before
@@ -84,7 +82,7 @@ def run_program(command: list[str], task: str, **options) -> subprocess.Complete
     """Run a program and wait for its end, also where a signal asks this process for its own.
 
     The program is in a process group of its own. With all that it starts it gets each signal once, from here, and
-    writes its checkpoints. A second Ctrl-C kills it. It inherits the locks of this process: they are held while it
+    writes its checkpoints. A later Ctrl-C kills it. It inherits the locks of this process: they are held while it
     runs, even where this process is killed.
 
     Args:

@@ -48,11 +48,21 @@ def test_a_loss_that_is_not_finite_stops_the_run_for_good(value, calls, make_spe
     assert train(spec, tmp_path / "run")["resumed_at"] is None
 
 
+@pytest.fixture
+def as_in_a_terminal():
+    """No signal is ignored, as SIGINT is in what a script starts with `&`, and SIGHUP behind `nohup`."""
+    before = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in before.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 ENDS = [(7, "SIGTERM"), (12, "SIGINT"), (12, "SIGHUP")]  # between two readings of the loss; at the last step
 
 
 @pytest.mark.parametrize(("step", "name"), ENDS)
-def test_a_signal_to_end_loses_nothing(step, name, make_spec, train, tmp_path, monkeypatch):
+def test_a_signal_to_end_loses_nothing(step, name, make_spec, train, tmp_path, monkeypatch, as_in_a_terminal):
     """The step is finished, the checkpoint written, and the next try ends as a run that was left alone."""
     spec, number = make_spec("simcse", params={"steps": 12, "evaluate_every": 4}), signal.Signals[name]
     whole = train(spec, tmp_path / "whole")
@@ -80,7 +90,7 @@ def interrupt(_):
 
 
 @pytest.mark.parametrize(("error", "code"), [(interrupt, 130), (Stopped("", True), 130), (Stopped(""), 1)])
-def test_an_interrupted_command_says_so_in_one_line(error, code, monkeypatch, capsys):
+def test_an_interrupted_command_says_so_in_one_line(error, code, monkeypatch, capsys, as_in_a_terminal):
     monkeypatch.setattr(run_verbs, "work", Mock(side_effect=error))
     assert cli.main(["work", "run"]) == code
     assert len(capsys.readouterr().err.splitlines()) == 1
