@@ -7,9 +7,24 @@ import shutil
 import pytest
 from tiny_runs import TINY, TINY_PARAMS, TINY_SUBSTITUTES
 
-from csebench.base.project import ROOT
+from csebench.base import caches
+from csebench.base.project import ROOT, VARIABLE
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported: pytest's workers share the cores
+
+
+@pytest.fixture(autouse=True)
+def no_joined_folder_left():
+    """Undo what a command of a test did to this process: folders that joined, another current folder."""
+    joined, here = os.environ.get(VARIABLE), os.getcwd()
+    yield
+    if (os.environ.get(VARIABLE), os.getcwd()) == (joined, here):
+        return
+    os.environ.pop(VARIABLE, None)
+    if joined is not None:
+        os.environ[VARIABLE] = joined
+    os.chdir(here)
+    caches.clear()
 
 
 @pytest.fixture(scope="session")

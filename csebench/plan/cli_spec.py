@@ -5,7 +5,7 @@ from pathlib import Path
 
 from csebench.base.errors import BadInput, unknown, validated
 from csebench.base.files import DataRoot, parse_json, read_text, sha256
-from csebench.base.hub import COMMIT, as_path, folder_of, local_folder
+from csebench.base.hub import COMMIT, as_path, folder_of, local_folder, names_commit
 from csebench.base.models import model_sha256
 from csebench.plan import catalog
 from csebench.plan.declarations import Dataset, EncoderRef, RunSettings
@@ -94,7 +94,7 @@ def find_model(name: str) -> str:
     pinned commit, or an id of the hub."""
     if folder_of(name) is not None:
         return as_path(name)
-    if Path(name).exists():
+    if Path(name).exists() and not names_commit(name):
         raise BadInput(f"--model {name}: is a file; name the folder of a model.")
     if (catalog.RUNS / name / "model").is_dir():
         return str(catalog.RUNS / name / "model")
