@@ -117,7 +117,7 @@ def with_imports(path: Path, packages: tuple[str, ...] = ("methods.", "evaluator
 
 def imported_files(file: Path, packages: tuple[str, ...]) -> list[Path]:
     """List the files behind the import statements of a file, as `with_imports` follows them."""
-    candidates = set()
+    candidates: set[Path] = set()
     for name in imported_names(file):
         module = name.replace(".", "/")
         if name.startswith(packages):
@@ -125,7 +125,11 @@ def imported_files(file: Path, packages: tuple[str, ...]) -> list[Path]:
         elif not name.startswith("csebench"):
             for folder in folders()[1:]:
                 candidates |= {folder / f"{module}.py", folder / module / "__init__.py"}
-    return sorted(candidate for candidate in candidates if candidate.is_file())
+    files = {}  # by where they really are: a linked file is one
+    for candidate in sorted(candidates):
+        if candidate.is_file():
+            files.setdefault(candidate.resolve(), candidate)
+    return [*files.values()]
 
 
 def imported_names(file: Path) -> set[str]:

@@ -3,6 +3,7 @@
 import io
 import time
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -68,7 +69,7 @@ def test_a_lock_of_what_does_not_come_to_be_is_held_by_one_and_deleted(tmp_path)
 
 
 def test_evaluations_into_one_file_take_turns(tiny_bert, smoke_data, tmp_path, monkeypatch):
-    monkeypatch.setattr(models, "open_model", lambda *_: None)
+    monkeypatch.setattr(models, "open_model", lambda *_: Mock(prompts={}))
 
     def work(enter):
         monkeypatch.setattr(evaluate, "score", enter)

@@ -2,7 +2,7 @@
 others, and what counts as done."""
 
 import pytest
-from score_files import scored_by, write_score_file
+from score_files import PROVENANCE, scored_by, write_score_file
 
 from csebench import cli
 from csebench.base.files import write_json
@@ -130,6 +130,7 @@ def publish(scores, scale="paper", **changes):
         spec, by = targets.run(run, scale).model_copy(update=changes), scored_by(evaluator)
         row = {"evaluator": by["evaluator"], "task": "x", "subset": "all", "metric": "x", "value": 0.5}
         content = {"run": spec.run_id, "spec": spec.model_dump(), "scores": [row], "evaluations": [by]}
+        content |= {"training": {"provenance": PROVENANCE}, "provenance": PROVENANCE}
         write_score_file(targets.score_path(spec.run_id, evaluator, scale), content)
 
 

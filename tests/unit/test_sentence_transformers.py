@@ -229,7 +229,7 @@ def test_a_probe_that_fails_fails_no_search(tmp_path):
         def vectors(self, sentences):
             if any(len(sentence) > 100 for sentence in sentences):
                 raise IndexError("index out of range in self")
-            return np.ones((len(sentences), 2), np.float32)
+            return np.eye(len(sentences), 2, dtype=np.float32)
 
     model = Short()
     model.cache_dir = tmp_path

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from csebench import workflow
+from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.files import write_json
 from csebench.base.project import ROOT
@@ -69,7 +70,9 @@ def unit(tmp_path, monkeypatch):
     monkeypatch.setattr(versions, "LOCK", tmp_path / "lock.json")
     monkeypatch.setattr(versions, "units", lambda *_: {"unit": (file.read_text().count("version"), [file])})
     versions.main([])
-    return file
+    caches.clear()
+    yield file
+    caches.clear()  # of what was planned with this lock
 
 
 def test_changed_code_is_refused_until_a_blessing_or_a_new_version_settles_it(unit):
