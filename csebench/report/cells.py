@@ -40,6 +40,7 @@ class Cell:
     reasons: tuple[str, ...] = ()  # why they have none, where it is known
     stale: bool = False  # scored with an older code version, or with settings that the scale has no more
     unchanged: bool = False  # training changes no weight, as the loss is 0 in all its runs
+    loss_vanished: bool = False  # in all its runs, the loss is next to 0 almost from the start
     published: Published | None = None
     published_seeds: int = 1  # behind the published value
     published_encoder: str = ""  # role of the encoder behind the published value, whatever a scale uses
@@ -307,12 +308,14 @@ class RunScore:
     has_replicates: bool
     is_outdated: bool
     changed_weights: bool  # False if the loss was 0 throughout and nothing decays
+    loss_vanished: bool  # as training found and its report says
 
 
 def _run_score(cell: Cell, spec: Spec, file: Scored) -> RunScore:
     plan = cell.plan
     fraction = value(file.content, plan.task, plan.column.metric)
-    curve = file.content.get("training", {}).get("curve")
+    training = file.content.get("training", {})
+    curve = training.get("curve")
     changed_weights = not curve or any(point["loss"] for point in curve) or bool(spec.params["weight_decay"])
     tasks = tasks_of(plan.evaluator) if plan.task == "Avg." else [plan.task]
     return RunScore(
@@ -322,6 +325,7 @@ def _run_score(cell: Cell, spec: Spec, file: Scored) -> RunScore:
         all(has_replicates(file.content, task, plan.metric) for task in tasks),
         file.is_outdated,
         changed_weights,
+        training.get("loss_vanished", False),
     )
 
 
@@ -361,6 +365,7 @@ def _with_scores(cell: Cell, files: ScoreFiles, data_by_evaluator: dict[str, Eva
         reasons=tuple(reason for reason in dict.fromkeys(reasons) if reason),
         stale=any(one.is_outdated for one in scores),
         unchanged=bool(scores) and not any(one.changed_weights for one in scores),
+        loss_vanished=bool(scores) and all(one.loss_vanished for one in scores),
     )
     return _with_standard(cell, scale)
 

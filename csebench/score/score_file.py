@@ -92,6 +92,7 @@ class Training(BaseModel):
     model_sha256: str | None = None
     best_encoder: Whole = 0
     curve: list[CurvePoint] | None = None
+    loss_vanished: bool = False  # csebench/train/trainer.py: has_vanished
     provenance: Provenance
 
 

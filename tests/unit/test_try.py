@@ -174,3 +174,13 @@ def test_one_that_is_equal_has_no_effect_and_is_not_made_twice(own, capsys):
     planned = targets.page("table1", "smoke", "try_mine").runs().keys()
     published = {path.name.partition(".")[0] for path in (ROOT / "results/scores").glob("*.sts.json")}
     assert {run.partition("-")[0] for run in planned} == {"mine", "simcse"} and runs == planned - published
+
+
+def test_a_loss_that_vanished_is_said_on_the_page(own, capsys):
+    results(own, [0.53, 0.55, 0.57])
+    for path in (own.parent.parent / "results" / "mini" / "scores").glob("mine-*.json"):
+        edit_score_file(path, lambda content: content["training"].update(loss_vanished=True))
+    caches.clear()
+    capsys.readouterr()
+    assert cli.main(["render", "try_mine/table1", "--scale", "mini"]) == 0
+    assert "in all 3 runs the loss is below 1e-4 of its start" in capsys.readouterr().out

@@ -364,11 +364,14 @@ def texts_fold(view: GridView) -> list[Part]:
 
 
 def missing_scores(view: GridView) -> Iterator[tuple[str, str]]:
-    """Rows, or some of their columns, without a run or score, and why; and rows whose loss is 0 in all their runs."""
+    """Name rows, or some of their columns, without a run or score, and why; and rows whose loss trains nothing."""
     for row, cells in zip(view.score_grid.rows, view.rows, strict=True):
         runs = {spec.run_id for cell in cells for spec in cell.plan.specs}
         if runs and all(cell.unchanged for cell in cells):
             yield row.label, f"the loss is 0 in all {len(runs)} runs, so training changes nothing."
+        elif runs and all(cell.loss_vanished for cell in cells):
+            fell = f"in all {len(runs)} runs the loss is below 1e-4 of its start after the first steps"
+            yield row.label, f"{fell}, so training changes next to nothing."
         by_reason: dict[str, list[str]] = {}
         for cell in cells:
             reasons = [cell.plan.missing] if cell.plan.missing else map(as_markdown, cell.reasons)
