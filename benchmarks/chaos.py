@@ -1,8 +1,9 @@
 """What is lost when processes are killed, disks are full or read-only, and runs have two workers.
 
-A tiny project is disturbed at every stage, by a schedule that a seed decides, and resumed by the same command under
-other load; all that is left is compared with an undisturbed project (tests/chaos/killer.py). Printed: kills of
-csebench, of jobs and of Snakemake; losses; files with other bits. Exit code 1 where there are any of the last two.
+A tiny project is disturbed at every stage, by a schedule that a seed decides, and resumed by the
+same command under other load; all that is left is compared with an undisturbed project
+(tests/chaos/killer.py). Printed: kills of csebench, of jobs and of Snakemake; losses; files with
+other bits. Exit code 1 where there are any of the last two.
 
     python benchmarks/chaos.py --minutes 30 [--seed 0] [--quick]
 """
@@ -30,14 +31,20 @@ def acts(chaos):
     disks = [(), ("full",), ("read-only",)] if chaos.mounted else [()]
     while True:
         for stage in STAGES:
-            yield partial(chaos.disturb, stage, chaos.random.randint(2, 6), chaos.random.choice(disks))
+            yield partial(
+                chaos.disturb, stage, chaos.random.randint(2, 6), chaos.random.choice(disks)
+            )
         yield chaos.two_workers
-        yield partial(chaos.disturb, TRAINING, chaos.random.randint(2, 6), chaos.random.choice(disks))
+        yield partial(
+            chaos.disturb, TRAINING, chaos.random.randint(2, 6), chaos.random.choice(disks)
+        )
         yield partial(chaos.snakemake, chaos.random.randint(3, 6))
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="the first stage, killed once")
@@ -51,7 +58,10 @@ def main():
             with bar(planned, "disturbing", "act") as progress:
                 for act in progress:
                     act()
-                    counts = f"{chaos.kills.total()} kills, {len(chaos.losses)} losses, {len(chaos.unequal)} unequal"
+                    counts = (
+                        f"{chaos.kills.total()} kills, {len(chaos.losses)} losses,"
+                        f" {len(chaos.unequal)} unequal"
+                    )
                     progress.set_postfix_str(counts)
                     if time.monotonic() > end:
                         break

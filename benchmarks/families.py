@@ -1,9 +1,10 @@
-"""How often published questions find a difference that is not there: the error rate of every family of comparisons of
-a scale, and of the sets of best rows, under the complete null.
+"""How often published questions find a difference that is not there: the error rate of every family
+of comparisons of a scale, and of the sets of best rows, under the complete null.
 
-All rows of a family are drawn with the same mean: a deviation over seeds as its rows have it, and an error over test
-items that the published replicates give, joint over rows and columns. A family errs if any comparison is significant
-after its correction, a set of best rows if it leaves out the first row; 5 % are intended for both.
+All rows of a family are drawn with the same mean: a deviation over seeds as its rows have it, and
+an error over test items that the published replicates give, joint over rows and columns. A family
+errs if any comparison is significant after its correction, a set of best rows if it leaves out the
+first row; 5 % are intended for both.
 
     python benchmarks/families.py [--scale mini] [--draws 4000] [--quick]
 """
@@ -40,12 +41,18 @@ def draw_rows(rng, count, n, deviation, draws):
 
 
 def family_error(rng, view, family, draws):
-    """(share of draws in which a family of equal rows has a significant comparison, comparisons, seeds); None where
-    they are not tested over seeds and items."""
+    """(share of draws in which a family of equal rows has a significant comparison, comparisons,
+    seeds); None where they are not tested over seeds and items."""
     pairs = [
-        (*rows, columns) for rows in compare.row_pairs(view, family) for columns in compare.column_groups(view, family)
+        (*rows, columns)
+        for rows in compare.row_pairs(view, family)
+        for columns in compare.column_groups(view, family)
     ]
-    tested = [(pair, c) for pair in pairs if (c := compare.compare(view, *pair)).p is not None and c.estimate.seed_sd]
+    tested = [
+        (pair, c)
+        for pair in pairs
+        if (c := compare.compare(view, *pair)).p is not None and c.estimate.seed_sd
+    ]
     if not tested or any(c.estimate.item_se is None for _, c in tested):
         return None
     n = min(c.estimate.seeds for _, c in tested)
@@ -59,9 +66,13 @@ def family_error(rng, view, family, draws):
         cells = [(view.rows[row][i], view.rows[against][i]) for i in columns]
         cells = [pair for pair in cells if all(cell.can_be_run for cell in pair)]
         for items, replicates in compare.item_effects(compare.weighted(cells), view.scale).items():
-            signs.setdefault(items, rng.standard_normal((draws, len(replicates))) / sqrt(len(replicates)))
+            signs.setdefault(
+                items, rng.standard_normal((draws, len(replicates))) / sqrt(len(replicates))
+            )
             effect = effect + signs[items] @ replicates
-        ps.append(p_values(difference.mean(1), difference.var(1, ddof=1), n, effect, c.estimate.item_se))
+        ps.append(
+            p_values(difference.mean(1), difference.var(1, ddof=1), n, effect, c.estimate.item_se)
+        )
     smallest = np.min(ps, 0)  # Holm's correction rejects none if not this one
     return float(np.mean(smallest * len(ps) < LEVEL)), len(ps), n
 
@@ -75,18 +86,28 @@ def best_error(rng, view, column, draws):
     ]
     if len(cells) < 2:
         return None
-    n, deviation = min(len(cell.values) for cell in cells), float(np.median([cell.ours.std for cell in cells]))
+    n, deviation = (
+        min(len(cell.values) for cell in cells),
+        float(np.median([cell.ours.std for cell in cells])),
+    )
     effects = [compare.item_effects([(100 / cell.factor, cell)], view.scale) for cell in cells]
     if None in effects:  # no replicates
         return None
     runs = draw_rows(rng, len(cells), n, deviation * sqrt(2), draws)
-    signs = {items: rng.standard_normal((draws, len(r))) / sqrt(len(r)) for e in effects for items, r in e.items()}
+    signs = {
+        items: rng.standard_normal((draws, len(r))) / sqrt(len(r))
+        for e in effects
+        for items, r in e.items()
+    }
     out = np.zeros(draws, dtype=bool)
     for other in range(1, len(cells)):
         difference, effect, item_variance = runs[other] - runs[0], 0.0, 0.0
         for items in effects[0]:
             replicates = effects[other][items] - effects[0][items]
-            effect, item_variance = effect + signs[items] @ replicates, item_variance + replicates.var()
+            effect, item_variance = (
+                effect + signs[items] @ replicates,
+                item_variance + replicates.var(),
+            )
         parts = difference.var(1, ddof=1) / n
         variance = parts + item_variance
         df = variance**2 / np.maximum(parts**2 / (n - 1), 1e-300)
@@ -96,14 +117,22 @@ def best_error(rng, view, column, draws):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--scale", default="mini")
     parser.add_argument("--draws", type=int, default=4000, help="draws per line")
     parser.add_argument("--quick", action="store_true", help="50 draws of one table")
     args = parser.parse_args()
-    draws, rng, started = 50 if args.quick else args.draws, np.random.default_rng(SEED), time.perf_counter()
+    draws, rng, started = (
+        50 if args.quick else args.draws,
+        np.random.default_rng(SEED),
+        time.perf_counter(),
+    )
     grids = [("micse", "table2")] if args.quick else []
-    grids = grids or list(dict.fromkeys(grid for page in targets.pages(args.scale) for grid in page.grids()))
+    grids = grids or list(
+        dict.fromkeys(grid for page in targets.pages(args.scale) for grid in page.grids())
+    )
     families, best = [], []
     for grid in bar(grids, "simulating", "table"):
         view = grid_view(*grid, args.scale)
@@ -115,7 +144,12 @@ def main():
         for column in (view.score_grid.columns[i] for i in compare.averages(view)):
             if (rate := best_error(rng, view, column, draws)) is not None:
                 best.append(["/".join(grid), column.label, rate[1], rate[2], rate[0]])
-    print(tabulate(families, ["table", "question", "comparisons", "seeds", "error rate"], floatfmt=".3f"), "\n")
+    print(
+        tabulate(
+            families, ["table", "question", "comparisons", "seeds", "error rate"], floatfmt=".3f"
+        ),
+        "\n",
+    )
     print(tabulate(best, ["table", "column", "rows", "seeds", "error rate"], floatfmt=".3f"))
     for what, rows in (("families", families), ("sets of best rows", best)):
         rates = [row[-1] for row in rows]

@@ -1,17 +1,19 @@
-"""The papers' runs on a GPU: step time, fraction of the GPU's matmul rate, predicted wall time, and the speed of
-sentence-transformers' trainer for comparison.
+"""The papers' runs on a GPU: step time, fraction of the GPU's matmul rate, predicted wall time, and
+the speed of sentence-transformers' trainer for comparison.
 
-Encoders have the architecture of BERT base and large with random weights. A method has its paper's settings; a step is
-a step of the trainer with batch assembly, on the plain path and as the trainer does it on a GPU (layers compiled). The
-prediction adds the first steps, which compile, the paper's steps, and the paper's evaluations of 1,500 pairs.
-Operations are counted by PyTorch's counter in one plain step, and divided by the rate of a large bf16 matmul.
-Goals on one H100: SimCSE's run on BERT base under 4 minutes, three times sentence-transformers' sentences per second.
+Encoders have the architecture of BERT base and large with random weights. A method has its paper's
+settings; a step is a step of the trainer with batch assembly, on the plain path and as the trainer
+does it on a GPU (layers compiled). The prediction adds the first steps, which compile, the paper's
+steps, and the paper's evaluations of 1,500 pairs. Operations are counted by PyTorch's counter in
+one plain step, and divided by the rate of a large bf16 matmul. Goals on one H100: SimCSE's run on
+BERT base under 4 minutes, three times sentence-transformers' sentences per second.
 
     python benchmarks/gpu.py [--encoders base large] [--save]
 
-The output goes to benchmarks/results/ with date and GPU. --save also measures the step of every method for
-data/step_times.yaml (benchmarks/methods.py), from which `csebench plan` forecasts. Without a GPU nothing is measured,
-and the exit code is 2; --quick runs everything on any machine with an encoder of two layers, and writes nothing.
+The output goes to benchmarks/results/ with date and GPU. --save also measures the step of every
+method for data/step_times.yaml (benchmarks/methods.py), from which `csebench plan` forecasts.
+Without a GPU nothing is measured, and the exit code is 2; --quick runs everything on any machine
+with an encoder of two layers, and writes nothing.
 """
 
 import subprocess
@@ -25,7 +27,11 @@ import datasets
 import numpy as np
 import torch
 from _shared import CUDA, ROOT, assemble, distinct_sentences, parser, random_encoder, timed, wait
-from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from sentence_transformers.sentence_transformer.modules import Dense, Pooling
 from tabulate import tabulate
@@ -58,17 +64,24 @@ class PaperRun:
 
     def __init__(self, name, folder, corpus, args):
         modules, self.optimizer = assemble(name, folder, {"batch_size": 8} if args.quick else {})
-        self.method, self.components, self.p = modules["method"], modules["components"], modules["method"].p
+        self.method, self.components, self.p = (
+            modules["method"],
+            modules["components"],
+            modules["method"].p,
+        )
         self.corpus, self.completed = corpus, 0
 
     def steps(self, count):
         for _ in range(count):
-            batch = trainer.batch_at(self.completed, self.corpus, self.method.sentences_per_step(), 0)
+            batch = trainer.batch_at(
+                self.completed, self.corpus, self.method.sentences_per_step(), 0
+            )
             trainer.optimise(self.method, self.components, self.optimizer, batch, "bf16")
             self.completed += 1
 
     def measure(self, args):
-        """Seconds of the first steps, of a step of each path, of an evaluation; operations of a step."""
+        """Seconds of the first steps, of a step of each path, of an evaluation; operations of a
+        step."""
         first = timed(self.steps, args.warm)
         compiled = timed(self.steps, args.steps) / args.steps
         with torch.compiler.set_stance("force_eager"):
@@ -78,7 +91,10 @@ class PaperRun:
                 self.steps(1)
         left, right = self.corpus[: args.pairs], self.corpus[args.pairs : 2 * args.pairs]
         dev = Pairs("dev", left, right, np.random.default_rng(0).random(args.pairs) * 5)
-        evaluations = [timed(trainer.dev_point, self.method.encoder, self.p.pooler, dev, "bf16") for _ in range(3)]
+        evaluations = [
+            timed(trainer.dev_point, self.method.encoder, self.p.pooler, dev, "bf16")
+            for _ in range(3)
+        ]
         return first, plain, compiled, median(evaluations), counter.get_total_flops()
 
 
@@ -97,14 +113,18 @@ class Clock(TrainerCallback):
 
 
 def peer_seconds(encoder, p, sentences, steps, folder):
-    """Seconds per step of sentence-transformers' own SimCSE recipe, with the settings of a run: its trainer, collator,
-    sampler, optimiser and attention, on (s, s) pairs."""
+    """Seconds per step of sentence-transformers' own SimCSE recipe, with the settings of a run:
+    its trainer, collator, sampler, optimiser and attention, on (s, s) pairs."""
     kwargs = {"dtype": torch.float32}
     dropout = {"hidden_dropout_prob": p.dropout, "attention_probs_dropout_prob": p.dropout}
-    word = SentenceTransformer(str(encoder), trust_remote_code=False, model_kwargs=kwargs, config_kwargs=dropout)[0]
+    word = SentenceTransformer(
+        str(encoder), trust_remote_code=False, model_kwargs=kwargs, config_kwargs=dropout
+    )[0]
     word.max_seq_length = p.max_length
     size = word.get_embedding_dimension()
-    model = SentenceTransformer(modules=[word, Pooling(size, pooling_mode="cls"), Dense(size, size)])
+    model = SentenceTransformer(
+        modules=[word, Pooling(size, pooling_mode="cls"), Dense(size, size)]
+    )
     settings = SentenceTransformerTrainingArguments(
         output_dir=folder,
         max_steps=steps,
@@ -119,14 +139,18 @@ def peer_seconds(encoder, p, sentences, steps, folder):
     )
     pairs = datasets.Dataset.from_dict({"anchor": sentences, "positive": sentences})
     loss, clock = MultipleNegativesRankingLoss(model), Clock()
-    peer = SentenceTransformerTrainer(model, settings, train_dataset=pairs, loss=loss, callbacks=[clock])
+    peer = SentenceTransformerTrainer(
+        model, settings, train_dataset=pairs, loss=loss, callbacks=[clock]
+    )
     peer.remove_callback(PrinterCallback)
     peer.train()
     return clock.seconds / steps
 
 
 def report(args, gpu) -> str:
-    corpus = distinct_sentences(read_corpus(ROOT / "data/smoke/wiki/smoke.txt"), 400 if args.quick else 20_000)
+    corpus = distinct_sentences(
+        read_corpus(ROOT / "data/smoke/wiki/smoke.txt"), 400 if args.quick else 20_000
+    )
     rate, rows, ratio = matmul_rate(), [], {}
     runs = [(shape, name) for shape in args.encoders for name in METHODS]
     with tempfile.TemporaryDirectory() as scratch:
@@ -142,24 +166,51 @@ def report(args, gpu) -> str:
                 peer_seconds(folders[shape], p, corpus, 3, scratch)
                 ratio[shape] = peer_seconds(folders[shape], p, corpus, args.steps, scratch) / step
         for shape in args.encoders if args.save else ():
-            script = [sys.executable, ROOT / "benchmarks/methods.py", "--batch", "64", "--length", "32", "--save"]
+            script = [
+                sys.executable,
+                ROOT / "benchmarks/methods.py",
+                "--batch",
+                "64",
+                "--length",
+                "32",
+                "--save",
+            ]
             subprocess.run([*script, "--encoder", folders[shape], "--as", *HUB[shape]], check=True)
-    head = ["run", "batch", "plain, ms per step", "ms per step", "sentences/s", "of matmul rate", "first steps, s"]
+    head = [
+        "run",
+        "batch",
+        "plain, ms per step",
+        "ms per step",
+        "sentences/s",
+        "of matmul rate",
+        "first steps, s",
+    ]
     head += ["evaluation, s", "steps", "whole run, min"]
     digits = ("", "", ".1f", ".1f", ".0f", ".0%", ".1f", ".2f", "", ".1f")
-    lines = [f"{gpu}, bf16 matmul {rate / 1e12:.0f} TFLOP/s; torch {torch.__version__}; {args.steps} steps per path"]
+    lines = [
+        f"{gpu}, bf16 matmul {rate / 1e12:.0f} TFLOP/s; torch {torch.__version__}; {args.steps}"
+        " steps per path"
+    ]
     lines += ["", tabulate(rows, head, floatfmt=digits), ""]
-    lines += [f"{s}: {x:.2f}x the sentences per second of sentence-transformers' trainer" for s, x in ratio.items()]
+    lines += [
+        f"{s}: {x:.2f}x the sentences per second of sentence-transformers' trainer"
+        for s, x in ratio.items()
+    ]
     return "\n".join(lines)
 
 
 def main():
     options = parser(__doc__, "on any machine, 2 steps of two small layers")
-    options.add_argument("--encoders", nargs="+", choices=["base", "large"], default=["base", "large"])
+    options.add_argument(
+        "--encoders", nargs="+", choices=["base", "large"], default=["base", "large"]
+    )
     options.add_argument("--steps", type=int, default=100, help="timed, of each path")
-    options.add_argument("--save", action="store_true", help="step times of all methods to data/step_times.yaml")
+    options.add_argument(
+        "--save", action="store_true", help="step times of all methods to data/step_times.yaml"
+    )
     args = options.parse_args()
-    args.warm, args.pairs = 12, 1500  # steps in which the compiler meets every padded length; pairs of an evaluation
+    # steps in which the compiler meets every padded length; pairs of an evaluation
+    args.warm, args.pairs = 12, 1500
     gpu = torch.cuda.get_device_name() if CUDA else None
     if args.quick:
         args.encoders, args.steps, args.save, args.warm, args.pairs = ["quick"], 2, False, 1, 20
@@ -169,7 +220,9 @@ def main():
     text = report(args, gpu or "no GPU")
     print(text)
     if gpu and not args.quick:
-        out = ROOT / "benchmarks/results" / f"{time.strftime('%Y-%m-%d')}-{gpu.replace(' ', '-')}.txt"
+        out = (
+            ROOT / "benchmarks/results" / f"{time.strftime('%Y-%m-%d')}-{gpu.replace(' ', '-')}.txt"
+        )
         out.write_text(text + "\n")
 
 

@@ -1,13 +1,15 @@
-"""Error rates of verdicts, of the judgement of claims and of the audit, by simulation: the truth is known, the judge
-is not told.
+"""Error rates of verdicts, of the judgement of claims and of the audit, by simulation: the truth is
+known, the judge is not told.
 
-Verdicts: our values and the published ones are drawn from distributions whose means are 0, 1, 2 or 4 deviations apart.
-With equal means every verdict but `reproduced` is a false alarm; 5 % are intended.
+Verdicts: our values and the published ones are drawn from distributions whose means are 0, 1, 2 or
+4 deviations apart. With equal means every verdict but `reproduced` is a false alarm; 5 % are
+intended.
 
-Claims: scores of a row and of others are drawn around true means, printed with two digits or taken as runs, and judged
-as claims of papers/*.yaml are. A *borderline* truth is one at which nothing should be significant: equal means, or a
-difference exactly at the stated limit. A false alarm is a significant verdict that the truth does not support; a miss
-is a true or false sentence without the significant verdict that it deserves.
+Claims: scores of a row and of others are drawn around true means, printed with two digits or taken
+as runs, and judged as claims of papers/*.yaml are. A *borderline* truth is one at which nothing
+should be significant: equal means, or a difference exactly at the stated limit. A false alarm is a
+significant verdict that the truth does not support; a miss is a true or false sentence without the
+significant verdict that it deserves.
 
 Audit: made-up papers with planted misprints and wrong sentences, and clean ones.
 
@@ -47,7 +49,8 @@ ITEMS = {"TREC": 500, "MRPC": 1725, "SST": 1821}
 
 @contextmanager
 def project(*papers):
-    """A checkout with these papers alone, and no evidence; what is set in it is undone at its end."""
+    """A checkout with these papers alone, and no evidence; what is set in it is undone at its
+    end."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "tests")
         from made_up import made_up
@@ -60,8 +63,15 @@ def project(*papers):
 
 def table(rows, columns=("Avg.",), **more):
     """Of rows {label: printed values}; nothing is run."""
-    made = [{"label": k, "missing": "made up", "source": "measured", "values": list(v)} for k, v in rows.items()]
-    return {"title": "Made up", "columns": [{"label": c, "task": c} for c in columns], "rows": made} | more
+    made = [
+        {"label": k, "missing": "made up", "source": "measured", "values": list(v)}
+        for k, v in rows.items()
+    ]
+    return {
+        "title": "Made up",
+        "columns": [{"label": c, "task": c} for c in columns],
+        "rows": made,
+    } | more
 
 
 # ---------------------------------------------------------------- verdicts
@@ -84,7 +94,9 @@ def published(runs):
 def judge_values(draws):
     """[deviations between the means, published as, spread, our seeds, fraction of each verdict]."""
     rng, rows = np.random.default_rng(SEED), []
-    for off, (kind, theirs), spread, ours in product((0, 1, 2, 4), PUBLISHED.items(), SPREADS, (3, 5, 10)):
+    for off, (kind, theirs), spread, ours in product(
+        (0, 1, 2, 4), PUBLISHED.items(), SPREADS, (3, 5, 10)
+    ):
         runs = 78 + 0.5 * SPREADS[spread](rng, (draws, ours + theirs))
         runs[:, ours:] += 0.5 * off
         names = [stats.verdict(draw[:ours], published(draw[ours:]), theirs).name for draw in runs]
@@ -94,7 +106,8 @@ def judge_values(draws):
 
 # ---------------------------------------------------------------- claims
 
-# name, claim, true differences of our mean to the others' (in points), the significant verdict that is right, or None
+# name, claim, true differences of our mean to the others' (in points), the significant verdict that
+# is right, or None
 ONE, ALL = {"versus": ["A"]}, {"versus": OTHERS}
 COMPARABLE, LIMIT = {"relation": "comparable"}, {"relation": "comparable", "less_than": "1.0"}
 GAP = FAR * DEVIATION
@@ -134,7 +147,11 @@ def view_of(base, runs, printed):
 
 def judge(view, claim, printed):
     contrast = claims.contrast_printed if printed else claims.contrast_runs
-    return judge_row(claim, [contrast(claim, view, *pairing) for pairing in claims.pair_cells(claim, view, view)], 2)
+    return judge_row(
+        claim,
+        [contrast(claim, view, *pairing) for pairing in claims.pair_cells(claim, view, view)],
+        2,
+    )
 
 
 def outcome(judgement):
@@ -158,7 +175,9 @@ def claim_of(**more):
 def judge_claims(draws):
     """[sentence, judged on, n, right, false alarms, misses] with fractions of n."""
     rng, rows = np.random.default_rng(SEED), []
-    with project({"name": "made_up", "tables": {"1": table({label: [None] for label in ["Ours", *OTHERS]})}}):
+    with project(
+        {"name": "made_up", "tables": {"1": table({label: [None] for label in ["Ours", *OTHERS]})}}
+    ):
         base = printed_view("made_up", "table1", "smoke")
 
         def judged(given, differences, seeds, printed):
@@ -171,7 +190,9 @@ def judge_claims(draws):
         for source, drawn in SOURCES.items():
             sentences = ([judged(ONE, [0], *drawn) for _ in range(4)] for _ in range(draws))
             verdicts = [outcome(judge_sentence(rows_of_one)) for rows_of_one in sentences]
-            rows.append(["a sentence over four rows: borderline", source, draws, *rates(verdicts, None)])
+            rows.append(
+                ["a sentence over four rows: borderline", source, draws, *rates(verdicts, None)]
+            )
         rows += [["size stated: right", *SIZES, draws, *sizes(rng, base, draws, 0.0)]]
         rows += [["size stated: off by 0.05", *SIZES, draws, *sizes(rng, base, draws, 0.05)]]
     return rows
@@ -190,7 +211,8 @@ SIZES = ("print, one run",)
 
 
 def sizes(rng, base, draws, off):
-    """The same for the stated size of a difference, which authors compute before they round its two values."""
+    """The same for the stated size of a difference, which authors compute before they round its
+    two values."""
     said = []
     for _ in range(draws):
         ours, theirs = rng.uniform(70, 80, 2)
@@ -219,7 +241,9 @@ def score_rows(rng, labels):
 def change_digit(rng, text):
     """One digit before or after the point replaced by another."""
     place = int(rng.choice([i for i, c in enumerate(text) if c != "." and i]))
-    return text[:place] + str((int(text[place]) + int(rng.integers(1, 10))) % 10) + text[place + 1 :]
+    return (
+        text[:place] + str((int(text[place]) + int(rng.integers(1, 10))) % 10) + text[place + 1 :]
+    )
 
 
 def swap_digits(rng, text):
@@ -280,17 +304,28 @@ def copied(rng, change):
 
 
 def sentence(rng, wrong):
-    """A paper whose text says a difference of two averages: the printed one, another size, or the other way."""
+    """A paper whose text says a difference of two averages: the printed one, another size, or
+    the other way."""
     (paper,) = sts_table(rng)
-    best, second, _ = sorted(paper["tables"]["1"]["rows"], key=lambda row: -float(row["values"][-1]))
+    best, second, _ = sorted(
+        paper["tables"]["1"]["rows"], key=lambda row: -float(row["values"][-1])
+    )
     gap = float(best["values"][-1]) - float(second["values"][-1]) + (0.1 if wrong == "size" else 0)
     row, versus = (second, best) if wrong == "direction" else (best, second)
-    said = {"quote": "better", "section": "1", "table": "1", "row": row["label"], "versus": [versus["label"]]}
+    said = {
+        "quote": "better",
+        "section": "1",
+        "table": "1",
+        "row": row["label"],
+        "versus": [versus["label"]],
+    }
     said |= {"columns": ["Avg."]} | ({} if wrong == "direction" else {"by": f"{gap:.2f}"})
     return [paper | {"claims": [said]}]
 
 
-PLANTED = [  # what, how its papers are made, and the kind of the finding that each should have; None: it is clean
+# what, how its papers are made, and the kind of the finding that each should have; None: it is
+# clean
+PLANTED = [
     ("clean tables", (sts_table,), None),
     ("clean sentences", (sentence, None), None),
     ("clean accuracies", (accuracy, "TREC", True), None),
@@ -299,7 +334,10 @@ PLANTED = [  # what, how its papers are made, and the kind of the finding that e
     ("one digit of a score", (sts_table, change_digit), audit.WRONG_SUM),
     ("two digits exchanged", (sts_table, swap_digits), audit.WRONG_SUM),
     ("the average of another row", (average_of_another,), audit.WRONG_SUM),
-    *((f"any two digits, {t} of {n} items", (accuracy, t, False), audit.IMPOSSIBLE) for t, n in ITEMS.items()),
+    *(
+        (f"any two digits, {t} of {n} items", (accuracy, t, False), audit.IMPOSSIBLE)
+        for t, n in ITEMS.items()
+    ),
     ("a setting with two values", (repeated, ("measured", "rerun")), audit.INCONSISTENT),
     ("one digit of a copied row", (copied, True), audit.NEAR_DUPLICATE),
     ("a sentence with another size", (sentence, "size"), audit.SENTENCE),
@@ -308,7 +346,8 @@ PLANTED = [  # what, how its papers are made, and the kind of the finding that e
 
 
 def judge_audit(count):
-    """[planted, expected kind, papers, fraction with that finding, missed, other findings a paper]."""
+    """[planted, expected kind, papers, fraction with that finding, missed, other findings a
+    paper]."""
     rng, rows = np.random.default_rng(SEED), []
     for what, (make, *given), kind in bar(PLANTED, "auditing", "misprint"):
         papers = []
@@ -327,8 +366,15 @@ def judge_audit(count):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=1000, help="per line of the claims, and a tenth of the verdicts")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--draws",
+        type=int,
+        default=1000,
+        help="per line of the claims, and a tenth of the verdicts",
+    )
     parser.add_argument("--tables", type=int, default=200, help="papers per line of the audit")
     parser.add_argument("--quick", action="store_true", help="20 draws and 4 papers per line")
     args = parser.parse_args()
@@ -341,11 +387,21 @@ def main():
     print(f"\nfalse alarms: {min(alarms):.3f} to {max(alarms):.3f}, 0.05 are intended\n")
 
     rows = judge_claims(draws)
-    print(f"Claims: a run's deviation is {DEVIATION}; true and false sentences are {FAR} of them apart; level 0.05\n")
-    print(tabulate(rows, ["sentence", "judged on", "n", "right", "false alarms", "misses"], floatfmt=".3f"))
+    print(
+        f"Claims: a run's deviation is {DEVIATION}; true and false sentences are {FAR} of them"
+        " apart; level 0.05\n"
+    )
+    print(
+        tabulate(
+            rows, ["sentence", "judged on", "n", "right", "false alarms", "misses"], floatfmt=".3f"
+        )
+    )
     alarms = [row[4] for row in rows if row[0] != "size stated: off by 0.05"]
     print(f"\nfalse alarms: {min(alarms):.3f} to {max(alarms):.3f}", end="; ")
-    print(f"one standard error is at most {0.5 / draws**0.5:.3f}, at 0.05 {(0.05 * 0.95 / draws) ** 0.5:.4f}\n")
+    print(
+        f"one standard error is at most {0.5 / draws**0.5:.3f}, at 0.05"
+        f" {(0.05 * 0.95 / draws) ** 0.5:.4f}\n"
+    )
 
     rows = judge_audit(count)
     print("Audit: made-up papers with one misprint or wrong sentence each\n")

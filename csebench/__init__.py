@@ -1,14 +1,15 @@
 """csebench: the reproduction harness for unsupervised sentence embeddings.
 
-From Python: `csebench.scores`, `csebench.table`, `csebench.evaluate` (csebench/api.py) and `csebench.try_method`
-(csebench/cli/attempt.py), loaded when they are used.
+From Python: `csebench.scores`, `csebench.table`, `csebench.evaluate` (csebench/api.py) and
+`csebench.try_method` (csebench/cli/attempt.py), loaded when they are used.
 """
 
 from importlib import import_module
 
 MODULES = {"__version__": "base.project", "scores": "api", "table": "api", "evaluate": "api"}
 MODULES |= {"try_method": "cli.attempt"}
-__all__ = ["__version__", "evaluate", "scores", "table", "try_method"]  # pyright: ignore[reportUnsupportedDunderAll]
+# pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["__version__", "evaluate", "scores", "table", "try_method"]
 
 
 def __dir__() -> list[str]:

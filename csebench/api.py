@@ -1,5 +1,6 @@
-"""Results as pandas frames, and scores of any model, from Python: `csebench.scores`, `csebench.table`,
-`csebench.evaluate`. The same as the command line's csv and evaluate, without files::
+"""Results as pandas frames, and scores of any model, from Python: `csebench.scores`,
+`csebench.table`, `csebench.evaluate`. The same as the command line's csv and evaluate, without
+files::
 
     import csebench
 
@@ -42,7 +43,8 @@ class Encodes(Protocol):
 
 
 def for_notebooks(function: Callable[P, T]) -> Callable[P, T]:
-    """Files are read again at each call, and an argument of another type than is annotated raises BadInput."""
+    """Files are read again at each call, and an argument of another type than is annotated
+    raises BadInput."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -50,9 +52,13 @@ def for_notebooks(function: Callable[P, T]) -> Callable[P, T]:
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             kind = signature.parameters[name].annotation
             try:
-                TypeAdapter(kind, config=ConfigDict(arbitrary_types_allowed=True, strict=True)).validate_python(value)
+                TypeAdapter(
+                    kind, config=ConfigDict(arbitrary_types_allowed=True, strict=True)
+                ).validate_python(value)
             except ValidationError:
-                raise BadInput(f"{function.__name__}: {name}: must be {kind}, not {shortened(repr(value))}.") from None
+                raise BadInput(
+                    f"{function.__name__}: {name}: must be {kind}, not {shortened(repr(value))}."
+                ) from None
         caches.clear()
         return function(*args, **kwargs)
 
@@ -60,8 +66,8 @@ def for_notebooks(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def scores(scale: str = "mini") -> "pandas.DataFrame":
-    """Every score of a scale: the columns of `scores.csv`, with what was run, and `value` in `unit`. Raises BadInput
-    for an unknown scale or a damaged score file."""
+    """Every score of a scale: the columns of `scores.csv`, with what was run, and `value` in
+    `unit`. Raises BadInput for an unknown scale or a damaged score file."""
     import pandas
 
     from csebench.score.scores_csv import SCORES, score_rows
@@ -72,8 +78,10 @@ def scores(scale: str = "mini") -> "pandas.DataFrame":
 
 
 def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
-    """Every cell of a table or figure (`micse/table2`), or of a table of all papers (`table2`, `methods`): the columns
-    of `cells.csv`, and `unit`, of `ours`, `std` and `published`. Raises BadInput for an unknown scale or target."""
+    """Every cell of a table or figure (`micse/table2`), or of a table of all papers (`table2`,
+    `methods`): the columns of `cells.csv`, and `unit`, of `ours`, `std` and `published`. Raises
+    BadInput for an unknown scale or target.
+    """
     import pandas
 
     from csebench.plan.papers import SettingsTable
@@ -81,12 +89,21 @@ def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
     from csebench.report.csv_tables import CELLS, cell_rows
 
     with chdir(folders()[-1]):
-        grids = dict.fromkeys(grid for page in targets.parse_target(target, scale) for grid in page.grids())
+        grids = dict.fromkeys(
+            grid for page in targets.parse_target(target, scale) for grid in page.grids()
+        )
         views = [grid_view(*grid, scale) for grid in grids]
-        rows = [row for view in views if not isinstance(view.grid, SettingsTable) for row in cell_rows(view)]
+        rows = [
+            row
+            for view in views
+            if not isinstance(view.grid, SettingsTable)
+            for row in cell_rows(view)
+        ]
     for row in rows:  # `fraction x 100`
         has_score = row["evaluator"] and row["metric"]
-        name = protocol(row["evaluator"]).declaration.unit_of(row["metric"]) if has_score else FRACTION
+        name = (
+            protocol(row["evaluator"]).declaration.unit_of(row["metric"]) if has_score else FRACTION
+        )
         row["unit"] = name if row["factor"] == 1 else f"{name} x {row['factor']:g}"
     frame = pandas.DataFrame(rows, columns=[*CELLS, "unit"])
     numbers = ["published", "published_std", "ours", "std"]
@@ -100,12 +117,13 @@ def evaluate(
     data: str | Path | None = None,
     pooler: str | None = None,
 ) -> "pandas.DataFrame":
-    """Scores of a model, a row each, with `value` in `unit`. Nothing is written. Raises BadInput for an unknown
-    evaluator, missing data, or a model that cannot be read; RunFailed for a score that is not a finite number.
+    """Scores of a model, a row each, with `value` in `unit`. Nothing is written. Raises BadInput
+    for an unknown evaluator, missing data, or a model that cannot be read; RunFailed for a score
+    that is not a finite number.
 
     Args:
-        model: any object with `encode`, whose `encode_query` and `encode_document`, if it has both, are used in
-            searches; or a folder or hub id, as for `csebench evaluate`.
+        model: any object with `encode`, whose `encode_query` and `encode_document`, if it has both,
+            are used in searches; or a folder or hub id, as for `csebench evaluate`.
         evaluators: names, comma-separated or a list: `sts,transfer:fasttest`.
         data: folder of benchmark data; CSEBENCH_DATA, else the fetched data, without it.
         pooler: of a folder or hub id that does not state one.
@@ -121,8 +139,13 @@ def evaluate(
         root = Path(data)
     for name in names:
         data_sha256(protocol(name), root)  # refuses missing data before a model is loaded
-    opened, made_by = open_any(model, pooler), {"pooler": pooler, "precision": "own", "max_length": "own"}
-    rows = [row for name in names for row in tidy(name, made_by, run_evaluator(name, opened, root)[0])]
+    opened, made_by = (
+        open_any(model, pooler),
+        {"pooler": pooler, "precision": "own", "max_length": "own"},
+    )
+    rows = [
+        row for name in names for row in tidy(name, made_by, run_evaluator(name, opened, root)[0])
+    ]
     units = [evaluator_declaration(row["evaluator"]).unit_of(row["metric"]) for row in rows]
     return pandas.DataFrame(rows, columns=COLUMNS).assign(unit=units)
 
@@ -138,7 +161,9 @@ def open_any(model: Encodes | str | Path, pooler: str | None) -> "Embedder":
         return open_model(str(model), pooler)
     if not callable(getattr(model, "encode", None)):
         kind = type(model).__name__
-        raise BadInput(f"evaluate: model: a {kind} has no method `encode`; give a model that has, or a folder.")
+        raise BadInput(
+            f"evaluate: model: a {kind} has no method `encode`; give a model that has, or a folder."
+        )
 
     encode_query = getattr(model, "encode_query", None)
     encode_document = getattr(model, "encode_document", None)
@@ -164,7 +189,9 @@ def open_any(model: Encodes | str | Path, pooler: str | None) -> "Embedder":
             except (TypeError, ValueError) as error:
                 raise BadInput(f"evaluate: encode gave no array of numbers: {error}.") from None
             if vectors.ndim != 2 or len(vectors) != len(sentences):
-                raise BadInput(f"evaluate: encode gave shape {vectors.shape} for {len(sentences)} sentences.")
+                raise BadInput(
+                    f"evaluate: encode gave shape {vectors.shape} for {len(sentences)} sentences."
+                )
             return vectors
 
     return Encoded()

@@ -1,5 +1,6 @@
-"""A run from a spec, a planned run as a job of the workflow makes it, and the trials of a search, each an ordinary run
-in runs/. Which trials, and the file of a search: csebench/plan/tuning.py."""
+"""A run from a spec, a planned run as a job of the workflow makes it, and the trials of a
+search, each an ordinary run in runs/. Which trials, and the file of a search:
+csebench/plan/tuning.py."""
 
 import os
 import sys
@@ -8,7 +9,15 @@ from collections.abc import Callable, Iterable
 from csebench.base.errors import BadInput, RunFailed, Untrainable, first_line
 from csebench.base.models import REPORT
 from csebench.base.processes import acquire_gpus, is_distributed
-from csebench.base.runs import Progress, delete_model, has_model, lock_run, read_progress, read_report, training_report
+from csebench.base.runs import (
+    Progress,
+    delete_model,
+    has_model,
+    lock_run,
+    read_progress,
+    read_report,
+    training_report,
+)
 from csebench.base.supervision import announce_end
 from csebench.plan import catalog, recipe, targets, tuning
 from csebench.plan.declarations import Scale
@@ -36,22 +45,26 @@ def work(
     chunk_size: int | None = None,
     attempt: int = 1,
 ) -> None:
-    """Train a planned run and score it by what pages show. The run is done when it is trained: an evaluator that
-    fails leaves its reason, and the other scores are made (`publish` tries again, and fails). While another process
-    works on the run, waits for it, and then does what is left. Raises BadInput where no page of the scale needs the
-    run, or its data is missing; RunFailed where training failed.
+    """Train a planned run and score it by what pages show. The run is done when it is trained: an
+    evaluator that fails leaves its reason, and the other scores are made (`publish` tries again,
+    and fails). While another process works on the run, waits for it, and then does what is left.
+    Raises BadInput where no page of the scale needs the run, or its data is missing; RunFailed
+    where training failed.
 
     Args:
-        only: evaluators that the pages show that are wanted; None: those of every page of the scale.
-        processes: that share every batch, each on a GPU of its own; 0: one, on a GPU if there is one.
-        runs_per_gpu: that may be on one GPU at a time.
-        chunk_size: sentences that an encoder in training has in memory at a time; None: the batch.
-        attempt: which try of the workflow this is; a later one repeats no run that its own settings ended.
+        only: evaluators that the pages show that are wanted; None: those of every page of the
+        scale. processes: that share every batch, each on a GPU of its own; 0: one, on a GPU if
+        there is one. runs_per_gpu: that may be on one GPU at a time. chunk_size: sentences that an
+        encoder in training has in memory at a time; None: the batch. attempt: which try of the
+        workflow this is; a later one repeats no run that its own settings ended.
     """
     for evaluator in only or ():
         protocol(evaluator)  # refuses an unknown name
-    spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)  # refuses before anything is waited for
-    evaluators = sorted(e for e in targets.evaluators(scale_name)[run_id] if only is None or e in only)
+    # refuses before anything is waited for
+    spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)
+    evaluators = sorted(
+        e for e in targets.evaluators(scale_name)[run_id] if only is None or e in only
+    )
     folder = catalog.RUNS / run_id
     if attempt > 1 and (failed := read_progress(folder)) and failed["is_final"]:
         raise RunFailed(failed["message"])
@@ -61,10 +74,25 @@ def work(
             if not (catalog.data_root(scale) / name).exists():
                 raise BadInput(no_file(name, scale))
         acquire_gpus(processes, runs_per_gpu, memory_of_other_seeds(spec, scale_name))
-    with lock_run(folder):  # behind the lock of a GPU, which a process keeps while it waits for a run
+    # behind the lock of a GPU, which a process keeps while it waits for a run
+    with lock_run(folder):
         if not trained_model.exists() and processes > 1 and not is_distributed():
-            torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
-            command = [sys.executable, "-m", *torchrun, "csebench", "work", run_id, "--scale", scale_name]
+            torchrun = [
+                "torch.distributed.run",
+                "--standalone",
+                f"--nproc-per-node={processes}",
+                "-m",
+            ]
+            command = [
+                sys.executable,
+                "-m",
+                *torchrun,
+                "csebench",
+                "work",
+                run_id,
+                "--scale",
+                scale_name,
+            ]
             command += [] if only is None else ["--evaluators", ",".join(only)]
             command += [] if chunk_size is None else ["--chunk-size", str(chunk_size)]
             announce_end()  # torchrun's exit code can be trusted: each of its processes is watched
@@ -73,13 +101,23 @@ def work(
 
 
 def memory_of_other_seeds(spec: Spec, scale_name: str) -> int:
-    """MiB that the run allocated on a GPU with other seeds, at most, as their reports state; 0 where none was run."""
-    runs = (run_id for run_id, other in targets.runs(scale_name).items() if other.cell_id == spec.cell_id)
+    """MiB that the run allocated on a GPU with other seeds, at most, as their reports state; 0
+    where none was run."""
+    runs = (
+        run_id
+        for run_id, other in targets.runs(scale_name).items()
+        if other.cell_id == spec.cell_id
+    )
     reports = (read_report(catalog.RUNS / run_id) for run_id in runs)
-    return max((r.get("provenance", {}).get("peak_gpu_mb") or 0 for r in reports if r is not None), default=0)
+    return max(
+        (r.get("provenance", {}).get("peak_gpu_mb") or 0 for r in reports if r is not None),
+        default=0,
+    )
 
 
-def train_and_score(spec: Spec, scale: Scale, evaluators: Iterable[str] = (), chunk_size: int | None = None) -> None:
+def train_and_score(
+    spec: Spec, scale: Scale, evaluators: Iterable[str] = (), chunk_size: int | None = None
+) -> None:
     folder, data_root = catalog.RUNS / spec.run_id, catalog.data_root(scale)
     with Progress(folder, spec.run_id):
         from csebench.score.evaluate import evaluate_run, has_data
@@ -87,16 +125,19 @@ def train_and_score(spec: Spec, scale: Scale, evaluators: Iterable[str] = (), ch
 
         corpus, positives = recipe.corpus_path(spec, scale), recipe.positives_path(spec)
         train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
-        if not is_distributed():  # else the GPUs of all processes would wait: `publish` makes the scores, on one
+        # else the GPUs of all processes would wait: `publish` makes the scores, on one
+        if not is_distributed():
             ready = [evaluator for evaluator in evaluators if has_data(evaluator, data_root)]
             evaluate_run(folder, ready, data_root, scale.evaluation, keep_going=True)
 
 
 def publish(run_id: str, evaluator: str, scale_name: str) -> None:
-    """Put the scores of a finished run into results/. After the last, a scale that keeps scores deletes the model."""
+    """Put the scores of a finished run into results/. After the last, a scale that keeps scores
+    deletes the model."""
     from csebench.score.evaluate import publish as write_scores
 
-    targets.run(run_id, scale_name)  # refuses an unknown one, as `score_file` does an unknown evaluator
+    # refuses an unknown one, as `score_file` does an unknown evaluator
+    targets.run(run_id, scale_name)
     scale = catalog.scale(scale_name)
     out = targets.score_file(run_id, evaluator, scale_name)
     write_scores(catalog.RUNS / run_id, evaluator, catalog.data_root(scale), scale.evaluation, out)
@@ -108,13 +149,18 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> None:
 
 
 def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[str], None]) -> None:
-    """Search for the settings of methods, each over all of its values or the same number of trials; first the searches
-    that they start from, where there is no file of these. Trials that a file of a search or runs/ has are kept, so a
-    search that was stopped goes on where it was. Raises BadInput, before anything is trained, where a method has
-    nothing to try, or a file is damaged; RunFailed where every trial of a method failed by its own loss, or a run
-    stopped for any other reason; Stopped at SIGTERM, SIGINT or SIGHUP."""
+    """Search for the settings of methods, each over all of its values or the same number of
+    trials; first the searches that they start from, where there is no file of these. Trials that
+    a file of a search or runs/ has are kept, so a search that was stopped goes on where it was.
+    Raises BadInput, before anything is trained, where a method has nothing to try, or a file is
+    damaged; RunFailed where every trial of a method failed by its own loss, or a run stopped for
+    any other reason; Stopped at SIGTERM, SIGINT or SIGHUP."""
     before = [search for name in names for search in tuning.searches_before(name)]
-    first = [search for search in before if search in names or tuning.made_search(search, scale_name) is None]
+    first = [
+        search
+        for search in before
+        if search in names or tuning.made_search(search, scale_name) is None
+    ]
     wanted = dict.fromkeys([*first, *names])
     for name in wanted:
         tuning.plan_trials(name, scale_name, number)
@@ -124,10 +170,16 @@ def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[s
 
 
 def search(name: str, scale: Scale, number: int | None, log: Callable[[str], None]) -> None:
-    """Run the trials of one search that are not made; its file, which keeps the others, is written after each."""
-    planned, path = tuning.plan_trials(name, scale.scale, number), tuning.search_path(name, scale.scale)
+    """Run the trials of one search that are not made; its file, which keeps the others, is
+    written after each."""
+    planned, path = (
+        tuning.plan_trials(name, scale.scale, number),
+        tuning.search_path(name, scale.scale),
+    )
     trials, untuned = tuning.made_trials(name, scale.scale, planned), planned[0].specs[0]
-    stage = recipe.pretraining(untuned.params, scale.encoders[tuning.ENCODER], recipe.conditions(scale), name)
+    stage = recipe.pretraining(
+        untuned.params, scale.encoders[tuning.ENCODER], recipe.conditions(scale), name
+    )
     made_settings = [trial.settings for trial in trials]
     missing = [trial for trial in planned if trial.settings not in made_settings]
     while missing or (missing := tuning.plan_outward(name, scale.scale, trials)):
@@ -138,7 +190,9 @@ def search(name: str, scale: Scale, number: int | None, log: Callable[[str], Non
         trial = Trial(settings=following.settings, runs=runs)
         trials.append(trial)
         count, best = max(len(planned), len(trials)), tuning.best_trial(trials)
-        content = tuning.Search(name=name, planned=count, spec=untuned, trials=trials, chosen=best and best.settings)
+        content = tuning.Search(
+            name=name, planned=count, spec=untuned, trials=trials, chosen=best and best.settings
+        )
         tuning.write_search(content, scale.scale)
         log(f"{name}: trial {len(trials)} of {count}: {trial_label(trial)}")
     if (best := tuning.best_trial(trials)) is None:
@@ -159,7 +213,8 @@ def run_trial(spec: Spec, scale: Scale) -> TrialRun:
 
 
 def trained(spec: Spec, scale: Scale, needs_model: bool = False) -> dict:
-    """Train a run unless it is done, or, with `needs_model`, unless its model is there; returns its report."""
+    """Train a run unless it is done, or, with `needs_model`, unless its model is there; returns
+    its report."""
     folder = catalog.RUNS / spec.run_id
     if training_report(folder) is None or (needs_model and not has_model(folder)):
         acquire_gpus()
@@ -172,5 +227,7 @@ def trained(spec: Spec, scale: Scale, needs_model: bool = False) -> dict:
 
 def trial_label(trial: Trial) -> str:
     """`learning_rate 3e-05, temperature 0.05: 63.71 on STS-B dev`"""
-    score = f"failed ({trial.failure})" if trial.dev is None else f"{100 * trial.dev:.2f} on STS-B dev"
+    score = (
+        f"failed ({trial.failure})" if trial.dev is None else f"{100 * trial.dev:.2f} on STS-B dev"
+    )
     return f"{tuning.settings_text(trial.settings)}: {score}"

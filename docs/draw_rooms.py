@@ -1,9 +1,10 @@
-"""Draws docs/rooms.svg from the imports in csebench/: a room stands above all rooms that it imports.
+"""Draws docs/rooms.svg from the imports in csebench/: a room stands above all rooms that it
+imports.
 
     python docs/draw_rooms.py
 
-An arrow that follows from others is left out. Rooms and their order are those of tests/unit/test_rooms.py, which
-fails where a room imports from a later one.
+An arrow that follows from others is left out. Rooms and their order are those of
+tests/unit/test_rooms.py, which fails where a room imports from a later one.
 """
 
 from __future__ import annotations
@@ -15,8 +16,14 @@ from csebench.base.project import ROOT
 
 PICTURE = ROOT / "docs" / "rooms.svg"
 WIDTH, BOX_WIDTH, BOX_HEIGHT, FLOOR_HEIGHT = 640, 90, 34, 68  # pixels
-ARROW = '<line x1="{}" y1="{}" x2="{}" y2="{}" stroke="#6b7280" stroke-width="1.4" marker-end="url(#head)"/>'
-BOX = f'<rect x="{{}}" y="{{}}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6" fill="#eef4fb" stroke="#3b6ea5"/>'
+ARROW = (
+    '<line x1="{}" y1="{}" x2="{}" y2="{}" stroke="#6b7280" stroke-width="1.4"'
+    ' marker-end="url(#head)"/>'
+)
+BOX = (
+    f'<rect x="{{}}" y="{{}}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6" fill="#eef4fb"'
+    ' stroke="#3b6ea5"/>'
+)
 NAME = '<text x="{}" y="{}" text-anchor="middle">{}</text>'
 SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" font-family="sans-serif" font-size="15">
 <title>The rooms of csebench; an arrow leads to a room that is imported</title>
@@ -25,7 +32,7 @@ SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" font-fami
 <rect width="{0}" height="{1}" rx="8" fill="#ffffff"/>
 {2}
 </svg>
-"""
+"""  # noqa: E501
 
 
 def rooms_below() -> dict[str, set[str]]:
@@ -38,8 +45,13 @@ def rooms_below() -> dict[str, set[str]]:
         room = path.relative_to(ROOT / "csebench").with_suffix("").parts[0]
         for node in ast.walk(ast.parse(read_text(path))):
             if isinstance(node, ast.Import | ast.ImportFrom):
-                modules = {f"{getattr(node, 'module', '')}.{alias.name}".lstrip(".") for alias in node.names}
-                imports.setdefault(room, set()).update(m.split(".")[1] for m in modules if m.startswith("csebench."))
+                modules = {
+                    f"{getattr(node, 'module', '')}.{alias.name}".lstrip(".")
+                    for alias in node.names
+                }
+                imports.setdefault(room, set()).update(
+                    m.split(".")[1] for m in modules if m.startswith("csebench.")
+                )
     drawn = [name for name in names if name in imports and not name.startswith("_")]
     return {room: imports[room].intersection(drawn[: drawn.index(room)]) for room in drawn}
 
@@ -61,7 +73,9 @@ def draw() -> str:
     lines, boxes = [], []
     for room, (x, y) in centres.items():
         direct = arrows[room].difference(*(reached[target] for target in arrows[room]))
-        ends = [(centres[target][0], centres[target][1] - BOX_HEIGHT // 2) for target in sorted(direct)]
+        ends = [
+            (centres[target][0], centres[target][1] - BOX_HEIGHT // 2) for target in sorted(direct)
+        ]
         lines += [ARROW.format(x, y + BOX_HEIGHT // 2, *end) for end in ends]
         boxes += [BOX.format(x - BOX_WIDTH // 2, y - BOX_HEIGHT // 2), NAME.format(x, y + 5, room)]
     return SVG.format(WIDTH, height, "\n".join([*boxes, *lines]))

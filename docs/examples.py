@@ -3,16 +3,18 @@
     python docs/examples.py          # rewrite
     python docs/examples.py --check  # exit code 1 where an output is stale
 
-An example is a block of which each line with `$ ` in front is a command, and the lines below it its output:
+An example is a block of which each line with `$ ` in front is a command, and the lines below it its
+output:
 
     <!-- example: 6 lines -->
     ```console
     $ csebench show sts
     ```
 
-Only `csebench` is run, in a copy of the files of the commit, without data, so that outputs do not depend on what is in
-results/ or runs/. Of an output the first lines are shown (20 where the marker states no number), cut at 170
-characters; `…` stands for the rest. Blocks with another marker or none, as those that need training, are kept.
+Only `csebench` is run, in a copy of the files of the commit, without data, so that outputs do not
+depend on what is in results/ or runs/. Of an output the first lines are shown (20 where the marker
+states no number), cut at 170 characters; `…` stands for the rest. Blocks with another marker or
+none, as those that need training, are kept.
 """
 
 from __future__ import annotations
@@ -31,10 +33,13 @@ from pathlib import Path
 from csebench.base.files import read_text, write_text
 from csebench.base.project import ROOT
 
-EXAMPLE = re.compile(r"(<!-- example(?:: (\d+) lines)? -->\n```console\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
+EXAMPLE = re.compile(
+    r"(<!-- example(?:: (\d+) lines)? -->\n```console\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE
+)
 LINES, WIDTH = 20, 170
 
-Run = Callable[[str], str | None]  # arguments of csebench, as typed -> its output; None keeps what is shown
+# arguments of csebench, as typed -> its output; None keeps what is shown
+Run = Callable[[str], str | None]
 
 
 def rewrite(text: str, run: Run) -> str:
@@ -65,7 +70,9 @@ def texts() -> list[Path]:
 
 def copy_project(folder: Path) -> None:
     """Copies the files of the working tree that git tracks."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +106,9 @@ def main(arguments: list[str]) -> int:
             if "--check" not in arguments:
                 write_text(path, now)
     if "--check" in arguments and stale:
-        print(f"stale outputs in {', '.join(stale)}: run `python docs/examples.py`.", file=sys.stderr)
+        print(
+            f"stale outputs in {', '.join(stale)}: run `python docs/examples.py`.", file=sys.stderr
+        )
         return 1
     return 0
 

@@ -3,8 +3,8 @@
     python docs/quoted_numbers.py          # fill
     python docs/quoted_numbers.py --check  # exit code 1 where a text is stale
 
-A number stands between two comments, the first with a Python expression of the functions below; a word stands before
-it in its line, as Markdown ends a paragraph where a line begins with a comment:
+A number stands between two comments, the first with a Python expression of the functions below; a
+word stands before it in its line, as Markdown ends a paragraph where a line begins with a comment:
 
     AMI has <!-- n: text("micse/table3", "AMI+SimCSE", "1%") -->54.52 ± 0.05†<!-- /n -->
     and miCSE <!-- n: format(mean("micse/table3", "miCSE", "1%"), ".1f") -->55.2<!-- /n -->
@@ -60,7 +60,8 @@ def cell(table: str, row: str, column: str = "Avg.") -> dict:
 
 
 def text(table: str, row: str, column: str = "Avg.") -> str:
-    """A cell as its page prints it: `54.58 ± 0.04`, with † where it was scored with an older code version."""
+    """A cell as its page prints it: `54.58 ± 0.04`, with † where it was scored with an older
+    code version."""
     wanted = cell(table, row, column)
     return (wanted["text"] or "–") + (OLD if wanted["outdated"] == "True" else "")
 
@@ -79,12 +80,16 @@ def published(table: str, row: str, column: str = "Avg.") -> str:
     """The published value: `54.55`, or `67.94 ± 1.16`."""
     wanted = cell(table, row, column)
     digits = len(wanted["text"].split(" ")[0].partition(".")[2]) or 2
-    return " ± ".join(f"{float(wanted[k]):.{digits}f}" for k in ("published", "published_std") if wanted[k])
+    return " ± ".join(
+        f"{float(wanted[k]):.{digits}f}" for k in ("published", "published_std") if wanted[k]
+    )
 
 
 def score_columns(table: str) -> tuple[str, ...]:
     """Labels of the columns of a table but differences (`Δ`)."""
-    return tuple(dict.fromkeys(key[2] for key in cells() if key[0] == table and not key[2].startswith("Δ")))
+    return tuple(
+        dict.fromkeys(key[2] for key in cells() if key[0] == table and not key[2].startswith("Δ"))
+    )
 
 
 def answer(page: str) -> str:
@@ -106,9 +111,13 @@ def matched() -> str:
 
 
 def floor(share: float) -> float:
-    """The difference that any number of seeds detects, over the test items of the STS average, in a share of pairs."""
+    """The difference that any number of seeds detects, over the test items of the STS average,
+    in a share of pairs."""
     of_average = [row for row in tested() if row["columns"].startswith(("Avg", "STS(Avg"))]
-    return noncentrality(inf) * quantiles(item_errors(of_average), n=100, method="inclusive")[round(100 * share) - 1]
+    return (
+        noncentrality(inf)
+        * quantiles(item_errors(of_average), n=100, method="inclusive")[round(100 * share) - 1]
+    )
 
 
 def item_error() -> float:
@@ -145,7 +154,11 @@ def sweep(method: str, encoder: str) -> list[dict]:
     rows = [row for row in _rows(EVIDENCE) if row["group"] == "seed sweep"]
     chosen = [row for row in rows if (row["method"], row["encoder"]) == (method, encoder)]
     if not chosen:
-        raise unknown("seed sweep", f"{method}, {encoder}", {f"{row['method']}, {row['encoder']}" for row in rows})
+        raise unknown(
+            "seed sweep",
+            f"{method}, {encoder}",
+            {f"{row['method']}, {row['encoder']}" for row in rows},
+        )
     return chosen
 
 
@@ -157,7 +170,9 @@ def others(method: str, encoder: str) -> str:
 
 def reached(method: str, encoder: str) -> int:
     """How many of others' seeds reach the printed value, both rounded as printed."""
-    return sum(round(float(row["score"]), 2) >= float(row["printed"]) for row in sweep(method, encoder))
+    return sum(
+        round(float(row["score"]), 2) >= float(row["printed"]) for row in sweep(method, encoder)
+    )
 
 
 def kept_last(method: str, encoder: str) -> int:
@@ -174,7 +189,8 @@ NAMES = {"__builtins__": BUILTINS} | {function.__name__: function for function i
 
 
 def fill(content: str, file: str) -> str:
-    """A text with its numbers as they are now. Raises BadInput for an invalid expression, with file and line."""
+    """A text with its numbers as they are now. Raises BadInput for an invalid expression, with
+    file and line."""
     if content.count("<!-- n:") != len(QUOTE.findall(content)):
         raise BadInput(f"{file}: a `<!-- n: … -->` has no `<!-- /n -->` behind it.")
 
@@ -183,7 +199,10 @@ def fill(content: str, file: str) -> str:
         return f"{file}: line {number}"
 
     if match := re.search(r"^[ *>-]*<!-- n: .*?-->\S", content, re.MULTILINE):
-        raise BadInput(f"{place(match)}: begins with a comment, which ends the paragraph; put a word before it.")
+        raise BadInput(
+            f"{place(match)}: begins with a comment, which ends the paragraph; put a word"
+            " before it."
+        )
 
     def filled(match: re.Match) -> str:
         try:
@@ -214,7 +233,10 @@ def main(arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     if "--check" in arguments and stale:
-        print(f"stale numbers in {', '.join(stale)}: run `python docs/quoted_numbers.py`.", file=sys.stderr)
+        print(
+            f"stale numbers in {', '.join(stale)}: run `python docs/quoted_numbers.py`.",
+            file=sys.stderr,
+        )
         return 1
     return 0
 

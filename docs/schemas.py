@@ -1,9 +1,10 @@
-"""Writes docs/schemas/*.json, by which editors check and complete the project's YAML and JSON files.
+"""Writes docs/schemas/*.json, by which editors check and complete the project's YAML and JSON
+files.
 
     python docs/schemas.py
 
-The models of csebench/plan/ are their source. A file of papers/, config/ or evidence/ names its schema in its first
-line; `spec` is of the JSON files that `csebench train` takes.
+The models of csebench/plan/ are their source. A file of papers/, config/ or evidence/ names its
+schema in its first line; `spec` is of the JSON files that `csebench train` takes.
 """
 
 from __future__ import annotations
@@ -29,12 +30,15 @@ def schemas() -> dict[str, str]:
     """The JSON schemas as texts, by name."""
     contents = {name: model.model_json_schema() for name, model in MODELS.items()}
     contents |= {name: as_written(model.model_json_schema()) for name, model in EVIDENCE.items()}
-    return {name: json.dumps(content, indent=1, ensure_ascii=False) + "\n" for name, content in contents.items()}
+    return {
+        name: json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+        for name, content in contents.items()
+    }
 
 
 def as_written(schema: Any) -> Any:
-    """A schema in which a text may be a number, as `81.10` and `3e-5` are where nothing says that they are texts:
-    evidence/ is read as it is written."""
+    """A schema in which a text may be a number, as `81.10` and `3e-5` are where nothing says
+    that they are texts: evidence/ is read as it is written."""
     if isinstance(schema, list):
         return [as_written(part) for part in schema]
     if not isinstance(schema, dict):

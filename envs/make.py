@@ -1,12 +1,25 @@
-"""Write the environment of every rule family from lock.txt: run by hand, after a change of the lock or of a family."""
+"""Write the environment of every rule family from lock.txt: run by hand, after a change of the
+lock or of a family."""
 
 import re
 from pathlib import Path
 
 ENVS = Path(__file__).parent
 PYTHON = "3.11"
-# What the jobs of a family import, of pyproject.toml's dependencies. Training scores its run in the same job.
-REPORT = {"matplotlib", "numpy", "pydantic", "pyyaml", "scipy", "tabulate", "tqdm", "furo", "myst-parser", "sphinx"}
+# What the jobs of a family import, of pyproject.toml's dependencies. Training scores its run in the
+# same job.
+REPORT = {
+    "matplotlib",
+    "numpy",
+    "pydantic",
+    "pyyaml",
+    "scipy",
+    "tabulate",
+    "tqdm",
+    "furo",
+    "myst-parser",
+    "sphinx",
+}
 EVALUATE = {
     "beir",
     "datasets",
@@ -19,7 +32,15 @@ EVALUATE = {
     "scikit-learn",
     "scipy",
 }
-EVALUATE |= {"sentence-transformers", "tabulate", "threadpoolctl", "tokenizers", "torch", "tqdm", "transformers"}
+EVALUATE |= {
+    "sentence-transformers",
+    "tabulate",
+    "threadpoolctl",
+    "tokenizers",
+    "torch",
+    "tqdm",
+    "transformers",
+}
 FAMILIES = {
     "train": EVALUATE | {"accelerate", "sentencepiece"},
     "evaluate": EVALUATE,
@@ -32,12 +53,14 @@ dependencies:
   - python={PYTHON}
   - pip
   - pip:
-"""
+"""  # noqa: E501
 
 
 def lock() -> dict[str, tuple[str, set[str]]]:
     """Version of every package, and the packages that require it, which uv notes behind it."""
-    lines = re.findall(r"^([\w.-]+)==(\S+)\s+# via (.+)$", (ENVS / "lock.txt").read_text(), flags=re.M)
+    lines = re.findall(
+        r"^([\w.-]+)==(\S+)\s+# via (.+)$", (ENVS / "lock.txt").read_text(), flags=re.M
+    )
     return {name: (version, set(via.split(", "))) for name, version, via in lines}
 
 

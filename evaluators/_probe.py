@@ -1,12 +1,14 @@
-"""SentEval's classifier: a logistic regression trained by steps, stopped on a validation set. Many at once.
+"""SentEval's classifier: a logistic regression trained by steps, stopped on a validation set. Many
+at once.
 
-SentEval makes every fit anew from one seed: the first weights are always the same, and fits on equally many rows
-draw the same batches. So those fits are one batched problem: (fits, batch, D) rows, gathered once for all
-regularisers, times (fits, regularisers x classes, D) weights. The numbers are those of one fit after the other, up
-to the order in which a product sums.
+SentEval makes every fit anew from one seed: the first weights are always the same, and fits on
+equally many rows draw the same batches. So those fits are one batched problem: (fits, batch, D)
+rows, gathered once for all regularisers, times (fits, regularisers x classes, D) weights. The
+numbers are those of one fit after the other, up to the order in which a product sums.
 
-Official code: princeton-nlp/SimCSE SentEval/senteval/tools/classifier.py:44-103 (prepare_split, fit, trainepoch),
-validation.py. Its `size_average = False` has had no effect since torch 1.0: the loss is a mean over the batch.
+Official code: princeton-nlp/SimCSE SentEval/senteval/tools/classifier.py:44-103 (prepare_split,
+fit, trainepoch), validation.py. Its `size_average = False` has had no effect since torch 1.0: the
+loss is a mean over the batch.
 """
 
 from collections.abc import Sequence
@@ -17,7 +19,8 @@ import torch
 
 SEED = 1111
 MAX_EPOCHS = 200
-OPTIMIZERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}  # torch's defaults: 1e-3 and 1e-2
+# torch's defaults: 1e-3 and 1e-2
+OPTIMIZERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
 
 
 @dataclass(frozen=True)
@@ -37,22 +40,30 @@ def held_out(rows: np.ndarray, share: float = 0.05) -> Fold:
 
 
 def fit(
-    x: torch.Tensor, y: torch.Tensor, classes: int, folds: list[Fold], decay: Sequence[Sequence[float]], settings: dict
+    x: torch.Tensor,
+    y: torch.Tensor,
+    classes: int,
+    folds: list[Fold],
+    decay: Sequence[Sequence[float]],
+    settings: dict,
 ) -> tuple[torch.Tensor, np.ndarray]:
     """Train every fold with each of its regularisers.
 
     Args:
-        x: (N, D) float32 features; y: (N,) class numbers; both on one device.
-        decay: (folds, R) regularisers, as the optimiser's coupled weight decay.
-        settings: optimizer, batch_size, tenacity, epoch_size (epochs between two looks at the validation set).
+        x: (N, D) float32 features; y: (N,) class numbers; both on one device. decay: (folds, R)
+        regularisers, as the optimiser's coupled weight decay. settings: optimizer, batch_size,
+        tenacity, epoch_size (epochs between two looks at the validation set).
 
     Returns:
-        weights (folds, R, classes, D + 1), the bias last, at the best look (the first of equals), and the accuracy
-        there (folds, R).
+        weights (folds, R, classes, D + 1), the bias last, at the best look (the first of equals),
+        and the accuracy there (folds, R).
     """
     x = with_ones(x)
     decays = torch.as_tensor(decay, dtype=x.dtype, device=x.device)
-    weights, accuracy = x.new_empty(len(folds), decays.shape[1], classes, x.shape[1]), np.empty(decays.shape)
+    weights, accuracy = (
+        x.new_empty(len(folds), decays.shape[1], classes, x.shape[1]),
+        np.empty(decays.shape),
+    )
     groups = {}
     for number, fold in enumerate(folds):
         groups.setdefault((len(fold.train), fold.drawn), []).append(number)
@@ -72,7 +83,12 @@ def predict(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 def _fit_equal(
-    x: torch.Tensor, y: torch.Tensor, classes: int, folds: list[Fold], decay: torch.Tensor, settings: dict
+    x: torch.Tensor,
+    y: torch.Tensor,
+    classes: int,
+    folds: list[Fold],
+    decay: torch.Tensor,
+    settings: dict,
 ) -> tuple[torch.Tensor, np.ndarray]:
     """`fit` for folds that draw the same batches."""
     fits, regularisers = decay.shape
@@ -98,7 +114,9 @@ def _fit_equal(
                 optimizer.step()
         epochs += settings["epoch_size"]
         for i, a in enumerate(active):
-            right = (w[i] @ x[dev[a]].T).unflatten(0, (regularisers, classes)).argmax(1) == y[dev[a]]
+            right = (w[i] @ x[dev[a]].T).unflatten(0, (regularisers, classes)).argmax(1) == y[
+                dev[a]
+            ]
             reached = right.sum(1).cpu().numpy() / right.shape[1]
             running = misses[a] <= settings["tenacity"]
             better = running & (reached > best[a])
@@ -114,8 +132,11 @@ def _fit_equal(
     return best_w.unflatten(1, (regularisers, classes)), best
 
 
-def gradient(w: torch.Tensor, x: torch.Tensor, y: torch.Tensor, rows: torch.Tensor, classes: int) -> torch.Tensor:
-    """Of the mean cross-entropy over batches of row numbers (fits, batch), for weights (fits, R * classes, D + 1)."""
+def gradient(
+    w: torch.Tensor, x: torch.Tensor, y: torch.Tensor, rows: torch.Tensor, classes: int
+) -> torch.Tensor:
+    """Of the mean cross-entropy over batches of row numbers (fits, batch), for weights (fits, R
+    * classes, D + 1)."""
     batch = x.index_select(0, rows.flatten()).view(*rows.shape, -1)  # thrice as fast as x[rows]
     logits = torch.bmm(w, batch.transpose(1, 2))  # (fits, R * classes, batch): the fast order
     targets = (y[rows].unsqueeze(1) == torch.arange(classes, device=y.device).unsqueeze(1)).to(w)

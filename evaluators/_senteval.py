@@ -1,7 +1,8 @@
-"""What tasks of SentEval share: sentences with classes, what is trained on what, and its quirks of reading.
+"""What tasks of SentEval share: sentences with classes, what is trained on what, and its quirks of
+reading.
 
-The classifier: evaluators/_probe.py. Official code: princeton-nlp/SimCSE SentEval/senteval/{binary,sst,trec,mrpc}.py,
-tools/validation.py.
+The classifier: evaluators/_probe.py. Official code: princeton-nlp/SimCSE
+SentEval/senteval/{binary,sst,trec,mrpc}.py, tools/validation.py.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def embed(model: Embedder, task: str, name: str, split: Labelled) -> np.ndarray:
         return model.embed(split.sentences, [f"{task} {label}" for label in split.labels])
     names = [f"{name} {i}" for i in range(len(split.labels))]
     left = model.embed(split.sentences, names)
-    right = model.embed(split.others, [n if y else f"not {n}" for n, y in zip(names, split.labels, strict=True)])
+    right = model.embed(
+        split.others, [n if y else f"not {n}" for n, y in zip(names, split.labels, strict=True)]
+    )
     return np.concatenate([np.abs(left - right), left * right], axis=1)
 
 
@@ -65,20 +68,26 @@ def tensors(features: np.ndarray, labels: np.ndarray) -> tuple[torch.Tensor, tor
     return x, torch.from_numpy(labels).to(device), int(labels.max()) + 1
 
 
-def folds_of(labels: np.ndarray, rows: np.ndarray, kfold: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def folds_of(
+    labels: np.ndarray, rows: np.ndarray, kfold: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Stratified folds of some rows, as (train, rest) row numbers."""
     cut = StratifiedKFold(kfold, shuffle=True, random_state=SEED).split(rows, labels[rows])
     return [(rows[train], rows[rest]) for train, rest in cut]
 
 
 def choose(accuracy: np.ndarray) -> tuple[int, float]:
-    """The regulariser with the best mean over folds, (folds, R), rounded as SentEval rounds; the first of equals."""
+    """The regulariser with the best mean over folds, (folds, R), rounded as SentEval rounds; the
+    first of equals."""
     means = [round(100 * mean, 2) for mean in accuracy.mean(0)]
     return int(np.argmax(means)), max(means) / 100
 
 
-def nested(features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit) -> tuple[float, float, np.ndarray]:
-    """Accuracy in validation and in test, and what is predicted for the test set, as of `kfold` and `dev_set`.
+def nested(
+    features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit
+) -> tuple[float, float, np.ndarray]:
+    """Accuracy in validation and in test, and what is predicted for the test set, as of `kfold` and
+    `dev_set`.
 
     MR, CR, SUBJ, MPQA: an inner k-fold chooses the regulariser of every outer fold.
     """
@@ -99,7 +108,9 @@ def nested(features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit)
     return dev, round(float(np.mean(tested)), 2) / 100, predicted
 
 
-def kfold(features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit) -> tuple[float, float, np.ndarray]:
+def kfold(
+    features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit
+) -> tuple[float, float, np.ndarray]:
     """TREC, MRPC: k-fold on the training set chooses the regulariser."""
     x, targets, classes = tensors(features["train"], labels["train"])
     rows = np.arange(len(x))
@@ -110,16 +121,22 @@ def kfold(features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit) 
     return tested(weights[0, 0], features, labels, dev)
 
 
-def dev_set(features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit) -> tuple[float, float, np.ndarray]:
+def dev_set(
+    features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit
+) -> tuple[float, float, np.ndarray]:
     """SST: its validation set chooses the regulariser, and stops the fit that is tested."""
-    x, targets, classes = tensors(*(np.concatenate([arrays["train"], arrays["dev"]]) for arrays in (features, labels)))
+    x, targets, classes = tensors(
+        *(np.concatenate([arrays["train"], arrays["dev"]]) for arrays in (features, labels))
+    )
     train, rest = np.split(np.arange(len(x)), [len(labels["train"])])
     weights, accuracy = fit(x, targets, classes, [Fold(train, rest)], [REGULARISERS], settings)
     number, dev = choose(accuracy)  # fitting it again, as SentEval does, gives the same weights
     return tested(weights[0, number], features, labels, dev)
 
 
-def tested(weights: torch.Tensor, features: Arrays, labels: Arrays, dev: float) -> tuple[float, float, np.ndarray]:
+def tested(
+    weights: torch.Tensor, features: Arrays, labels: Arrays, dev: float
+) -> tuple[float, float, np.ndarray]:
     x, _, _ = tensors(features["test"], labels["test"])
     predicted = predict(weights, x).cpu().numpy()
     return dev, round(100 * float(np.mean(predicted == labels["test"])), 2) / 100, predicted
@@ -129,7 +146,11 @@ def tested(weights: torch.Tensor, features: Arrays, labels: Arrays, dev: float) 
 
 
 def read_parts(
-    data_root: Path, task: str, folder: str, counts: dict[str, dict[str, int]], reader: Callable[[Path], list]
+    data_root: Path,
+    task: str,
+    folder: str,
+    counts: dict[str, dict[str, int]],
+    reader: Callable[[Path], list],
 ) -> list[list]:
     """What a reader makes of each file of a task.
 
@@ -137,20 +158,24 @@ def read_parts(
         folder: below `downstream/`; counts: lines of its files, by task and file.
 
     Raises:
-        BadInput: a file is missing, is not encoded as SentEval reads it, a line has not the task's form, or there
-            are not as many as published (not as in `counts.yaml`, where the data root ships its own).
+        BadInput: a file is missing, is not encoded as SentEval reads it, a line has not the task's
+            form, or there are not as many as published (not as in `counts.yaml`, where the data
+            root ships its own).
     """
     parts = []
     for file, count in expected_counts(data_root, task, counts).items():
         path = data_root / f"downstream/{folder}/{file}"
         parts.append(reader(path))
         if len(parts[-1]) != count:
-            raise BadInput(f"{path}: {len(parts[-1])} items, expected {count}: cut short or another release.")
+            raise BadInput(
+                f"{path}: {len(parts[-1])} items, expected {count}: cut short or another release."
+            )
     return parts
 
 
 def ordered(rows: list[Row]) -> Labelled:
-    """By number of words, then class, ties in the order of the files: SentEval sorts before it cuts folds."""
+    """By number of words, then class, ties in the order of the files: SentEval sorts before it
+    cuts folds."""
     rows = sorted(rows, key=lambda row: (len(row[0].split()), len((row[1] or "").split()), row[2]))
     left, right, labels = zip(*rows, strict=True)
     return Labelled(list(left), np.array(labels), None if right[0] is None else list(right))
@@ -168,7 +193,8 @@ def clean(text: str) -> str:
 
 
 def phrases(path: Path) -> list[tuple[str, None]]:
-    """Read as latin-1; every line counts, blank ones and those behind a control character that ends a line, too."""
+    """Read as latin-1; every line counts, blank ones and those behind a control character that
+    ends a line, too."""
     if read_bytes(path).startswith(codecs.BOM_UTF8):
         raise BadInput(f"{path}: line 1: a byte-order mark; save it without one.")
     return [(clean(line), None) for line in text_of(path, "latin-1").splitlines()]

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from csebench.score.drawing import Source
 
-# A literal: it is read without running the file, so no calls and no names. Every key: csebench/plan/declarations.py.
+# A literal: it is read without running the file, so no calls and no names. Every key:
+# csebench/plan/declarations.py.
 DECLARATION = {
     "name": "template",  # as people write it
     "version": 1,  # bump it when a change of this file changes a number
@@ -35,14 +36,22 @@ DECLARATION = {
     "params": {"shown": 100},  # arguments of `evaluate`
     "variants": {"all": {"shown": 1500}},  # of them: `template:all`
     "best": {"spearman": 1.0},  # metric: what a perfect model scores
-    "bounds": {"spearman": (-1.0, 1.0)},  # metric: lowest and highest value, where these are not 0 and 1
-    "chance": {"spearman": (-0.45, 0.45)},  # metric: between what random vectors score on data/smoke
-    # How items make the score of a {task} and {metric}, by which rows are tested over them: `mean`, or `spearman`
-    # with gold values; `sentences` are ids, by which items of the same sentence are resampled together. Leave `items`
-    # out where the score is neither.
-    "items": {"values": "{task}/*", "score": "spearman", "gold": "gold/{task}/*", "sentences": "sentences/{task}/*"},
+    # metric: lowest and highest value, where these are not 0 and 1
+    "bounds": {"spearman": (-1.0, 1.0)},
+    # metric: between what random vectors score on data/smoke
+    "chance": {"spearman": (-0.45, 0.45)},
+    # How items make the score of a {task} and {metric}, by which rows are tested over them: `mean`,
+    # or `spearman` with gold values; `sentences` are ids, by which items of the same sentence are
+    # resampled together. Leave `items` out where the score is neither.
+    "items": {
+        "values": "{task}/*",
+        "score": "spearman",
+        "gold": "gold/{task}/*",
+        "sentences": "sentences/{task}/*",
+    },
     # "counts": {"SST": 1821},  # task: test items, where an accuracy or recall is a share of them
-    # Figures of one model, each drawn by a function draw_KIND; a paper's figure names the kind. Optional.
+    # Figures of one model, each drawn by a function draw_KIND; a paper's figure names the kind.
+    # Optional.
     "panels": {"template": {"item": "shown", "width": 5.2, "height": 4.2, "shared_axes": True}},
     "source": "official file, paper section",
     "deviations": [],  # from the source, and what it leaves open and you chose
@@ -52,19 +61,21 @@ DECLARATION = {
 def evaluate(model: Embedder, data_root: Path, shown: int) -> tuple[list[Score], Items]:
     """Scores of a model.
 
-    Read everything first: bad data is refused (BadInput, with file and line) before anything is embedded. Values
-    need no check: one that is not finite ends as a failed run, whichever the evaluator.
+    Read everything first: bad data is refused (BadInput, with file and line) before anything is
+    embedded. Values need no check: one that is not finite ends as a failed run, whichever the
+    evaluator.
 
     Args:
-        data_root: in SentEval's layout; `data_root / "misc/NAME/FILE"`, whole names, as it may be several folders.
-        shown: pairs that are drawn.
+        data_root: in SentEval's layout; `data_root / "misc/NAME/FILE"`, whole names, as it may be
+        several folders. shown: pairs that are drawn.
 
     Returns:
-        rows; items: `STS-B/dev` (pairs,) cosines, `gold/STS-B/dev` (pairs,), `sentences/STS-B/dev` (pairs, 2) ids,
-        `shown` (shown,) numbers of pairs.
+        rows; items: `STS-B/dev` (pairs,) cosines, `gold/STS-B/dev` (pairs,), `sentences/STS-B/dev`
+        (pairs, 2) ids, `shown` (shown,) numbers of pairs.
     """
     (pairs,) = read_sts(data_root, "STS-B", "dev")
-    left, right = model.pairs(pairs)  # (pairs, D) each; `model.embed(sentences, truth)` of what are no graded pairs
+    # (pairs, D) each; `model.embed(sentences, truth)` of what are no graded pairs
+    left, right = model.pairs(pairs)
     cosines = cosine(left, right)
     rows = [Score("STS-B", "all", "spearman", spearman(cosines, pairs.gold))]
     items = {"STS-B/dev": cosines, "gold/STS-B/dev": pairs.gold}
@@ -73,7 +84,8 @@ def evaluate(model: Embedder, data_root: Path, shown: int) -> tuple[list[Score],
 
 
 def draw_template(figure: FigureBase, items: Items, source: Source) -> list[list]:
-    """Fills a figure; returns what it plots as a table, of which a column `text` is not published."""
+    """Fills a figure; returns what it plots as a table, of which a column `text` is not
+    published."""
     from csebench.score.drawing import points
 
     gold, cosines = (items[name][items["shown"]] for name in ("gold/STS-B/dev", "STS-B/dev"))

@@ -1,14 +1,14 @@
-"""What the attention of two views has in common: against the cosine of the views, by syntax, and as histograms.
+"""What the attention of two views has in common: against the cosine of the views, by syntax, and as
+histograms.
 
-Idea: miCSE aligns attention maps of dropout views, so mutual information of attention should be higher for sentences
-of the same syntax.
-Score: cosine and mutual information at the centroid of positive and negative pairs, and of pairs with identical and
-non-identical trees, the distance of the two; mutual information of every slice of layers and heads.
-Paper: miCSE Figures 5, 6, 8 and App. B, D, which print no number. Official code: none.
-Items: `similarity/GROUP` and `syntax/GROUP` (pairs, 2), cosine and mutual information, with their `sentences`;
-`syntax/parser`; `histogram/joint` (slices, BINS, BINS), each summing to one, with `edges` (slices, BINS + 1) and
-`slices` (slices,) names.
-Relations: the mutual information is that of methods/components/ami.py.
+Idea: miCSE aligns attention maps of dropout views, so mutual information of attention should be
+higher for sentences of the same syntax. Score: cosine and mutual information at the centroid of
+positive and negative pairs, and of pairs with identical and non-identical trees, the distance of
+the two; mutual information of every slice of layers and heads. Paper: miCSE Figures 5, 6, 8 and
+App. B, D, which print no number. Official code: none. Items: `similarity/GROUP` and `syntax/GROUP`
+(pairs, 2), cosine and mutual information, with their `sentences`; `syntax/parser`;
+`histogram/joint` (slices, BINS, BINS), each summing to one, with `edges` (slices, BINS + 1) and
+`slices` (slices,) names. Relations: the mutual information is that of methods/components/ami.py.
 """
 
 from __future__ import annotations
@@ -41,11 +41,22 @@ DECLARATION = {
     "tasks": ["similarity", "syntax", "histogram"],
     "files": ["wiki/*.txt"],
     "ordered": "sentences are drawn by seed and number of the line",
-    "params": {"sentences": 1000, "parsed": 10000, "words": 10, "views": 16, "tokens": 32, "seed": 42},
+    "params": {
+        "sentences": 1000,
+        "parsed": 10000,
+        "words": 10,
+        "views": 16,
+        "tokens": 32,
+        "seed": 42,
+    },
     "best": {},
     "chance": {},
     "bounds": {"cosine": (-1.0, 1.0), "mutual information": (0.0, None), "distance": (0.0, None)},
-    "units": {"mutual information": "nats", "distance": "distance in cosine and nats", "pairs": "pairs"},
+    "units": {
+        "mutual information": "nats",
+        "distance": "distance in cosine and nats",
+        "pairs": "pairs",
+    },
     "panels": {
         "attention_histograms": {
             "item": "histogram/joint",
@@ -69,17 +80,30 @@ DECLARATION = {
     "needs": "a BERT or RoBERTa encoder; for the task syntax spaCy with en_core_web_sm",
     "source": "miCSE Figures 5, 6, 8 and App. B, D (no code)",
     "deviations": [
-        "1,000 sentences drawn by seed, cut at 32 tokens as in training; dropout 0.1 for every model, even one trained"
-        " with another",
-        "a negative pair is a sentence and the next one drawn, also in two dropout views; attention is compared by"
-        " position, up to the end of the shorter one",
-        "mutual information as AMI takes it (last third of the layers, pairs of heads), every entry once, in nats",
-        "syntax: the linearised tree of the paper, relation and head of every word; equal trees are rare, and then"
-        " often of one template, so 10,000 sentences of at most 10 words and with a full stop are parsed, and every"
-        " tree gives one pair, whose first sentence also pairs with one of as many words and another tree",
+        (
+            "1,000 sentences drawn by seed, cut at 32 tokens as in training; dropout 0.1 for every"
+            " model, even one trained with another"
+        ),
+        (
+            "a negative pair is a sentence and the next one drawn, also in two dropout views;"
+            " attention is compared by position, up to the end of the shorter one"
+        ),
+        (
+            "mutual information as AMI takes it (last third of the layers, pairs of heads), every"
+            " entry once, in nats"
+        ),
+        (
+            "syntax: the linearised tree of the paper, relation and head of every word; equal trees"
+            " are rare, and then often of one template, so 10,000 sentences of at most 10 words and"
+            " with a full stop are parsed, and every tree gives one pair, whose first sentence also"
+            " pairs with one of as many words and another tree"
+        ),
         "without spaCy there is no split by syntax: 0 pairs, and the item `syntax/parser` says why",
-        "histograms: 3 groups of layers by 4 of heads, which for BERT-base are 4 layers by 3 heads; the logarithms"
-        " that AMI correlates, over 16 pairs of views instead of one, without entries that dropout zeroed",
+        (
+            "histograms: 3 groups of layers by 4 of heads, which for BERT-base are 4 layers by 3"
+            " heads; the logarithms that AMI correlates, over 16 pairs of views instead of one,"
+            " without entries that dropout zeroed"
+        ),
         "distance: of the centroids in the plane of cosine and nats; ours",
     ],
 }
@@ -103,9 +127,9 @@ def evaluate(
     """Attention of a model.
 
     Args:
-        sentences: drawn for the pairs; parsed: drawn for the split by syntax, of at most `words` words.
-        views: pairs of dropout views behind the histograms.
-        tokens: at which sentences of a pair are cut.
+        sentences: drawn for the pairs; parsed: drawn for the split by syntax, of at most `words`
+        words. views: pairs of dropout views behind the histograms. tokens: at which sentences of a
+        pair are cut.
 
     Returns:
         rows and items (module docstring).
@@ -119,12 +143,25 @@ def evaluate(
     drawn = list(draw_subset(corpus, sentences, seed))
     if len(drawn) < 2:
         raise BadInput(f"{files[0]}: {len(drawn)} sentences, needs at least two.")
-    if getattr(model, "encoder", None) is None or model.encoder.model.config.model_type not in BERTS:
-        raise BadInput(f"attention: needs a model with attention maps: an encoder of the kinds {', '.join(BERTS)}.")
-    short = list(draw_subset([s for s in corpus if len(s.split()) <= words and s.endswith(".")], parsed, seed))
+    if (
+        getattr(model, "encoder", None) is None
+        or model.encoder.model.config.model_type not in BERTS
+    ):
+        raise BadInput(
+            "attention: needs a model with attention maps: an encoder of the kinds"
+            f" {', '.join(BERTS)}."
+        )
+    short = list(
+        draw_subset(
+            [s for s in corpus if len(s.split()) <= words and s.endswith(".")], parsed, seed
+        )
+    )
     trees, parser = parse(short)
     triples = by_syntax(short, trees)
-    pairs = {"similarity/positive": (drawn, drawn), "similarity/negative": (drawn, drawn[1:] + drawn[:1])}
+    pairs = {
+        "similarity/positive": (drawn, drawn),
+        "similarity/negative": (drawn, drawn[1:] + drawn[:1]),
+    }
     if triples:
         anchors, same, others = map(list, zip(*triples, strict=True))
         pairs |= {"syntax/identical": (anchors, same), "syntax/non-identical": (anchors, others)}
@@ -132,11 +169,15 @@ def evaluate(
     with torch.random.fork_rng(), torch.inference_mode():
         torch.manual_seed(seed)
         view = dropout_views(model)
-        joint, edges, slices, shared = histograms(view, views)  # first: its masks are the same without spaCy
+        # first: its masks are the same without spaCy
+        joint, edges, slices, shared = histograms(view, views)
         groups = {name: compare(view, left, right, tokens) for name, (left, right) in pairs.items()}
 
     rows = [row("syntax", "identical", "pairs", len(triples))]
-    rows += [row("histogram", name, "mutual information", nats) for name, nats in zip(slices, shared, strict=True)]
+    rows += [
+        row("histogram", name, "mutual information", nats)
+        for name, nats in zip(slices, shared, strict=True)
+    ]
     rows += [row("histogram", "all", "mutual information", np.mean(shared))]
     centroids = {name: values.mean(0, dtype=np.float64) for name, values in groups.items()}
     for name, centroid in centroids.items():
@@ -148,7 +189,11 @@ def evaluate(
         rows += [row(task, "all", "distance", np.linalg.norm(first - second))]
     items = groups | {"similarity/sentences": np.array(drawn), "syntax/parser": np.array(parser)}
     items |= {"syntax/sentences": np.array(triples)} if triples else {}
-    return rows, items | {"histogram/joint": joint, "histogram/edges": edges, "histogram/slices": np.array(slices)}
+    return rows, items | {
+        "histogram/joint": joint,
+        "histogram/edges": edges,
+        "histogram/slices": np.array(slices),
+    }
 
 
 def row(task: str, subset: str, metric: str, value: float | np.floating) -> Score:
@@ -162,7 +207,8 @@ DropoutView = Callable[..., "tuple[Encoded, np.ndarray]"]  # of `dropout_views`
 
 
 def dropout_views(model: SentenceEncoder) -> DropoutView:
-    """`view(sentences, tokens)`: a pass with all its attention, each under other dropout masks, and its vectors."""
+    """`view(sentences, tokens)`: a pass with all its attention, each under other dropout masks,
+    and its vectors."""
     from csebench.model.pooling import pool
 
     encoder = copy.deepcopy(model.encoder).train()
@@ -179,10 +225,13 @@ def dropout_views(model: SentenceEncoder) -> DropoutView:
 
 
 def compare(view: DropoutView, left: list[str], right: list[str], tokens: int) -> np.ndarray:
-    """(pairs, 2) cosine and attention mutual information of pairs of sentences, each sentence in another view."""
+    """(pairs, 2) cosine and attention mutual information of pairs of sentences, each sentence in
+    another view."""
     batches = []
     for start in range(0, len(left), BATCH):
-        (output1, u), (output2, v) = (view(side[start : start + BATCH], tokens) for side in (left, right))
+        (output1, u), (output2, v) = (
+            view(side[start : start + BATCH], tokens) for side in (left, right)
+        )
         nats = [mutual_information(output1, output2, number) for number in range(len(u))]
         batches.append(np.stack([cosine(u, v), nats], axis=1))
     return np.concatenate(batches).astype(np.float32)
@@ -197,7 +246,8 @@ def mutual_information(view1: Encoded, view2: Encoded, number: int) -> float:
     size = int(torch.minimum(view1.mask[number].sum(), view2.mask[number].sum()))
     layers = ami_layers("paper", len(view1.attention))
     maps1, maps2 = (
-        [view.attention[i][number, None, :, :size, :size].float() for i in layers] for view in (view1, view2)
+        [view.attention[i][number, None, :, :size, :size].float() for i in layers]
+        for view in (view1, view2)
     )
     return ami_paper(maps1, maps2, view1.mask[number, None, :size], samples=None).item()
 
@@ -209,11 +259,14 @@ Tree = tuple[tuple[str, int], ...]  # relation and head of every word
 
 
 def parse(sentences: list[str]) -> tuple[list[Tree], str]:
-    """The linearised dependency tree of every sentence, and with what; ([], why not) without spaCy."""
+    """The linearised dependency tree of every sentence, and with what; ([], why not) without
+    spaCy."""
     try:
         import spacy  # pyright: ignore[reportMissingImports]
 
-        parser = spacy.load("en_core_web_sm", exclude=["tagger", "attribute_ruler", "lemmatizer", "ner"])
+        parser = spacy.load(
+            "en_core_web_sm", exclude=["tagger", "attribute_ruler", "lemmatizer", "ner"]
+        )
     except (ImportError, OSError) as e:
         return [], f"left out: spaCy with en_core_web_sm cannot be loaded: {str(e).splitlines()[0]}"
     trees = [tuple((word.dep_, word.head.i) for word in tree) for tree in parser.pipe(sentences)]
@@ -221,7 +274,8 @@ def parse(sentences: list[str]) -> tuple[list[Tree], str]:
 
 
 def by_syntax(sentences: list[str], trees: list[Tree]) -> list[tuple[str, str, str]]:
-    """(sentence, one of the same tree, one of another tree of as many words) of every tree that has two sentences."""
+    """(sentence, one of the same tree, one of another tree of as many words) of every tree that
+    has two sentences."""
     of_tree, of_length = {}, {}
     for sentence, tree in zip(sentences, trees, strict=False):
         of_tree.setdefault(tree, []).append(sentence)
@@ -238,11 +292,15 @@ def by_syntax(sentences: list[str], trees: list[Tree]) -> list[tuple[str, str, s
 # ---------------------------------------------------------------- histograms
 
 
-def histograms(view: DropoutView, views: int) -> tuple[np.ndarray, np.ndarray, list[str], list[float]]:
-    """Joint histograms of the log attention of both views of SENTENCE, over slices of adjacent layers and heads.
+def histograms(
+    view: DropoutView, views: int
+) -> tuple[np.ndarray, np.ndarray, list[str], list[float]]:
+    """Joint histograms of the log attention of both views of SENTENCE, over slices of adjacent
+    layers and heads.
 
     Returns:
-        (slices, BINS, BINS), edges (slices, BINS + 1) that both views share, names, mutual information of each slice.
+        (slices, BINS, BINS), edges (slices, BINS + 1) that both views share, names, mutual
+        information of each slice.
     """
     import torch
 
@@ -260,7 +318,10 @@ def histograms(view: DropoutView, views: int) -> tuple[np.ndarray, np.ndarray, l
             names.append(f"{span('layer', layers)}, {span('head', heads)}")
     ranges = [torch.cat(pair).aminmax() for pair in logs]
     edges = np.stack([np.linspace(float(r.min), float(r.max), BINS + 1) for r in ranges])
-    counts = [np.histogram2d(a.numpy(), b.numpy(), bins)[0] for (a, b), bins in zip(logs, edges, strict=True)]
+    counts = [
+        np.histogram2d(a.numpy(), b.numpy(), bins)[0]
+        for (a, b), bins in zip(logs, edges, strict=True)
+    ]
     shared = [gaussian_mi(a.exp(), b.exp()).item() for a, b in logs]
     return np.stack([c / c.sum() for c in counts]).astype(np.float32), edges, names, shared
 
@@ -278,20 +339,36 @@ def draw_attention_similarity(figure: FigureBase, items: Items, source: Source) 
     """miCSE Figure 5."""
     groups = {g: items[f"similarity/{g}"] for g in ("negative", "positive")}
     heading = "pairs of dropout views: same sentence, two sentences"
-    return draw_clouds(figure, groups, "similarity", source, heading, "cosine of the pair (−1 to 1)", NATS)
+    return draw_clouds(
+        figure, groups, "similarity", source, heading, "cosine of the pair (−1 to 1)", NATS
+    )
 
 
 def draw_attention_syntax(figure: FigureBase, items: Items, source: Source) -> list[list]:
     """miCSE Figure 6."""
     groups = {g: items[f"syntax/{g}"] for g in ("non-identical", "identical")}
     centroids = [values.mean(0) for values in groups.values()]
-    groups = {g: values - other for (g, values), other in zip(groups.items(), reversed(centroids), strict=True)}
-    labels = ("cosine of the pair, less that of the other centroid", f"{NATS},\nless that of the other centroid")
-    return draw_clouds(figure, groups, "syntax", source, "negative pairs by dependency tree", *labels)
+    groups = {
+        g: values - other
+        for (g, values), other in zip(groups.items(), reversed(centroids), strict=True)
+    }
+    labels = (
+        "cosine of the pair, less that of the other centroid",
+        f"{NATS},\nless that of the other centroid",
+    )
+    return draw_clouds(
+        figure, groups, "syntax", source, "negative pairs by dependency tree", *labels
+    )
 
 
 def draw_clouds(
-    figure: FigureBase, groups: dict[str, np.ndarray], task: str, source: Source, heading: str, x: str, y: str
+    figure: FigureBase,
+    groups: dict[str, np.ndarray],
+    task: str,
+    source: Source,
+    heading: str,
+    x: str,
+    y: str,
 ) -> list[list]:
     """A cloud of (pairs, 2) points for each group, and the distance of their centroids."""
     from csebench.score.drawing import COLOURS, GREY, points
@@ -299,11 +376,26 @@ def draw_clouds(
 
     axes, centroids = figure.subplots(), []
     for place, (group, values) in enumerate(groups.items()):
-        points(axes, values[:, 0], values[:, 1], place, label=f"{group} ({len(values):,} pairs)", alpha=0.35)
+        points(
+            axes,
+            values[:, 0],
+            values[:, 1],
+            place,
+            label=f"{group} ({len(values):,} pairs)",
+            alpha=0.35,
+        )
         centroids.append(values.mean(0))
         axes.plot(*centroids[-1], "o", c=COLOURS[place], ms=10, mec=GREY, mew=1.5, zorder=3)
     axes.annotate(
-        "", *centroids, arrowprops={"arrowstyle": "<->", "color": GREY, "linewidth": 1.5, "shrinkA": 6, "shrinkB": 6}
+        "",
+        *centroids,
+        arrowprops={
+            "arrowstyle": "<->",
+            "color": GREY,
+            "linewidth": 1.5,
+            "shrinkA": 6,
+            "shrinkB": 6,
+        },
     )
     distance = value(source.content, task, "distance")
     axes.set(xlabel=x, ylabel=y, title=f"{source.model}: centroids {distance:.3f} apart\n{heading}")
@@ -323,13 +415,21 @@ def draw_attention_histograms(figure: FigureBase, items: Items, source: Source) 
     axes = figure.subplots(-(-len(joint) // columns), columns, squeeze=False)
     norm = LogNorm(joint[joint > 0].min(), joint.max())
     for ax, name, bins, share in zip(axes.flat, names, edges, joint, strict=True):
-        mesh = ax.pcolormesh(bins, bins, np.ma.masked_equal(share.T, 0), norm=norm, cmap="cividis", rasterized=True)
+        mesh = ax.pcolormesh(
+            bins, bins, np.ma.masked_equal(share.T, 0), norm=norm, cmap="cividis", rasterized=True
+        )
         ax.set_title(name, fontsize=9)
         ax.set_aspect("equal")
     figure.colorbar(mesh, ax=axes, label="share of the slice's entries", shrink=0.8)
     figure.supxlabel("ln of the attention weight (no unit), view 1", fontsize=9)
     figure.supylabel("ln of the attention weight (no unit), view 2", fontsize=9)
     shared = value(source.content, "histogram", "mutual information")
-    figure.suptitle(f"{source.model}\njoint attention of two dropout views, mutual information {shared:.3f} nats")
-    rows = [[names[s], *edges[s, i : i + 2], *edges[s, j : j + 2], joint[s, i, j]] for s, i, j in np.argwhere(joint)]
+    figure.suptitle(
+        f"{source.model}\njoint attention of two dropout views, mutual information {shared:.3f}"
+        " nats"
+    )
+    rows = [
+        [names[s], *edges[s, i : i + 2], *edges[s, j : j + 2], joint[s, i, j]]
+        for s, i, j in np.argwhere(joint)
+    ]
     return [["slice", "view1_from", "view1_to", "view2_from", "view2_to", "share"], *rows]

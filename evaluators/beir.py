@@ -1,17 +1,19 @@
 """BEIR: zero-shot retrieval, exact search, nDCG@10, MAP and Recall@100 by pytrec_eval.
 
-Idea: the documents that answer a query are those nearest to it, on a corpus that the model was not trained on.
-Score: means over queries; cqadupstack is the mean of its forums. A document is its title, a blank and its text. The
-1000 best documents of a query count, but not the one of its own id, unless the judgements name it for that query.
-Judged documents that the corpus lacks cannot be found: they lower the scores, as in beir, and a row of their own
-counts them. The papers publish no setting (InfoCSE Table 3), so pooler, similarity, length and precision are in the
-protocol's name, and docs/evaluators.md has published values to calibrate them on.
-Paper: Thakur et al. 2021 (NeurIPS); InfoCSE Table 3. Official code: beir-cellar/beir, exact_search.py, evaluation.py.
-Its search holds a corpus in memory, ours reads it in shards (csebench/model/embedder.py: stream) and gives the same
-scores (tests/protocol/test_retrieval.py).
-Items: `METRIC` (queries,) of every query with their `queries` (queries,) ids, in the order of the ids; of several
-forums `FORUM/METRIC` and `FORUM/queries`. The means over queries are the scores, each forum weighing the same.
-Relations: `stsb_retrieval` searches STS-B's sentences; `mteb:QuoraRetrieval` is a corpus of BEIR in MTEB's reading.
+Idea: the documents that answer a query are those nearest to it, on a corpus that the model was not
+trained on. Score: means over queries; cqadupstack is the mean of its forums. A document is its
+title, a blank and its text. The 1000 best documents of a query count, but not the one of its own
+id, unless the judgements name it for that query. Judged documents that the corpus lacks cannot be
+found: they lower the scores, as in beir, and a row of their own counts them. The papers publish no
+setting (InfoCSE Table 3), so pooler, similarity, length and precision are in the protocol's name,
+and docs/evaluators.md has published values to calibrate them on. Paper: Thakur et al. 2021
+(NeurIPS); InfoCSE Table 3. Official code: beir-cellar/beir, exact_search.py, evaluation.py. Its
+search holds a corpus in memory, ours reads it in shards (csebench/model/embedder.py: stream) and
+gives the same scores (tests/protocol/test_retrieval.py). Items: `METRIC` (queries,) of every query
+with their `queries` (queries,) ids, in the order of the ids; of several forums `FORUM/METRIC` and
+`FORUM/queries`. The means over queries are the scores, each forum weighing the same. Relations:
+`stsb_retrieval` searches STS-B's sentences; `mteb:QuoraRetrieval` is a corpus of BEIR in MTEB's
+reading.
 """
 
 import codecs
@@ -71,8 +73,10 @@ DECLARATION = {
     "source": "Thakur et al. 2021 (NeurIPS); beir 2.2 exact_search.py, evaluation.py",
     "deviations": [
         "any folder below beir/ can be named, known to BEIR or not",
-        "beir drops the document of the query's own id also where the judgements name it; here it is kept then, as a"
-        " folder of one's own may number queries and documents alike",
+        (
+            "beir drops the document of the query's own id also where the judgements name it; here"
+            " it is kept then, as a folder of one's own may number queries and documents alike"
+        ),
     ],
 }
 RETRIEVED = 1000
@@ -103,31 +107,47 @@ class Forum:
 
 
 def evaluate(
-    model: Embedder, data_root: Path, dataset: str, similarity: str, precision: Precision | None = None
+    model: Embedder,
+    data_root: Path,
+    dataset: str,
+    similarity: str,
+    precision: Precision | None = None,
 ) -> tuple[list[Score], Items]:
     """Scores of a model on one dataset.
 
     Args:
-        dataset: folder below `beir/`: corpus.jsonl, queries.jsonl and qrels/test.tsv, or folders of such (forums).
-        similarity: `cos` or `dot`.
-        precision: in which texts are embedded; None: that of the evaluation.
+        dataset: folder below `beir/`: corpus.jsonl, queries.jsonl and qrels/test.tsv, or folders of
+        such (forums). similarity: `cos` or `dot`. precision: in which texts are embedded; None:
+        that of the evaluation.
 
     Returns:
-        rows, the mean over queries, subset `all`, of several forums also each forum's; items (module docstring).
+        rows, the mean over queries, subset `all`, of several forums also each forum's; items
+        (module docstring).
     """
     forums = read(data_root, dataset)
     with embedding_in(model, precision or model.evaluation.precision):
         by_forum = {name: values_of(model, forum, similarity) for name, forum in forums.items()}
-    means = {name: {m: float(np.mean(items[m])) for m in METRICS} for name, items in by_forum.items()}
-    rows = [Score(dataset, "all", m, float(np.mean([values[m] for values in means.values()]))) for m in METRICS]
+    means = {
+        name: {m: float(np.mean(items[m])) for m in METRICS} for name, items in by_forum.items()
+    }
+    rows = [
+        Score(dataset, "all", m, float(np.mean([values[m] for values in means.values()])))
+        for m in METRICS
+    ]
     missing = {name: forum.missing for name, forum in forums.items() if forum.missing}
     if missing:
         rows.append(Score(dataset, "all", MISSING, float(sum(missing.values()))))
     if len(by_forum) == 1:
         return rows, next(iter(by_forum.values()))
-    rows += [Score(dataset, name, m, value) for name, values in means.items() for m, value in values.items()]
+    rows += [
+        Score(dataset, name, m, value)
+        for name, values in means.items()
+        for m, value in values.items()
+    ]
     rows += [Score(dataset, name, MISSING, float(count)) for name, count in missing.items()]
-    return rows, {f"{name}/{item}": array for name, items in by_forum.items() for item, array in items.items()}
+    return rows, {
+        f"{name}/{item}": array for name, items in by_forum.items() for item, array in items.items()
+    }
 
 
 @contextmanager
@@ -135,7 +155,10 @@ def embedding_in(model: Embedder, precision: Precision) -> Iterator[None]:
     """Let a model embed in a precision; what it remembers of another is not used meanwhile."""
     before = model.evaluation, model.known
     if precision != model.evaluation.precision:
-        model.evaluation, model.known = model.evaluation.model_copy(update={"precision": precision}), {}
+        model.evaluation, model.known = (
+            model.evaluation.model_copy(update={"precision": precision}),
+            {},
+        )
     try:
         yield
     finally:
@@ -147,7 +170,10 @@ def values_of(model: Embedder, forum: Forum, similarity: str) -> Items:
     ranking = search(model, forum.folder, forum.ids, forum.queries, forum.qrels, similarity)
     results = pytrec_eval.RelevanceEvaluator(forum.qrels, set(METRICS.values())).evaluate(ranking)
     judged = sorted(results)
-    values = {metric: np.array([results[query][name] for query in judged]) for metric, name in METRICS.items()}
+    values = {
+        metric: np.array([results[query][name] for query in judged])
+        for metric, name in METRICS.items()
+    }
     return {"queries": np.array(judged), **values}
 
 
@@ -161,10 +187,14 @@ def search(
         rows = torch.from_numpy(np.asarray(vectors, dtype=np.float32)).to(device)
         return torch.nn.functional.normalize(rows) if similarity == "cos" else rows
 
-    relevant = [{d: float(g) for d, g in qrels[q].items() if g > 0} or {"none": 1.0} for q in queries]
+    relevant = [
+        {d: float(g) for d, g in qrels[q].items() if g > 0} or {"none": 1.0} for q in queries
+    ]
     query_vectors = comparable(model.embed_queries(list(queries.values()), relevant))
-    scores = torch.full((len(queries), 0), -torch.inf, device=device)  # of the best documents so far
-    numbers = torch.zeros((len(queries), 0), dtype=torch.long, device=device)  # their places in the corpus
+    # of the best documents so far
+    scores = torch.full((len(queries), 0), -torch.inf, device=device)
+    # their places in the corpus
+    numbers = torch.zeros((len(queries), 0), dtype=torch.long, device=device)
     searched, texts = 0, (text for _, text in documents(folder / "corpus.jsonl"))
     for shard in model.stream(texts, folder.name, iter(ids)):
         shard_vectors, best = comparable(shard), []
@@ -172,7 +202,9 @@ def search(
             rows = slice(start, start + QUERIES)
             merged = torch.cat([scores[rows], query_vectors[rows] @ shard_vectors.T], dim=1)
             kept, index = merged.topk(min(RETRIEVED + 1, merged.shape[1]), dim=1)
-            new = torch.arange(searched, searched + len(shard_vectors), device=device).expand(len(merged), -1)
+            new = torch.arange(searched, searched + len(shard_vectors), device=device).expand(
+                len(merged), -1
+            )
             best.append((kept, torch.cat([numbers[rows], new], dim=1).gather(1, index)))
         scores, numbers = (torch.cat(parts) for parts in zip(*best, strict=True))
         searched += len(shard_vectors)
@@ -191,11 +223,12 @@ def search(
 def read(data_root: Path | DataRoot, dataset: str) -> dict[str, Forum]:
     """Read a dataset, or each of its forums, by the names of their folders below the dataset's.
 
-    The corpora that lie highest count: a copy inside the folder of a dataset, or of a forum, is no forum.
+    The corpora that lie highest count: a copy inside the folder of a dataset, or of a forum, is no
+    forum.
 
     Raises:
-        BadInput: a file is missing or malformed. The texts of the corpus, too large for memory, are read again for the
-            search.
+        BadInput: a file is missing or malformed. The texts of the corpus, too large for memory, are
+            read again for the search.
     """
     top = f"beir/{dataset}"
     corpora = matches(data_root, f"{top}/**/corpus.jsonl")
@@ -204,7 +237,11 @@ def read(data_root: Path | DataRoot, dataset: str) -> dict[str, Forum]:
     if not shown:
         raise BadInput(f"{data_root}: {top}: has no corpus.jsonl.")
     depth = min(len(folder.parts) for folder in shown)
-    return {str(folder): read_forum(data_root, top / folder) for folder in shown if len(folder.parts) == depth}
+    return {
+        str(folder): read_forum(data_root, top / folder)
+        for folder in shown
+        if len(folder.parts) == depth
+    }
 
 
 def read_forum(data_root: Path | DataRoot, name: Path) -> Forum:
@@ -230,11 +267,12 @@ GRADE = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
 def judgements(path: Path, queries: Collection[str], documents: Collection[str]) -> Qrels:
-    """Read `qrels/test.tsv` as beir does: a header, then query, document and grade; of equal pairs the last.
+    """Read `qrels/test.tsv` as beir does: a header, then query, document and grade; of equal pairs
+    the last.
 
     Raises:
-        BadInput: the file is not of this form, it judges a query that is not there, or none of the documents; an id
-            is that of a query or document only without the blanks around it.
+        BadInput: the file is not of this form, it judges a query that is not there, or none of the
+            documents; an id is that of a query or document only without the blanks around it.
     """
     rows = judgement_rows(path)
     _, header = next(rows, (1, []))
@@ -244,16 +282,27 @@ def judgements(path: Path, queries: Collection[str], documents: Collection[str])
     for line, fields in rows:
         where = f"{path}: line {line}"
         if len(fields) != len(COLUMNS):
-            trec = " Delete the second column, which is TREC's." if fields[1:2] in (["0"], ["Q0"]) else ""
+            trec = (
+                " Delete the second column, which is TREC's."
+                if fields[1:2] in (["0"], ["Q0"])
+                else ""
+            )
             raise BadInput(f"{where}: {len(fields)} fields; {FORM}.{trec}")
         query, document, grade = fields
         if not GRADE.fullmatch(grade):
-            raise BadInput(f"{where}: the grade {shortened(repr(grade), 60)} is no whole number; {FORM}.")
+            raise BadInput(
+                f"{where}: the grade {shortened(repr(grade), 60)} is no whole number; {FORM}."
+            )
         if abs(int(grade)) > LARGEST_GRADE:
-            raise BadInput(f"{where}: the grade {grade} is out of range, -{LARGEST_GRADE} to {LARGEST_GRADE}.")
+            raise BadInput(
+                f"{where}: the grade {grade} is out of range, -{LARGEST_GRADE} to {LARGEST_GRADE}."
+            )
         for kind, id_ in (("query", query), ("document", document)):
             if (meant := known[kind].almost(id_)) is not None:
-                reason = f"the {kind} {id_!r} is {meant!r} in {known[kind].file}, but for characters that do not show"
+                reason = (
+                    f"the {kind} {id_!r} is {meant!r} in {known[kind].file}, but for characters"
+                    " that do not show"
+                )
                 raise BadInput(f"{where}: {reason}; write both alike.")
         if query not in known["query"].ids:
             swapped = query in known["document"].ids and document in known["query"].ids
@@ -262,8 +311,13 @@ def judgements(path: Path, queries: Collection[str], documents: Collection[str])
         qrels.setdefault(query, {})[document] = int(grade)
     if not qrels:
         raise BadInput(f"{path}: holds no judgement; {FORM}.")
-    if not any(document in known["document"].ids for grades in qrels.values() for document in grades):
-        raise BadInput(f"{path}: corpus.jsonl has none of the documents that it judges; are they of another corpus?")
+    if not any(
+        document in known["document"].ids for grades in qrels.values() for document in grades
+    ):
+        raise BadInput(
+            f"{path}: corpus.jsonl has none of the documents that it judges; are they of another"
+            " corpus?"
+        )
     return qrels
 
 
@@ -287,14 +341,21 @@ def check_header(path: Path, header: list[str]) -> None:
         raise BadInput(f"{path}: is empty; {FORM}.")
     if GRADE.fullmatch(header[-1]):
         names = ", ".join(COLUMNS)
-        raise BadInput(f"{path}: line 1: is a judgement, no header; put a line with {names} above it, between tabs.")
+        raise BadInput(
+            f"{path}: line 1: is a judgement, no header; put a line with {names} above it, between"
+            " tabs."
+        )
     if len(header) != len(COLUMNS):
         return  # the rows decide
     for name, column in zip(header, COLUMNS, strict=True):
-        others = [other for other in COLUMNS if other != column and MEANINGS[other].match(name.strip())]
+        others = [
+            other for other in COLUMNS if other != column and MEANINGS[other].match(name.strip())
+        ]
         if others and not MEANINGS[column].search(name):
             order = ", ".join(header)
-            raise BadInput(f"{path}: line 1: the columns are {order}; {FORM}. Put them into this order.")
+            raise BadInput(
+                f"{path}: line 1: the columns are {order}; {FORM}. Put them into this order."
+            )
 
 
 class Ids:
@@ -310,7 +371,8 @@ class Ids:
 
 
 def visible(text: str) -> str:
-    """A text without blanks around it, and without marks that take no space, such as a byte-order mark."""
+    """A text without blanks around it, and without marks that take no space, such as a
+    byte-order mark."""
     return "".join(character for character in text if character.isprintable()).strip()
 
 
@@ -323,12 +385,15 @@ def distinct_ids(path: Path) -> list[str]:
     ids: dict[str, int] = {}
     for number, (id_, _) in enumerate(documents(path), 1):
         if (first := ids.setdefault(id_, number)) != number:
-            raise BadInput(f"{path}: line {number}: `_id` {id_!r} is that of line {first}, too; keep one.")
+            raise BadInput(
+                f"{path}: line {number}: `_id` {id_!r} is that of line {first}, too; keep one."
+            )
     return list(ids)
 
 
 def documents(path: Path) -> Iterator[tuple[str, str]]:
-    """(id, text) of every line of a corpus, one at a time: the text is the title, a blank and the text.
+    """(id, text) of every line of a corpus, one at a time: the text is the title, a blank and the
+    text.
 
     Raises:
         BadInput: as `entries`.
@@ -338,17 +403,19 @@ def documents(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def entries(path: Path) -> Iterator[tuple[str, str, str]]:
-    """(id, title, text) of every line of a corpus, or of queries, one at a time; a title may be missing.
+    """(id, title, text) of every line of a corpus, or of queries, one at a time; a title may be
+    missing.
 
     Raises:
-        BadInput: the file is missing or empty, or a line is not a JSON object with an `_id`, a text, and perhaps a
-            title.
+        BadInput: the file is missing or empty, or a line is not a JSON object with an `_id`, a
+            text, and perhaps a title.
     """
     number = 0
     try:
         with open(path, "rb") as file:
             for number, line in enumerate(file, 1):
-                yield entry(line.removeprefix(codecs.BOM_UTF8), f"{path}: line {number}")  # files may be joined
+                # files may be joined
+                yield entry(line.removeprefix(codecs.BOM_UTF8), f"{path}: line {number}")
     except OSError as e:
         raise unreadable(path, e) from None
     if number == 0:

@@ -1,11 +1,11 @@
-"""Clusters of unlabelled sentences: k-means and t-SNE, with the clusters' purity where sentences have labels.
+"""Clusters of unlabelled sentences: k-means and t-SNE, with the clusters' purity where sentences
+have labels.
 
-Idea: sentences of one topic form a cluster that needs no labels to be seen.
-Score: purity, normalised mutual information and adjusted Rand index of k-means clusters against the labels; ours, as
-the papers print no number.
-Paper: InforMin-CL Figure 2 (2,000 sentences of IMDB, 10 clusters); MSSE Figure 4 (20,000 titles of StackOverflow, 30
-clusters). Official code: none.
-Items: `cluster` (sentences,), `label` (sentences,) names, `text` (sentences,) their first 100 characters; `shown`
+Idea: sentences of one topic form a cluster that needs no labels to be seen. Score: purity,
+normalised mutual information and adjusted Rand index of k-means clusters against the labels; ours,
+as the papers print no number. Paper: InforMin-CL Figure 2 (2,000 sentences of IMDB, 10 clusters);
+MSSE Figure 4 (20,000 titles of StackOverflow, 30 clusters). Official code: none. Items: `cluster`
+(sentences,), `label` (sentences,) names, `text` (sentences,) their first 100 characters; `shown`
 (points,) row numbers and their t-SNE `coordinates` (points, 2). No score is a mean over them.
 Relations: `geometry` describes the same space without labels.
 """
@@ -39,7 +39,10 @@ DECLARATION = {
     "ordered": "samples are drawn, and k-means and t-SNE start, by seed and number of the line",
     "files": {
         "imdb": ["misc/imdb/*.tsv"],
-        "stackoverflow": ["misc/stackoverflow/title_StackOverflow.txt", "misc/stackoverflow/label_StackOverflow.txt"],
+        "stackoverflow": [
+            "misc/stackoverflow/title_StackOverflow.txt",
+            "misc/stackoverflow/label_StackOverflow.txt",
+        ],
     },
     "params": {"points": 5000, "seed": 42},
     "best": {"purity": 1.0, "nmi": 1.0, "ari": 1.0},
@@ -48,25 +51,38 @@ DECLARATION = {
     "panels": {"clusters": {"item": "coordinates", "width": 10.8, "height": 4.8}},
     "source": "InforMin-CL Figure 2; MSSE Figure 4 (no code)",
     "deviations": [
-        "k-means on vectors of length one (k-means++, the best of 10 starts); the papers do not say",
+        (
+            "k-means on vectors of length one (k-means++, the best of 10 starts); the papers do"
+            " not say"
+        ),
         "fewer clusters where there are less than four sentences for each: only on small data",
-        "t-SNE: perplexity 30, 1,000 iterations, started from the principal components; the papers do not say",
-        "IMDB: a sentence is a whole review, cut at what the encoder reads, line breaks as blanks: labels are of"
-        " reviews; 2,000 drawn by seed from all that there are",
-        "StackOverflow: all 20,000 titles are clustered; the picture shows 5,000 of them, drawn by seed",
+        (
+            "t-SNE: perplexity 30, 1,000 iterations, started from the principal components; the"
+            " papers do not say"
+        ),
+        (
+            "IMDB: a sentence is a whole review, cut at what the encoder reads, line breaks as"
+            " blanks: labels are of reviews; 2,000 drawn by seed from all that there are"
+        ),
+        (
+            "StackOverflow: all 20,000 titles are clustered; the picture shows 5,000 of them, drawn"
+            " by seed"
+        ),
         "purity, normalised mutual information and adjusted Rand index against the labels are ours",
     ],
 }
 SIZES = {"imdb": (2000, 10), "stackoverflow": (20_000, 30)}  # sentences, clusters
 # fmt: off
 TAGS = [  # of StackOverflow's labels 1 to 20
-    "wordpress", "oracle", "svn", "apache", "excel", "matlab", "visual-studio", "cocoa", "osx", "bash", "spring",
+    "wordpress", "oracle", "svn", "apache", "excel", "matlab", "visual-studio", "cocoa", "osx", "bash", "spring",  # noqa: E501
     "hibernate", "scala", "sharepoint", "ajax", "qt", "drupal", "linq", "haskell", "magento",
 ]
 # fmt: on
 
 
-def evaluate(model: Embedder, data_root: Path, dataset: str, points: int, seed: int) -> tuple[list[Score], Items]:
+def evaluate(
+    model: Embedder, data_root: Path, dataset: str, points: int, seed: int
+) -> tuple[list[Score], Items]:
     """Clusters of a model's vectors.
 
     Args:
@@ -87,12 +103,17 @@ def evaluate(model: Embedder, data_root: Path, dataset: str, points: int, seed: 
     size, clusters = SIZES[dataset]
     texts, labels = zip(*draw_subset(READERS[dataset](data_root), size, seed), strict=True)
     if len(texts) < 8:
-        raise BadInput(f"{data_root / DECLARATION['files'][dataset][0]}: {len(texts)} sentences, needs at least 8.")
+        raise BadInput(
+            f"{data_root / DECLARATION['files'][dataset][0]}: {len(texts)} sentences, needs at"
+            " least 8."
+        )
     vectors = unit(model.embed(list(texts), list(labels))).astype(np.float32)
     shown = np.array(draw_subset(list(range(len(texts))), points, seed))
-    kmeans = KMeans(min(clusters, len(texts) // 4), n_init=10, random_state=seed)  # pyright: ignore[reportArgumentType]
+    # pyright: ignore[reportArgumentType]
+    kmeans = KMeans(min(clusters, len(texts) // 4), n_init=10, random_state=seed)
     tsne = TSNE(perplexity=min(30, (len(shown) - 1) // 3), init="pca", random_state=seed)
-    with threadpool_limits(1), warnings.catch_warnings():  # sums in one order: the same bytes on any number of cores
+    # sums in one order: the same bytes on any number of cores
+    with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # equal vectors make fewer clusters
         cluster = kmeans.fit_predict(vectors)
         if np.ptp(vectors[shown], axis=0).any():
@@ -105,7 +126,11 @@ def evaluate(model: Embedder, data_root: Path, dataset: str, points: int, seed: 
         "ari": adjusted_rand_score(labels, cluster),
     }
     rows = [Score(dataset, "all", metric, float(value)) for metric, value in values.items()]
-    items = {"cluster": cluster, "label": np.array(labels), "text": np.array([text[:100] for text in texts])}
+    items = {
+        "cluster": cluster,
+        "label": np.array(labels),
+        "text": np.array([text[:100] for text in texts]),
+    }
     return rows, items | {"shown": shown, "coordinates": coordinates}
 
 
@@ -125,12 +150,22 @@ def imdb(data_root: Path) -> list[tuple[str, str]]:
     for path in sorted(data_root.glob(DECLARATION["files"]["imdb"][0])):
         header, *rest = lines(path)
         if header.split("\t") != ["label", "id", "rating", "text"] or not rest:
-            raise BadInput(f"{path}: expected the columns label, id, rating, text, and reviews (got {header[:60]!r}).")
+            raise BadInput(
+                f"{path}: expected the columns label, id, rating, text, and reviews (got"
+                f" {header[:60]!r})."
+            )
         for number, line in enumerate(rest, 2):
             label, text = line.split("\t")[0], line.split("\t")[-1]
             if line.count("\t") != 3 or label not in ("0", "1") or not text.strip():
-                raise BadInput(f"{path}: line {number}: expected 0 or 1, id, rating, text (got {line[:60]!r}).")
-            reviews.append((" ".join(text.replace("<br />", " ").split()), ("negative", "positive")[int(label)]))
+                raise BadInput(
+                    f"{path}: line {number}: expected 0 or 1, id, rating, text (got {line[:60]!r})."
+                )
+            reviews.append(
+                (
+                    " ".join(text.replace("<br />", " ").split()),
+                    ("negative", "positive")[int(label)],
+                )
+            )
     return reviews
 
 
@@ -144,7 +179,9 @@ def stackoverflow(data_root: Path) -> list[tuple[str, str]]:
     for number, (title, label) in enumerate(zip(titles, labels, strict=True), 1):
         if label.strip() not in tags or not title.strip():
             got = f"(got {label[:20]!r})"
-            raise BadInput(f"{label_file}: line {number}: expected a title and its label, 1 to 20 {got}.")
+            raise BadInput(
+                f"{label_file}: line {number}: expected a title and its label, 1 to 20 {got}."
+            )
     return [(title, tags[label.strip()]) for title, label in zip(titles, labels, strict=True)]
 
 
@@ -155,24 +192,44 @@ READERS = {"imdb": imdb, "stackoverflow": stackoverflow}
 
 
 def draw_clusters(figure: FigureBase, items: Items, source: Source) -> list[list]:
-    """InforMin-CL Figure 2, MSSE Figure 4: the same points by cluster and by label; the eight largest have colours."""
+    """InforMin-CL Figure 2, MSSE Figure 4: the same points by cluster and by label; the eight
+    largest have colours."""
     from csebench.score.drawing import GREY, points
     from csebench.score.store import value
 
-    shown, coordinates, dataset = items["shown"], items["coordinates"], source.evaluator.split(":")[1]
+    shown, coordinates, dataset = (
+        items["shown"],
+        items["coordinates"],
+        source.evaluator.split(":")[1],
+    )
     cluster, label = items["cluster"][shown], items["label"][shown]
     axes = figure.subplots(1, 2, sharex=True, sharey=True)
-    for ax, groups, name in zip(axes, (cluster, label), ("cluster of k-means", "label"), strict=True):
+    for ax, groups, name in zip(
+        axes, (cluster, label), ("cluster of k-means", "label"), strict=True
+    ):
         classes, counts = np.unique(groups, return_counts=True)
         largest = sorted(classes[np.argsort(-counts, kind="stable")[:8]])
         others = coordinates[~np.isin(groups, largest)]
         if len(others):
-            points(ax, others[:, 0], others[:, 1], c=GREY, alpha=0.2, label=f"{len(classes) - len(largest)} others")
+            points(
+                ax,
+                others[:, 0],
+                others[:, 1],
+                c=GREY,
+                alpha=0.2,
+                label=f"{len(classes) - len(largest)} others",
+            )
         for place, group in enumerate(largest):
             members = coordinates[groups == group]
             points(ax, members[:, 0], members[:, 1], place, label=str(group))
             if groups is cluster:
-                ax.text(*np.median(members, axis=0), str(group), fontweight="bold", ha="center", va="center")
+                ax.text(
+                    *np.median(members, axis=0),
+                    str(group),
+                    fontweight="bold",
+                    ha="center",
+                    va="center",
+                )
         ax.set(xlabel="t-SNE dimension 1 (no unit)", title=f"by {name}")
     axes[0].set_ylabel("t-SNE dimension 2 (no unit)")
     axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), markerscale=2)

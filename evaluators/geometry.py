@@ -1,14 +1,14 @@
 """Geometry of the embedding space on STS-B dev: alignment, uniformity, isotropy.
 
-Idea: paraphrases lie close together, all other sentences spread over the sphere, and no direction dominates.
-Score: alignment, the mean squared distance of pairs graded above 4; uniformity, log mean exp(-2 squared distance) over
-all pairs of distinct sentences; both on the unit sphere, as the curve of every training run has them. Also the mean
-cosine of distinct sentences (0: no common direction), and of the covariance of the unit vectors the share of its
-largest eigenvalue and the effective rank, exp of the entropy of its spectrum. Values as they are, no fractions.
-Paper: Wang & Isola 2020; Gao et al. 2021, SimCSE, sec. 2.3; Roy & Vetterli 2007 (effective rank). Official code:
-princeton-nlp/SimCSE, issues #122 and #225.
-Items: `spectrum` (D,) eigenvalues of the covariance as shares, falling; `cosines` (pairs graded above 4,).
-Relations: `stsb_dev` reads the same pairs.
+Idea: paraphrases lie close together, all other sentences spread over the sphere, and no direction
+dominates. Score: alignment, the mean squared distance of pairs graded above 4; uniformity, log mean
+exp(-2 squared distance) over all pairs of distinct sentences; both on the unit sphere, as the curve
+of every training run has them. Also the mean cosine of distinct sentences (0: no common direction),
+and of the covariance of the unit vectors the share of its largest eigenvalue and the effective
+rank, exp of the entropy of its spectrum. Values as they are, no fractions. Paper: Wang & Isola
+2020; Gao et al. 2021, SimCSE, sec. 2.3; Roy & Vetterli 2007 (effective rank). Official code:
+princeton-nlp/SimCSE, issues #122 and #225. Items: `spectrum` (D,) eigenvalues of the covariance as
+shares, falling; `cosines` (pairs graded above 4,). Relations: `stsb_dev` reads the same pairs.
 """
 
 from pathlib import Path
@@ -56,16 +56,23 @@ def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
     (pairs,) = read_sts(data_root, "STS-B", "dev")
     close = np.flatnonzero(pairs.gold > 4)
     if len(close) == 0:
-        raise BadInput(f"{data_root}: STS-B dev: no pair is graded above 4, so there is nothing to align.")
+        raise BadInput(
+            f"{data_root}: STS-B dev: no pair is graded above 4, so there is nothing to align."
+        )
     names = {s: s for s in (*pairs.left, *pairs.right)}
-    names |= {s: f"above 4: {pairs.left[i]}" for i in close for s in (pairs.left[i], pairs.right[i])}
+    names |= {
+        s: f"above 4: {pairs.left[i]}" for i in close for s in (pairs.left[i], pairs.right[i])
+    }
     vectors = dict(zip(names, unit(model.embed(list(names), list(names.values()))), strict=True))
-    left, right = (np.stack([vectors[side[i]] for i in close]) for side in (pairs.left, pairs.right))
+    left, right = (
+        np.stack([vectors[side[i]] for i in close]) for side in (pairs.left, pairs.right)
+    )
     distinct = np.stack(list(vectors.values()))
     count = len(distinct)
     spectrum = np.clip(np.linalg.eigvalsh(np.cov(distinct.T))[::-1], 0, None)
     trace = spectrum.sum()
-    spectrum = spectrum / trace if trace >= EQUAL_VECTORS else np.full_like(spectrum, np.nan)  # shares of nothing
+    # shares of nothing
+    spectrum = spectrum / trace if trace >= EQUAL_VECTORS else np.full_like(spectrum, np.nan)
     positive = spectrum[~(spectrum <= 0)]
     values = {
         "alignment": alignment(left, right),

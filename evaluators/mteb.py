@@ -1,13 +1,13 @@
 """Tasks of MTEB through the real mteb package: MSSE's Figure 5, and STS with mteb's own texts.
 
-Idea: the same vectors, scored by the package whose numbers others publish.
-Score: mteb's main score of the task first, then others. mteb draws, fits, searches and scores; from us it gets
-vectors, and the data where the data root has them.
-Paper: Muennighoff et al. 2023 (EACL); MSSE Figure 5. Official code: embeddings-benchmark/mteb 2.26.24.
-Items: `TASK/SUBSET` (pairs,) cosines, of a classification (sentences,) the share of draws that got a sentence right,
-of retrieval none. No one rule makes every task's score of them, so rows are compared over seeds alone. mteb's own
-result file, which its tools read, is left next to the scores.
-Relations: `sts` reads SentEval's texts, `transfer` fits on whole training sets, `beir` searches in larger corpora.
+Idea: the same vectors, scored by the package whose numbers others publish. Score: mteb's main score
+of the task first, then others. mteb draws, fits, searches and scores; from us it gets vectors, and
+the data where the data root has them. Paper: Muennighoff et al. 2023 (EACL); MSSE Figure 5.
+Official code: embeddings-benchmark/mteb 2.26.24. Items: `TASK/SUBSET` (pairs,) cosines, of a
+classification (sentences,) the share of draws that got a sentence right, of retrieval none. No one
+rule makes every task's score of them, so rows are compared over seeds alone. mteb's own result
+file, which its tools read, is left next to the scores. Relations: `sts` reads SentEval's texts,
+`transfer` fits on whole training sets, `beir` searches in larger corpora.
 """
 
 from __future__ import annotations
@@ -77,21 +77,44 @@ DECLARATION = {
     "best": {"accuracy": 1.0, "f1": 1.0},  # and of every other metric
     "bounds": {"cosine_spearman": (-1.0, 1.0), "cosine_pearson": (-1.0, 1.0)},
     "chance": {"accuracy": (0.0, 0.6), "f1": (0.0, 0.6)},
-    "needs": "the Hugging Face hub for MassiveIntentClassification, QuoraRetrieval and AskUbuntuDupQuestions",
+    "needs": (
+        "the Hugging Face hub for MassiveIntentClassification, QuoraRetrieval and"
+        " AskUbuntuDupQuestions"
+    ),
     "source": "mteb 2.26.24; MSSE Figure 5",
     "deviations": [
-        "STS12-STS16: mteb's texts are SentEval's (Moses-tokenised, lower-case), so those are read, and the score is"
-        " that of `sts`; character counts agree with mteb's own but for one double blank in STS14",
+        (
+            "STS12-STS16: mteb's texts are SentEval's (Moses-tokenised, lower-case), so those are"
+            " read, and the score is that of `sts`; character counts agree with mteb's own but for"
+            " one double blank in STS14"
+        ),
         "STSBenchmark: mteb's texts are true-case and untokenised; the pairs are those of `sts`",
-        "SICK-R: mteb's test set is all 9,927 pairs, untokenised; that of `sts` is SICK's own 4,927, tokenised; both"
-        " are true-case",
-        "STSBenchmark, Banking77Classification: mteb has a mended .v2 of either; these are the ones of the papers",
-        "classification: mteb fits a logistic regression to 8 (AmazonCounterfactual: 32) sentences of each class, ten"
-        " times, seed 42, cut off at 100 steps: not comparable with `transfer`; on one BLAS thread: accuracy goes by"
-        " their number (0.0002 on Banking77)",
-        "AmazonCounterfactualClassification: `all` is the subset en, as the papers print; en-ext is a row of its own",
-        "the test split and English only; mteb's mean over all splits and languages is another number",
-        "mteb's instructions are not put before a sentence: none of our encoders is trained with any",
+        (
+            "SICK-R: mteb's test set is all 9,927 pairs, untokenised; that of `sts` is SICK's own"
+            " 4,927, tokenised; both are true-case"
+        ),
+        (
+            "STSBenchmark, Banking77Classification: mteb has a mended .v2 of either; these are the"
+            " ones of the papers"
+        ),
+        (
+            "classification: mteb fits a logistic regression to 8 (AmazonCounterfactual: 32)"
+            " sentences of each class, ten times, seed 42, cut off at 100 steps: not comparable"
+            " with `transfer`; on one BLAS thread: accuracy goes by their number (0.0002 on"
+            " Banking77)"
+        ),
+        (
+            "AmazonCounterfactualClassification: `all` is the subset en, as the papers print;"
+            " en-ext is a row of its own"
+        ),
+        (
+            "the test split and English only; mteb's mean over all splits and languages is another"
+            " number"
+        ),
+        (
+            "mteb's instructions are not put before a sentence: none of our encoders is trained"
+            " with any"
+        ),
     ],
 }
 METRICS = ("cosine_pearson", "f1")  # besides the main score
@@ -107,8 +130,8 @@ def evaluate(model: Embedder, data_root: Path, task: str) -> tuple[list[Score], 
         task: mteb's name.
 
     Returns:
-        rows, mteb's main score first, as `all`, then others, and those of every subset where English has several;
-        items (module docstring).
+        rows, mteb's main score first, as `all`, then others, and those of every subset where
+        English has several; items (module docstring).
 
     Raises:
         BadInput: a file that cannot be used, or the oracle where mteb has no classes.
@@ -126,52 +149,75 @@ def evaluate(model: Embedder, data_root: Path, task: str) -> tuple[list[Score], 
         load(wanted, data_root)
         truth = None
         if wanted.metadata.type == "Classification":
-            splits = [split for subset in wanted.hf_subsets for split in splits_of(wanted, subset).values()]
+            splits = [
+                split
+                for subset in wanted.hf_subsets
+                for split in splits_of(wanted, subset).values()
+            ]
             truth = {
-                text: str(label) for split in splits for text, label in zip(split["text"], split["label"], strict=True)
+                text: str(label)
+                for split in splits
+                for text, label in zip(split["text"], split["label"], strict=True)
             }
         try:
             encoder = wrap(model, task, truth)
-            with threadpool_limits(1, "blas"):  # fits, cut off at 100 steps, go by threads, and slowly
+            # fits, cut off at 100 steps, go by threads, and slowly
+            with threadpool_limits(1, "blas"):
                 (result,) = mteb.evaluate(
                     encoder,
                     wanted,
                     cache=None,  # which would give a model the scores of another of the same name
                     co2_tracker=False,
-                    prediction_folder=None if wanted.metadata.type in ("Retrieval", "Reranking") else predictions,
-                    encode_kwargs={"batch_size": 1024, "show_progress_bar": False},  # texts handed over at a time
+                    prediction_folder=(
+                        None if wanted.metadata.type in ("Retrieval", "Reranking") else predictions
+                    ),
+                    # texts handed over at a time
+                    encode_kwargs={"batch_size": 1024, "show_progress_bar": False},
                     show_progress_bar=False,
                 ).task_results
         except NotImplementedError:
-            raise BadInput(f"mteb: {task}: mteb tells no model what is true of a pair, nor of a document.") from None
+            raise BadInput(
+                f"mteb: {task}: mteb tells no model what is true of a pair, nor of a document."
+            ) from None
         rows = rows_of(result, wanted.metadata.main_score)
         if model.artifacts_dir is not None:
-            mteb.ResultCache(model.artifacts_dir / "mteb").save_to_cache(result, encoder.mteb_model_meta)
+            mteb.ResultCache(model.artifacts_dir / "mteb").save_to_cache(
+                result, encoder.mteb_model_meta
+            )
         return rows, items_of(Path(predictions), wanted)
 
 
 def wrap(model: Embedder, task: str, truth: dict[str, str] | None) -> Any:
-    """The model as mteb takes it; its revision is a hash of what it makes of PROBE. `truth`: the class of a text."""
+    """The model as mteb takes it; its revision is a hash of what it makes of PROBE. `truth`: the
+    class of a text."""
     from mteb.models import ModelMeta
     from mteb.models.abs_encoder import AbsEncoder
     from mteb.models.model_meta import ScoringFunction
     from mteb.types import PromptType
 
     revision = (model.fingerprint() or "none")[:40]  # the oracle knows the tasks' sentences only
-    facts = {"name": "csebench/encoder", "revision": revision, "similarity_fn_name": ScoringFunction.COSINE}
+    facts = {
+        "name": "csebench/encoder",
+        "revision": revision,
+        "similarity_fn_name": ScoringFunction.COSINE,
+    }
     corpora = itertools.count()
 
     class Encoder(AbsEncoder):
         mteb_model_meta = ModelMeta.create_empty(facts)
 
-        def encode(self, inputs: Any, *, prompt_type: PromptType | None = None, **_: Any) -> np.ndarray:
+        def encode(
+            self, inputs: Any, *, prompt_type: PromptType | None = None, **_: Any
+        ) -> np.ndarray:
             texts = [text for batch in inputs for text in batch["text"]]
             if prompt_type == PromptType.document:  # of which there are too many to remember
                 vectors = np.concatenate(list(model.stream(texts, f"mteb-{task}-{next(corpora)}")))
             elif prompt_type == PromptType.query:
                 vectors = model.embed_queries(texts)
             else:
-                vectors = model.embed(texts, None if truth is None else [truth[text] for text in texts])
+                vectors = model.embed(
+                    texts, None if truth is None else [truth[text] for text in texts]
+                )
             return vectors
 
     return Encoder()
@@ -179,7 +225,10 @@ def wrap(model: Embedder, task: str, truth: dict[str, str] | None) -> Any:
 
 def rows_of(result: TaskResult, main: str) -> list[Score]:
     scores = {values["hf_subset"]: values for values in result.scores["test"]}
-    subsets = {"all": scores["en" if "en" in scores else "default"], **(scores if len(scores) > 1 else {})}
+    subsets = {
+        "all": scores["en" if "en" in scores else "default"],
+        **(scores if len(scores) > 1 else {}),
+    }
     return [
         Score(result.task_name, subset, metric, float(values[metric]))
         for subset, values in subsets.items()
@@ -203,7 +252,9 @@ def items_of(folder: Path, task: AbsTask) -> Items:
             if isinstance(predictions, dict):
                 values = np.array(predictions["cosine_scores"])
             else:
-                values = (np.array(predictions) == np.array(splits_of(task, subset)["test"]["label"])).mean(0)
+                values = (
+                    np.array(predictions) == np.array(splits_of(task, subset)["test"]["label"])
+                ).mean(0)
             name = "all" if subset in ("default", "en") else subset
             items[f"{task.metadata.name}/{name}"] = values.astype(np.float32)
     return items
@@ -213,21 +264,27 @@ def items_of(folder: Path, task: AbsTask) -> Items:
 
 
 def load(task: AbsTask, data_root: Path) -> None:
-    """Gives a task the data root's data as the hub would: rows in its order, classes by its numbers."""
+    """Gives a task the data root's data as the hub would: rows in its order, classes by its
+    numbers."""
     from datasets import Dataset, DatasetDict
 
     name = task.metadata.name
     if from_hub(protocol(f"mteb:{name}"), data_root):
         return load_task(task)
-    columns = ("text", "label") if task.metadata.type == "Classification" else ("sentence1", "sentence2", "score")
+    columns = (
+        ("text", "label")
+        if task.metadata.type == "Classification"
+        else ("sentence1", "sentence2", "score")
+    )
     data = {}
     for (subset, split), rows in read(data_root, name).items():
         facts = cast(Any, task.metadata.descriptive_stats)[split]
         wanted = facts.get("hf_subset_descriptive_stats", {subset: facts})[subset]["num_samples"]
-        if len(rows) != wanted and not (data_root / "counts.yaml").exists():  # which says: not the published data
+        # which says: not the published data
+        if len(rows) != wanted and not (data_root / "counts.yaml").exists():
             raise BadInput(
-                f"{data_root}: {name} {subset} {split}: {len(rows)} examples, mteb has {wanted}: a file is cut short"
-                " or another release."
+                f"{data_root}: {name} {subset} {split}: {len(rows)} examples, mteb has {wanted}: a"
+                " file is cut short or another release."
             )
         by_column = dict(zip(columns, zip(*rows, strict=True), strict=True))
         data.setdefault(subset, DatasetDict())[split] = Dataset.from_dict(by_column)
@@ -242,10 +299,16 @@ def read(data_root: Path, task: str) -> dict[tuple[str, str], list[tuple]]:
     """
     tabs: dict = {"delimiter": "\t"}
     if task == "AmazonCounterfactualClassification":
-        files = {(s, split): s.replace("en", "EN") + f"_{split}.tsv" for s in ("en-ext", "en") for split in SPLITS}
+        files = {
+            (s, split): s.replace("en", "EN") + f"_{split}.tsv"
+            for s in ("en-ext", "en")
+            for split in SPLITS
+        }
         form, folder = labelled(["0", "1"]), "misc/amazon_counterfactual"
         columns = ["sentence", "is_counterfactual"]
-        return {k: table(data_root / f"{folder}/{f}", columns, *form, **tabs) for k, f in files.items()}
+        return {
+            k: table(data_root / f"{folder}/{f}", columns, *form, **tabs) for k, f in files.items()
+        }
     if task == "Banking77Classification":
         path = data_root / "misc/banking77/categories.json"
         try:
@@ -253,15 +316,27 @@ def read(data_root: Path, task: str) -> dict[tuple[str, str], list[tuple]]:
         except TypeError as e:
             raise BadInput(f"{path}: not a list of names: {e}.") from None
         files = {split: data_root / f"misc/banking77/{split}.csv" for split in SPLITS}
-        return {("default", split): table(file, ["text", "category"], *form) for split, file in files.items()}
+        return {
+            ("default", split): table(file, ["text", "category"], *form)
+            for split, file in files.items()
+        }
     tabs["quoting"] = csv.QUOTE_NONE
     if task == "STSBenchmark":
-        rows = table(data_root / "misc/sts_raw/STSBenchmark/sts-test.csv", None, *graded(5, 6, 4), **tabs)
+        rows = table(
+            data_root / "misc/sts_raw/STSBenchmark/sts-test.csv", None, *graded(5, 6, 4), **tabs
+        )
     elif task == "SICK-R":
-        files = [data_root / f"misc/sts_raw/SICK/SICK_{part}.txt" for part in ("train", "trial", "test_annotated")]
+        files = [
+            data_root / f"misc/sts_raw/SICK/SICK_{part}.txt"
+            for part in ("train", "trial", "test_annotated")
+        ]
         rows = [row for path in files for row in table(path, SICK, *graded(1, 2, 3), **tabs)]
     else:
-        rows = [row for p in read_sts(data_root, task) for row in zip(p.left, p.right, p.gold, strict=True)]
+        rows = [
+            row
+            for p in read_sts(data_root, task)
+            for row in zip(p.left, p.right, p.gold, strict=True)
+        ]
     return {("default", "test"): rows}
 
 
@@ -288,10 +363,18 @@ def graded(left: int, right: int, score: int) -> tuple[Callable[[list[str]], tup
 
 
 def table(
-    path: Path, header: list[str] | None, parse: Callable[[list[str]], tuple], wanted: str, **dialect: Any
+    path: Path,
+    header: list[str] | None,
+    parse: Callable[[list[str]], tuple],
+    wanted: str,
+    **dialect: Any,
 ) -> list[tuple]:
     """What `parse` makes of every row of a csv file, texts as they are."""
-    rows, row, parsed = csv.reader(io.StringIO(read_text(path), newline=""), strict=True, **dialect), [], []
+    rows, row, parsed = (
+        csv.reader(io.StringIO(read_text(path), newline=""), strict=True, **dialect),
+        [],
+        [],
+    )
     try:
         if header and (row := next(rows, [])) != header:
             columns = shortened(", ".join(row) or "none")

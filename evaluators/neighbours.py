@@ -1,12 +1,12 @@
 """Nearest neighbours among captions of Flickr30k, as MSSE shows them.
 
 Idea: captions of one image say the same in other words, so they should be nearest neighbours.
-Score: recall@1, ours: how often a caption's nearest neighbour is of the same image. The paper prints no number, only
-the three nearest captions of four queries.
-Paper: MSSE Table 8 and App. G. Official code: none.
-Items: `queries` (4,), `neighbours` and `cosines` (4, 3); `published` (4, 2, 3) what RankCSE and MSSE retrieve in the
-paper; `searched` (images,) the first captions and `hit` (images,) bool, whether each retrieved its image.
-Relations: `stsb_retrieval` and `beir` search, too; here the texts themselves are shown.
+Score: recall@1, ours: how often a caption's nearest neighbour is of the same image. The paper
+prints no number, only the three nearest captions of four queries. Paper: MSSE Table 8 and App. G.
+Official code: none. Items: `queries` (4,), `neighbours` and `cosines` (4, 3); `published` (4, 2, 3)
+what RankCSE and MSSE retrieve in the paper; `searched` (images,) the first captions and `hit`
+(images,) bool, whether each retrieved its image. Relations: `stsb_retrieval` and `beir` search,
+too; here the texts themselves are shown.
 """
 
 from pathlib import Path
@@ -72,10 +72,19 @@ DECLARATION = {
     },
     "source": "MSSE App. G and Table 8 (no code)",
     "deviations": [
-        "the paper searches an unknown sample of 30k captions, of all five of an image (its sentences are numbers 0 to"
-        " 4); ours: every caption of 6,000 images drawn by seed, and of the images of the sentences that it prints",
-        "a query never finds its own string, nor a caption of its own image: the paper's sample has few of those",
-        "recall@1 is ours: the first caption of every image searches all other captions of the sample",
+        (
+            "the paper searches an unknown sample of 30k captions, of all five of an image (its"
+            " sentences are numbers 0 to 4); ours: every caption of 6,000 images drawn by seed, and"
+            " of the images of the sentences that it prints"
+        ),
+        (
+            "a query never finds its own string, nor a caption of its own image: the paper's sample"
+            " has few of those"
+        ),
+        (
+            "recall@1 is ours: the first caption of every image searches all other captions of the"
+            " sample"
+        ),
     ],
 }
 NEAREST = 3  # captions of a query
@@ -95,14 +104,22 @@ def evaluate(model: Embedder, data_root: Path, images: int, seed: int) -> tuple[
     captions = read(file)
     image_of = {key(text): image for image, text in captions}
     text_of = {key(text): text for _, text in captions}
-    printed = {image_of.get(key(s)) for query, texts in PUBLISHED.items() for s in (query, *texts)} - {None}
-    drawn = printed.union(draw_subset(list(dict.fromkeys(image for image, _ in captions)), images, seed))
+    printed = {
+        image_of.get(key(s)) for query, texts in PUBLISHED.items() for s in (query, *texts)
+    } - {None}
+    drawn = printed.union(
+        draw_subset(list(dict.fromkeys(image for image, _ in captions)), images, seed)
+    )
     owners, pool = map(list, zip(*(c for c in captions if c[0] in drawn), strict=True))
     queries = [text_of.get(key(q), q) for q in PUBLISHED]
     of_query = [image_of.get(key(q), q) for q in PUBLISHED]
-    text, image = (np.unique(names, return_inverse=True)[1] for names in (pool + queries, owners + of_query))
+    text, image = (
+        np.unique(names, return_inverse=True)[1] for names in (pool + queries, owners + of_query)
+    )
     asked = np.arange(len(pool), len(text))
-    candidates = [((text[: len(pool)] != text[q]) & (image[: len(pool)] != image[q])).sum() for q in asked]
+    candidates = [
+        ((text[: len(pool)] != text[q]) & (image[: len(pool)] != image[q])).sum() for q in asked
+    ]
     if min(candidates) < NEAREST or len(set(pool)) < 2:
         raise BadInput(f"{file}: too few captions to find {NEAREST} of other images.")
 
@@ -135,9 +152,8 @@ def nearest(
     """The rows of the pool closest to some rows; of equals, the first.
 
     Args:
-        vectors: (N, D) of length one, of the texts as queries.
-        documents: (N, D) of length one, of the same texts as documents; the pool is the first `pool` rows.
-        asked: (Q,) row numbers.
+        vectors: (N, D) of length one, of the texts as queries. documents: (N, D) of length one, of
+        the same texts as documents; the pool is the first `pool` rows. asked: (Q,) row numbers.
         groups: each (N,) ints; no row retrieves one of its own group.
 
     Returns:
@@ -170,6 +186,9 @@ def read(path: Path) -> list[tuple[str, str]]:
         image, hash_, rest = line.partition("#")
         _, tab, text = rest.partition("\t")
         if not (image and hash_ and tab and text.strip()):
-            raise BadInput(f"{path}: line {number}: expected IMAGE#NUMBER, a tab, a caption (got {line[:60]!r}).")
+            raise BadInput(
+                f"{path}: line {number}: expected IMAGE#NUMBER, a tab, a caption (got"
+                f" {line[:60]!r})."
+            )
         captions.append((image, text))
     return captions

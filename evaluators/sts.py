@@ -1,13 +1,13 @@
 """STS12-16, STS-B and SICK-R in the protocol of SimCSE's SentEval.
 
-Idea: the closer two sentences are in meaning, the higher the cosine of their vectors.
-Score: Spearman's rank correlation of cosines, in float32, with gold scores. `all`: one correlation over the
-concatenated subsets (what the papers print); also every subset's, and their mean. STS-B and SICK-R: the test split.
-Paper: Gao et al. 2021, SimCSE, sec. 6. Official code: princeton-nlp/SimCSE SentEval/senteval/sts.py:59-112,
-evaluation.py:182-188.
-Items: `TASK/SUBSET` (pairs,) cosines and `gold/TASK/SUBSET` (pairs,), whose rank correlation is the score;
-`sentences/TASK/SUBSET` (pairs, 2) ids, by which pairs of the same sentence are known.
-Relations: `stsb_dev` is the same score of STS-B's dev set; `mteb:STS12` … read MTEB's texts.
+Idea: the closer two sentences are in meaning, the higher the cosine of their vectors. Score:
+Spearman's rank correlation of cosines, in float32, with gold scores. `all`: one correlation over
+the concatenated subsets (what the papers print); also every subset's, and their mean. STS-B and
+SICK-R: the test split. Paper: Gao et al. 2021, SimCSE, sec. 6. Official code: princeton-nlp/SimCSE
+SentEval/senteval/sts.py:59-112, evaluation.py:182-188. Items: `TASK/SUBSET` (pairs,) cosines and
+`gold/TASK/SUBSET` (pairs,), whose rank correlation is the score; `sentences/TASK/SUBSET` (pairs, 2)
+ids, by which pairs of the same sentence are known. Relations: `stsb_dev` is the same score of
+STS-B's dev set; `mteb:STS12` … read MTEB's texts.
 """
 
 from __future__ import annotations
@@ -47,7 +47,12 @@ DECLARATION = {
     "best": {"spearman": 1.0},
     "bounds": {"spearman": (-1.0, 1.0)},
     "chance": {"spearman": (-0.45, 0.45)},
-    "items": {"values": "{task}/*", "score": "spearman", "gold": "gold/{task}/*", "sentences": "sentences/{task}/*"},
+    "items": {
+        "values": "{task}/*",
+        "score": "spearman",
+        "gold": "gold/{task}/*",
+        "sentences": "sentences/{task}/*",
+    },
     "panels": {
         "cosine_gold": {
             "item": "gold/STS-B/test",
@@ -58,8 +63,11 @@ DECLARATION = {
     },
     "source": "SimCSE evaluation.py:182-188; SentEval/senteval/sts.py:59-112",
     "deviations": [
-        "pairs of identical sentences tie; SentEval leaves their order to the rounding of float32, which moves its"
-        " STS12, with 79 such pairs, by up to 2e-5 with the size of its batches",
+        (
+            "pairs of identical sentences tie; SentEval leaves their order to the rounding of"
+            " float32, which moves its STS12, with 79 such pairs, by up to 2e-5 with the size of"
+            " its batches"
+        ),
     ],
 }
 
@@ -71,7 +79,8 @@ def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
         data_root: in SentEval's layout.
 
     Returns:
-        rows of every task and subset, and the average of the tasks as it is and as printed; items (module docstring).
+        rows of every task and subset, and the average of the tasks as it is and as printed; items
+        (module docstring).
     """
     tasks = {task: read_sts(data_root, task) for task in DECLARATION["tasks"]}
     subsets = [pairs for parts in tasks.values() for pairs in parts]

@@ -1,11 +1,12 @@
-"""STS-B dev: the number that InfoCSE's ablations print (Tables 4 to 9 and 12), and that selects a run's best step.
+"""STS-B dev: the number that InfoCSE's ablations print (Tables 4 to 9 and 12), and that selects a
+run's best step.
 
 Idea: as `sts`: the closer two sentences are in meaning, the higher the cosine of their vectors.
-Score: Spearman's rank correlation of cosines with gold scores.
-Paper: Wu et al. 2022, InfoCSE, sec. 5. Official code: princeton-nlp/SimCSE simcse/trainers.py:119-140.
-Items: `STS-B/dev` (pairs,) cosines and `gold/STS-B/dev` (pairs,), whose rank correlation is the score;
-`sentences/STS-B/dev` (pairs, 2) ids, by which pairs of the same sentence are known.
-Relations: `sts` takes the same score of the test sets.
+Score: Spearman's rank correlation of cosines with gold scores. Paper: Wu et al. 2022, InfoCSE, sec.
+5. Official code: princeton-nlp/SimCSE simcse/trainers.py:119-140. Items: `STS-B/dev` (pairs,)
+cosines and `gold/STS-B/dev` (pairs,), whose rank correlation is the score; `sentences/STS-B/dev`
+(pairs, 2) ids, by which pairs of the same sentence are known. Relations: `sts` takes the same score
+of the test sets.
 """
 
 from pathlib import Path
@@ -26,9 +27,17 @@ DECLARATION = {
     "best": {"spearman": 1.0},
     "bounds": {"spearman": (-1.0, 1.0)},
     "chance": {"spearman": (-0.45, 0.45)},
-    "items": {"values": "{task}/*", "score": "spearman", "gold": "gold/{task}/*", "sentences": "sentences/{task}/*"},
+    "items": {
+        "values": "{task}/*",
+        "score": "spearman",
+        "gold": "gold/{task}/*",
+        "sentences": "sentences/{task}/*",
+    },
     "source": "SimCSE trainers.py:119-140; InfoCSE sec. 5",
-    "deviations": ["the dev set also selected the step that is scored, as in the papers: the number is optimistic"],
+    "deviations": [
+        "the dev set also selected the step that is scored, as in the papers: the number is"
+        " optimistic"
+    ],
 }
 
 

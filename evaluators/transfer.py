@@ -1,16 +1,18 @@
-"""Transfer: a logistic regression on fixed sentence vectors, in the protocol of SentEval as SimCSE runs it.
+"""Transfer: a logistic regression on fixed sentence vectors, in the protocol of SentEval as SimCSE
+runs it.
 
-Idea: what a sentence is about, and how it is meant, can be read off its vector by a linear classifier.
-Score: accuracy on the test set. MR, CR, SUBJ, MPQA: nested stratified k-fold. TREC, MRPC: k-fold on the training set
-chooses the regulariser. SST: its validation set does. The regulariser is the optimiser's weight decay, from 1e-5 to
-1e-2; a fit stops after `tenacity` looks without a gain in all. MRPC's features are |u - v| and u * v.
-Paper: Conneau & Kiela 2018, SentEval. Official code: princeton-nlp/SimCSE SentEval/senteval/{binary,sst,trec,mrpc}.py,
-tools/validation.py, tools/classifier.py; settings: evaluation.py:75-86.
-Items: `TASK` (sentences,) bool, whether each was classified right, in SentEval's order; their mean is the accuracy
-(where there are outer folds, up to the mean over folds of unequal size); `sentences/TASK` (sentences, 1 or 2) ids, by
-which items of the same sentence are known: SST's test set is a part of MR.
-Relations: what SentEval's tasks share is in evaluators/_senteval.py; `mteb:Banking77Classification` fits on few
-sentences of each class.
+Idea: what a sentence is about, and how it is meant, can be read off its vector by a linear
+classifier. Score: accuracy on the test set. MR, CR, SUBJ, MPQA: nested stratified k-fold. TREC,
+MRPC: k-fold on the training set chooses the regulariser. SST: its validation set does. The
+regulariser is the optimiser's weight decay, from 1e-5 to 1e-2; a fit stops after `tenacity` looks
+without a gain in all. MRPC's features are |u - v| and u * v. Paper: Conneau & Kiela 2018, SentEval.
+Official code: princeton-nlp/SimCSE SentEval/senteval/{binary,sst,trec,mrpc}.py,
+tools/validation.py, tools/classifier.py; settings: evaluation.py:75-86. Items: `TASK` (sentences,)
+bool, whether each was classified right, in SentEval's order; their mean is the accuracy (where
+there are outer folds, up to the mean over folds of unequal size); `sentences/TASK` (sentences, 1 or
+2) ids, by which items of the same sentence are known: SST's test set is a part of MR. Relations:
+what SentEval's tasks share is in evaluators/_senteval.py; `mteb:Banking77Classification` fits on
+few sentences of each class.
 """
 
 from __future__ import annotations
@@ -58,17 +60,35 @@ DECLARATION = {
     ],
     "params": {"kfold": 10, "optimizer": "adam", "batch_size": 64, "tenacity": 5, "epoch_size": 4},
     "variants": {
-        "fasttest": {"kfold": 5, "optimizer": "rmsprop", "batch_size": 128, "tenacity": 3, "epoch_size": 2},
+        "fasttest": {
+            "kfold": 5,
+            "optimizer": "rmsprop",
+            "batch_size": 128,
+            "tenacity": 3,
+            "epoch_size": 2,
+        },
     },
-    "ordered": "SentEval cuts folds in the order of its files among sentences of equal length and class",
+    "ordered": (
+        "SentEval cuts folds in the order of its files among sentences of equal length and class"
+    ),
     "best": {"accuracy": 1.0, "f1": 1.0},
     "chance": {"accuracy": (0.0, 0.75), "f1": (0.0, 0.85)},
-    "items": {"values": "{task}", "score": "mean", "metric": "accuracy", "sentences": "sentences/{task}"},
+    "items": {
+        "values": "{task}",
+        "score": "mean",
+        "metric": "accuracy",
+        "sentences": "sentences/{task}",
+    },
     "source": "SimCSE evaluation.py:75-86; SentEval/senteval/tools/{validation,classifier}.py",
     "deviations": [
-        "all folds and regularisers of a task train at once; sums of products are in another order than one by one",
-        "dev (the mean over folds of the chosen regulariser's score) is optimistic, as in SentEval: the fold that"
-        " stops a fit also scores it",
+        (
+            "all folds and regularisers of a task train at once; sums of products are in another"
+            " order than one by one"
+        ),
+        (
+            "dev (the mean over folds of the chosen regulariser's score) is optimistic, as in"
+            " SentEval: the fold that stops a fit also scores it"
+        ),
     ],
 }
 BINARY = ("MR", "CR", "SUBJ", "MPQA")  # of whose two files the first has label 1
@@ -93,8 +113,9 @@ def evaluate(model: Embedder, data_root: Path, **settings: int | str) -> tuple[l
         settings: of the protocol (`params` of the declaration).
 
     Returns:
-        rows: per task accuracy on the test set (`all`; of a task without one, over the outer folds) and in validation
-        (`dev`), MRPC's F1, the average of the seven as it is and as printed; items (module docstring).
+        rows: per task accuracy on the test set (`all`; of a task without one, over the outer folds)
+        and in validation (`dev`), MRPC's F1, the average of the seven as it is and as printed;
+        items (module docstring).
     """
     rows, items = [], {}
     tasks = {task: read(data_root, task) for task in DECLARATION["tasks"]}
@@ -104,7 +125,11 @@ def evaluate(model: Embedder, data_root: Path, **settings: int | str) -> tuple[l
         dev, accuracy, predicted = SOLVERS[task](features, labels, settings)
         test = splits.get("test") or splits["all"]
         rows += [row(task, "all", accuracy), row(task, "dev", dev)]
-        rows += [Score(task, "all", "f1", float(f1_score(test.labels, predicted)))] if task == "MRPC" else []
+        rows += (
+            [Score(task, "all", "f1", float(f1_score(test.labels, predicted)))]
+            if task == "MRPC"
+            else []
+        )
         items |= {task: predicted == test.labels, f"sentences/{task}": ids(test)}
     mean, printed = averages([r.value for r in rows if (r.subset, r.metric) == ("all", "accuracy")])
     return [*rows, row("Avg.", "all", mean), row("Avg.", "printed", printed)], items
@@ -124,7 +149,9 @@ def read(data_root: Path, task: str) -> dict[str, Labelled]:
     """The splits of a task; one that has none is `all`. Raises BadInput as `read_parts` does."""
     parts = read_parts(data_root, task, FOLDERS.get(task, task), COUNTS, READERS.get(task, phrases))
     if task in BINARY:
-        parts = [[(*text, label) for text in part] for part, label in zip(parts, (1, 0), strict=True)]
+        parts = [
+            [(*text, label) for text in part] for part, label in zip(parts, (1, 0), strict=True)
+        ]
         return {"all": ordered(parts[0] + parts[1])}
     names = ("train", "dev", "test") if len(parts) == 3 else ("train", "test")
     return {name: ordered(part) for name, part in zip(names, parts, strict=True)}
@@ -145,7 +172,12 @@ def trec(path: Path) -> list[Row]:
         coarse, rest = line.split(":", 1)
         return clean(rest.split(" ", 1)[1]), None, TREC.index(coarse)
 
-    return lines_of(path, "latin-1", f"expected CLASS:kind and a question, CLASS one of {', '.join(TREC)}", parse)
+    return lines_of(
+        path,
+        "latin-1",
+        f"expected CLASS:kind and a question, CLASS one of {', '.join(TREC)}",
+        parse,
+    )
 
 
 def mrpc(path: Path) -> list[Row]:
@@ -153,9 +185,15 @@ def mrpc(path: Path) -> list[Row]:
 
     def parse(line: str) -> Row:
         label, _, _, left, right = line.split("\t")[:5]
-        return clean(left), clean(right), -1 if label.endswith("Quality") else ("0", "1").index(label)
+        return (
+            clean(left),
+            clean(right),
+            -1 if label.endswith("Quality") else ("0", "1").index(label),
+        )
 
-    return lines_of(path, "utf-8", "expected label, two ids and two sentences between tabs", parse)[1:]
+    return lines_of(path, "utf-8", "expected label, two ids and two sentences between tabs", parse)[
+        1:
+    ]
 
 
 READERS = {"SST": sst, "TREC": trec, "MRPC": mrpc}

@@ -22,19 +22,23 @@ DECLARATION = {
     "paper": "Who, when (where), section",
     "citation": "BibTeX",
     "params": {
-        # name: (the paper's value, where it is stated); steps, batch_size, learning_rate … may be given too
+        # name: (the paper's value, where it is stated); steps, batch_size, learning_rate … may be
+        # given too
         "temperature": (0.05, "sec. 3"),
     },
-    # "kind": "supervised",  # two_views, token_level or supervised; else as the class that it extends. Optional.
-    # "search": {"weight": (0.1, 1.0)},  # values of its own parameters that `csebench tune` tries. Optional.
-    # "below": [("neighbours", "buffer")],  # the first must be less than the second. Optional.
+    # "kind": "supervised",  # two_views, token_level or supervised; else as the class that it
+    # extends. Optional. "search": {"weight": (0.1, 1.0)},  # values of its own parameters that
+    # `csebench tune` tries. Optional. "below": [("neighbours", "buffer")],  # the first must be
+    # less than the second. Optional.
     "deviations": [],  # from the paper, and what it leaves open and you chose
 }
 
 
 class Method(ClsHeadMethod):
-    """`views` is inherited: two dropout masks over one forward pass. Override it for other views."""
+    """`views` is inherited: two dropout masks over one forward pass. Override it for other
+    views."""
 
     def loss(self, views: Views) -> Tensor:
-        """views.z1, views.z2: (N, D) -> scalar. self.p: the parameters; views.queue: negatives, or None."""
+        """views.z1, views.z2: (N, D) -> scalar. self.p: the parameters; views.queue: negatives,
+        or None."""
         return info_nce(views.z1, views.z2, self.p.temperature, views.queue)

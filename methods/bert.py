@@ -13,13 +13,18 @@ DECLARATION = {
     "title": "BERT, untrained",
     "kind": "untrained",
     "paper": "Devlin et al. 2019 (NAACL)",
-    "citation": """@inproceedings{devlin2019bert, title={{BERT}: Pre-training of Deep Bidirectional Transformers for
+    "citation": (
+        """@inproceedings{devlin2019bert, title={{BERT}: Pre-training of Deep Bidirectional Transformers for
 Language Understanding}, author={Devlin, Jacob and Chang, Ming-Wei and Lee, Kenton and Toutanova, Kristina},
 booktitle={NAACL},
-year={2019}}""",
+year={2019}}"""
+    ),
     "trains": "nothing",
     "colours": {"": "#707070"},
     "params": {
-        "pooler": ("avg_first_last_2021", "the published 56.70: embedding output and last layer (SimCSE issue #285)"),
+        "pooler": (
+            "avg_first_last_2021",
+            "the published 56.70: embedding output and last layer (SimCSE issue #285)",
+        ),
     },
 }

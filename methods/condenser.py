@@ -1,14 +1,15 @@
-"""Condenser: pre-training of an encoder together with a head that reads its [CLS]; where InfoCSE starts.
+"""Condenser: pre-training of an encoder together with a head that reads its [CLS]; where InfoCSE
+starts.
 
-Idea: two more layers restore masked tokens from the states of a middle layer and the [CLS] of the last one, so that
-the last layers have to put into [CLS] what the sentence says.
+Idea: two more layers restore masked tokens from the states of a middle layer and the [CLS] of the
+last one, so that the last layers have to put into [CLS] what the sentence says.
 
     loss = MLM(upper layers([last [CLS] ; middle states])) + MLM(last states)
 
-Source: InfoCSE's Eq. 5-6; official code: luyug/Condenser modeling.py:55-93, data.py:68-121.
-Inputs: a batch of N sentences, masked (N, T); one view.
-Relations: no sentence encoder but a stage before infocse, whose components/auxiliary_mlm takes the upper layers and
-the masked-LM head from here; all infocse runs of a scale share one.
+Source: InfoCSE's Eq. 5-6; official code: luyug/Condenser modeling.py:55-93, data.py:68-121. Inputs:
+a batch of N sentences, masked (N, T); one view. Relations: no sentence encoder but a stage before
+infocse, whose components/auxiliary_mlm takes the upper layers and the masked-LM head from here; all
+infocse runs of a scale share one.
 """
 
 from dataclasses import dataclass
@@ -27,9 +28,13 @@ DECLARATION = {
     "version": 2,
     "title": "Condenser pre-training",
     "kind": "token_level",
-    "paper": "Gao & Callan 2021 (EMNLP), sec. 3; Wu et al. 2022 (Findings of EMNLP), sec. 3.1 and 4.2",
-    "citation": """@inproceedings{gao2021condenser, title={{Condenser}: a Pre-training Architecture for Dense
-Retrieval}, author={Gao, Luyu and Callan, Jamie}, booktitle={EMNLP}, year={2021}}""",
+    "paper": (
+        "Gao & Callan 2021 (EMNLP), sec. 3; Wu et al. 2022 (Findings of EMNLP), sec. 3.1 and 4.2"
+    ),
+    "citation": (
+        """@inproceedings{gao2021condenser, title={{Condenser}: a Pre-training Architecture for Dense
+Retrieval}, author={Gao, Luyu and Callan, Jamie}, booktitle={EMNLP}, year={2021}}"""
+    ),
     "refuses": {
         "queue": "its loss restores tokens and compares no sentences",
         "attention": "it has one view of a sentence, and attention is compared between two",
@@ -51,7 +56,10 @@ Retrieval}, author={Gao, Luyu and Callan, Jamie}, booktitle={EMNLP}, year={2021}
     },
     "below": [("probability", 1)],
     "deviations": [
-        "trained on the scale's corpus, a sentence a row; the papers take BookCorpus and Wikipedia in blocks of 128",
+        (
+            "trained on the scale's corpus, a sentence a row; the papers take BookCorpus and"
+            " Wikipedia in blocks of 128"
+        ),
         "tokens are masked one by one, where the official code masks whole words",
         "the middle layer is that of half the depth (6 of 12)",
     ],
@@ -88,7 +96,9 @@ class Method(Base):
         states = encoded.output.hidden_states
         middle, last = states[self.encoder.num_layers // 2], states[-1]
         restored = self.upper(torch.cat([last[:, :1], middle[:, 1:]], dim=1), encoded.mask)
-        return masked_lm_loss(self.lm_head, restored, labels) + masked_lm_loss(self.lm_head, last, labels)
+        return masked_lm_loss(self.lm_head, restored, labels) + masked_lm_loss(
+            self.lm_head, last, labels
+        )
 
     def exported(self) -> dict[str, nn.Module]:
         return {"upper": self.upper, "lm_head": self.lm_head}

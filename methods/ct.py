@@ -1,14 +1,16 @@
-"""Contrastive Tension (CT): two encoders from one checkpoint must agree on equal sentences and on no others.
+"""Contrastive Tension (CT): two encoders from one checkpoint must agree on equal sentences and on
+no others.
 
-Idea: the two encoders are the two views; a pair of equal sentences should have a large dot product, each of
-seven pairs of unrelated sentences a small one.
+Idea: the two encoders are the two views; a pair of equal sentences should have a large dot product,
+each of seven pairs of unrelated sentences a small one.
 
     loss = mean over pairs of BCE(e1·e2, 1 if both encoded the same sentence else 0)
 
-Source: official code: FreddeFrallan/Contrastive-Tension ContrastiveTension/ContrastiveTensionModel.py,
-ContrastiveTension/Training.py, ExampleTraining.py.
-Inputs: 15 sentences for a group of 8 pairs (1 positive, 7 negatives); e1, e2 (pairs, D) by mean pooling.
-Relations: the only method whose views come from two encoders; it has no temperature and no normalisation.
+Source: official code: FreddeFrallan/Contrastive-Tension
+ContrastiveTension/ContrastiveTensionModel.py, ContrastiveTension/Training.py, ExampleTraining.py.
+Inputs: 15 sentences for a group of 8 pairs (1 positive, 7 negatives); e1, e2 (pairs, D) by mean
+pooling. Relations: the only method whose views come from two encoders; it has no temperature and no
+normalisation.
 """
 
 import torch
@@ -29,9 +31,11 @@ DECLARATION = {
     "version": 1,
     "title": "Contrastive Tension",
     "paper": "Carlsson et al. 2021 (ICLR), sec. 3",
-    "citation": """@inproceedings{carlsson2021ct, title={Semantic Re-tuning with Contrastive Tension}, author={
+    "citation": (
+        """@inproceedings{carlsson2021ct, title={Semantic Re-tuning with Contrastive Tension}, author={
 Carlsson, Fredrik and Gyllensten, Amaru Cuba and Gogoulou, Evangelia and
-Hellqvist, Erik Ylip{\\"a}{\\"a} and Sahlgren, Magnus}, booktitle={ICLR}, year={2021}}""",
+Hellqvist, Erik Ylip{\\"a}{\\"a} and Sahlgren, Magnus}, booktitle={ICLR}, year={2021}}"""
+    ),
     "trains": "two encoders",
     "colours": {"": "#808080", "ami": "#8A5CD6"},
     "params": {
@@ -40,21 +44,34 @@ Hellqvist, Erik Ylip{\\"a}{\\"a} and Sahlgren, Magnus}, booktitle={ICLR}, year={
         "optimizer": ("rmsprop", "Training.py"),
         "learning_rate": (
             1e-5,
-            "Training.py:11-15; then 0.8, 0.6, 0.4 and 0.2 of it at 10, 20, 30 and 40 % of the steps",
+            (
+                "Training.py:11-15; then 0.8, 0.6, 0.4 and 0.2 of it at 10, 20, 30 and 40 % of the"
+                " steps"
+            ),
         ),
         "dropout": (0.0, "Training.py:53-54: forward with training=False"),
         "max_length": (75, "ExampleTraining.py:19-23"),
-        "evaluate_every": (500, "Training.py:87-99: both encoders on STS-B dev after each epoch, the better is saved"),
+        "evaluate_every": (
+            500,
+            "Training.py:87-99: both encoders on STS-B dev after each epoch, the better is saved",
+        ),
         "pooler": ("avg", "ContrastiveTensionModel.py: mask-aware mean of the last layer"),
     },
-    "keeps": ["batch_size", "learning_rate", "dropout", "pooler"],  # groups of 8 pairs, RMSprop, none, mean vectors
+    # groups of 8 pairs, RMSprop, none, mean vectors
+    "keeps": ["batch_size", "learning_rate", "dropout", "pooler"],
     "search": {"learning_rate": (1e-6, 3e-6, 1e-5, 2e-5, 3e-5, 5e-5, 1e-4)},
     "deviations": [
-        "the settings are the code's; by its README the released models were trained with others than the paper's",
+        (
+            "the settings are the code's; by its README the released models were trained with"
+            " others than the paper's"
+        ),
         "RMSprop with TensorFlow's defaults (rho 0.9, epsilon 1e-7) in PyTorch",
         "the trainer's gradient clipping at 1.0 applies",
         "miCSE does not say which pooling its CT rows have; the mean is CT's own",
-        "ours: with the component moco, queue entries are further negatives of every vector of encoder 1",
+        (
+            "ours: with the component moco, queue entries are further negatives of every vector of"
+            " encoder 1"
+        ),
     ],
 }
 
@@ -80,7 +97,9 @@ class Method(Base):
             left += [positive, *others[:half]]
             right += [positive, *others[half : 2 * half]]
         views = Views(self.view(left, self.encoder), self.view(right, self.second))
-        views.view1.same = views.view2.same = torch.tensor([a == b for a, b in zip(left, right, strict=True)])
+        views.view1.same = views.view2.same = torch.tensor(
+            [a == b for a, b in zip(left, right, strict=True)]
+        )
         return views
 
     def loss(self, views: Views) -> Tensor:
@@ -96,7 +115,8 @@ class Method(Base):
 
 
 def contrastive_tension(e1: Tensor, e2: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
-    """Binary cross-entropy on dot products (CT sec. 3; Model.py:41-56): no temperature, no normalisation.
+    """Binary cross-entropy on dot products (CT sec. 3; Model.py:41-56): no temperature, no
+    normalisation.
 
     Args:
         e1, e2: (B, D) pooled vectors of encoder 1 and encoder 2.

@@ -1,13 +1,14 @@
-"""DiffCSE: a sentence vector should be insensitive to dropout, but sensitive to edits of the sentence.
+"""DiffCSE: a sentence vector should be insensitive to dropout, but sensitive to edits of the
+sentence.
 
-Idea: a discriminator sees an edited sentence together with the vector of the original one and has to find the
-edited tokens; the gradient reaches the encoder through that vector.
+Idea: a discriminator sees an edited sentence together with the vector of the original one and has
+to find the edited tokens; the gradient reaches the encoder through that vector.
 
     loss = InfoNCE(z1, z2) + λ · RTD(discriminator(edited sentence, z))
 
-Source: official code: voidism/DiffCSE diffcse/models.py:118-274, run_diffcse.sh.
-Inputs: a batch of N sentences; z1, z2 (N, D) = projector([CLS]) of the two dropout views.
-Relations: simcse with a projector with batch normalisation + components/rtd; infocse is the same with
+Source: official code: voidism/DiffCSE diffcse/models.py:118-274, run_diffcse.sh. Inputs: a batch of
+N sentences; z1, z2 (N, D) = projector([CLS]) of the two dropout views. Relations: simcse with a
+projector with batch normalisation + components/rtd; infocse is the same with
 components/auxiliary_mlm, and both components together are RTD + MLM of InfoCSE's Table 12.
 """
 
@@ -18,10 +19,12 @@ DECLARATION = {
     "version": 1,
     "title": "DiffCSE",
     "paper": "Chuang et al. 2022 (NAACL), sec. 3 and 4.1",
-    "citation": """@inproceedings{chuang2022diffcse, title={{DiffCSE}: Difference-based Contrastive Learning for
+    "citation": (
+        """@inproceedings{chuang2022diffcse, title={{DiffCSE}: Difference-based Contrastive Learning for
 Sentence Embeddings}, author={Chuang, Yung-Sung and Dangovski, Rumen and Luo, Hongyin and Zhang, Yang and
 Chang, Shiyu and Solja{\\v{c}}i{\\'c}, Marin and Li, Shang-Wen and Yih, Wen-tau and Kim, Yoon and Glass, James},
-booktitle={NAACL}, year={2022}}""",
+booktitle={NAACL}, year={2022}}"""
+    ),
     "needs": "a generator",
     "trains": "encoder, projector, discriminator",
     "colours": {"": "#56B4E9"},
@@ -36,7 +39,10 @@ booktitle={NAACL}, year={2022}}""",
         "negatives": ("batch", "Eq. 1"),
         "projector": ("batchnorm", "run_diffcse.sh: --batchnorm; mlp: SimCSE's head"),
     },
-    "choices": {"negatives": ["batch", "zeroed", "none"], "projector": ["batchnorm", "mlp", "none"]},
+    "choices": {
+        "negatives": ["batch", "zeroed", "none"],
+        "projector": ["batchnorm", "mlp", "none"],
+    },
     "components": {"rtd": {}},
     "deviations": ["an averaging pooler keeps the projector, where SimCSE's head is left out"],
 }

@@ -1,7 +1,7 @@
 """ESimCSE: repeated words hide the length of a sentence, and a queue adds negatives.
 
-Idea: two dropout views always have the same length, which a model can learn instead of meaning; so some tokens of
-the second view are doubled. A momentum encoder's queue enlarges the batch.
+Idea: two dropout views always have the same length, which a model can learn instead of meaning; so
+some tokens of the second view are doubled. A momentum encoder's queue enlarges the batch.
 
     loss = InfoNCE(z1, z2 of repeat(sentence), queue)
 
@@ -21,9 +21,11 @@ DECLARATION = {
     "version": 1,
     "title": "ESimCSE",
     "paper": "Wu et al. 2022 (COLING), sec. 3 and 4",
-    "citation": """@inproceedings{wu2022esimcse, title={{ESimCSE}: Enhanced Sample Building Method for Contrastive
+    "citation": (
+        """@inproceedings{wu2022esimcse, title={{ESimCSE}: Enhanced Sample Building Method for Contrastive
 Learning of Unsupervised Sentence Embedding}, author={Wu, Xing and Gao, Chaochen and Zang, Liangjun and Han, Jizhong
-and Wang, Zhongyuan and Hu, Songlin}, booktitle={COLING}, year={2022}}""",
+and Wang, Zhongyuan and Hu, Songlin}, booktitle={COLING}, year={2022}}"""
+    ),
     "trains": "encoder, head",
     "colours": {"": "#999999"},
     "params": {
@@ -36,7 +38,13 @@ and Wang, Zhongyuan and Hu, Songlin}, booktitle={COLING}, year={2022}}""",
         "temperature": (0.05, "run.sh"),
         "negatives": ("batch", "sec. 3"),
         "repetition": (0.32, "run.sh: dup_rate; 0.30 and 0.28 for RoBERTa"),
-        "form": ("paper", "paper: at most max(2, rate·N) tokens; code: fewer than min(10, rate·N) (train.py:498-530)"),
+        "form": (
+            "paper",
+            (
+                "paper: at most max(2, rate·N) tokens; code: fewer than min(10, rate·N)"
+                " (train.py:498-530)"
+            ),
+        ),
     },
     "search": {"repetition": (0.2, 0.32, 0.4)},
     "choices": {"negatives": ["batch", "zeroed", "none"], "form": ["paper", "code"]},
@@ -48,16 +56,24 @@ and Wang, Zhongyuan and Hu, Songlin}, booktitle={COLING}, year={2022}}""",
         ),
         "code": (
             "released, repaired",
-            "fewer than min(10, 0.32·N) tokens are repeated; the momentum encoder starts from the pre-trained weights,"
-            " where the released one starts, by accident, at random",
+            (
+                "fewer than min(10, 0.32·N) tokens are repeated; the momentum encoder starts from"
+                " the pre-trained weights, where the released one starts, by accident, at random"
+            ),
             {"form": "code"},
         ),
     },
     "deviations": [
         "tokens are repeated anew in every step; the official code repeats once, before training",
-        "the momentum encoder starts from the pre-trained weights; the official one starts, by accident, at random",
+        (
+            "the momentum encoder starts from the pre-trained weights; the official one starts, by"
+            " accident, at random"
+        ),
         "the moving average follows the optimiser's step; the official one precedes it",
-        "the range of the paper is known from its re-implementations; N counts [CLS] and [SEP], as in the code",
+        (
+            "the range of the paper is known from its re-implementations; N counts [CLS] and [SEP],"
+            " as in the code"
+        ),
     ],
 }
 

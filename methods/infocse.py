@@ -1,14 +1,16 @@
-"""InfoCSE: an auxiliary masked language model can only restore a sentence that the vector tells it about.
+"""InfoCSE: an auxiliary masked language model can only restore a sentence that the vector tells it
+about.
 
-Idea: contrastive learning drops what does not tell sentences apart; a masked language model that is fed with the
-sentence vector makes the vector keep it, without touching the encoder's own token states.
+Idea: contrastive learning drops what does not tell sentences apart; a masked language model that is
+fed with the sentence vector makes the vector keep it, without touching the encoder's own token
+states.
 
     loss = InfoNCE(z1, z2) + λ · MLM(auxiliary network(masked sentence, h))
 
-Source: official code: caskcsg/sentemb InfoCSE/infocse/models_cls_mlm.py, Infocse-bert-base.sh, InfoCSE-bert-large.sh
-("the scripts").
-Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views; h (2N, D) = [CLS].
-Relations: simcse + components/auxiliary_mlm; with components/rtd, diffcse's term, beside it: Table 12's RTD + MLM.
+Source: official code: caskcsg/sentemb InfoCSE/infocse/models_cls_mlm.py, Infocse-bert-base.sh,
+InfoCSE-bert-large.sh ("the scripts"). Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS])
+of the two dropout views; h (2N, D) = [CLS]. Relations: simcse + components/auxiliary_mlm; with
+components/rtd, diffcse's term, beside it: Table 12's RTD + MLM.
 """
 
 from torch import Tensor
@@ -21,10 +23,12 @@ DECLARATION = {
     "version": 1,
     "title": "InfoCSE",
     "paper": "Wu et al. 2022 (Findings of EMNLP), sec. 3 and 4.2",
-    "citation": """@inproceedings{wu2022infocse, title={{InfoCSE}: Information-aggregated Contrastive Learning of
+    "citation": (
+        """@inproceedings{wu2022infocse, title={{InfoCSE}: Information-aggregated Contrastive Learning of
 Sentence Embeddings}, author={Wu, Xing and Gao, Chaochen and Lin, Zijia and Han, Jizhong and
 Wang, Zhongyuan and Hu, Songlin},
-booktitle={Findings of EMNLP}, year={2022}}""",
+booktitle={Findings of EMNLP}, year={2022}}"""
+    ),
     "needs": "a run of condenser",
     "trains": "encoder, head, auxiliary layers",
     "colours": {"": "#009E73"},
@@ -37,8 +41,14 @@ booktitle={Findings of EMNLP}, year={2022}}""",
         "pooler": ("cls_before_pooler", "Table 9; mlp_only_train"),
         "temperature": (0.05, "scripts"),
         "negatives": ("batch", "Eq. 2"),
-        "pretraining": ("condenser", "sec. 3.1: the run it starts from; none: Table 4's `w/o pre-training`"),
-        "projector": ("mlp", "the paper names none, so SimCSE's; batchnorm: --batchnorm of both scripts"),
+        "pretraining": (
+            "condenser",
+            "sec. 3.1: the run it starts from; none: Table 4's `w/o pre-training`",
+        ),
+        "projector": (
+            "mlp",
+            "the paper names none, so SimCSE's; batchnorm: --batchnorm of both scripts",
+        ),
         "contrast": (1.0, "weight of InfoNCE; 0 is Table 5's `w/o contrastive loss`"),
     },
     "choices": {
@@ -59,8 +69,11 @@ booktitle={Findings of EMNLP}, year={2022}}""",
         ),
         "script_new_layers": (
             "as released",
-            "2 epochs at 7e-6, DiffCSE's projector with batch normalisation, and two new upper layers, because the hub"
-            " id of the script has none; the encoder is not pre-trained here, the script's is Condenser's",
+            (
+                "2 epochs at 7e-6, DiffCSE's projector with batch normalisation, and two new upper"
+                " layers, because the hub id of the script has none; the encoder is not pre-trained"
+                " here, the script's is Condenser's"
+            ),
             {
                 "steps": 31250,
                 "learning_rate": 7e-6,

@@ -1,12 +1,13 @@
 """InforMin-CL: the two views should not only find each other, they should be the same.
 
-Idea: what one view has and the other has not is redundant; reconstructing one from the other minimises it.
+Idea: what one view has and the other has not is redundant; reconstructing one from the other
+minimises it.
 
     loss = InfoNCE(z1, z2) + λ · mean ‖z1/‖z1‖ - z2/‖z2‖‖²
 
-Source: Eq. 4-9; official code: Bin199/InforMin-CL informin-cl/models.py:20-22, 227-230, run_unsup_example.sh.
-Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views.
-Relations: simcse + a term; with component mlm it is the paper's "w/ MLM".
+Source: Eq. 4-9; official code: Bin199/InforMin-CL informin-cl/models.py:20-22, 227-230,
+run_unsup_example.sh. Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout
+views. Relations: simcse + a term; with component mlm it is the paper's "w/ MLM".
 """
 
 from torch import Tensor
@@ -21,9 +22,11 @@ DECLARATION = {
     "version": 1,
     "title": "InforMin-CL",
     "paper": "Chen et al. 2022 (COLING), sec. 3 and Table 3",
-    "citation": """@inproceedings{chen2022informin, title={An Information Minimization Based Contrastive Learning Model
+    "citation": (
+        """@inproceedings{chen2022informin, title={An Information Minimization Based Contrastive Learning Model
 for Unsupervised Sentence Embeddings Learning}, author={Chen, Shaobin and Zhou, Jie and Sun, Yuling and He, Liang},
-booktitle={COLING}, year={2022}}""",
+booktitle={COLING}, year={2022}}"""
+    ),
     "trains": "encoder, head",
     "colours": {"": "#CC79A7"},
     "params": {
@@ -36,8 +39,17 @@ booktitle={COLING}, year={2022}}""",
         "temperature": (0.05, "run_unsup_example.sh"),
         "negatives": ("batch", "Eq. 4"),
         "reconstruction": (0.4, "Table 3: λ of BERT base; 4 for RoBERTa"),
-        "projector": ("mlp", "sec. 4.1: in training only; none: the script, whose pooler is cls_before_pooler"),
-        "form": ("paper", "paper: Eq. 8 of unit vectors; raw: not normalised; code: 2/D of it (models.py:227-230)"),
+        "projector": (
+            "mlp",
+            "sec. 4.1: in training only; none: the script, whose pooler is cls_before_pooler",
+        ),
+        "form": (
+            "paper",
+            (
+                "paper: Eq. 8 of unit vectors; raw: not normalised; code: 2/D of it"
+                " (models.py:227-230)"
+            ),
+        ),
     },
     "search": {"reconstruction": (0.1, 0.4, 1.0, 4.0)},
     "choices": {
@@ -52,8 +64,11 @@ booktitle={COLING}, year={2022}}""",
         ),
         "script": (
             "as released",
-            "the script: the term is 2/D of Eq. 8, λ 1, learning rate 5e-5, no MLP in training; MLM, on by default,"
-            " writes its masks into the views; files of SimCSE that train.py imports by a wrong name are supplied",
+            (
+                "the script: the term is 2/D of Eq. 8, λ 1, learning rate 5e-5, no MLP in training;"
+                " MLM, on by default, writes its masks into the views; files of SimCSE that"
+                " train.py imports by a wrong name are supplied"
+            ),
             {
                 "form": "code",
                 "reconstruction": 1.0,
@@ -64,7 +79,10 @@ booktitle={COLING}, year={2022}}""",
         ),
         "first_release": (
             "as released",
-            "the same until 2023-07-16, with the reconstruction term commented out: SimCSE with MLM in place",
+            (
+                "the same until 2023-07-16, with the reconstruction term commented out: SimCSE with"
+                " MLM in place"
+            ),
             {
                 "reconstruction": 0.0,
                 "learning_rate": 5e-5,
@@ -92,25 +110,32 @@ booktitle={COLING}, year={2022}}""",
     "deviations": [
         "Eq. 4 prints 1/τ outside the exponent; as in the code, here it is inside",
         "the sign is the code's (the distance is minimised); the paper's signs are inconsistent",
-        "ours: Eq. 8 on unit vectors, as the cosine of the loss and the code have them; `raw` is the literal reading",
+        (
+            "ours: Eq. 8 on unit vectors, as the cosine of the loss and the code have them; `raw`"
+            " is the literal reading"
+        ),
     ],
 }
 
 
 class Method(SimCSE):
     def loss(self, views: Views) -> Tensor:
-        return super().loss(views) + self.p.reconstruction * reconstruction(views.z1, views.z2, self.p.form)
+        return super().loss(views) + self.p.reconstruction * reconstruction(
+            views.z1, views.z2, self.p.form
+        )
 
 
 def reconstruction(z1: Tensor, z2: Tensor, form: str = "paper") -> Tensor:
-    """Squared distance of the two views on the unit sphere, which InforMin-CL adds to minimise it (Eq. 8).
+    """Squared distance of the two views on the unit sphere, which InforMin-CL adds to minimise it
+    (Eq. 8).
 
     The sign is the code's: taken literally the paper's signs would push the views apart.
 
     Args:
         z1, z2: (N, D).
-        form: `paper`: the distance, mean over sentences; `code`: 2/D of it (a mean over D of a term counted
-            twice, informin-cl/models.py:20-22, 227-230); `raw`: the paper's without normalisation.
+        form: `paper`: the distance, mean over sentences; `code`: 2/D of it (a mean over D of a term
+            counted twice, informin-cl/models.py:20-22, 227-230); `raw`: the paper's without
+            normalisation.
     """
     if form != "raw":
         z1, z2 = normalize(upcast_fp32(z1), dim=-1), normalize(upcast_fp32(z2), dim=-1)

@@ -1,13 +1,15 @@
 """IS-CSE: instance smoothing; a sentence is compared with its neighbourhood, too.
 
-Idea: a positive that is averaged with its nearest neighbours in a buffer of recent sentences is smoother than one
-instance, and regularises the instance discrimination.
+Idea: a positive that is averaged with its nearest neighbours in a buffer of recent sentences is
+smoother than one instance, and regularises the instance discrimination.
 
-    loss = InfoNCE(z1, z2) + α · InfoNCE(z1, z2*),   z2* = Σ_k softmax(ẑ2·v_k/β) v_k over ẑ2 and its K neighbours
+    loss = InfoNCE(z1, z2) + α · InfoNCE(z1, z2*),   z2* = Σ_k softmax(ẑ2·v_k/β) v_k over ẑ2 and its
+    K neighbours
 
-Source: official code: dll-wu/IS-CSE simcse/models.py:88-93, 139-142, 252-271, 340-355, run_unsup_bert_base.sh.
-Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views; buffer (1024, D).
-Relations: simcse + a term; its buffer is no queue of negatives as components/moco's.
+Source: official code: dll-wu/IS-CSE simcse/models.py:88-93, 139-142, 252-271, 340-355,
+run_unsup_bert_base.sh. Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two
+dropout views; buffer (1024, D). Relations: simcse + a term; its buffer is no queue of negatives as
+components/moco's.
 """
 
 import math
@@ -26,9 +28,11 @@ DECLARATION = {
     "version": 1,
     "title": "Instance-smoothed contrastive learning",
     "paper": "He et al. 2023 (AAAI), sec. 3",
-    "citation": """@inproceedings{he2023iscse, title={Instance Smoothed Contrastive Learning for Unsupervised Sentence
+    "citation": (
+        """@inproceedings{he2023iscse, title={Instance Smoothed Contrastive Learning for Unsupervised Sentence
 Embedding}, author={He, Hongliang and Zhang, Junlei and Lan, Zhenzhong and Zhang, Yue}, booktitle={AAAI},
-year={2023}}""",
+year={2023}}"""
+    ),
     "trains": "encoder, head",
     "colours": {"": "#C24D7F"},
     "params": {
@@ -41,7 +45,10 @@ year={2023}}""",
         "temperature": (0.05, "run_unsup_bert_base.sh"),
         "negatives": ("batch", "Eq. 1"),
         "smoothing": (0.1, "train.py:143-144: α, constant for BERT base"),
-        "smoothing_start": (0.1, "large scripts: 0.005, from which α rises to 0.05 by a cosine over half the steps"),
+        "smoothing_start": (
+            0.1,
+            "large scripts: 0.005, from which α rises to 0.05 by a cosine over half the steps",
+        ),
         "buffer": (1024, "models.py:340"),
         "neighbours": (16, "models.py:88-93"),
         "smoothing_temperature": (2.0, "models.py:139-142"),
@@ -51,9 +58,14 @@ year={2023}}""",
     "variants": {"large": {"learning_rate": 1e-5, "smoothing": 0.05, "smoothing_start": 0.005}},
     "below": [("neighbours", "buffer")],
     "deviations": [
-        "the best match in the buffer is taken for the sentence's own copy and dropped, as in the code, though in a"
-        " few-shot run an older copy of the sentence may be what remains",
-        "smoothing starts when the buffer is full, as in the code: a run that ends before is simcse",
+        (
+            "the best match in the buffer is taken for the sentence's own copy and dropped, as in"
+            " the code, though in a few-shot run an older copy of the sentence may be what remains"
+        ),
+        (
+            "smoothing starts when the buffer is full, as in the code: a run that ends before is"
+            " simcse"
+        ),
     ],
 }
 
@@ -65,7 +77,8 @@ class Method(SimCSE):
         self.step = 0
 
     def smooth(self, z: Tensor, buffer: Tensor) -> Tensor:
-        """(N, D) unit vectors -> (N, D): each averaged with its neighbours in the buffer; gradient through z alone."""
+        """(N, D) unit vectors -> (N, D): each averaged with its neighbours in the buffer;
+        gradient through z alone."""
         _, nearest = dot_score(z, buffer).topk(self.p.neighbours + 1)
         group = torch.cat([z.unsqueeze(1), buffer[nearest[:, 1:]]], dim=1)
         scores = (group * z.unsqueeze(1)).sum(-1, keepdim=True)
@@ -77,7 +90,9 @@ class Method(SimCSE):
         self.buffer = torch.cat(seen)[-self.p.buffer :]
         loss = super().loss(views)
         if len(self.buffer) == self.p.buffer:
-            loss = loss + self.weight() * info_nce(views.z1, self.smooth(z, self.buffer), self.p.temperature)
+            loss = loss + self.weight() * info_nce(
+                views.z1, self.smooth(z, self.buffer), self.p.temperature
+            )
         return loss
 
     def weight(self) -> float:

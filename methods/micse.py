@@ -1,14 +1,15 @@
 """miCSE: SimCSE with momentum negatives and attention-level mutual information.
 
-Idea: two views of a sentence should not only be close as vectors, their attention should also have the same
-structure; so the mutual information of the two attention tensors is maximised beside InfoNCE.
+Idea: two views of a sentence should not only be close as vectors, their attention should also have
+the same structure; so the mutual information of the two attention tensors is maximised beside
+InfoNCE.
 
     loss = InfoNCE(z1, z2, queue) - λ · mean MI(attention1, attention2)
 
-Source: Eq. 1-7; official code: SAP-samples/acl2023-micse, which holds AMI + SimCSE only: no momentum encoder, no
-queue.
-Inputs: a batch of N sentences; z1, z2 (N, D); attention of the upper third of the layers.
-Relations: simcse + components/ami + components/moco, nothing else; simcse + ami is the paper's AMI+SimCSE.
+Source: Eq. 1-7; official code: SAP-samples/acl2023-micse, which holds AMI + SimCSE only: no
+momentum encoder, no queue. Inputs: a batch of N sentences; z1, z2 (N, D); attention of the upper
+third of the layers. Relations: simcse + components/ami + components/moco, nothing else; simcse +
+ami is the paper's AMI+SimCSE.
 """
 
 from methods.simcse import Method as SimCSE
@@ -18,12 +19,17 @@ DECLARATION = {
     "version": 2,
     "title": "miCSE",
     "paper": "Klein & Nabi 2023 (ACL), sec. 2 and 3.1",
-    "citation": """@inproceedings{klein2023micse, title={{miCSE}: Mutual Information Contrastive Learning for Low-shot
-Sentence Embeddings}, author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2023}}""",
+    "citation": (
+        """@inproceedings{klein2023micse, title={{miCSE}: Mutual Information Contrastive Learning for Low-shot
+Sentence Embeddings}, author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2023}}"""
+    ),
     "trains": "encoder, head",
     "colours": {"": "#D55E00"},
     "params": {
-        "steps": (20000, "sec. 3.1: 1/10/100/1000 epochs of 10^6/10^5/10^4/10^3 sentences at batch 50"),
+        "steps": (
+            20000,
+            "sec. 3.1: 1/10/100/1000 epochs of 10^6/10^5/10^4/10^3 sentences at batch 50",
+        ),
         "batch_size": (50, "sec. 3.1"),
         "learning_rate": (3e-5, "sec. 3.1"),
         "warmup_steps": (250, "sec. 3.1"),
@@ -42,9 +48,11 @@ Sentence Embeddings}, author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, y
         ),
         "released": (
             "as released",
-            "AMI + SimCSE without MoCo, of which the code has nothing: one head in two layers, scaled by the share of"
-            " valid entries, with the README's settings; two undefined arguments, which stop it at start-up and which"
-            " nothing else reads, are left out",
+            (
+                "AMI + SimCSE without MoCo, of which the code has nothing: one head in two layers,"
+                " scaled by the share of valid entries, with the README's settings; two undefined"
+                " arguments, which stop it at start-up and which nothing else reads, are left out"
+            ),
             {
                 "steps": 7850,
                 "batch_size": 64,
@@ -68,13 +76,23 @@ Sentence Embeddings}, author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, y
         ),
     },
     "deviations": [
-        "few-shot subsets are drawn from the corpus by the subset seed; the authors trained on fixed files, five per"
-        " size (sap-ai-research/datasets-for-micse, seeds 48 to 52)",
-        "Eq. 2 prints the positive outside the denominator and a sum over the batch; as in the code, it is inside"
-        " and the loss is a mean",
-        "variants released and code take the README's settings for 1 % of the data (λ 1e-4, 500 epochs, 7,850 steps);"
-        " those for 10, 0.1 and 0.01 % differ: λ 5e-4, 1e-3 and 1e-3, 15,630, 8,000 and 5,000 steps",
-        "the released commands choose among checkpoints of every 500 steps, as variants released and code do",
+        (
+            "few-shot subsets are drawn from the corpus by the subset seed; the authors trained on"
+            " fixed files, five per size (sap-ai-research/datasets-for-micse, seeds 48 to 52)"
+        ),
+        (
+            "Eq. 2 prints the positive outside the denominator and a sum over the batch; as in the"
+            " code, it is inside and the loss is a mean"
+        ),
+        (
+            "variants released and code take the README's settings for 1 % of the data (λ 1e-4, 500"
+            " epochs, 7,850 steps); those for 10, 0.1 and 0.01 % differ: λ 5e-4, 1e-3 and 1e-3,"
+            " 15,630, 8,000 and 5,000 steps"
+        ),
+        (
+            "the released commands choose among checkpoints of every 500 steps, as variants"
+            " released and code do"
+        ),
     ],
 }
 

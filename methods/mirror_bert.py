@@ -1,14 +1,15 @@
 """Mirror-BERT: a random span mask besides dropout, InfoNCE in both directions.
 
-Idea: few steps of contrastive learning on raw strings turn a language model into a sentence encoder; the second
-view hides five characters of the string.
+Idea: few steps of contrastive learning on raw strings turn a language model into a sentence
+encoder; the second view hides five characters of the string.
 
-    loss = NT-Xent over the 2N vectors: every row is an anchor against the 2N-2 rows of other sentences
+    loss = NT-Xent over the 2N vectors: every row is an anchor against the 2N-2 rows of other
+    sentences
 
-Source: Eq. 1; official code: cambridgeltl/mirror-bert src/contrastive_learning.py:31-63, src/data_loader.py:15-25,
-mirror_scripts/mirror_sentence_bert.sh.
-Inputs: N sentences; z1, z2 (N, D) pooled without a head.
-Relations: simcse with another second view, both directions, τ 0.04 and no head.
+Source: Eq. 1; official code: cambridgeltl/mirror-bert src/contrastive_learning.py:31-63,
+src/data_loader.py:15-25, mirror_scripts/mirror_sentence_bert.sh. Inputs: N sentences; z1, z2 (N, D)
+pooled without a head. Relations: simcse with another second view, both directions, τ 0.04 and no
+head.
 """
 
 from collections.abc import Callable
@@ -27,22 +28,42 @@ DECLARATION = {
     "version": 2,
     "title": "Mirror-BERT",
     "paper": "Liu et al. 2021 (EMNLP), sec. 3",
-    "citation": """@inproceedings{liu2021mirror, title={Fast, Effective, and Self-Supervised: Transforming Masked
+    "citation": (
+        """@inproceedings{liu2021mirror, title={Fast, Effective, and Self-Supervised: Transforming Masked
 Language Models into Universal Lexical and Sentence Encoders},
 author={Liu, Fangyu and Vuli{\\'c}, Ivan and Korhonen, Anna and
-Collier, Nigel}, booktitle={EMNLP}, year={2021}}""",
+Collier, Nigel}, booktitle={EMNLP}, year={2021}}"""
+    ),
     "colours": {"": "#6B8E23", "ami": "#B22222"},
     "params": {
-        "steps": (50, "mirror_sentence_bert.sh: 10k sentences, 1 epoch, batch 200, last partial batch dropped"),
+        "steps": (
+            50,
+            (
+                "mirror_sentence_bert.sh: 10k sentences, 1 epoch, batch 200, last partial batch"
+                " dropped"
+            ),
+        ),
         "batch_size": (200, "mirror_sentence_bert.sh"),
         "learning_rate": (2e-5, "mirror_sentence_bert.sh; constant, no scheduler"),
-        "weight_decay": (0.01, "train.py:42-63, default; on every weight (contrastive_learning.py:32-34)"),
+        "weight_decay": (
+            0.01,
+            "train.py:42-63, default; on every weight (contrastive_learning.py:32-34)",
+        ),
         "max_length": (50, "mirror_sentence_bert.sh"),
-        "evaluate_every": (25, "ours: the official code keeps the last step; dev selection is this project's for all"),
-        "pooler": ("avg", "mirror_sentence_bert.sh: `mean`, here of real tokens; [CLS] is miCSE's second reading"),
+        "evaluate_every": (
+            25,
+            "ours: the official code keeps the last step; dev selection is this project's for all",
+        ),
+        "pooler": (
+            "avg",
+            "mirror_sentence_bert.sh: `mean`, here of real tokens; [CLS] is miCSE's second reading",
+        ),
         "temperature": (0.04, "mirror_sentence_bert.sh"),
         "span": (5, "data_loader.py: characters masked in the second view"),
-        "mean_over_padding": (False, "True: as the code's `mean`, which averages all 50 positions, padding included"),
+        "mean_over_padding": (
+            False,
+            "True: as the code's `mean`, which averages all 50 positions, padding included",
+        ),
     },
     "keeps": ["pooler"],  # no head: the mean of what the last layer gives
     "variants": {
@@ -52,14 +73,23 @@ Collier, Nigel}, booktitle={EMNLP}, year={2021}}""",
         ),
         "code": (
             "as released",
-            "agg_mode `mean` averages all 50 positions in training, padding included, and the last step is kept",
+            (
+                "agg_mode `mean` averages all 50 positions in training, padding included, and the"
+                " last step is kept"
+            ),
             {"mean_over_padding": True, "selection": "last"},
         ),
     },
     "deviations": [
-        "trained on the scale's corpus; the public script uses 10k sentences of the STS-B training set",
+        (
+            "trained on the scale's corpus; the public script uses 10k sentences of the STS-B"
+            " training set"
+        ),
         "no gradient clipping is stated; the trainer's 1.0 applies",
-        "miCSE claims both the authors' settings and a constant number of steps over sizes: 50 steps are kept",
+        (
+            "miCSE claims both the authors' settings and a constant number of steps over sizes: 50"
+            " steps are kept"
+        ),
         "the variant code averages padding in training only; the official evaluation does so too",
     ],
 }
@@ -68,7 +98,8 @@ Collier, Nigel}, booktitle={EMNLP}, year={2021}}""",
 def mask_span(text: str, randint: Callable[[int], int], length: int = 5) -> str:
     """A random window of `length` characters becomes " [MASK] "; short texts are left alone.
 
-    The window is located by its first occurrence in the text, as the official code does (data_loader.py:15-25).
+    The window is located by its first occurrence in the text, as the official code does
+    (data_loader.py:15-25).
     """
     if len(text) < 30 or len(text) <= length:
         return text
@@ -89,7 +120,9 @@ class Method(Base):
         return Views(view1, self.view([mask_span(s, randint, self.p.span) for s in sentences]))
 
     def tokenize(self, sentences: list[str]) -> dict[str, Tensor]:
-        ids = self.encoder.in_template(self.encoder.ids(sentences, self.p.max_length), self.p.pooler)
+        ids = self.encoder.in_template(
+            self.encoder.ids(sentences, self.p.max_length), self.p.pooler
+        )
         return self.encoder.pad(ids, self.p.max_length if self.p.mean_over_padding else None)
 
     def pool(self, encoded: Encoded) -> Tensor:
@@ -105,9 +138,11 @@ class Method(Base):
 
 
 def nt_xent(z1: Tensor, z2: Tensor, temperature: float, queue: Tensor | None = None) -> Tensor:
-    """Both directions: every one of the 2N rows is an anchor against the 2N-2 rows of other sentences.
+    """Both directions: every one of the 2N rows is an anchor against the 2N-2 rows of other
+    sentences.
 
-    Mirror-BERT Eq. 1 as coded with pytorch-metric-learning's NTXent (contrastive_learning.py:31, 57-63).
+    Mirror-BERT Eq. 1 as coded with pytorch-metric-learning's NTXent (contrastive_learning.py:31,
+    57-63).
     """
     z, n = torch.cat([z1, z2]), len(z1)
     logits = cos_sim(z, z) / temperature

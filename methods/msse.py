@@ -1,13 +1,15 @@
-"""MSSE: beside sentences, the dimensions of the vectors are contrasted, and the sentence must remain restorable.
+"""MSSE: beside sentences, the dimensions of the vectors are contrasted, and the sentence must
+remain restorable.
 
-Idea: a positive made by rewriting the sentence; each dimension should carry the same in both vectors and nothing of
-another dimension (DCM); a decoder keeps the vector from compressing too much (ICM).
+Idea: a positive made by rewriting the sentence; each dimension should carry the same in both
+vectors and nothing of another dimension (DCM); a decoder keeps the vector from compressing too much
+(ICM).
 
     loss = InfoNCE(h, h+) + μ · DCM(h, h+) + γ · ICM
 
-Source: Eq. 2-10; official code: Hekang001/MSSE model.py:51-104, 218-316.
-Inputs: N sentences and their positives; h, h+ (N, D) = state at [MASK] of a prompt.
-Relations: simcse's loss on other positives + a term + components/compensation; DCM is nearly scd's Barlow Twins term.
+Source: Eq. 2-10; official code: Hekang001/MSSE model.py:51-104, 218-316. Inputs: N sentences and
+their positives; h, h+ (N, D) = state at [MASK] of a prompt. Relations: simcse's loss on other
+positives + a term + components/compensation; DCM is nearly scd's Barlow Twins term.
 """
 
 import torch
@@ -25,8 +27,10 @@ DECLARATION = {
     "version": 1,
     "title": "MSSE",
     "paper": "MSSE (ACL submission; ICASSP 2025), sec. 3 and App. A",
-    "citation": """@inproceedings{msse2025, title={Harnessing Dimensional Contrast and Information Compensation for
-Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
+    "citation": (
+        """@inproceedings{msse2025, title={Harnessing Dimensional Contrast and Information Compensation for
+Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}"""
+    ),
     "needs": "back-translations",
     "trains": "encoder, decoder",
     "colours": {"": "#E69F00"},
@@ -37,24 +41,49 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
         "warmup_steps": (500, "App. A"),
         "max_length": (32, "args.py; before the prompt"),
         "evaluate_every": (125, "sec. 4.1"),
-        "pooler": ("mask", "Figure 7: [MASK]; the template is args.py:15, mask_bare is the config's"),
+        "pooler": (
+            "mask",
+            "Figure 7: [MASK]; the template is args.py:15, mask_bare is the config's",
+        ),
         "temperature": (0.05, "Table 6"),
-        "augmentation": ("back_translation", "sec. 3.1; or an edit of Figure 8: shuffle, delete, insert_copies, copy"),
+        "augmentation": (
+            "back_translation",
+            "sec. 3.1; or an edit of Figure 8: shuffle, delete, insert_copies, copy",
+        ),
         "translators": (
-            "Helsinki-NLP/opus-mt-en-de@6183067f769a302e3861815543b9f312c71b0ca4"
-            " Helsinki-NLP/opus-mt-de-en@1a922f3b32a8e809e17a47d4b32142d8105924e5",
+            (
+                "Helsinki-NLP/opus-mt-en-de@6183067f769a302e3861815543b9f312c71b0ca4"
+                " Helsinki-NLP/opus-mt-de-en@1a922f3b32a8e809e17a47d4b32142d8105924e5"
+            ),
             "ours: sec. 3.1 names English to German and back, but no model",
         ),
         "projector": ("none", "Eq. 6; linear: model.py:276"),
         "contrast": (1.0, "Eq. 10; 0 is Table 4's `w/o NCE`"),
         "dimensions": (0.8, "App. A: μ; 0.2 in model.py:309-316; 0 is Table 4's `w/o DCM`"),
-        "form": ("paper", "paper: Eq. 4 over D; literal: Eq. 4, a sum over D²; code: model.py:88-104"),
-        "released_pairing": (False, "True: sentence 2i is paired with 2i+1, as model.py:264-266 does by mistake"),
-        "layerwise": (0.0, "0.8 in the code: a term over thirds of the layers that the paper has not"),
+        "form": (
+            "paper",
+            "paper: Eq. 4 over D; literal: Eq. 4, a sum over D²; code: model.py:88-104",
+        ),
+        "released_pairing": (
+            False,
+            "True: sentence 2i is paired with 2i+1, as model.py:264-266 does by mistake",
+        ),
+        "layerwise": (
+            0.0,
+            "0.8 in the code: a term over thirds of the layers that the paper has not",
+        ),
     },
     "search": {"dimensions": (0.2, 0.8, 2.0)},
     "choices": {
-        "augmentation": ["back_translation", "copy", "shuffle", "reverse", "delete", "insert_copies", "double"],
+        "augmentation": [
+            "back_translation",
+            "copy",
+            "shuffle",
+            "reverse",
+            "delete",
+            "insert_copies",
+            "double",
+        ],
         "form": ["paper", "literal", "code"],
         "projector": ["none", "linear"],
     },
@@ -71,9 +100,12 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
         ),
         "released": (
             "as released",
-            "0.2 DCM + 1 ICM, weighted means in Eq. 4, a decoder of 16 layers without causal mask, a term over thirds"
-            " of the layers that the paper has not, and DCM between unrelated sentences 2i and 2i+1; a line that ends"
-            " in a TypeError is read as it was meant",
+            (
+                "0.2 DCM + 1 ICM, weighted means in Eq. 4, a decoder of 16 layers without causal"
+                " mask, a term over thirds of the layers that the paper has not, and DCM between"
+                " unrelated sentences 2i and 2i+1; a line that ends in a TypeError is read as it"
+                " was meant"
+            ),
             {"like": "code", "released_pairing": True},
         ),
         "code": (
@@ -107,14 +139,35 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
         "without_dcm_icm": {"dimensions": 0.0, "components": {"compensation": {"weight": 0.0}}},
     },
     "deviations": [
-        "where a scale names an edit as augmentation, positives are edited copies, not back-translations",
-        "back-translation by beam search of 5, and not of a tenth of the corpus that the code holds out",
-        "Eq. 4 is divided by D: as printed it is at least D-256 at batch 256 and drowns the other terms",
-        "variants released and code have the released total with its TypeError repaired; released keeps its pairing",
-        "the released code has no run scripts: its variants take the paper's batch, learning rate, warm-up and pooler",
-        "the released code prefers [CLS] where no pooler is given, only logs its best step on STS-B dev, and takes"
-        " RoBERTa for BERT; here the prompt's [MASK] is pooled, the best step is kept, and RoBERTa can be run",
-        "variant code contrasts the dimensions of the [CLS] of the last layer whatever the pooler, as the code does",
+        (
+            "where a scale names an edit as augmentation, positives are edited copies, not"
+            " back-translations"
+        ),
+        (
+            "back-translation by beam search of 5, and not of a tenth of the corpus that the code"
+            " holds out"
+        ),
+        (
+            "Eq. 4 is divided by D: as printed it is at least D-256 at batch 256 and drowns the"
+            " other terms"
+        ),
+        (
+            "variants released and code have the released total with its TypeError repaired;"
+            " released keeps its pairing"
+        ),
+        (
+            "the released code has no run scripts: its variants take the paper's batch, learning"
+            " rate, warm-up and pooler"
+        ),
+        (
+            "the released code prefers [CLS] where no pooler is given, only logs its best step on"
+            " STS-B dev, and takes RoBERTa for BERT; here the prompt's [MASK] is pooled, the best"
+            " step is kept, and RoBERTa can be run"
+        ),
+        (
+            "variant code contrasts the dimensions of the [CLS] of the last layer whatever the"
+            " pooler, as the code does"
+        ),
         "sentences are not cut at test; the official evaluation cuts them at 32 tokens, too",
     ],
 }
@@ -139,7 +192,9 @@ class Method(ClsHeadMethod):
 
     def loss(self, views: Views) -> Tensor:
         hard = None if views.hard is None else views.hard.z
-        loss = self.p.contrast * info_nce(views.z1, views.z2, self.p.temperature, views.queue, hard=hard)
+        loss = self.p.contrast * info_nce(
+            views.z1, views.z2, self.p.temperature, views.queue, hard=hard
+        )
         if self.p.dimensions:
             loss = loss + self.p.dimensions * self.dimension_term(views.view1, views.view2)
         if self.p.layerwise:

@@ -26,16 +26,25 @@ DECLARATION = {
         "steps": (1617, "ours: 3 epochs of 275,601 triplets, SimCSE's; the paper does not say"),
         "batch_size": (512, "Table 5"),
         "learning_rate": (5e-5, "Table 5"),
-        "warmup_steps": (0, "App. A: SimCSE's setup, which has none; its 500 are of the unsupervised scenario"),
+        "warmup_steps": (
+            0,
+            "App. A: SimCSE's setup, which has none; its 500 are of the unsupervised scenario",
+        ),
         "max_length": (32, "args.py; before the prompt"),
         "evaluate_every": (125, "sec. 4.1"),
         "pooler": ("mask", "Figure 7"),
         "temperature": (0.05, "Table 6"),
-        "hard_negatives": (True, "sec. 4.1; False: model.py:299, which encodes them and leaves them out of the loss"),
+        "hard_negatives": (
+            True,
+            "sec. 4.1; False: model.py:299, which encodes them and leaves them out of the loss",
+        ),
         "projector": ("none", "Eq. 6; linear: model.py:276"),
         "contrast": (1.0, "Eq. 10"),
         "dimensions": (0.8, "App. A: μ"),
-        "form": ("paper", "paper: Eq. 4 over D; literal: Eq. 4, a sum over D²; code: model.py:88-104"),
+        "form": (
+            "paper",
+            "paper: Eq. 4 over D; literal: Eq. 4, a sum over D²; code: model.py:88-104",
+        ),
         "released_pairing": (False, "as in msse"),
         "layerwise": (0.0, "as in msse"),
     },
@@ -49,8 +58,10 @@ DECLARATION = {
         ),
         "released": (
             "as released",
-            "as msse's, and hard negatives are encoded but never enter the loss; the line that ends in a TypeError is"
-            " read as it was meant",
+            (
+                "as msse's, and hard negatives are encoded but never enter the loss; the line that"
+                " ends in a TypeError is read as it was meant"
+            ),
             {"like": "msse:code", "hard_negatives": False, "released_pairing": True},
         ),
         "code": (

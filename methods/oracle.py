@@ -1,7 +1,8 @@
-"""Control: vectors that know the answer. It gets the top score everywhere, or the evaluator is wrong.
+"""Control: vectors that know the answer. It gets the top score everywhere, or the evaluator is
+wrong.
 
-Idea: look the answer up. Source: none. Inputs: what is true of a sentence; one gets another vector in every place.
-Relations: the upper end, as random is the lower.
+Idea: look the answer up. Source: none. Inputs: what is true of a sentence; one gets another vector
+in every place. Relations: the upper end, as random is the lower.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +26,8 @@ DIMENSIONS = 1024
 
 
 class Method(Embedder):
-    """A class, or an item, is a direction of its own; what stands for several is the sum of theirs."""
+    """A class, or an item, is a direction of its own; what stands for several is the sum of
+    theirs."""
 
     def __init__(self, params: dict, seed: int):
         pass
@@ -47,9 +49,13 @@ class Method(Embedder):
             return known[name]
 
         items = [t if isinstance(t, dict) else {t: 1.0} for t in truth]
-        return np.stack([sum(weight * direction(name) for name, weight in item.items()) for item in items])
+        return np.stack(
+            [sum(weight * direction(name) for name, weight in item.items()) for item in items]
+        )
 
-    def stream(self, texts: Iterable[str], name: str, truth: Iterable | None = None) -> Iterator[np.ndarray]:
+    def stream(
+        self, texts: Iterable[str], name: str, truth: Iterable | None = None
+    ) -> Iterator[np.ndarray]:
         assert truth is not None
         for shard, known in zip(shards(texts), shards(truth), strict=True):
             yield self.embed(shard, known)

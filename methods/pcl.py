@@ -1,14 +1,17 @@
-"""PCL: peers with diverse augmentations; two networks learn from the same edited sentences and from each other.
+"""PCL: peers with diverse augmentations; two networks learn from the same edited sentences and from
+each other.
 
-Idea: many kinds of positives keep a model from the shortcut of one augmentation, and a second network, the peer,
-which sees the same sentences under other dropout, must judge them alike.
+Idea: many kinds of positives keep a model from the shortcut of one augmentation, and a second
+network, the peer, which sees the same sentences under other dropout, must judge them alike.
 
-    loss = Σ over both networks (InfoNCE + BCE) + KL(rows within the networks) + KL(rows across them)
-    row_i = softmax over cos(z0_i, zk_i)/τ for the positives k and cos(z0_i, z0_j)/τ for the other sentences j
+    loss = Σ over both networks (InfoNCE + BCE) + KL(rows within the networks) + KL(rows across
+    them) row_i = softmax over cos(z0_i, zk_i)/τ for the positives k and cos(z0_i, z0_j)/τ for the
+    other sentences j
 
 Source: official code: qiyuw/PeerCL pcl/models.py:110-190, 214-260, 332-346, train.py:494-628.
-Inputs: N sentences in K views each (the sentence, its copy, eight edits); z (K, N, D) of either network.
-Relations: simcse's loss + three terms; the second network is ct's, but both see the same rows.
+Inputs: N sentences in K views each (the sentence, its copy, eight edits); z (K, N, D) of either
+network. Relations: simcse's loss + three terms; the second network is ct's, but both see the same
+rows.
 """
 
 from collections.abc import Callable
@@ -30,10 +33,17 @@ DECLARATION = {
     "version": 2,
     "title": "Peer-contrastive learning",
     "paper": "Wu et al. 2022 (EMNLP), sec. 3",
-    "citation": """@inproceedings{wu2022pcl, title={{PCL}: Peer-Contrastive Learning with Diverse Augmentations for
+    "citation": (
+        """@inproceedings{wu2022pcl, title={{PCL}: Peer-Contrastive Learning with Diverse Augmentations for
 Unsupervised Sentence Embeddings}, author={Wu, Qiyu and Tao, Chongyang and Shen, Tao and Xu, Can and Geng, Xiubo and
-Jiang, Daxin}, booktitle={EMNLP}, year={2022}}""",
-    "refuses": {"queue": "its loss ranks the sentences of a batch, each through all its edits, and reads no others"},
+Jiang, Daxin}, booktitle={EMNLP}, year={2022}}"""
+    ),
+    "refuses": {
+        "queue": (
+            "its loss ranks the sentences of a batch, each through all its edits, and reads no"
+            " others"
+        )
+    },
     "trains": "two encoders, head",
     "colours": {"": "#E377C2"},
     "params": {
@@ -44,7 +54,10 @@ Jiang, Daxin}, booktitle={EMNLP}, year={2022}}""",
         "evaluate_every": (125, "README"),
         "pooler": ("cls_before_pooler", "README: mlp_only_train"),
         "temperature": (0.05, "README"),
-        "edits": ("shuffle reverse delete insert_copies shuffle reverse delete insert_copies", "train.py:127"),
+        "edits": (
+            "shuffle reverse delete insert_copies shuffle reverse delete insert_copies",
+            "train.py:127",
+        ),
     },
     "variants": {
         "default": (
@@ -59,9 +72,14 @@ Jiang, Daxin}, booktitle={EMNLP}, year={2022}}""",
     },
     "deviations": [
         "the better of the two networks on STS-B dev is kept; the official code keeps the main one",
-        "the peer's [CLS] goes straight into the shared head; in the code it passes the checkpoint's pooler first, and"
-        " the peer attends to padding",
-        "as in the code: BCE of the softmax of a row taken as logits, KL in one direction and as a mean over entries",
+        (
+            "the peer's [CLS] goes straight into the shared head; in the code it passes the"
+            " checkpoint's pooler first, and the peer attends to padding"
+        ),
+        (
+            "as in the code: BCE of the softmax of a row taken as logits, KL in one direction and"
+            " as a mean over entries"
+        ),
         "an edit deletes random positions; the code removes the first token equal to a random one",
     ],
 }
@@ -84,14 +102,16 @@ class Method(SimCSE):
         return views
 
     def edit(self, name: str) -> Callable[[Tensor], Tensor]:
-        """An edit by its name; copies are inserted up to `max_length` tokens, [CLS] and [SEP] among them."""
+        """An edit by its name; copies are inserted up to `max_length` tokens, [CLS] and [SEP]
+        among them."""
         if name not in augment.EDITS:
             raise unknown("edit", name, augment.EDITS)
         edit = augment.EDITS[name]
         return partial(edit, most=self.p.max_length - 2) if edit is augment.insert_copies else edit
 
     def rows(self, anchors: Tensor, others: Tensor) -> Tensor:
-        """(K, N, D) twice -> (N, K-1 + N-1): scaled cosines of view 0 with its positives and with other sentences."""
+        """(K, N, D) twice -> (N, K-1 + N-1): scaled cosines of view 0 with its positives and
+        with other sentences."""
         positives = cosine_similarity(anchors[:1], others[1:], dim=-1).T
         negatives = off_diagonal(cos_sim(anchors[0], others[0]))
         return torch.cat([positives, negatives], dim=1) / self.p.temperature
@@ -112,4 +132,6 @@ class Method(SimCSE):
 
 def divergence(main: Tensor, peer: Tensor) -> Tensor:
     """KL(peer ‖ main) of the softmax of two (N, M) rows, as a mean over entries."""
-    return kl_div(main.log_softmax(dim=1), peer.log_softmax(dim=1), reduction="none", log_target=True).mean()
+    return kl_div(
+        main.log_softmax(dim=1), peer.log_softmax(dim=1), reduction="none", log_target=True
+    ).mean()

@@ -1,6 +1,7 @@
 """Control: a random vector for every sentence. Its scores are near zero, or the evaluator is wrong.
 
-Idea: no meaning at all. Source: none. Inputs: sentences. Relations: the lower end, as oracle is the upper.
+Idea: no meaning at all. Source: none. Inputs: sentences. Relations: the lower end, as oracle is the
+upper.
 """
 
 import hashlib
@@ -32,4 +33,6 @@ class Method(Embedder):
         self.dimensions, self.seed = params["dimensions"], seed
 
     def vectors(self, sentences: list[str]) -> np.ndarray:
-        return np.stack([code(f"{self.seed}\n{s}", self.dimensions) for s in sentences]).astype(np.float32)
+        return np.stack([code(f"{self.seed}\n{s}", self.dimensions) for s in sentences]).astype(
+            np.float32
+        )

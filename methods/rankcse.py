@@ -1,14 +1,14 @@
 """RankCSE without its teachers: both views of a batch should rank the other sentences alike.
 
-Idea: besides finding its own second view, a sentence should see the rest of the batch in the same order from either
-view. The distillation of two teachers' rankings, the paper's third term, is left out, as MSSE ran it.
+Idea: besides finding its own second view, a sentence should see the rest of the batch in the same
+order from either view. The distillation of two teachers' rankings, the paper's third term, is left
+out, as MSSE ran it.
 
     loss = InfoNCE(z1, z2) + β · JS(softmax cos(z1_i, z2_j)/τ, softmax cos(z2_i, z1_j)/τ)
 
-Source: without teachers: MSSE Tables 1, 2, 7. No official code was found; perceptiveshawty/RankCSE (community)
-rankcse/models.py:40-61, run_rankcse.sh.
-Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views.
-Relations: simcse + a term.
+Source: without teachers: MSSE Tables 1, 2, 7. No official code was found; perceptiveshawty/RankCSE
+(community) rankcse/models.py:40-61, run_rankcse.sh. Inputs: a batch of N sentences; z1, z2 (N, D) =
+head([CLS]) of the two dropout views. Relations: simcse + a term.
 """
 
 import math
@@ -26,9 +26,11 @@ DECLARATION = {
     "version": 1,
     "title": "RankCSE without teachers",
     "paper": "Liu et al. 2023 (ACL), sec. 3.2",
-    "citation": """@inproceedings{liu2023rankcse, title={{RankCSE}: Unsupervised Sentence Representations Learning via
+    "citation": (
+        """@inproceedings{liu2023rankcse, title={{RankCSE}: Unsupervised Sentence Representations Learning via
 Learning to Rank}, author={Liu, Jiduan and Liu, Jiahao and Wang, Qifan and Wang, Jingang and Cai, Xunliang and
-Zhao, Dongyan and Wang, Ran Lucien and Yan, Rui}, booktitle={ACL}, year={2023}}""",
+Zhao, Dongyan and Wang, Ran Lucien and Yan, Rui}, booktitle={ACL}, year={2023}}"""
+    ),
     "trains": "encoder, head",
     "colours": {"": "#7E3F98"},
     "params": {
@@ -52,13 +54,18 @@ Zhao, Dongyan and Wang, Ran Lucien and Yan, Rui}, booktitle={ACL}, year={2023}}"
         ),
         "code": (
             "as released",
-            "the community code, as there is no official one: its consistency term is an entropy (models.py:60)",
+            (
+                "the community code, as there is no official one: its consistency term is an"
+                " entropy (models.py:60)"
+            ),
             {"form": "entropy"},
         ),
     },
     "deviations": [
-        "the two teachers (DiffCSE and SimCSE large) and the listwise term are left out, as MSSE says of its re-run;"
-        " what MSSE put in their place, if anything, is not stated",
+        (
+            "the two teachers (DiffCSE and SimCSE large) and the listwise term are left out, as"
+            " MSSE says of its re-run; what MSSE put in their place, if anything, is not stated"
+        ),
         "the settings are the community code's; the paper's were not at hand",
     ],
 }
@@ -71,13 +78,14 @@ class Method(SimCSE):
 
 
 def ranking_consistency(z1: Tensor, z2: Tensor, temperature: float, form: str = "js") -> Tensor:
-    """RankCSE's agreement of the two rankings a batch gives: softmax of cos(z1_i, z2_j) and of cos(z2_i, z1_j).
+    """RankCSE's agreement of the two rankings a batch gives: softmax of cos(z1_i, z2_j) and of
+    cos(z2_i, z1_j).
 
     Args:
         z1, z2: (N, D).
-        form: `js`: Jensen-Shannon divergence, mean over rows (sec. 3.2); `entropy`: what the public code
-            computes, -½(H(p) + H(q)), for the logarithm of the mean is clamped at a positive number
-            (perceptiveshawty/RankCSE models.py:60).
+        form: `js`: Jensen-Shannon divergence, mean over rows (sec. 3.2); `entropy`: what the public
+            code computes, -½(H(p) + H(q)), for the logarithm of the mean is clamped at a positive
+            number (perceptiveshawty/RankCSE models.py:60).
     """
     p, q = (log_softmax(cos_sim(a, b) / temperature, dim=-1) for a, b in ((z1, z2), (z2, z1)))
     if form == "entropy":

@@ -1,13 +1,16 @@
-"""SCD: views of unlike dropout are pushed apart as vectors, while their dimensions are decorrelated.
+"""SCD: views of unlike dropout are pushed apart as vectors, while their dimensions are
+decorrelated.
 
-Idea: without negatives, repelling the two views keeps the space from collapsing; a cross-correlation near the
-identity behind a projector keeps them in agreement.
+Idea: without negatives, repelling the two views keeps the space from collapsing; a
+cross-correlation near the identity behind a projector keeps them in agreement.
 
-    loss = α · mean cos(h1_i, h2_i)/τ + β · (Σ (C_ii - 1)² + λ Σ C_ij²),  C of projector(h1), projector(h2)
+    loss = α · mean cos(h1_i, h2_i)/τ + β · (Σ (C_ii - 1)² + λ Σ C_ij²),  C of projector(h1),
+    projector(h2)
 
-Source: official code: SAP-samples/acl2022-self-contrastive-decorrelation models.py:120-132, 257-274, README (BERT).
-Inputs: a batch of N sentences; h1, h2 (N, D) = [CLS] of two passes with their own dropout, without a head.
-Relations: the only method that repels its views; its second term is Barlow Twins', as msse's is nearly.
+Source: official code: SAP-samples/acl2022-self-contrastive-decorrelation models.py:120-132,
+257-274, README (BERT). Inputs: a batch of N sentences; h1, h2 (N, D) = [CLS] of two passes with
+their own dropout, without a head. Relations: the only method that repels its views; its second term
+is Barlow Twins', as msse's is nearly.
 """
 
 import torch
@@ -24,8 +27,10 @@ DECLARATION = {
     "version": 1,
     "title": "Self-contrastive decorrelation",
     "paper": "Klein & Nabi 2022 (ACL), sec. 2 and 3",
-    "citation": """@inproceedings{klein2022scd, title={{SCD}: Self-Contrastive Decorrelation of Sentence Embeddings},
-author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2022}}""",
+    "citation": (
+        """@inproceedings{klein2022scd, title={{SCD}: Self-Contrastive Decorrelation of Sentence Embeddings},
+author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2022}}"""
+    ),
     "refuses": {"queue": "its loss has no negatives"},
     "trains": "encoder, projector",
     "colours": {"": "#B8A900"},
@@ -50,7 +55,10 @@ author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2022}}""",
     "deviations": [
         "the best step is chosen on STS-B dev; the official command takes SICK-R dev",
         "the official code has two dropout rates in one pass of a patched BERT; here two passes",
-        "the balance of the two terms depends on batch and width: the off-diagonal sum is at least width²/N - width",
+        (
+            "the balance of the two terms depends on batch and width: the off-diagonal sum is at"
+            " least width²/N - width"
+        ),
     ],
 }
 
@@ -77,15 +85,23 @@ class Method(Base):
         return Views(*views)
 
     def loss(self, views: Views) -> Tensor:
-        repulsion = cosine_similarity(upcast_fp32(views.z1), upcast_fp32(views.z2)).mean() / self.p.temperature
-        decorrelation = barlow_twins(self.projector(views.z1), self.projector(views.z2), self.p.off_diagonal)
+        repulsion = (
+            cosine_similarity(upcast_fp32(views.z1), upcast_fp32(views.z2)).mean()
+            / self.p.temperature
+        )
+        decorrelation = barlow_twins(
+            self.projector(views.z1), self.projector(views.z2), self.p.off_diagonal
+        )
         return self.p.repulsion * repulsion + self.p.decorrelation * decorrelation
 
 
 def barlow_twins(a: Tensor, b: Tensor, off_diagonal: float) -> Tensor:
-    """Sum of (C_ii - 1)² plus `off_diagonal` times the sum of C_ij² (Zbontar et al. 2021, Eq. 1; main.py:204-221).
+    """Sum of (C_ii - 1)² plus `off_diagonal` times the sum of C_ij² (Zbontar et al. 2021, Eq. 1;
+    main.py:204-221).
 
     Standardised as by a batch normalisation without affine map.
     """
     c = cross_correlation(a, b, eps=1e-5)
-    return (c.diagonal() - 1).square().sum() + off_diagonal * (c - torch.diag(c.diagonal())).square().sum()
+    return (c.diagonal() - 1).square().sum() + off_diagonal * (
+        c - torch.diag(c.diagonal())
+    ).square().sum()

@@ -1,14 +1,14 @@
 """SimCSE, unsupervised.
 
-Idea: encode a sentence twice under different dropout masks; the two are a positive pair, the other sentences
-of the batch are negatives.
+Idea: encode a sentence twice under different dropout masks; the two are a positive pair, the other
+sentences of the batch are negatives.
 
     loss = -log exp(cos(z1_i, z2_i)/τ) / Σ_j exp(cos(z1_i, z2_j)/τ),   mean over i
 
-Source: Eq. 1; official code: princeton-nlp/SimCSE simcse/models.py:194-212.
-Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two views.
-Relations: every other contrastive method here starts from this one; with components ami and moco it is miCSE. The
-queue columns appear only with the component moco.
+Source: Eq. 1; official code: princeton-nlp/SimCSE simcse/models.py:194-212. Inputs: a batch of N
+sentences; z1, z2 (N, D) = head([CLS]) of the two views. Relations: every other contrastive method
+here starts from this one; with components ami and moco it is miCSE. The queue columns appear only
+with the component moco.
 """
 
 from torch import Tensor
@@ -22,8 +22,10 @@ DECLARATION = {
     "version": 2,
     "title": "SimCSE (unsupervised)",
     "paper": "Gao et al. 2021 (EMNLP), sec. 3",
-    "citation": """@inproceedings{gao2021simcse, title={{SimCSE}: Simple Contrastive Learning of Sentence Embeddings},
-author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year={2021}}""",
+    "citation": (
+        """@inproceedings{gao2021simcse, title={{SimCSE}: Simple Contrastive Learning of Sentence Embeddings},
+author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year={2021}}"""
+    ),
     "trains": "encoder, head",
     "colours": {"": "#0072B2", "ami": "#17A2A2", "moco": "#B03A78"},
     "params": {
@@ -34,7 +36,10 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
         "evaluate_every": (125, "run_unsup_example.sh"),
         "pooler": ("cls_before_pooler", "[CLS]; its MLP is used in training only (mlp_only_train)"),
         "temperature": (0.05, "sec. 3, run_unsup_example.sh"),
-        "negatives": ("batch", "sec. 3; zeroed: miCSE's `diag_only` (models.py:320-321); none: -cos/τ alone"),
+        "negatives": (
+            "batch",
+            "sec. 3; zeroed: miCSE's `diag_only` (models.py:320-321); none: -cos/τ alone",
+        ),
     },
     "search": {
         "learning_rate": (1e-5, 3e-5, 1e-4),
@@ -59,25 +64,39 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
         ),
         "mlm_in_place": (
             "as released",
-            "w/ MLM until commit a0867f4 (2021-11-23): masks were written into the views that the loss compares",
+            (
+                "w/ MLM until commit a0867f4 (2021-11-23): masks were written into the views that"
+                " the loss compares"
+            ),
             {"components": {"mlm": {"form": "in_place"}}},
         ),
         "no_negatives": (
             "as printed",
-            "without negatives (miCSE, Appendix E), read as a loss without denominator: -cos/τ alone",
+            (
+                "without negatives (miCSE, Appendix E), read as a loss without denominator: -cos/τ"
+                " alone"
+            ),
             {"negatives": "none"},
         ),
         "zeroed_negatives": (
             "as released",
-            "without negatives in miCSE's code (`diag_only`): logits of other sentences are set to 0, not removed",
+            (
+                "without negatives in miCSE's code (`diag_only`): logits of other sentences are set"
+                " to 0, not removed"
+            ),
             {"negatives": "zeroed"},
         ),
     },
     "deviations": [
-        "precision as the scale says, fp32 or bf16, where the official script trains in fp16; cosines in fp32 in all",
+        (
+            "precision as the scale says, fp32 or bf16, where the official script trains in fp16;"
+            " cosines in fp32 in all"
+        ),
         "STS-B dev is embedded in the run's precision; the official trainer uses fp32",
-        "`without negatives` (miCSE Appendix E) has two readings: zeroed logits as coded, or no denominator at all,"
-        " which then has no use for a queue either",
+        (
+            "`without negatives` (miCSE Appendix E) has two readings: zeroed logits as coded, or no"
+            " denominator at all, which then has no use for a queue either"
+        ),
     ],
 }
 
@@ -85,5 +104,10 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
 class Method(ClsHeadMethod):
     def loss(self, views: Views) -> Tensor:
         if self.p.negatives == "none":
-            return -cosine_similarity(upcast_fp32(views.z1), upcast_fp32(views.z2)).mean() / self.p.temperature
-        return info_nce(views.z1, views.z2, self.p.temperature, views.queue, self.p.negatives == "batch")
+            return (
+                -cosine_similarity(upcast_fp32(views.z1), upcast_fp32(views.z2)).mean()
+                / self.p.temperature
+            )
+        return info_nce(
+            views.z1, views.z2, self.p.temperature, views.queue, self.p.negatives == "batch"
+        )

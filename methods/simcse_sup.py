@@ -1,9 +1,10 @@
 """SimCSE, supervised: entailed sentences are positives, contradicting ones hard negatives.
 
-Idea: natural language inference says which sentences mean the same, and gives to each one that looks alike and
-means the opposite.
+Idea: natural language inference says which sentences mean the same, and gives to each one that
+looks alike and means the opposite.
 
-    loss = -log exp(cos(z1_i, z2_i)/τ) / Σ_j (exp(cos(z1_i, z2_j)/τ) + α_ij exp(cos(z1_i, z3_j)/τ)),   mean over i
+    loss = -log exp(cos(z1_i, z2_i)/τ) / Σ_j (exp(cos(z1_i, z2_j)/τ) + α_ij exp(cos(z1_i, z3_j)/τ)),
+    mean over i
 
 Source: Eq. 5; official code: princeton-nlp/SimCSE simcse/models.py:194-212, run_sup_example.sh.
 Inputs: N triplets; z1, z2, z3 (N, D) = pooler of anchor, positive and hard negative in one pass.
@@ -33,7 +34,10 @@ DECLARATION = {
         "evaluate_every": (125, "run_sup_example.sh"),
         "pooler": ("cls", "run_sup_example.sh: the MLP is kept at test"),
         "temperature": (0.05, "run_sup_example.sh"),
-        "hard_weight": (0.0, "run_sup_example.sh: hard_negative_weight, the logarithm of the paper's α"),
+        "hard_weight": (
+            0.0,
+            "run_sup_example.sh: hard_negative_weight, the logarithm of the paper's α",
+        ),
     },
     "search": {
         "learning_rate": (1e-5, 3e-5, 5e-5, 1e-4),
@@ -52,8 +56,10 @@ DECLARATION = {
         ),
     },
     "deviations": [
-        "one device: all negatives of the batch of 512, as gathered over 4 GPUs in the official run, but with gradient"
-        " through all of them; there it flows through a GPU's own",
+        (
+            "one device: all negatives of the batch of 512, as gathered over 4 GPUs in the official"
+            " run, but with gradient through all of them; there it flows through a GPU's own"
+        ),
         "the MLP is the encoder's pooler, newly initialised, so that it is exported with it",
     ],
 }

@@ -1,6 +1,7 @@
 """BERT-whitening: a linear map after pooling makes the covariance of the embeddings the identity.
 
-Idea: x -> (x - μ) W with W Wᵀ the inverse covariance, so that cosine is taken in an orthonormal basis.
+Idea: x -> (x - μ) W with W Wᵀ the inverse covariance, so that cosine is taken in an orthonormal
+basis.
 
 Source: Algorithm 1; official code: bojone/BERT-whitening.
 Inputs: embeddings (S, D) of the sentences it is fitted on.
@@ -15,9 +16,11 @@ DECLARATION = {
     "title": "BERT-whitening",
     "kind": "fitted",
     "paper": "Su et al. 2021 (arXiv 2103.15316), sec. 3",
-    "citation": """@article{su2021whitening, title={Whitening Sentence Representations for Better Semantics and Faster
+    "citation": (
+        """@article{su2021whitening, title={Whitening Sentence Representations for Better Semantics and Faster
 Retrieval}, author={Su, Jianlin and Cao, Jiarun and Liu, Weijie and Ou, Yangyiwen}, journal={arXiv:2103.15316},
-year={2021}}""",
+year={2021}}"""
+    ),
     "trains": "nothing: fitted",
     "colours": {"": "#8C564B"},
     "params": {
@@ -28,7 +31,10 @@ year={2021}}""",
     "deviations": [
         "fitted on the scale's corpus; the published row is fitted on NLI sentences",
         "all dimensions are kept (the paper's 256-dimensional variant is another row)",
-        "directions with less than 1e-6 of the largest variance are dropped, so that few sentences suffice",
+        (
+            "directions with less than 1e-6 of the largest variance are dropped, so that few"
+            " sentences suffice"
+        ),
     ],
 }
 

@@ -1,4 +1,5 @@
-"""Fixtures: tiny encoders made on the spot, the project's smoke data, and specs of runs of a few steps."""
+"""Fixtures: tiny encoders made on the spot, the project's smoke data, and specs of runs of a few
+steps."""
 
 import gc
 import os
@@ -15,7 +16,8 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported: pytest's worker
 
 @pytest.fixture(autouse=True)
 def no_joined_folder_left():
-    """Undo what a command of a test did to this process: folders that joined, another current folder."""
+    """Undo what a command of a test did to this process: folders that joined, another current
+    folder."""
     joined, here = os.environ.get(VARIABLE), os.getcwd()
     yield
     if (os.environ.get(VARIABLE), os.getcwd()) == (joined, here):
@@ -48,7 +50,12 @@ def sentences(corpus):
     return corpus.read_text(encoding="utf-8").splitlines()
 
 
-SHAPE = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
+SHAPE = {
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+}
 SHAPE["initializer_range"] = 0.1  # larger than BERT's, so that attention is not uniform
 
 
@@ -85,7 +92,9 @@ def tiny_roberta(tmp_path_factory, sentences):
     tokenizer = RobertaTokenizerFast.from_pretrained(folder)
     ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "type_vocab_size": 1}
     positions = 130  # 128 tokens: RoBERTa's positions start at 2
-    config = RobertaConfig(vocab_size=len(tokenizer), max_position_embeddings=positions, **ids, **SHAPE)
+    config = RobertaConfig(
+        vocab_size=len(tokenizer), max_position_embeddings=positions, **ids, **SHAPE
+    )
     torch.manual_seed(0)
     RobertaModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -94,7 +103,8 @@ def tiny_roberta(tmp_path_factory, sentences):
 
 @pytest.fixture(scope="session")
 def make_spec(tiny_bert):
-    """Specs of tiny runs: `make_spec("simcse", components={"ami": {}}, params={"steps": 2}, seed=1)`."""
+    """Specs of tiny runs: `make_spec("simcse", components={"ami": {}}, params={"steps": 2},
+    seed=1)`."""
     from csebench.base.files import sha256
     from csebench.base.models import model_sha256
     from csebench.plan import catalog
@@ -103,7 +113,16 @@ def make_spec(tiny_bert):
     from csebench.plan.recipe import Conditions
     from csebench.plan.recipe import make_spec as build
 
-    def make(method, variant=None, components=None, params=None, seed=1, size=None, encoder=tiny_bert, file=None):
+    def make(
+        method,
+        variant=None,
+        components=None,
+        params=None,
+        seed=1,
+        size=None,
+        encoder=tiny_bert,
+        file=None,
+    ):
         params = {**TINY, **TINY_PARAMS.get(method, {}), **(params or {})}
         recipe = Recipe(method=method, variant=variant, params=params, components=components or {})
         corpora = {"sentences": catalog.dataset("smoke"), "triplets": catalog.dataset("nli-smoke")}
@@ -127,7 +146,8 @@ def corpus_of(spec):
 
 @pytest.fixture
 def train(smoke_data, monkeypatch):
-    """Trains a spec into a folder and returns its report; `train(spec, out, file=…)` for another corpus."""
+    """Trains a spec into a folder and returns its report; `train(spec, out, file=…)` for another
+    corpus."""
     import json
 
     from csebench.train.run import train
@@ -142,7 +162,8 @@ def train(smoke_data, monkeypatch):
 
 @pytest.fixture
 def kill_at(monkeypatch):
-    """`kill_at(step)`: training dies when it assembles the batch of this step; None: it does not."""
+    """`kill_at(step)`: training dies when it assembles the batch of this step; None: it does
+    not."""
     from csebench.train import trainer
 
     batch_at = trainer.batch_at
@@ -160,7 +181,8 @@ def kill_at(monkeypatch):
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory, make_spec, smoke_data):
-    """Folder of a finished tiny run, made once for all tests that only read it: `finished("ct", components=…)`."""
+    """Folder of a finished tiny run, made once for all tests that only read it: `finished("ct",
+    components=…)`."""
     from csebench.train.run import train
 
     kept = {}
@@ -178,8 +200,9 @@ def finished(tmp_path_factory, make_spec, smoke_data):
 
 
 def pytest_collection_modifyitems(items):
-    """End-to-end runs first, so that none of them is left for one worker at the end: of two workers, each begins with
-    one half of the tests. Those of the workflow share what one of them makes."""
+    """End-to-end runs first, so that none of them is left for one worker at the end: of two
+    workers, each begins with one half of the tests. Those of the workflow share what one of them
+    makes."""
     slow = [item for item in items if item.get_closest_marker("slow")]
     quick = [item for item in items if not item.get_closest_marker("slow")]
     of_workflow = [item for item in slow if "workflow" in item.path.parts]
@@ -190,7 +213,9 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--update-golden", action="store_true", help="write golden files anew; read the diff")
+    parser.addoption(
+        "--update-golden", action="store_true", help="write golden files anew; read the diff"
+    )
 
 
 @pytest.fixture

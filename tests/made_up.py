@@ -15,7 +15,8 @@ def clear():
 
 
 def use_project(folder, patch):
-    """Let a folder be the project, with links to the code, encoders and standard test sets that it lacks."""
+    """Let a folder be the project, with links to the code, encoders and standard test sets that
+    it lacks."""
     (folder / "data").mkdir(exist_ok=True)
     for name in ("methods", "evaluators", "encoders", "data/test_sets.yaml"):
         if not (folder / name).exists():
@@ -35,15 +36,25 @@ def copy_project(folder, patch, *folders):
 
 
 def made_up(folder, patch, *papers, name=SCALE, **changed):
-    """Make a project in `folder`, which becomes the current one; `changed` are values of its scale."""
-    scale = {"scale": name, "purpose": "tests.", "data_root": str(ROOT / "data" / "smoke"), "dev": "stsb-dev-smoke"}
+    """Make a project in `folder`, which becomes the current one; `changed` are values of its
+    scale."""
+    scale = {
+        "scale": name,
+        "purpose": "tests.",
+        "data_root": str(ROOT / "data" / "smoke"),
+        "dev": "stsb-dev-smoke",
+    }
     scale |= {"corpus": "wiki1m-github", "sizes": {"1%": 10_000, "10%": 100_000, "100%": 1_000_000}}
     scale |= {"seeds": [1, 2, 3], "seeds_by_size": {"1%": [1]}}
     scale |= {"encoders": {"bert-base": {"name": "encoders/bert-mini-wiki", "revision": "0" * 16}}}
-    files = {f"papers/{p['name']}": {"title": "A paper", "reference": "Somebody", **p} for p in papers}
+    files = {
+        f"papers/{p['name']}": {"title": "A paper", "reference": "Somebody", **p} for p in papers
+    }
     for file, content in (files | {f"config/{name}": scale | changed}).items():
         (folder / file).parent.mkdir(exist_ok=True)
-        (folder / f"{file}.yaml").write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+        (folder / f"{file}.yaml").write_text(
+            yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+        )
     (folder / "data").mkdir(exist_ok=True)
     shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
     use_project(folder, patch)

@@ -28,7 +28,9 @@ class Project:
     def run(self, *command, module="snakemake", **env):
         """`python -m MODULE COMMAND` in the copy, with changes of the environment."""
         command = [sys.executable, "-m", module, *command]
-        return subprocess.run(command, cwd=self.folder, env=self.env | env, capture_output=True, text=True)
+        return subprocess.run(
+            command, cwd=self.folder, env=self.env | env, capture_output=True, text=True
+        )
 
     def csebench(self, *command):
         return self.run(*command, module="csebench")
@@ -67,15 +69,18 @@ class Project:
 
 def copied(folder: Path, *left_out: str, **more) -> Project:
     """The project as it is, without what runs and tools leave, and without some names."""
-    return Project(shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT, *left_out), **more))
+    return Project(
+        shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT, *left_out), **more)
+    )
 
 
 def new_project(folder: Path, paper: str, methods: str = "", scales: str = "") -> Project:
     """The project without results in a new folder; `paper` takes the place of its papers.
 
     Args:
-        methods: names of those that are kept; then scale smoke substitutes nothing, as others have what it does.
-        scales: names of those that are kept: others may name methods that are not there.
+        methods: names of those that are kept; then scale smoke substitutes nothing, as others have
+        what it does. scales: names of those that are kept: others may name methods that are not
+        there.
     """
     project = copied(folder, "results")
     for file in (folder / "papers").glob("*.yaml"):
@@ -85,8 +90,11 @@ def new_project(folder: Path, paper: str, methods: str = "", scales: str = "") -
         if file.stem != "methods":
             file.unlink()  # sources name papers that are not there
     mini = folder / "config" / "mini.yaml"
-    # of mini, without its searches, which are among the results, and the seeds of tables that are not there
-    mini.write_text(re.sub(r"^(tuned:.*\n|seeds_by_table:.*\n(  .*\n)+)", "", mini.read_text(), flags=re.M))
+    # of mini, without its searches, which are among the results, and the seeds of tables that are
+    # not there
+    mini.write_text(
+        re.sub(r"^(tuned:.*\n|seeds_by_table:.*\n(  .*\n)+)", "", mini.read_text(), flags=re.M)
+    )
     for kept, files in ((methods, "methods/[!_]*.py"), (scales, "config/*.yaml")):
         for path in folder.glob(files):
             if kept and path.stem not in kept.split():

@@ -18,7 +18,8 @@ class Terminal:
     def __init__(self, command, folder=ROOT):
         self.pid, self.keyboard = pty.fork()
         if self.pid == 0:
-            for number in (signal.SIGINT, signal.SIGHUP):  # which a test may ignore that a script or nohup started
+            # which a test may ignore that a script or nohup started
+            for number in (signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
             os.chdir(folder)
             os.execv(command[0], command)

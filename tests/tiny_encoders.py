@@ -1,4 +1,5 @@
-"""Tiny random models of every architecture in the table of encoders, with a tokenizer of each kind."""
+"""Tiny random models of every architecture in the table of encoders, with a tokenizer of each
+kind."""
 
 from dataclasses import dataclass, field
 
@@ -7,9 +8,20 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoModel, PreTrainedTokenizerFast, T5EncoderModel
 
-VOCABULARY = "a sentence that goes on with more words than the other one here is text we read and score , ."
-TEXTS = ["a sentence", "the other sentence that goes on with more words than one", "we read text and score text ."]
-SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+VOCABULARY = (
+    "a sentence that goes on with more words than the other one here is text we read and score , ."
+)
+TEXTS = [
+    "a sentence",
+    "the other sentence that goes on with more words than one",
+    "we read text and score text .",
+]
+SIZES = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+}
 SIZES["initializer_range"] = 0.2  # larger than usual, so that a layer changes what it reads
 CAUSAL = {**SIZES, "num_key_value_heads": 1, "head_dim": 8, "max_position_embeddings": 40}
 HALVES = {
@@ -33,9 +45,17 @@ class Marks:
     roles: dict[str, str] = field(default_factory=dict)  # token by role
 
 
-BERT = Marks("[CLS] $A [SEP]", {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"})
-ROBERTA = Marks("<s> $A </s>", {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"})
-XLNET = Marks("$A <sep> <cls>", {"pad": "<pad>", "unk": "<unk>", "cls": "<cls>", "sep": "<sep>", "mask": "<mask>"})
+BERT = Marks(
+    "[CLS] $A [SEP]",
+    {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"},
+)
+ROBERTA = Marks(
+    "<s> $A </s>", {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
+)
+XLNET = Marks(
+    "$A <sep> <cls>",
+    {"pad": "<pad>", "unk": "<unk>", "cls": "<cls>", "sep": "<sep>", "mask": "<mask>"},
+)
 T5_MARKS = Marks("$A </s>", {"pad": "<pad>", "eos": "</s>", "unk": "<unk>"})
 GPT = Marks("$A", {"eos": "<|endoftext|>", "unk": "<|endoftext|>"})  # without a padding token
 LLAMA = Marks("<s> $A", {"unk": "<unk>", "bos": "<s>", "eos": "</s>"})
@@ -64,13 +84,17 @@ MODELS = {  # by `model_type`
     "albert": Tiny("AlbertConfig", {**POSITIONS, "embedding_size": 8}),
     "electra": Tiny("ElectraConfig", {**POSITIONS, "embedding_size": 8}),
     "deberta": Tiny("DebertaConfig", DEBERTA),
-    "deberta-v2": Tiny("DebertaV2Config", {**DEBERTA, "position_buckets": 8, "norm_rel_ebd": "layer_norm"}),
+    "deberta-v2": Tiny(
+        "DebertaV2Config", {**DEBERTA, "position_buckets": 8, "norm_rel_ebd": "layer_norm"}
+    ),
     "distilbert": Tiny("DistilBertConfig", DISTIL),
     "modernbert": Tiny("ModernBertConfig", {**POSITIONS, "pad_token_id": 0}),
     "nomic_bert": Tiny("NomicBertConfig", POSITIONS),
     "data2vec-text": Tiny("Data2VecTextConfig", BEHIND_PADDING, ROBERTA),
     "megatron-bert": Tiny("MegatronBertConfig", POSITIONS),
-    "rembert": Tiny("RemBertConfig", {**POSITIONS, "input_embedding_size": 8, "output_embedding_size": 8}),
+    "rembert": Tiny(
+        "RemBertConfig", {**POSITIONS, "input_embedding_size": 8, "output_embedding_size": 8}
+    ),
     "roberta-prelayernorm": Tiny("RobertaPreLayerNormConfig", BEHIND_PADDING, ROBERTA),
     "xlm-roberta-xl": Tiny("XLMRobertaXLConfig", BEHIND_PADDING, ROBERTA),
     "roformer": Tiny("RoFormerConfig", {**POSITIONS, "embedding_size": 16}),
@@ -90,7 +114,9 @@ MODELS = {  # by `model_type`
     "gemma3_text": Tiny("Gemma3TextConfig", CAUSAL, LLAMA),
 }
 OTHERS = {  # not in the table
-    "fnet": Tiny("FNetConfig", {"hidden_size": 16, "num_hidden_layers": 2, "intermediate_size": 32}),
+    "fnet": Tiny(
+        "FNetConfig", {"hidden_size": 16, "num_hidden_layers": 2, "intermediate_size": 32}
+    ),
     "convbert": Tiny("ConvBertConfig", {**POSITIONS, "embedding_size": 16}),
     "eurobert": Tiny("EuroBertConfig", {**CAUSAL, "pad_token_id": 0}),
     "big_bird": Tiny("BigBirdConfig", POSITIONS),
@@ -105,7 +131,9 @@ def make_tokenizer(marks):
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=marks.roles["unk"]))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     used = [(token, vocabulary[token]) for token in special if token in marks.template.split()]
-    tokenizer.post_processor = processors.TemplateProcessing(single=marks.template, special_tokens=used)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=marks.template, special_tokens=used
+    )
     roles = {f"{role}_token": token for role, token in marks.roles.items()}
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **roles)
 
@@ -114,7 +142,9 @@ def save_tiny(model_type, folder, kind=AutoModel, **settings):
     """Save a tiny model with its tokenizer; `settings` change its configuration."""
     tiny = (MODELS | OTHERS)[model_type]
     tokenizer = make_tokenizer(tiny.marks)
-    config = getattr(transformers, tiny.config)(vocab_size=len(tokenizer), **{**tiny.settings, **settings})
+    config = getattr(transformers, tiny.config)(
+        vocab_size=len(tokenizer), **{**tiny.settings, **settings}
+    )
     torch.manual_seed(0)
     model = T5EncoderModel(config) if kind is T5EncoderModel else kind.from_config(config)
     model.save_pretrained(folder)

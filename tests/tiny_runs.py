@@ -5,7 +5,9 @@ TINY = {"steps": 4, "batch_size": 8, "evaluate_every": 2, "warmup_steps": 0}
 TINY_SUBSTITUTES = {  # what is filled within these steps, and needs no model of the hub
     "augmentation": {"back_translation": "insert_copies"},
     "buffer": {"1024": 12},
-    "generator": {"distilbert/distilbert-base-uncased@12040accade4e8a0f71eabdb258fecc2e7e948be": "self"},
+    "generator": {
+        "distilbert/distilbert-base-uncased@12040accade4e8a0f71eabdb258fecc2e7e948be": "self"
+    },
     "neighbours": {"16": 3},
     "pretraining": {"condenser": "none"},
     "projector": {"4096": 64},

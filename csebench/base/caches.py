@@ -1,5 +1,6 @@
-"""The one cache policy: results that are kept for the life of a process, until `clear`. What must not change while a
-process runs, such as the state of its code, uses `functools.cache` and says so."""
+"""The one cache policy: results that are kept for the life of a process, until `clear`. What
+must not change while a process runs, such as the state of its code, uses `functools.cache` and
+says so."""
 
 import functools
 import os
@@ -19,7 +20,8 @@ def cached(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def cached_by_folder(function: Callable[P, T]) -> Callable[P, T]:
-    """`cached`, with a result per current folder: for what reads relative paths, as those of results are."""
+    """`cached`, with a result per current folder: for what reads relative paths, as those of
+    results are."""
     kept = cached(lambda _, *args, **kwargs: function(*args, **kwargs))
 
     @functools.wraps(function)

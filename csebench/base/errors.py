@@ -1,4 +1,5 @@
-"""The exceptions that end a command with a message: what is wrong, where (file, line, key), and what to do."""
+"""The exceptions that end a command with a message: what is wrong, where (file, line, key), and
+what to do."""
 
 import difflib
 import re
@@ -32,15 +33,18 @@ class RunFailed(Exception):
 
 
 class Untrainable(RunFailed):
-    """A run whose own settings end it, as by a loss that is not finite: another try would end the same way."""
+    """A run whose own settings end it, as by a loss that is not finite: another try would end
+    the same way."""
 
 
 class OutOfMemory(RunFailed):
-    """A run that does not fit on its GPU: another try would end the same way, but for another chunk size."""
+    """A run that does not fit on its GPU: another try would end the same way, but for another
+    chunk size."""
 
 
 class Stopped(RunFailed):
-    """A run was stopped from outside, and resumes from a checkpoint; `interrupted`: by SIGINT, exit code 130."""
+    """A run was stopped from outside, and resumes from a checkpoint; `interrupted`: by SIGINT,
+    exit code 130."""
 
     def __init__(self, message: str, interrupted: bool = False):
         super().__init__(message)
@@ -62,7 +66,8 @@ def first_line(error: BaseException) -> str:
 
 
 def last_error(printed: str) -> str:
-    """The reason in what a process printed: the last of its messages and exceptions, else its last line."""
+    """The reason in what a process printed: the last of its messages and exceptions, else its
+    last line."""
     last = printed.split("\n")[-2:-1] or ["ended without a message; was it killed?"]
     reasons = [*last, *re.findall(r"^(?:csebench: |[\w.]*(?:Error|Exception): ).+", printed, re.M)]
     # PyTorch's advice on anomalies would leave no room for what was changed, and its versions
@@ -71,7 +76,8 @@ def last_error(printed: str) -> str:
 
 
 def place(error: BaseException) -> str:
-    """`evaluators/sts.py: line 3`: where an error was raised, the last line of the project on the way there."""
+    """`evaluators/sts.py: line 3`: where an error was raised, the last line of the project on
+    the way there."""
     frames = traceback.extract_tb(error.__traceback__)
     known = tuple(f"{folder}/" for folder in folders())
     frame = next((f for f in reversed(frames) if f.filename.startswith(known)), frames[-1])
@@ -79,7 +85,8 @@ def place(error: BaseException) -> str:
 
 
 def unknown(kind: str, name: str, known: Iterable, where: str = "", hint: str = "") -> BadInput:
-    """The error for a name that does not exist: the nearest that does; all of them if they are few, else a `hint`."""
+    """The error for a name that does not exist: the nearest that does; all of them if they are
+    few, else a `hint`."""
     known, name = sorted({*map(str, known)}, key=by_number), shortened(str(name))
     if len(known) <= MOST_NAMES:
         hint = f"Known: {', '.join(known) or 'none'}."
@@ -95,7 +102,8 @@ def look_up(kind: str, name: str, known: Mapping[str, T], where: str = "") -> T:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'simcse'?`, the known name that is most like another, in upper or lower case; else nothing.
+    """` Did you mean 'simcse'?`, the known name that is most like another, in upper or lower case;
+    else nothing.
 
     Of a file of the project, as `methods/simsce.py`, the name without folder and suffix counts.
     """
@@ -107,7 +115,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def by_number(name: str) -> tuple:
     """A sort key for names: table2 before table10."""
-    return tuple((not part.isdigit(), int(part) if part.isdigit() else part) for part in re.findall(r"\d+|\D+", name))
+    return tuple(
+        (not part.isdigit(), int(part) if part.isdigit() else part)
+        for part in re.findall(r"\d+|\D+", name)
+    )
 
 
 @cache  # a class does not change
@@ -118,13 +129,20 @@ def keys_of(model: type[BaseModel]) -> list[str]:
     return [key for part in parts for key in part.get("properties", {})]
 
 
-def validated(model: type[M], content, file: str, locate: Callable | None = None, remedy: str = "", context=None) -> M:
-    """Content as a pydantic model. Raises BadInput with a line `file: key: what is wrong` per error; where a key is
-    unknown, it names the nearest of the model and of the models inside it.
+def validated(
+    model: type[M],
+    content,
+    file: str,
+    locate: Callable | None = None,
+    remedy: str = "",
+    context=None,
+) -> M:
+    """Content as a pydantic model. Raises BadInput with a line `file: key: what is wrong` per
+    error; where a key is unknown, it names the nearest of the model and of the models inside it.
 
     Args:
-        locate: `files.Lines.locate`: `file: line 3`, and the keys that are in the file, for a path of keys.
-        remedy: what to do, at the end of the message.
+        locate: `files.Lines.locate`: `file: line 3`, and the keys that are in the file, for a path
+        of keys. remedy: what to do, at the end of the message.
     """
     try:
         return model.model_validate(content, context=context)
@@ -138,7 +156,8 @@ def validated(model: type[M], content, file: str, locate: Callable | None = None
         if e["type"] == "extra_forbidden":
             lines.append(f"{begin} unknown key.{did_you_mean(str(e['loc'][-1]), known)}")
         else:
-            is_long = e["type"] == "missing" or isinstance(e["input"], dict | list)  # the input is a whole section
+            # the input is a whole section
+            is_long = e["type"] == "missing" or isinstance(e["input"], dict | list)
             got = "" if is_long else f" (got {shortened(repr(e['input']))})"
             lines.append(f"{begin} {e['msg'].removeprefix('Value error, ')}{got}.")
     if len(errors) > MOST_ERRORS:

@@ -1,5 +1,7 @@
-"""Reading, hashing and writing of files. Whatever the bytes of a file are, a reader returns their content or raises
-BadInput, which names file, line and key. A pipe or a device is refused before it is opened. Every write is atomic."""
+"""Reading, hashing and writing of files. Whatever the bytes of a file are, a reader returns their
+content or raises BadInput, which names file, line and key. A pipe or a device is refused before it
+is opened. Every write is atomic.
+"""
 
 import contextlib
 import errno
@@ -29,15 +31,27 @@ from csebench.base.shown import HIDDEN
 M = TypeVar("M", bound=BaseModel)
 DIGEST = "sha256"  # key of the digest of a JSON file, which is of all other keys
 SHA256 = re.compile(r"[0-9a-f]{64}")
-UNREADABLE_NPZ = (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, BadZipFile, zlib.error)
+UNREADABLE_NPZ = (
+    OSError,
+    EOFError,
+    ValueError,
+    KeyError,
+    TypeError,
+    NotImplementedError,
+    BadZipFile,
+    zlib.error,
+)
 OWN_FOLDER = "`csebench init DIR` makes a folder of your own, which takes files and results."
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file. Raises BadInput where it is missing, is not a regular file, or cannot be read."""
+    """Read a file. Raises BadInput where it is missing, is not a regular file, or cannot be
+    read."""
     size = state_of(path).st_size
     if size > memory_of_machine():
-        raise BadInput(f"{shortened(str(path))}: has {size:,} bytes, more than the memory of this machine.")
+        raise BadInput(
+            f"{shortened(str(path))}: has {size:,} bytes, more than the memory of this machine."
+        )
     try:
         with open(path, "rb") as file:
             return file.read(size)  # not to the end: some files below /proc and /sys have none
@@ -49,8 +63,8 @@ def state_of(path: str | Path) -> os.stat_result:
     """Return what the system says about a regular file, without opening it.
 
     Raises:
-        BadInput: it cannot be found, or it is something else. Opening a pipe can wait for ever, and a device such as
-            /dev/zero has no end.
+        BadInput: it cannot be found, or it is something else. Opening a pipe can wait for ever, and
+            a device such as /dev/zero has no end.
     """
     try:
         state = os.stat(path)
@@ -62,13 +76,16 @@ def state_of(path: str | Path) -> os.stat_result:
     if stat.S_ISDIR(state.st_mode):
         raise BadInput(f"{name}: cannot be opened: {os.strerror(errno.EISDIR)}.")
     if stat.S_ISFIFO(state.st_mode):
-        raise BadInput(f"{name}: is a pipe, which can be read only once; save what comes from it as a file.")
+        raise BadInput(
+            f"{name}: is a pipe, which can be read only once; save what comes from it as a file."
+        )
     kind = "a socket" if stat.S_ISSOCK(state.st_mode) else "a device"
     raise BadInput(f"{name}: is {kind}, not a file; give a regular file.")
 
 
 def is_there(path: Path) -> bool:
-    """Whether a name leads to something. Raises BadInput for a loop of links, which `Path.exists` does not see."""
+    """Whether a name leads to something. Raises BadInput for a loop of links, which
+    `Path.exists` does not see."""
     try:
         os.stat(path)
     except OSError as e:
@@ -78,8 +95,8 @@ def is_there(path: Path) -> bool:
 
 
 def refuse_special_files(folder: Path) -> None:
-    """Raise BadInput where a folder that a library will read holds a pipe, a socket or a device. Hidden parts are not
-    read: git keeps sockets there."""
+    """Raise BadInput where a folder that a library will read holds a pipe, a socket or a device.
+    Hidden parts are not read: git keeps sockets there."""
     for path in sorted(folder.rglob("*")):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         if path.exists() and not path.is_dir() and not hidden:
@@ -92,32 +109,42 @@ def memory_of_machine() -> int:
 
 
 def project_files(folder: str | Path, pattern: str, but: Iterable[str] = ()) -> dict[str, Path]:
-    """Files in a folder of the project, and of those that join it, by their names without suffix: not those of `but`,
-    nor hidden ones, as locks of editors. Two of one name are refused."""
+    """Files in a folder of the project, and of those that join it, by their names without
+    suffix: not those of `but`, nor hidden ones, as locks of editors. Two of one name are
+    refused."""
     files: dict[str, Path] = {}
     for path in (path for base in folders() for path in (base / folder).glob(pattern)):
-        if path.stem not in but and path.name[0] != "." and files.setdefault(path.stem, path) != path:
+        if (
+            path.stem not in but
+            and path.name[0] != "."
+            and files.setdefault(path.stem, path) != path
+        ):
             raise BadInput(f"{path}: {files[path.stem]} has this name, too; rename one of them.")
     return dict(sorted(files.items()))
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with its line ends unchanged. Raises BadInput as `read_bytes`, or for other bytes."""
+    """The text of a UTF-8 file, with its line ends unchanged. Raises BadInput as `read_bytes`,
+    or for other bytes."""
     content = read_bytes(path)
     try:
         return content.decode("utf-8")  # Path.read_text would translate a lone carriage return
     except UnicodeDecodeError as e:
         line = content[: e.start].count(b"\n") + 1
-        raise BadInput(f"{path}: line {line}: not UTF-8 (byte {content[e.start]:#04x}); save it as UTF-8.") from None
+        raise BadInput(
+            f"{path}: line {line}: not UTF-8 (byte {content[e.start]:#04x}); save it as UTF-8."
+        ) from None
 
 
 def read_json(path: Path, remedy: str = "") -> Any:
-    """The content of a JSON file. Raises BadInput as `parse_json` does, MissingFile where there is none."""
+    """The content of a JSON file. Raises BadInput as `parse_json` does, MissingFile where there
+    is none."""
     return parse_json(read_bytes(path), str(path), remedy)
 
 
 def parse_json(text: str | bytes, where: str, remedy: str = "") -> Any:
-    """The value of a JSON text in UTF-8, without NaN and infinity; `where` and `remedy` are for messages."""
+    """The value of a JSON text in UTF-8, without NaN and infinity; `where` and `remedy` are for
+    messages."""
     try:
         return from_json(text, allow_inf_nan=False)
     except (ValueError, TypeError) as e:  # TypeError: a word of the command line that is not UTF-8
@@ -125,8 +152,8 @@ def parse_json(text: str | bytes, where: str, remedy: str = "") -> Any:
 
 
 def read_typed(path: Path, model: type[M], remedy: str = "") -> tuple[dict[str, Any], M]:
-    """The content of a JSON file that is an object, as it is and as a model; one with the field `sha256` must state
-    its digest. A message ends with `remedy`."""
+    """The content of a JSON file that is an object, as it is and as a model; one with the field
+    `sha256` must state its digest. A message ends with `remedy`."""
     content = read_json(path, remedy)
     typed = validated(model, content, str(path), remedy=remedy)
     if DIGEST in content and content != with_digest(content):
@@ -140,18 +167,23 @@ class Lines:
     """Where the keys and items of a YAML file, or of a literal in Python, are."""
 
     file: str
-    numbers: dict[tuple, int] = field(default_factory=dict)  # by keys and positions: ("experiments", 0, "runs", 3)
+    # by keys and positions: ("experiments", 0, "runs", 3)
+    numbers: dict[tuple, int] = field(default_factory=dict)
 
     def locate(self, place: tuple) -> tuple[str, tuple]:
-        """`evidence/x.yaml: line 12`, and the keys of a place that are in the file: a schema adds its own, such as the
-        kind of a table. Of a place inside an alias, those of the alias."""
+        """`evidence/x.yaml: line 12`, and the keys of a place that are in the file: a schema
+        adds its own, such as the kind of a table. Of a place inside an alias, those of the
+        alias."""
         keys = ()
         for key in place:
             keys = (*keys, key) if (*keys, key) in self.numbers else keys
-        return (f"{self.file}: line {self.numbers[keys]}" if keys in self.numbers else self.file), keys
+        return (
+            f"{self.file}: line {self.numbers[keys]}" if keys in self.numbers else self.file
+        ), keys
 
 
-FastLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # that of libyaml is four times as fast
+# that of libyaml is four times as fast
+FastLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Loader(FastLoader):
@@ -160,7 +192,8 @@ class Loader(FastLoader):
     def __init__(self, text: str, file: str, as_written: bool):
         super().__init__(text)
         self.lines, self.as_written = Lines(file), as_written
-        self.containers: dict[int, dict | list] = {}  # by node: an alias is its anchor's, and not walked again
+        # by node: an alias is its anchor's, and not walked again
+        self.containers: dict[int, dict | list] = {}
 
     def value(self, node: yaml.Node, place: tuple = ()) -> Any:
         """A node as dicts, lists and scalars; keys are text."""
@@ -178,8 +211,14 @@ class Loader(FastLoader):
                 if is_word and (problem := unprintable(key.value)) is not None:
                     raise BadInput(f"{self.lines.file}: line {key.start_mark.line + 1}: {problem}")
                 if not is_word or key.value in content:
-                    problem = f"key {key.value!r} occurs twice; keep one" if is_word else "a key must be a word"
-                    raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
+                    problem = (
+                        f"key {key.value!r} occurs twice; keep one"
+                        if is_word
+                        else "a key must be a word"
+                    )
+                    raise yaml.constructor.ConstructorError(
+                        problem=problem, problem_mark=key.start_mark
+                    )
                 self.lines.numbers[*place, key.value] = key.start_mark.line + 1
                 content[key.value] = self.value(inner, (*place, key.value))
             return content
@@ -197,23 +236,39 @@ def read_yaml(path: Path, model: type[M]) -> M:
 
 
 def read_with_lines(path: Path, model: type[M], as_written: bool = False) -> tuple[M, Lines]:
-    """The content of a YAML file as a model, and its lines; `as_written` takes scalars as text, so that 81.10 keeps
-    its digits. Raises BadInput where it is missing, is no YAML, holds what no page can print, or does not fit."""
+    """The content of a YAML file as a model, and its lines; `as_written` takes scalars as text, so
+    that 81.10 keeps its digits. Raises BadInput where it is missing, is no YAML, holds what no page
+    can print, or does not fit.
+    """
     file = name_of(path)
     try:
         loader = Loader(read_text(path), file, as_written)
         top = loader.get_single_node()
         content = None if top is None else loader.value(top)
-    except (yaml.YAMLError, ValueError, OverflowError, TypeError, AttributeError, LookupError, RecursionError) as e:
-        mark = getattr(e, "problem_mark", None)  # of PyYAML, which does not catch a date of month 13
+    except (
+        yaml.YAMLError,
+        ValueError,
+        OverflowError,
+        TypeError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+    ) as e:
+        # of PyYAML, which does not catch a date of month 13
+        mark = getattr(e, "problem_mark", None)
         line = f"line {mark.line + 1}: " if mark else ""
-        reason = "nested too deeply" if isinstance(e, RecursionError) else getattr(e, "problem", None) or e
+        reason = (
+            "nested too deeply"
+            if isinstance(e, RecursionError)
+            else getattr(e, "problem", None) or e
+        )
         raise BadInput(f"{file}: {line}not valid YAML: {reason}.") from None
     return validated(model, content, file, loader.lines.locate), loader.lines
 
 
 def unprintable(text: str) -> str | None:
-    """Why a page cannot print a text; None where it can. Tabs and line ends lay out the text of a file."""
+    """Why a page cannot print a text; None where it can. Tabs and line ends lay out the text of
+    a file."""
     part = HIDDEN.search(text.replace("\t", " ").replace("\r", " "))
     if part is None:
         return None
@@ -232,19 +287,22 @@ def unreadable(path: str | Path, error: Exception) -> BadInput:
 
 
 def digest(content, length: int = 10) -> str:
-    """The first `length` hex digits of the sha256 of a value's canonical JSON; the order of keys does not matter."""
+    """The first `length` hex digits of the sha256 of a value's canonical JSON; the order of keys
+    does not matter."""
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:length]
 
 
 def with_digest(content: dict[str, Any]) -> dict[str, Any]:
-    """The content of a JSON file with a digest of it, so that a later edit is noticed (`read_typed`)."""
+    """The content of a JSON file with a digest of it, so that a later edit is noticed
+    (`read_typed`)."""
     content = {key: value for key, value in content.items() if key != DIGEST}
     return content | {DIGEST: digest(content, 64)}
 
 
 def sha256(path: Path) -> str:
-    """Hash of a file as 64 hex digits; kept for this process while size and times, also the ctime, stay the same."""
+    """Hash of a file as 64 hex digits; kept for this process while size and times, also the
+    ctime, stay the same."""
     state = state_of(path)
     try:
         return _sha256(Path(path), state.st_mtime_ns, state.st_ctime_ns, state.st_size)
@@ -260,10 +318,11 @@ def _sha256(path: Path, _modified: int, _changed: int, _size: int) -> str:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file that takes the name of `path` at the end of the block, so that a killed process leaves the old
-    file or the new one, complete. The folder is made."""
+    """A temporary file that takes the name of `path` at the end of the block, so that a killed
+    process leaves the old file or the new one, complete. The folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name.lstrip('.')}.{uuid.uuid4().hex[:12]}")  # unique among hosts
+    # unique among hosts
+    temporary = path.with_name(f".{path.name.lstrip('.')}.{uuid.uuid4().hex[:12]}")
     try:
         with system_errors(path):
             yield temporary
@@ -275,12 +334,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def system_errors(path: Path) -> Iterator[None]:
-    """Raise an error of the system, such as a full disk, as an OSError that names a file, also where torch,
-    safetensors or tokenizers raise errors of their own."""
+    """Raise an error of the system, such as a full disk, as an OSError that names a file, also
+    where torch, safetensors or tokenizers raise errors of their own."""
     try:
         yield
     except Exception as e:
-        error = e.__context__ if type(e) is RuntimeError else e  # torch.save raises one over that of the system
+        # torch.save raises one over that of the system
+        error = e.__context__ if type(e) is RuntimeError else e
         if number := re.search(r"\(os error (\d+)\)", str(e)):  # as Rust words it
             error = OSError(int(number[1]), os.strerror(int(number[1])))
         if not isinstance(error, OSError):
@@ -290,7 +350,8 @@ def system_errors(path: Path) -> Iterator[None]:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, and its folder, atomically (`replacing`). Write through to a device, a pipe or an open file."""
+    """Write a file, and its folder, atomically (`replacing`). Write through to a device, a pipe
+    or an open file."""
     if is_stream(path):
         with system_errors(path):
             write_to_stream(path, content)
@@ -305,12 +366,14 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, content) -> None:
-    """`write_text` of JSON with sorted keys, so that equal content gives equal bytes; without NaN and infinity."""
+    """`write_text` of JSON with sorted keys, so that equal content gives equal bytes; without
+    NaN and infinity."""
     write_text(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")
 
 
 def near_file(path: Path) -> str:
-    """` Did you mean 'corpus.txt'?`, the file of the same folder with the most similar name; else nothing."""
+    """` Did you mean 'corpus.txt'?`, the file of the same folder with the most similar name;
+    else nothing."""
     try:
         names = [other.name for other in path.parent.iterdir()]
     except OSError:  # no such folder, or that of another user
@@ -322,11 +385,13 @@ def near_file(path: Path) -> str:
 class DataRoot:
     """Several data roots; stands for a `Path` where data is read.
 
-    `root / name` is the file or folder of that name in the first root that has it; where none has it, in the first.
+    `root / name` is the file or folder of that name in the first root that has it; where none has
+    it, in the first.
 
     Attributes:
-        joined: the roots are the project's and those of folders that join it, the project's first. None of them
-            replaces a file of another: a file that two of them have is refused when it is read.
+        joined: the roots are the project's and those of folders that join it, the project's first.
+            None of them replaces a file of another: a file that two of them have is refused when it
+            is read.
     """
 
     roots: tuple[Path, ...]
@@ -355,9 +420,10 @@ def refuse_second(paths: list[Path]) -> None:
 def matches(root: Path | DataRoot, pattern: str) -> dict[str, Path]:
     """Find the files that a pattern means, by their names below their root, sorted.
 
-    Of equal names, that of the first root counts. Any name at all, as in `wiki/*.txt`, means whatever the user put
-    there: the first root that has a file answers it. Of joined roots, the first that has a file answers any pattern,
-    so that nothing is added to what the project's own evaluators read.
+    Of equal names, that of the first root counts. Any name at all, as in `wiki/*.txt`, means
+    whatever the user put there: the first root that has a file answers it. Of joined roots, the
+    first that has a file answers any pattern, so that nothing is added to what the project's own
+    evaluators read.
 
     Raises:
         BadInput: two of the roots that joined have a file of the same name.

@@ -1,4 +1,5 @@
-"""The files of a model's folder, and the one hash by which its scores name it. Never imports torch."""
+"""The files of a model's folder, and the one hash by which its scores name it. Never imports
+torch."""
 
 import hashlib
 import os
@@ -10,15 +11,26 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, FiniteFloat, RootModel
 
 from csebench.base.errors import BadInput, first_line
-from csebench.base.files import SHA256, is_there, read_json, read_typed, read_yaml, refuse_special_files, sha256
+from csebench.base.files import (
+    SHA256,
+    is_there,
+    read_json,
+    read_typed,
+    read_yaml,
+    refuse_special_files,
+    sha256,
+)
 from csebench.base.project import folders
 
-REPORT = "training.json"  # in the model's folder, written last: the model is complete, and how it was trained
-FACTS = "csebench.json"  # in the folder of a model of ours: its run and its pooler, or the control that it is
+# in the model's folder, written last: the model is complete, and how it was trained
+REPORT = "training.json"
+# in the folder of a model of ours: its run and its pooler, or the control that it is
+FACTS = "csebench.json"
 CARD = "README.md"
 WEIGHTS = "model.safetensors"
 TOKENIZER = ".model"  # the suffix of a sentencepiece file, which transformers takes under any name
-REVISIONS = "encoders/revisions.yaml"  # the folders that published revisions of weights alone stand for
+# the folders that published revisions of weights alone stand for
+REVISIONS = "encoders/revisions.yaml"
 # beside which transformers reads every file of weights, also hidden ones, which no hash covers
 DISTRIBUTED = re.compile(r"shard-\d{5}-model-\d{5}-of-\d{5}\.safetensors")
 NAMING = (  # keys of configurations whose values name files of the model
@@ -27,10 +39,13 @@ NAMING = (  # keys of configurations whose values name files of the model
     "fast_tokenizer_files",
     "configuration_files",
 )
-ARGUMENTS = re.compile(r"sentence_[\w-]+_config\.json")  # of functions of transformers, which take paths from them
+# of functions of transformers, which take paths from them
+ARGUMENTS = re.compile(r"sentence_[\w-]+_config\.json")
 CLASS_ELSEWHERE = re.compile(r"(?!sentence_transformers\.|torch\.).*\..*")
-CONFIGS = ("config.json", "tokenizer_config.json")  # of a folder that is no model of sentence-transformers
-FOREIGN = {  # values of keys in configurations, by which a model brings code, or files of another repository
+# of a folder that is no model of sentence-transformers
+CONFIGS = ("config.json", "tokenizer_config.json")
+# values of keys in configurations, by which a model brings code, or files of another repository
+FOREIGN = {
     "auto_map": re.compile(r".*"),
     "type": CLASS_ELSEWHERE,
     "types": CLASS_ELSEWHERE,
@@ -120,8 +135,8 @@ def files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[
 def hashed_files(folder: Path) -> dict[PurePosixPath, Path]:
     """The files of a model by their names, which is what its hash covers.
 
-    Left out are the model card, the report that states the hash, and hidden files (`.cache/`, `.git/`).
-    No configuration may name these (`check_named_files`).
+    Left out are the model card, the report that states the hash, and hidden files (`.cache/`,
+    `.git/`). No configuration may name these (`check_named_files`).
     """
     files = {}
     for path in files_below(folder):
@@ -139,13 +154,17 @@ def model_sha256(folder: Path) -> str:
 
 
 def check_model(folder: Path) -> None:
-    """Raises BadInput where files of a finished model differ from those that its report states by a hash (older
-    reports state none), or the report is damaged."""
+    """Raises BadInput where files of a finished model differ from those that its report states
+    by a hash (older reports state none), or the report is damaged."""
     report = folder / REPORT
-    stated = read_typed(report, Report, _remedy(folder))[1].model_sha256 if is_there(report) else None
+    stated = (
+        read_typed(report, Report, _remedy(folder))[1].model_sha256 if is_there(report) else None
+    )
     if stated is not None and (actual := model_sha256(folder)) != stated:
         sums = f"sha256 is {actual[:12]}…, {REPORT} states {stated[:12]}…"
-        raise BadInput(f"{folder}: files differ from those that training wrote ({sums}). {_remedy(folder)}")
+        raise BadInput(
+            f"{folder}: files differ from those that training wrote ({sums}). {_remedy(folder)}"
+        )
 
 
 Sum = Annotated[str, Field(pattern=f"^{SHA256.pattern}$")]
@@ -186,21 +205,22 @@ def check_revision(folder: Path, revision: str) -> None:
     weights = folder / WEIGHTS
     if expected == revision and weights.exists() and sha256(weights) == revision:
         raise BadInput(
-            f"{folder}: the revision {revision[:12]}… is the sha256 of {WEIGHTS} alone, which pins neither"
-            f" the configuration nor the tokenizer. State the sha256 of the folder instead: {actual}."
-            f" To keep the ids of its runs, keep the revision, and write the line `{revision}: {actual}`"
-            f" into {REVISIONS} of your project."
+            f"{folder}: the revision {revision[:12]}… is the sha256 of {WEIGHTS} alone, which pins"
+            " neither the configuration nor the tokenizer. State the sha256 of the folder instead:"
+            f" {actual}. To keep the ids of its runs, keep the revision, and write the line"
+            f" `{revision}: {actual}` into {REVISIONS} of your project."
         )
     raise BadInput(
-        f"{folder}: another encoder was expected: the sha256 of the folder is {actual}, not {expected[:12]}…."
-        " Restore its files, or state its sha256 as revision."
+        f"{folder}: another encoder was expected: the sha256 of the folder is {actual}, not"
+        f" {expected[:12]}…. Restore its files, or state its sha256 as revision."
     )
 
 
 def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
     """Refuse a model whose configuration asks for code, or for files that its hash does not cover.
 
-    With them, its revision would not pin it. Without them, its vectors would be those of another model.
+    With them, its revision would not pin it. Without them, its vectors would be those of another
+    model.
 
     Args:
         patterns: of the configurations to look into; `**/` before a name means any folder.
@@ -209,7 +229,10 @@ def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
     files = hashed_files(folder)
     if any(DISTRIBUTED.fullmatch(str(name)) for name in files):
         for path in folder.glob(".*.safetensors"):
-            raise BadInput(f"{path}: would be read as weights; delete it, or give it a name that is not hidden.")
+            raise BadInput(
+                f"{path}: would be read as weights; delete it, or give it a name that is not"
+                " hidden."
+            )
     nested = any("/" in pattern for pattern in patterns)
     check_named_files(files, nested)
     for name, file in files.items():
@@ -218,9 +241,10 @@ def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
         for key, value in _entries(read_json(file), FOREIGN):
             if key in FOREIGN and FOREIGN[key].fullmatch(str(value)):
                 raise BadInput(
-                    f"{file}: {key}: {value!r} asks for Python code, or for files of another repository. A model may"
-                    " bring neither (docs/security.md). Use one that its library loads without; --pooler takes the"
-                    " encoder of a sentence-transformers model alone."
+                    f"{file}: {key}: {value!r} asks for Python code, or for files of another"
+                    " repository. A model may bring neither (docs/security.md). Use one that its"
+                    " library loads without; --pooler takes the encoder of a sentence-transformers"
+                    " model alone."
                 )
 
 
@@ -251,14 +275,15 @@ def check_named_files(files: dict[PurePosixPath, Path], nested: bool) -> None:
             if inside and not os.path.lexists(file.parent / named):
                 continue  # what is not there is not read
             raise BadInput(
-                f"{file}: names {named!r}, which is not among the files that the hash of the model covers. A model is"
-                f" read from its own folder, and not from hidden files, {CARD} or {REPORT}. Move the file into the"
-                " folder, and write its name."
+                f"{file}: names {named!r}, which is not among the files that the hash of the model"
+                f" covers. A model is read from its own folder, and not from hidden files, {CARD}"
+                f" or {REPORT}. Move the file into the folder, and write its name."
             )
 
 
 def _named_files(file: Path) -> set[str]:
-    """Names of files and folders, beside a configuration, that libraries read because it names them."""
+    """Names of files and folders, beside a configuration, that libraries read because it names
+    them."""
     if file.name == "modules.json":
         return {str(value) for key, value in _entries(read_json(file)) if key == "path"}
     if ARGUMENTS.fullmatch(file.name):  # relative to wherever the program runs
@@ -268,16 +293,20 @@ def _named_files(file: Path) -> set[str]:
         return set()
     content = read_json(file)
     named = {str(value) for key, value in _entries(content, NAMING) if key in NAMING}
-    routes = content.get("types") if isinstance(content, dict) else None  # of sentence-transformers' Router
+    # of sentence-transformers' Router
+    routes = content.get("types") if isinstance(content, dict) else None
     if isinstance(routes, dict):
         named.update(routes)
     return named
 
 
 def _entries(content, outermost: Collection[str] = (), key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value of a JSON text, with the first key above it that is one of `outermost`, else its own."""
+    """Every value of a JSON text, with the first key above it that is one of `outermost`, else
+    its own."""
     if isinstance(content, dict | list):
-        parts = content.items() if isinstance(content, dict) else ((key, value) for value in content)
+        parts = (
+            content.items() if isinstance(content, dict) else ((key, value) for value in content)
+        )
         for name, value in parts:
             yield from _entries(value, outermost, key if key in outermost else name)
     elif content is not None:
@@ -285,43 +314,59 @@ def _entries(content, outermost: Collection[str] = (), key: str = "") -> Iterato
 
 
 def check_vocabulary(tokenizer, config, what: str) -> None:
-    """Raises BadInput where what `AutoTokenizer` loaded is no tokenizer (it takes any class of transformers), cannot
-    pad, or has another vocabulary than the model."""
+    """Raises BadInput where what `AutoTokenizer` loaded is no tokenizer (it takes any class of
+    transformers), cannot pad, or has another vocabulary than the model."""
     where = f"{what}: tokenizer_config.json"
     if not hasattr(tokenizer, "get_vocab"):
-        raise BadInput(f"{where}: tokenizer_class: {type(tokenizer).__name__} is no tokenizer; restore the file.")
+        raise BadInput(
+            f"{where}: tokenizer_class: {type(tokenizer).__name__} is no tokenizer; restore the"
+            " file."
+        )
     if tokenizer.pad_token_id is None:
         raise BadInput(f"{where}: the tokenizer has no padding token; name one as pad_token.")
     ids = tokenizer.get_vocab().values()
     size = getattr(config, "vocab_size", len(ids))
-    if max(ids) >= size or len(ids) < size / 4:  # a class that finds no file of its own has special tokens only
+    # a class that finds no file of its own has special tokens only
+    if max(ids) >= size or len(ids) < size / 4:
         tokens = f"the tokenizer has {len(ids)} tokens"
-        raise BadInput(f"{where}: {tokens}, but config.json has vocab_size {size}; restore its files.")
+        raise BadInput(
+            f"{where}: {tokens}, but config.json has vocab_size {size}; restore its files."
+        )
 
 
 def unreadable(what: str, error: Exception) -> BadInput:
-    """The refusal of a model that transformers, sentence-transformers or a library below them cannot load."""
+    """The refusal of a model that transformers, sentence-transformers or a library below them
+    cannot load."""
     reason = first_line(error)
     if type(error).__name__ == "UnpicklingError":
-        reason = "its .bin file of weights is damaged, or has more than tensors, which could run code; use safetensors"
+        reason = (
+            "its .bin file of weights is damaged, or has more than tensors, which could run code;"
+            " use safetensors"
+        )
     return BadInput(f"{what}: cannot be read: {reason}.")
 
 
 def refuse_model_folder(out: Path) -> None:
-    """Raise BadInput for an output in the folder of a model: the model would be another one, by the hash of its files,
-    and its own files could be replaced."""
+    """Raise BadInput for an output in the folder of a model: the model would be another one, by
+    the hash of its files, and its own files could be replaced."""
     for folder in (out, *out.parents):
         if is_model_folder(folder):
             raise BadInput(
-                f"{out}: {folder} is the folder of a model, which must stay as it is; choose another place."
+                f"{out}: {folder} is the folder of a model, which must stay as it is; choose"
+                " another place."
             )
 
 
 def is_model_folder(folder: Path) -> bool:
-    """Whether a folder holds a model: one of ours, of sentence-transformers, or a configuration with weights."""
+    """Whether a folder holds a model: one of ours, of sentence-transformers, or a configuration
+    with weights."""
     if (folder / FACTS).exists() or (folder / "modules.json").exists():
         return True
     if not (folder / "config.json").exists():
         return False
-    weights = [path for ending in ("safetensors", "bin", "index.json") for path in folder.glob(f"*.{ending}")]
+    weights = [
+        path
+        for ending in ("safetensors", "bin", "index.json")
+        for path in folder.glob(f"*.{ending}")
+    ]
     return bool(weights)

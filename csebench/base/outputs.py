@@ -1,4 +1,5 @@
-"""Where a command may write: what a name given by the user leads to, and what must not be replaced."""
+"""Where a command may write: what a name given by the user leads to, and what must not be
+replaced."""
 
 import os
 import re
@@ -11,8 +12,11 @@ from csebench.base.errors import BadInput
 OPEN_FILES = re.compile(r"/proc/\d+/fd/(\d+)")
 
 
-def check_output(path: Path, is_folder: bool = False, remedy: str = "choose another place.") -> None:
-    """Raise BadInput for a file, or a folder of files, that cannot be written, before the work that makes it.
+def check_output(
+    path: Path, is_folder: bool = False, remedy: str = "choose another place."
+) -> None:
+    """Raise BadInput for a file, or a folder of files, that cannot be written, before the work that
+    makes it.
 
     A file may be a device, a pipe or an open file of this process, such as /dev/stdout.
 
@@ -21,7 +25,9 @@ def check_output(path: Path, is_folder: bool = False, remedy: str = "choose anot
     """
     state = state_of_output(path)
     if state is not None and stat.S_ISDIR(state.st_mode) != is_folder:
-        raise BadInput(f"{path}: is not a {'folder' if is_folder else 'file'}; choose another name.")
+        raise BadInput(
+            f"{path}: is not a {'folder' if is_folder else 'file'}; choose another name."
+        )
     if not is_folder and is_stream(path):
         return
     candidates = [path, *path.parents] if is_folder else path.parents
@@ -42,16 +48,17 @@ def state_of_output(path: Path) -> os.stat_result | None:
 
 
 def followed(path: Path) -> Path:
-    """Return what a link leads to, so that the link stays and its target is checked and written. Any other name,
-    also that of a device or an open file, is returned as it is."""
+    """Return what a link leads to, so that the link stays and its target is checked and written.
+    Any other name, also that of a device or an open file, is returned as it is."""
     if path.is_symlink() and not is_stream(path):
         return Path(os.path.realpath(path))
     return path
 
 
 def is_stream(path: Path) -> bool:
-    """Whether bytes that are written there go to a device, a pipe, a socket or an open file of this process. Such a
-    place is written through: a new file that took its name would never reach the reader."""
+    """Whether bytes that are written there go to a device, a pipe, a socket or an open file of
+    this process. Such a place is written through: a new file that took its name would never
+    reach the reader."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -62,7 +69,8 @@ def is_stream(path: Path) -> bool:
 
 
 def open_file_number(path: Path) -> int | None:
-    """Return the number of this process's open file that a name such as /dev/stdout stands for; None for others."""
+    """Return the number of this process's open file that a name such as /dev/stdout stands for;
+    None for others."""
     for _ in range(40):  # as many links as Linux follows
         place = Path(os.path.realpath(path.parent)) / path.name
         if match := OPEN_FILES.fullmatch(str(place)):
@@ -86,12 +94,14 @@ def write_to_stream(path: Path, content: bytes) -> None:
             file.write(content)
         return
     sys.stdout.flush()  # what was printed before comes first
-    with open(os.dup(number), "wb") as file:  # opened by its name, a file would be written from its beginning
+    # opened by its name, a file would be written from its beginning
+    with open(os.dup(number), "wb") as file:
         file.write(content)
 
 
 def is_taken(path: Path) -> bool:
-    """Whether a file is there whose content would be lost. An empty one, as `mktemp` makes it, is not."""
+    """Whether a file is there whose content would be lost. An empty one, as `mktemp` makes it,
+    is not."""
     return path.exists() and not is_stream(path) and path.stat().st_size > 0
 
 

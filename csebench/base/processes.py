@@ -1,9 +1,11 @@
-"""What processes share: the rank among those that torchrun started, the lock between processes, the GPUs of this
-machine. The exchange of tensors: csebench/train/parallel.py.
+"""What processes share: the rank among those that torchrun started, the lock between processes, the
+GPUs of this machine. The exchange of tensors: csebench/train/parallel.py.
 
-A lock is `flock` on a file. It ends with the process, however that ends, and outlives `os.exec`, by which torchrun
-replaces one. On NFS, Linux locks at the server, so it holds between hosts, unless the folder is mounted with `nolock`
-or `local_lock`. A file system without locks is named in one line, and the work goes on without a lock."""
+A lock is `flock` on a file. It ends with the process, however that ends, and outlives `os.exec`, by
+which torchrun replaces one. On NFS, Linux locks at the server, so it holds between hosts, unless
+the folder is mounted with `nolock` or `local_lock`. A file system without locks is named in one
+line, and the work goes on without a lock.
+"""
 
 import contextlib
 import errno
@@ -47,7 +49,8 @@ def is_main_process() -> bool:
 
 
 def use_threads(count: int) -> None:
-    """Use so many CPU threads, in torch and in the BLAS of numpy and scipy: another number gives other bits."""
+    """Use so many CPU threads, in torch and in the BLAS of numpy and scipy: another number gives
+    other bits."""
     import scipy.linalg  # noqa: F401  # loads its BLAS, of which the limit holds
     import torch
     from threadpoolctl import threadpool_limits
@@ -57,10 +60,13 @@ def use_threads(count: int) -> None:
 
 
 @contextlib.contextmanager
-def stop_signals(react: Callable[[signal.Signals], None] | None = None) -> Iterator[list[signal.Signals]]:
-    """The signals received so far, which do not end the process: SIGTERM, which clusters send some seconds before
-    they kill, SIGINT (Ctrl-C), and SIGHUP (a closed terminal). A signal that the process ignores stays ignored, as
-    SIGHUP by `nohup`. Only the main thread gets signals; in another one there are none.
+def stop_signals(
+    react: Callable[[signal.Signals], None] | None = None,
+) -> Iterator[list[signal.Signals]]:
+    """The signals received so far, which do not end the process: SIGTERM, which clusters send some
+    seconds before they kill, SIGINT (Ctrl-C), and SIGHUP (a closed terminal). A signal that the
+    process ignores stays ignored, as SIGHUP by `nohup`. Only the main thread gets signals; in
+    another one there are none.
 
     Args:
         react: called with each signal.
@@ -81,9 +87,9 @@ def stop_signals(react: Callable[[signal.Signals], None] | None = None) -> Itera
 def run_program(command: list[str], task: str, **options) -> subprocess.CompletedProcess[str]:
     """Run a program and wait for its end, also where a signal asks this process for its own.
 
-    The program is in a process group of its own. With all that it starts it gets each signal once, from here, and
-    writes its checkpoints. A later Ctrl-C kills it. It inherits the locks of this process: they are held while it
-    runs, even where this process is killed.
+    The program is in a process group of its own. With all that it starts it gets each signal once,
+    from here, and writes its checkpoints. A later Ctrl-C kills it. It inherits the locks of this
+    process: they are held while it runs, even where this process is killed.
 
     Args:
         task: what messages call the work.
@@ -93,7 +99,11 @@ def run_program(command: list[str], task: str, **options) -> subprocess.Complete
         Stopped: a signal came, and the program has ended.
     """
     group = ProgramGroup(task)
-    own_group: dict[str, Any] = {"process_group": 0, "stdin": subprocess.DEVNULL, "close_fds": False}
+    own_group: dict[str, Any] = {
+        "process_group": 0,
+        "stdin": subprocess.DEVNULL,
+        "close_fds": False,
+    }
     job_control = {signal.SIGTSTP: group.suspend, signal.SIGQUIT: group.quit}
     with contextlib.ExitStack() as stack:
         received = stack.enter_context(stop_signals(group.stop))
@@ -130,9 +140,13 @@ class ProgramGroup:
             return
         if self.asked is None:
             self.asked = time.monotonic()
-            line = f"{self.task}: {received.name}: stopping behind a checkpoint. Ctrl-C later ends it at once."
+            line = (
+                f"{self.task}: {received.name}: stopping behind a checkpoint. Ctrl-C later ends it"
+                " at once."
+            )
             with contextlib.suppress(OSError):  # of a terminal that was closed
-                os.write(2, f"csebench: {line}\n".encode())  # `print` may be at work where the signal came
+                # `print` may be at work where the signal came
+                os.write(2, f"csebench: {line}\n".encode())
             # at SIGHUP Snakemake would end without a word to its jobs
             self.send(signal.SIGTERM if received == signal.SIGHUP else received)
         elif received == signal.SIGINT and time.monotonic() - self.asked > PRESSED_TWICE:
@@ -154,7 +168,10 @@ class ProgramGroup:
 @contextlib.contextmanager
 def handled(number: signal.Signals, handler: Callable) -> Iterator[None]:
     """Have a function handle a signal, in the main thread, unless the signal is ignored."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(number) == signal.SIG_IGN:
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(number) == signal.SIG_IGN
+    ):
         yield
         return
     before = signal.signal(number, handler)
@@ -166,12 +183,17 @@ def handled(number: signal.Signals, handler: Callable) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Be the only process that works on a file or folder; waits, with one line on stderr, while another does. The lock
-    is a hidden file beside it, which stays once there is something to lock."""
+    """Be the only process that works on a file or folder; waits, with one line on stderr, while
+    another does. The lock is a hidden file beside it, which stays once there is something to
+    lock."""
     lock = path.with_name(f".{path.name}.lock")
     lock.parent.mkdir(parents=True, exist_ok=True)
     if (file := take(lock)) is None:
-        print(f"{path.name}: another process works on it; waiting for its end.", file=sys.stderr, flush=True)
+        print(
+            f"{path.name}: another process works on it; waiting for its end.",
+            file=sys.stderr,
+            flush=True,
+        )
         file = take(lock, fcntl.LOCK_EX)
     try:
         yield
@@ -183,7 +205,8 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def take(lock: Path, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> int | None:
-    """The open file of a lock, which is held until it is closed; None where another process holds it."""
+    """The open file of a lock, which is held until it is closed; None where another process
+    holds it."""
     file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)  # NFS locks only what is open for writing
     try:
         fcntl.flock(file, kind)
@@ -193,7 +216,10 @@ def take(lock: Path, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> int | None:
     except OSError as e:
         if e.errno not in NO_LOCKS:
             raise
-        line = f"{lock.parent}: this file system has no locks ({e.strerror}); let no other process work here."
+        line = (
+            f"{lock.parent}: this file system has no locks ({e.strerror}); let no other process"
+            " work here."
+        )
         print(line, file=sys.stderr, flush=True)
     with contextlib.suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(file), lock.stat()):
@@ -206,27 +232,34 @@ def take(lock: Path, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> int | None:
 def nvidia_smi(*options: str) -> str:
     """What nvidia-smi prints; nothing where there is no such program."""
     try:
-        return subprocess.run(["nvidia-smi", *options], capture_output=True, text=True, check=False).stdout
+        return subprocess.run(
+            ["nvidia-smi", *options], capture_output=True, text=True, check=False
+        ).stdout
     except OSError:
         return ""
 
 
 def device_type() -> str:
-    """`cuda` or `cpu`. Raises RunFailed where torch can use no GPU and CUDA_VISIBLE_DEVICES names one, as it does in a
-    process that has locked one; SLURM writes NoDevFiles where it assigned none."""
+    """`cuda` or `cpu`. Raises RunFailed where torch can use no GPU and CUDA_VISIBLE_DEVICES
+    names one, as it does in a process that has locked one; SLURM writes NoDevFiles where it
+    assigned none."""
     import torch
 
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     if not torch.cuda.is_available() and gpus not in ("", "-1", "NoDevFiles"):
         what_to_do = "Compare `nvidia-smi -L`; `--device cpu` computes on the CPU."
-        raise RunFailed(f"PyTorch {torch.__version__} cannot use the GPU {gpus} of CUDA_VISIBLE_DEVICES. {what_to_do}")
+        raise RunFailed(
+            f"PyTorch {torch.__version__} cannot use the GPU {gpus} of CUDA_VISIBLE_DEVICES."
+            f" {what_to_do}"
+        )
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def visible_gpus() -> list[str]:
-    """UUIDs of the GPUs that this process may use, or of the MIG slices that a GPU is cut into; none where PyTorch is
-    built without CUDA. As in CUDA, CUDA_VISIBLE_DEVICES ends at the first name of no GPU; a number is that of
-    nvidia-smi, which CUDA's own may differ from where cards differ."""
+    """UUIDs of the GPUs that this process may use, or of the MIG slices that a GPU is cut into;
+    none where PyTorch is built without CUDA. As in CUDA, CUDA_VISIBLE_DEVICES ends at the first
+    name of no GPU; a number is that of nvidia-smi, which CUDA's own may differ from where cards
+    differ."""
     named, of_gpu = {}, []  # UUIDs by number and UUID of a GPU, and by UUID of a slice
     for number, uuid in re.findall(r"^(?:GPU (\d+))?.*\(UUID: (.+)\)", nvidia_smi("-L"), re.M):
         if number:
@@ -236,30 +269,41 @@ def visible_gpus() -> list[str]:
             named[uuid] = [uuid]
     allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = filter(str.isdigit, named) if allowed is None else map(str.strip, allowed.split(","))
-    whole = (next((n for n in named if n == name or (name[3:4] == "-" and n.startswith(name))), "") for name in names)
-    known = [] if version("torch").endswith("+cpu") else takewhile(bool, whole)  # CUDA takes shortened UUIDs, too
+    whole = (
+        next((n for n in named if n == name or (name[3:4] == "-" and n.startswith(name))), "")
+        for name in names
+    )
+    # CUDA takes shortened UUIDs, too
+    known = [] if version("torch").endswith("+cpu") else takewhile(bool, whole)
     return list(dict.fromkeys(uuid for name in known for uuid in named[name]))
 
 
 def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
-    """Wait until GPUs are free, lock them until this process ends, and name them in CUDA_VISIBLE_DEVICES, which CUDA
-    reads once: so before torch is imported. Does nothing in a process that has GPUs or that torchrun started. A SLURM
-    job without an assigned GPU sees none.
+    """Wait until GPUs are free, lock them until this process ends, and name them in
+    CUDA_VISIBLE_DEVICES, which CUDA reads once: so before torch is imported. Does nothing in a
+    process that has GPUs or that torchrun started. A SLURM job without an assigned GPU sees none.
 
     Args:
-        count: GPUs; 0: one, or the CPU where there is none. Raises BadInput where fewer are visible.
-        sharing: runs that may be on one GPU at a time; a run that shares never joins one that does not. 0: one more
-            beside those that share, which it does not wait for.
+        count: GPUs; 0: one, or the CPU where there is none. Raises BadInput where fewer are
+            visible.
+        sharing: runs that may be on one GPU at a time; a run that shares never joins one that does
+            not. 0: one more beside those that share, which it does not wait for.
         needed_mb: memory that a GPU must have free, if it has as much at all.
     """
     if is_distributed() or _held:
         return
     if "SLURM_JOB_ID" in os.environ:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-    gpus = [gpu for gpu in visible_gpus() if count <= 1 or not gpu.startswith("MIG-")]  # NCCL connects no slices
+    # NCCL connects no slices
+    gpus = [gpu for gpu in visible_gpus() if count <= 1 or not gpu.startswith("MIG-")]
     if len(gpus) < count:
-        seen = f"PyTorch {version('torch')}, CUDA_VISIBLE_DEVICES: {os.environ.get('CUDA_VISIBLE_DEVICES', 'not set')}"
-        what_to_do = "Compare `nvidia-smi -L`; ask for fewer, 0 for the CPU (in a SLURM profile, gpu: 0)."
+        seen = (
+            f"PyTorch {version('torch')}, CUDA_VISIBLE_DEVICES:"
+            f" {os.environ.get('CUDA_VISIBLE_DEVICES', 'not set')}"
+        )
+        what_to_do = (
+            "Compare `nvidia-smi -L`; ask for fewer, 0 for the CPU (in a SLURM profile, gpu: 0)."
+        )
         raise BadInput(f"GPUs requested: {count}, available: {len(gpus)} ({seen}). {what_to_do}")
     size = f", each with {needed_mb:,} MiB of memory" if needed_mb else ""
     line = f"waiting for {count or 1} of {len(gpus)} GPUs to be free{size}\n"
@@ -270,27 +314,42 @@ def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
 
 
 def _lock_gpus(gpus: list[str], count: int, sharing: int, needed_mb: int) -> bool:
-    """Lock so many free GPUs, those with the most free memory, if there are so many. A GPU has one lock, exclusive or
-    shared, and one per place for those that share it, all in a folder of this user in the temporary folder."""
+    """Lock so many free GPUs, those with the most free memory, if there are so many. A GPU has one
+    lock, exclusive or shared, and one per place for those that share it, all in a folder of this
+    user in the temporary folder.
+    """
     folder = Path(tempfile.gettempdir()) / f"csebench-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.lstat().st_uid != os.getuid():
-        raise BadInput(f"{folder}: belongs to another user; delete it, or set TMPDIR to another folder.")
+        raise BadInput(
+            f"{folder}: belongs to another user; delete it, or set TMPDIR to another folder."
+        )
 
     def lock(name: str, kind: int) -> bool:
         file = take(folder / f"{name}.lock", kind | fcntl.LOCK_NB)
         _held.extend([] if file is None else [file])
         return file is not None
 
-    listed = nvidia_smi("--query-gpu=uuid,memory.free,memory.total", "--format=csv,noheader,nounits")  # no slices
+    # no slices
+    listed = nvidia_smi(
+        "--query-gpu=uuid,memory.free,memory.total", "--format=csv,noheader,nounits"
+    )
     memory = dict.fromkeys(gpus, (0, 0))  # MiB free, and in all
-    memory |= {gpu: (int(free), int(whole)) for gpu, free, whole in re.findall(r"(\S+), (\d+), (\d+)", listed)}
+    memory |= {
+        gpu: (int(free), int(whole))
+        for gpu, free, whole in re.findall(r"(\S+), (\d+), (\d+)", listed)
+    }
     mine = []
     for gpu in sorted(gpus, key=lambda gpu: -memory[gpu][0]):
         held_before, fits = len(_held), not memory[gpu][0] < needed_mb <= memory[gpu][1]
         places = (f"{gpu}.{place}" for place in range(sharing) or ["beside"])
         kind = fcntl.LOCK_EX if sharing == 1 else fcntl.LOCK_SH
-        if fits and len(mine) < count and lock(gpu, kind) and any(lock(p, fcntl.LOCK_EX) for p in places):
+        if (
+            fits
+            and len(mine) < count
+            and lock(gpu, kind)
+            and any(lock(p, fcntl.LOCK_EX) for p in places)
+        ):
             mine.append(gpu)
         else:
             _release(held_before)

@@ -1,4 +1,5 @@
-"""Version and place of the project, and the folders that join it with methods, papers, scales … of their own."""
+"""Version and place of the project, and the folders that join it with methods, papers, scales …
+of their own."""
 
 import os
 import sys
@@ -21,7 +22,8 @@ if IS_INSTALLED:
 
 
 def folders() -> list[Path]:
-    """The project, then the folders that join it, in order. Runs, pages and results are written to the last."""
+    """The project, then the folders that join it, in order. Runs, pages and results are written
+    to the last."""
     given = os.environ.get(VARIABLE)
     joined = [Path(name) for name in given.split(os.pathsep)] if given else joining(Path.cwd())
     return list(dict.fromkeys([ROOT, *joined]))
@@ -29,9 +31,13 @@ def folders() -> list[Path]:
 
 @cached
 def joining(here: Path) -> list[Path]:
-    """What joins without being named: the current folder or the nearest above it with a MARKER; beside an installed
-    package, which is not written to, else the current one. Remembered, as it is asked for thousands of times."""
-    return [folder for folder in (here, *here.parents) if (folder / MARKER).exists()][:1] or [here] * IS_INSTALLED
+    """What joins without being named: the current folder or the nearest above it with a MARKER;
+    beside an installed package, which is not written to, else the current one. Remembered, as it is
+    asked for thousands of times.
+    """
+    return [folder for folder in (here, *here.parents) if (folder / MARKER).exists()][:1] or [
+        here
+    ] * IS_INSTALLED
 
 
 def join(names: list[str]) -> None:
@@ -40,13 +46,20 @@ def join(names: list[str]) -> None:
 
 
 def find(name: str | Path) -> Path:
-    """A file or folder by its relative name: in the last folder that has it, else where the project would have it."""
-    return next((path for folder in reversed(folders()) if (path := folder / name).exists()), ROOT / name)
+    """A file or folder by its relative name: in the last folder that has it, else where the
+    project would have it."""
+    return next(
+        (path for folder in reversed(folders()) if (path := folder / name).exists()), ROOT / name
+    )
 
 
 def name_of(path: Path) -> str:
-    """The name of a file below the folder that holds it: `methods/simcse.py`; of any other file its path."""
-    return next((str(path.relative_to(folder)) for folder in folders() if path.is_relative_to(folder)), str(path))
+    """The name of a file below the folder that holds it: `methods/simcse.py`; of any other file
+    its path."""
+    return next(
+        (str(path.relative_to(folder)) for folder in folders() if path.is_relative_to(folder)),
+        str(path),
+    )
 
 
 def snakemake(page: Path) -> str:
@@ -55,5 +68,6 @@ def snakemake(page: Path) -> str:
 
 
 def published(path: Path) -> Path:
-    """A file below results/; where the folders that join have none, that of the project, if it is published there."""
+    """A file below results/; where the folders that join have none, that of the project, if it
+    is published there."""
     return ROOT / path if not path.exists() and folders()[1:] and (ROOT / path).exists() else path

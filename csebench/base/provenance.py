@@ -1,4 +1,5 @@
-"""Provenance in every score JSON: code, command, packages, hardware, time. None of it is part of a run's identity."""
+"""Provenance in every score JSON: code, command, packages, hardware, time. None of it is part of
+a run's identity."""
 
 import hashlib
 import os
@@ -14,18 +15,38 @@ from pathlib import Path
 from csebench.base.processes import nvidia_smi
 from csebench.base.project import ROOT
 
-PACKAGES = ("csebench", "torch", "transformers", "tokenizers", "numpy", "scipy", "pydantic", "safetensors")
-PACKAGES += ("scikit-learn", "beir", "pytrec-eval-terrier", "mteb", "sentence-transformers", "matplotlib", "spacy")
+PACKAGES = (
+    "csebench",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "numpy",
+    "scipy",
+    "pydantic",
+    "safetensors",
+)
+PACKAGES += (
+    "scikit-learn",
+    "beir",
+    "pytrec-eval-terrier",
+    "mteb",
+    "sentence-transformers",
+    "matplotlib",
+    "spacy",
+)
 # what makes the same processor compute other bits (docs/determinism.md)
 ARITHMETIC = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
 ARITHMETIC += ("OPENBLAS_CORETYPE", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE")
-CODE = ("*.py", "*.yaml", "*.smk", "*.json", "Snakefile")  # new files of other kinds change no result
-OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # set for hooks of git, perhaps another repository's
+# new files of other kinds change no result
+CODE = ("*.py", "*.yaml", "*.smk", "*.json", "Snakefile")
+# set for hooks of git, perhaps another repository's
+OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 
 
 def run_git(*args: str) -> bytes | None:
-    """What a git command prints about the project; None where it fails, as outside a checkout, which may belong to
-    another user: whoever runs its Python need not fear its git configuration."""
+    """What a git command prints about the project; None where it fails, as outside a checkout,
+    which may belong to another user: whoever runs its Python need not fear its git
+    configuration."""
     command = ["git", "-C", str(ROOT), "-c", f"safe.directory={ROOT}", *args]
     environment = {name: value for name, value in os.environ.items() if name not in OF_HOOKS}
     try:
@@ -37,14 +58,24 @@ def run_git(*args: str) -> bytes | None:
 
 @cache  # not `cached`: a process imports its code once, and later edits are not what it runs
 def code_state() -> dict:
-    """Commit, and sha256 of all changes since, with the names of new files of code; None for a clean tree."""
+    """Commit, and sha256 of all changes since, with the names of new files of code; None for a
+    clean tree."""
     commit = run_git("rev-parse", "HEAD")
     if commit is None and (ROOT / ".git").exists():
-        print(f"{ROOT}: git cannot read the commit, so results will not record it.", file=sys.stderr, flush=True)
+        print(
+            f"{ROOT}: git cannot read the commit, so results will not record it.",
+            file=sys.stderr,
+            flush=True,
+        )
     changes = run_git("diff", "--no-ext-diff", "HEAD", "--", ".", ":!results") or b""
-    changes += run_git("ls-files", "--others", "--exclude-standard", "--", *CODE, ":!results") or b""
+    changes += (
+        run_git("ls-files", "--others", "--exclude-standard", "--", *CODE, ":!results") or b""
+    )
     changes_sha256 = hashlib.sha256(changes).hexdigest() if changes else None
-    return {"commit": commit.decode().strip() if commit else None, "dirty_diff_sha256": changes_sha256}
+    return {
+        "commit": commit.decode().strip() if commit else None,
+        "dirty_diff_sha256": changes_sha256,
+    }
 
 
 @cache
@@ -60,7 +91,9 @@ def processor() -> str:
     """Name of the CPU."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        return next(
+            line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+        )
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
 
@@ -86,12 +119,16 @@ class Stopwatch:
             "processor": processor(),
             "cores": os.cpu_count(),
             "gpu": torch.cuda.get_device_name() if gpu else None,
-            "driver": nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader").partition("\n")[0],
+            "driver": (
+                nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader").partition("\n")[0]
+            ),
             "cuda": torch.version.cuda,
             "cudnn": torch.backends.cudnn.version(),
             "fp32_matmul": torch.get_float32_matmul_precision(),  # highest: no TF32
             "threads": torch.get_num_threads(),
-            "blas_threads": sorted({lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}),
+            "blas_threads": sorted(
+                {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
+            ),
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
             "environment": {name: os.environ[name] for name in ARITHMETIC if name in os.environ},
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.started)),

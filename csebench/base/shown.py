@@ -1,10 +1,12 @@
-"""What may be shown of a text that comes from outside: a score JSON, a log, a file of the user, the name of a device.
-Every place that shows one calls a function of this module: terminal, pages, CSV and JSON."""
+"""What may be shown of a text that comes from outside: a score JSON, a log, a file of the user,
+the name of a device. Every place that shows one calls a function of this module: terminal,
+pages, CSV and JSON."""
 
 import re
 
-# Characters that change how others are shown, or that nobody sees: control characters, marks of direction, spaces
-# without a width, halves of surrogate pairs, tags. U+200C and U+200D are no such: they spell words and emoji.
+# Characters that change how others are shown, or that nobody sees: control characters, marks of
+# direction, spaces without a width, halves of surrogate pairs, tags. U+200C and U+200D are no such:
+# they spell words and emoji.
 HIDDEN = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
@@ -12,11 +14,13 @@ HIDDEN = re.compile(
 REPLACEMENT = "\ufffd"  # Unicode's own for what cannot be shown
 MARKUP = re.compile(r"[\\`*\[\]<>|]|!(?=\[)")  # of Markdown and HTML
 FORMULA = ("=", "+", "-", "@")  # with which a formula begins in a spreadsheet
-SIGNED_NUMBER = re.compile(r"[-+]\d[\w\s.,;:%±†–+-]*|[-+]")  # `-0.5 ± 0.1`, `-0.2 to +0.3`; no call, no reference
+# `-0.5 ± 0.1`, `-0.2 to +0.3`; no call, no reference
+SIGNED_NUMBER = re.compile(r"[-+]\d[\w\s.,;:%±†–+-]*|[-+]")
 
 
 def visible(text: str) -> str:
-    """A text in one line, in which every character can be seen. Ends of lines and tabs become spaces."""
+    """A text in one line, in which every character can be seen. Ends of lines and tabs become
+    spaces."""
     one_line = " ".join(text.splitlines()).replace("\t", " ")
     return HIDDEN.sub(REPLACEMENT, one_line)
 
@@ -27,13 +31,14 @@ def visible_lines(text: str) -> str:
 
 
 def as_markdown(text: str) -> str:
-    """A visible text that Markdown shows as it is: no link, image, table cell, code or HTML begins in it."""
+    """A visible text that Markdown shows as it is: no link, image, table cell, code or HTML
+    begins in it."""
     return MARKUP.sub(lambda match: f"\\{match[0]}", visible(text))
 
 
 def as_csv_cell(value):
-    """A value as a cell of a CSV file. A text that a spreadsheet would compute gets an apostrophe, which makes it a
-    text there; numbers stay."""
+    """A value as a cell of a CSV file. A text that a spreadsheet would compute gets an
+    apostrophe, which makes it a text there; numbers stay."""
     if not isinstance(value, str):
         return value
     text = visible(value)
@@ -43,7 +48,8 @@ def as_csv_cell(value):
 
 
 def as_json_escapes(text: str) -> str:
-    """A JSON text with an escape for every character that cannot be seen; it has the same content."""
+    """A JSON text with an escape for every character that cannot be seen; it has the same
+    content."""
     return HIDDEN.sub(lambda match: escaped(match[0]), text)
 
 

@@ -1,8 +1,9 @@
-"""A command in a child process, whose end only the command itself can announce. Imports nothing of the project, so
-that a command forks before it loads anything.
+"""A command in a child process, whose end only the command itself can announce. Imports nothing of
+the project, so that a command forks before it loads anything.
 
-A method or an evaluator is code of others. Where it ends the process (`os._exit(0)`, `exec`), nothing inside the
-process can notice. Exit code 0 would then stand for a run that nobody finished."""
+A method or an evaluator is code of others. Where it ends the process (`os._exit(0)`, `exec`),
+nothing inside the process can notice. Exit code 0 would then stand for a run that nobody
+finished."""
 
 import contextlib
 import ctypes
@@ -16,8 +17,8 @@ from typing import NoReturn
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 DONE = b"done"
 NOT_FINISHED = (
-    "csebench: the command ended without finishing: code of a method, component or evaluator ended the process"
-    " (os._exit, exec); raise an error instead."
+    "csebench: the command ended without finishing: code of a method, component or evaluator ended"
+    " the process (os._exit, exec); raise an error instead."
 )
 
 
@@ -33,11 +34,12 @@ _watched: Watched | None = None
 
 
 def supervised(work: Callable[[], int]) -> int:
-    """Do the work of a command in a child process, and return its exit code: 1 for a 0 that it has not announced.
+    """Do the work of a command in a child process, and return its exit code: 1 for a 0 that it has
+    not announced.
 
-    Signals are passed on, but for Ctrl-C in a terminal, which reaches the child by itself. A child that a signal
-    killed is answered by the same death, so that callers see what they would see without the child. Where this
-    process is killed, the child gets SIGTERM.
+    Signals are passed on, but for Ctrl-C in a terminal, which reaches the child by itself. A child
+    that a signal killed is answered by the same death, so that callers see what they would see
+    without the child. Where this process is killed, the child gets SIGTERM.
     """
     if "WORLD_SIZE" in os.environ:  # torchrun, which holds the lock of the run
         end_with_parent()
@@ -62,8 +64,9 @@ def supervised(work: Callable[[], int]) -> int:
 
 
 def announce_end() -> None:
-    """Tell the supervisor that exit code 0 means done from now on: the command is done, or becomes a program that can
-    be trusted. Does nothing where nobody watches, nor in a process that the watched one forked."""
+    """Tell the supervisor that exit code 0 means done from now on: the command is done, or
+    becomes a program that can be trusted. Does nothing where nobody watches, nor in a process
+    that the watched one forked."""
     if _watched is not None and _watched.process == os.getpid():
         os.write(_watched.pipe, DONE)
 
@@ -87,7 +90,9 @@ def _work_and_exit(work: Callable[[], int], pipe: int) -> NoReturn:
     with contextlib.suppress(OSError):  # of a terminal that was closed
         sys.stderr.flush()
     announce_end()
-    os._exit(code)  # the system frees what a job holds; for Python to take torch and transformers apart takes a second
+    # the system frees what a job holds; for Python to take torch and transformers apart takes a
+    # second
+    os._exit(code)
 
 
 def _wait(child: int, signals: Iterable[int]) -> int:
@@ -99,7 +104,8 @@ def _wait(child: int, signals: Iterable[int]) -> int:
             if ended:
                 return os.waitstatus_to_exitcode(status)
             continue
-        # Ctrl-C comes from the kernel, and reaches the child, too; a closed terminal tells the first process only
+        # Ctrl-C comes from the kernel, and reaches the child, too; a closed terminal tells the
+        # first process only
         is_ctrl_c = received.si_signo == signal.SIGINT and received.si_code > 0
         if not is_ctrl_c:
             os.kill(child, received.si_signo)
@@ -107,7 +113,8 @@ def _wait(child: int, signals: Iterable[int]) -> int:
 
 def _is_announced(pipe: int) -> bool:
     """Whether the child announced its end."""
-    os.set_blocking(pipe, False)  # a process that the command left behind may keep the other end open
+    # a process that the command left behind may keep the other end open
+    os.set_blocking(pipe, False)
     try:
         return os.read(pipe, len(DONE)) == DONE
     except BlockingIOError:

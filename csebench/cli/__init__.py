@@ -1,9 +1,10 @@
-"""`csebench`: every step of the harness as a verb, usable without Snakemake. Here are the command and its exit codes;
-the verbs are in verbs.py, and what each does in the module of its group. A command works in a child process, which
-only the command itself can end with 0 (csebench/base/supervision.py).
+"""`csebench`: every step of the harness as a verb, usable without Snakemake. Here are the command
+and its exit codes; the verbs are in verbs.py, and what each does in the module of its group. A
+command works in a child process, which only the command itself can end with 0
+(csebench/base/supervision.py).
 
-Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and nothing written; 130 interrupted (Ctrl-C);
-141 the reader of a pipe went away, as `head` does.
+Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and nothing written; 130
+interrupted (Ctrl-C); 141 the reader of a pipe went away, as `head` does.
 """
 
 import argparse
@@ -24,7 +25,8 @@ from csebench.base.supervision import supervised
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command and return its exit code; that of the command line in a child process, which is watched."""
+    """Run a command and return its exit code; that of the command line in a child process, which
+    is watched."""
     open_closed_streams()
     if argv is None and is_supervised():
         return supervised(partial(run_command, argv))
@@ -39,8 +41,10 @@ def is_supervised() -> bool:
 def run_command(argv: list[str] | None) -> int:
     """Run a command in this process; returns its exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # characters that a terminal lacks, as stderr does by itself
-    gc.set_threshold(1_000_000)  # importing torch makes 640,000 objects and frees none; collecting them is wasted time
+        # characters that a terminal lacks, as stderr does by itself
+        sys.stdout.reconfigure(errors="replace")
+    # importing torch makes 640,000 objects and frees none; collecting them is wasted time
+    gc.set_threshold(1_000_000)
     try:
         with noted_interrupts() as received:
             return run_verb(argv)
@@ -51,7 +55,8 @@ def run_command(argv: list[str] | None) -> int:
         print("csebench: interrupted.", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what Python still has to write at its end
+        # what Python still has to write at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except SystemExit as end:  # of argparse, which printed help or the version
         return int(end.code or 0)
@@ -59,14 +64,16 @@ def run_command(argv: list[str] | None) -> int:
 
 @contextlib.contextmanager
 def noted_interrupts() -> Iterator[list[int]]:
-    """The interrupts that this process has received: code of a method may raise a KeyboardInterrupt, too."""
+    """The interrupts that this process has received: code of a method may raise a
+    KeyboardInterrupt, too."""
     received: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         received.append(number)
         signal.default_int_handler(number, frame)
 
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # it is ignored, or another's
+    # it is ignored, or another's
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield received
         return
     signal.signal(signal.SIGINT, interrupt)
@@ -91,7 +98,8 @@ def run_verb(argv: list[str] | None) -> int:
 
     try:
         for word in sys.argv[1:] if argv is None else argv:
-            if any("\ud800" <= letter <= "\udfff" for letter in word):  # the JSON of results has the command line
+            # the JSON of results has the command line
+            if any("\ud800" <= letter <= "\udfff" for letter in word):
                 raise BadInput(f"{word!r}: not UTF-8; rename the file.")
         args = parse(argv)
         if getattr(args, "device", None) == "cpu":
@@ -100,7 +108,8 @@ def run_verb(argv: list[str] | None) -> int:
             args.run(args)
         except (Exception, KeyboardInterrupt):
             raise
-        except BaseException as e:  # of a method or evaluator: with exit code 0 it would pass for a finished run
+        # of a method or evaluator: with exit code 0 it would pass for a finished run
+        except BaseException as e:
             raise RunFailed(raised_by_code(e)) from None
         sys.stdout.flush()
         if "all" in getattr(args, "target", ()):
@@ -111,19 +120,21 @@ def run_verb(argv: list[str] | None) -> int:
         if isinstance(e, Stopped) and e.interrupted:
             return 130
         return 2 if isinstance(e, BadInput) else 1
-    except OSError as e:  # a full or read-only disk, a folder of another user: nothing that code can mend
+    # a full or read-only disk, a folder of another user: nothing that code can mend
+    except OSError as e:
         if e.strerror is None or isinstance(e, BrokenPipeError):
             raise
         notes = " ".join(getattr(e, "__notes__", ()))  # the run, and whether it can be resumed
         message = f"{shortened(str(e.filename or 'a file'))}: {e.strerror}. {notes}".rstrip()
         print(f"csebench: {visible(message)}", file=sys.stderr)
-        return 2 if e.errno in (errno.ENAMETOOLONG, errno.ELOOP) else 1  # a name that no file can have
+        # a name that no file can have
+        return 2 if e.errno in (errno.ENAMETOOLONG, errno.ELOOP) else 1
     return 0
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The arguments of a verb, in the folder that results are written to: the last one that joins the project. Paths
-    among the arguments are those of the folder before."""
+    """The arguments of a verb, in the folder that results are written to: the last one that
+    joins the project. Paths among the arguments are those of the folder before."""
     from csebench.base.errors import BadInput
     from csebench.base.hub import names_commit
     from csebench.base.project import ROOT, VARIABLE, folders, join
@@ -134,7 +145,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     joined = known.project or [*filter(None, os.environ.get(VARIABLE, "").split(os.pathsep))]
     if missing := [name for name in joined if not Path(name).is_dir()]:
         given = "--project" if known.project else VARIABLE
-        raise BadInput(f"{given}: {missing[0]}: no such folder; `csebench init {missing[0]}` makes it.")
+        raise BadInput(
+            f"{given}: {missing[0]}: no such folder; `csebench init {missing[0]}` makes it."
+        )
     if known.project:
         join(known.project)
     from csebench.cli.verbs import parser  # what it offers depends on the folders

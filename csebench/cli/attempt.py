@@ -1,6 +1,7 @@
-"""`csebench try`: a matched comparison of one's own method, or of a component on a host, with others. It makes an
-ordinary paper, `papers/try_<name>.yaml`, with a table per evaluator: its runs, pages, comparisons and forecast are
-those of any table. Here is only what writes that file and calls the steps in order."""
+"""`csebench try`: a matched comparison of one's own method, or of a component on a host, with
+others. It makes an ordinary paper, `papers/try_<name>.yaml`, with a table per evaluator: its
+runs, pages, comparisons and forecast are those of any table. Here is only what writes that file
+and calls the steps in order."""
 
 import os
 import re
@@ -42,7 +43,8 @@ from csebench.plan.where_data_is import unavailable
 from csebench.score.store import score
 
 CHECKED_STEPS = 2
-WORKFLOW = Path(".snakemake", "workflow")  # a name to lock: Snakemake refuses to work on a file that another one makes
+# a name to lock: Snakemake refuses to work on a file that another one makes
+WORKFLOW = Path(".snakemake", "workflow")
 WRITTEN_BY_TRY = "# Written by `csebench try`.\n"  # the first line of its papers
 SAME_TRAINING = "Both have the same losses, bit for bit: what is new has no effect."
 SPREADS = {"seed_sd": "deviation over seeds", "item_se": "error of test items"}
@@ -78,7 +80,8 @@ class Attempt:
         return {host: Recipe(method=host, components={self.name: {}}) for host in self.against}
 
     def searches(self) -> list[str]:
-        """Names of the searches for what is one's own, where the scale takes settings from searches."""
+        """Names of the searches for what is one's own, where the scale takes settings from
+        searches."""
         if not catalog.scale(self.scale).tuned:
             return []
         names = dict.fromkeys(self.searched(recipe) for recipe in self.recipes().values())
@@ -90,12 +93,15 @@ class Attempt:
 
 
 def open_attempt(file: Path, is_component: bool = False, **settings) -> Attempt:
-    """The attempt of a file of methods/ or methods/components/, whose folder joins the project. Raises BadInput: the
-    file is elsewhere, its declaration is wrong, or a name is unknown."""
+    """The attempt of a file of methods/ or methods/components/, whose folder joins the project.
+    Raises BadInput: the file is elsewhere, its declaration is wrong, or a name is unknown."""
     folder = COMPONENTS if is_component else METHODS
     file = Path(os.path.realpath(file))
     if file.parent.parts[-len(folder.parts) :] != folder.parts or not file.is_file():
-        kind, where = folder.name.rstrip("s"), f"is not in a folder {folder}/" if file.exists() else "no such file"
+        kind, where = (
+            folder.name.rstrip("s"),
+            f"is not in a folder {folder}/" if file.exists() else "no such file",
+        )
         raise BadInput(f"try: {file}: {where}; `csebench new {kind} NAME` makes one.")
     if (project := file.parents[len(folder.parts)]) not in folders():
         join([*map(str, folders()[1:]), str(project)])
@@ -162,25 +168,45 @@ def replaced_defaults(attempt: Attempt) -> list[str]:
 def write_paper(attempt: Attempt) -> None:
     """Write the paper of an attempt."""
     titles = catalog.method_labels()
-    title = titles[attempt.name] if attempt.folder == METHODS else declaration(attempt.name, COMPONENTS).title
+    title = (
+        titles[attempt.name]
+        if attempt.folder == METHODS
+        else declaration(attempt.name, COMPONENTS).title
+    )
     labels = {method: titles[method] for method in attempt.against}
     recipes, families = {label: Recipe(method=method) for method, label in labels.items()}, []
     for label, recipe in zip(labels.values(), attempt.recipes().values(), strict=True):
         mine = title if attempt.folder == METHODS else f"{title} + {label}"
         recipes[mine] = recipe
-        families.append({"question": f"Does {mine} beat {label}?", "rows": [[mine, label]], "primary": not families})
+        families.append(
+            {
+                "question": f"Does {mine} beat {label}?",
+                "rows": [[mine, label]],
+                "primary": not families,
+            }
+        )
     tables = {}
     for number, evaluator in enumerate(attempt.evaluators, 1):
         tables[str(number)] = {
             "title": f"{title} against {', '.join(labels.values())}, {evaluator}",
             "evaluator": evaluator,
             "run_seeds": attempt.seeds,
-            "columns": [{"label": t, "task": t, "size": tuning.SIZE} for t in protocol(evaluator).tasks],
-            "rows": [{"label": k, "run": run.model_dump(exclude_defaults=True)} for k, run in recipes.items()],
+            "columns": [
+                {"label": t, "task": t, "size": tuning.SIZE} for t in protocol(evaluator).tasks
+            ],
+            "rows": [
+                {"label": k, "run": run.model_dump(exclude_defaults=True)}
+                for k, run in recipes.items()
+            ],
             "compare": families,
             "notes": [f"{title}: {note}" for note in replaced_defaults(attempt)],
         }
-    about = {"name": attempt.paper, "label": f"Try {title}", "title": title, "reference": "one's own"}
+    about = {
+        "name": attempt.paper,
+        "label": f"Try {title}",
+        "title": title,
+        "reference": "one's own",
+    }
     content = yaml.safe_dump(about | {"tables": tables}, sort_keys=False, allow_unicode=True)
     path = attempt.paper_file
     if is_taken(path) and not read_text(path).startswith(WRITTEN_BY_TRY):
@@ -190,17 +216,24 @@ def write_paper(attempt: Attempt) -> None:
 
 
 def budget(attempt: Attempt, trials: int | None) -> int:
-    """Trials of a search: as many as what it is compared with had. Raises BadInput for another number."""
+    """Trials of a search: as many as what it is compared with had. Raises BadInput for another
+    number."""
     if trials is not None and not catalog.scale(attempt.scale).tuned:
-        raise BadInput(f"--trials: scale {attempt.scale} takes no settings from searches; leave it out.")
+        raise BadInput(
+            f"--trials: scale {attempt.scale} takes no settings from searches; leave it out."
+        )
     known = {tuning.read_search(path).planned for path in tuning.search_files(attempt.scale)}
     if trials is not None and known and trials != max(known):
-        raise BadInput(f"--trials {trials}: searches at scale {attempt.scale} have {max(known)} trials; leave it out.")
+        raise BadInput(
+            f"--trials {trials}: searches at scale {attempt.scale} have {max(known)} trials; leave"
+            " it out."
+        )
     return trials or max(known, default=1)
 
 
 def forecast(attempt: Attempt, trials: int) -> list[str]:
-    """What is left to do and its hours, in lines; an unmeasured step counts as one of the first of `against`."""
+    """What is left to do and its hours, in lines; an unmeasured step counts as one of the first
+    of `against`."""
     work = cost.Work(attempt.pages)
     steps = work.steps(work.missing)
     trained = [work.specs[step.run] for step in steps if step.kind == "train"]
@@ -213,7 +246,10 @@ def forecast(attempt: Attempt, trials: int) -> list[str]:
                 searched += trial.specs
     scored = [step for step in steps if step.kind == "score"]
     estimate, unknown = work.cost(scored)
-    times, known = work.times.get(work.scale.encoders[tuning.ENCODER].name), {"method": attempt.against[0]}
+    times, known = (
+        work.times.get(work.scale.encoders[tuning.ENCODER].name),
+        {"method": attempt.against[0]},
+    )
     for spec in [*trained, *searched]:
         alike = spec.model_copy(update=known | {"components": {}})
         price = times and (cost.training(spec, times) or cost.training(alike, times))
@@ -221,22 +257,32 @@ def forecast(attempt: Attempt, trials: int) -> list[str]:
         estimate += price or cost.Estimate()
     unmeasured = f", without {counted(unknown, 'part')} that nobody has measured" if unknown else ""
     device = f"on one {work.device}" if work.device else "on a device that nobody has measured"
-    left = f"{counted(len(searched), 'search run')}, {counted(len(trained), 'run')}, {counted(len(scored), 'score')}"
+    left = (
+        f"{counted(len(searched), 'search run')}, {counted(len(trained), 'run')},"
+        f" {counted(len(scored), 'score')}"
+    )
     return [f"Left to make: {left}.", f"Forecast: {estimate.hours} {device}{unmeasured}."]
 
 
 def check(attempt: Attempt) -> None:
-    """Train two steps twice, on what the project ships. Raises RunFailed where they fail, or differ in any bit."""
+    """Train two steps twice, on what the project ships. Raises RunFailed where they fail, or
+    differ in any bit."""
     scale = catalog.scale(catalog.DEFAULT_SCALE)
     recipe = next(iter(attempt.recipes().values()))
-    recipe = recipe.model_copy(update={"sweep": {"steps": CHECKED_STEPS, "evaluate_every": 1}})  # which override all
+    # which override all
+    recipe = recipe.model_copy(update={"sweep": {"steps": CHECKED_STEPS, "evaluate_every": 1}})
     size, given = min(scale.sizes.values()), conditions(scale)
-    spec = make_spec(recipe, scale.encoders[tuning.ENCODER], size, scale.seeds[0], given, f"try: {attempt.name}")
+    spec = make_spec(
+        recipe, scale.encoders[tuning.ENCODER], size, scale.seeds[0], given, f"try: {attempt.name}"
+    )
     command = [sys.executable, "-m", "csebench", "train", spec.model_dump_json()]
     dev = catalog.data_root(scale) / catalog.STSB_DEV
     data = str(dev).removesuffix(catalog.STSB_DEV)  # the root that has it, where several are joined
     command += ["--data", data, "--device", "cpu"]  # where bits are equal
-    for option, path in (("--corpus", corpus_path(spec, scale)), ("--positives", positives_path(spec))):
+    for option, path in (
+        ("--corpus", corpus_path(spec, scale)),
+        ("--positives", positives_path(spec)),
+    ):
         command += [option, str(path)] if path else []
     weights = set()
     with tempfile.TemporaryDirectory() as temporary:
@@ -244,35 +290,50 @@ def check(attempt: Attempt) -> None:
             pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
             done = run_program([*command, "--out", str(out)], f"try: {attempt.name}", **pipes)
             if done.returncode:
-                lines = re.findall(rf'File ".*/{attempt.folder}/{attempt.name}.py", line (\d+)', done.stderr)
+                lines = re.findall(
+                    rf'File ".*/{attempt.folder}/{attempt.name}.py", line (\d+)', done.stderr
+                )
                 where = f" at {attempt.folder}/{attempt.name}.py, line {lines[-1]}" if lines else ""
                 reason = f"{CHECKED_STEPS} steps of training fail{where}: {last_error(done.stderr)}"
                 raise RunFailed(f"try: {attempt.name}: {reason}")
             weights.add((read_report(out) or {})["model_sha256"])
     if len(weights) > 1:
-        raise RunFailed(f"try: {attempt.name}: two runs of one seed differ; draw random numbers with torch alone.")
+        raise RunFailed(
+            f"try: {attempt.name}: two runs of one seed differ; draw random numbers with torch"
+            " alone."
+        )
 
 
 def run_command(attempt: Attempt, *command: str) -> None:
-    """Run a verb, or the workflow, in a process of its own, which gives a GPU back at its end. Raises RunFailed."""
+    """Run a verb, or the workflow, in a process of its own, which gives a GPU back at its end.
+    Raises RunFailed."""
     stderr = 2  # also in a notebook
     done = run_program([sys.executable, "-m", *command], f"try: {attempt.name}", stdout=stderr)
     if done.returncode:
-        raise RunFailed(f"try: {attempt.name}: failed; the lines above say why. The same command resumes.")
+        raise RunFailed(
+            f"try: {attempt.name}: failed; the lines above say why. The same command resumes."
+        )
     caches.clear()
 
 
 def results(attempt: Attempt) -> list[dict]:
-    """The comparisons, as of `csebench compare --json`, with page, seconds of training here, and what to do next."""
+    """The comparisons, as of `csebench compare --json`, with page, seconds of training here, and
+    what to do next."""
     from csebench.report.cells import grid_view
     from csebench.report.compare import answers
     from csebench.report.csv_tables import comparison_record
     from csebench.report.words import SMOKE
 
     records, searches = [], [tuning.made_search(name, attempt.scale) for name in attempt.searches()]
-    trained = {run.run for search in searches if search for trial in search.trials for run in trial.runs}
+    trained = {
+        run.run for search in searches if search for trial in search.trials for run in trial.runs
+    }
     trained |= {run_id for page in attempt.pages for run_id in page.runs()}
-    seconds = sum(report["provenance"]["seconds"] for run in trained if (report := read_report(catalog.RUNS / run)))
+    seconds = sum(
+        report["provenance"]["seconds"]
+        for run in trained
+        if (report := read_report(catalog.RUNS / run))
+    )
     what = f"{attempt.folder / attempt.name}.py{' --component' * (attempt.folder == COMPONENTS)}"
     lists = f"--against {','.join(attempt.against)} --evaluators {','.join(attempt.evaluators)}"
     command = f"csebench try {what} {lists} --scale {attempt.scale} --seeds {attempt.seeds}"
@@ -280,8 +341,16 @@ def results(attempt: Attempt) -> list[dict]:
         view = grid_view(attempt.paper, page.name, attempt.scale)
         for answer in answers(view):
             (comparison,) = answer.comparisons
-            record = {"question": answer.family.question, **comparison_record(comparison), "page": str(page.path)}
-            record |= {"training_seconds": seconds, "next": what_next(comparison), "command": command}
+            record = {
+                "question": answer.family.question,
+                **comparison_record(comparison),
+                "page": str(page.path),
+            }
+            record |= {
+                "training_seconds": seconds,
+                "next": what_next(comparison),
+                "command": command,
+            }
             if attempt.scale == catalog.DEFAULT_SCALE:
                 record |= {"sentence": SMOKE, "next": ""}
             new, base = (curves(view, label) for label in (comparison.row, comparison.against))
@@ -293,7 +362,7 @@ def results(attempt: Attempt) -> list[dict]:
 
 def curves(view: Any, label: str) -> list:
     """Loss and scores on STS-B dev over training, of each scored run of a row."""
-    (cell, *_) = view.rows[view.grid.row(label)]
+    cell, *_ = view.rows[view.grid.row(label)]
     contents = [score(spec, cell.plan.evaluator, view.scale)[0] for spec in cell.plan.specs]
     return [content["training"].get("curve") for content in contents if content is not None]
 
@@ -302,12 +371,26 @@ def details(record: dict) -> list[str]:
     """What is behind the sentence of a comparison, in lines."""
     lines = [f"Not matched: {record['differs']}."] if record["differs"] else []
     if record["gain"] != "":
-        spread = ", ".join(f"{name} {record[key]:.2f}" for key, name in SPREADS.items() if record[key] != "")
-        known = f", 95 % interval {record['low']:+.2f} to {record['high']:+.2f}" if record["low"] != "" else ""
+        spread = ", ".join(
+            f"{name} {record[key]:.2f}" for key, name in SPREADS.items() if record[key] != ""
+        )
+        known = (
+            f", 95 % interval {record['low']:+.2f} to {record['high']:+.2f}"
+            if record["low"] != ""
+            else ""
+        )
         seeds = counted(record["seeds"], "seed")
-        lines.append(f"Difference {record['gain']:+.2f} points{known}; {seeds}{f' ({spread})' if spread else ''}.")
+        lines.append(
+            f"Difference {record['gain']:+.2f} points{known};"
+            f" {seeds}{f' ({spread})' if spread else ''}."
+        )
     lines.append(f"Training took {record['training_seconds'] / 60:.1f} minutes here.")
-    return [*lines, *filter(None, [record["next"]]), f"Page: {record['page']}", f"Again: {record['command']}"]
+    return [
+        *lines,
+        *filter(None, [record["next"]]),
+        f"Page: {record['page']}",
+        f"Again: {record['command']}",
+    ]
 
 
 def what_next(comparison: Any) -> str:
@@ -316,15 +399,25 @@ def what_next(comparison: Any) -> str:
 
     seen = comparison.estimate
     if seen is None or comparison.p is None:
-        return "" if seen is None or seen.seeds > 1 else "With more than one seed, chance can be excluded: --seeds 3."
+        return (
+            ""
+            if seen is None or seen.seeds > 1
+            else "With more than one seed, chance can be excluded: --seeds 3."
+        )
     if comparison.differs:
         return "Give both rows the same settings first: what differs may be the reason."
     needed = seeds_needed(abs(seen.gain), seen)
     if needed <= seen.seeds:
         return "More seeds would change little; try another scale or other test sets."
     if needed == float("inf"):
-        return f"More seeds cannot show a difference of {abs(seen.gain):.2f}: the test items alone vary too much."
-    return f"To show a difference of {abs(seen.gain):.2f} would take about {needed:.0f} seeds: --seeds {needed:.0f}."
+        return (
+            f"More seeds cannot show a difference of {abs(seen.gain):.2f}: the test items alone"
+            " vary too much."
+        )
+    return (
+        f"To show a difference of {abs(seen.gain):.2f} would take about {needed:.0f} seeds: --seeds"
+        f" {needed:.0f}."
+    )
 
 
 def try_method(
@@ -337,22 +430,25 @@ def try_method(
     component: bool = False,
     plan: bool = False,
 ) -> list[dict]:
-    """Compare one's own method with others, matched and paired by seed; returns the comparisons, one per evaluator and
-    method, with words, interval, bound, what differs, page and what to do next; with `plan`, nothing is run. What is
-    done is not done again. Raises BadInput for a wrong file or argument, RunFailed where training fails.
+    """Compare one's own method with others, matched and paired by seed; returns the comparisons,
+    one per evaluator and method, with words, interval, bound, what differs, page and what to do
+    next; with `plan`, nothing is run. What is done is not done again. Raises BadInput for a wrong
+    file or argument, RunFailed where training fails.
 
     Args:
-        file: in a folder methods/ (a component in methods/components/).
-        against: methods, comma-separated; for a component those that it is plugged into.
-        seeds: of each row; the first ones are those of the scale's tables, whose scores may be published.
-        trials: of the search for what is the method's own; as many as the others had, without it.
+        file: in a folder methods/ (a component in methods/components/). against: methods,
+        comma-separated; for a component those that it is plugged into. seeds: of each row; the
+        first ones are those of the scale's tables, whose scores may be published. trials: of the
+        search for what is the method's own; as many as the others had, without it.
     """
     lists = {"against": against, "evaluators": evaluators}
     distinct = {key: tuple(dict.fromkeys(text.split(","))) for key, text in lists.items()}
     attempt = open_attempt(Path(file), component, scale=scale, seeds=seeds, **distinct)
-    with chdir(folders()[-1]), ExitStack() as stack:  # the folder that paths of results are relative to
+    # the folder that paths of results are relative to
+    with chdir(folders()[-1]), ExitStack() as stack:
         count = budget(attempt, trials)
-        stack.enter_context(locked(attempt.paper_file))  # the runs of another `try` are planned from this file
+        # the runs of another `try` are planned from this file
+        stack.enter_context(locked(attempt.paper_file))
         write_paper(attempt)
         notices = [*replaced_defaults(attempt), *forecast(attempt, count), downloads(attempt.pages)]
         if (restart := restart_notice(attempt)) is not None:
@@ -364,8 +460,18 @@ def try_method(
         check(attempt)
         print(f"Two steps of {attempt.name} train, twice the same.", file=sys.stderr, flush=True)
         if searches := attempt.searches():
-            run_command(attempt, "csebench", "tune", *searches, "--scale", scale, "--trials", str(count))
-        how = ("-s", str(ROOT / "Snakefile"), "-j", str(os.cpu_count() or 1), "--quiet", "rules", "host")
+            run_command(
+                attempt, "csebench", "tune", *searches, "--scale", scale, "--trials", str(count)
+            )
+        how = (
+            "-s",
+            str(ROOT / "Snakefile"),
+            "-j",
+            str(os.cpu_count() or 1),
+            "--quiet",
+            "rules",
+            "host",
+        )
         pages = (str(page.path) for page in attempt.pages)
         with locked(WORKFLOW):
             run_command(attempt, "snakemake", *how, "--config", f"scale={scale}", "--", *pages)

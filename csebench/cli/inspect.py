@@ -18,13 +18,28 @@ def list_methods(args):
     rows = []
     for folder in (METHODS, COMPONENTS):
         for name in names(folder):
-            if broken := recipe_defect(name, []) if folder == METHODS else registry.defect(name, folder):
+            if broken := (
+                recipe_defect(name, []) if folder == METHODS else registry.defect(name, folder)
+            ):
                 rows.append([name, BROKEN, broken])
                 continue
             d = declaration(name, folder)
-            encoders = {"untrained": "any", "fitted": "any", "control": "-"}.get(d.kind, "BERT, RoBERTa")
+            encoders = {"untrained": "any", "fitted": "any", "control": "-"}.get(
+                d.kind, "BERT, RoBERTa"
+            )
             search = ", ".join(tuning.search_space(name) if folder == METHODS else d.search)
-            rows.append([name, d.kind, d.paper, search, ", ".join(d.variant_params), encoders, d.needs, d.trains])
+            rows.append(
+                [
+                    name,
+                    d.kind,
+                    d.paper,
+                    search,
+                    ", ".join(d.variant_params),
+                    encoders,
+                    d.needs,
+                    d.trains,
+                ]
+            )
     columns = ["name", "kind", "paper", "search", "variants", "encoders", "needs", "trains"]
     print_table(columns, rows, args.json, columns[:4])
     if not args.json:
@@ -40,7 +55,9 @@ def list_evaluators(args):
             continue
         d = registry.evaluator_declaration(name)
         name = f"{d.name}:{d.takes.upper()}" if d.takes else d.name
-        rows.append([name, d.version, d.protocol, ", ".join(d.variants), ", ".join(d.tasks), d.needs])
+        rows.append(
+            [name, d.version, d.protocol, ", ".join(d.variants), ", ".join(d.tasks), d.needs]
+        )
     columns = ["name", "version", "protocol", "variants", "tasks", "needs"]
     print_table(columns, rows, args.json, ["name", *columns[3:]])
     if not args.json:
@@ -53,7 +70,10 @@ def list_papers(args):
         paper = catalog.paper(name)
         parts = [", ".join(paper.tables), ", ".join(paper.figures), len(paper.claims_by_quote())]
         rows.append([name, paper.reference, *parts])
-        broken |= {target_name(name, grid): defect(name, grid, catalog.DEFAULT_SCALE) for grid in grid_names(name)}
+        broken |= {
+            target_name(name, grid): defect(name, grid, catalog.DEFAULT_SCALE)
+            for grid in grid_names(name)
+        }
     rows += [[name, f"{BROKEN}: {why}"] for name, why in broken.items() if why]
     print_table(["name", "paper", "tables", "figures", "claims"], rows, args.json)
 
@@ -63,17 +83,27 @@ def show_power(args):
     from csebench.report.cells import grid_view
 
     if args.target == ["claims"]:
-        head, legend, hidden, tables = power.CLAIMS_HEAD, power.CLAIMS_LEGEND, ("paper", "row", "column", "sd"), {}
+        head, legend, hidden, tables = (
+            power.CLAIMS_HEAD,
+            power.CLAIMS_LEGEND,
+            ("paper", "row", "column", "sd"),
+            {},
+        )
         for row in power.claim_rows():
             if args.json or power.UNKNOWN not in row:
                 tables.setdefault(row[0], []).append(row)
     else:
         head, legend, hidden = power.HEAD, power.LEGEND, ("table", "known from")
         grids = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
-        tables = {"/".join(grid): power.table_rows(grid_view(*grid, args.scale), args.difference) for grid in grids}
+        tables = {
+            "/".join(grid): power.table_rows(grid_view(*grid, args.scale), args.difference)
+            for grid in grids
+        }
     if args.json:
         return print_table(head, chain(*tables.values()), as_json=True)
-    print_text(f"Scale {args.scale}. {legend} --json has more columns, and claims without published seeds.")
+    print_text(
+        f"Scale {args.scale}. {legend} --json has more columns, and claims without published seeds."
+    )
     for table, rows in tables.items():
         if rows:
             print(f"\n{table}")
@@ -85,7 +115,11 @@ def list_claims(args):
     from csebench.report.csv_tables import claim_record
 
     wanted = {grid for page in parse_targets(args) for grid in page.grids()}
-    judged = [s for s in judge_all(args.scale, catalog.paper_names()) if wanted & {(s.paper, p) for p in s.places}]
+    judged = [
+        s
+        for s in judge_all(args.scale, catalog.paper_names())
+        if wanted & {(s.paper, p) for p in s.places}
+    ]
     stated = [claim_record(s) for s in judged]
     if args.json:
         return print(json_text(stated))
@@ -100,4 +134,6 @@ def list_findings(args):
     papers = {paper for page in parse_targets(args) for paper, _ in page.grids()}
     about = [f for f in findings() if "all" in args.target or papers & {*f.papers}]
     rows = [[f.severity, f.kind, "; ".join(map(place_label, f.places)), f.text] for f in about]
-    print_table(["severity", "kind", "place", "finding"], rows, args.json, ["severity", "place", "finding"])
+    print_table(
+        ["severity", "kind", "place", "finding"], rows, args.json, ["severity", "place", "finding"]
+    )

@@ -1,4 +1,5 @@
-"""The verbs init and new: a folder that joins the project; a file in it from a template, or from a pasted table."""
+"""The verbs init and new: a folder that joins the project; a file in it from a template, or from
+a pasted table."""
 
 import argparse
 import math
@@ -39,8 +40,8 @@ SUPERSCRIPT = re.compile(r"\^\s*(\{[^{}]*\}|\\[a-zA-Z]+|.)")
 SYMBOL = re.compile(r"\\([a-zA-Z]+)|\*+|[†‡§¶∗⋆★☆♠♣♥♦♤♧♢♡♯△▽▲▼◇◆⋄↑↓✝✓✗‖¹²³⁰⁴-⁹ᵃ-ᶻ]")
 MOST_PLACES = 4  # of a mark that are listed
 STATE_SOURCE = (
-    "source: unknown in {}. Say in the file where the values are from: `source: measured` by the authors,"
-    ' `rerun` by them, or `copied` with `from: "Who 2021"`.'
+    "source: unknown in {}. Say in the file where the values are from: `source: measured` by the"
+    ' authors, `rerun` by them, or `copied` with `from: "Who 2021"`.'
 )
 
 
@@ -62,7 +63,9 @@ def file_name(text: str) -> str:
     try:
         return TypeAdapter(Name).validate_python(text)
     except ValidationError:
-        why = f"{text!r} cannot be the name of a file here: take a letter from a to z, then letters,"
+        why = (
+            f"{text!r} cannot be the name of a file here: take a letter from a to z, then letters,"
+        )
         why += f" digits and _, at most {LONGEST_NAME} characters"
         near = re.sub(r"\W+", "_", text).lower().lstrip("_0123456789")[:LONGEST_NAME].rstrip("_")
         if near:
@@ -71,12 +74,17 @@ def file_name(text: str) -> str:
 
 
 def new(args):
-    """Write a file from the template of its kind. Raises BadInput: the name is taken, or the table cannot be read."""
+    """Write a file from the template of its kind. Raises BadInput: the name is taken, or the
+    table cannot be read."""
     template, name = TEMPLATES[args.kind], args.name
     file = template.replace("_template", name)
     if args.kind == "paper":
         catalog.check_file_name("papers", name)
-    if any(os.path.lexists(folder / name) for folder in folders() for name in (file, file.removesuffix(".py"))):
+    if any(
+        os.path.lexists(folder / name)
+        for folder in folders()
+        for name in (file, file.removesuffix(".py"))
+    ):
         raise BadInput(f"{file}: exists, or a folder of this name does; choose another name.")
     text, title = read_text(ROOT / template), name.replace("_", " ").capitalize()
     text = text.replace("template", name).replace("Template", title)
@@ -146,16 +154,23 @@ def with_tables(text: str, path: Path, unread: list[str]) -> str:
         rows += sum("values" in row for row in table["rows"])
         tables[number] = table
     if not tables:
-        raise BadInput(f"{path}: no column is a task of an evaluator, or a size of the training set.")
+        raise BadInput(
+            f"{path}: no column is a task of an evaluator, or a size of the training set."
+        )
     unread.append(STATE_SOURCE.format(counted(rows, "row")))
-    shape = {"default_flow_style": None, "width": math.inf, "sort_keys": False, "allow_unicode": True}
+    shape = {
+        "default_flow_style": None,
+        "width": math.inf,
+        "sort_keys": False,
+        "allow_unicode": True,
+    }
     return f"{head}{yaml.safe_dump({'tables': tables}, **shape)}{claims}"
 
 
 def pasted_tables(path: Path) -> dict[str, PastedTable]:
-    """The tables of a file by number: tabs between cells, the labels of columns in the first line and those of rows
-    in the first cell. A line `# table 2` states the number of the table below it, which is else 1. Raises BadInput
-    where there is no table."""
+    """The tables of a file by number: tabs between cells, the labels of columns in the first
+    line and those of rows in the first cell. A line `# table 2` states the number of the table
+    below it, which is else 1. Raises BadInput where there is no table."""
     tables: dict[str, PastedTable] = {}
     for line in filter(str.strip, read_text(path).splitlines()):
         if match := re.fullmatch(r"# table (\w+)\s*", line):
@@ -164,8 +179,13 @@ def pasted_tables(path: Path) -> dict[str, PastedTable]:
         if not tables:
             tables["1"] = PastedTable()
         tables[next(reversed(tables))].add_line(line)
-    if not tables or any(len(table.lines) < 2 or len(table.lines[0]) < 2 for table in tables.values()):
-        raise BadInput(f"{path}: needs a line with the labels of columns and a line per row, with tabs between cells.")
+    if not tables or any(
+        len(table.lines) < 2 or len(table.lines[0]) < 2 for table in tables.values()
+    ):
+        raise BadInput(
+            f"{path}: needs a line with the labels of columns and a line per row, with tabs between"
+            " cells."
+        )
     return tables
 
 
@@ -201,30 +221,49 @@ def without_marks(text: str) -> tuple[str, list[str]]:
 
 
 def read_table(number: str, lines: list[list[str]], unread: list[str]) -> dict:
-    """A table as in papers/*.yaml, whose columns may be the printed rows; empty where neither are known. What could
-    not be read is added to `unread`."""
+    """A table as in papers/*.yaml, whose columns may be the printed rows; empty where neither
+    are known. What could not be read is added to `unread`."""
     (_, *labels), *body = lines
     evaluator, columns = known_columns(labels)
     if not columns and known_columns([label for label, *_ in body])[1]:
         return read_table(number, [*map(list, zip_longest(*lines, fillvalue=""))], unread)
-    unread += [f"table {number}: column {label!r}: no known task" for label in labels if label not in columns]
+    unread += [
+        f"table {number}: column {label!r}: no known task"
+        for label in labels
+        if label not in columns
+    ]
     twice = [label for label, count in Counter(labels).items() if count > 1]
-    unread += [f"table {number}: column {label!r}: occurs twice, the last is taken" for label in twice]
+    unread += [
+        f"table {number}: column {label!r}: occurs twice, the last is taken" for label in twice
+    ]
     recipes, rows = known_recipes(), []
     for label, *cells in body if columns else []:
         if not (run := find_recipe(label, recipes)):
             unread.append(f"table {number}: row {label!r}: no known method, or several")
         beyond = [cell for cell in cells[len(labels) :] if cell]
-        unread += [f"table {number}: row {label!r}: {cell!r} is behind the last column" for cell in beyond]
+        unread += [
+            f"table {number}: row {label!r}: {cell!r} is behind the last column" for cell in beyond
+        ]
         cells = dict(zip_longest(labels, cells[: len(labels)], fillvalue=""))
         values = {column: printed_number(cells[column]) for column in columns}
-        for column in (column for column, value in values.items() if not value and cells[column].lower() not in EMPTY):
-            unread.append(f"table {number}: row {label!r}, column {column!r}: {cells[column]!r} is no number")
+        for column in (
+            column
+            for column, value in values.items()
+            if not value and cells[column].lower() not in EMPTY
+        ):
+            unread.append(
+                f"table {number}: row {label!r}, column {column!r}: {cells[column]!r} is no number"
+            )
         row = {"label": label, **({"run": run} if run else {"missing": "no recipe yet"})}
         if any(values.values()):
             row |= {"source": "unknown", "values": [*values.values()]}
         rows.append(row)
-    table = {"title": f"Table {number}", "evaluator": evaluator, "columns": [*columns.values()], "rows": rows}
+    table = {
+        "title": f"Table {number}",
+        "evaluator": evaluator,
+        "columns": [*columns.values()],
+        "rows": rows,
+    }
     return table if columns else {}
 
 
@@ -237,19 +276,35 @@ def printed_number(cell: str) -> str | None:
 
 def plain(label: str) -> str:
     """A label without citation, spaces, signs and case, to be compared with others."""
-    return re.sub(r"[^a-z0-9+%.]", "", re.sub(r"\([^()]*\b(19|20)\d\d\w?\)", "", label).lower()).strip(".")
+    return re.sub(
+        r"[^a-z0-9+%.]", "", re.sub(r"\([^()]*\b(19|20)\d\d\w?\)", "", label).lower()
+    ).strip(".")
 
 
 def known_columns(labels: list[str]) -> tuple[str, dict[str, dict[str, str]]]:
-    """The evaluator of most columns, and the columns by label: tasks of evaluators, and sizes of the training set."""
+    """The evaluator of most columns, and the columns by label: tasks of evaluators, and sizes of
+    the training set."""
     known: dict[str, dict[str, dict[str, str]]] = {}  # by label and evaluator
     for name, declared in valid_evaluators().items():
         for task in [*declared.tasks, *["Avg."] * declared.average]:
-            known.setdefault(plain(task), {})[f"{name}:{task}" if declared.takes else name] = {"task": task}
-    known |= {plain(size): {EVALUATOR: {"task": "Avg.", "size": size}} for size in catalog.scale("paper").sizes}
-    evaluators = {label: known[key] for label in labels if (key := plain(label).replace("average", "avg")) in known}
-    counts = Counter(evaluator for by_evaluator in evaluators.values() for evaluator in by_evaluator)
-    main = max(counts or [EVALUATOR], key=lambda evaluator: (counts[evaluator], evaluator == EVALUATOR))
+            known.setdefault(plain(task), {})[f"{name}:{task}" if declared.takes else name] = {
+                "task": task
+            }
+    known |= {
+        plain(size): {EVALUATOR: {"task": "Avg.", "size": size}}
+        for size in catalog.scale("paper").sizes
+    }
+    evaluators = {
+        label: known[key]
+        for label in labels
+        if (key := plain(label).replace("average", "avg")) in known
+    }
+    counts = Counter(
+        evaluator for by_evaluator in evaluators.values() for evaluator in by_evaluator
+    )
+    main = max(
+        counts or [EVALUATOR], key=lambda evaluator: (counts[evaluator], evaluator == EVALUATOR)
+    )
     columns = {}
     for label, by_evaluator in evaluators.items():
         evaluator = main if main in by_evaluator else next(iter(by_evaluator))
@@ -259,20 +314,28 @@ def known_columns(labels: list[str]) -> tuple[str, dict[str, dict[str, str]]]:
 
 
 def known_recipes() -> dict[str, Recipe | None]:
-    """Recipes by label: methods by name and title, and the rows of papers/; None for a label of several methods."""
+    """Recipes by label: methods by name and title, and the rows of papers/; None for a label of
+    several methods."""
     methods = valid_declarations(METHODS).items()
     recipes: dict[str, Recipe | None] = {}
     tables = [t for name in catalog.paper_names() for t in catalog.paper(name).tables.values()]
-    for row in (row for table in tables if not isinstance(table, SettingsTable) for row in table.rows):
+    for row in (
+        row for table in tables if not isinstance(table, SettingsTable) for row in table.rows
+    ):
         if row.run and not row.run.sweep and re.search("[a-z]{2}", plain(row.label)):
             first = recipes.setdefault(plain(row.label), row.run)
             recipes[plain(row.label)] = first if first and first.method == row.run.method else None
-    return recipes | {plain(label): Recipe(method=name) for name, d in methods for label in (d.title, name)}
+    return recipes | {
+        plain(label): Recipe(method=name) for name, d in methods for label in (d.title, name)
+    }
 
 
 def find_recipe(label: str, recipes: dict[str, Recipe | None]) -> dict | None:
     """The recipe of a row by its label, which may end with an encoder: `SimCSE-BERT_base`."""
-    name, encoders = plain(label), {plain(role): {"encoder": role} for role in catalog.scale("paper").encoders}
+    name, encoders = (
+        plain(label),
+        {plain(role): {"encoder": role} for role in catalog.scale("paper").encoders},
+    )
     for end, encoder in {"": {}, **encoders}.items():
         if name.endswith(end) and (recipe := recipes.get(name.removesuffix(end))):
             return recipe.model_dump(exclude_defaults=True) | encoder

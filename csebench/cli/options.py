@@ -14,7 +14,8 @@ from csebench.base.outputs import check_output, followed, is_stream
 from csebench.plan import catalog, registry, targets
 from csebench.plan.declarations import LARGEST, POOLERS
 
-OTHER_NAMES = {"mean": "avg", "average": "avg", "first-last-avg": "avg_first_last_2022"}  # of poolers, in libraries
+# of poolers, in libraries
+OTHER_NAMES = {"mean": "avg", "average": "avg", "first-last-avg": "avg_first_last_2022"}
 
 
 def number(annotation: Any) -> Callable[[str], Any]:
@@ -37,8 +38,8 @@ def whole(low: int, high: int = LARGEST) -> Callable[[str], int]:
 
 
 def output_file(text: str, is_folder: bool = False) -> Path:
-    """The type of an option that is a path to write to; a link is followed. Raises BadInput where it cannot be
-    written, or would change a model."""
+    """The type of an option that is a path to write to; a link is followed. Raises BadInput
+    where it cannot be written, or would change a model."""
     if not text:
         raise argparse.ArgumentTypeError("is empty")
     path = followed(Path(text))
@@ -52,7 +53,8 @@ output_folder = partial(output_file, is_folder=True)
 
 
 def pooler(text: str) -> str:
-    """The type of an option that names a pooler. Raises BadInput, with the name that other libraries' names mean."""
+    """The type of an option that names a pooler. Raises BadInput, with the name that other
+    libraries' names mean."""
     if text in OTHER_NAMES:
         raise BadInput(f"--pooler: unknown pooler {text!r}. Did you mean {OTHER_NAMES[text]!r}?")
     if text not in POOLERS:
@@ -63,16 +65,21 @@ def pooler(text: str) -> str:
 def parse_targets(args) -> list[targets.Page]:
     """The distinct pages of all targets."""
     catalog.scale(args.scale)
-    return list({str(p.path): p for t in args.target for p in targets.parse_target(t, args.scale)}.values())
+    return list(
+        {str(p.path): p for t in args.target for p in targets.parse_target(t, args.scale)}.values()
+    )
 
 
 def paper_names() -> list[str]:
     """Papers, and their tables and figures."""
-    grids = [f"{paper}/{name}" for paper in catalog.paper_names() for name in targets.grid_names(paper)]
+    grids = [
+        f"{paper}/{name}" for paper in catalog.paper_names() for name in targets.grid_names(paper)
+    ]
     return [*catalog.paper_names(), *grids]
 
 
 def described_names() -> list[str]:
-    """What `csebench show` describes: methods, components, evaluators, papers, tables and figures."""
+    """What `csebench show` describes: methods, components, evaluators, papers, tables and
+    figures."""
     folders = (registry.METHODS, registry.COMPONENTS, registry.EVALUATORS)
     return [*(name for folder in folders for name in registry.names(folder)), *paper_names()]

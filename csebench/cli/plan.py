@@ -10,22 +10,50 @@ from csebench.plan import cost, targets
 from csebench.plan.cost import Step, Work
 from csebench.plan.targets import target_name
 
-TABLES = ["table or figure alone", "cells complete", "runs to train", "hours (range)", "not measured"]
+TABLES = [
+    "table or figure alone",
+    "cells complete",
+    "runs to train",
+    "hours (range)",
+    "not measured",
+]
 RUNS = ["run", "sentences", "seed", "state", "seconds", "tables"]
 
 
 def show_plan(args):
     work = Work(parse_targets(args), args.device)
-    runs, shown_in, tables = read_statuses(work.pages), tables_of_runs(work.scale.scale), tables_rows(work)
+    runs, shown_in, tables = (
+        read_statuses(work.pages),
+        tables_of_runs(work.scale.scale),
+        tables_rows(work),
+    )
     listed = []
     for run in runs:
         size = run.spec.corpus.size if run.spec.corpus else "-"
-        seconds = run.facts.get("seconds") if run.state == "done" else None  # of training, where it was done here
-        listed.append([run.spec.run_id, size, run.spec.seed, run.state, seconds, " ".join(shown_in[run.spec.run_id])])
+        # of training, where it was done here
+        seconds = run.facts.get("seconds") if run.state == "done" else None
+        listed.append(
+            [
+                run.spec.run_id,
+                size,
+                run.spec.seed,
+                run.state,
+                seconds,
+                " ".join(shown_in[run.spec.run_id]),
+            ]
+        )
     if args.json:
-        content = {"scale": work.scale.scale, "device": work.device, "tables": records(TABLES, tables)}
+        content = {
+            "scale": work.scale.scale,
+            "device": work.device,
+            "tables": records(TABLES, tables),
+        }
         return print(json_text(content | {"runs": records(RUNS, listed)}))
-    parts = [summary(work, runs, shown_in), hours_table(work), table_text(TABLES, tables) if tables else ""]
+    parts = [
+        summary(work, runs, shown_in),
+        hours_table(work),
+        table_text(TABLES, tables) if tables else "",
+    ]
     parts += [downloads(work.pages), table_text(RUNS, listed, ".1f") if args.runs else ""]
     return print_text("\n\n".join(filter(None, parts)))
 
@@ -44,9 +72,18 @@ def summary(work: Work, runs: list[RunStatus], shown_in: dict[str, list[str]]) -
     states, shown = Counter(run.state for run in runs), {target_name(*grid) for grid in work.grids}
     shared = sum(not shown.issuperset(shown_in[run.spec.run_id]) for run in runs)
     made, done = sum(not work.steps(scores) for scores in work.cells.values()), states["done"]
-    first = f"{counted(len(runs), 'run')} at scale {work.scale.scale}, {done} done, {len(runs) - done} missing."
-    first += f" {shared} {'is' if shared == 1 else 'are'} shared with other tables." if shared else ""
-    failed = [f"{states['failed']} of those missing failed; `csebench status` says why."] if states["failed"] else []
+    first = (
+        f"{counted(len(runs), 'run')} at scale {work.scale.scale}, {done} done, {len(runs) - done}"
+        " missing."
+    )
+    first += (
+        f" {shared} {'is' if shared == 1 else 'are'} shared with other tables." if shared else ""
+    )
+    failed = (
+        [f"{states['failed']} of those missing failed; `csebench status` says why."]
+        if states["failed"]
+        else []
+    )
     cells = f"{counted(len(work.cells), 'cell')}: {made} complete."
     return "\n".join([first, *stored_lines(work.pages, runs), *failed, cells])
 
@@ -62,8 +99,13 @@ def hours_table(work: Work) -> str:
         kinds.setdefault(kind or f"scoring: {step.evaluator.partition(':')[0]}", []).append(step)
     rows = [[kind, len(of), *_hours(work, of)] for kind, of in sorted(kinds.items())]
     rows.append(["all", "", *_hours(work, steps)])
-    device = f"on one {work.device}, one run after the other" if work.device else "measured on no device"
-    lines = [f"Forecast {device}:", table_text(["still to be made", "number", "hours (range)", "not measured"], rows)]
+    device = (
+        f"on one {work.device}, one run after the other" if work.device else "measured on no device"
+    )
+    lines = [
+        f"Forecast {device}:",
+        table_text(["still to be made", "number", "hours (range)", "not measured"], rows),
+    ]
     note = cost.bf16_note(work.scale, work.device)
     if note is not None:
         lines.append(note)
@@ -87,7 +129,9 @@ def tables_rows(work: Work) -> list[list]:
         made = sum(not work.steps(scores) for scores in of_cells)
         trained = sum(step.kind == "train" for step in steps)
         if of_cells:
-            rows.append([target_name(*grid), f"{made} of {len(of_cells)}", trained, *_hours(work, steps)])
+            rows.append(
+                [target_name(*grid), f"{made} of {len(of_cells)}", trained, *_hours(work, steps)]
+            )
     return rows
 
 
@@ -98,4 +142,6 @@ def downloads(pages: list[targets.Page]) -> str:
     states = preflight.check(pages, ask=False)
     absent = sum(s.state == preflight.REACHABLE for s in states)
     lines = [f"Models and data to be downloaded: {absent} (`csebench check` has their sizes)."]
-    return "\n".join([*lines, *(f"Missing: {s.why}" for s in states if s.state == preflight.MISSING)])
+    return "\n".join(
+        [*lines, *(f"Missing: {s.why}" for s in states if s.state == preflight.MISSING)]
+    )

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def compare_rows(args):
-    """Print the declared comparisons of a table, or the one of two given rows, in words and numbers."""
+    """Print the declared comparisons of a table, or the one of two given rows, in words and
+    numbers."""
     from csebench.report import words
     from csebench.report.cells import grid_view
     from csebench.report.compare import answers, averages, compare
@@ -35,18 +36,28 @@ def compare_rows(args):
         if len(args.rows) != 2 or len(views) != 1:
             raise BadInput("compare: needs one table, and two of its rows or none.")
         if isinstance(views[0].grid, SettingsTable):
-            raise BadInput(f"compare: {args.target[0]} is a table of settings, which has no scores to compare.")
+            raise BadInput(
+                f"compare: {args.target[0]} is a table of settings, which has no scores to compare."
+            )
         (view,), labels, rows = views, [row.label for row in views[0].score_grid.rows], []
         for name in args.rows:
-            meant = [i for i, label in enumerate(labels) if name in (label, words.short_label(label))]
+            meant = [
+                i for i, label in enumerate(labels) if name in (label, words.short_label(label))
+            ]
             if len(meant) != 1:
-                raise BadInput(f"compare: {len(meant)} rows have the label {name!r}; rows: {', '.join(labels)}.")
+                raise BadInput(
+                    f"compare: {len(meant)} rows have the label {name!r}; rows:"
+                    f" {', '.join(labels)}."
+                )
             rows += meant
         row, against = rows
         comparison = compare(view, row, against, averages(view))
         if args.json:
             return print(json_text(comparison_record(comparison)))
-        print_text(f"Scale {scale}. {words.SMOKE if scale == catalog.DEFAULT_SCALE else words.sentence(comparison)}")
+        print_text(
+            f"Scale {scale}."
+            f" {words.SMOKE if scale == catalog.DEFAULT_SCALE else words.sentence(comparison)}"
+        )
         if unmatched := words.not_matched([comparison]):
             print_text(unmatched)
         return print_table(words.COMPARISON_HEAD[2:], [words.comparison_row(comparison)[2:]])
@@ -75,7 +86,10 @@ def nothing_to_compare(view: GridView) -> Iterator[str]:
         return
     if not any(cell.values for cell in view.cells):
         path = targets.grid_path(view.paper, view.name, view.scale, "md")
-        yield f"none of its {counted(len(planned), 'run')} is scored yet; `{snakemake(path)}` makes them."
+        yield (
+            f"none of its {counted(len(planned), 'run')} is scored yet; `{snakemake(path)}` makes"
+            " them."
+        )
     if not view.grid.compare:
         target = targets.target_name(view.paper, view.name)
         rows = " ".join(repr(row.label) for row in view.grid.rows[:2])
@@ -83,8 +97,9 @@ def nothing_to_compare(view: GridView) -> Iterator[str]:
 
 
 def render(args):
-    """Print a page, or write it to --out with its pictures beside it; a figure is drawn into its place in results/.
-    `all` writes a whole scale, or with --check compares it with what is there."""
+    """Print a page, or write it to --out with its pictures beside it; a figure is drawn into its
+    place in results/. `all` writes a whole scale, or with --check compares it with what is
+    there."""
     from csebench.report.cells import grid_view
     from csebench.report.pages import PAGES, draw, draw_runs, page_path, stale_files, write_all
     from csebench.report.pages.table import has_values, nothing_to_draw, table_page
@@ -92,7 +107,10 @@ def render(args):
     catalog.scale(args.scale)
     if args.target == "all" and args.check:
         if stale := ", ".join(map(str, stale_files(args.scale))):
-            raise RunFailed(f"render --check: other than the scores give: {stale}; `csebench render all` writes them.")
+            raise RunFailed(
+                f"render --check: other than the scores give: {stale}; `csebench render all` writes"
+                " them."
+            )
         return None
     if args.target == "all":
         return print(*write_all(args.scale), sep="\n")
@@ -104,19 +122,36 @@ def render(args):
         with recording(path, args.out):
             write_page(args.out, PAGES[name](scale).write(args.format), args.format)
             return draw_runs(path.parent) if name == "evidence" and args.out == path else None
-    if len(names) == 1 and did_you_mean(names[0], PAGES) and problem_of(targets.parse_target, *names, scale):
+    if (
+        len(names) == 1
+        and did_you_mean(names[0], PAGES)
+        and problem_of(targets.parse_target, *names, scale)
+    ):
         raise unknown("target", names[0], PAGES)
     pages = targets.parse_target(args.target, args.scale)
     if args.out is not None and len(pages) > 1:
-        raise BadInput(f"render: {args.target} has {len(pages)} pages, but --out is one file; use snakemake for all.")
+        raise BadInput(
+            f"render: {args.target} has {len(pages)} pages, but --out is one file; use snakemake"
+            " for all."
+        )
     for page in pages:
-        is_figure, of_page = page.path.suffix == ".svg", args.target.endswith(".md") or args.format != "markdown"
+        is_figure, of_page = (
+            page.path.suffix == ".svg",
+            args.target.endswith(".md") or args.format != "markdown",
+        )
         if is_figure and not of_page:
             if args.out not in (None, page.path):
-                raise BadInput(f"render: {args.target} is a figure, drawn into {page.path.parent}/; leave out --out.")
+                raise BadInput(
+                    f"render: {args.target} is a figure, drawn into {page.path.parent}/; leave out"
+                    " --out."
+                )
             view = grid_view(*page.grids()[0], page.scale)
-            if args.out is None and not has_values(view):  # the rule gives --out, as it promises a file
-                raise BadInput(f"render: {args.target}: {nothing_to_draw(view) or 'nothing to draw: no scores.'}")
+            # the rule gives --out, as it promises a file
+            if args.out is None and not has_values(view):
+                raise BadInput(
+                    f"render: {args.target}:"
+                    f" {nothing_to_draw(view) or 'nothing to draw: no scores.'}"
+                )
             check_output(page.path, remedy=OWN_FOLDER)
             with recording(page.path, page.path):
                 print(*draw(page), sep="\n")
@@ -130,15 +165,21 @@ def render(args):
 
 
 def write_page(out: Path, text: str, form: str) -> None:
-    """Write a page. Raises BadInput where it would take the place of something else; in results/ are pages only."""
+    """Write a page. Raises BadInput where it would take the place of something else; in results/
+    are pages only."""
     in_results = Path(os.path.relpath(out)).is_relative_to(catalog.RESULTS)
-    if is_taken(out) and not in_results and not is_page(read_bytes(out).decode("utf-8", "replace"), form, text):
+    if (
+        is_taken(out)
+        and not in_results
+        and not is_page(read_bytes(out).decode("utf-8", "replace"), form, text)
+    ):
         raise not_ours(out, f"a page in {form} that `csebench render` wrote")
     write_text(out, text)
 
 
 def is_page(text: str, form: str, new: str) -> bool:
-    """Whether a text begins as pages of a form do. The second paragraph of a page in Markdown is emphasised."""
+    """Whether a text begins as pages of a form do. The second paragraph of a page in Markdown is
+    emphasised."""
     match form:
         case "markdown":
             return re.match(r"# .+\n\n\*", text) is not None

@@ -32,7 +32,9 @@ def check(args):
     else:
         print_text(f"Scale {args.scale}.\n{preflight.show(states)}")
     if any(s.state == preflight.MISSING for s in states):
-        raise RunFailed("some models or data are unavailable; the lines above give the reason and what to do.")
+        raise RunFailed(
+            "some models or data are unavailable; the lines above give the reason and what to do."
+        )
 
 
 def fetch(args):
@@ -42,7 +44,9 @@ def fetch(args):
         return fetch_source(args.source, args.out)
     args.target = [args.source]
     if "/" not in args.source and problem_of(parse_targets, args):  # no source has one
-        raise unknown("source or target", args.source, [*sources(), "all", "table2", "micse/table2"])
+        raise unknown(
+            "source or target", args.source, [*sources(), "all", "table2", "micse/table2"]
+        )
     pages = parse_targets(args)
     from csebench.data.preflight import fetch_all
 
@@ -52,7 +56,10 @@ def fetch(args):
         print(visible(line), flush=True)
         failures += failed
     if failures:
-        raise RunFailed(f"{args.source}: {counted(failures, 'source')} not fetched; the lines above give the reasons.")
+        raise RunFailed(
+            f"{args.source}: {counted(failures, 'source')} not fetched; the lines above give the"
+            " reasons."
+        )
 
 
 def back_translate(args):
@@ -65,10 +72,12 @@ def back_translate(args):
 
 
 def check_translation_output(out: Path, corpus: Path) -> None:
-    """Raise BadInput where a translation cannot be written. Beside it goes a file that states what was translated, and
-    neither may take the place of the corpus or of another file."""
+    """Raise BadInput where a translation cannot be written. Beside it goes a file that states
+    what was translated, and neither may take the place of the corpus or of another file."""
     if is_stream(out):
-        raise BadInput(f"{out}: a translation needs a file, beside which csebench notes what was translated.")
+        raise BadInput(
+            f"{out}: a translation needs a file, beside which csebench notes what was translated."
+        )
     if out.exists() and out.samefile(corpus):
         raise BadInput(f"--out {out}: is the corpus; choose another name.")
     facts = out.with_name(f"{out.name}.json")
@@ -90,19 +99,29 @@ def is_translation(facts: Path) -> bool:
 
 def train(args):
     check_run_folder(args.out)
-    spec = cli_spec.read_spec(args.spec) if args.spec else cli_spec.spec_from(args, corpus_size(args))
-    for option, is_read in {"corpus": spec.corpus is not None, "positives": spec.back_translated}.items():
+    spec = (
+        cli_spec.read_spec(args.spec) if args.spec else cli_spec.spec_from(args, corpus_size(args))
+    )
+    for option, is_read in {
+        "corpus": spec.corpus is not None,
+        "positives": spec.back_translated,
+    }.items():
         if (file := getattr(args, option)) is not None and not is_read:
-            raise BadInput(f"--{option} {file}: {spec.method} reads none with these settings; leave it out.")
+            raise BadInput(
+                f"--{option} {file}: {spec.method} reads none with these settings; leave it out."
+            )
     if args.corpus is not None and spec.corpus is not None:  # refuses it before torch is imported
-        read_corpus(args.corpus, spec.corpus.sha256, declaration(spec.method).corpus, size=spec.corpus.size)
+        read_corpus(
+            args.corpus, spec.corpus.sha256, declaration(spec.method).corpus, size=spec.corpus.size
+        )
     data_root, chunk_size = cli_spec.data_root_or_default(args.data), args.chunk_size or None
     run.train_spec(spec, args.out, args.corpus, data_root, args.positives, chunk_size)
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 
 def corpus_size(args) -> int:
-    """Sentences to draw from the corpus that the options name: --size, or all; 0 for a method that reads none."""
+    """Sentences to draw from the corpus that the options name: --size, or all; 0 for a method
+    that reads none."""
     method = declaration(args.method)
     if args.corpus is None or not method.needs_corpus:
         return args.size or 0
@@ -115,16 +134,21 @@ def corpus_size(args) -> int:
 def evaluate(args):
     from csebench.score.store import check_scores_output
 
-    settings = Evaluation(precision=args.precision, batch_size=args.batch_size, max_length=args.max_length)
+    settings = Evaluation(
+        precision=args.precision, batch_size=args.batch_size, max_length=args.max_length
+    )
     check_scores_output(args.out)
-    evaluators = [*dict.fromkeys(args.evaluators.split(","))]  # each once: named twice, one would give every row twice
+    # each once: named twice, one would give every row twice
+    evaluators = [*dict.fromkeys(args.evaluators.split(","))]
     data_root = cli_spec.data_root_or_default(args.data)
     model = cli_spec.find_model(args.model)
     acquire_gpus()
     from csebench.score import evaluate as scoring
 
     if is_stream(args.out):
-        print(f"{args.out}: is no file, so per-item values are not kept.", file=sys.stderr, flush=True)
+        print(
+            f"{args.out}: is no file, so per-item values are not kept.", file=sys.stderr, flush=True
+        )
     result = scoring.evaluate(model, evaluators, data_root, args.out, args.pooler, settings)
     if is_standard_output(args.out):  # the scores are printed already, for a program
         return
@@ -139,14 +163,30 @@ def show_scores(rows: list[dict]) -> None:
     table = []
     for row in (row for row in rows if row["subset"] in ("all", "printed")):
         name = evaluator_declaration(row["evaluator"]).unit_of(row["metric"])
-        score = [f"{100 * row['value']:.2f}", "%"] if name == FRACTION else [f"{row['value']:.4f}", name]
-        table.append([row["evaluator"], row["task"], row["subset"], row["metric"], *score, row["protocol"]])
+        score = (
+            [f"{100 * row['value']:.2f}", "%"]
+            if name == FRACTION
+            else [f"{row['value']:.4f}", name]
+        )
+        table.append(
+            [row["evaluator"], row["task"], row["subset"], row["metric"], *score, row["protocol"]]
+        )
     print_table(["evaluator", "task", "subset", "metric", "value", "unit", "protocol"], table)
 
 
 def work(args):
-    only = None if args.evaluators is None else [name for name in args.evaluators.split(",") if name]
-    run.work(args.run_id, args.scale, only, args.processes, args.runs_per_gpu, args.chunk_size or None, args.attempt)
+    only = (
+        None if args.evaluators is None else [name for name in args.evaluators.split(",") if name]
+    )
+    run.work(
+        args.run_id,
+        args.scale,
+        only,
+        args.processes,
+        args.runs_per_gpu,
+        args.chunk_size or None,
+        args.attempt,
+    )
 
 
 def tune(args):
@@ -155,9 +195,17 @@ def tune(args):
 
 
 def try_method(args):
-    """Print the comparisons of one's own method in words, with interval, cost and what to do next."""
+    """Print the comparisons of one's own method in words, with interval, cost and what to do
+    next."""
     records = attempt.try_method(
-        args.file, args.against, args.scale, args.seeds, args.trials, args.evaluators, args.component, plan=args.plan
+        args.file,
+        args.against,
+        args.scale,
+        args.seeds,
+        args.trials,
+        args.evaluators,
+        args.component,
+        plan=args.plan,
     )
     if args.json:
         return print(json_text(records))

@@ -24,7 +24,9 @@ def show_name(args):
     name, scale = args.name, targets.split_target(args.name, args.scale)[1]
     if args.row or args.column:
         if not (shown := [*cells(name, scale, args.row, args.column)]):
-            raise BadInput(f"show: {name} has no such cell; `csebench show {name}` lists its rows and columns.")
+            raise BadInput(
+                f"show: {name} has no such cell; `csebench show {name}` lists its rows and columns."
+            )
     else:
         shown = [*declarations(name, scale), *papers(name), *pages(name, scale), *runs(name, scale)]
         shown += claims(name, scale) if " " in name else []
@@ -39,27 +41,45 @@ def show_name(args):
 
 
 def declarations(name: str, scale: str) -> Iterator[Shown]:
-    """A method, with its settings at a scale, a component, or an evaluator, also with settings, as `beir:scifact`."""
+    """A method, with its settings at a scale, a component, or an evaluator, also with settings,
+    as `beir:scifact`."""
     for folder, kind in ((METHODS, "method"), (COMPONENTS, "component"), (EVALUATORS, "evaluator")):
         if name in names(folder):
             declared, here = any_declaration(name, folder), {}
             page = catalog.SIDE_BY_SIDE, catalog.SIDE_BY_SIDE, scale
             if folder == METHODS and targets.defect(*page) is None:
-                specs = [spec for cell, *_ in grids.plan_grid(*page) for spec in cell.specs[:1] if spec.method == name]
+                specs = [
+                    spec
+                    for cell, *_ in grids.plan_grid(*page)
+                    for spec in cell.specs[:1]
+                    if spec.method == name
+                ]
                 here = {f"at scale {scale}": spec.settings for spec in specs}
-            yield declaration_text(declared, here), {"what": kind, **declared.model_dump(mode="json"), **here}
+            yield (
+                declaration_text(declared, here),
+                {"what": kind, **declared.model_dump(mode="json"), **here},
+            )
     taker, colon, _ = name.partition(":")
     if colon and taker in names(EVALUATORS):
         wanted = protocol(name)
-        text = f"{name}: {wanted.declaration.title}\nsettings: {wanted.params}\ntasks: {', '.join(wanted.tasks)}"
-        yield text, {"what": "evaluator", "name": name, "settings": wanted.params, "tasks": wanted.tasks}
+        text = (
+            f"{name}: {wanted.declaration.title}\nsettings: {wanted.params}\ntasks:"
+            f" {', '.join(wanted.tasks)}"
+        )
+        yield (
+            text,
+            {"what": "evaluator", "name": name, "settings": wanted.params, "tasks": wanted.tasks},
+        )
 
 
 def declaration_text(d, here: dict[str, dict]) -> str:
     parts = [f"{d.name} (version {d.version}): {d.title}"]
     if hasattr(d, "hyperparameters"):
         declared = dict(d.hyperparameters()).items()
-        rows = [[key, value, *(of.get(key) for of in here.values()), source(d, key)] for key, value in declared]
+        rows = [
+            [key, value, *(of.get(key) for of in here.values()), source(d, key)]
+            for key, value in declared
+        ]
         space = tuning.search_space(d.name) if d.kind != "component" else d.search
         values = "; ".join(f"{key}: {', '.join(map(str, tried))}" for key, tried in space.items())
         parts[0] += f"\n{d.paper}"
@@ -69,7 +89,9 @@ def declaration_text(d, here: dict[str, dict]) -> str:
         parts[0] += f"\nprotocol {d.protocol}; tasks {', '.join(d.tasks)}; {d.source}"
         parts[0] += f"\nsettings: {d.params}" if d.params else ""
     for name, variant in d.variants.items():
-        reading, difference, params = variant if isinstance(variant, Variant) else (None, "", variant)
+        reading, difference, params = (
+            variant if isinstance(variant, Variant) else (None, "", variant)
+        )
         parts.append(f"variant {name}{f', {reading}: {difference}' if reading else ''}: {params}")
     parts += ["\n".join(f"deviation: {text}" for text in d.deviations)] if d.deviations else []
     return "\n\n".join(parts)
@@ -112,16 +134,29 @@ def pages(name: str, scale: str) -> Iterator[Shown]:
                 rows = []
                 for row in grid.rows:
                     method = row.run.method if row.run else ""
-                    rows.append([row.label, method, *(value and value.text for value in row.values)])
+                    rows.append(
+                        [row.label, method, *(value and value.text for value in row.values)]
+                    )
             lines = [f"{paper}/{key}: {grid.title}", grid.caption, "", table_text(head, rows)]
-            lines += ["", f"Page: {page.path} ({snakemake(page.path)}). Claims: csebench claims {paper}/{key}"]
-            about = {"what": key.rstrip("0123456789"), "paper": paper, "name": key, "page": str(page.path)}
+            lines += [
+                "",
+                (
+                    f"Page: {page.path} ({snakemake(page.path)}). Claims: csebench claims"
+                    f" {paper}/{key}"
+                ),
+            ]
+            about = {
+                "what": key.rstrip("0123456789"),
+                "paper": paper,
+                "name": key,
+                "page": str(page.path),
+            }
             yield "\n".join(lines), about | grid.model_dump()
 
 
 def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterator[Shown]:
-    """What is behind the cells of a row, a column or both: values by seed and their runs, the printed value with its
-    source, and others' runs. Rows may be named without their citation."""
+    """What is behind the cells of a row, a column or both: values by seed and their runs, the
+    printed value with its source, and others' runs. Rows may be named without their citation."""
     from csebench.report.cells import grid_view
     from csebench.report.csv_tables import cell_rows
     from csebench.report.pages.table import others_text
@@ -130,7 +165,11 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
     def is_meant(label: str | None, of: str) -> bool:
         return label in (None, of, short_label(of))
 
-    for view in [grid_view(*grid, page.scale) for page in targets.parse_target(name, scale) for grid in page.grids()]:
+    for view in [
+        grid_view(*grid, page.scale)
+        for page in targets.parse_target(name, scale)
+        for grid in page.grids()
+    ]:
         for content, cell in zip(cell_rows(view), view.cells, strict=True):
             plan, others, theirs = cell.plan, cell.others, None
             if not (is_meant(row, plan.row.label) and is_meant(column, plan.column.label)):
@@ -138,17 +177,23 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
             source = source_of_row(plan.row)
             known = {"ours": f"{cell.text}, {counted(len(cell.values), 'seed')}"}
             if cell.published:
-                known["printed"] = f"{cell.published.text}, {counted(cell.published_seeds, 'seed')}, {source}"
+                known["printed"] = (
+                    f"{cell.published.text}, {counted(cell.published_seeds, 'seed')}, {source}"
+                )
             if others:
                 theirs = {"kind": others.kind, "sources": others.sources, "values": others.values}
                 theirs |= others.summary._asdict()
                 known["others"] = f"{others_text(cell)}; {others.kind}, {', '.join(others.sources)}"
             if cell.absent or plan.missing:
-                known["missing"] = plan.missing or "; ".join([counted(cell.absent, "run"), *cell.reasons])
+                known["missing"] = plan.missing or "; ".join(
+                    [counted(cell.absent, "run"), *cell.reasons]
+                )
             elif cell.why_elsewhere:
                 known["not counted"] = cell.why_elsewhere
             runs = {spec.seed: spec.run_id for spec in plan.specs}
-            by_seed = [[seed, cell.number(value), runs.get(seed)] for seed, value in cell.values.items()]
+            by_seed = [
+                [seed, cell.number(value), runs.get(seed)] for seed, value in cell.values.items()
+            ]
             parts = [f"{view.paper}/{view.name}, row {plan.row.label}, column {plan.column.label}"]
             parts += [table_text([], known.items()), table_text(["seed", "value", "run"], by_seed)]
             parts += [f"Computed from the runs {content['runs']}."] if cell.parts else []
@@ -188,10 +233,18 @@ def runs(run_id: str, scale: str) -> Iterator[Shown]:
     spec = targets.run(run_id, scale)
     shown_in = [page for page in targets.pages(scale) if run_id in page.runs()]
     state, _ = read_state(run_id, run_id in targets.finished_runs(shown_in))
-    about: dict[str, Any] = {"run": run_id, "scale": scale, "state": state, "folder": str(catalog.RUNS / run_id)}
+    about: dict[str, Any] = {
+        "run": run_id,
+        "scale": scale,
+        "state": state,
+        "folder": str(catalog.RUNS / run_id),
+    }
     about["evaluators"] = sorted(targets.evaluators(scale)[run_id])
     about["shown in"] = tables_of_runs(scale)[run_id]
-    rows = [[key, ", ".join(value) if isinstance(value, list) else value] for key, value in about.items()]
+    rows = [
+        [key, ", ".join(value) if isinstance(value, list) else value]
+        for key, value in about.items()
+    ]
     settings = spec.model_dump(exclude={"params"}) | spec.params
     text = f"{table_text([], rows)}\n\n{table_text(['setting', 'value'], settings.items())}"
     yield text, {"what": "run", **about, "spec": spec.model_dump(mode="json")}

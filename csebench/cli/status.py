@@ -33,11 +33,15 @@ def show_status(args):
     runs = read_statuses(pages)
     if args.json:
         listed = [
-            {"run": spec.run_id, "state": state} | {key: facts.get(key) for key in ("step", "steps", "message")}
+            {"run": spec.run_id, "state": state}
+            | {key: facts.get(key) for key in ("step", "steps", "message")}
             for spec, state, facts in runs
         ]
         return print(json_text({"scale": pages[0].scale, "runs": listed}))
-    head = f"Scale {args.scale}: runs in {catalog.RUNS}/, scores in {catalog.results_folder(args.scale)}/scores/"
+    head = (
+        f"Scale {args.scale}: runs in {catalog.RUNS}/, scores in"
+        f" {catalog.results_folder(args.scale)}/scores/"
+    )
     return print_text("\n\n".join([f"{head}\n{summary(pages, runs)}", *details(runs)]))
 
 
@@ -45,14 +49,19 @@ def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
     """The current state of the runs of pages."""
     finished = targets.finished_runs(pages)
     specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
-    return [RunStatus(spec, *read_state(run_id, run_id in finished)) for run_id, spec in sorted(specs.items())]
+    return [
+        RunStatus(spec, *read_state(run_id, run_id in finished))
+        for run_id, spec in sorted(specs.items())
+    ]
 
 
 def read_state(run_id: str, is_finished: bool = False) -> tuple[str, dict]:
-    """State and facts of a run. A failure comes first, also where the model is there; a damaged file is one.
+    """State and facts of a run. A failure comes first, also where the model is there; a damaged
+    file is one.
 
     Args:
-        is_finished: whether its scores are all published, perhaps from elsewhere (targets.finished_runs).
+        is_finished: whether its scores are all published, perhaps from elsewhere
+        (targets.finished_runs).
     """
     folder = catalog.RUNS / run_id
     try:
@@ -85,7 +94,9 @@ def is_alive(progress: dict) -> bool:
 def summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
     """Counts of states, and hours spent: of a resumed run since its last start."""
     counts = Counter(run.state for run in runs)
-    lines = [f"{counted(len(runs), 'run')}: {', '.join(f'{counts[state]} {state}' for state in STATES)}"]
+    lines = [
+        f"{counted(len(runs), 'run')}: {', '.join(f'{counts[state]} {state}' for state in STATES)}"
+    ]
     lines += hours_lines(runs)
     return "\n".join([*lines, *stored_lines(pages, runs)])
 
@@ -97,12 +108,15 @@ def hours_lines(runs: list[RunStatus]) -> list[str]:
 
 
 def hours_text(timed: Iterable[dict]) -> str:
-    """`1.75 GPU hours, 0.60 CPU hours`, from `seconds` and `gpu` of runs; without a device that none was on."""
+    """`1.75 GPU hours, 0.60 CPU hours`, from `seconds` and `gpu` of runs; without a device that
+    none was on."""
     hours: dict[str, float] = {}
     for facts in timed:
         device = "GPU" if facts.get("gpu") else "CPU"
         hours[device] = hours.get(device, 0.0) + facts["seconds"] / 3600
-    return ", ".join(f"{hours[device]:.2f} {device} hours" for device in sorted(hours, reverse=True))
+    return ", ".join(
+        f"{hours[device]:.2f} {device} hours" for device in sorted(hours, reverse=True)
+    )
 
 
 def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:
@@ -116,12 +130,16 @@ def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:
             text += f"; their training took {hours_text(timed)} where they were made"
         lines.append(f"{text}.")
     if stale := len(stale_runs(pages)):
-        lines.append(f"{stale} of those missing with scores of an older code version, which pages show with †.")
+        lines.append(
+            f"{stale} of those missing with scores of an older code version, which pages show"
+            " with †."
+        )
     return lines
 
 
 def published_trainings(pages: list[targets.Page], run_ids: set[str]) -> list[dict]:
-    """What the stored scores of runs state of their training: `seconds`, `gpu` …, of one score per run."""
+    """What the stored scores of runs state of their training: `seconds`, `gpu` …, of one score
+    per run."""
     found = {}
     for page in pages:
         for run_id, evaluator in page.available():

@@ -1,4 +1,5 @@
-"""What methods train on: corpora of sentences or triplets, their back-translations, few-shot subsets. No torch."""
+"""What methods train on: corpora of sentences or triplets, their back-translations, few-shot
+subsets. No torch."""
 
 import csv
 import io
@@ -14,14 +15,19 @@ from csebench.plan.recipe import back_translation_facts
 
 TRIPLET = ("sent0", "sent1", "hard_neg")  # SimCSE's nli_for_simcse.csv
 Triplet = tuple[str, str, str]
-QUOTING = 'A text with a comma stands in quotes ("a, b"), a quote inside them is doubled, and a text is one line.'
+QUOTING = (
+    'A text with a comma stands in quotes ("a, b"), a quote inside them is doubled, and a text is'
+    " one line."
+)
 
 
 def lines(path: Path) -> list[str]:
-    """Read the lines of a UTF-8 file. Only line feeds end a line (a sentence may hold U+0085 or U+2028).
+    """Read the lines of a UTF-8 file. Only line feeds end a line (a sentence may hold U+0085 or
+    U+2028).
 
     Raises:
-        BadInput: the file cannot be read, or begins with a byte-order mark, which would be a part of its first line.
+        BadInput: the file cannot be read, or begins with a byte-order mark, which would be a part
+        of its first line.
     """
     content = read_text(path).split("\n")
     if content[0].startswith("\ufeff"):
@@ -35,20 +41,30 @@ def check_sha256(path: Path, expected: str | None) -> None:
     if expected is None or expected.startswith("hub:"):
         return
     if (actual := sha256(path)) != expected:
-        reason = f"sha256 is {actual[:12]}…, expected {expected[:12]}… (data/registry.yaml): truncated or another file"
-        raise BadInput(f"{path}: {reason}. Fetch it again, or register the new file under a name of its own.")
+        reason = (
+            f"sha256 is {actual[:12]}…, expected {expected[:12]}… (data/registry.yaml): truncated"
+            " or another file"
+        )
+        raise BadInput(
+            f"{path}: {reason}. Fetch it again, or register the new file under a name of its own."
+        )
 
 
 def read_corpus(
-    path: Path, expected_sha256: str | None = None, kind: str = "sentences", least: int = 2, size: int = 0
+    path: Path,
+    expected_sha256: str | None = None,
+    kind: str = "sentences",
+    least: int = 2,
+    size: int = 0,
 ) -> Sequence:
-    """What a method trains on: one sentence a line, or of kind `triplets` (anchor, positive, hard negative), from a
-    CSV with the columns of TRIPLET. Refuses a file that is damaged, too small, or not the one that the run's key was
-    made from.
+    """What a method trains on: one sentence a line, or of kind `triplets` (anchor, positive, hard
+    negative), from a CSV with the columns of TRIPLET. Refuses a file that is damaged, too small, or
+    not the one that the run's key was made from.
 
     Args:
-        least: lines with text (a method learns from the differences between two).
-        size: sentences that are drawn from it. Of triplets, whose scales have sizes of sentences, all are, if need be.
+        least: lines with text (a method learns from the differences between two). size: sentences
+        that are drawn from it. Of triplets, whose scales have sizes of sentences, all are, if need
+        be.
     """
     check_sha256(path, expected_sha256)
     sentences = lines(path)
@@ -56,19 +72,27 @@ def read_corpus(
         is_published = expected_sha256 is not None and expected_sha256.startswith("hub:")
         return _read_triplets(path, is_published)
     if set(TRIPLET[:2]) <= set(sentences[0].split(",")):
-        raise BadInput(f"{path}: line 1: names the columns of pairs or triplets; expected one sentence per line.")
+        raise BadInput(
+            f"{path}: line 1: names the columns of pairs or triplets; expected one sentence per"
+            " line."
+        )
     held = len(list(islice((s for s in sentences if s.strip()), least)))
     if held < least:
-        raise BadInput(f"{path}: lines with text: {held}; at least {least} are needed, one sentence per line.")
+        raise BadInput(
+            f"{path}: lines with text: {held}; at least {least} are needed, one sentence per line."
+        )
     if size > len(sentences):
-        raise BadInput(f"{path}: holds {len(sentences):,} sentences, fewer than the size of the run, {size:,}.")
+        raise BadInput(
+            f"{path}: holds {len(sentences):,} sentences, fewer than the size of the run, {size:,}."
+        )
     return sentences
 
 
 def _read_triplets(path: Path, is_published: bool = False) -> list[Triplet]:
     """Read the triplets of a CSV file, row by row.
 
-    Nothing is guessed: a sentence that lost its quotes would become two, and every later column another sentence.
+    Nothing is guessed: a sentence that lost its quotes would become two, and every later column
+    another sentence.
 
     Args:
         is_published: whether the file is a paper's own, checked when it was fetched. Then sentences
@@ -96,7 +120,8 @@ def _read_triplets(path: Path, is_published: bool = False) -> list[Triplet]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Give every row of a CSV file that is not blank, with the number of the line on which it begins."""
+    """Give every row of a CSV file that is not blank, with the number of the line on which it
+    begins."""
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     line = 1
     try:
@@ -104,7 +129,8 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             if fields:
                 yield line, fields
             line = reader.line_num + 1
-    except csv.Error as e:  # a quote that is not closed, text behind a closing quote, a text of more than 128 KB
+    # a quote that is not closed, text behind a closing quote, a text of more than 128 KB
+    except csv.Error as e:
         raise BadInput(f"{path}: line {line}: not a row of a CSV file: {e}. {QUOTING}") from None
 
 
@@ -116,8 +142,8 @@ def _check_columns(path: Path, columns: list[str]) -> None:
     expected = f"expected {','.join(TRIPLET)}"
     if len(columns) == 2:
         remedy = (
-            "Pairs are not enough: add a column hard_neg, whose sentence contradicts that of sent0; or train a method"
-            " without labels, on a file with one sentence a line."
+            "Pairs are not enough: add a column hard_neg, whose sentence contradicts that of sent0;"
+            " or train a method without labels, on a file with one sentence a line."
         )
     else:
         remedy = "Write these names into the first line, with commas between them."
@@ -150,18 +176,27 @@ def _sentence_problem(fields: list[str], columns: list[str]) -> str | None:
 
 
 def read_positives(path: Path, corpus_sha256: str, translators: str, count: int) -> list[str]:
-    """The back-translation of a corpus, aligned with its `count` lines; that of another corpus is refused."""
-    facts, wanted = path.with_name(f"{path.name}.json"), back_translation_facts(corpus_sha256, translators)
+    """The back-translation of a corpus, aligned with its `count` lines; that of another corpus
+    is refused."""
+    facts, wanted = (
+        path.with_name(f"{path.name}.json"),
+        back_translation_facts(corpus_sha256, translators),
+    )
     if (stated := read_json(facts)) != wanted:
-        raise BadInput(f"{facts}: is {shortened(repr(stated))}, this run wants {wanted}; translate again.")
+        raise BadInput(
+            f"{facts}: is {shortened(repr(stated))}, this run wants {wanted}; translate again."
+        )
     positives = lines(path)
     if len(positives) != count:
-        raise BadInput(f"{path}: {len(positives)} lines for a corpus of {count}: truncated; translate again.")
+        raise BadInput(
+            f"{path}: {len(positives)} lines for a corpus of {count}: truncated; translate again."
+        )
     return positives
 
 
 def draw_subset(sentences: Sequence, size: int, seed: int) -> Sequence:
-    """A few-shot subset (miCSE sec. 3.1): `size` sentences drawn by seed without replacement, in corpus order."""
+    """A few-shot subset (miCSE sec. 3.1): `size` sentences drawn by seed without replacement, in
+    corpus order."""
     if size >= len(sentences):
         return sentences
     index = np.random.default_rng(seed).choice(len(sentences), size, replace=False)

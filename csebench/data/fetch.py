@@ -1,4 +1,5 @@
-"""Official data from their hub or server, at pinned revisions and checked: data/sources.yaml says from where."""
+"""Official data from their hub or server, at pinned revisions and checked: data/sources.yaml
+says from where."""
 
 import hashlib
 import os
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 
 ARCHIVES = (".zip", ".tar", ".gz")
 BLOCK = 2**20  # bytes that are read at a time
-SUPPLY = "put its files into the folder that CSEBENCH_DATA names (docs/data.md)"  # where a server cannot be reached
+# where a server cannot be reached
+SUPPLY = "put its files into the folder that CSEBENCH_DATA names (docs/data.md)"
 
 
 def fetch_source(name: str, root: Path) -> None:
-    """Bring a source of data/sources.yaml into a data root: its files are moved there when all of them are checked."""
+    """Bring a source of data/sources.yaml into a data root: its files are moved there when all
+    of them are checked."""
     source, part = sources()[name], root / f".{name}.part"
     made, unpacked = part / source.folder, part / "unpacked"
     shutil.rmtree(part, ignore_errors=True)
@@ -39,14 +42,22 @@ def fetch_source(name: str, root: Path) -> None:
         else:
             ref = EncoderRef.parse(source.hub)
             what = f"{ref.name}/{source.file}"
-            downloaded = [hub.fetch(ref.name, ref.revision, "dataset", what, [source.file]) / source.file]
-        if downloaded[0].suffix in ARCHIVES:  # of a tar file no links and paths to elsewhere; a zip file has none
-            shutil.unpack_archive(downloaded[0], unpacked, filter=None if downloaded[0].suffix == ".zip" else "data")
+            downloaded = [
+                hub.fetch(ref.name, ref.revision, "dataset", what, [source.file]) / source.file
+            ]
+        # of a tar file no links and paths to elsewhere; a zip file has none
+        if downloaded[0].suffix in ARCHIVES:
+            shutil.unpack_archive(
+                downloaded[0], unpacked, filter=None if downloaded[0].suffix == ".zip" else "data"
+            )
         match name.partition(":")[0]:
             case "senteval":
-                os.replace(next(unpacked.rglob(source.ready), unpacked / source.ready).parents[2], made)
+                os.replace(
+                    next(unpacked.rglob(source.ready), unpacked / source.ready).parents[2], made
+                )
                 for task in PUBLISHED_COUNTS:
-                    read_sts(DataRoot((part, root)), task)  # refuses files that are not the published ones
+                    # refuses files that are not the published ones
+                    read_sts(DataRoot((part, root)), task)
             case "beir":
                 os.replace(unpacked / made.name, made)
                 write_json(made / source.ready, source.downloads[0].model_dump())
@@ -60,7 +71,8 @@ def fetch_source(name: str, root: Path) -> None:
         files = [path for path in made.rglob("*") if path.is_file()]
         hashes = {str(path.relative_to(part)): sha256(path) for path in files}
         write_json(hashes_file(name, root), with_digest({"files": hashes}))
-        for path in sorted(files, key=lambda path: path == made / source.ready):  # last, what says that all are there
+        # last, what says that all are there
+        for path in sorted(files, key=lambda path: path == made / source.ready):
             out = root / path.relative_to(part)
             out.parent.mkdir(parents=True, exist_ok=True)
             os.replace(path, out)
@@ -96,9 +108,13 @@ def fetch_url(wanted: Download, folder: Path) -> Path:
             if stream.length:  # bytes that were promised and did not come
                 raise OSError(f"the connection broke off, {stream.length} bytes are missing")
     except (OSError, HTTPException) as error:
-        raise RunFailed(f"{wanted.url}: cannot be fetched ({error}); try again, or {SUPPLY}.") from None
+        raise RunFailed(
+            f"{wanted.url}: cannot be fetched ({error}); try again, or {SUPPLY}."
+        ) from None
     if actual.hexdigest() != expected:
-        raise RunFailed(f"{wanted.url}: {kind} is {actual.hexdigest()}, expected {expected}; fetch it again.")
+        raise RunFailed(
+            f"{wanted.url}: {kind} is {actual.hexdigest()}, expected {expected}; fetch it again."
+        )
     return out
 
 
@@ -115,9 +131,10 @@ def task_source(task: "AbsTask") -> tuple[str, str]:
 
 
 def load_task(task: "AbsTask") -> None:
-    """Load the data of a task from the hub into the cache of the datasets library; with HF_HUB_OFFLINE=1 from there.
-    Where the hub cannot be reached, for which the library would take any revision in its cache, or sent a file that
-    differs from its list (which is removed), raises RunFailed."""
+    """Load the data of a task from the hub into the cache of the datasets library; with
+    HF_HUB_OFFLINE=1 from there. Where the hub cannot be reached, for which the library would
+    take any revision in its cache, or sent a file that differs from its list (which is removed),
+    raises RunFailed."""
     import datasets
     from huggingface_hub import constants
 
@@ -140,15 +157,24 @@ def load_task(task: "AbsTask") -> None:
                     shutil.rmtree(path)
                 raise RunFailed(f"{changed[0]} differs from the hash that the hub lists; try again")
     except Exception as error:  # of any library on the way
-        data = f"its data, {repository} at {revision}, come from the Hugging Face hub: {first_line(error)}"
-        remedy = "Run it where the hub can be reached, or bring the HF_HOME of a machine that has run it."
+        data = (
+            f"its data, {repository} at {revision}, come from the Hugging Face hub:"
+            f" {first_line(error)}"
+        )
+        remedy = (
+            "Run it where the hub can be reached, or bring the HF_HOME of a machine that has"
+            " run it."
+        )
         raise RunFailed(f"mteb: {task.metadata.name}: {data}. {remedy}") from None
 
 
 def cached_task(repository: str, revision: str) -> list[Path]:
-    """Folders of the datasets library's cache with a data set at a revision, one per configuration."""
+    """Folders of the datasets library's cache with a data set at a revision, one per
+    configuration."""
     from huggingface_hub import constants
 
-    cache = Path(os.environ.get("HF_DATASETS_CACHE", Path(constants.HF_HUB_CACHE).parent / "datasets"))
+    cache = Path(
+        os.environ.get("HF_DATASETS_CACHE", Path(constants.HF_HUB_CACHE).parent / "datasets")
+    )
     owner = repository.partition("/")[0]  # the name behind it is written with underscores
     return [path for path in cache.glob(f"{owner}___*/*/*/{revision}") if path.is_dir()]

@@ -1,5 +1,5 @@
-"""What targets need from outside the project: models and data, whether they are here, can be fetched, or neither.
-Behind `csebench check` and `csebench fetch TARGET`. Never imports torch."""
+"""What targets need from outside the project: models and data, whether they are here, can be
+fetched, or neither. Behind `csebench check` and `csebench fetch TARGET`. Never imports torch."""
 
 import re
 import shutil
@@ -54,12 +54,16 @@ class State:
 
 def needs(pages: list[Page]) -> list[Need]:
     """Distinct needs of the runs and scores of pages, models first."""
-    specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}.values()
+    specs = {
+        run_id: spec for page in pages for run_id, spec in page.available_runs().items()
+    }.values()
     scale = catalog.scale(pages[0].scale)
     models = {need for spec in specs for need in _models(spec)}
     files = {file for spec in specs for file in recipe.training_files(spec, scale)}
     tasks, by_source = set(), {}
-    for evaluator in {e for page in pages for _, e in page.scores() if unavailable(e, page.scale) is None}:
+    for evaluator in {
+        e for page in pages for _, e in page.scores() if unavailable(e, page.scale) is None
+    }:
         wanted = protocol(evaluator)
         if from_hub(wanted, catalog.data_root(scale)):
             tasks.add(Need("mteb", str(wanted.params["task"])))
@@ -68,7 +72,11 @@ def needs(pages: list[Page]) -> list[Need]:
     for file in sorted(files):
         by_source.setdefault(source_of(file) or file, []).append(file)
     data = [Need("data", name, files=tuple(paths)) for name, paths in by_source.items()]
-    return [need for kinds in (models, data, tasks) for need in sorted(kinds, key=attrgetter("kind", "name"))]
+    return [
+        need
+        for kinds in (models, data, tasks)
+        for need in sorted(kinds, key=attrgetter("kind", "name"))
+    ]
 
 
 def _models(spec: Spec) -> Iterator[Need]:
@@ -83,8 +91,9 @@ def _models(spec: Spec) -> Iterator[Need]:
 
 
 def check(pages: list[Page], ask: bool = True) -> list[State]:
-    """State of every need: of what is not here, servers are asked, several at a time. Without `ask`, what can be
-    fetched counts as reachable, and tasks of mteb, whose lookup takes seconds, are left out."""
+    """State of every need: of what is not here, servers are asked, several at a time. Without
+    `ask`, what can be fetched counts as reachable, and tasks of mteb, whose lookup takes
+    seconds, are left out."""
     wanted = [need for need in needs(pages) if ask or need.kind != "mteb"]
     with ThreadPoolExecutor(8) as pool:
         states = pool.map(lambda need: state_of(need, pages[0].scale, ask), wanted)
@@ -92,7 +101,8 @@ def check(pages: list[Page], ask: bool = True) -> list[State]:
 
 
 def state_of(need: Need, scale_name: str, ask: bool = True) -> State:
-    """Whether a need is here, can be fetched (`ask`: its server, for the size), or is missing, and why."""
+    """Whether a need is here, can be fetched (`ask`: its server, for the size), or is missing,
+    and why."""
     scale = catalog.scale(scale_name)
     try:
         if files := files_of(need, scale):
@@ -115,7 +125,11 @@ def files_of(need: Need, scale: Scale) -> list[Path]:
             folder = hub.cached_model(need.ref)
         return [] if folder is None else [*folder.iterdir()]
     if need.kind == "mteb":
-        return [path for folder in cached_task(*task_source(mteb_task(need.name))) for path in folder.rglob("*")]
+        return [
+            path
+            for folder in cached_task(*task_source(mteb_task(need.name)))
+            for path in folder.rglob("*")
+        ]
     by_pattern = [matches(catalog.data_root(scale), pattern) for pattern in need.files]
     return [path for paths in by_pattern for path in paths.values()] if all(by_pattern) else []
 
@@ -130,18 +144,23 @@ def remote_size(need: Need) -> int:
     source, total = sources()[need.name], 0
     if source.hub is not None:
         ref = EncoderRef.parse(source.hub)
-        return hub.listed(ref.name, ref.revision, "dataset", f"{ref.name}/{source.file}")[1][source.file].size
+        return hub.listed(ref.name, ref.revision, "dataset", f"{ref.name}/{source.file}")[1][
+            source.file
+        ].size
     for wanted in source.downloads:
         try:
             with urlopen(Request(wanted.url, method="HEAD"), timeout=TIMEOUT_SECONDS) as answer:
                 total += int(answer.headers.get("Content-Length") or 0)
         except OSError as error:
-            raise RunFailed(f"{wanted.url}: cannot be reached ({error}); try again, or {SUPPLY}.") from None
+            raise RunFailed(
+                f"{wanted.url}: cannot be reached ({error}); try again, or {SUPPLY}."
+            ) from None
     return total
 
 
 def fetch_all(pages: list[Page]) -> Iterator[tuple[str, bool]]:
-    """Bring all that pages need and that is not here; gives a line for every need, and whether it failed."""
+    """Bring all that pages need and that is not here; gives a line for every need, and whether
+    it failed."""
     for need in bar(needs(pages), "fetching", "source"):
         state = state_of(need, pages[0].scale, ask=False)
         try:
@@ -166,8 +185,11 @@ def bring(need: Need) -> None:
 
 
 def weights_note(need: Need) -> str:
-    """Whether the weights of a fetched model are those of data/weights.yaml; empty where that has none."""
-    stated = read_yaml(ROOT / "data" / "weights.yaml", RootModel[dict[str, str]]).root.get(need.name)
+    """Whether the weights of a fetched model are those of data/weights.yaml; empty where that
+    has none."""
+    stated = read_yaml(ROOT / "data" / "weights.yaml", RootModel[dict[str, str]]).root.get(
+        need.name
+    )
     if need.ref is None or stated is None:
         return ""
     actual = sha256(hub.fetch_model(need.ref, need.kind) / "pytorch_model.bin")
@@ -176,11 +198,19 @@ def weights_note(need: Need) -> str:
 
 
 def show(states: list[State]) -> str:
-    """One screen: every need with its state, and whether the disk has room for what is to be fetched."""
-    rows = [[s.need.kind, s.need.name, s.state, "" if s.size is None else _size(s.size)] for s in states]
+    """One screen: every need with its state, and whether the disk has room for what is to be
+    fetched."""
+    rows = [
+        [s.need.kind, s.need.name, s.state, "" if s.size is None else _size(s.size)] for s in states
+    ]
     lines = [table_text(["", "name", "state", "size"], rows)]
-    lines += [f"- {s.why if s.need.name in s.why else f'{s.need.name}: {s.why}'}" for s in states if s.why]
-    fetched, free = sum(s.size or 0 for s in states if s.state == REACHABLE), shutil.disk_usage(".").free
+    lines += [
+        f"- {s.why if s.need.name in s.why else f'{s.need.name}: {s.why}'}" for s in states if s.why
+    ]
+    fetched, free = (
+        sum(s.size or 0 for s in states if s.state == REACHABLE),
+        shutil.disk_usage(".").free,
+    )
     room = "enough" if fetched < free else "NOT ENOUGH"
     return "\n".join([*lines, f"disk: {_size(fetched)} to fetch; {_size(free)} free: {room}"])
 

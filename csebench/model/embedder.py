@@ -1,4 +1,5 @@
-"""What evaluators see of a model: sentences in, vectors out, every distinct sentence embedded once. No torch."""
+"""What evaluators see of a model: sentences in, vectors out, every distinct sentence embedded
+once. No torch."""
 
 import hashlib
 import time
@@ -36,19 +37,23 @@ def check_finite(vectors: np.ndarray) -> None:
         raise Untrainable("the model gives vectors that are not finite.")
 
 
-def check_distinct(sentences: Sequence[str], vectors: np.ndarray, precision: Precision = "fp32") -> None:
-    """Refuse a model that has collapsed, whichever the evaluator: to it, different sentences are the same.
+def check_distinct(
+    sentences: Sequence[str], vectors: np.ndarray, precision: Precision = "fp32"
+) -> None:
+    """Refuse a model that has collapsed, whichever the evaluator: to it, different sentences are
+    the same.
 
-    A score of it says nothing, and some would be high: where all tie, the answer ties with the best. Sentences that
-    differ in case or blanks only may have one vector. A few equal vectors are no collapse.
+    A score of it says nothing, and some would be high: where all tie, the answer ties with the
+    best. Sentences that differ in case or blanks only may have one vector. A few equal vectors are
+    no collapse.
 
     Args:
         vectors: (sentences, D).
         precision: in which they were computed.
 
     Raises:
-        RunFailed: half of the sentences, or all of fewer than FEW, have the direction of another one, up to rounding.
-            Vectors of zeros count as equal.
+        RunFailed: half of the sentences, or all of fewer than FEW, have the direction of another
+            one, up to rounding. Vectors of zeros count as equal.
     """
     row_of: dict[str, int] = {}  # by sentence, without case and further blanks
     compared = np.linspace(0, len(sentences) - 1, min(len(sentences), COMPARED))
@@ -67,19 +72,20 @@ def check_distinct(sentences: Sequence[str], vectors: np.ndarray, precision: Pre
     first, second = (shortened(repr(sentences[rows[place]]), 60) for place in np.argwhere(alike)[0])
     raise RunFailed(
         "the model gives different sentences the same vector, up to rounding, and so has no score:"
-        f" {count} of the {len(rows)} that were compared share theirs, such as {first} and {second}."
-        " Either it has collapsed, or it reads only the beginning that they have in common."
+        f" {count} of the {len(rows)} that were compared share theirs, such as {first} and"
+        f" {second}. Either it has collapsed, or it reads only the beginning that they have in"
+        " common."
     )
 
 
 class Embedder:
     """A model behind one method, `vectors`.
 
-    A model that treats queries and documents of a search in another way than other sentences also overrides
-    `query_vectors` and `document_vectors`, and says so by `has_roles`.
+    A model that treats queries and documents of a search in another way than other sentences also
+    overrides `query_vectors` and `document_vectors`, and says so by `has_roles`.
 
-    Evaluators also pass the truth about a sentence, which only the control `oracle` reads: the class or the item that
-    it stands for, by name, or several of them with weights.
+    Evaluators also pass the truth about a sentence, which only the control `oracle` reads: the
+    class or the item that it stands for, by name, or several of them with weights.
 
     Attributes:
         evaluation: the settings with which it embeds.
@@ -99,7 +105,8 @@ class Embedder:
 
     @cached_property
     def known(self) -> dict[Any, np.ndarray]:
-        """Vectors of the sentences embedded so far, and of queries and documents by (role, text)."""
+        """Vectors of the sentences embedded so far, and of queries and documents by (role,
+        text)."""
         return {}
 
     def vectors(self, sentences: list[str]) -> np.ndarray:
@@ -135,11 +142,15 @@ class Embedder:
             return self.embed(documents, truth)
         return self._embed_as("document", documents, self.document_vectors)
 
-    def _embed_as(self, role: str, texts: list[str], vectors: Callable[[list[str]], np.ndarray]) -> np.ndarray:
+    def _embed_as(
+        self, role: str, texts: list[str], vectors: Callable[[list[str]], np.ndarray]
+    ) -> np.ndarray:
         new = list(dict.fromkeys(text for text in texts if (role, text) not in self.known))
         if new:
             made = self._timed(partial(vectors, new))
-            self.known.update(((role, text), vector) for text, vector in zip(new, made, strict=True))
+            self.known.update(
+                ((role, text), vector) for text, vector in zip(new, made, strict=True)
+            )
         stacked = np.stack([self.known[role, text] for text in texts])
         check_distinct(texts, stacked, self.evaluation.precision)
         return stacked
@@ -147,7 +158,8 @@ class Embedder:
     def fingerprint(self) -> str | None:
         """A hash by which models and settings are told apart: that of the vector of PROBE.
 
-        None for a model that cannot embed a text which is not in the data. That is no reason to fail.
+        None for a model that cannot embed a text which is not in the data. That is no reason to
+        fail.
         """
         try:
             return hashlib.sha256(self.document_vectors([PROBE]).tobytes()).hexdigest()
@@ -159,7 +171,8 @@ class Embedder:
         return self.embed(pairs.left), self.embed(pairs.right)
 
     def prepare(self, sentences: list[str]) -> Callable[[], np.ndarray]:
-        """Return a function that computes the vectors of documents; what needs no device is done at once."""
+        """Return a function that computes the vectors of documents; what needs no device is done
+        at once."""
         return partial(self.document_vectors, sentences)
 
     def _timed(self, embed: Callable[[], np.ndarray]) -> np.ndarray:
@@ -170,12 +183,16 @@ class Embedder:
         check_finite(vectors)
         return vectors
 
-    def stream(self, texts: Iterable[str], name: str, truth: Iterable | None = None) -> Iterator[np.ndarray]:
-        """Vectors of the documents of a corpus of any size, in shards of SHARD rows, one in memory at a time.
+    def stream(
+        self, texts: Iterable[str], name: str, truth: Iterable | None = None
+    ) -> Iterator[np.ndarray]:
+        """Vectors of the documents of a corpus of any size, in shards of SHARD rows, one in memory
+        at a time.
 
-        Every shard is kept below `cache_dir` under a hash of its texts, of the model and of its settings, so that a
-        killed evaluation goes on behind the last one, and a second search of the corpus embeds nothing. Nothing is
-        kept of a model without a fingerprint. While one shard is embedded, a thread prepares the next.
+        Every shard is kept below `cache_dir` under a hash of its texts, of the model and of its
+        settings, so that a killed evaluation goes on behind the last one, and a second search of
+        the corpus embeds nothing. Nothing is kept of a model without a fingerprint. While one shard
+        is embedded, a thread prepares the next.
         """
         fingerprint = self.fingerprint()
         model = f"{self.evaluation} {fingerprint}"
@@ -183,7 +200,9 @@ class Embedder:
         def prepare(number: int, shard: list[str]) -> Callable[[], np.ndarray]:
             if self.cache_dir is None or fingerprint is None:
                 return partial(self._checked, shard, partial(self._timed, self.prepare(shard)))
-            made_of = hashlib.sha256("\0".join([model, *shard]).encode("utf-8", "surrogatepass")).hexdigest()
+            made_of = hashlib.sha256(
+                "\0".join([model, *shard]).encode("utf-8", "surrogatepass")
+            ).hexdigest()
             file = self.cache_dir / name / f"{number:05}-{made_of[:16]}.npy"
             if file.exists():
                 return partial(self._checked, shard, partial(np.load, file))

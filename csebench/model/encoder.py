@@ -1,4 +1,5 @@
-"""A Hugging Face encoder with its tokenizer: loading, tokenising, one forward pass, attention maps on request."""
+"""A Hugging Face encoder with its tokenizer: loading, tokenising, one forward pass, attention
+maps on request."""
 
 import copy
 import inspect
@@ -30,11 +31,25 @@ from transformers.utils import logging
 from csebench.base.errors import BadInput, first_line
 from csebench.base.files import read_json
 from csebench.base.hub import fetch_model, local_folder
-from csebench.base.models import check_foreign, check_model, check_revision, check_vocabulary, unreadable
+from csebench.base.models import (
+    check_foreign,
+    check_model,
+    check_revision,
+    check_vocabulary,
+    unreadable,
+)
 from csebench.base.processes import device_type
 from csebench.model.chunks import in_chunks
 from csebench.model.families import AVERAGES, dropout_keys, family_of
-from csebench.model.layers import Layers, additive, at_position, bert_layer, fused_layer, to_device, use_cheap_dropout
+from csebench.model.layers import (
+    Layers,
+    additive,
+    at_position,
+    bert_layer,
+    fused_layer,
+    to_device,
+    use_cheap_dropout,
+)
 from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
 from csebench.model.weights import check_weights
 from csebench.plan.declarations import EncoderRef
@@ -46,10 +61,12 @@ logging.disable_progress_bar()
 MODULES = "modules.safetensors"  # what a method exports beside its encoder
 NO_MASK = "the tokenizer has no mask token; name one as mask_token in tokenizer_config.json."
 BERTS = ("bert", "roberta")  # whose modules are laid out alike
-PADDED_TO = {"cuda": 8}  # multiples of tokens, by kind of device, so that few shapes are compiled; else 1
+# multiples of tokens, by kind of device, so that few shapes are compiled; else 1
+PADDED_TO = {"cuda": 8}
 POSITIONS = ("max_position_embeddings", "max_encoder_position_embeddings")  # the second is LED's
 UNLIMITED = 10**9  # tokens: longer than any sentence
-TRIAL = ("a sentence", "a sentence that goes on, with more words than the other")  # they begin alike
+# they begin alike
+TRIAL = ("a sentence", "a sentence that goes on, with more words than the other")
 SAME = 1e-4  # relative difference of hidden states that is rounding
 
 
@@ -79,26 +96,36 @@ class Traits:
 
 
 class Encoder(nn.Module):
-    """A Hugging Face encoder with its tokenizer; eager attention, which is faster at short lengths and keeps maps."""
+    """A Hugging Face encoder with its tokenizer; eager attention, which is faster at short
+    lengths and keeps maps."""
 
     def __init__(self, model, tokenizer, source: Any = None):
         super().__init__()
         self.model, self.tokenizer = model, tokenizer
         self.source = source  # the folder that it was loaded from
         pooler = getattr(model, "pooler", None) is not None
-        self.traits = Traits(left_to_right=False, hides_padding=True, all_layers=True, pooler=pooler)
+        self.traits = Traits(
+            left_to_right=False, hides_padding=True, all_layers=True, pooler=pooler
+        )
         use_cheap_dropout(model)
         self.attention_layers: set[int] = set()  # whose attention maps `forward` returns
         self.compiled_layer: Callable | None = None  # of `bert_layer`, for training
         self.dropout: float | None = None  # as set last; None: as the model has it
-        self.chunk_size: int | None = None  # sentences that are in memory at a time, in training; None: the batch
-        self.known_ids: dict[str, np.ndarray] | None = None  # token ids by sentence, where sentences are seen again
+        # sentences that are in memory at a time, in training; None: the batch
+        self.chunk_size: int | None = None
+        # token ids by sentence, where sentences are seen again
+        self.known_ids: dict[str, np.ndarray] | None = None
 
     @classmethod
     def load(
-        cls, ref: EncoderRef, dropout: float | None = None, with_pooler: bool = False, new_pooler: bool = False
+        cls,
+        ref: EncoderRef,
+        dropout: float | None = None,
+        with_pooler: bool = False,
+        new_pooler: bool = False,
     ) -> "Encoder":
-        """Load from a folder, or from the hub at a pinned revision; fp32, on the GPU if there is one.
+        """Load from a folder, or from the hub at a pinned revision; fp32, on the GPU if there is
+        one.
 
         Args:
             dropout: probability to train with; None: as the checkpoint has it.
@@ -106,8 +133,8 @@ class Encoder(nn.Module):
             new_pooler: a pooler that the checkpoint lacks is new, to be trained.
 
         Raises:
-            BadInput: there is none, it cannot be read, it is not whole, or csebench cannot use its architecture.
-            RunFailed: the hub cannot be reached, or there is a GPU without CUDA.
+            BadInput: there is none, it cannot be read, it is not whole, or csebench cannot use its
+            architecture. RunFailed: the hub cannot be reached, or there is a GPU without CUDA.
         """
         source = fetch_model(ref)
         if local_folder(ref) is not None:  # files of the hub are checked when they are fetched
@@ -184,7 +211,8 @@ class Encoder(nn.Module):
         stated = self.tokenizer.model_max_length
         if not isinstance(stated, int) and stated != float("inf"):
             raise BadInput(
-                f"{what}: tokenizer_config.json: model_max_length: {stated!r} is no whole number; correct it."
+                f"{what}: tokenizer_config.json: model_max_length: {stated!r} is no whole number;"
+                " correct it."
             )
         special = self.special_tokens
         if self.max_seq_length <= special.before + special.behind:
@@ -210,7 +238,8 @@ class Encoder(nn.Module):
             other = self.hidden_states(self.pad([long]))
             both = self.hidden_states(together)
             layers = self.hidden_states(together, every=True).get("hidden_states") or ()
-        except Exception as e:  # of the model's own code, which expects pictures, sound or a second text
+        # of the model's own code, which expects pictures, sound or a second text
+        except Exception as e:
             raise self.unusable(what, first_line(e)) from None
         finally:
             for module, training in modes.items():
@@ -235,7 +264,10 @@ class Encoder(nn.Module):
 
     def unusable(self, what: str, reason: str) -> BadInput:
         kind = self.model.config.model_type
-        return BadInput(f"{what}: {kind} gives no hidden state for every token of a text ({reason}); use another.")
+        return BadInput(
+            f"{what}: {kind} gives no hidden state for every token of a text ({reason}); use"
+            " another."
+        )
 
     def why_not(self, pooler: str) -> str | None:
         """The reason why sentence vectors cannot be made with a pooler; None if they can."""
@@ -248,7 +280,10 @@ class Encoder(nn.Module):
         if reads_first and special.before == 0:
             return "its tokenizer puts no special token before a sentence"
         if reads_first and traits.left_to_right:
-            return "the model reads from left to right, so the first token knows nothing of the sentence"
+            return (
+                "the model reads from left to right, so the first token knows nothing of the"
+                " sentence"
+            )
         if pooler in TWO_LAYERS and not traits.all_layers:
             return "the model does not give the states of every layer"
         return None
@@ -267,19 +302,20 @@ class Encoder(nn.Module):
         dropout_keys(config.model_type, what)
         if getattr(config, "is_decoder", False):
             raise BadInput(
-                f"{what}: config.json: is_decoder is true: it reads from left to right, and methods train encoders"
-                " that read both ways; set it to false or use another."
+                f"{what}: config.json: is_decoder is true: it reads from left to right, and methods"
+                " train encoders that read both ways; set it to false or use another."
             )
         if special != SpecialTokens(1, 1):
             raise BadInput(
-                f"{what}: its tokenizer puts {special.before} special tokens before a sentence and {special.behind}"
-                " behind it, but methods need one on each side; restore the post-processor of tokenizer.json."
+                f"{what}: its tokenizer puts {special.before} special tokens before a sentence and"
+                f" {special.behind} behind it, but methods need one on each side; restore the"
+                " post-processor of tokenizer.json."
             )
         self.check_pooler(pooler, what)
         if pooler == "cls" and not has_bert_pooler(self.model):
             raise BadInput(
-                f"{what}: pooler cls: the pooler layer of {config.model_type} is not BERT's, and is not trained; use"
-                " another pooler."
+                f"{what}: pooler cls: the pooler layer of {config.model_type} is not BERT's, and is"
+                " not trained; use another pooler."
             )
 
     @property
@@ -287,7 +323,8 @@ class Encoder(nn.Module):
         return self.model.device
 
     def copy(self, layers: int | None = None) -> "Encoder":
-        """A second encoder with the same weights (CT's second, MoCo's momentum encoder), or its lowest layers only."""
+        """A second encoder with the same weights (CT's second, MoCo's momentum encoder), or its
+        lowest layers only."""
         model = copy.deepcopy(self.model)
         if layers is not None:
             self.check_layers()
@@ -303,14 +340,19 @@ class Encoder(nn.Module):
         return Layers(type(self.model.encoder.layer[0]), self.model.config, count)
 
     def masked_lm(self):
-        """The checkpoint's masked language model, a second copy; of a checkpoint without one its head is new."""
+        """The checkpoint's masked language model, a second copy; of a checkpoint without one its
+        head is new."""
         if self.tokenizer.mask_token is None:
             raise BadInput(f"{self.source}: {NO_MASK}")
         try:
-            model = AutoModelForMaskedLM.from_pretrained(self.source, dtype=torch.float32, trust_remote_code=False)
+            model = AutoModelForMaskedLM.from_pretrained(
+                self.source, dtype=torch.float32, trust_remote_code=False
+            )
         except ValueError:  # transformers has no such class of this architecture
             kind = self.model.config.model_type
-            raise BadInput(f"{self.source}: {kind} has no masked language model, which the method needs.") from None
+            raise BadInput(
+                f"{self.source}: {kind} has no masked language model, which the method needs."
+            ) from None
         self.load_module("lm_head", head_of(model))
         return model.to(self.device)
 
@@ -318,8 +360,9 @@ class Encoder(nn.Module):
         """The checkpoint's masked-LM head.
 
         Args:
-            tied: its last layer has the word embeddings of this encoder as its weights, so that they are trained
-                together, as in BertForMaskedLM; else a copy of them (SimCSE train.py:371-373).
+            tied: its last layer has the word embeddings of this encoder as its weights, so that
+                they are trained together, as in BertForMaskedLM; else a copy of them (SimCSE
+                train.py:371-373).
         """
         masked_lm = self.masked_lm()
         if tied:
@@ -327,16 +370,22 @@ class Encoder(nn.Module):
         return head_of(masked_lm)
 
     def load_module(self, name: str, module: nn.Module) -> None:
-        """Fill a module from what the run that made this encoder exported, if it is of such a run. Raises BadInput
-        where that is of another shape."""
+        """Fill a module from what the run that made this encoder exported, if it is of such a
+        run. Raises BadInput where that is of another shape."""
         file = self.source / MODULES
         if not file.exists():
             return
-        stored = {k.removeprefix(f"{name}."): v for k, v in load_file(file).items() if k.startswith(f"{name}.")}
+        stored = {
+            k.removeprefix(f"{name}."): v
+            for k, v in load_file(file).items()
+            if k.startswith(f"{name}.")
+        }
         try:
             module.load_state_dict({k: torch.from_numpy(v) for k, v in stored.items()})
         except RuntimeError as e:
-            raise BadInput(f"{file}: {name}: has not the layers that this run asks for: {e}") from None
+            raise BadInput(
+                f"{file}: {name}: has not the layers that this run asks for: {e}"
+            ) from None
 
     def set_dropout(self, p: float) -> None:
         self.dropout = p
@@ -352,8 +401,8 @@ class Encoder(nn.Module):
     def stack(self) -> Any:
         """The layers of a BERT or RoBERTa.
 
-        Empty for other kinds, whose layout is not known here, and for a BERT that reads from left to right. These
-        are computed by their own `forward`.
+        Empty for other kinds, whose layout is not known here, and for a BERT that reads from left
+        to right. These are computed by their own `forward`.
         """
         config = self.model.config
         if config.model_type not in BERTS or getattr(config, "is_decoder", False):
@@ -365,17 +414,21 @@ class Encoder(nn.Module):
         if not self.stack:
             kind = self.model.config.model_type
             raise BadInput(
-                f"encoder {self.source}: {kind}: its attention maps and layers are not known one by one, which only"
-                " works with a BERT or RoBERTa; use one, or another method or evaluator."
+                f"encoder {self.source}: {kind}: its attention maps and layers are not known one by"
+                " one, which only works with a BERT or RoBERTa; use one, or another method or"
+                " evaluator."
             )
 
     def compile_layers(self) -> None:
-        """Let torch.compile fuse the layers in training, but the last where it works on one position only. Layers have
-        equal code, so one is compiled for all of them, and for all jobs: the compiler's cache is in runs/."""
+        """Let torch.compile fuse the layers in training, but the last where it works on one
+        position only. Layers have equal code, so one is compiled for all of them, and for all jobs:
+        the compiler's cache is in runs/.
+        """
         from torch._inductor.runtime.cache_dir_utils import cache_dir, default_cache_dir
 
         if self.stack:
-            if cache_dir() == os.path.abspath(default_cache_dir()):  # which importing torch._dynamo has set
+            # which importing torch._dynamo has set
+            if cache_dir() == os.path.abspath(default_cache_dir()):
                 os.environ["TORCHINDUCTOR_CACHE_DIR"] = str((RUNS / ".inductor").resolve())
             self.compiled_layer = fused_layer()
 
@@ -399,7 +452,8 @@ class Encoder(nn.Module):
         return [*before, *self.shorten(words, limit - len(before) - len(behind)), *behind]
 
     def parts(self, row: list[int]) -> tuple[list[int], list[int], list[int]]:
-        """The special tokens before the words of a row, the words, and the special tokens behind them."""
+        """The special tokens before the words of a row, the words, and the special tokens behind
+        them."""
         start, end = self.special_tokens.before, len(row) - self.special_tokens.behind
         return row[:start], row[start:end], row[end:]
 
@@ -411,13 +465,16 @@ class Encoder(nn.Module):
         return words[: len(words) - left_out]
 
     def in_template(self, rows: list[list[int]], pooler: str | None) -> list[list[int]]:
-        """Sentences' ids in the template of a pooler that has one; the sentence gives way where both are too long."""
+        """Sentences' ids in the template of a pooler that has one; the sentence gives way where
+        both are too long."""
         if pooler not in TEMPLATES:
             return rows
         if self.tokenizer.mask_token is None:
             raise BadInput(f"--pooler {pooler}: {NO_MASK}")
         template = TEMPLATES[pooler].replace("[MASK]", self.tokenizer.mask_token)
-        before, after = (self.tokenizer(t, add_special_tokens=False)["input_ids"] for t in template.split("[X]"))
+        before, after = (
+            self.tokenizer(t, add_special_tokens=False)["input_ids"] for t in template.split("[X]")
+        )
         special = self.special_tokens
         room = self.max_seq_length - len(before) - len(after) - special.before - special.behind
         filled = []
@@ -427,8 +484,10 @@ class Encoder(nn.Module):
         return filled
 
     def pad(self, rows: list[list[int]], length: int | None = None) -> dict[str, torch.Tensor]:
-        """Rows of token ids as a batch, padded to `length`, else to the longest, and up to PADDED_TO. It stays on the
-        host, where masks and edits are drawn and positions are looked up without waiting for the device."""
+        """Rows of token ids as a batch, padded to `length`, else to the longest, and up to
+        PADDED_TO. It stays on the host, where masks and edits are drawn and positions are looked up
+        without waiting for the device.
+        """
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         longest, step = max(1, int(lengths.max())), PADDED_TO.get(self.device.type, 1)
         if not self.traits.hides_padding:
@@ -437,17 +496,25 @@ class Encoder(nn.Module):
         real = np.arange(length) < lengths[:, None]
         ids = np.full(real.shape, self.tokenizer.pad_token_id)
         ids[real] = np.fromiter(itertools.chain.from_iterable(rows), np.int64, lengths.sum())
-        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(real.astype(np.int64))}
+        return {
+            "input_ids": torch.from_numpy(ids),
+            "attention_mask": torch.from_numpy(real.astype(np.int64)),
+        }
 
-    def tokenize(self, sentences: list[str], max_length: int | None = None, pooler: str | None = None):
+    def tokenize(
+        self, sentences: list[str], max_length: int | None = None, pooler: str | None = None
+    ):
         return self.pad(self.in_template(self.ids(sentences, max_length), pooler))
 
-    def forward(self, batch, pooler: str | None = None, first: torch.Tensor | None = None) -> Encoded:
-        """One pass over a tokenised batch, which computes no more than `pooler` reads (None: every hidden state).
+    def forward(
+        self, batch, pooler: str | None = None, first: torch.Tensor | None = None
+    ) -> Encoded:
+        """One pass over a tokenised batch, which computes no more than `pooler` reads (None: every
+        hidden state).
 
-        Where that is the state at one position, the last layer of a BERT works on that position only behind its
-        attention: `last_hidden_state` is (N, 1, D). In training, a batch of more than `chunk_size` sentences is
-        computed in chunks.
+        Where that is the state at one position, the last layer of a BERT works on that position
+        only behind its attention: `last_hidden_state` is (N, 1, D). In training, a batch of more
+        than `chunk_size` sentences is computed in chunks.
 
         Args:
             first: (N, D) takes the place of what the embedding layer gives at position 0.
@@ -457,7 +524,13 @@ class Encoder(nn.Module):
             self.check_layers()
         layers, run = sorted(self.attention_layers), partial(self._run, pooler, self.dropout)
         output, maps = in_chunks(run, self.chunk_size if self.training else None, ids, mask, first)
-        return Encoded(output, ids, mask.bool(), self.tokenizer.mask_token_id, dict(zip(layers, maps, strict=True)))
+        return Encoded(
+            output,
+            ids,
+            mask.bool(),
+            self.tokenizer.mask_token_id,
+            dict(zip(layers, maps, strict=True)),
+        )
 
     @contextmanager
     def first_replaced(self, first: torch.Tensor | None) -> Iterator[None]:
@@ -475,7 +548,8 @@ class Encoder(nn.Module):
             yield
 
     def _run(self, pooler: str | None, dropout: float | None, ids, mask, first) -> tuple:
-        """The model's output for (N, T) ids, and its attention maps in the order of the layers asked for.
+        """The model's output for (N, T) ids, and its attention maps in the order of the layers
+        asked for.
 
         Args:
             dropout: as `set_dropout` had it in the forward pass.
@@ -486,7 +560,10 @@ class Encoder(nn.Module):
         every = pooler is None or pooler in TWO_LAYERS
         if not self.stack:
             with self.first_replaced(first):
-                return self.model(input_ids=ids, attention_mask=mask, output_hidden_states=every), ()
+                return (
+                    self.model(input_ids=ids, attention_mask=mask, output_hidden_states=every),
+                    (),
+                )
         with self.first_replaced(first):
             states = self.model.embeddings(input_ids=ids)
         encoded = Encoded(None, ids, mask.bool(), self.tokenizer.mask_token_id)
@@ -495,8 +572,13 @@ class Encoder(nn.Module):
         for number, layer in enumerate(self.stack):
             select = None
             if pooler in ONE_POSITION and layer is self.stack[-1]:
-                run_layer, select = bert_layer, partial(at_position, position=encoded.position(pooler))
-            states, attention = run_layer(layer, states, added, number in self.attention_layers, select)
+                run_layer, select = (
+                    bert_layer,
+                    partial(at_position, position=encoded.position(pooler)),
+                )
+            states, attention = run_layer(
+                layer, states, added, number in self.attention_layers, select
+            )
             hidden += [states] if every else []
             maps += [attention] if number in self.attention_layers else []
         pooled = None if self.model.pooler is None else self.model.pooler(states)
@@ -515,16 +597,22 @@ def read_config(source: Any, what: str) -> Any:
     except Exception as e:  # of transformers, by what is damaged
         raise unreadable(what, e) from None
     if type(config) not in MODEL_MAPPING:
-        raise BadInput(f"{what}: config.json: model_type {config.model_type} has no encoder in transformers.")
+        raise BadInput(
+            f"{what}: config.json: model_type {config.model_type} has no encoder in transformers."
+        )
     return config
 
 
 def check_full_precision(folder: Path, pattern: str = "config.json") -> None:
-    """Raises BadInput for a quantised model: scores would name a precision that it does not have."""
+    """Raises BadInput for a quantised model: scores would name a precision that it does not
+    have."""
     for file in sorted(folder.glob(pattern)):
         content = read_json(file)
         if isinstance(content, dict) and content.get("quantization_config") is not None:
-            raise BadInput(f"{file}: quantization_config: the model is quantised; use its unquantised original.")
+            raise BadInput(
+                f"{file}: quantization_config: the model is quantised; use its unquantised"
+                " original."
+            )
 
 
 def name_padding(tokenizer: Any) -> None:
@@ -558,18 +646,25 @@ def are_same(one: torch.Tensor, two: torch.Tensor) -> bool:
 
 
 def has_bert_pooler(model: Any) -> bool:
-    """Whether the pooler layer is BERT's: a linear layer and tanh, which is how a run exports it."""
+    """Whether the pooler layer is BERT's: a linear layer and tanh, which is how a run exports
+    it."""
     pooler: Any = getattr(model, "pooler", None)
-    return isinstance(getattr(pooler, "dense", None), nn.Linear) and isinstance(pooler.activation, nn.Tanh)
+    return isinstance(getattr(pooler, "dense", None), nn.Linear) and isinstance(
+        pooler.activation, nn.Tanh
+    )
 
 
 def head_of(masked_lm) -> nn.Module:
-    """The masked-LM head of a BERT (`cls`), a RoBERTa (`lm_head`), or a DistilBERT, which has three modules for it.
-    Raises BadInput for a model of another kind."""
+    """The masked-LM head of a BERT (`cls`), a RoBERTa (`lm_head`), or a DistilBERT, which has
+    three modules for it. Raises BadInput for a model of another kind."""
     for name in ("cls", "lm_head"):
         if hasattr(masked_lm, name):
             return getattr(masked_lm, name)
     if hasattr(masked_lm, "vocab_projector"):
-        names = ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector")  # in the order of its forward
+        # in the order of its forward
+        names = ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector")
         return nn.Sequential(OrderedDict((name, getattr(masked_lm, name)) for name in names))
-    raise BadInput(f"{type(masked_lm).__name__}: its masked-LM head is not known; use a BERT, RoBERTa or DistilBERT.")
+    raise BadInput(
+        f"{type(masked_lm).__name__}: its masked-LM head is not known; use a BERT, RoBERTa or"
+        " DistilBERT."
+    )

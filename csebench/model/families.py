@@ -12,9 +12,12 @@ from csebench.base.errors import BadInput
 from csebench.plan.declarations import POOLERS, Averages
 
 AVERAGES: tuple[str, ...] = get_args(Averages)
-NO_POOLER = tuple(pooler for pooler in POOLERS if pooler != "cls")  # of a model without a pooler layer
+# of a model without a pooler layer
+NO_POOLER = tuple(pooler for pooler in POOLERS if pooler != "cls")
 BERT_DROPOUT = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-OTHER_TOKENS = "methods need one special token before a sentence and one behind it, which it has not"
+OTHER_TOKENS = (
+    "methods need one special token before a sentence and one behind it, which it has not"
+)
 LEFT_TO_RIGHT = "it reads from left to right, so its first token knows nothing of the sentence"
 TWO_HALVES = "it is an encoder and a decoder, and methods train an encoder alone"
 NOT_TRIED = "training it has not been tried"
@@ -25,13 +28,12 @@ class Family:
     """One row of the table.
 
     Attributes:
-        title: the names that people use.
-        model_types: the names in `config.json`.
-        poolers: the poolers that it can be evaluated with, if its tokenizer has the tokens for them.
-        dropout: keys of `config.json` that set its dropout; empty for a family that is not trained.
-        not_trained: why it is not trained.
-        states: which hidden states are pooled, where that could be in doubt.
-        encoder_only: whether it is the encoder half of an encoder-decoder that is loaded.
+        title: the names that people use. model_types: the names in `config.json`. poolers: the
+        poolers that it can be evaluated with, if its tokenizer has the tokens for them. dropout:
+        keys of `config.json` that set its dropout; empty for a family that is not trained.
+        not_trained: why it is not trained. states: which hidden states are pooled, where that could
+        be in doubt. encoder_only: whether it is the encoder half of an encoder-decoder that is
+        loaded.
     """
 
     title: str
@@ -107,7 +109,8 @@ def dropout_keys(model_type: str, what: str) -> tuple[str, ...]:
     family = family_of(model_type)
     if not family.dropout:
         raise BadInput(
-            f"{what}: {model_type} is not trained, only evaluated: {family.not_trained} (docs/encoders.md)."
+            f"{what}: {model_type} is not trained, only evaluated: {family.not_trained}"
+            " (docs/encoders.md)."
         )
     return family.dropout
 

@@ -1,4 +1,5 @@
-"""Modules that methods and encoders are built from: dropout, heads, projectors, new transformer layers."""
+"""Modules that methods and encoders are built from: dropout, heads, projectors, new transformer
+layers."""
 
 import logging
 from collections.abc import Callable
@@ -13,7 +14,8 @@ from csebench.model.chunks import in_chunks
 
 
 class Dropout(nn.Dropout):
-    """Dropout whose mask on CPU is cut from 64-bit random words: a seventh of the cost of a draw per entry.
+    """Dropout whose mask on CPU is cut from 64-bit random words: a seventh of the cost of a draw
+    per entry.
 
     p is met to 2^-16. A step of SimCSE spends a sixth of its time in masks otherwise.
     """
@@ -28,14 +30,16 @@ class Dropout(nn.Dropout):
 
 
 def to_device(tensor: torch.Tensor, device) -> torch.Tensor:
-    """A tensor of the host on a device, through pinned memory: without waiting for work queued on the device."""
+    """A tensor of the host on a device, through pinned memory: without waiting for work queued
+    on the device."""
     if tensor.device.type == "cpu" and torch.device(device).type == "cuda":
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
 
 
 def at_position(states, position=None):
-    """(N, T, D), (N,) -> (N, 1, D): each row's state at its position, the first where none is given."""
+    """(N, T, D), (N,) -> (N, 1, D): each row's state at its position, the first where none is
+    given."""
     if position is None:
         return states[:, :1]
     return states.gather(1, position.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))
@@ -55,17 +59,19 @@ def use_cheap_dropout(model) -> None:
 
 
 def additive(mask, dtype=torch.float32):
-    """(N, T) -> (N, 1, 1, T): what is added to attention scores. Hugging Face's own asks the device whether there is
-    padding at all, and waits for the answer."""
+    """(N, T) -> (N, 1, 1, T): what is added to attention scores. Hugging Face's own asks the
+    device whether there is padding at all, and waits for the answer."""
     return (1 - mask[:, None, None].to(dtype)) * torch.finfo(dtype).min
 
 
 def fused_layer() -> Callable:
-    """`bert_layer` behind torch.compile, with room for the shapes of a run. Where compilation fails, as without a C
-    compiler or Python's headers, a line on stderr gives the reason, and layers run as they are."""
+    """`bert_layer` behind torch.compile, with room for the shapes of a run. Where compilation
+    fails, as without a C compiler or Python's headers, a line on stderr gives the reason, and
+    layers run as they are."""
     torch._dynamo.config.recompile_limit = 64  # lengths, last batches, with and without gradient
     torch._dynamo.config.suppress_errors = True
-    functorch_config.force_non_lazy_backward_lowering = True  # else errors of the backward graph come later
+    # else errors of the backward graph come later
+    functorch_config.force_non_lazy_backward_lowering = True
     logging.getLogger("torch._dynamo.convert_frame").addFilter(_give_up)
     return torch.compile(bert_layer)
 
@@ -75,14 +81,18 @@ def _give_up(record: logging.LogRecord) -> bool:
     if record.exc_info and (error := record.exc_info[1]):
         torch._dynamo.config.disable = True
         reason = first_line(getattr(error, "inner_exception", error))
-        record.msg, record.exc_info = f"torch.compile failed, layers run as they are, slower: {reason}", None
+        record.msg, record.exc_info = (
+            f"torch.compile failed, layers run as they are, slower: {reason}",
+            None,
+        )
     return True
 
 
 def bert_layer(layer, states, mask, keeps: bool = False, select: Callable | None = None):
-    """One layer of a BERT or RoBERTa: (N, T, D), (N, 1, 1, T) -> (N, T, D) and, if it `keeps` it, the attention map
-    (N, H, T, T) after dropout. A function of the layer, so that one compiled graph serves all layers; hooks into the
-    layers of transformers, which return no map, break the graph.
+    """One layer of a BERT or RoBERTa: (N, T, D), (N, 1, 1, T) -> (N, T, D) and, if it `keeps` it,
+    the attention map (N, H, T, T) after dropout. A function of the layer, so that one compiled
+    graph serves all layers; hooks into the layers of transformers, which return no map, break the
+    graph.
 
     Args:
         select: of the states behind the attention, those that the rest of the layer works on.
@@ -91,18 +101,23 @@ def bert_layer(layer, states, mask, keeps: bool = False, select: Callable | None
     context, attention = fp32_attention(inner, states, mask) if keeps else inner(states, mask)
     if select is not None:
         context, states = select(context), select(states)
-    return layer.feed_forward_chunk(layer.attention.output(context, states)), attention if keeps else None
+    return layer.feed_forward_chunk(layer.attention.output(context, states)), (
+        attention if keeps else None
+    )
 
 
 def fp32_attention(module, states, mask):
-    """Self-attention with scores in fp32, under autocast, too: who reads the map takes its logarithm, and bf16 scores
-    around 8 are 0.06 apart. (N, T, D), (N, 1, 1, T) -> (N, T, D), (N, H, T, T)"""
+    """Self-attention with scores in fp32, under autocast, too: who reads the map takes its
+    logarithm, and bf16 scores around 8 are 0.06 apart. (N, T, D), (N, 1, 1, T) -> (N, T, D), (N,
+    H, T, T)"""
     query, key, value = [  # projected under autocast
         project(states).unflatten(-1, (-1, module.attention_head_size)).transpose(1, 2).float()
         for project in (module.query, module.key, module.value)
     ]
     with torch.autocast(states.device.type, enabled=False):
-        context, attention = eager_attention_forward(module, query, key, value, mask, module.scaling, module.dropout.p)
+        context, attention = eager_attention_forward(
+            module, query, key, value, mask, module.scaling, module.dropout.p
+        )
     return context.flatten(2), attention
 
 
@@ -135,7 +150,8 @@ class Layers(nn.Module):
 
 
 class Head(nn.Module):
-    """SimCSE's MLP over [CLS]: one layer and tanh, newly initialised (models.py:18-34), used in training only."""
+    """SimCSE's MLP over [CLS]: one layer and tanh, newly initialised (models.py:18-34), used in
+    training only."""
 
     def __init__(self, size):
         super().__init__()
@@ -147,7 +163,8 @@ class Head(nn.Module):
 
 
 class Projector(nn.Sequential):
-    """DiffCSE's two linear layers with batch normalisation (models.py: ProjectionMLP), used in training only."""
+    """DiffCSE's two linear layers with batch normalisation (models.py: ProjectionMLP), used in
+    training only."""
 
     def __init__(self, size):
         super().__init__(

@@ -1,5 +1,5 @@
-"""Figures of merit of sentence vectors: Spearman of cosine, alignment, uniformity; of arrays, or of tensors
-where they are, those of the host as arrays."""
+"""Figures of merit of sentence vectors: Spearman of cosine, alignment, uniformity; of arrays, or
+of tensors where they are, those of the host as arrays."""
 
 import numpy as np
 
@@ -15,38 +15,46 @@ def unit(vectors):
 
 
 def cosine(left, right) -> np.ndarray:
-    """(pairs, D), (pairs, D) -> (pairs,) float32, the precision of SentEval's cosine (senteval/utils.py).
+    """(pairs, D), (pairs, D) -> (pairs,) float32, the precision of SentEval's cosine
+    (senteval/utils.py).
 
-    Its rounding makes pairs of nearly equal vectors tie in a ranking. Computed in float64 and rounded once, so that
-    pairs of equal vectors have exactly 1 and tie, too: in float32 throughout, their norms leave 1 or one of its
-    neighbours. A vector of zeros has the cosine 0 with every other.
+    Its rounding makes pairs of nearly equal vectors tie in a ranking. Computed in float64 and
+    rounded once, so that pairs of equal vectors have exactly 1 and tie, too: in float32 throughout,
+    their norms leave 1 or one of its neighbours. A vector of zeros has the cosine 0 with every
+    other.
     """
     cosines = (unit(left) * unit(right)).sum(1)
-    return (cosines if isinstance(cosines, np.ndarray) else cosines.cpu().numpy()).astype(np.float32)
+    return (cosines if isinstance(cosines, np.ndarray) else cosines.cpu().numpy()).astype(
+        np.float32
+    )
 
 
 def spearman(predicted: np.ndarray, gold: np.ndarray) -> float:
-    """Spearman's rank correlation; NaN, which callers must refuse, where either side is constant or has one."""
+    """Spearman's rank correlation; NaN, which callers must refuse, where either side is constant
+    or has one."""
     if not (np.ptp(predicted) > 0 and np.ptp(gold) > 0):
         return float("nan")
     return float(np.corrcoef(np.column_stack([ranks(predicted), ranks(gold)]), rowvar=False)[1, 0])
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
-    """From 1, ties by their middle. As scipy.stats.rankdata: importing that takes longer than a small evaluation."""
+    """From 1, ties by their middle. As scipy.stats.rankdata: importing that takes longer than a
+    small evaluation."""
     _, group, size = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(size) - (size - 1) / 2)[group]
 
 
 def alignment(left, right) -> float:
-    """Mean squared distance of positive pairs, L2-normalised (Wang & Isola 2020; SimCSE sec. 2.3)."""
+    """Mean squared distance of positive pairs, L2-normalised (Wang & Isola 2020; SimCSE sec.
+    2.3)."""
     return float(((unit(left) - unit(right)) ** 2).sum(1).mean())
 
 
 def uniformity(vectors) -> float:
     """log mean exp(-2 squared distance) over all distinct pairs, L2-normalised (Wang & Isola 2020).
 
-    In float64, on the GPU if there is one: training asks for it at every evaluation. NaN of one vector.
+    In float64, on the GPU if there is one: training asks for it at every evaluation. NaN of one
+    vector.
     """
     import torch
 
@@ -61,5 +69,6 @@ def uniformity(vectors) -> float:
 
 
 def averages(values: list[float]) -> tuple[float, float]:
-    """Of tasks' scores: the mean, and the mean as SimCSE prints it, of values rounded to two decimals of a percent."""
+    """Of tasks' scores: the mean, and the mean as SimCSE prints it, of values rounded to two
+    decimals of a percent."""
     return float(np.mean(values)), float(np.mean([round(100 * value, 2) for value in values])) / 100

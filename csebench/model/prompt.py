@@ -11,7 +11,8 @@ from csebench.plan.declarations import EncoderRef
 
 
 class Prompt(InputModule):
-    """Tokenises in the template, encodes and pools; `modules.json` of an exported folder names this class."""
+    """Tokenises in the template, encodes and pools; `modules.json` of an exported folder names
+    this class."""
 
     def __init__(self, encoder: Encoder, pooler: str):
         super().__init__()
@@ -22,7 +23,10 @@ class Prompt(InputModule):
 
     def forward(self, features, **_):
         batch = {k: features[k] for k in ("input_ids", "attention_mask")}
-        return {**features, "sentence_embedding": pool(self.pooler, self.encoder(batch, self.pooler))}
+        return {
+            **features,
+            "sentence_embedding": pool(self.pooler, self.encoder(batch, self.pooler)),
+        }
 
     def get_embedding_dimension(self) -> int:
         return self.encoder.size

@@ -1,4 +1,5 @@
-"""Models that embed sentences: an encoder with the pooler of its test, or a sentence-transformers model as it is."""
+"""Models that embed sentences: an encoder with the pooler of its test, or a
+sentence-transformers model as it is."""
 
 import json
 from collections.abc import Callable
@@ -24,7 +25,8 @@ from csebench.model.pooling import pool
 from csebench.model.weights import check_weights
 from csebench.plan.declarations import EncoderRef, Evaluation
 
-DENSE = "SentenceTransformer"  # the kind of sentence-transformers that embeds a sentence in one dense vector
+# the kind of sentence-transformers that embeds a sentence in one dense vector
+DENSE = "SentenceTransformer"
 GIVES = {
     "SparseEncoder": "a sparse vector over its vocabulary",
     "CrossEncoder": "a score of a pair",
@@ -33,20 +35,26 @@ GIVES = {
 }
 LENGTHS_BY_ROLE = ("query_length", "document_length")  # tokens that a transformer reads of a text
 LOOSE = 1e-3  # of the largest entry: more than rounding in any batch
-BATCH_TOKENS = 128 * 512  # of a batch: attention scores of BERT-base take 1.6 GB in fp32 at length 512
+# of a batch: attention scores of BERT-base take 1.6 GB in fp32 at length 512
+BATCH_TOKENS = 128 * 512
 
 
-def check_length(wanted: int, max_seq_length: int, name: str, setting: str = "--max-length") -> None:
-    """Raises BadInput where the model cannot read so many tokens: a run id or protocol would name a wrong length."""
+def check_length(
+    wanted: int, max_seq_length: int, name: str, setting: str = "--max-length"
+) -> None:
+    """Raises BadInput where the model cannot read so many tokens: a run id or protocol would
+    name a wrong length."""
     if wanted > max_seq_length:
         raise BadInput(f"{setting} {wanted}: {name} reads {max_seq_length} tokens at most.")
 
 
 def split(lengths: list[int], batch_size: int, padded: bool = True) -> list[slice]:
-    """Batches of rows sorted by length: of `batch_size` rows, or fewer, as many as have BATCH_TOKENS with padding.
+    """Batches of rows sorted by length: of `batch_size` rows, or fewer, as many as have
+    BATCH_TOKENS with padding.
 
     Args:
-        padded: rows of other lengths may share a batch, because padding does not change their vectors.
+        padded: rows of other lengths may share a batch, because padding does not change their
+        vectors.
     """
     ends, start = [0], 0
     for row, length in enumerate(lengths):
@@ -63,8 +71,15 @@ def split(lengths: list[int], batch_size: int, padded: bool = True) -> list[slic
 class SentenceEncoder(Embedder):
     """An encoder with the pooler of its test; embeds in batches of similar length."""
 
-    def __init__(self, encoder: Encoder, pooler: str, transform=None, evaluation: Evaluation = Evaluation()):
-        self.encoder, self.pooler, self.transform, self.evaluation = encoder, pooler, transform, evaluation
+    def __init__(
+        self, encoder: Encoder, pooler: str, transform=None, evaluation: Evaluation = Evaluation()
+    ):
+        self.encoder, self.pooler, self.transform, self.evaluation = (
+            encoder,
+            pooler,
+            transform,
+            evaluation,
+        )
         check_length(evaluation.max_length or 0, encoder.max_seq_length, "this encoder")
 
     def vectors(self, sentences: list[str]) -> np.ndarray:
@@ -80,22 +95,33 @@ class SentenceEncoder(Embedder):
         return embed
 
     def token_ids(self, sentences: list[str]) -> list[list[int]]:
-        return self.encoder.in_template(self.encoder.ids(sentences, self.evaluation.max_length), self.pooler)
+        return self.encoder.in_template(
+            self.encoder.ids(sentences, self.evaluation.max_length), self.pooler
+        )
 
     @torch.inference_mode()
     def on_device(self, ids: list[list[int]]) -> torch.Tensor:
-        """(sentences, D) float32 where the encoder is, before a fitted map; the host does not wait for them."""
+        """(sentences, D) float32 where the encoder is, before a fitted map; the host does not
+        wait for them."""
         encoder, training, settings = self.encoder, self.encoder.training, self.evaluation
         encoder.eval()
         order = np.argsort([len(i) for i in ids], kind="stable")
-        batches = split([len(ids[i]) for i in order], settings.batch_size, encoder.traits.hides_padding)
-        with torch.autocast(encoder.device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
-            parts = [self.pooled([ids[i] for i in order[batch]]) for batch in bar(batches, "embedding", "batch")]
+        batches = split(
+            [len(ids[i]) for i in order], settings.batch_size, encoder.traits.hides_padding
+        )
+        with torch.autocast(
+            encoder.device.type, torch.bfloat16, enabled=settings.precision == "bf16"
+        ):
+            parts = [
+                self.pooled([ids[i] for i in order[batch]])
+                for batch in bar(batches, "embedding", "batch")
+            ]
         encoder.train(training)
         return torch.cat(parts)[to_device(torch.from_numpy(np.argsort(order)), encoder.device)]
 
     def pooled(self, rows: list[list[int]]) -> torch.Tensor:
-        """(rows, D) float32 of rows of token ids; by halves where the memory of the device is too small."""
+        """(rows, D) float32 of rows of token ids; by halves where the memory of the device is
+        too small."""
         try:
             return pool(self.pooler, self.encoder(self.encoder.pad(rows), self.pooler)).float()
         except torch.OutOfMemoryError:
@@ -108,8 +134,8 @@ class SentenceEncoder(Embedder):
 class SentenceTransformerEmbedder(Embedder):
     """A sentence-transformers folder or hub id with all its modules, as its own library encodes.
 
-    Sentences go through its `encode`, which puts the default prompt before them, queries and documents of a search
-    through `encode_query` and `encode_document`.
+    Sentences go through its `encode`, which puts the default prompt before them, queries and
+    documents of a search through `encode_query` and `encode_document`.
     """
 
     def __init__(self, ref: EncoderRef, evaluation: Evaluation):
@@ -137,20 +163,26 @@ class SentenceTransformerEmbedder(Embedder):
         """
         settings, shown = self.evaluation, on_terminal()
         run = find_executable_batch_size(
-            lambda rows: encode(texts, batch_size=rows, show_progress_bar=shown), settings.batch_size
+            lambda rows: encode(texts, batch_size=rows, show_progress_bar=shown),
+            settings.batch_size,
         )
-        with torch.autocast(self.model.device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
+        with torch.autocast(
+            self.model.device.type, torch.bfloat16, enabled=settings.precision == "bf16"
+        ):
             try:
                 vectors = run()
             except ValueError as e:
                 if "route" in str(e):
-                    raise BadInput(f"model: its Router cannot embed these texts: {first_line(e)}.") from None
+                    raise BadInput(
+                        f"model: its Router cannot embed these texts: {first_line(e)}."
+                    ) from None
                 raise
         return vectors.astype(np.float32, copy=False)
 
 
 def prompts_of(model: Any) -> dict[str, str]:
-    """The prompts of a sentence-transformers model by role, as its library chooses them; empty without any."""
+    """The prompts of a sentence-transformers model by role, as its library chooses them; empty
+    without any."""
     by_role = {
         "sentence": model.prompts.get(model.default_prompt_name, ""),
         "query": model.prompts.get("query", ""),
@@ -194,8 +226,8 @@ def check_kind(folder: Path) -> None:
     if kind != DENSE:
         gives = GIVES.get(str(kind), "other vectors")
         raise BadInput(
-            f"{file}: model_type: {kind!r} gives {gives}, but csebench scores one dense vector of a sentence"
-            f" ({DENSE}). Use another model; --pooler takes its encoder alone."
+            f"{file}: model_type: {kind!r} gives {gives}, but csebench scores one dense vector of a"
+            f" sentence ({DENSE}). Use another model; --pooler takes its encoder alone."
         )
 
 
@@ -203,8 +235,8 @@ def open_whole(folder: Path):
     """Open a sentence-transformers folder in fp32, and check what its library would not notice.
 
     Raises:
-        BadInput: it cannot be read, asks for code, is of another kind, its transformer is not whole, or its vectors
-            depend on the sentences beside them.
+        BadInput: it cannot be read, asks for code, is of another kind, its transformer is not
+            whole, or its vectors depend on the sentences beside them.
     """
     from sentence_transformers import SentenceTransformer
 
@@ -238,15 +270,19 @@ def open_whole(folder: Path):
 
 
 def transformers_of(model: Any) -> list[Any]:
-    """The modules of a sentence-transformers model that tokenise texts and embed tokens with a transformer."""
-    modules = [module for module in model.modules() if getattr(module, "auto_model", None) is not None]
+    """The modules of a sentence-transformers model that tokenise texts and embed tokens with a
+    transformer."""
+    modules = [
+        module for module in model.modules() if getattr(module, "auto_model", None) is not None
+    ]
     return [module for module in modules if module.tokenizer is not None]
 
 
 def limit_lengths(model: Any) -> None:
     """Let no transformer of the model read more tokens than it has positions.
 
-    The library takes the number of positions for RoBERTa and MPNet, two of which stand before the first token.
+    The library takes the number of positions for RoBERTa and MPNet, two of which stand before the
+    first token.
     """
     for module in transformers_of(model):
         limit = position_limit(module.auto_model)
@@ -271,7 +307,10 @@ def shorten_inputs(model: Any, max_length: int, name: str) -> None:
     """
     modules = transformers_of(model)
     if not modules:
-        raise BadInput(f"--max-length {max_length}: {name} has no transformer, and reads whole texts; leave it out.")
+        raise BadInput(
+            f"--max-length {max_length}: {name} has no transformer, and reads whole texts; leave it"
+            " out."
+        )
     for module in modules:
         check_length(max_length, module.tokenizer.model_max_length, name)
         limit_length(module, max_length)
@@ -290,17 +329,21 @@ def try_out(model: Any, what: str) -> None:
         if "route" not in str(e):
             raise
         raise BadInput(
-            f"{what}: router_config.json: its Router has no route for a sentence that is neither query nor document"
-            f" ({first_line(e)}); name one as default_route."
+            f"{what}: router_config.json: its Router has no route for a sentence that is neither"
+            f" query nor document ({first_line(e)}); name one as default_route."
         ) from None
     if "sentence_embedding" not in outputs:
-        raise BadInput(f"{what}: modules.json: no module pools: there is no vector of a sentence; use another model.")
+        raise BadInput(
+            f"{what}: modules.json: no module pools: there is no vector of a sentence; use another"
+            " model."
+        )
     alone = model.encode([short], show_progress_bar=False)[0]
     together = model.encode([short, long], show_progress_bar=False)[0]
     if not np.allclose(alone, together, atol=LOOSE * np.abs(alone).max()):
         raise BadInput(
-            f"{what}: padding changes its vectors, so that they depend on the sentences beside them. Look for"
-            " padding_side in tokenizer_config.json, or give --pooler, with which its encoder is used alone."
+            f"{what}: padding changes its vectors, so that they depend on the sentences beside"
+            " them. Look for padding_side in tokenizer_config.json, or give --pooler, with which"
+            " its encoder is used alone."
         )
 
 
@@ -314,7 +357,10 @@ class Affine:
         return (vectors - self.shift) @ self.matrix
 
     def save(self, folder: Path) -> None:
-        save_file({"shift": self.shift, "matrix": np.ascontiguousarray(self.matrix)}, folder / "transform.safetensors")
+        save_file(
+            {"shift": self.shift, "matrix": np.ascontiguousarray(self.matrix)},
+            folder / "transform.safetensors",
+        )
 
     @classmethod
     def load(cls, folder: Path) -> "Affine | None":

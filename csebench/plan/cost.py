@@ -1,4 +1,5 @@
-"""Forecasts from measured steps: seconds, and their range, of a run, of a score, and of what pages lack (`Work`)."""
+"""Forecasts from measured steps: seconds, and their range, of a run, of a score, and of what
+pages lack (`Work`)."""
 
 import math
 import re
@@ -26,24 +27,29 @@ from csebench.plan.spec import Spec
 
 REFERENCE = "simcse"  # method that all others are timed against
 DEV_SENTENCES = 3_000  # of STS-B dev, embedded in every evaluation during training
-START_SECONDS = 4.0  # of a job, besides training and scoring (benchmarks/results/2026-11-22-overhead.txt)
+# of a job, besides training and scoring (benchmarks/results/2026-11-22-overhead.txt)
+START_SECONDS = 4.0
 DERIVED = 1.5  # widens the range of what was not measured on this device, but follows from others
 MARGIN = 3  # the device of a cluster may be slower than the measured one
 UNMEASURED_MINUTES = 60  # for loading of models, and for evaluators that were not measured
-LONGEST_MINUTES = 24 * 60  # clusters rarely grant more; a run that is cut off resumes in the next attempt
+# clusters rarely grant more; a run that is cut off resumes in the next attempt
+LONGEST_MINUTES = 24 * 60
 
 
 class StepTimes(Strict):
-    """Seconds per training step of methods, on one device and shape of encoders (benchmarks/methods.py --save)."""
+    """Seconds per training step of methods, on one device and shape of encoders
+    (benchmarks/methods.py --save)."""
 
     device: str  # name of the GPU, or of the processor with `, 2 threads`
     encoders: list[str]  # of one shape, as in config/
     batch_size: int
     max_length: int
     precision: str
-    sentences_per_second: float | None = None  # embedded in an evaluation; None: those of training are in the steps
+    # embedded in an evaluation; None: those of training are in the steps
+    sentences_per_second: float | None = None
     source: str  # who measured it, when, how
-    factor: float = Field(default=1.6, ge=1)  # a run takes between 1 / factor and factor of the forecast
+    # a run takes between 1 / factor and factor of the forecast
+    factor: float = Field(default=1.6, ge=1)
     seconds: dict[str, float]  # by method, with components as `simcse+ami`
 
 
@@ -75,7 +81,11 @@ class Estimate:
     @property
     def hours(self) -> str:
         """`5.2 h (2.6 to 10)`."""
-        return f"{_hours(self.seconds)} h ({_hours(self.low)} to {_hours(self.high)})" if self.seconds else "0 h"
+        return (
+            f"{_hours(self.seconds)} h ({_hours(self.low)} to {_hours(self.high)})"
+            if self.seconds
+            else "0 h"
+        )
 
 
 def _hours(seconds: float) -> str:
@@ -93,22 +103,30 @@ def step_times() -> list[StepTimes]:
 
 @cached
 def evaluator_times() -> dict[str, EvaluatorTimes]:
-    return read_yaml(ROOT / "data" / "evaluator_times.yaml", RootModel[dict[str, EvaluatorTimes]]).root
+    return read_yaml(
+        ROOT / "data" / "evaluator_times.yaml", RootModel[dict[str, EvaluatorTimes]]
+    ).root
 
 
 def devices(encoder: str) -> list[StepTimes]:
     """Step times of an encoder, the fastest device first."""
-    return sorted((times for times in step_times() if encoder in times.encoders), key=_token_seconds)
+    return sorted(
+        (times for times in step_times() if encoder in times.encoders), key=_token_seconds
+    )
 
 
 def _token_seconds(times: StepTimes) -> float:
     """Seconds of the reference method per token, or of any method where it is not known."""
-    return (step_seconds(REFERENCE, times) or min(times.seconds.values())) / (times.batch_size * times.max_length)
+    return (step_seconds(REFERENCE, times) or min(times.seconds.values())) / (
+        times.batch_size * times.max_length
+    )
 
 
 def step_seconds(name: str, times: StepTimes) -> float | None:
-    """Seconds per step of a method on a device: measured there; else scaled from another device, by a method that was
-    measured on both; else the step of the host plus what each component adds to the reference method; else None."""
+    """Seconds per step of a method on a device: measured there; else scaled from another device, by
+    a method that was measured on both; else the step of the host plus what each component adds to
+    the reference method; else None.
+    """
     if name in times.seconds:
         return times.seconds[name]
     for known, known_seconds in times.seconds.items():
@@ -140,16 +158,23 @@ def training(spec: Spec, times: StepTimes) -> Estimate | None:
     name = recipe_name(method, spec.components)
     if (step := step_seconds(name, times)) is None:
         return None
-    size = spec.number("batch_size") * spec.number("max_length") / (times.batch_size * times.max_length)
+    size = (
+        spec.number("batch_size")
+        * spec.number("max_length")
+        / (times.batch_size * times.max_length)
+    )
     factor = times.factor * (1 if name in times.seconds else DERIVED)
     start += Estimate.within(spec.number("steps") * step * size, factor)
     evaluations = math.ceil(spec.number("steps") / spec.number("evaluate_every"))
     rate = times.sentences_per_second
-    return start + (Estimate.within(evaluations * DEV_SENTENCES / rate, times.factor) if rate else Estimate())
+    return start + (
+        Estimate.within(evaluations * DEV_SENTENCES / rate, times.factor) if rate else Estimate()
+    )
 
 
 def embedding(sentences: int, times: StepTimes) -> Estimate | None:
-    """Forecast of embedding sentences; where that was not measured, in proportion to another device's, or None."""
+    """Forecast of embedding sentences; where that was not measured, in proportion to another
+    device's, or None."""
     if times.sentences_per_second:
         return Estimate.within(sentences / times.sentences_per_second, times.factor)
     for other in step_times():
@@ -182,26 +207,37 @@ Score = tuple[str, str]  # id of the run, evaluator
 
 
 class Work:
-    """What is left of pages of one scale. A score costs several steps: its run is trained, perhaps after another run
-    or a back-translation, then scored; a step is paid once, whatever needs it. `device` is of data/step_times.yaml;
-    None: the fastest for the commonest encoder that was measured on any."""
+    """What is left of pages of one scale. A score costs several steps: its run is trained,
+    perhaps after another run or a back-translation, then scored; a step is paid once, whatever
+    needs it. `device` is of data/step_times.yaml; None: the fastest for the commonest encoder
+    that was measured on any."""
 
     def __init__(self, pages: list[targets.Page], device: str | None = None):
         self.pages = pages
         self.scale = catalog.scale(pages[0].scale)
         self.grids = list(dict.fromkeys(grid for page in pages for grid in page.grids()))
         self.specs = {run: spec for page in pages for run, spec in page.runs().items()}
-        self.encoders = {run: targets.base_encoder(spec, self.scale.scale) for run, spec in self.specs.items()}
+        self.encoders = {
+            run: targets.base_encoder(spec, self.scale.scale) for run, spec in self.specs.items()
+        }
         possible = {score for page in pages for score in page.available()}
-        self.made = {score for score in possible if targets.score_path(*score, self.scale.scale).exists()}
+        self.made = {
+            score for score in possible if targets.score_path(*score, self.scale.scale).exists()
+        }
         self.cells = self._cells(possible)
         self.missing = set().union(*self.cells.values()) - self.made
         known = [times.device for times in step_times()]
         if device is not None and device not in known:
             raise unknown("device of data/step_times.yaml", device, known)
-        measured = {name: devices(name) for name, _ in Counter(self.encoders.values()).most_common()}
-        self.device = device or next((times[0].device for times in measured.values() if times), None)
-        self.times = {name: t for name, times in measured.items() for t in times if t.device == self.device}
+        measured = {
+            name: devices(name) for name, _ in Counter(self.encoders.values()).most_common()
+        }
+        self.device = device or next(
+            (times[0].device for times in measured.values() if times), None
+        )
+        self.times = {
+            name: t for name, times in measured.items() for t in times if t.device == self.device
+        }
 
     def _cells(self, possible: set[Score]) -> dict[tuple[str, str, int, int], frozenset[Score]]:
         """Scores behind every cell that can be finished, by paper, table, row and column."""
@@ -212,7 +248,9 @@ class Work:
                 continue
             for row, column in product(range(len(rows)), range(len(grid.columns))):
                 parts = parts_of_cell(grid, rows, row, column)
-                scores = frozenset((spec.run_id, part.evaluator) for part in parts for spec in part.specs)
+                scores = frozenset(
+                    (spec.run_id, part.evaluator) for part in parts for spec in part.specs
+                )
                 if scores and all(part.specs for part in parts) and scores <= possible:
                     cells[paper, name, row, column] = scores
         return cells
@@ -240,7 +278,11 @@ class Work:
         times = None if step.kind == "translate" else self.times.get(self.encoders[step.run])
         if times is None:
             return None
-        return training(self.specs[step.run], times) if step.kind == "train" else scoring(step.evaluator, times)
+        return (
+            training(self.specs[step.run], times)
+            if step.kind == "train"
+            else scoring(step.evaluator, times)
+        )
 
     def cost(self, steps: Iterable[Step]) -> tuple[Estimate, int]:
         """(forecast of steps, number of those that were not measured and are not in it)"""
@@ -252,32 +294,44 @@ class Work:
 
 
 def fastest_seconds(spec: Spec, scale: str) -> float | None:
-    """Forecast of a run and of its scores of known cost, on the fastest device that its step is known for, or None."""
+    """Forecast of a run and of its scores of known cost, on the fastest device that its step is
+    known for, or None."""
     scores = sorted(targets.evaluators(scale)[spec.run_id])
     for times in devices(targets.base_encoder(spec, scale)):
         if (trained := training(spec, times)) is not None:
-            known = (estimate for evaluator in scores if (estimate := scoring(evaluator, times)) is not None)
+            known = (
+                estimate
+                for evaluator in scores
+                if (estimate := scoring(evaluator, times)) is not None
+            )
             return sum(known, trained).seconds
     return None
 
 
 def job_minutes(forecast: float | None, attempt: int) -> int:
-    """Minutes to request from a cluster for a forecast in seconds, or without one; doubled in every attempt."""
+    """Minutes to request from a cluster for a forecast in seconds, or without one; doubled in
+    every attempt."""
     if forecast is None:
         return LONGEST_MINUTES
-    return min(LONGEST_MINUTES, (UNMEASURED_MINUTES + math.ceil(MARGIN * forecast / 60)) * 2 ** (attempt - 1))
+    return min(
+        LONGEST_MINUTES,
+        (UNMEASURED_MINUTES + math.ceil(MARGIN * forecast / 60)) * 2 ** (attempt - 1),
+    )
 
 
 # ---------------------------------------------------------------- bf16 on this CPU
 
 CPU_INFO = Path("/proc/cpuinfo")
-BF16 = {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}  # instructions of x86 and of ARM, as Linux names them
+# instructions of x86 and of ARM, as Linux names them
+BF16 = {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}
 
 
 def bf16_note(scale: Scale, device: str | None) -> str | None:
-    """Say that a forecast for a CPU in bf16 is too low here; None where it is not, or where that is unknown."""
+    """Say that a forecast for a CPU in bf16 is too low here; None where it is not, or where that
+    is unknown."""
     in_bf16 = "bf16" in (scale.precision, scale.evaluation.precision)
-    if not in_bf16 or device is None or "thread" not in device:  # `NVIDIA V100`; `AMD EPYC, 2 threads`
+    # `NVIDIA V100`; `AMD EPYC, 2 threads`
+    if not in_bf16 or device is None or "thread" not in device:
         return None
     try:
         text = CPU_INFO.read_text(encoding="utf-8", errors="replace")
@@ -287,4 +341,7 @@ def bf16_note(scale: Scale, device: str | None) -> str | None:
     if not known or BF16 & {*known[0].split()}:
         return None
     names = "avx512_bf16, amx_bf16"
-    return f"This CPU has no bf16 instructions ({names}): scale {scale.scale}, which is in bf16, takes longer here."
+    return (
+        f"This CPU has no bf16 instructions ({names}): scale {scale.scale}, which is in bf16, takes"
+        " longer here."
+    )

@@ -1,4 +1,5 @@
-"""Scores that others published (`evidence/*.yaml`): their schema, the checks of a file, and which are of a row.
+"""Scores that others published (`evidence/*.yaml`): their schema, the checks of a file, and which
+are of a row.
 
 docs/evidence.md says how to contribute a source.
 """
@@ -23,14 +24,17 @@ from csebench.plan.papers import Erratum, Published, PublishedValue, Row
 from csebench.plan.registry import EVALUATORS, METHODS
 
 FULL = "100%"  # of the training set
-AVERAGE, TRANSFER = "Avg.", "TransferAvg"  # averages of the seven STS test sets and of the seven transfer tasks
+# averages of the seven STS test sets and of the seven transfer tasks
+AVERAGE, TRANSFER = "Avg.", "TransferAvg"
 DEV = ("stsb_dev", "sickr_dev")
-BUDGET = {"batch_size", "learning_rate", "steps", "warmup_steps"}  # in which a re-training may differ, and says so
+# in which a re-training may differ, and says so
+BUDGET = {"batch_size", "learning_rate", "steps", "warmup_steps"}
 FIRST_YEAR = 2018  # of BERT, which is older than every method here
 NOT_NOTED = "not noted"  # in place of a date
 ROUNDING = 1e-9  # of binary fractions
 REALLY = "If the source really has it, add `sure: false` to the experiment."
-METHOD, ENCODER = "method of evidence/methods.yaml", "encoder of evidence/methods.yaml"  # in messages
+# in messages
+METHOD, ENCODER = "method of evidence/methods.yaml", "encoder of evidence/methods.yaml"
 
 
 # ---------------------------------------------------------------- names and scores
@@ -38,7 +42,8 @@ METHOD, ENCODER = "method of evidence/methods.yaml", "encoder of evidence/method
 
 @cached
 def tasks() -> dict[str, list[str]]:
-    """The tasks of STS and of transfer, by what their average is called (`published_as` of evaluators)."""
+    """The tasks of STS and of transfer, by what their average is called (`published_as` of
+    evaluators)."""
     declared = registry.valid_evaluators().values()
     return {d.published_as: d.tasks for d in declared if d.published_as and d.average}
 
@@ -52,21 +57,25 @@ def score_names() -> list[str] | None:
 
 def score_name(evaluator: str, task: str) -> str | None:
     """What a task of an evaluator is called in evidence; None where evidence has none of it."""
-    declared = registry.valid_evaluators().get(evaluator)  # None: such as `transfer:fasttest`, another protocol
+    # None: such as `transfer:fasttest`, another protocol
+    declared = registry.valid_evaluators().get(evaluator)
     if declared is None or declared.published_as is None or task not in (*declared.tasks, "Avg."):
         return None
     return declared.published_as if task == "Avg." or not declared.average else task
 
 
 def known_name(name: str, kind: str, known: Collection[str] | None) -> str:
-    """The name, which has to be one that other files state; None: any. Raises ValueError for another."""
+    """The name, which has to be one that other files state; None: any. Raises ValueError for
+    another."""
     if known is not None and name not in known:
         raise ValueError(str(unknown(kind, name, known)).rstrip("."))
     return name
 
 
 MethodName = Annotated[str, AfterValidator(lambda name: known_name(name, METHOD, names().methods))]
-EncoderName = Annotated[str, AfterValidator(lambda name: known_name(name, ENCODER, names().encoders))]
+EncoderName = Annotated[
+    str, AfterValidator(lambda name: known_name(name, ENCODER, names().encoders))
+]
 Task = Annotated[str, AfterValidator(lambda name: known_name(name, "task", score_names()))]
 Scores = Annotated[dict[Task, PublishedValue], Field(min_length=1)]  # as printed, in percent
 
@@ -81,7 +90,8 @@ class Setup(Strict):
     batch_size: str | None = None
     learning_rate: str | None = None
     steps: int | None = Field(default=None, ge=1)
-    evaluate_every: int | None = Field(default=None, ge=1)  # steps between evaluations on the dev set
+    # steps between evaluations on the dev set
+    evaluate_every: int | None = Field(default=None, ge=1)
     selection: str | None = None
     precision: str | None = None
     versions: str | None = None
@@ -118,9 +128,12 @@ class Experiment(Strict):
     kind: Literal["retrained", "checkpoint", "untrained", "authors", "paper"] = "retrained"
     size: str = FULL  # of the training set
     corpus: str | None = None
-    transfer: Literal["test", "dev"] = "test"  # what its transfer scores are of; dev: the trainer's fast evaluation
-    comparable: bool  # with the authors' number: corpus, budget, objective, pooler and aggregation of the paper
-    sure: bool = True  # False: a value, its setting or its encoder is doubtful; it takes no part in a verdict
+    # what its transfer scores are of; dev: the trainer's fast evaluation
+    transfer: Literal["test", "dev"] = "test"
+    # with the authors' number: corpus, budget, objective, pooler and aggregation of the paper
+    comparable: bool
+    # False: a value, its setting or its encoder is doubtful; it takes no part in a verdict
+    sure: bool = True
     setup: Setup = Setup()
     summary: Summary | None = None
     runs: list[PublishedRun] = []
@@ -137,15 +150,20 @@ class Remark(Strict):
 
 
 class Source(Strict):
-    """A place where scores are published: files at a commit (`repository`, `commit`, `path`), an issue (`repository`,
-    `thread`), or tables of a paper of papers/ (`paper`, `tables`)."""
+    """A place where scores are published: files at a commit (`repository`, `commit`, `path`), an
+    issue (`repository`, `thread`), or tables of a paper of papers/ (`paper`, `tables`)."""
 
     who: str
     repository: str | None = Field(None, pattern=r"^[\w.-]+/[\w.-]+$")  # on GitHub
     commit: str | None = Field(None, pattern=r"^[0-9a-f]{8,40}$")
     path: str | None = None
     thread: int | None = Field(None, ge=1)  # number of the issue
-    paper: Annotated[str, AfterValidator(lambda name: known_name(name, "paper", catalog.paper_files()))] | None = None
+    paper: (
+        Annotated[
+            str, AfterValidator(lambda name: known_name(name, "paper", catalog.paper_files()))
+        ]
+        | None
+    ) = None
     tables: list[str] = []
     licence: str | None = None
     date: str
@@ -203,7 +221,8 @@ def refuse(problems: Iterator[Problem], lines: Lines) -> None:
 
 
 def source_problems(source: Source) -> Iterator[Problem]:
-    """Find what cannot be true in a source: its place, its date, its numbers, runs that are given twice."""
+    """Find what cannot be true in a source: its place, its date, its numbers, runs that are
+    given twice."""
     yield from place_problems(source)
     yield from date_problems(source.date)
     for index, experiment in enumerate(source.experiments):
@@ -220,14 +239,17 @@ def place_problems(source: Source) -> Iterator[Problem]:
     )
     complete = [place for place in places if None not in place]
     if len(complete) != 1:
-        wanted = "`repository`, `commit` and `path`; `repository` and `thread`; `paper` and `tables`"
+        wanted = (
+            "`repository`, `commit` and `path`; `repository` and `thread`; `paper` and `tables`"
+        )
         yield Problem(("who",), f"a source names one place: {wanted}.")
     if not source.experiments and not source.remarks:
         yield Problem(("who",), "a source has `experiments` or `remarks`.")
 
 
 def date_problems(text: str) -> Iterator[Problem]:
-    """`2023-11-22`, `2023-11`, `2023`, two of them with `to` between them, or `not noted`; `?` marks doubt."""
+    """`2023-11-22`, `2023-11`, `2023`, two of them with `to` between them, or `not noted`; `?`
+    marks doubt."""
     if text == NOT_NOTED:
         return
     days = []
@@ -432,11 +454,12 @@ def name_problems(part: Names, encoders: Collection[str]) -> Iterator[Problem]:
                 yield Problem((*keys, "value"), text)
 
 
-# ---------------------------------------------------------------- reading, and which evidence is of a row
+# ---------------- reading, and which evidence is of a row
 
 
 def read_source(path: Path) -> tuple[Source, Lines]:
-    """The source of a file, and its lines. Raises BadInput for what does not fit or cannot be true."""
+    """The source of a file, and its lines. Raises BadInput for what does not fit or cannot be
+    true."""
     source, lines = read_with_lines(path, Source, as_written=True)
     refuse(source_problems(source), lines)
     return source, lines
@@ -444,9 +467,11 @@ def read_source(path: Path) -> tuple[Source, Lines]:
 
 @cached
 def sources() -> dict[str, Source]:
-    """Every source by the name of its file, those of the project before those of folders that join it.
+    """Every source by the name of its file, those of the project before those of folders that join
+    it.
 
-    Raises BadInput, with file and line, for one that does not fit, or that gives runs of another one.
+    Raises BadInput, with file and line, for one that does not fit, or that gives runs of another
+    one.
     """
     paths = project_files("evidence", "*.yaml", ["methods"])
     places = [folder / "evidence" for folder in folders()]
@@ -461,7 +486,8 @@ def sources() -> dict[str, Source]:
 
 
 def runs_of_others(name: str, source: Source, first: dict[tuple, str]) -> Iterator[Problem]:
-    """Find runs that count and that another source gives, too; `first` maps runs to their source, and grows."""
+    """Find runs that count and that another source gives, too; `first` maps runs to their
+    source, and grows."""
     for number, experiment in enumerate(source.experiments):
         if not (experiment.comparable and experiment.sure):
             continue
@@ -518,23 +544,34 @@ class Key(NamedTuple):
 @cached
 def all_evidence() -> list[Evidence]:
     """Every experiment of every source."""
-    return [Evidence(name, source, e) for name, source in sources().items() for e in source.experiments]
+    return [
+        Evidence(name, source, e) for name, source in sources().items() for e in source.experiments
+    ]
 
 
 def key_of_row(row: Row, encoder: str) -> Key | None:
-    """Method, encoder and pooler whose evidence is of a row of a table, whose encoder has a role; None where there can
-    be none: a variant, a component, a sweep, or a parameter beyond the training budget makes a recipe another method.
-    Raises BadInput where the row names `evidence` of a method that evidence/methods.yaml does not have."""
+    """Method, encoder and pooler whose evidence is of a row of a table, whose encoder has a role;
+    None where there can be none: a variant, a component, a sweep, or a parameter beyond the
+    training budget makes a recipe another method. Raises BadInput where the row names `evidence` of
+    a method that evidence/methods.yaml does not have.
+    """
     given, recipe = row.evidence, row.run
     role = (given and given.encoder) or (recipe and recipe.encoder) or encoder
     if given is not None:
         if given.method not in names().methods:
             raise unknown(METHOD, given.method, names().methods, f"{row.label}: evidence")
         return Key(given.method, role, default_pooler(given.method))
-    other = recipe and (recipe.variant or recipe.components or recipe.sweep or {*recipe.params} - BUDGET - {"pooler"})
+    other = recipe and (
+        recipe.variant
+        or recipe.components
+        or recipe.sweep
+        or {*recipe.params} - BUDGET - {"pooler"}
+    )
     if recipe is None or other or recipe.method not in names().methods:
         return None
-    return Key(recipe.method, role, str(recipe.params.get("pooler", "")) or default_pooler(recipe.method))
+    return Key(
+        recipe.method, role, str(recipe.params.get("pooler", "")) or default_pooler(recipe.method)
+    )
 
 
 @cached
@@ -546,12 +583,16 @@ def default_pooler(method: str) -> str | None:
 
 def key_of(experiment: Experiment) -> Key:
     """The key of an experiment; without a pooler of its own, the method's default."""
-    return Key(experiment.method, experiment.encoder, experiment.pooler or default_pooler(experiment.method))
+    return Key(
+        experiment.method,
+        experiment.encoder,
+        experiment.pooler or default_pooler(experiment.method),
+    )
 
 
 def evidence_of(key: Key, score: str, size: str = FULL) -> list[Evidence]:
-    """Every experiment with a score (one of `score_names`) of the method itself, comparable or not, sure or not. Of a
-    transfer task, scores on dev folds do not count."""
+    """Every experiment with a score (one of `score_names`) of the method itself, comparable or
+    not, sure or not. Of a transfer task, scores on dev folds do not count."""
     of_transfer = score in (TRANSFER, *tasks().get(TRANSFER, []))
     return [
         evidence

@@ -26,7 +26,8 @@ from csebench.plan.spec import Spec
 
 @dataclass(frozen=True)
 class CellPlan:
-    """One cell: its runs, one per seed, and the score to read from each; or the reason why there are none."""
+    """One cell: its runs, one per seed, and the score to read from each; or the reason why there
+    are none."""
 
     row: Row
     column: Column

@@ -4,7 +4,15 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    model_validator,
+)
 
 from csebench.base.errors import BadInput, look_up
 from csebench.plan.declarations import Line, Strict, Url, Value
@@ -54,7 +62,8 @@ class Recipe(Strict):
     params: dict[str, Value] = {}
     components: dict[str, dict[str, Value]] = {}
     encoder: str | None = None  # role, where it differs from the table's
-    sweep: dict[str, Value] = {}  # parameters that the table varies; a scale's settings do not override them
+    # parameters that the table varies; a scale's settings do not override them
+    sweep: dict[str, Value] = {}
 
 
 class EvidenceKey(Strict):
@@ -65,12 +74,14 @@ class EvidenceKey(Strict):
 
 
 class Row(Strict):
-    """A row of a table or figure: its recipe, or the reason why it has none, and the published values."""
+    """A row of a table or figure: its recipe, or the reason why it has none, and the published
+    values."""
 
     label: Line
     run: Recipe | None = None
     missing: str | None = None  # why nothing is run
-    evidence: EvidenceKey | None = None  # where the recipe does not tell whose evidence is of the row
+    # where the recipe does not tell whose evidence is of the row
+    evidence: EvidenceKey | None = None
     # how the authors obtained the values: unknown until somebody has looked it up
     source: Literal["measured", "copied", "rerun", "unknown"] = "unknown"
     origin: str | None = Field(default=None, alias="from")  # paper that copied values come from
@@ -80,9 +91,13 @@ class Row(Strict):
     @model_validator(mode="after")
     def is_run_or_missing(self):
         if (self.run is None) == (self.missing is None):
-            raise ValueError(f"{self.label}: needs either `run`, or `missing` with the reason why nothing is run")
+            raise ValueError(
+                f"{self.label}: needs either `run`, or `missing` with the reason why nothing is run"
+            )
         if (self.source == "copied") != (self.origin is not None):
-            raise ValueError(f"{self.label}: `source: copied` and `from`, the paper copied from, go together")
+            raise ValueError(
+                f"{self.label}: `source: copied` and `from`, the paper copied from, go together"
+            )
         return self
 
 
@@ -119,7 +134,8 @@ def _fits_columns(row, info: ValidationInfo):
 
 
 class Premise(Strict):
-    """That a row scores clearly less in some columns than in another: without it, nothing can be won back there."""
+    """That a row scores clearly less in some columns than in another: without it, nothing can be
+    won back there."""
 
     row: str
     most: str  # a column
@@ -139,11 +155,14 @@ class Family(Strict):
     """
 
     question: Line
-    rows: list[tuple[str, str]]  # (row, the row that it is compared with); OTHERS as row: every other row
-    columns: Literal["average", "each"] | list[str] = "average"  # average: the column that is one, else the mean of
+    # (row, the row that it is compared with); OTHERS as row: every other row
+    rows: list[tuple[str, str]]
+    # average: the column that is one, else the mean of
+    columns: Literal["average", "each"] | list[str] = "average"
     # all; each: every column that is not derived, by itself; labels: the mean of these columns
     primary: bool = False
-    equality: bool = False  # whether the question is if the rows are equal, as of a setting that should not matter
+    # whether the question is if the rows are equal, as of a setting that should not matter
+    equality: bool = False
     premise: Premise | None = None  # which must be shown here, or the question cannot be asked
     first_page: str | None = None  # the question of a scale's first page that the family answers
 
@@ -200,7 +219,9 @@ class Grid(Strict):
                 if row == against:
                     raise ValueError(f"compare: {family.question}: {row} is compared with itself")
             if family.primary and not family.is_one_comparison:
-                raise ValueError(f"compare: {family.question}: the primary question is one comparison")
+                raise ValueError(
+                    f"compare: {family.question}: the primary question is one comparison"
+                )
             for label in family.named_rows():
                 self.row(label)
             for label in family.named_columns():
@@ -215,7 +236,8 @@ class Grid(Strict):
 
     @property
     def baseline_row(self) -> int:
-        """Index of the row that is subtracted in differences. Raises ValueError where there is none."""
+        """Index of the row that is subtracted in differences. Raises ValueError where there is
+        none."""
         return self.row(self.baseline or "")
 
     def column(self, label: str) -> int:
@@ -232,7 +254,9 @@ class Grid(Strict):
 def _index(kind: str, items: list, label: str) -> int:
     labels = [item.label for item in items]
     if labels.count(label) != 1:
-        raise ValueError(f"{labels.count(label)} {kind} have the label {label!r}; the labels are {labels}")
+        raise ValueError(
+            f"{labels.count(label)} {kind} have the label {label!r}; the labels are {labels}"
+        )
     return labels.index(label)
 
 
@@ -256,7 +280,8 @@ class SettingsRow(Strict):
 
 
 class SettingsTable(Strict):
-    """A printed table of hyper-parameters: each value is compared with the value in the recipe of its column."""
+    """A printed table of hyper-parameters: each value is compared with the value in the recipe
+    of its column."""
 
     kind: Literal["settings"]
     title: Line
@@ -280,23 +305,25 @@ FIGURES_OF_SCORES = ("curves", "bars", "scatter", "training")
 class Figure(Grid):
     """A data figure: a grid of cells, and how it is drawn.
 
-    curves: each row is a line over the sizes of its columns, with a band of one deviation over seeds; with a baseline,
-    a second panel shows the differences to it.
-    bars: each row is a bar in each column; with a baseline, bars of the differences.
-    scatter: each row is a point; its columns are x, y and colour.
-    training: each row is the path of alignment and uniformity over steps.
-    Any other kind is a panel that an evaluator draws from the per-item values of each row's run, one panel per row.
+    curves: each row is a line over the sizes of its columns, with a band of one deviation over
+    seeds; with a baseline, a second panel shows the differences to it. bars: each row is a bar in
+    each column; with a baseline, bars of the differences. scatter: each row is a point; its columns
+    are x, y and colour. training: each row is the path of alignment and uniformity over steps. Any
+    other kind is a panel that an evaluator draws from the per-item values of each row's run, one
+    panel per row.
     """
 
-    kind: str  # of FIGURES_OF_SCORES, or a panel that an evaluator declares (checked by grids.plan_grid)
+    # of FIGURES_OF_SCORES, or a panel that an evaluator declares (checked by grids.plan_grid)
+    kind: str
     axis: str  # title of the value axis, with the unit
 
 
 class Claim(Strict):
     """A conclusion that a paper draws from a table, as a predicate over its cells.
 
-    In each of `columns` (with `on_average`: in their mean) the value of `row` is above that of every row of `versus`,
-    or `relation` says what else. Claims with the same `quote` are rows of one sentence, which has one verdict.
+    In each of `columns` (with `on_average`: in their mean) the value of `row` is above that of
+    every row of `versus`, or `relation` says what else. Claims with the same `quote` are rows of
+    one sentence, which has one verdict.
     """
 
     quote: Line  # from the paper, a few words
@@ -313,9 +340,11 @@ class Claim(Strict):
     relation: Literal["above", "comparable", "not worse"] = "above"  # not worse: on par or better
     statistic: Literal["value", "std"] = "value"  # what is compared
     on_average: bool = False
-    by: PublishedValue | None = None  # the difference that the paper states, with the digits that it states
+    # the difference that the paper states, with the digits that it states
+    by: PublishedValue | None = None
     up_to: PublishedValue | None = None  # or the largest difference
-    less_than: PublishedValue | None = None  # comparable: what the sentence says a difference stays below, either way
+    # comparable: what the sentence says a difference stays below, either way
+    less_than: PublishedValue | None = None
 
     @model_validator(mode="after")
     def states_one_thing(self):
@@ -341,8 +370,9 @@ class Claim(Strict):
         return None
 
     def versus_rows(self, there: Grid, same: bool) -> list[int]:
-        """Indices of the rows that `row` is compared with, in the table or figure that has them, which has `row`, too,
-        if it is the `same`. Raises ValueError: no row has a label that the claim names."""
+        """Indices of the rows that `row` is compared with, in the table or figure that has them,
+        which has `row`, too, if it is the `same`. Raises ValueError: no row has a label that the
+        claim names."""
         versus = [] if self.versus == "others" else self.versus
         for label in (*self.exclude, *versus):
             there.row(label)
@@ -362,7 +392,9 @@ class Claim(Strict):
         return [self.place, f"table{self.versus_table}"] if self.versus_table else [self.place]
 
 
-Finding = Literal["found by reading", "sentence against table", "impossible value", "inconsistent value"]
+Finding = Literal[
+    "found by reading", "sentence against table", "impossible value", "inconsistent value"
+]
 
 
 class Erratum(Strict):
@@ -373,7 +405,8 @@ class Erratum(Strict):
     also: dict[str, str] = {}  # one more place, by the paper's name
     text: str
     kind: Finding = "found by reading"
-    severity: Literal["serious", "notable", "minor"] = "minor"  # as csebench/report/audit.py defines them
+    # as csebench/report/audit.py defines them
+    severity: Literal["serious", "notable", "minor"] = "minor"
 
 
 def _file_name(key):
@@ -402,7 +435,9 @@ def _names_cells(claim: Claim, info: ValidationInfo) -> Claim:
     return claim
 
 
-def pick_grid(fields: Mapping[str, Any], name: str, whose: str = "") -> Table | SettingsTable | Figure:
+def pick_grid(
+    fields: Mapping[str, Any], name: str, whose: str = ""
+) -> Table | SettingsTable | Figure:
     """`table2` or `figure3` of a paper's fields; a name without a kind is the key of a table."""
     kind = "figure" if name.startswith("figure") else "table"
     return look_up(f"{kind}{whose}", name.removeprefix(kind), fields[f"{kind}s"])

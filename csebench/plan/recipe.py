@@ -1,4 +1,5 @@
-"""From a recipe (a row of a table, a command line) to its run, with every hyper-parameter filled in.
+"""From a recipe (a row of a table, a command line) to its run, with every hyper-parameter filled
+in.
 
 Values come in layers, and later ones override earlier ones:
 
@@ -133,9 +134,9 @@ def make_spec(
         encoder=stage.model if stage else encoder,
         corpus=corpus_spec(method, size, seed, given, where),
         dev_sha256=given.dev_sha256 if method.is_trained else None,
-        seed=0
-        if method.kind == "untrained"
-        else seed,  # a fitted method draws its sentences by seed
+        seed=(
+            0 if method.kind == "untrained" else seed
+        ),  # a fitted method draws its sentences by seed
         precision=of_scale.precision if method.is_trained else "fp32",
         threads=of_scale.threads,
         code=draft_codes(method.name, used),
@@ -388,7 +389,8 @@ def corpus_path(spec: Spec, scale: Scale) -> Path | None:
 
 
 def back_translation_facts(corpus_sha256: str, translators: str) -> dict:
-    """State everything that decides a back-translated corpus; its file is named by the hash of this."""
+    """State everything that decides a back-translated corpus; its file is named by the hash of
+    this."""
     return {
         "corpus_sha256": corpus_sha256,
         "translators": translators,

@@ -1,4 +1,5 @@
-"""Methods, components and evaluators by file name; their declarations are read without importing the files."""
+"""Methods, components and evaluators by file name; their declarations are read without importing
+the files."""
 
 import ast
 import importlib
@@ -9,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, first_line, look_up, place, problem_of, unknown, validated
+from csebench.base.errors import (
+    BadInput,
+    first_line,
+    look_up,
+    place,
+    problem_of,
+    unknown,
+    validated,
+)
 from csebench.base.files import Lines, project_files, read_text, unprintable
 from csebench.base.project import PACKAGE, find, folders, name_of
 from csebench.plan.declarations import Declaration, EvaluatorDeclaration, Panel, Value
@@ -30,18 +39,28 @@ def names(folder: Path) -> list[str]:
 
 
 def read_literal(path: Path, variable: str) -> tuple[Any, Lines]:
-    """The value of a module-level literal, and where its keys are, read without running the file. Raises BadInput
-    where it is none, is given twice, or has a key twice: Python would keep the last and say nothing."""
+    """The value of a module-level literal, and where its keys are, read without running the file.
+    Raises BadInput where it is none, is given twice, or has a key twice: Python would keep the last
+    and say nothing.
+    """
     statements = [node for node in parse_python(path).body if variable in changed_names(node)]
     if not statements or not isinstance(statements[0], ast.Assign):
-        raise BadInput(f"{path}: no {variable} = {{...}} at the top of the file; `csebench new` writes one.")
+        raise BadInput(
+            f"{path}: no {variable} = {{...}} at the top of the file; `csebench new` writes one."
+        )
     given = statements[0]
     if len(statements) > 1:
         line = statements[1].lineno
-        raise BadInput(f"{path}: line {line}: {variable} is given in line {given.lineno}; change it there.")
+        raise BadInput(
+            f"{path}: line {line}: {variable} is given in line {given.lineno}; change it there."
+        )
     literal = given.value
     for part in ast.walk(literal):
-        if isinstance(part, ast.Constant) and isinstance(part.value, str) and (why := unprintable(part.value)):
+        if (
+            isinstance(part, ast.Constant)
+            and isinstance(part.value, str)
+            and (why := unprintable(part.value))
+        ):
             raise BadInput(f"{path}: line {part.lineno}: {why}")
         if isinstance(part, ast.Dict):
             refuse_repeated_keys(part, path)
@@ -50,18 +69,23 @@ def read_literal(path: Path, variable: str) -> tuple[Any, Lines]:
     try:
         return ast.literal_eval(literal), lines
     except (ValueError, TypeError, RecursionError):  # TypeError: a key that is a list
-        raise BadInput(f"{path}: line {given.lineno}: {variable} must be a literal, without names.") from None
+        raise BadInput(
+            f"{path}: line {given.lineno}: {variable} must be a literal, without names."
+        ) from None
 
 
 def changed_names(node: ast.stmt) -> list[str]:
-    """The names that a statement assigns, as a whole or in a part: `x = 1`, `x: int = 1`, `x |= y`, `x["key"] = 1`."""
+    """The names that a statement assigns, as a whole or in a part: `x = 1`, `x: int = 1`, `x |=
+    y`, `x["key"] = 1`."""
     if isinstance(node, ast.Assign):
         targets = node.targets
     elif isinstance(node, ast.AnnAssign | ast.AugAssign):
         targets = [node.target]
     else:
         return []
-    return [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+    return [
+        part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)
+    ]
 
 
 def refuse_repeated_keys(node: ast.Dict, path: Path) -> None:
@@ -72,17 +96,22 @@ def refuse_repeated_keys(node: ast.Dict, path: Path) -> None:
             continue
         if key.value in line_of:
             raise BadInput(
-                f"{path}: line {key.lineno}: key {key.value!r} occurs twice, first in line {line_of[key.value]};"
-                " keep one."
+                f"{path}: line {key.lineno}: key {key.value!r} occurs twice, first in line"
+                f" {line_of[key.value]}; keep one."
             )
         line_of[key.value] = key.lineno
 
 
 def note_lines(node: ast.expr, place: tuple, numbers: dict[tuple, int]) -> None:
-    """Note the lines of a literal, and of all that is in it, by the path of keys that leads there."""
+    """Note the lines of a literal, and of all that is in it, by the path of keys that leads
+    there."""
     numbers[place], parts = node.lineno, []
     if isinstance(node, ast.Dict):
-        parts = [(k.value, v) for k, v in zip(node.keys, node.values, strict=True) if isinstance(k, ast.Constant)]
+        parts = [
+            (k.value, v)
+            for k, v in zip(node.keys, node.values, strict=True)
+            if isinstance(k, ast.Constant)
+        ]
     elif isinstance(node, ast.List | ast.Tuple):
         parts = enumerate(node.elts)
     for key, part in parts:
@@ -169,7 +198,8 @@ def base_method(path: Path) -> str | None:
 
 
 def check_name(name: str, folder: Path, where: str = "") -> None:
-    """Raises BadInput for an unknown method, component or evaluator; `where` (file: key) begins the message."""
+    """Raises BadInput for an unknown method, component or evaluator; `where` (file: key) begins
+    the message."""
     if name not in names(folder):
         kind = {METHODS: "method", COMPONENTS: "component", EVALUATORS: "evaluator"}[folder]
         verb = "evaluators" if folder == EVALUATORS else "methods"
@@ -177,7 +207,8 @@ def check_name(name: str, folder: Path, where: str = "") -> None:
 
 
 def defect(text: str, folder: Path, where: str = "") -> str | None:
-    """What is wrong with the file of a method, component or evaluator (as `beir:scifact`, too), or None."""
+    """What is wrong with the file of a method, component or evaluator (as `beir:scifact`, too),
+    or None."""
     name = text.partition(":")[0]
     check_name(name, folder, where)
     return problem_of(any_declaration, name, folder)
@@ -191,13 +222,19 @@ def declaration(name: str, folder: Path = METHODS) -> Declaration:
 @cached
 def valid_declarations(folder: Path) -> dict[str, Declaration]:
     """The declarations of methods or components by name, without those of invalid files."""
-    return {name: declaration(name, folder) for name in names(folder) if defect(name, folder) is None}
+    return {
+        name: declaration(name, folder) for name in names(folder) if defect(name, folder) is None
+    }
 
 
 @cached
 def valid_evaluators() -> dict[str, EvaluatorDeclaration]:
     """The declarations of evaluators by name, without those of invalid files."""
-    return {name: evaluator_declaration(name) for name in names(EVALUATORS) if defect(name, EVALUATORS) is None}
+    return {
+        name: evaluator_declaration(name)
+        for name in names(EVALUATORS)
+        if defect(name, EVALUATORS) is None
+    }
 
 
 def evaluator_declaration(name: str) -> EvaluatorDeclaration:
@@ -207,7 +244,8 @@ def evaluator_declaration(name: str) -> EvaluatorDeclaration:
 
 @cached
 def any_declaration(name: str, folder: Path) -> Any:
-    """The checked declaration of a method or component (Declaration) or an evaluator (EvaluatorDeclaration)."""
+    """The checked declaration of a method or component (Declaration) or an evaluator
+    (EvaluatorDeclaration)."""
     check_name(name, folder)
     model = EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
     path = files(folder)[name]
@@ -216,20 +254,30 @@ def any_declaration(name: str, folder: Path) -> Any:
         literal = {"kind": declaration(base).kind} | literal
     declared = validated(model, literal, lines.file, lines.locate, context=declaration)
     if isinstance(declared, Declaration):  # its own values must fit, too
-        validated(declared.hyperparameters, {}, lines.file, lambda place: lines.locate(("params", *place)))
+        validated(
+            declared.hyperparameters, {}, lines.file, lambda place: lines.locate(("params", *place))
+        )
     if declared.name != name:
         where, _ = lines.locate(("name",))
-        raise BadInput(f"{where}: name: is {declared.name!r} but the file is {name}.py; make them agree.")
+        raise BadInput(
+            f"{where}: name: is {declared.name!r} but the file is {name}.py; make them agree."
+        )
     return declared
 
 
 def load(name: str, folder: Path = METHODS, attribute: str = ""):
-    """A method's or component's class, an evaluator's function, or another attribute of the file; imports torch."""
+    """A method's or component's class, an evaluator's function, or another attribute of the
+    file; imports torch."""
     any_declaration(name, folder)
-    project_files(folder, "_[!_]*.py", ["_template"])  # what files share: two of one name are refused
+    # what files share: two of one name are refused
+    project_files(folder, "_[!_]*.py", ["_template"])
     package: Any = importlib.import_module(".".join(folder.parts))
-    package.__path__.extend(str(base / folder) for base in folders()[1:] if str(base / folder) not in package.__path__)
-    wanted = attribute or {METHODS: "Method", COMPONENTS: "Component", EVALUATORS: "evaluate"}[folder]
+    package.__path__.extend(
+        str(base / folder) for base in folders()[1:] if str(base / folder) not in package.__path__
+    )
+    wanted = (
+        attribute or {METHODS: "Method", COMPONENTS: "Component", EVALUATORS: "evaluate"}[folder]
+    )
     try:
         module = importlib.import_module(f"{package.__name__}.{name}")
     except Exception as error:
@@ -256,7 +304,8 @@ def panels() -> dict[str, list[str]]:
 
 
 def load_drawing(kind: str) -> tuple[Panel, Callable[[Any, dict, Any], list[list]]]:
-    """A panel, and the function `draw_KIND(figure, items, source)` of the evaluator that declares it."""
+    """A panel, and the function `draw_KIND(figure, items, source)` of the evaluator that
+    declares it."""
     name = panels()[kind][0]
     return evaluator_declaration(name).panels[kind], load(name, EVALUATORS, f"draw_{kind}")
 
@@ -279,14 +328,16 @@ class Protocol:
 
     @property
     def tasks(self) -> list[str]:
-        """Tasks that a column can show, with `Avg.`; with a parameter in the text, the one task that it names."""
+        """Tasks that a column can show, with `Avg.`; with a parameter in the text, the one task
+        that it names."""
         if self.declaration.takes:
             return [self.taken]
         return self.declaration.tasks + ["Avg."] * self.declaration.average
 
     @property
     def taken(self) -> str:
-        """The value of the parameter that the text names; empty for an evaluator that takes none."""
+        """The value of the parameter that the text names; empty for an evaluator that takes
+        none."""
         return str(self.params.get(self.declaration.takes or "", ""))
 
     @property
@@ -321,9 +372,13 @@ def protocol(text: str, where: str = "") -> Protocol:
 
 
 def fill(declared: Declaration, values: dict, where: str) -> dict[str, Any]:
-    """Hyper-parameters of a method or component, typed, checked and completed with the defaults of the declaration;
-    without those that have no effect, and those at the value that runs do not state (`Unstated`)."""
+    """Hyper-parameters of a method or component, typed, checked and completed with the defaults of
+    the declaration; without those that have no effect, and those at the value that runs do not
+    state (`Unstated`).
+    """
     filled = validated(declared.hyperparameters, values, where).model_dump()
     if not declared.is_trained and declared.kind != "component":
-        filled = {key: value for key, value in filled.items() if key in declared.params or key == "pooler"}
+        filled = {
+            key: value for key, value in filled.items() if key in declared.params or key == "pooler"
+        }
     return {key: value for key, value in filled.items() if declared.unstated.get(key, ...) != value}

@@ -1,4 +1,5 @@
-"""A run as a value: its settings, and the id that is computed from them. From a table row to it: recipe.py."""
+"""A run as a value: its settings, and the id that is computed from them. From a table row to it:
+recipe.py."""
 
 from pathlib import Path
 from typing import Literal
@@ -9,7 +10,8 @@ from csebench.base.errors import BadInput
 from csebench.base.files import digest
 from csebench.plan.declarations import EncoderRef, Precision, Seed, Strict, Threads, Value
 
-Source = Literal["order", "dropout", "head"]  # of randomness in training; that of the subset is in CorpusSpec
+# of randomness in training; that of the subset is in CorpusSpec
+Source = Literal["order", "dropout", "head"]
 RUNS = Path("runs")
 TRAINER_VERSION = 2  # increase it when a change of the engine changes a trained model
 TRANSLATION_VERSION = 1  # increase it when csebench/data/translate.py would write other sentences
@@ -28,8 +30,8 @@ class CorpusSpec(Strict):
 
 
 class Spec(Strict):
-    """Everything that decides the model of a run, typed and complete. Commit, hardware, library versions, paths and
-    labels go into the provenance."""
+    """Everything that decides the model of a run, typed and complete. Commit, hardware, library
+    versions, paths and labels go into the provenance."""
 
     method: str
     method_version: int
@@ -39,11 +41,13 @@ class Spec(Strict):
     corpus: CorpusSpec | None = None  # None: nothing is trained or fitted
     dev_sha256: str | None = None  # of the STS-B dev file on which the best step is selected
     seed: Seed
-    seeds: dict[Source, Seed] = Field(default={}, exclude_if=lambda v: not v)  # of sources with a seed of their own
+    # of sources with a seed of their own
+    seeds: dict[Source, Seed] = Field(default={}, exclude_if=lambda v: not v)
     precision: Precision
     threads: Threads  # one and two threads give different bits
     trainer_version: int = TRAINER_VERSION
-    # Hash of the code, by unit (`methods/margin`), where no version stands for it: plan/versions.py.
+    # Hash of the code, by unit (`methods/margin`), where no version stands for it:
+    # plan/versions.py.
     code: dict[str, str] = Field(default={}, exclude_if=lambda v: not v)
 
     @property
@@ -66,7 +70,9 @@ class Spec(Strict):
     def settings(self) -> dict[str, Value]:
         """Every hyper-parameter: `learning_rate`, and `ami.weight` of a component."""
         components = self.components.items()
-        return self.params | {f"{name}.{key}": value for name, c in components for key, value in c.params.items()}
+        return self.params | {
+            f"{name}.{key}": value for name, c in components for key, value in c.params.items()
+        }
 
     def with_seed(self, seed: int) -> "Spec":
         """The run with another seed, on the subset of the corpus that this one draws."""
@@ -74,11 +80,13 @@ class Spec(Strict):
         return self.model_copy(update={"seed": seed, "corpus": corpus})
 
     def seed_of(self, source: Source) -> int:
-        """The seed of the order of batches, of dropout and other noise in the steps, or of new weights (the head)."""
+        """The seed of the order of batches, of dropout and other noise in the steps, or of new
+        weights (the head)."""
         return self.seeds.get(source, self.seed)
 
     def number(self, name: str) -> int | float:
-        """A numeric hyper-parameter; 0 where the method has none of that name. Raises BadInput for a text."""
+        """A numeric hyper-parameter; 0 where the method has none of that name. Raises BadInput
+        for a text."""
         value = self.params.get(name, 0)
         if isinstance(value, str):
             raise BadInput(f"{self.method}: {name}: is {value!r}, but must be a number.")
@@ -86,7 +94,8 @@ class Spec(Strict):
 
     @property
     def back_translated(self) -> bool:
-        """Whether its positives are the back-translated corpus that csebench/data/translate.py writes."""
+        """Whether its positives are the back-translated corpus that csebench/data/translate.py
+        writes."""
         return self.params.get("augmentation") == "back_translation"
 
     @property

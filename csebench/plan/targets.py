@@ -1,4 +1,5 @@
-"""From targets (names or paths that a user asks for) to pages, and from pages to runs and score files."""
+"""From targets (names or paths that a user asks for) to pages, and from pages to runs and score
+files."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +11,15 @@ from csebench.base.errors import BadInput, by_number, problem_of, unknown
 from csebench.base.project import published
 from csebench.base.runs import has_model
 from csebench.plan import catalog
-from csebench.plan.catalog import GENERATED, VARIANTS, paper, paper_names, results_folder, scale, scale_names
+from csebench.plan.catalog import (
+    GENERATED,
+    VARIANTS,
+    paper,
+    paper_names,
+    results_folder,
+    scale,
+    scale_names,
+)
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
 from csebench.plan.papers import Figure
 from csebench.plan.recipe import corpus_path, positives_path
@@ -21,7 +30,8 @@ from csebench.plan.where_data_is import unavailable
 
 @dataclass(frozen=True)
 class Page:
-    """A page of results: one paper's table or figure, or the tables of all papers with one number."""
+    """A page of results: one paper's table or figure, or the tables of all papers with one
+    number."""
 
     name: str  # table2, figure3, methods, variants
     papers: tuple[str, ...]
@@ -36,9 +46,14 @@ class Page:
 
     @cached
     def cells(self) -> list[CellPlan]:
-        """The cells of its tables or figures, with the untrained encoder's whose line a figure shows."""
-        cells = [cell for grid in self.grids() for row in plan_grid(*grid, self.scale) for cell in row]
-        return cells + [cell for grid in self.grids() if (cell := untrained_cell(*grid, self.scale))]
+        """The cells of its tables or figures, with the untrained encoder's whose line a figure
+        shows."""
+        cells = [
+            cell for grid in self.grids() for row in plan_grid(*grid, self.scale) for cell in row
+        ]
+        return cells + [
+            cell for grid in self.grids() if (cell := untrained_cell(*grid, self.scale))
+        ]
 
     @cached
     def runs(self) -> dict[str, Spec]:
@@ -51,14 +66,25 @@ class Page:
         return {(spec.run_id, cell.evaluator): spec for cell in self.cells() for spec in cell.specs}
 
     def available(self) -> dict[tuple[str, str], Spec]:
-        """Those that exist or can be made: not where an evaluator's data are neither here nor public."""
+        """Those that exist or can be made: not where an evaluator's data are neither here nor
+        public."""
         scores = self.scores().items()
-        usable = {evaluator for _, evaluator in self.scores() if unavailable(evaluator, self.scale) is None}
-        return {pair: spec for pair, spec in scores if pair[1] in usable or score_path(*pair, self.scale).exists()}
+        usable = {
+            evaluator
+            for _, evaluator in self.scores()
+            if unavailable(evaluator, self.scale) is None
+        }
+        return {
+            pair: spec
+            for pair, spec in scores
+            if pair[1] in usable or score_path(*pair, self.scale).exists()
+        }
 
     def available_runs(self) -> dict[str, Spec]:
         """The runs behind those scores, with the runs that they start from."""
-        wanted = {run for spec in self.available().values() for run in (spec.run_id, spec.run_before)}
+        wanted = {
+            run for spec in self.available().values() for run in (spec.run_id, spec.run_before)
+        }
         return {run_id: spec for run_id, spec in self.runs().items() if run_id in wanted}
 
 
@@ -69,15 +95,24 @@ def runs(scale_name: str) -> dict[str, Spec]:
 
 
 def finished_runs(pages: Iterable[Page]) -> set[str]:
-    """Runs of pages of which nothing is left to be made: their model is there, or every score that the pages show is
-    published. A run that others start from is finished, too, when all of these are."""
+    """Runs of pages of which nothing is left to be made: their model is there, or every score
+    that the pages show is published. A run that others start from is finished, too, when all of
+    these are."""
     specs: dict[str, Spec] = {}
     unscored: set[str] = set()
     for page in pages:
         specs |= page.available_runs()
-        unscored |= {run_id for run_id, e in page.available() if not score_path(run_id, e, page.scale).exists()}
+        unscored |= {
+            run_id
+            for run_id, e in page.available()
+            if not score_path(run_id, e, page.scale).exists()
+        }
     left = {run_id for run_id in unscored if not has_model(RUNS / run_id)}
-    left |= {before for run_id in left if (before := specs[run_id].run_before) and not has_model(RUNS / before)}
+    left |= {
+        before
+        for run_id in left
+        if (before := specs[run_id].run_before) and not has_model(RUNS / before)
+    }
     return {*specs} - left
 
 
@@ -110,12 +145,18 @@ def scale_of_run(run_id: str, first: str) -> str:
 
 
 def base_encoder(spec: Spec, scale_name: str) -> str:
-    """The encoder whose architecture a run has: of a run that starts from another run's model, that run's."""
-    return spec.encoder.name if spec.run_before is None else run(spec.run_before, scale_name).encoder.name
+    """The encoder whose architecture a run has: of a run that starts from another run's model,
+    that run's."""
+    return (
+        spec.encoder.name
+        if spec.run_before is None
+        else run(spec.run_before, scale_name).encoder.name
+    )
 
 
 def back_translation(key: str, first: str) -> tuple[Path, str]:
-    """(corpus, translators) of the back-translated corpus with a key, from a run of scale `first`, or of another."""
+    """(corpus, translators) of the back-translated corpus with a key, from a run of scale
+    `first`, or of another."""
     for name in dict.fromkeys([first, *scale_names()]):
         for spec in runs(name).values():
             positives, corpus = positives_path(spec), corpus_path(spec, scale(name))
@@ -130,7 +171,9 @@ def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
         return Page(name, (name,), scale_name, grid_path(name, name, scale_name, "md"))
     if paper_name is not None:
         ending = "svg" if isinstance(find_grid(paper_name, name), Figure) else "md"
-        return Page(name, (paper_name,), scale_name, grid_path(paper_name, name, scale_name, ending))
+        return Page(
+            name, (paper_name,), scale_name, grid_path(paper_name, name, scale_name, ending)
+        )
     known = [key for p in paper_names() for key in paper(p).tables]
     if (key := name.removeprefix("table")) not in known:
         raise unknown("table", key, known)
@@ -141,21 +184,30 @@ def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
 
 @cached
 def pages(scale_name: str) -> tuple[Page, ...]:
-    """Every page of a scale: tables over all papers, generated ones, then each paper's; without those `left_out`."""
+    """Every page of a scale: tables over all papers, generated ones, then each paper's; without
+    those `left_out`."""
     of_papers = [page(name, scale_name, of_paper) for of_paper, name in planned_grids(scale_name)]
-    tables = sorted({page.name for page in of_papers if page.name.startswith("table")}, key=by_number)
+    tables = sorted(
+        {page.name for page in of_papers if page.name.startswith("table")}, key=by_number
+    )
     return (*(page(name, scale_name) for name in (*tables, *GENERATED)), *of_papers)
 
 
 @cached
 def defect(paper_name: str, name: str, scale_name: str) -> str | None:
-    """Why a table or figure has no page at a scale: its file names what does not exist; None where it has one."""
+    """Why a table or figure has no page at a scale: its file names what does not exist; None
+    where it has one."""
     return problem_of(plan_grid, paper_name, name, scale_name)
 
 
 def planned_grids(scale_name: str) -> list[tuple[str, str]]:
     """(paper, name) of every table and figure of papers/ that has a page at a scale."""
-    return [(p, name) for p in paper_names() for name in grid_names(p) if defect(p, name, scale_name) is None]
+    return [
+        (p, name)
+        for p in paper_names()
+        for name in grid_names(p)
+        if defect(p, name, scale_name) is None
+    ]
 
 
 def left_out(scale_name: str) -> list[str]:
@@ -182,8 +234,8 @@ def target_name(paper: str, name: str) -> str:
 
 
 def parse_target(target: str, scale_name: str) -> list[Page]:
-    """The pages of `all`, `methods`, `variants`, `variants/micse`, `table2`, `micse` (all of the paper's),
-    `micse/figure3`, or of a path such as `results/mini/micse/table2.md`."""
+    """The pages of `all`, `methods`, `variants`, `variants/micse`, `table2`, `micse` (all of the
+    paper's), `micse/figure3`, or of a path such as `results/mini/micse/table2.md`."""
     if target == "all":
         return list(pages(scale_name))
     parts, scale_name = split_target(target, scale_name)
@@ -198,9 +250,19 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
             return [page(name, scale_name, VARIANTS)]
         case [folder, name] if folder in paper_names() and re.fullmatch(r"(table|figure)\w+", name):
             return [page(name, scale_name, folder)]
-    known = [str(p.path.relative_to(results_folder(scale_name)).with_suffix("")) for p in pages(scale_name)]
-    known += [*paper_names(), "all", *(f"{name}/{target}" for name in scale_names() for target in known)]
-    hint = "`csebench papers` lists tables and figures; `csebench show NAME` describes methods, evaluators and runs."
+    known = [
+        str(p.path.relative_to(results_folder(scale_name)).with_suffix(""))
+        for p in pages(scale_name)
+    ]
+    known += [
+        *paper_names(),
+        "all",
+        *(f"{name}/{target}" for name in scale_names() for target in known),
+    ]
+    hint = (
+        "`csebench papers` lists tables and figures; `csebench show NAME` describes methods,"
+        " evaluators and runs."
+    )
     if target.endswith(".yaml"):  # a file of papers/
         known = paper_names()
     raise unknown("target", "/".join(parts) or target, known, hint=hint)
@@ -208,7 +270,12 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
 
 def split_target(target: str, scale_name: str) -> tuple[list[str], str]:
     """The names in a target or a path, and the scale, which a path may name."""
-    parts = re.sub(r"\.(md|svg)$", "", target).removeprefix("results/").removeprefix("partial/").split("/")
+    parts = (
+        re.sub(r"\.(md|svg)$", "", target)
+        .removeprefix("results/")
+        .removeprefix("partial/")
+        .split("/")
+    )
     return (parts[1:], parts[0]) if parts[0] in scale_names() else (parts, scale_name)
 
 

@@ -158,7 +158,8 @@ def search_space(name: str) -> dict[str, list[Value]]:
 def searches_before(name: str) -> list[str]:
     """Name the searches that one starts from.
 
-    They are the search on the host of its kind, and that on the method without the added components.
+    They are the search on the host of its kind, and that on the method without the added
+    components.
     """
     method, *added = name.split("+")
     declared = declaration(method)
@@ -345,7 +346,8 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
 
 
 def is_of_other_draft(search: Search) -> bool:
-    """Whether a search was made with code of a draft that is no longer its code (plan/versions.py)."""
+    """Whether a search was made with code of a draft that is no longer its code
+    (plan/versions.py)."""
     if not search.spec.code:
         return False
     return search.spec.code != draft_codes(search.spec.method, search.spec.components)
@@ -382,7 +384,8 @@ def defect(search: Search, scale_name: str) -> str | None:
 
 
 def is_outward(trial: Trial, search: Search, number: int, scale_name: str) -> bool:
-    """Whether a trial follows from some of the first `number` trials, as `plan_outward` plans it."""
+    """Whether a trial follows from some of the first `number` trials, as `plan_outward` plans
+    it."""
     for made in range(number, 0, -1):
         planned = plan_outward(search.name, scale_name, search.trials[:made])
         if any(trial.settings == further.settings for further in planned):

@@ -103,7 +103,8 @@ def normalised(path: Path, imported: bool = False) -> list | str:
 
 
 def _plain(node):
-    """Turn a syntax tree into nested lists, without what is empty: later Pythons have more of that."""
+    """Turn a syntax tree into nested lists, without what is empty: later Pythons have more of
+    that."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
     if not isinstance(node, ast.AST):
@@ -195,7 +196,8 @@ unversioned_code = functools.cache(changed_without_bump)
 
 
 def mark(units: Iterable[str]) -> dict[str, list[str]]:
-    """State which units of a result have code that changed without a new version, for its provenance.
+    """State which units of a result have code that changed without a new version, for its
+    provenance.
 
     Returns:
         nothing where there are none.
@@ -237,7 +239,10 @@ def main(arguments: list[str]) -> None:
             raise unknown("unit", unit, now, "--bless")
     changed = changed_without_bump() if LOCK.exists() else []
     if refused := [unit for unit in changed if unit not in blessed]:
-        why = f"{', '.join(refused)}: the code changed, the version did not. Bump `version` if a number can change"
+        why = (
+            f"{', '.join(refused)}: the code changed, the version did not. Bump `version` if a"
+            " number can change"
+        )
         raise BadInput(f"{why}; if none can: python -m csebench.plan.versions --bless UNIT …")
     write_json(LOCK, now)
 

@@ -1,5 +1,7 @@
-"""The papers' data figures, drawn from our scores as SVG, with their numbers as CSV. Same scores, same bytes.
-Evaluators declare and draw what is made of their per-item values (evaluators/_template.py); it is laid out here."""
+"""The papers' data figures, drawn from our scores as SVG, with their numbers as CSV. Same scores,
+same bytes. Evaluators declare and draw what is made of their per-item values
+(evaluators/_template.py); it is laid out here.
+"""
 
 import textwrap
 from collections.abc import Iterable
@@ -25,12 +27,19 @@ from csebench.score.store import items, score, value
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 OFFSET = 1.035  # between rows at the same size: a factor, as sizes are on a logarithmic axis
-RIGHT_OF_AXES = {"loc": "upper left", "bbox_to_anchor": (1, 1), "handlelength": 3, "alignment": "left"}  # of a legend
+# of a legend
+RIGHT_OF_AXES = {
+    "loc": "upper left",
+    "bbox_to_anchor": (1, 1),
+    "handlelength": 3,
+    "alignment": "left",
+}
 CURVE = ("alignment", "uniformity", "spearman")  # of a run's training, on STS-B dev
 
 
 def draw(view: GridView) -> list[Path]:
-    """Writes a paper's figure as `.svg` and `.csv`, where what is missing is empty; returns the files."""
+    """Writes a paper's figure as `.svg` and `.csv`, where what is missing is empty; returns the
+    files."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -42,26 +51,34 @@ def draw(view: GridView) -> list[Path]:
             counts = (cell.ours.n for cell in view.cells if cell.ours)
             note = seeds_note(counts, "error bars: ± one standard deviation over seeds")
         else:
-            table, note, drawn = (training if view.figure.kind == "training" else draw_rows)(figure, view)
+            table, note, drawn = (training if view.figure.kind == "training" else draw_rows)(
+                figure, view
+            )
         if view.elsewhere:
             note += f"; left out: {counted(view.elsewhere, 'run')} scored on other test data"
         svg = grid_path(view.paper, view.name, view.scale, "svg")
         if not drawn and view.progress[0] and svg.exists():
             return []  # drawn where the per-item values were, which are not published
         if not drawn:
-            figure, note = Figure(figsize=(WIDTH, 0.3), layout="constrained"), "nothing to draw: no scores"
+            figure, note = (
+                Figure(figsize=(WIDTH, 0.3), layout="constrained"),
+                "nothing to draw: no scores",
+            )
         apart = "" if view.judged else ", not comparable with the paper"
         columns = int(14 * figure.get_figwidth())  # characters that fit
         heading = textwrap.fill(f"{view.grid.title} (scale {view.scale}{apart})", columns)
         note = textwrap.fill(note, columns)
-        figure.set_figheight(figure.get_figheight() + 0.2 * heading.count("\n") + 0.18 * note.count("\n") + 0.45)
+        figure.set_figheight(
+            figure.get_figheight() + 0.2 * heading.count("\n") + 0.18 * note.count("\n") + 0.45
+        )
         figure.suptitle(heading)
         figure.supxlabel(note, x=0.01, ha="left", fontsize=9)
         return write_figure(svg, figure, table)
 
 
 def row_style(row: Row, place: int) -> dict:
-    """Colour, marker and line of a row: the colour of its method; marker and line tell it from the rows next to it."""
+    """Colour, marker and line of a row: the colour of its method; marker and line tell it from
+    the rows next to it."""
     marker, line = MARKERS[place % len(MARKERS)], LINES[place % len(LINES)]
     return {"color": row_colour(row, place), "marker": marker, "linestyle": line}
 
@@ -75,7 +92,11 @@ def differences(view: GridView) -> list[list[Cell]]:
     for cells in view.rows:
         empty = [replace(cell, values={}) for cell in cells]
         parts = zip(empty, cells, base, strict=True)
-        rows.append(empty if cells is base else [combine_parts(one, [cell, of], sub) for one, cell, of in parts])
+        rows.append(
+            empty
+            if cells is base
+            else [combine_parts(one, [cell, of], sub) for one, cell, of in parts]
+        )
     return rows
 
 
@@ -86,7 +107,8 @@ def seeds_note(counts: Iterable[int], more: str) -> str:
 
 
 def draw_untrained(draw_line, shown: GridView) -> list:
-    """A line (`axhline`, `axvline`) at the untrained encoder's score, if it has one; returns what a legend shows."""
+    """A line (`axhline`, `axvline`) at the untrained encoder's score, if it has one; returns
+    what a legend shows."""
     cell = untrained_cell(shown.paper, shown.name, shown.scale)
     if cell is None:
         return []
@@ -98,9 +120,15 @@ def draw_untrained(draw_line, shown: GridView) -> list:
         return []
     place = shown.figure.factor * fraction
     pooler = cell.specs[0].params["pooler"]
-    is_matched = {spec.params["pooler"] for cell in shown.cells for spec in cell.plan.specs} == {pooler}
-    label = f"untrained encoder{'' if is_matched else f', {pooler}'}: {place:.{shown.figure.digits}f}"
-    return [draw_line(place, color=GREY, linestyle=(0, (1, 1)), linewidth=1.2, zorder=1, label=label)]
+    is_matched = {spec.params["pooler"] for cell in shown.cells for spec in cell.plan.specs} == {
+        pooler
+    }
+    label = (
+        f"untrained encoder{'' if is_matched else f', {pooler}'}: {place:.{shown.figure.digits}f}"
+    )
+    return [
+        draw_line(place, color=GREY, linestyle=(0, (1, 1)), linewidth=1.2, zorder=1, label=label)
+    ]
 
 
 def curves(figure, shown: GridView) -> bool:
@@ -116,7 +144,9 @@ def curves(figure, shown: GridView) -> bool:
     if grid.baseline:
         lines(axes[1], x, differences(shown), grid.rows)
         base = grid.rows[grid.baseline_row]
-        axes[1].axhline(0, **row_style(base, grid.baseline_row) | {"marker": "", "linewidth": 1, "zorder": 1})
+        axes[1].axhline(
+            0, **row_style(base, grid.baseline_row) | {"marker": "", "linewidth": 1, "zorder": 1}
+        )
         axes[1].set_ylabel(f"difference to {grid.baseline},\npaired by seed")
     ticks = sorted({*x})
     slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(ticks) > 5 else {}
@@ -132,12 +162,17 @@ def curves(figure, shown: GridView) -> bool:
 
 
 def lines(axes, x: list[int], cells: list[list[Cell]], rows: list[Row]) -> list:
-    """A line a row over its sizes, a little apart; returns what a legend shows, in the order in which lines end."""
+    """A line a row over its sizes, a little apart; returns what a legend shows, in the order in
+    which lines end."""
     ends, more = [], {"markersize": 5, "linewidth": 1.5, "elinewidth": 0.9}
     for place, (row, row_cells) in enumerate(zip(rows, cells, strict=True)):
         style, offset = row_style(row, place), OFFSET ** (place - (len(rows) - 1) / 2)
         by_size = sorted(zip(x, row_cells, strict=True), key=lambda point: point[0])
-        points = [(size * offset, cell.ours.mean, cell.ours.std or 0.0) for size, cell in by_size if cell.ours]
+        points = [
+            (size * offset, cell.ours.mean, cell.ours.std or 0.0)
+            for size, cell in by_size
+            if cell.ours
+        ]
         if points:
             line = axes.errorbar(*zip(*points, strict=True), **style, **more, label=row.label)
             ends.append((-points[-1][1], place, line))
@@ -145,7 +180,8 @@ def lines(axes, x: list[int], cells: list[list[Cell]], rows: list[Row]) -> list:
 
 
 def dots(figure, shown: GridView) -> bool:
-    """A dot with its deviation per row, below the name of each column; with a baseline, of the differences to it."""
+    """A dot with its deviation per row, below the name of each column; with a baseline, of the
+    differences to it."""
     grid, cells = shown.figure, differences(shown) if shown.figure.baseline else shown.rows
     rows = [i for i, of_row in enumerate(cells) if any(cell.ours for cell in of_row)]
     axes, labels, headings = figure.subplots(), [], []  # a label per line, from the top
@@ -156,13 +192,22 @@ def dots(figure, shown: GridView) -> bool:
             headings.append(len(labels))
             labels.append(column.label)
         for i in rows:
-            cell, style = cells[i][j], {"color": row_colour(grid.rows[i], i), "marker": "o", "linestyle": ""}
+            cell, style = (
+                cells[i][j],
+                {"color": row_colour(grid.rows[i], i), "marker": "o", "linestyle": ""},
+            )
             y = -len(labels)
             labels.append(grid.rows[i].label)
             if cell.ours:
                 axes.errorbar(cell.ours.mean, y, xerr=cell.ours.std, capsize=2, **style)
                 label = f"{cell.ours.mean:{'+' if grid.baseline else ''}z.{cell.digits}f}"
-                axes.annotate(label, (1.01, y), xycoords=("axes fraction", "data"), va="center", annotation_clip=False)
+                axes.annotate(
+                    label,
+                    (1.01, y),
+                    xycoords=("axes fraction", "data"),
+                    va="center",
+                    annotation_clip=False,
+                )
     if grid.baseline:
         axes.axvline(0, color=GREY, linewidth=1)
     handles = draw_untrained(axes.axvline, shown)
@@ -184,11 +229,24 @@ def scatter(figure, shown: GridView) -> bool:
         score = f": {others[0].ours.mean:.2f}" if others and others[0].ours else ""
         if x.ours and y.ours:
             where = (x.ours.mean, y.ours.mean, y.ours.std, x.ours.std)
-            axes.errorbar(*where, **style, marker=MARKERS[i % len(MARKERS)], markersize=8, label=f"{row.label}{score}")
+            axes.errorbar(
+                *where,
+                **style,
+                marker=MARKERS[i % len(MARKERS)],
+                markersize=8,
+                label=f"{row.label}{score}",
+            )
         for cell, line in ((x, axes.axvline), (y, axes.axhline)):
             if cell.published and cell.judged:
-                line(cell.published.value, color=style["color"], linestyle=":", label=f"{row.label}, published")
-    axes.set(xlabel=grid.columns[0].label + " (less is better)" * grid.columns[0].lower, ylabel=grid.axis)
+                line(
+                    cell.published.value,
+                    color=style["color"],
+                    linestyle=":",
+                    label=f"{row.label}, published",
+                )
+    axes.set(
+        xlabel=grid.columns[0].label + " (less is better)" * grid.columns[0].lower, ylabel=grid.axis
+    )
     axes.margins(0.12)
     if drawn := axes.has_data():
         axes.legend(**RIGHT_OF_AXES, title=grid.columns[2].label if len(grid.columns) > 2 else None)
@@ -199,10 +257,12 @@ def scatter(figure, shown: GridView) -> bool:
 
 
 def training(figure, shown: GridView):
-    """A row is a path in the plane of uniformity and alignment over the evaluated steps, the mean of its seeds, from
-    the number of its first step to an arrow head at its last."""
+    """A row is a path in the plane of uniformity and alignment over the evaluated steps, the
+    mean of its seeds, from the number of its first step to an arrow head at its last."""
     axes = figure.subplots()
-    table: list[list] = [["row", "step", *(f"{key}{of}" for key in CURVE for of in ("", "_std")), "n", "runs"]]
+    table: list[list] = [
+        ["row", "step", *(f"{key}{of}" for key in CURVE for of in ("", "_std")), "n", "runs"]
+    ]
     seeds = []
     for place, (row, (cell, *_)) in enumerate(zip(shown.figure.rows, shown.rows, strict=True)):
         steps, runs = curve(cell, shown.scale)
@@ -213,24 +273,35 @@ def training(figure, shown: GridView):
             values = [value for key in CURVE for value in (summaries[key].mean, summaries[key].std)]
             table.append([row.label, step, *values, summaries[CURVE[0]].n, " ".join(runs)])
         seeds.append(len(runs))
-        places = [(summaries["uniformity"].mean, summaries["alignment"].mean) for summaries in steps.values()]
+        places = [
+            (summaries["uniformity"].mean, summaries["alignment"].mean)
+            for summaries in steps.values()
+        ]
         style, at_end = row_style(row, place), 100 * steps[max(steps)]["spearman"].mean
         more = {"markersize": 4.5, "linewidth": 1.2, "markevery": range(max(1, len(places) - 1))}
         axes.plot(*zip(*places, strict=True), **style, **more, label=f"{row.label}: {at_end:.2f}")
         if len(places) > 1:
-            axes.annotate("", places[-1], places[-2], arrowprops={"arrowstyle": "-|>", "color": style["color"]})
+            axes.annotate(
+                "",
+                places[-1],
+                places[-2],
+                arrowprops={"arrowstyle": "-|>", "color": style["color"]},
+            )
         for step, end in {min(steps): places[0], max(steps): places[-1]}.items():
             axes.annotate(str(step), end, (6, 6), textcoords="offset points", color=style["color"])
     axes.set_xlabel("uniformity on STS-B dev (log of the mean potential, less is better)")
     axes.set_ylabel("alignment on STS-B dev\n(mean squared distance, less is better)")
     axes.margins(0.12)
     if drawn := sorted(axes.lines, key=lambda line: -line.get_ydata()[-1]):
-        axes.legend(handles=drawn, **RIGHT_OF_AXES, title="STS-B dev Spearman x 100\nat the last step")
+        axes.legend(
+            handles=drawn, **RIGHT_OF_AXES, title="STS-B dev Spearman x 100\nat the last step"
+        )
     return table, seeds_note(seeds, "numbers beside the paths: steps of training"), bool(drawn)
 
 
 def curve(cell: Cell, scale: str) -> tuple[dict[int, dict[str, stats.Summary]], list[str]]:
-    """What the runs of a cell measured in training, by step, of the encoder that each kept; and the runs."""
+    """What the runs of a cell measured in training, by step, of the encoder that each kept; and
+    the runs."""
     points: dict[int, list[dict]] = {}
     runs = []
     for spec in cell.plan.specs:
@@ -238,15 +309,21 @@ def curve(cell: Cell, scale: str) -> tuple[dict[int, dict[str, stats.Summary]], 
         training = content["training"] if content else {}
         kept_encoder = training.get("best_encoder", 0)
         for point in training.get("curve") or []:
-            if point.get("encoder", 0) == kept_encoder and all(point[key] is not None for key in CURVE):
+            if point.get("encoder", 0) == kept_encoder and all(
+                point[key] is not None for key in CURVE
+            ):
                 points.setdefault(point["step"], []).append(point)
         runs += [spec.run_id] if training.get("curve") else []
-    steps = {step: {k: stats.summarise(point[k] for point in points[step]) for k in CURVE} for step in sorted(points)}
+    steps = {
+        step: {k: stats.summarise(point[k] for point in points[step]) for k in CURVE}
+        for step in sorted(points)
+    }
     return steps, runs
 
 
 def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:
-    """A part a row: what an evaluator draws of its first seed's run. Returns the table, a note, if any is drawn."""
+    """A part a row: what an evaluator draws of its first seed's run. Returns the table, a note,
+    if any is drawn."""
     panel, draw_panel = load_drawing(view.figure.kind)
     runs = [items_of_first_run(cell, panel, view) for cell, *_ in view.rows]
     count = max(1, sum(run is not None for run in runs))
@@ -261,8 +338,11 @@ def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:
             continue
         arrays, content = run
         drawn.append(next(parts))
-        head, *lines = draw_panel(drawn[-1], arrays, Source(cell.plan.evaluator, row.label, content))
-        published = [i for i, name in enumerate(head) if name != "text"]  # sentences belong to others
+        head, *lines = draw_panel(
+            drawn[-1], arrays, Source(cell.plan.evaluator, row.label, content)
+        )
+        # sentences belong to others
+        published = [i for i, name in enumerate(head) if name != "text"]
         table[0] = ["model", *(head[i] for i in published)]
         table += [[row.label, *(line[i] for i in published)] for line in lines]
     for axes in zip(*(part.axes for part in drawn), strict=True) if panel.shared_axes else ():
@@ -275,7 +355,8 @@ def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:
 
 
 def items_of_first_run(cell: Cell, panel: Panel, view: GridView) -> tuple[Items, dict] | None:
-    """Per-item values and score JSON of a cell's first run; None where they are not here, or of other test data."""
+    """Per-item values and score JSON of a cell's first run; None where they are not here, or of
+    other test data."""
     if not cell.plan.specs:
         return None
     spec = cell.plan.specs[0]

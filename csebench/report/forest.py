@@ -1,4 +1,5 @@
-"""The picture of a table: its declared comparisons as a forest plot. Same comparisons, same bytes."""
+"""The picture of a table: its declared comparisons as a forest plot. Same comparisons, same
+bytes."""
 
 import textwrap
 from collections.abc import Sequence
@@ -22,7 +23,11 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
     import matplotlib
     from matplotlib.figure import Figure
 
-    groups = [(a, members) for a in answers if (members := [c for c in a.comparisons if c.low is not None])]
+    groups = [
+        (a, members)
+        for a in answers
+        if (members := [c for c in a.comparisons if c.low is not None])
+    ]
     tested = [comparison for _, members in groups for comparison in members]
     headings = [textwrap.wrap(answer.family.question, 84) for answer, _ in groups]
     heading = "" if title == groups[0][0].family.question else textwrap.fill(title, 84)
@@ -40,11 +45,19 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
         y, ticks, labels = 0, [], []
         for (_, members), words in zip(groups, headings, strict=True):
             for line in words:
-                axes.annotate(line, (0.01, y), xycoords=("figure fraction", "data"), va="center", fontweight="bold")
+                axes.annotate(
+                    line,
+                    (0.01, y),
+                    xycoords=("figure fraction", "data"),
+                    va="center",
+                    fontweight="bold",
+                )
                 y += 1
             axes.plot([0, 0], [y - 0.5, y + len(members) - 0.5], color=GREY, linewidth=1, zorder=1)
             for comparison, label in zip(members, row_labels(members), strict=True):
-                draw_comparison(axes, y, comparison, comparison.printed if comparison.is_judged else None)
+                draw_comparison(
+                    axes, y, comparison, comparison.printed if comparison.is_judged else None
+                )
                 ticks.append(y)
                 labels.append(label)
                 y += 1
@@ -64,14 +77,16 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
 
 
 def draw_comparison(axes, y: float, comparison: Comparison, printed: float | None) -> None:
-    """A dot with its interval, open where the rows are not matched; an arrow at an edge that the interval goes beyond.
-    A line at the printed difference; its number where that lies outside."""
+    """A dot with its interval, open where the rows are not matched; an arrow at an edge that the
+    interval goes beyond. A line at the printed difference; its number where that lies outside."""
     low, high = comparison.family_low, comparison.family_high
     assert comparison.estimate is not None and low is not None and high is not None
     gain, (left, right) = comparison.estimate.gain, axes.get_xlim()
     face = "none" if comparison.differs else BLUE
     style = {"color": BLUE, "markerfacecolor": face, "markersize": 6}
-    axes.errorbar(gain, y, xerr=[[gain - low], [high - gain]], fmt="o", elinewidth=1.6, capsize=2, **style)
+    axes.errorbar(
+        gain, y, xerr=[[gain - low], [high - gain]], fmt="o", elinewidth=1.6, capsize=2, **style
+    )
     for place, marker, is_beyond in ((0.02, "<", low < left), (0.98, ">", high > right)):
         if is_beyond:
             axes.plot(place, y, marker, transform=axes.get_yaxis_transform(), **style)
@@ -86,14 +101,21 @@ def draw_comparison(axes, y: float, comparison: Comparison, printed: float | Non
 
 
 def row_labels(comparisons: Sequence[Comparison]) -> list[str]:
-    """What tells the comparisons of a question apart: their rows, what one row is compared with, or columns."""
+    """What tells the comparisons of a question apart: their rows, what one row is compared with,
+    or columns."""
     one_row, one_base, one_column = (
         len({getattr(c, key) for c in comparisons}) == 1 for key in ("row", "against", "columns")
     )
     labels, before = [], None
     for c in comparisons:
         row, against = short_label(c.row), short_label(c.against)
-        pair = f"{row} − {against}" if one_row == one_base else f"against {against}" if one_row else row
+        pair = (
+            f"{row} − {against}"
+            if one_row == one_base
+            else f"against {against}"
+            if one_row
+            else row
+        )
         pair = textwrap.shorten(pair, 35, placeholder=" …") if (c.row, c.against) != before else ""
         labels.append(", ".join(filter(None, [pair, "" if one_column else c.columns])))
         before = (c.row, c.against)

@@ -1,5 +1,7 @@
-"""What others' runs say of a published value: groups of runs, verdicts, the spread of seeds, what selection does.
-From evidence/*.yaml and papers/*.yaml alone: no score of this project is read, and no scale matters."""
+"""What others' runs say of a published value: groups of runs, verdicts, the spread of seeds, what
+selection does. From evidence/*.yaml and papers/*.yaml alone: no score of this project is read, and
+no scale matters.
+"""
 
 from dataclasses import dataclass, replace
 from math import comb
@@ -43,8 +45,11 @@ class Group:
 
     @property
     def kept_last_step(self) -> list[bool]:
-        """Of each run whether it is known to keep its last step, which hints at scores that still rose."""
-        return [run.best_step is not None and run.best_step == e.setup.steps for e, run in self.runs]
+        """Of each run whether it is known to keep its last step, which hints at scores that
+        still rose."""
+        return [
+            run.best_step is not None and run.best_step == e.setup.steps for e, run in self.runs
+        ]
 
     def verdict(self, printed: Published, seeds: int) -> stats.Verdict:
         """Whether a printed value, the mean of so many seeds, could be one more of these runs."""
@@ -53,7 +58,8 @@ class Group:
         return stats.verdict_on(self.summary, printed, seeds)
 
     def differs(self, row: Row) -> str:
-        """How runs differ from the authors' recipe, and in batch, learning rate and steps from a row's."""
+        """How runs differ from the authors' recipe, and in batch, learning rate and steps from a
+        row's."""
         first, *others = self.evidence
         if others:
             return f"{len(self.sources)} sources with their own setups"
@@ -65,12 +71,18 @@ class Group:
 
 
 @cached
-def groups(key: Key, score: str = AVERAGE, size: str = FULL, without_paper: str = "") -> list[Group]:
-    """Groups of comparable, sure runs with a score, but a paper's own: sweeps, largest first; single runs; means."""
+def groups(
+    key: Key, score: str = AVERAGE, size: str = FULL, without_paper: str = ""
+) -> list[Group]:
+    """Groups of comparable, sure runs with a score, but a paper's own: sweeps, largest first;
+    single runs; means."""
     sweeps, loose, means = [], {SINGLE: [], LATER: []}, []
     for e in evidence.evidence_of(key, score, size):
         x = e.experiment
-        if not (x.comparable and x.sure and x.kind in ("retrained", "paper")) or e.source.paper == without_paper:
+        if (
+            not (x.comparable and x.sure and x.kind in ("retrained", "paper"))
+            or e.source.paper == without_paper
+        ):
             continue
         runs = [(e, run) for run in x.runs if score in run.scores]
         if len(runs) >= stats.SEEDS_NEEDED and all(run.seed is not None for _, run in runs):
@@ -86,18 +98,29 @@ def groups(key: Key, score: str = AVERAGE, size: str = FULL, without_paper: str 
 
 def group(kind: str, runs: list[tuple[Evidence, PublishedRun]], score: str) -> Group:
     values = tuple(run.scores[score].value for _, run in runs)
-    return Group(kind, stats.summarise(values), tuple(dict.fromkeys(e for e, _ in runs)), tuple(runs), values)
+    return Group(
+        kind, stats.summarise(values), tuple(dict.fromkeys(e for e, _ in runs)), tuple(runs), values
+    )
 
 
 @cached
 def keys_with_runs() -> list[Key]:
     """Every trained method and encoder with comparable runs; methods with most runs first."""
-    trained = [evidence.key_of(e.experiment) for e in evidence.all_evidence() if e.experiment.setting is None]
+    trained = [
+        evidence.key_of(e.experiment)
+        for e in evidence.all_evidence()
+        if e.experiment.setting is None
+    ]
     keys = [key for key in dict.fromkeys(trained) if groups(key) and key.method != "bert"]
     runs = {key: max(g.summary.n for g in groups(key)) for key in keys}
-    most = {key.method: max(n for other, n in runs.items() if other.method == key.method) for key in keys}
+    most = {
+        key.method: max(n for other, n in runs.items() if other.method == key.method)
+        for key in keys
+    }
     encoders = list(evidence.names().encoders)
-    return sorted(keys, key=lambda k: (-most[k.method], k.method, str(k.pooler), encoders.index(k.encoder)))
+    return sorted(
+        keys, key=lambda k: (-most[k.method], k.method, str(k.pooler), encoders.index(k.encoder))
+    )
 
 
 @dataclass(frozen=True)
@@ -174,7 +197,8 @@ def printed_averages(key: Key) -> list[PrintedAverage]:
 
 @cached
 def rows() -> list[tuple[str, str, Grid, Row]]:
-    """(paper, table or figure, its grid, row) of every row of papers/ that shows scores, named papers first."""
+    """(paper, table or figure, its grid, row) of every row of papers/ that shows scores, named
+    papers first."""
     found = []
     for name in papers_in_order():
         for grid_name in grid_names(name):
@@ -185,7 +209,8 @@ def rows() -> list[tuple[str, str, Grid, Row]]:
 
 
 def papers_in_order() -> list[str]:
-    """Valid papers: those that evidence/methods.yaml names, in its order; then the others by name."""
+    """Valid papers: those that evidence/methods.yaml names, in its order; then the others by
+    name."""
     valid = paper_names()
     named = [name for name in evidence.names().papers if name in valid]
     return [*dict.fromkeys([*named, *valid])]
@@ -199,16 +224,27 @@ def score_of(grid: Grid, column: Column, size: str = FULL) -> str | None:
 
 
 def sweeps() -> list[tuple[Key, Group, Print]]:
-    """Seed sweeps of a method with a printed value: what the page's figures and its first lines are about."""
+    """Seed sweeps of a method with a printed value: what the page's figures and its first lines
+    are about."""
     largest = [(key, groups(key)[0], printed_by_authors(key)) for key in keys_with_runs()]
-    return [(key, runs, value) for key, runs, value in largest if runs.kind == SWEEP and value is not None]
+    return [
+        (key, runs, value)
+        for key, runs, value in largest
+        if runs.kind == SWEEP and value is not None
+    ]
 
 
 def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Group | None:
-    """Others' runs for a cell, in printed units: the largest seed sweep, else single runs. The paper's own numbers do
-    not count. At no scale in particular: they are on the paper's encoder, and are not mixed with ours."""
+    """Others' runs for a cell, in printed units: the largest seed sweep, else single runs. The
+    paper's own numbers do not count. At no scale in particular: they are on the paper's encoder,
+    and are not mixed with ours.
+    """
     key, score = evidence.key_of_row(row, grid.encoder), score_of(grid, column, column.size)
-    if key is None or score is None or not (candidates := groups(key, score, column.size, paper_name)):
+    if (
+        key is None
+        or score is None
+        or not (candidates := groups(key, score, column.size, paper_name))
+    ):
         return None
     largest, unit = candidates[0], (column.factor or grid.factor) / 100
     s, values = largest.summary, tuple(unit * value for value in largest.values)
@@ -220,7 +256,11 @@ def budget(setup: Setup, row: Row | None = None) -> str:
     """`batch 64 (this row: 50), learning rate 3e-5, 15,625 steps`."""
     params = row.run.params if row is not None and row.run is not None else {}
     parts = []
-    for name, text in (("batch_size", "batch {}"), ("learning_rate", "learning rate {}"), ("steps", "{:,} steps")):
+    for name, text in (
+        ("batch_size", "batch {}"),
+        ("learning_rate", "learning rate {}"),
+        ("steps", "{:,} steps"),
+    ):
         theirs, here = getattr(setup, name), params.get(name)
         if theirs is not None:
             same = here is None or str(theirs) == str(here) or float(theirs) == float(here)
@@ -232,7 +272,15 @@ def circumstances(setup: Setup) -> str:
     """Code, precision, versions, GPU, selection, and whatever else a source states."""
     gpu = f"GPU {setup.gpu}" if setup.gpu else None
     every = f"evaluated every {setup.evaluate_every} steps" if setup.evaluate_every else None
-    parts = (setup.code, setup.precision, setup.versions, gpu, every, setup.selection, setup.differs)
+    parts = (
+        setup.code,
+        setup.precision,
+        setup.versions,
+        gpu,
+        every,
+        setup.selection,
+        setup.differs,
+    )
     return "; ".join(filter(None, parts))
 
 
@@ -267,21 +315,32 @@ class Spread(NamedTuple):
 
 @cached
 def spread(encoder: str, score: str, method: str | None = None) -> Spread | None:
-    """Of the nearest seed sweep with a score on an encoder: the method's own, else the largest of another; or None."""
+    """Of the nearest seed sweep with a score on an encoder: the method's own, else the largest
+    of another; or None."""
     keys = [key for key in keys_with_runs() if key.encoder == encoder]
-    all_sweeps = [(key.method, g.summary, g.sources[0]) for key in keys for g in groups(key, score) if g.kind == SWEEP]
-    spreads = [Spread(s.std, s.n, name, source) for name, s, source in all_sweeps if s.std is not None]
+    all_sweeps = [
+        (key.method, g.summary, g.sources[0])
+        for key in keys
+        for g in groups(key, score)
+        if g.kind == SWEEP
+    ]
+    spreads = [
+        Spread(s.std, s.n, name, source) for name, s, source in all_sweeps if s.std is not None
+    ]
     return max(spreads, key=lambda spread: (spread.method == method, spread.n), default=None)
 
 
 def expected_of_best(k: int, by: np.ndarray, of: np.ndarray) -> float:
-    """The mean, over all subsets of k runs, of `of` of the run that is highest in `by`; ties share their chance.
-    The run of rank r (from 0) is the highest of C(r, k-1) of the C(n, k) subsets.
+    """The mean, over all subsets of k runs, of `of` of the run that is highest in `by`; ties share
+    their chance. The run of rank r (from 0) is the highest of C(r, k-1) of the C(n, k) subsets.
 
-    >>> expected_of_best(2, np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 60.0]))  # 20, 60 and 60
+    >>> expected_of_best(2, np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 60.0]))  # 20, 60 and
+        60
     46.666666666666664
     """
     order = np.argsort(by, kind="stable")
-    chances = np.array([comb(rank, k - 1) for rank in range(len(by))], dtype=float) / comb(len(by), k)
+    chances = np.array([comb(rank, k - 1) for rank in range(len(by))], dtype=float) / comb(
+        len(by), k
+    )
     values = np.array([of[by == by[i]].mean() for i in order])
     return float(chances @ values)

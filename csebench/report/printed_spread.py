@@ -1,7 +1,9 @@
-"""How far a printed value would move with another seed: its own deviation, or that of seeds that others published.
+"""How far a printed value would move with another seed: its own deviation, or that of seeds that
+others published.
 
-A deviation that a paper prints counts first. A single run gets that of a seed sweep of evidence/ on the same encoder,
-task, metric and kind of training data, at the full size of the training set. No score and no scale is read.
+A deviation that a paper prints counts first. A single run gets that of a seed sweep of evidence/ on
+the same encoder, task, metric and kind of training data, at the full size of the training set. No
+score and no scale is read.
 """
 
 from collections.abc import Sequence
@@ -13,7 +15,8 @@ from csebench.report import stats
 from csebench.report.cells import Cell
 from csebench.report.others import spread as seed_spread
 
-Variance = tuple[float, float] | None  # of the mean of printed cells, with its degrees of freedom; None: not known
+# of the mean of printed cells, with its degrees of freedom; None: not known
+Variance = tuple[float, float] | None
 
 
 def add(variances: Sequence[Variance]) -> Variance:
@@ -25,9 +28,9 @@ def add(variances: Sequence[Variance]) -> Variance:
 
 
 def row_variance(cells: Sequence[Cell], of_one_run: bool = False) -> Variance:
-    """Variance of the mean of a row's printed cells, or of one run behind each. Cells of one training set come from
-    one run, so their deviations add up; runs of different sets are independent. All tasks that a protocol averages,
-    together, have the spread of their average."""
+    """Variance of the mean of a row's printed cells, or of one run behind each. Cells of one
+    training set come from one run, so their deviations add up; runs of different sets are
+    independent. All tasks that a protocol averages, together, have the spread of their average."""
     by_size: dict[str, list[Cell]] = {}
     for cell in cells:
         by_size.setdefault(cell.plan.column.size, []).append(cell)
@@ -38,15 +41,22 @@ def row_variance(cells: Sequence[Cell], of_one_run: bool = False) -> Variance:
             variances, weight = [single_run_variance(group[0], "Avg.")], len(group) / len(cells)
         known = [variance for variance in variances if variance is not None]
         deviation = weight * sum(sqrt(value) for value, _ in known)
-        parts.append((deviation**2, min(df for _, df in known)) if len(known) == len(variances) else None)
+        parts.append(
+            (deviation**2, min(df for _, df in known)) if len(known) == len(variances) else None
+        )
     return add(parts)
 
 
 def is_whole_average(cells: list[Cell]) -> bool:
     """Whether cells are single runs of exactly the tasks that their protocol averages."""
     single = all(c.published is not None and c.published.std is None and not c.parts for c in cells)
-    tasks, evaluators = [cell.plan.column.task for cell in cells], {cell.published_evaluator for cell in cells}
-    return single and len(tasks) > 1 and len(evaluators) == 1 and tasks == tasks_of(evaluators.pop())
+    tasks, evaluators = (
+        [cell.plan.column.task for cell in cells],
+        {cell.published_evaluator for cell in cells},
+    )
+    return (
+        single and len(tasks) > 1 and len(evaluators) == 1 and tasks == tasks_of(evaluators.pop())
+    )
 
 
 def printed_variance(cell: Cell, of_one_run: bool = False) -> Variance:
@@ -61,7 +71,8 @@ def printed_variance(cell: Cell, of_one_run: bool = False) -> Variance:
 
 
 def single_run_variance(cell: Cell, task: str | None) -> Variance:
-    """Variance of one run's score of a task: 0 where nothing trains, else of the nearest seed sweep on its encoder."""
+    """Variance of one run's score of a task: 0 where nothing trains, else of the nearest seed
+    sweep on its encoder."""
     column, recipe, declared = cell.plan.column, cell.plan.row.run, valid_declarations(METHODS)
     method = declared.get(recipe.method) if recipe else None
     if method is not None and method.kind == "untrained":
@@ -69,7 +80,9 @@ def single_run_variance(cell: Cell, task: str | None) -> Variance:
     if task is None or column.metric is not None or column.size != FULL:
         return None
     score = score_name(cell.published_evaluator, task)
-    nearest = seed_spread(cell.published_encoder, score, recipe and recipe.method) if score else None
+    nearest = (
+        seed_spread(cell.published_encoder, score, recipe and recipe.method) if score else None
+    )
     of_sweep = declared.get(nearest.method) if nearest else None
     if nearest is None or (method and of_sweep and method.corpus != of_sweep.corpus):
         return None

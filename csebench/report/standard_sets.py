@@ -1,4 +1,5 @@
-"""Standard test sets: whether scores are on the data that papers print numbers of (data/test_sets.yaml)."""
+"""Standard test sets: whether scores are on the data that papers print numbers of
+(data/test_sets.yaml)."""
 
 import hashlib
 import re
@@ -25,9 +26,12 @@ class StandardSet(Strict):
 
 @cached
 def standard_sets() -> dict[str, StandardSet]:
-    """The entries of data/test_sets.yaml, of the project and of folders that join it, by evaluator."""
+    """The entries of data/test_sets.yaml, of the project and of folders that join it, by
+    evaluator."""
     paths = (path for folder in folders() if (path := folder / "data" / "test_sets.yaml").exists())
-    return catalog.joined({path: read_yaml(path, RootModel[dict[str, StandardSet]]).root for path in paths})
+    return catalog.joined(
+        {path: read_yaml(path, RootModel[dict[str, StandardSet]]).root for path in paths}
+    )
 
 
 def set_name(wanted: Protocol) -> str:
@@ -37,7 +41,8 @@ def set_name(wanted: Protocol) -> str:
 
 
 def is_standard_data(evaluator: str, data: EvaluationData, scale_name: str) -> bool:
-    """Whether data is known to be the standard test set of an evaluator: by its hashes, or as it was fetched.
+    """Whether data is known to be the standard test set of an evaluator: by its hashes, or as it
+    was fetched.
 
     Args:
         scale_name: whose data roots have the notes on what was fetched.
@@ -50,10 +55,11 @@ def is_standard_data(evaluator: str, data: EvaluationData, scale_name: str) -> b
 
 @cached_by_folder
 def fetched_data(evaluator: str, scale_name: str) -> str:
-    """The `data_sha256` of scores on the files that `csebench fetch` brought; empty where it did not bring them all.
+    """The `data_sha256` of scores on the files that `csebench fetch` brought; empty where it did
+    not bring them all.
 
-    A fetched source is standard by construction: its download had the hash that data/sources.yaml pins. Fetching notes
-    the hashes of its files, so they are known here without the files.
+    A fetched source is standard by construction: its download had the hash that data/sources.yaml
+    pins. Fetching notes the hashes of its files, so they are known here without the files.
     """
     noted = fetched_hashes(scale_name)
     lines = []
@@ -76,11 +82,14 @@ def fetched_hashes(scale_name: str) -> dict[str, str]:
             continue
         for path in (hashes_file(name, root) for name in sources()):
             if path.exists():
-                noted |= read_typed(path, FetchedFiles, "Delete it, and fetch the data again.")[1].files
+                noted |= read_typed(path, FetchedFiles, "Delete it, and fetch the data again.")[
+                    1
+                ].files
     return noted
 
 
 def glob_as_regex(pattern: str) -> str:
-    """A pattern of `Path.glob` as a regular expression: `*` stays within a folder, `**/` is any number of folders."""
+    """A pattern of `Path.glob` as a regular expression: `*` stays within a folder, `**/` is any
+    number of folders."""
     text = re.escape(pattern).replace(r"\*\*/", "(.+/)?")
     return text.replace(r"\*", "[^/]*").replace(r"\?", "[^/]")

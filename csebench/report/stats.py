@@ -1,5 +1,6 @@
-"""Statistics over seeds and test items: summaries, the verdict on a published value, tests between rows. Numbers in,
-numbers out; which cells are compared is decided in claims.py and compare.py."""
+"""Statistics over seeds and test items: summaries, the verdict on a published value, tests
+between rows. Numbers in, numbers out; which cells are compared is decided in claims.py and
+compare.py."""
 
 from math import inf, sqrt
 from typing import NamedTuple
@@ -25,7 +26,9 @@ class Summary(NamedTuple):
 def summarise(values) -> Summary:
     """Mean and standard deviation of values, one per seed."""
     values = np.asarray(list(values), dtype=float)
-    return Summary(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None, len(values))
+    return Summary(
+        float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None, len(values)
+    )
 
 
 def quantile(level: float, df: float) -> float:
@@ -50,28 +53,34 @@ class Verdict(NamedTuple):
 
 
 def verdict(values, published: Published, seeds: int = 1, deterministic: bool = False) -> Verdict:
-    """Whether a published value, of as many `seeds`, is a plausible draw from the distribution of our values, one per
-    seed, in printed units.
+    """Whether a published value, of as many `seeds`, is a plausible draw from the distribution of
+    our values, one per seed, in printed units.
 
-    For one run, or a mean without a deviation, the interval is the prediction interval
-    mean ± t(.975, n-1) · s · √(1/seeds + 1/n); for one run against 39 or more values that of their order statistics,
-    which assumes no distribution. For a mean with a deviation over `seeds` runs it is Welch's interval for the
-    difference of two means. Half a unit of the last printed digit is added for rounding. A value inside the interval
-    at 95 % is reproduced, inside the normal one at 99 % close. A deterministic row, one without randomness, has only
-    rounding errors: a value within one printed unit is reproduced, within ten close.
+    For one run, or a mean without a deviation, the interval is the prediction interval mean ±
+    t(.975, n-1) · s · √(1/seeds + 1/n); for one run against 39 or more values that of their order
+    statistics, which assumes no distribution. For a mean with a deviation over `seeds` runs it is
+    Welch's interval for the difference of two means. Half a unit of the last printed digit is added
+    for rounding. A value inside the interval at 95 % is reproduced, inside the normal one at 99 %
+    close. A deterministic row, one without randomness, has only rounding errors: a value within one
+    printed unit is reproduced, within ten close.
     """
     values = [*values]
     normal = verdict_on(summarise(values), published, seeds, deterministic)
     if len(values) < ORDER_STATISTICS or normal.low is None or seeds > 1 or deterministic:
         return normal
     ordered = sorted(values)
-    cut = int(LEVEL * (len(values) + 1) / 2 + SLACK)  # values beyond either end of the interval, and its end
+    # values beyond either end of the interval, and its end
+    cut = int(LEVEL * (len(values) + 1) / 2 + SLACK)
     low, high = ordered[cut - 1] - published.unit / 2, ordered[-cut] + published.unit / 2
     inside = low - SLACK <= published.value <= high + SLACK
-    return Verdict(REPRODUCED if inside else CLOSE if normal.name == REPRODUCED else normal.name, low, high)
+    return Verdict(
+        REPRODUCED if inside else CLOSE if normal.name == REPRODUCED else normal.name, low, high
+    )
 
 
-def verdict_on(ours: Summary, published: Published, seeds: int = 1, deterministic: bool = False) -> Verdict:
+def verdict_on(
+    ours: Summary, published: Published, seeds: int = 1, deterministic: bool = False
+) -> Verdict:
     """The same as `verdict` for runs of which only the number, mean and deviation are known."""
     if deterministic:
         inner, outer = published.unit, 10 * published.unit
@@ -87,11 +96,14 @@ def verdict_on(ours: Summary, published: Published, seeds: int = 1, deterministi
         inner, outer = (quantile(level, df) * error + published.unit / 2 for level in (0.95, 0.99))
     off = ours.mean - published.value
     name = CLOSE if abs(off) <= outer + SLACK else HIGHER if off > 0 else LOWER
-    return Verdict(REPRODUCED if abs(off) <= inner + SLACK else name, ours.mean - inner, ours.mean + inner)
+    return Verdict(
+        REPRODUCED if abs(off) <= inner + SLACK else name, ours.mean - inner, ours.mean + inner
+    )
 
 
 def two_sided(difference: float, *parts: tuple[float, float]) -> float:
-    """Two-sided p of a difference with a variance of parts, as of `satterthwaite`; a mere rounding error is none."""
+    """Two-sided p of a difference with a variance of parts, as of `satterthwaite`; a mere
+    rounding error is none."""
     from scipy.special import stdtr
 
     variance = sum(part for part, _ in parts)

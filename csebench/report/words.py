@@ -1,5 +1,5 @@
-"""The words for a comparison, and how its numbers are rounded: the same on pages, in verbs, JSON and figures. Bounds
-are rounded outward, so that what is said to be excluded is."""
+"""The words for a comparison, and how its numbers are rounded: the same on pages, in verbs, JSON
+and figures. Bounds are rounded outward, so that what is said to be excluded is."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,16 @@ VERBS = {  # of relations, in the order in which a family's sentence has them
     compare.OUTDATED: "scores of older code",
     compare.NOT_RUN: "not run here",
 }
-COMPARISON_HEAD = ["row", "against", "column", "difference", "95 % interval", "p", "seeds", "what else differs"]
+COMPARISON_HEAD = [
+    "row",
+    "against",
+    "column",
+    "difference",
+    "95 % interval",
+    "p",
+    "seeds",
+    "what else differs",
+]
 
 
 def sentence(comparison: Comparison, equality: bool = False) -> str:
@@ -48,13 +57,22 @@ def sentence(comparison: Comparison, equality: bool = False) -> str:
     gain, low, high = c.estimate.gain, c.low or 0.0, c.high or 0.0
     if c.relation == compare.ONE_SEED:
         side = "above" if gain >= 0 else "below"
-        return f"{row} scores {abs(gain):.2f} points {side} {against}, with one seed: chance is not excluded."
+        return (
+            f"{row} scores {abs(gain):.2f} points {side} {against}, with one seed: chance is not"
+            " excluded."
+        )
     if c.relation == compare.INACTIVE_HERE:
         return f"{row} and {against} score the same here, within {compare.INACTIVE:g} points."
     if c.relation == compare.BETTER:
-        return f"{row} beats {against} here, by {outward(low, is_lower=True)} to {outward(high)} points."
+        return (
+            f"{row} beats {against} here, by {outward(low, is_lower=True)} to {outward(high)}"
+            " points."
+        )
     if c.relation == compare.WORSE:
-        return f"{row} is worse than {against} here, by {outward(-high, is_lower=True)} to {outward(-low)} points."
+        return (
+            f"{row} is worse than {against} here, by {outward(-high, is_lower=True)} to"
+            f" {outward(-low)} points."
+        )
     if equality:
         bound = f"more than {outward(max(-low, high))} points is excluded"
         return f"{row} is not shown to differ from {against} here ({gain:+.2f}); {bound}."
@@ -67,7 +85,8 @@ def excluded(high: float, gains: str = "a gain above {} points is excluded") -> 
 
 
 def not_matched(comparisons: Iterable[Comparison]) -> str:
-    """`Not matched: learning rate 3e-5 against 1e-4.`; empty where nothing else differs, or nothing is compared."""
+    """`Not matched: learning rate 3e-5 against 1e-4.`; empty where nothing else differs, or
+    nothing is compared."""
     tested = [c for c in comparisons if c.estimate]
     texts = [setting.text for c in tested for setting in c.differs]
     count = f" in {sum(bool(c.differs) for c in tested)} of {len(tested)} comparisons"
@@ -82,13 +101,16 @@ def differing(texts: Sequence[str]) -> str:
 
 
 def family_sentence(answer: Answer) -> str:
-    """What a family shows, but for what is not matched: which rows are better or worse, what is excluded at once."""
+    """What a family shows, but for what is not matched: which rows are better or worse, what is
+    excluded at once."""
     comparisons, equality = answer.comparisons, answer.family.equality
     if len(comparisons) == 1:
         return sentence(comparisons[0], equality)
     run = [c for c in comparisons if c.relation != compare.NOT_RUN]
     relations = [relation for relation in VERBS if any(c.relation == relation for c in comparisons)]
-    parts = [f"better: none of {len(run)}"] if relations[0] == compare.WORSE and not equality else []
+    parts = (
+        [f"better: none of {len(run)}"] if relations[0] == compare.WORSE and not equality else []
+    )
     for relation in relations:
         rows, verb = [c for c in comparisons if c.relation == relation], VERBS[relation]
         if relation == compare.NOT_SHOWN and equality:
@@ -100,8 +122,14 @@ def family_sentence(answer: Answer) -> str:
         if relation == compare.NOT_SHOWN:  # estimates, and what is excluded in each at once
             gains = [c.estimate.gain for c in rows if c.estimate]
             ends = dict.fromkeys(f"{gain:+.2f}" for gain in (min(gains), max(gains)))
-            highest = max(max(-(c.family_low or 0) if equality else -inf, c.family_high or 0) for c in rows)
-            bound = "differences above {} points are excluded" if equality else "gains above {} points are excluded"
+            highest = max(
+                max(-(c.family_low or 0) if equality else -inf, c.family_high or 0) for c in rows
+            )
+            bound = (
+                "differences above {} points are excluded"
+                if equality
+                else "gains above {} points are excluded"
+            )
             verb += f" ({' to '.join(ends)}; {excluded(highest, bound)})"
         parts.append(verb)
     text = "; ".join(parts)
@@ -109,8 +137,11 @@ def family_sentence(answer: Answer) -> str:
 
 
 def names(comparisons: Sequence[Comparison], family: Sequence[Comparison]) -> str:
-    """What tells a few comparisons from the others, after a word: rows, what one row is compared with, or columns."""
-    rows, bases, columns = ({getattr(c, key) for c in family} for key in ("row", "against", "columns"))
+    """What tells a few comparisons from the others, after a word: rows, what one row is compared
+    with, or columns."""
+    rows, bases, columns = (
+        {getattr(c, key) for c in family} for key in ("row", "against", "columns")
+    )
     by_name: dict[str, list[str]] = {}
     for c in comparisons:
         row, against = short_label(c.row), short_label(c.against)
@@ -118,12 +149,20 @@ def names(comparisons: Sequence[Comparison], family: Sequence[Comparison]) -> st
         if len(rows) > 1 and len(bases) > 1 and against not in row:
             name = f"{row} against {against}"
         by_name.setdefault(name, []).append(c.columns)
-    word, listed = ":", [f"{n} ({', '.join(cols)})" if len(cols) < len(columns) else n for n, cols in by_name.items()]
+    word, listed = (
+        ":",
+        [
+            f"{n} ({', '.join(cols)})" if len(cols) < len(columns) else n
+            for n, cols in by_name.items()
+        ],
+    )
     if len(rows) == len(bases) == 1 < len(columns):
         word, listed = " in", [c.columns for c in comparisons]
     elif len(rows) == 1:
         word = " than" if comparisons[0].relation in (compare.BETTER, compare.WORSE) else " against"
-    few = len(listed) <= MOST_NAMES and all(len(cols) < 4 or len(cols) == len(columns) for cols in by_name.values())
+    few = len(listed) <= MOST_NAMES and all(
+        len(cols) < 4 or len(cols) == len(columns) for cols in by_name.values()
+    )
     return f"{word} {', '.join(listed)}" if few else f": {len(comparisons)} of {len(family)}"
 
 
@@ -136,12 +175,24 @@ def comparison_row(comparison: Comparison) -> list[str]:
     interval = "–" if low is None or high is None else outward_range(low, high, "+")
     p = "–" if c.p_family is None else f"{c.p_family:.2g}"
     settings = ", ".join(setting.text for setting in c.differs) or "–"
-    return [c.row, c.against, c.columns, f"{c.estimate.gain:+.2f}", interval, p, str(c.estimate.seeds), settings]
+    return [
+        c.row,
+        c.against,
+        c.columns,
+        f"{c.estimate.gain:+.2f}",
+        interval,
+        p,
+        str(c.estimate.seeds),
+        settings,
+    ]
 
 
 def outward_range(low: float, high: float, sign: str = "") -> str:
     """`74.16 to 75.15`, with two decimals, rounded outward; with the sign `+`, `-0.21 to +0.15`."""
-    return f"{floor(100 * low + SLACK) / 100:{sign}z.2f} to {ceil(100 * high - SLACK) / 100:{sign}z.2f}"
+    return (
+        f"{floor(100 * low + SLACK) / 100:{sign}z.2f} to"
+        f" {ceil(100 * high - SLACK) / 100:{sign}z.2f}"
+    )
 
 
 def outward(bound: float, is_lower: bool = False) -> str:
@@ -158,6 +209,7 @@ def ends_text(counts: Iterable[int]) -> str:
 
 
 def short_label(label: str) -> str:
-    """A row's name without the citation that papers print behind it: `SimCSE` for `SimCSE (Gao et al., 2021)`."""
+    """A row's name without the citation that papers print behind it: `SimCSE` for `SimCSE (Gao
+    et al., 2021)`."""
     name, _, behind = label.rpartition(" (")
     return name if "et al" in behind or re.search(r"\b(19|20)\d\d[a-z]?\)$", behind) else label

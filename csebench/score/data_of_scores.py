@@ -1,8 +1,8 @@
 """The test data that scores are of, by the hashes in their JSON. Never imports torch.
 
-A score JSON states two: `data_sha256` of all files that its evaluator read, and `replicates.items` of the test items,
-where the evaluator declares them. Scores of different data are different measurements: they are never averaged or
-compared.
+A score JSON states two: `data_sha256` of all files that its evaluator read, and `replicates.items`
+of the test items, where the evaluator declares them. Scores of different data are different
+measurements: they are never averaged or compared.
 """
 
 from collections import defaultdict
@@ -17,10 +17,12 @@ class EvaluationData:
     """The data that a score was computed on, by its hashes."""
 
     files: str = ""  # of names and contents of all files that were read; empty in old score files
-    items: str = ""  # of number, order, gold scores and sentences of the items; empty without replicates
+    # of number, order, gold scores and sentences of the items; empty without replicates
+    items: str = ""
 
     def is_same_as(self, other: "EvaluationData") -> bool:
-        """Whether scores on both can be averaged and compared. Unknown items count as equal ones."""
+        """Whether scores on both can be averaged and compared. Unknown items count as equal
+        ones."""
         if self.files != other.files:
             return False
         return self.items == other.items or not (self.items and other.items)
@@ -41,7 +43,8 @@ class Scored:
 
     @property
     def data(self) -> EvaluationData:
-        """The test data that it states; without the items of older code, which may have hashed them otherwise."""
+        """The test data that it states; without the items of older code, which may have hashed
+        them otherwise."""
         files = self.content["evaluations"][0].get("data_sha256") or ""
         if self.is_outdated:
             return EvaluationData(files)
@@ -55,10 +58,11 @@ class Scored:
 
 
 def data_of_most(scores: Iterable[Scored]) -> EvaluationData:
-    """Choose the data of a table: that of most scores of an evaluator, and among its files the items of most.
+    """Choose the data of a table: that of most scores of an evaluator, and among its files the
+    items of most.
 
-    Scores of today's code count before outdated ones. Of equally many the newest decide, so that the same score files
-    always give the same page.
+    Scores of today's code count before outdated ones. Of equally many the newest decide, so that
+    the same score files always give the same page.
     """
     by_files: dict[str, list[Scored]] = defaultdict(list)
     for score in scores:

@@ -1,4 +1,5 @@
-"""What all figures share: style, colours, clouds of points, and the files that they are written to."""
+"""What all figures share: style, colours, clouds of points, and the files that they are written
+to."""
 
 import io
 from pathlib import Path
@@ -11,7 +12,8 @@ from csebench.base.terminal import csv_text, records
 from csebench.plan.papers import Row
 from csebench.plan.registry import METHODS, valid_declarations
 
-# Okabe and Ito's colours, which the colour-blind tell apart; more than eight groups also differ in their marker.
+# Okabe and Ito's colours, which the colour-blind tell apart; more than eight groups also differ in
+# their marker.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#808080", "#B8A900")
 GREY = "#808080"  # of text and axes: readable on white and on black alike
 MARKERS = ("o", "s", "^", "D", "v")
@@ -26,7 +28,9 @@ STYLE: dict[Any, Any] = {
     "savefig.transparent": True,
     "svg.fonttype": "none",  # text stays text
     "legend.frameon": False,
-} | dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), GREY)
+} | dict.fromkeys(
+    ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), GREY
+)
 
 
 class Source(NamedTuple):
@@ -38,28 +42,41 @@ class Source(NamedTuple):
 
 
 def row_colour(row: Row, place: int) -> str:
-    """The colour that a row's method declares, alone or with its components; else that of its place in the figure."""
+    """The colour that a row's method declares, alone or with its components; else that of its
+    place in the figure."""
     method = valid_declarations(METHODS).get(row.run.method) if row.run else None
-    declared = method.colours.get("+".join(sorted(row.run.components))) if row.run and method else None
+    declared = (
+        method.colours.get("+".join(sorted(row.run.components))) if row.run and method else None
+    )
     return declared or COLOURS[place % len(COLOURS)]
 
 
 def points(axes, x, y, group: int = 0, **style):
-    """A cloud of points in the colour and marker of its group; in an SVG as pixels, or it would have megabytes."""
+    """A cloud of points in the colour and marker of its group; in an SVG as pixels, or it would
+    have megabytes."""
     colour, marker = COLOURS[group % len(COLOURS)], MARKERS[group // len(COLOURS) % len(MARKERS)]
-    defaults = {"c": colour, "marker": marker, "s": 9, "alpha": 0.5, "linewidths": 0, "rasterized": True}
+    defaults = {
+        "c": colour,
+        "marker": marker,
+        "s": 9,
+        "alpha": 0.5,
+        "linewidths": 0,
+        "rasterized": True,
+    }
     return axes.scatter(x, y, **defaults | style)
 
 
 def write_figure(svg: Path, figure, table: list[list] | None = None) -> list[Path]:
-    """Writes a figure, within STYLE, as SVG, and its numbers, floats with six digits, as CSV beside it; a short row
-    lacks the last columns. Returns the files."""
+    """Writes a figure, within STYLE, as SVG, and its numbers, floats with six digits, as CSV
+    beside it; a short row lacks the last columns. Returns the files."""
     image = io.BytesIO()
     # The resolution of an SVG is that of its clouds of points.
     figure.savefig(image, format="svg", dpi=100, metadata={"Date": None, "Creator": None})
     files = {svg: image.getvalue()}
     if table is not None:
-        head, *rows = [[f"{v:.6g}" if isinstance(v, float | np.floating) else v for v in row] for row in table]
+        head, *rows = [
+            [f"{v:.6g}" if isinstance(v, float | np.floating) else v for v in row] for row in table
+        ]
         files[svg.with_suffix(".csv")] = csv_text(head, records(head, rows)).encode()
     for path, content in files.items():
         write_bytes(path, content)

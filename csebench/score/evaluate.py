@@ -1,4 +1,5 @@
-"""Evaluation of any model by any of the evaluators: score JSONs with their identity, items and provenance."""
+"""Evaluation of any model by any of the evaluators: score JSONs with their identity, items and
+provenance."""
 
 import contextlib
 import hashlib
@@ -16,8 +17,25 @@ import numpy as np
 
 from csebench.base import hub
 from csebench.base.errors import BadInput, RunFailed, first_line, place, problem_of, shortened
-from csebench.base.files import DIGEST, DataRoot, digest, matches, read_typed, sha256, with_digest, write_json
-from csebench.base.models import FACTS, REPORT, Report, check_model, model_sha256, read_facts, train_again
+from csebench.base.files import (
+    DIGEST,
+    DataRoot,
+    digest,
+    matches,
+    read_typed,
+    sha256,
+    with_digest,
+    write_json,
+)
+from csebench.base.models import (
+    FACTS,
+    REPORT,
+    Report,
+    check_model,
+    model_sha256,
+    read_facts,
+    train_again,
+)
 from csebench.base.outputs import is_stream
 from csebench.base.processes import acquire_gpus, locked, use_threads
 from csebench.base.provenance import Stopwatch
@@ -36,8 +54,9 @@ from csebench.score.score_types import Items, Score
 
 
 def data_sha256(wanted: Protocol, data_root: Path | DataRoot) -> str:
-    """One hash over the names and contents of the files that an evaluator reads; of no file where mteb takes a task
-    from its hub, at the revision that its package pins. Raises BadInput where a file is missing."""
+    """One hash over the names and contents of the files that an evaluator reads; of no file
+    where mteb takes a task from its hub, at the revision that its package pins. Raises BadInput
+    where a file is missing."""
     lines = []
     for pattern in [] if from_hub(wanted, data_root) else wanted.files:
         files = matches(data_root, pattern)
@@ -48,22 +67,36 @@ def data_sha256(wanted: Protocol, data_root: Path | DataRoot) -> str:
 
 
 def has_data(evaluator: str, data_root: Path | DataRoot) -> bool:
-    """Whether a training job can score by it at once; else that is left to a job that waits for the data."""
+    """Whether a training job can score by it at once; else that is left to a job that waits for
+    the data."""
     return problem_of(data_sha256, protocol(evaluator), data_root) is None
 
 
 def identity(
-    evaluator: str, model: str, data_root: Path | DataRoot, pooler: str | None, evaluation: Evaluation
+    evaluator: str,
+    model: str,
+    data_root: Path | DataRoot,
+    pooler: str | None,
+    evaluation: Evaluation,
 ) -> dict:
-    """The settings with the model, its pooler and the data: kept in the score JSON, compared before anything is
-    reused. A model is the sha256 of its folder; one of the hub, which is in the cache by now, its commit."""
+    """The settings with the model, its pooler and the data: kept in the score JSON, compared before
+    anything is reused. A model is the sha256 of its folder; one of the hub, which is in the cache
+    by now, its commit.
+    """
     wanted, ref = protocol(evaluator), EncoderRef.parse(model)
     folder = hub.local_folder(ref)
     if folder is not None:
         made_by = {"model_sha256": model_sha256(folder)}
     else:
-        made_by = {"model_commit": cached.name if (cached := hub.cached_model(ref)) else ref.revision}
-    return {**settings(wanted, evaluation), **made_by, "pooler": pooler, "data_sha256": data_sha256(wanted, data_root)}
+        made_by = {
+            "model_commit": cached.name if (cached := hub.cached_model(ref)) else ref.revision
+        }
+    return {
+        **settings(wanted, evaluation),
+        **made_by,
+        "pooler": pooler,
+        "data_sha256": data_sha256(wanted, data_root),
+    }
 
 
 def check_unchanged(before: dict[str, dict], after: dict[str, dict]) -> None:
@@ -100,9 +133,12 @@ def is_run(folder: Path) -> bool:
     return (folder / "spec.json").exists() and os.access(folder, os.W_OK)
 
 
-def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -> tuple[list[Score], Items]:
-    """The rows and the per-item values of one evaluator. Raises BadInput where its data or the kind of model cannot be
-    used, RunFailed where it failed, or gave what cannot be, which it need not check itself."""
+def run_evaluator(
+    evaluator: str, model: Embedder, data_root: Path | DataRoot
+) -> tuple[list[Score], Items]:
+    """The rows and the per-item values of one evaluator. Raises BadInput where its data or the
+    kind of model cannot be used, RunFailed where it failed, or gave what cannot be, which it
+    need not check itself."""
     wanted = protocol(evaluator)
     file = EVALUATORS / f"{wanted.declaration.name}.py"
     try:
@@ -110,14 +146,25 @@ def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -
     except (BadInput, RunFailed, KeyboardInterrupt):
         raise
     except BaseException as error:  # also `sys.exit`, which must not pass for done
-        raise RunFailed(f"{evaluator}: {place(error)}: {type(error).__name__}: {first_line(error)}.") from error
+        raise RunFailed(
+            f"{evaluator}: {place(error)}: {type(error).__name__}: {first_line(error)}."
+        ) from error
     if not is_result(made):
         result = "a list of at least one Score, whose value is a number, and a dict of arrays"
-        raise RunFailed(f"{evaluator}: {file}: evaluate gave {shortened(repr(made), 60)}; it must give {result}.")
+        raise RunFailed(
+            f"{evaluator}: {file}: evaluate gave {shortened(repr(made), 60)}; it must give"
+            f" {result}."
+        )
     scores, items = made
-    broken = [f"{s.task}, {s.subset}, {s.metric}: the score" for s in scores if not math.isfinite(s.value)]
+    broken = [
+        f"{s.task}, {s.subset}, {s.metric}: the score" for s in scores if not math.isfinite(s.value)
+    ]
     numbers = {name: array for name, array in items.items() if array.dtype.kind == "f"}
-    broken += [f"{name}: a per-item value" for name, array in numbers.items() if not np.isfinite(array).all()]
+    broken += [
+        f"{name}: a per-item value"
+        for name, array in numbers.items()
+        if not np.isfinite(array).all()
+    ]
     if broken:
         cause = "Usually the model gives every sentence the same vector."
         raise RunFailed(f"{evaluator}: {broken[0]} is not a finite number. {cause}")
@@ -130,8 +177,12 @@ def is_result(made: Any) -> bool:
     """Whether it is what an evaluator must give."""
     match made:
         case ([_, *_] as scores, dict() as items):
-            arrays = all(isinstance(array, np.ndarray) and array.dtype != object for array in items.values())
-            return arrays and all(isinstance(s, Score) and isinstance(s.value, Real) for s in scores)
+            arrays = all(
+                isinstance(array, np.ndarray) and array.dtype != object for array in items.values()
+            )
+            return arrays and all(
+                isinstance(s, Score) and isinstance(s.value, Real) for s in scores
+            )
     return False
 
 
@@ -143,10 +194,10 @@ def evaluate(
     pooler: str | None = None,
     evaluation=Evaluation(),
 ) -> dict:
-    """Score a model, and write and return the content of `out`: JSON with tidy rows
-    `{evaluator, protocol, task, subset, metric, value}` under `scores`. Beside it goes a file of per-item values,
-    named `out` and `.items.npz`. There is none where `out` is a stream, such as /dev/stdout. Waits while another
-    process writes `out`.
+    """Score a model, and write and return the content of `out`: JSON with tidy rows `{evaluator,
+    protocol, task, subset, metric, value}` under `scores`. Beside it goes a file of per-item
+    values, named `out` and `.items.npz`. There is none where `out` is a stream, such as
+    /dev/stdout. Waits while another process writes `out`.
 
     Raises:
         BadInput: an evaluator or model is unknown, or data is missing. Nothing is written.
@@ -163,9 +214,13 @@ def evaluate(
         prompts: dict[str, str] = {}  # those of the model, once it is open
 
         def identify() -> dict[str, dict]:
-            identities = {e: identity(e, model, data_root, pooler_used, evaluation) for e in evaluators}
+            identities = {
+                e: identity(e, model, data_root, pooler_used, evaluation) for e in evaluators
+            }
             if prompts:
-                identities = {e: {**made_by, "prompts": prompts} for e, made_by in identities.items()}
+                identities = {
+                    e: {**made_by, "prompts": prompts} for e, made_by in identities.items()
+                }
             return identities
 
         before = identify()
@@ -185,7 +240,8 @@ def score(
     data_root: Path | DataRoot,
     out: Path,
 ) -> dict:
-    """Score an open model and write `out`, as `evaluate` does; what one evaluator embeds is there for the next.
+    """Score an open model and write `out`, as `evaluate` does; what one evaluator embeds is there
+    for the next.
 
     Args:
         identify: gives the `identity` of every evaluator that is wanted, as files are now.
@@ -197,7 +253,10 @@ def score(
     watch = Stopwatch()
     keeps_files = not is_stream(out)
     if keeps_files:
-        opened.cache_dir, opened.artifacts_dir = store.shards_folder(out), store.beside(out, store.ARTIFACTS)
+        opened.cache_dir, opened.artifacts_dir = (
+            store.shards_folder(out),
+            store.beside(out, store.ARTIFACTS),
+        )
     scores, items, timings, failed = [], {}, {}, []
     for evaluator in (progress := bar(identities, "evaluators", "evaluator")):
         progress.set_description(evaluator)
@@ -221,7 +280,8 @@ def score(
     about_items = {"items": "", "items_sha256": None}
     if keeps_files:
         about_items = store.write_items(store.beside(out, store.ITEMS), items)
-        if not failed:  # before the scores are written: who is killed in between has not to look for them
+        # before the scores are written: who is killed in between has not to look for them
+        if not failed:
             shutil.rmtree(store.shards_folder(out), ignore_errors=True)
     used = {unit for e in timings for unit in versions.units_of_score(protocol(e).declaration.name)}
     content = {
@@ -241,7 +301,8 @@ def score(
 
 
 def tidy(evaluator: str, made_by: dict, rows: list[Score]) -> list[dict]:
-    """The rows of an evaluator as a score JSON has them; its protocol's name states settings of the identity."""
+    """The rows of an evaluator as a score JSON has them; its protocol's name states settings of
+    the identity."""
     declaration, params = protocol(evaluator).declaration, protocol(evaluator).params
     named = {"pooler": made_by["pooler"] or "own", "max_length": made_by["max_length"] or "full"}
     name = declaration.protocol.format(**made_by | named | params)
@@ -249,13 +310,19 @@ def tidy(evaluator: str, made_by: dict, rows: list[Score]) -> list[dict]:
 
 
 def evaluate_run(
-    run: Path, evaluators: list[str], data_root: Path | DataRoot, evaluation: Evaluation, keep_going: bool = False
+    run: Path,
+    evaluators: list[str],
+    data_root: Path | DataRoot,
+    evaluation: Evaluation,
+    keep_going: bool = False,
 ) -> dict[str, Path]:
-    """The score JSONs of a run by evaluator, kept in `run/scores/` under the hash of what decides them. Those that are
-    not there are made, from one model that embeds a sentence once for all of them; torch is loaded only then.
+    """The score JSONs of a run by evaluator, kept in `run/scores/` under the hash of what decides
+    them. Those that are not there are made, from one model that embeds a sentence once for all of
+    them; torch is loaded only then.
 
     Args:
-        keep_going: where an evaluator fails, the others are made; the reason is noted beside the scores.
+        keep_going: where an evaluator fails, the others are made; the reason is noted beside the
+        scores.
     """
     folder, model = run / "model", str(run / "model")
     if not all((folder / name).exists() for name in (FACTS, REPORT)):
@@ -263,7 +330,10 @@ def evaluate_run(
     check_model(folder)
     pooler = read_facts(folder)["pooler"]
     identities = {e: identity(e, model, data_root, pooler, evaluation) for e in evaluators}
-    kept = {e: run / "scores" / f"{protocol(e).key}-{digest(made_by)}.json" for e, made_by in identities.items()}
+    kept = {
+        e: run / "scores" / f"{protocol(e).key}-{digest(made_by)}.json"
+        for e, made_by in identities.items()
+    }
 
     def missing() -> list[str]:
         return [e for e in evaluators if not (kept[e].exists() and store.items_file({}, kept[e]))]
@@ -275,7 +345,9 @@ def evaluate_run(
     with lock_run(run):
         from csebench.score.models import open_model
 
-        if (threads := read_typed(folder / REPORT, Report, train_again(run))[1].spec.get("threads")) is not None:
+        if (
+            threads := read_typed(folder / REPORT, Report, train_again(run))[1].spec.get("threads")
+        ) is not None:
             use_threads(threads)  # as it was trained: another number gives other bits
         opened = None
         for e in missing():  # without those that another process made meanwhile
@@ -289,7 +361,8 @@ def evaluate_run(
                 check_unchanged({e: identities[e]}, identify())
                 score(opened, model, identify, data_root, kept[e])
                 store.failure_file(run, e).unlink(missing_ok=True)
-                for shards in kept[e].parent.glob(f".{protocol(e).key}-*.shards"):  # of settings that were changed
+                # of settings that were changed
+                for shards in kept[e].parent.glob(f".{protocol(e).key}-*.shards"):
                     shutil.rmtree(shards, ignore_errors=True)
             except Exception as error:  # of the evaluator, or of a library below it
                 store.note_failure(run, e, error)
@@ -303,34 +376,43 @@ def evaluate_run(
 
 
 def check_kept(kept: dict[str, Path], identities: dict[str, dict]) -> None:
-    """Raises BadInput where a kept score JSON does not state the identity that its name stands for."""
+    """Raises BadInput where a kept score JSON does not state the identity that its name stands
+    for."""
     for evaluator, path in kept.items():
         content, _ = read_typed(path, Scores, REMEDY)
         stated, wanted = content["evaluations"], identities[evaluator]
         if [digest(made_by) for made_by in stated] == [digest(wanted)]:
             continue
-        differing = sorted(k for k in wanted.keys() | stated[0].keys() if stated[0].get(k) != wanted.get(k))
+        differing = sorted(
+            k for k in wanted.keys() | stated[0].keys() if stated[0].get(k) != wanted.get(k)
+        )
         raise BadInput(
-            f"{path}: evaluations: {', '.join(differing) or 'their number'}: not what the file's name"
-            f" stands for, so its scores may be of another model or data. {REMEDY}"
+            f"{path}: evaluations: {', '.join(differing) or 'their number'}: not what the file's"
+            f" name stands for, so its scores may be of another model or data. {REMEDY}"
         )
 
 
-def publish(run: Path, evaluator: str, data_root: Path | DataRoot, evaluation: Evaluation, out: Path) -> None:
-    """A run's scores with what was run, how it was trained, and replicates over test items: the JSON that tables are
-    rendered from. Per-item values stay with the run."""
+def publish(
+    run: Path, evaluator: str, data_root: Path | DataRoot, evaluation: Evaluation, out: Path
+) -> None:
+    """A run's scores with what was run, how it was trained, and replicates over test items: the
+    JSON that tables are rendered from. Per-item values stay with the run."""
     path = evaluate_run(run, [evaluator], data_root, evaluation)[evaluator]
     scores, checked = read_typed(path, Scores, REMEDY)
     refuse(path, row_defects(checked.scores, protocol(evaluator).declaration))
     if (report := read_report(run)) is None:
         raise BadInput(f"{run}: its training is not finished.")
-    training = {key: value for key, value in report.items() if key not in ("spec", "losses", DIGEST)}
+    training = {
+        key: value for key, value in report.items() if key not in ("spec", "losses", DIGEST)
+    }
     of_items = (store.items(scores, path) or {}).get(evaluator, {})
     rows = [Score(row.task, row.subset, row.metric, row.value) for row in checked.scores]
     replicates = make_replicates(rows, of_items, protocol(evaluator).declaration.items)
     published = {"spec": report.get("spec"), "training": training, **scores}
     published |= {} if replicates is None else {"replicates": replicates}
-    if (declared := protocol(evaluator).declaration.texts) is not None and declared.retrieved in of_items:
+    if (
+        declared := protocol(evaluator).declaration.texts
+    ) is not None and declared.retrieved in of_items:
         names = ("queries", "retrieved", "printed")
         published["texts"] = {name: of_items[getattr(declared, name)].tolist() for name in names}
     write_json(out, with_digest(published))

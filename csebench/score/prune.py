@@ -1,4 +1,5 @@
-"""Deletes the models of runs whose scores are all published: pages are made from scores. Never imports torch."""
+"""Deletes the models of runs whose scores are all published: pages are made from scores. Never
+imports torch."""
 
 import contextlib
 from pathlib import Path
@@ -16,8 +17,10 @@ NOT_FINISHED = "it is not finished"
 
 
 def prune(run_id: str, scale_name: str) -> None:
-    """Delete the model of a run unless something needs it; waits while another process works on the run."""
-    with contextlib.suppress(FileNotFoundError, MissingFile):  # another job of the run did it at the same time
+    """Delete the model of a run unless something needs it; waits while another process works on
+    the run."""
+    # another job of the run did it at the same time
+    with contextlib.suppress(FileNotFoundError, MissingFile):
         delete_unneeded(run_id, scale_name)
 
 
@@ -37,8 +40,8 @@ def delete_unneeded(run_id: str, scale_name: str) -> str | None:
 
 
 def reason_to_keep(run_id: str, scale_name: str) -> str | None:
-    """What the model of a finished run is needed for; None where every score that pages of the scale show of it is
-    published, and no other run starts from it."""
+    """What the model of a finished run is needed for; None where every score that pages of the
+    scale show of it is published, and no other run starts from it."""
     if (done := training_report(catalog.RUNS / run_id)) is None:
         return NOT_FINISHED
     if run_id in {spec.encoder.revision for spec in targets.runs(scale_name).values()}:
@@ -51,21 +54,29 @@ def reason_to_keep(run_id: str, scale_name: str) -> str | None:
     return None
 
 
-def is_published(run_id: str, evaluator: str, scale_name: str, evaluation: Evaluation, done: Path) -> bool:
-    """Whether a score is in results/, was made after the run was, of its weights, by today's version and settings."""
+def is_published(
+    run_id: str, evaluator: str, scale_name: str, evaluation: Evaluation, done: Path
+) -> bool:
+    """Whether a score is in results/, was made after the run was, of its weights, by today's
+    version and settings."""
     path = targets.score_path(run_id, evaluator, scale_name)
     if not path.exists() or path.stat().st_mtime < done.stat().st_mtime:
         return False
     made_by = read_typed(path, Scores, REMEDY)[0]["evaluations"][0]
-    weights = read_typed(done, Report, train_again(done.parent))[0].get("model_sha256", made_by.get("model_sha256"))
-    wanted = settings(protocol(evaluator), evaluation) | ({"model_sha256": weights} if weights else {})
+    weights = read_typed(done, Report, train_again(done.parent))[0].get(
+        "model_sha256", made_by.get("model_sha256")
+    )
+    wanted = settings(protocol(evaluator), evaluation) | (
+        {"model_sha256": weights} if weights else {}
+    )
     if is_other_code(made_by, wanted):
         return False
     return wanted.items() <= made_by.items()
 
 
 def prune_all(pages: list[targets.Page]) -> tuple[list[str], dict[str, str]]:
-    """Delete the models of the runs of pages that nothing needs; returns these runs, and by run why others stay."""
+    """Delete the models of the runs of pages that nothing needs; returns these runs, and by run
+    why others stay."""
     deleted, kept = [], {}
     for run_id, scale_name in sorted({(run, page.scale) for page in pages for run in page.runs()}):
         folder = catalog.RUNS / run_id

@@ -1,15 +1,18 @@
-"""Replicates of a run's scores over test items: what a comparison needs of the items, small enough to publish.
+"""Replicates of a run's scores over test items: what a comparison needs of the items, small enough
+to publish.
 
-Test sets are samples, so a score has an error that all models scored on them share. Every run is scored on the same
-resamples of the items: the difference of two runs in each shows how far their difference depends on the items. Neither
-gold scores nor items can be read from it.
+Test sets are samples, so a score has an error that all models scored on them share. Every run is
+scored on the same resamples of the items: the difference of two runs in each shows how far their
+difference depends on the items. Neither gold scores nor items can be read from it.
 
-What is resampled is a unit: items that share a sentence, directly or by other items, in any of an evaluator's test
-sets (a cluster), as their errors are correlated. Where a cluster is more than LARGEST of a test set, too few units
-would be left: there each sentence is a unit, and an item belongs to all of its own. A resample has a sign s of +1 or
--1 for each unit (a wild bootstrap; Wu 1986, Annals of Statistics 14) and gives an item the weight 1 + Σs / 2. Twice
-the change of the score is the replicate: its variance is that of the cluster bootstrap, and with sentences as units
-that of the jackknife, which counts an item twice and so errs to the safe side. Of a mean it is Σ s · value / n.
+What is resampled is a unit: items that share a sentence, directly or by other items, in any of an
+evaluator's test sets (a cluster), as their errors are correlated. Where a cluster is more than
+LARGEST of a test set, too few units would be left: there each sentence is a unit, and an item
+belongs to all of its own. A resample has a sign s of +1 or -1 for each unit (a wild bootstrap; Wu
+1986, Annals of Statistics 14) and gives an item the weight 1 + Σs / 2. Twice the change of the
+score is the replicate: its variance is that of the cluster bootstrap, and with sentences as units
+that of the jackknife, which counts an item twice and so errs to the safe side. Of a mean it is Σ s
+· value / n.
 """
 
 import base64
@@ -26,7 +29,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 VERSION = 1  # increase it when a change of this file or of score_types.py changes a replicate
-DRAWS = 512  # 1.4 kB of a score; a standard error is exact up to 511 units, then off by 3 % (benchmarks/clusters.py)
+# 1.4 kB of a score; a standard error is exact up to 511 units, then off by 3 %
+# (benchmarks/clusters.py)
+DRAWS = 512
 LARGEST = 0.1  # of a test set, in one cluster
 
 
@@ -39,26 +44,33 @@ class Replicates:
 
 
 def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -> dict | None:
-    """Replicates of every score of an evaluator that its items make by its rule, as JSON; None where there is none."""
+    """Replicates of every score of an evaluator that its items make by its rule, as JSON; None
+    where there is none."""
     by_score = {(row.task, row.metric): sample(items, rule, row.task, row.metric) for row in scores}
     samples = {score: test_set for score, test_set in by_score.items() if test_set is not None}
     if not samples:
         return None
-    by_task = {task: test_set for (task, _), test_set in samples.items()}  # metrics of a task have the same items
+    # metrics of a task have the same items
+    by_task = {task: test_set for (task, _), test_set in samples.items()}
     ends = np.cumsum([len(test_set.values) for test_set in by_task.values()])
     units = membership(list(by_task.values()))
     assert units.shape is not None  # for type checkers
     signs = draw_signs(DRAWS, units.shape[1])
-    rows = {task: slice(end - len(by_task[task].values), end) for task, end in zip(by_task, ends, strict=True)}
+    rows = {
+        task: slice(end - len(by_task[task].values), end)
+        for task, end in zip(by_task, ends, strict=True)
+    }
     encoded: dict[str, dict] = {}
     for (task, metric), test_set in samples.items():
-        encoded.setdefault(task, {})[metric] = {"clustered": encode(changes(test_set, units[rows[task]] @ signs))}
+        encoded.setdefault(task, {})[metric] = {
+            "clustered": encode(changes(test_set, units[rows[task]] @ signs))
+        }
     return {"version": VERSION, "items": digest_of_items(by_task), "scores": encoded}
 
 
 def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
-    """Replicates in a score JSON; None where it has none of a score, or of another version, with which ours cannot be
-    paired. Those that state no version are of the first."""
+    """Replicates in a score JSON; None where it has none of a score, or of another version, with
+    which ours cannot be paired. Those that state no version are of the first."""
     if not has_replicates(content, task, metric):
         return None
     published = content["replicates"]
@@ -85,7 +97,8 @@ def decode(encoded: dict) -> np.ndarray:
 
 
 def digest_of_items(by_task: dict[str, Sample]) -> str:
-    """A hash of what replicates of two runs must share: number and order of items, gold scores, sentences."""
+    """A hash of what replicates of two runs must share: number and order of items, gold scores,
+    sentences."""
     digest = hashlib.sha256()
     for task, test_set in by_task.items():
         digest.update(f"{task} {len(test_set.values)} ".encode())
@@ -111,16 +124,26 @@ def membership(samples: list[Sample]) -> "csr_array":
     sentence = number([name for _, name in pairs])
     cluster = clusters(item, sentence)
     of_test_set = np.split(cluster, np.cumsum(sizes)[:-1])
-    huge = {c for part in of_test_set for c in np.flatnonzero(np.bincount(part) > max(1, LARGEST * len(part)))}
+    huge = {
+        c
+        for part in of_test_set
+        for c in np.flatnonzero(np.bincount(part) > max(1, LARGEST * len(part)))
+    }
     by_sentence = np.isin(cluster[item], list(huge))
     whole = np.flatnonzero(~np.isin(cluster, list(huge)))
     item = np.concatenate([whole, item[by_sentence]])
-    unit = number([*(("cluster", c) for c in cluster[whole]), *(("sentence", s) for s in sentence[by_sentence])])
+    unit = number(
+        [
+            *(("cluster", c) for c in cluster[whole]),
+            *(("sentence", s) for s in sentence[by_sentence]),
+        ]
+    )
     return csr_array((np.ones(len(item)), (item, unit)), (sum(sizes), unit.max() + 1))
 
 
 def clusters(item: np.ndarray, sentence: np.ndarray) -> np.ndarray:
-    """(items,) number of the connected component of each item, from (item, sentence) that belong together."""
+    """(items,) number of the connected component of each item, from (item, sentence) that belong
+    together."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -136,9 +159,11 @@ def number(values: list) -> np.ndarray:
 
 
 def draw_signs(draws: int, units: int) -> np.ndarray:
-    """(units, draws) of +1 and -1, the same in every run: orthogonal rows of a Hadamard matrix, so that the variance
-    of a mean over up to `draws` - 1 units is exact (balanced repeated replication; McCarthy 1969). More units share
-    rows, with signs from raw random bits, which no release of numpy changes. `draws` is a power of two."""
+    """(units, draws) of +1 and -1, the same in every run: orthogonal rows of a Hadamard matrix, so
+    that the variance of a mean over up to `draws` - 1 units is exact (balanced repeated
+    replication; McCarthy 1969). More units share rows, with signs from raw random bits, which no
+    release of numpy changes. `draws` is a power of two.
+    """
     from scipy.linalg import hadamard
 
     bits = np.random.PCG64(0).random_raw(-(-units // 64)).astype("<u8").view(np.uint8)
@@ -155,11 +180,15 @@ def changes(test_set: Sample, signs: np.ndarray) -> np.ndarray:
         return test_set.values.astype(np.float64) @ signs / len(test_set.values)
     weights = 1 + signs.T / 2
     resampled = weighted_spearman(test_set.values, test_set.gold, weights)
-    return 2 * (resampled - weighted_spearman(test_set.values, test_set.gold, np.ones((1, len(test_set.gold)))))
+    return 2 * (
+        resampled
+        - weighted_spearman(test_set.values, test_set.gold, np.ones((1, len(test_set.gold))))
+    )
 
 
 def weighted_spearman(values: np.ndarray, gold: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(draws,) Spearman's correlation where items occur `weights` (draws, items) times, ties by their middle."""
+    """(draws,) Spearman's correlation where items occur `weights` (draws, items) times, ties by
+    their middle."""
     x, y = (centred_ranks(side, weights) for side in (values, gold))
     xy, xx, yy = (np.einsum("bi,bi,bi->b", weights, *sides) for sides in ((x, y), (x, x), (y, y)))
     return xy / np.sqrt(xx * yy)

@@ -1,5 +1,6 @@
-"""What a score JSON states, and what it must be to be shown: of the run and the evaluator that its name states,
-unchanged since it was written, with values and averages that can be. Never imports torch."""
+"""What a score JSON states, and what it must be to be shown: of the run and the evaluator that
+its name states, unchanged since it was written, with values and averages that can be. Never
+imports torch."""
 
 import base64
 import math
@@ -8,7 +9,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, FiniteFloat, Tag, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    FiniteFloat,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 from csebench.base.errors import BadInput
 from csebench.base.files import digest, read_typed
@@ -26,7 +36,8 @@ ROUNDING = 1e-6  # of a value at the end of its range
 REMEDY = "Restore the file, or delete it, and the evaluation runs again."
 
 
-# Pages read the JSON as it is, not the model of it: a number must be one in the file, and no text that could be one.
+# Pages read the JSON as it is, not the model of it: a number must be one in the file, and no text
+# that could be one.
 Number = Annotated[FiniteFloat, Field(strict=True, ge=-LARGEST, le=LARGEST)]
 Whole = Annotated[int, Field(strict=True, ge=0, le=2**63)]
 
@@ -110,7 +121,9 @@ class Encoded(BaseModel):
         except ValueError:
             raise ValueError("is no base64") from None
         if size != BYTES_OF_REPLICATES:
-            raise ValueError(f"holds {size} bytes, not the {BYTES_OF_REPLICATES} of {DRAWS} resamples")
+            raise ValueError(
+                f"holds {size} bytes, not the {BYTES_OF_REPLICATES} of {DRAWS} resamples"
+            )
         return values
 
 
@@ -119,7 +132,8 @@ class ScoreReplicates(BaseModel):
 
 
 class PublishedReplicates(BaseModel):
-    """Replicates of every score, by task and metric, of this version of the code. Equal `items` are paired."""
+    """Replicates of every score, by task and metric, of this version of the code. Equal `items`
+    are paired."""
 
     version: Whole = FIRST_VERSION
     items: str
@@ -149,7 +163,8 @@ Replicates = Annotated[
 
 
 class ReadableTexts(BaseModel):
-    """Texts that were retrieved for each query, and those that papers print; as many for every query."""
+    """Texts that were retrieved for each query, and those that papers print; as many for every
+    query."""
 
     queries: list[str]
     retrieved: list[list[str]]
@@ -212,15 +227,23 @@ def settings(wanted: Protocol, evaluation: Evaluation) -> dict:
 
 
 def is_other_code(made_by: dict, wanted: dict) -> bool:
-    """Whether a score was made by other code of its evaluator than is wanted (both as `settings`)."""
+    """Whether a score was made by other code of its evaluator than is wanted (both as
+    `settings`)."""
     return made_by.get("code") != wanted.get("code")
 
 
 def read_published(path: Path) -> dict:
-    """A published score JSON, `<run>.<evaluator>.json`. Raises BadInput, which names file and key, where it does not
-    fit the schema, is of another run, evaluator or weights than it states, or holds what no evaluation gives."""
+    """A published score JSON, `<run>.<evaluator>.json`. Raises BadInput, which names file and key,
+    where it does not fit the schema, is of another run, evaluator or weights than it states, or
+    holds what no evaluation gives.
+    """
     content, file = read_typed(path, ScoreFile, REMEDY)
-    refuse(path, defects(file, path.name.removesuffix(".json"), f"{file.spec.method}-{digest(content['spec'])}"))
+    refuse(
+        path,
+        defects(
+            file, path.name.removesuffix(".json"), f"{file.spec.method}-{digest(content['spec'])}"
+        ),
+    )
     return content
 
 
@@ -231,10 +254,15 @@ def refuse(path: Path, problems: Iterator[str]) -> None:
 
 
 def defects(file: ScoreFile, name: str, of_spec: str) -> Iterator[str]:
-    """What is wrong in a published file by its name, each with its key; `of_spec` is the run of its settings. What a
-    variant sets is compared at equal versions; an evaluator that is gone is not compared."""
+    """What is wrong in a published file by its name, each with its key; `of_spec` is the run of
+    its settings. What a variant sets is compared at equal versions; an evaluator that is gone is
+    not compared."""
     run, _, evaluator = name.partition(".")
-    for key, stated in (("run", file.run), ("spec", of_spec), ("training.run", file.training.run or run)):
+    for key, stated in (
+        ("run", file.run),
+        ("spec", of_spec),
+        ("training.run", file.training.run or run),
+    ):
         if stated != run:
             yield f"{key}: is of run {stated}, another than the file's name states."
     (by,) = file.evaluations
@@ -246,8 +274,14 @@ def defects(file: ScoreFile, name: str, of_spec: str) -> Iterator[str]:
     except BadInput:
         return
     declared, taken = wanted.declaration, str(by.params.get(wanted.declaration.takes or "", ""))
-    of_another = {row.evaluator for row in file.scores} != {declared.name} or by.evaluator != declared.name
-    if of_another or taken != wanted.taken or (by.version == declared.version and by.params != wanted.params):
+    of_another = {row.evaluator for row in file.scores} != {
+        declared.name
+    } or by.evaluator != declared.name
+    if (
+        of_another
+        or taken != wanted.taken
+        or (by.version == declared.version and by.params != wanted.params)
+    ):
         yield f"scores: of evaluator {by.evaluator}, another than the file's name states."
     labels = declared.texts.labels if declared.texts else []
     if file.texts and any(len(by_model) != len(labels) for by_model in file.texts.printed):
@@ -256,9 +290,12 @@ def defects(file: ScoreFile, name: str, of_spec: str) -> Iterator[str]:
 
 
 def row_defects(rows: Sequence[ScoreRow | Score], declared: EvaluatorDeclaration) -> Iterator[str]:
-    """Rows that stand twice, values out of range, means that are not those of their parts. `mean` is the mean of the
-    other subsets of a task, `Avg.` that of the tasks, or (`printed`) of their values in percent with two decimals."""
-    from csebench.model.metrics import averages  # not above: pages are not made again for an edit in model/
+    """Rows that stand twice, values out of range, means that are not those of their parts. `mean`
+    is the mean of the other subsets of a task, `Avg.` that of the tasks, or (`printed`) of their
+    values in percent with two decimals.
+    """
+    # not above: pages are not made again for an edit in model/
+    from csebench.model.metrics import averages
 
     values: dict[tuple[str, str], dict[str, float]] = {}  # (task, metric): by subset
     for number, row in enumerate(rows):
@@ -268,13 +305,21 @@ def row_defects(rows: Sequence[ScoreRow | Score], declared: EvaluatorDeclaration
         subsets[row.subset] = row.value
         low, high = declared.bounds_of(row.metric)
         if not low - ROUNDING <= row.value <= high + ROUNDING:
-            yield f"scores.{number}.value: {row.value} is no {row.metric}, which is from {low:g} to {high:g}."
+            yield (
+                f"scores.{number}.value: {row.value} is no {row.metric}, which is from {low:g} to"
+                f" {high:g}."
+            )
     for (task, metric), subsets in values.items():
         parts = [value for subset, value in subsets.items() if subset not in ("all", "mean")]
         means = {"mean": fmean(parts) if parts else math.nan}
         if task == "Avg." and declared.average:
-            of_tasks = [values.get((name, metric), {}).get("all", math.nan) for name in declared.tasks]
+            of_tasks = [
+                values.get((name, metric), {}).get("all", math.nan) for name in declared.tasks
+            ]
             means["all"], means["printed"] = averages(of_tasks)
         for subset, mean in means.items():
             if subset in subsets and not abs(subsets[subset] - mean) <= ROUNDING:
-                yield f"scores: {task}, {subset}, {metric}: {subsets[subset]}, but its parts give {mean}."
+                yield (
+                    f"scores: {task}, {subset}, {metric}: {subsets[subset]}, but its parts give"
+                    f" {mean}."
+                )

@@ -1,4 +1,5 @@
-"""What an evaluator returns: rows of scores, and per-item values with the rule by which they make a score."""
+"""What an evaluator returns: rows of scores, and per-item values with the rule by which they
+make a score."""
 
 import hashlib
 import re
@@ -8,7 +9,8 @@ import numpy as np
 
 from csebench.plan.declarations import ItemScore
 
-Items = dict[str, np.ndarray]  # by name: a value per pair, sentence or query, and what goes with them
+# by name: a value per pair, sentence or query, and what goes with them
+Items = dict[str, np.ndarray]
 
 
 class Score(NamedTuple):
@@ -25,19 +27,24 @@ class Sample(NamedTuple):
 
     values: np.ndarray  # (items,) whose mean is the score, or whose rank correlation with `gold`
     gold: np.ndarray | None = None  # (items,)
-    sentences: np.ndarray | None = None  # (items, sentences of an item) ids; items that share one are not independent
+    # (items, sentences of an item) ids; items that share one are not independent
+    sentences: np.ndarray | None = None
 
 
 def sample(items: Items, rule: ItemScore | None, task: str, metric: str) -> Sample | None:
-    """The test items behind a score; None where the evaluator declares no rule for it, or its items are not there. In
-    a mean of several arrays (the forums of a retrieval corpus) each weighs the same, whatever its length."""
+    """The test items behind a score; None where the evaluator declares no rule for it, or its items
+    are not there. In a mean of several arrays (the forums of a retrieval corpus) each weighs the
+    same, whatever its length.
+    """
     if rule is None or rule.metric not in (None, metric):
         return None
     arrays = matching(items, rule.values, task, metric)
     lengths = [len(array) for array in arrays]
     gold = None if rule.gold is None else matching(items, rule.gold, task, metric)
     sentences = None if rule.sentences is None else matching(items, rule.sentences, task, metric)
-    if not arrays or any(part is not None and [len(array) for array in part] != lengths for part in (gold, sentences)):
+    if not arrays or any(
+        part is not None and [len(array) for array in part] != lengths for part in (gold, sentences)
+    ):
         return None
     ids = None if sentences is None else np.concatenate(sentences)
     if gold is None:
@@ -54,7 +61,11 @@ def matching(items: Items, pattern: str, task: str, metric: str) -> list[np.ndar
 
 
 def sentence_ids(*sides: list[str]) -> np.ndarray:
-    """(items, sides) 64-bit hashes of sentences, whatever case, punctuation and spaces; of pairs: left and right."""
+    """(items, sides) 64-bit hashes of sentences, whatever case, punctuation and spaces; of
+    pairs: left and right."""
     letters = [[re.sub(r"[\W_]+", "", text.lower()) or text for text in side] for side in sides]
-    digests = [b"".join(hashlib.blake2b(text.encode(), digest_size=8).digest() for text in side) for side in letters]
+    digests = [
+        b"".join(hashlib.blake2b(text.encode(), digest_size=8).digest() for text in side)
+        for side in letters
+    ]
     return np.stack([np.frombuffer(side, "<i8").astype(np.int64) for side in digests], axis=1)

@@ -1,7 +1,8 @@
-"""Every score of a scale as a tidy row: `scores.csv`. Derived from the score JSONs. Never imports torch.
+"""Every score of a scale as a tidy row: `scores.csv`. Derived from the score JSONs. Never imports
+torch.
 
-Rows of one protocol are of one set of test data, so that they can be averaged. Scores on other data than most of the
-scale's are of a protocol of their own.
+Rows of one protocol are of one set of test data, so that they can be averaged. Scores on other data
+than most of the scale's are of a protocol of their own.
 """
 
 from collections import defaultdict
@@ -41,18 +42,21 @@ def with_age(content: dict) -> Scored:
 
 
 def other_data(data: EvaluationData, of_most: EvaluationData) -> str:
-    """What a protocol's name gets behind it where a score is not on the data of most: ` on data 0123456789ab`."""
+    """What a protocol's name gets behind it where a score is not on the data of most: ` on data
+    0123456789ab`."""
     if data.is_same_as(of_most):
         return ""
     return f" on {data.text_beside(of_most)}"
 
 
 def describe_run(spec: Spec) -> dict:
-    """What was run, as columns of `scores.csv`. `settings` are those that are not the defaults of its method, with all
-    of its components; of a method that is gone or broken, all."""
+    """What was run, as columns of `scores.csv`. `settings` are those that are not the defaults
+    of its method, with all of its components; of a method that is gone or broken, all."""
     method = valid_declarations(METHODS).get(spec.method)
     defaults = method.hyperparameters().model_dump() if method else {}
-    changed = {key: v for key, v in spec.settings.items() if key not in defaults or v != defaults[key]}
+    changed = {
+        key: v for key, v in spec.settings.items() if key not in defaults or v != defaults[key]
+    }
     return {
         "method": spec.method,
         "settings": " ".join(f"{name}={value}" for name, value in sorted(changed.items())),

@@ -1,4 +1,5 @@
-"""Scores on disk: one JSON per run and evaluator, or a note beside them why there is none. Never imports torch."""
+"""Scores on disk: one JSON per run and evaluator, or a note beside them why there is none. Never
+imports torch."""
 
 import contextlib
 import os
@@ -10,7 +11,16 @@ import numpy as np
 
 from csebench.base.caches import cached_by_folder
 from csebench.base.errors import BadInput, RunFailed, first_line
-from csebench.base.files import UNREADABLE_NPZ, digest, is_there, read_json, replacing, sha256, state_of, write_bytes
+from csebench.base.files import (
+    UNREADABLE_NPZ,
+    digest,
+    is_there,
+    read_json,
+    replacing,
+    sha256,
+    state_of,
+    write_bytes,
+)
 from csebench.base.outputs import check_output, is_stream, is_taken, not_ours
 from csebench.base.project import ROOT, folders, published
 from csebench.base.runs import read_progress
@@ -22,40 +32,48 @@ from csebench.plan.targets import Page, score_path, unavailable
 from csebench.score.score_file import is_other_code, read_published, settings
 from csebench.score.score_types import Items
 
-ITEMS = ".items.npz"  # of the file of per-item values beside a JSON of scores; follows its whole name
+# of the file of per-item values beside a JSON of scores; follows its whole name
+ITEMS = ".items.npz"
 ARTIFACTS = ".files"  # of the folder beside it in which evaluators leave files of their own
 FAILED = ".failed.txt"
 
 
 @cached_by_folder
 def read_scores(path: Path) -> dict | None:
-    """A published score JSON, or None where there is none; raises BadInput as `read_published` does."""
+    """A published score JSON, or None where there is none; raises BadInput as `read_published`
+    does."""
     return read_published(path) if is_there(path) else None
 
 
 def value(content: dict, task: str, metric: str | None = None) -> float | None:
-    """A score JSON's value of a task, without a metric of its first, as a fraction; `Avg.` as the papers print it,
-    from two-decimal values. None where the evaluator gave the task no such metric (as `attention`, without spaCy)."""
+    """A score JSON's value of a task, without a metric of its first, as a fraction; `Avg.` as the
+    papers print it, from two-decimal values. None where the evaluator gave the task no such metric
+    (as `attention`, without spaCy).
+    """
     rows = [score for score in content["scores"] if score["task"] == task]
     if not rows:
         raise BadInput(f"scores of {content['run']}: none for task {task!r}.")
     subset = "printed" if task == "Avg." else "all"
-    return next((r["value"] for r in rows if r["subset"] == subset and metric in (None, r["metric"])), None)
+    return next(
+        (r["value"] for r in rows if r["subset"] == subset and metric in (None, r["metric"])), None
+    )
 
 
 def beside(path: Path, ending: str) -> Path:
-    """A file or folder that goes with a JSON of scores. Its name has the whole name of the JSON: without `.05`, what
-    goes with `tau0.05` would be that of `tau0.1`, too."""
+    """A file or folder that goes with a JSON of scores. Its name has the whole name of the JSON:
+    without `.05`, what goes with `tau0.05` would be that of `tau0.1`, too."""
     return path.with_name(path.name + ending)
 
 
 def shards_folder(path: Path) -> Path:
-    """The hidden folder in which an evaluation keeps the vectors of a corpus until its scores are written."""
+    """The hidden folder in which an evaluation keeps the vectors of a corpus until its scores
+    are written."""
     return path.with_name(f".{path.name}.shards")
 
 
 def check_scores_output(path: Path) -> None:
-    """Raise BadInput where a JSON of scores, or what goes with it, would take the place of something else."""
+    """Raise BadInput where a JSON of scores, or what goes with it, would take the place of
+    something else."""
     if is_stream(path):
         return
     if is_taken(path) and not is_score_file(path):
@@ -68,24 +86,31 @@ def check_scores_output(path: Path) -> None:
 
 
 def is_score_file(path: Path) -> bool:
-    """Whether a file is what `csebench evaluate` writes. A published one is not: it also has the spec of its run."""
+    """Whether a file is what `csebench evaluate` writes. A published one is not: it also has the
+    spec of its run."""
     try:
         content = read_json(path)
     except BadInput:
         return False
-    return isinstance(content, dict) and {"evaluations", "scores"} <= content.keys() and "spec" not in content
+    return (
+        isinstance(content, dict)
+        and {"evaluations", "scores"} <= content.keys()
+        and "spec" not in content
+    )
 
 
 def write_items(file: Path, items: dict) -> dict[str, str]:
-    """Write per-item values by `<evaluator>/<item>`, for `items` to read. Return what a score JSON states of them."""
+    """Write per-item values by `<evaluator>/<item>`, for `items` to read. Return what a score
+    JSON states of them."""
     with replacing(file) as temporary, open(temporary, "wb") as opened:
         np.savez_compressed(opened, **items)
     return {"items": str(file), "items_sha256": sha256(file)}
 
 
 def items(content: dict, path: Path) -> dict[str, Items] | None:
-    """Per-item values behind a score JSON at a path, by evaluator and name; None where the file is gone (it is not
-    published). Raises BadInput where it is damaged, or another than was written with the JSON."""
+    """Per-item values behind a score JSON at a path, by evaluator and name; None where the file
+    is gone (it is not published). Raises BadInput where it is damaged, or another than was
+    written with the JSON."""
     file = items_file(content, path)
     if file is None:
         return None
@@ -93,7 +118,10 @@ def items(content: dict, path: Path) -> dict[str, Items] | None:
     remedy = f"Restore it; or delete it and {path}, and the evaluation runs again."
     stated = content.get("items_sha256")
     if stated is not None and (actual := sha256(file)) != stated:
-        raise BadInput(f"{file}: sha256 is {actual[:12]}…, {path} states {stated[:12]}…: it was changed. {remedy}")
+        raise BadInput(
+            f"{file}: sha256 is {actual[:12]}…, {path} states {stated[:12]}…: it was changed."
+            f" {remedy}"
+        )
     by_evaluator: dict[str, Items] = {}
     try:
         with np.load(file) as archive:
@@ -106,8 +134,8 @@ def items(content: dict, path: Path) -> dict[str, Items] | None:
 
 
 def items_file(content: dict, path: Path) -> Path | None:
-    """The file of per-item values of a score JSON at a path; None where it is gone. An older one has the name of the
-    JSON without its suffix."""
+    """The file of per-item values of a score JSON at a path; None where it is gone. An older one
+    has the name of the JSON without its suffix."""
     for file in (beside(path, ITEMS), path.with_suffix(ITEMS)):
         if os.path.lexists(file):
             return file
@@ -120,9 +148,11 @@ def items_file(content: dict, path: Path) -> Path | None:
 
 @cached_by_folder
 def newest(scale: str) -> dict[tuple[str, str], dict]:
-    """Score JSONs of a scale by what was run and scored: of several versions of the code, those of the newest.
+    """Score JSONs of a scale by what was run and scored: of several versions of the code, those of
+    the newest.
 
-    What drafts made is left out: their code has no order, so none of it is an older version of another.
+    What drafts made is left out: their code has no order, so none of it is an older version of
+    another.
     """
     files = []
     for path in score_files(scale):
@@ -131,13 +161,18 @@ def newest(scale: str) -> dict[tuple[str, str], dict]:
             if spec.code:
                 continue
             evaluator = path.name.removesuffix(".json").partition(".")[2].replace(".", ":")
-            versions = (spec.trainer_version, spec.method_version, content["evaluations"][0]["version"])
+            versions = (
+                spec.trainer_version,
+                spec.method_version,
+                content["evaluations"][0]["version"],
+            )
             files.append((versions, (unversioned(spec), evaluator), content))
     return {key: content for _, key, content in sorted(files, key=lambda file: file[0])}
 
 
 def score_files(scale: str) -> list[Path]:
-    """Score JSONs of a scale: those of the folder that results are written to, and published ones that it lacks."""
+    """Score JSONs of a scale: those of the folder that results are written to, and published
+    ones that it lacks."""
     folder = results_folder(scale) / "scores"
     names = {path.name for path in folder.glob("*.json")}
     if folders()[1:]:
@@ -146,18 +181,23 @@ def score_files(scale: str) -> list[Path]:
 
 
 def unversioned(spec: Spec) -> str:
-    """The key of a run but for the versions of method, components and trainer. A hyper-parameter that was declared
-    later has its default; of a run that this one starts from only the method counts, as its id has versions."""
+    """The key of a run but for the versions of method, components and trainer. A hyper-parameter
+    that was declared later has its default; of a run that this one starts from only the method
+    counts, as its id has versions.
+    """
     content = spec.model_dump(exclude={"method_version", "trainer_version", "code"})
     content["params"] = completed(spec.method, METHODS, spec.params)
-    content["components"] = {name: completed(name, COMPONENTS, c.params) for name, c in spec.components.items()}
+    content["components"] = {
+        name: completed(name, COMPONENTS, c.params) for name, c in spec.components.items()
+    }
     if spec.run_before is not None:
         content["encoder"] = spec.run_before.rpartition("-")[0]
     return digest(content)
 
 
 def completed(name: str, folder: Path, params: dict) -> dict:
-    """Hyper-parameters with the defaults of those that they lack; as they are if they are no longer declared so."""
+    """Hyper-parameters with the defaults of those that they lack; as they are if they are no
+    longer declared so."""
     try:
         return fill(declaration(name, folder), params, name)
     except BadInput:
@@ -165,8 +205,9 @@ def completed(name: str, folder: Path, params: dict) -> dict:
 
 
 def score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
-    """The score JSON that pages show of a run, and whether it is outdated (†): of an older code version, or of other
-    settings than the scale has; those that were added later are not in older files."""
+    """The score JSON that pages show of a run, and whether it is outdated (†): of an older code
+    version, or of other settings than the scale has; those that were added later are not in
+    older files."""
     content = read_scores(score_path(spec.run_id, evaluator, scale))
     is_old = content is None
     if content is None and (content := newest(scale).get((unversioned(spec), evaluator))) is None:
@@ -186,7 +227,8 @@ def stale_runs(pages: Iterable[Page]) -> set[str]:
         for page in pages
         if newest(page.scale)
         for (run_id, evaluator), spec in page.available().items()
-        if not score_path(run_id, evaluator, page.scale).exists() and score(spec, evaluator, page.scale)[1]
+        if not score_path(run_id, evaluator, page.scale).exists()
+        and score(spec, evaluator, page.scale)[1]
     }
 
 
@@ -199,7 +241,11 @@ def failure_file(run: Path, evaluator: str) -> Path:
 
 def note_failure(run: Path, evaluator: str, error: Exception) -> None:
     """Keep the reason of a failed evaluation in the folder of its run."""
-    reason = str(error) if isinstance(error, BadInput | RunFailed) else f"{type(error).__name__}: {error}"
+    reason = (
+        str(error)
+        if isinstance(error, BadInput | RunFailed)
+        else f"{type(error).__name__}: {error}"
+    )
     write_bytes(failure_file(run, evaluator), " ".join(reason.split()).encode("utf-8", "replace"))
 
 
@@ -207,18 +253,26 @@ def failures(run: Path) -> dict[str, str]:
     """Reasons of failed evaluations by evaluator."""
     reasons = {}
     for path in sorted((run / "scores").glob(f"*{FAILED}")):
-        with contextlib.suppress(FileNotFoundError):  # a score that was made meanwhile takes it away
+        # a score that was made meanwhile takes it away
+        with contextlib.suppress(FileNotFoundError):
             evaluator = path.name.removesuffix(FAILED).replace(".", ":")
             reasons[evaluator] = path.read_text(encoding="utf-8", errors="replace")
     return reasons
 
 
 def why_missing(run_id: str, evaluator: str, scale: str) -> str | None:
-    """Why a planned score is not there, if it is known: its data cannot be had, or evaluation or training failed."""
-    if (text := unavailable(evaluator, scale) or failures(RUNS / run_id).get(evaluator)) is not None:
+    """Why a planned score is not there, if it is known: its data cannot be had, or evaluation or
+    training failed."""
+    if (
+        text := unavailable(evaluator, scale) or failures(RUNS / run_id).get(evaluator)
+    ) is not None:
         return text
     try:
         progress = read_progress(RUNS / run_id)
     except BadInput as error:
         return str(error)
-    return f"training failed: {progress['message']}" if progress and progress["state"] == "failed" else None
+    return (
+        f"training failed: {progress['message']}"
+        if progress and progress["state"] == "failed"
+        else None
+    )

@@ -1,4 +1,5 @@
-"""Edits of a sentence's tokens: PCL's set (EMNLP 2022; pcl/train.py:494-628), which ESimCSE's repetition joins.
+"""Edits of a sentence's tokens: PCL's set (EMNLP 2022; pcl/train.py:494-628), which ESimCSE's
+repetition joins.
 
 An edit maps the ids between [CLS] and [SEP], (T,), to other ids; it draws from torch's generator.
 """
@@ -25,7 +26,8 @@ def delete(ids, rate=0.2):
 
 
 def insert_copies(ids, rate=0.2, most=None):
-    """Copies of random tokens, each put at a random position; at most until there are `most` tokens."""
+    """Copies of random tokens, each put at a random position; at most until there are `most`
+    tokens."""
     count = round(rate * len(ids))
     for _ in range(count if most is None else min(count, most - len(ids))):
         token, place = ids[int(torch.randint(len(ids), ()))], int(torch.randint(len(ids) + 1, ()))
@@ -36,8 +38,8 @@ def insert_copies(ids, rate=0.2, most=None):
 def double(ids, rate=0.32, form="paper"):
     """ESimCSE's repetition: some tokens doubled in place (esimcse/train.py:498-530).
 
-    Of a sentence of n tokens with [CLS] and [SEP], up to max(2, rate·n) in form `paper`, fewer than min(10, rate·n)
-    in form `code`, which leaves short sentences alone.
+    Of a sentence of n tokens with [CLS] and [SEP], up to max(2, rate·n) in form `paper`, fewer than
+    min(10, rate·n) in form `code`, which leaves short sentences alone.
     """
     n = len(ids) + 2
     most = max(2, int(rate * n)) if form == "paper" else max(0, min(10, int(rate * n)) - 1)

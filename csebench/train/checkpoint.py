@@ -1,8 +1,8 @@
 """What a run resumes from: its state, and the files of a checkpoint.
 
-A checkpoint is a file with the state (weights, also the best so far, moments of the optimiser, random state, curve)
-and `.checkpoint.json`, written after it, which names the run, and the file with its sha256. A process that is killed
-at any moment leaves the checkpoint before or the new one.
+A checkpoint is a file with the state (weights, also the best so far, moments of the optimiser,
+random state, curve) and `.checkpoint.json`, written after it, which names the run, and the file
+with its sha256. A process that is killed at any moment leaves the checkpoint before or the new one.
 """
 
 import json
@@ -40,7 +40,9 @@ class TrainState:
         values = {name: getattr(self, name) for name in self.PLAIN}
         values |= {"state": self.modules.state_dict(), "optimizer": self.optimizer.state_dict()}
         values |= {"rng": torch.get_rng_state()}
-        return values | ({"cuda_rng": torch.cuda.get_rng_state()} if self.device.type == "cuda" else {})
+        return values | (
+            {"cuda_rng": torch.cuda.get_rng_state()} if self.device.type == "cuda" else {}
+        )
 
     def load_state_dict(self, values: dict) -> None:
         """Of values on the host, where the best weights stay."""
@@ -66,33 +68,41 @@ def save(state: TrainState, folder: Path, run: str) -> None:
 
 
 def resume(state: TrainState, folder: Path, run: str) -> None:
-    """Go on from the checkpoint of a run, if there is one. One that is damaged, or of another run, is set aside with a
-    line on stderr, and the run starts at step 0."""
+    """Go on from the checkpoint of a run, if there is one. One that is damaged, or of another
+    run, is set aside with a line on stderr, and the run starts at step 0."""
     problem, values = None, None
     try:
         values = _read(folder, run)
     except BadInput as e:
         problem = str(e)
-    if parallel.any_rank(problem is not None, state.device):  # every process has read before a file is moved
+    # every process has read before a file is moved
+    if parallel.any_rank(problem is not None, state.device):
         if is_main_process():
             for path in folder.glob(CHECKPOINT_FILES):
                 os.replace(path, path.with_name(SET_ASIDE + path.name))
             reason = problem or "another process cannot use it"
-            line = f"{run}: {folder / CHECKPOINT} is not used: {reason}; set aside, the run starts at step 0."
+            line = (
+                f"{run}: {folder / CHECKPOINT} is not used: {reason}; set aside, the run starts at"
+                " step 0."
+            )
             print(line, file=sys.stderr, flush=True)
     elif values is not None:
         state.load_state_dict(values)
 
 
 def _read(folder: Path, run: str) -> dict | None:
-    """The values of the checkpoint of a run; None where there is none. Raises BadInput with what is wrong in it."""
+    """The values of the checkpoint of a run; None where there is none. Raises BadInput with what
+    is wrong in it."""
     try:
         index = json.loads((folder / CHECKPOINT).read_bytes())
         if index["run"] != run:
             raise BadInput(f"it is of {index['run']}")
         path = folder / index["file"]
         if (actual := sha256(path)) != index["sha256"]:
-            raise BadInput(f"{path.name} is damaged: its sha256 is {actual[:12]}…, expected {index['sha256'][:12]}…")
+            raise BadInput(
+                f"{path.name} is damaged: its sha256 is {actual[:12]}…, expected"
+                f" {index['sha256'][:12]}…"
+            )
         return torch.load(path, map_location="cpu", weights_only=True)  # which runs no code
     except FileNotFoundError:
         return None

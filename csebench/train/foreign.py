@@ -1,7 +1,8 @@
-"""What the code of a method must leave as it is: the process, and the settings of torch that decide numbers.
+"""What the code of a method must leave as it is: the process, and the settings of torch that decide
+numbers.
 
-A method is code of others that runs inside the trainer. Whatever it changes for the whole process changes numbers of
-every later step, and of the runs that the same process makes next."""
+A method is code of others that runs inside the trainer. Whatever it changes for the whole
+process changes numbers of every later step, and of the runs that the same process makes next."""
 
 import os
 import sys
@@ -16,9 +17,9 @@ DENORMAL = 1e-40  # a float32 that is 0 where torch.set_flush_denormal is on
 
 
 class ForeignCode:
-    """A context manager around code of a method. Raises RunFailed where that changes a setting of torch, reseeds its
-    random numbers, or ends by what is no error in Python, as by SystemExit. A process that the code forked ends here:
-    it must not write the files of the run."""
+    """A context manager around code of a method. Raises RunFailed where that changes a setting
+    of torch, reseeds its random numbers, or ends by what is no error in Python, as by
+    SystemExit. A process that the code forked ends here: it must not write the files of the run."""
 
     def __init__(self, run: str):
         self.run = run
@@ -46,13 +47,19 @@ class ForeignCode:
             self.check_settings()
             return
         if not isinstance(error, Exception):
-            reason = f"{place(error)}: ends the process ({type(error).__name__}); raise an error instead."
+            reason = (
+                f"{place(error)}: ends the process ({type(error).__name__}); raise an error"
+                " instead."
+            )
             raise RunFailed(f"{self.run}: {reason}") from error
 
     def end_forked_process(self) -> None:
         """End a process that the code forked and that would go on with the run."""
         with suppress(OSError):
-            line = f"{self.run}: code of the method forked a process that goes on with the run; it is ended. Let it"
+            line = (
+                f"{self.run}: code of the method forked a process that goes on with the run; it is"
+                " ended. Let it"
+            )
             print(f"csebench: {line} end by os._exit.", file=sys.stderr, flush=True)
         os._exit(1)
 
@@ -62,8 +69,9 @@ class ForeignCode:
             before = (self.settings | self.seeds).get(name, now)
             if now != before:
                 raise RunFailed(
-                    f"{self.run}: code of the method changes {name} from {before} to {now}, and with it the numbers of"
-                    " every later step. Leave it as it is, or restore it in the same function."
+                    f"{self.run}: code of the method changes {name} from {before} to {now}, and"
+                    " with it the numbers of every later step. Leave it as it is, or restore it in"
+                    " the same function."
                 )
 
     def read_settings(self) -> dict[str, object]:

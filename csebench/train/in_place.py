@@ -1,4 +1,5 @@
-"""The error for a tensor that a method changes in place (`x += 1`) although a gradient needs its old values."""
+"""The error for a tensor that a method changes in place (`x += 1`) although a gradient needs its
+old values."""
 
 import re
 import warnings
@@ -11,7 +12,8 @@ from csebench.base.errors import RunFailed
 from csebench.base.project import folders, name_of
 from csebench.plan.registry import METHODS
 
-SIGN = "modified by an inplace operation: "  # in PyTorch's message, before the tensor and its versions
+# in PyTorch's message, before the tensor and its versions
+SIGN = "modified by an inplace operation: "
 
 
 def is_changed_in_place(error: RuntimeError) -> bool:
@@ -22,7 +24,8 @@ def explained(error: RuntimeError, loss: Callable[[], torch.Tensor]) -> RunFaile
     """The error with the line of the method whose result is changed, and without PyTorch's hint.
 
     Args:
-        loss: computes the loss of the same batch again. The run has failed, so its state may change.
+        loss: computes the loss of the same batch again. The run has failed, so its state may
+        change.
     """
     tensor = str(error).partition(SIGN)[2].partition(" Hint:")[0].rstrip(".")
     what = "needs a tensor that is changed in place later"
@@ -35,7 +38,8 @@ def explained(error: RuntimeError, loss: Callable[[], torch.Tensor]) -> RunFaile
 
 
 def line_of_forward(loss: Callable[[], torch.Tensor]) -> str | None:
-    """The last line of methods/ on the way to the operation without a gradient; None if there is none.
+    """The last line of methods/ on the way to the operation without a gradient; None if there is
+    none.
 
     PyTorch warns with the traceback of this operation where it looks for anomalies.
     """

@@ -22,8 +22,11 @@ class Inputs:
     sha256: dict[str, str | None]  # of the files read, for the provenance
 
 
-def gather(spec: Spec, corpus: Path | None, data_root: Path | DataRoot, positives: Path | None) -> Inputs:
-    """Read what the spec names; raises BadInput where a file is missing, or another than the spec means.
+def gather(
+    spec: Spec, corpus: Path | None, data_root: Path | DataRoot, positives: Path | None
+) -> Inputs:
+    """Read what the spec names; raises BadInput where a file is missing, or another than the spec
+    means.
 
     Args:
         data_root: holds STS-B dev.
@@ -34,11 +37,15 @@ def gather(spec: Spec, corpus: Path | None, data_root: Path | DataRoot, positive
     if spec.corpus is not None:
         if corpus is None:
             raise BadInput(f"method {spec.method} needs a corpus: give --corpus FILE.")
-        sentences = read_corpus(corpus, spec.corpus.sha256, declaration(spec.method).corpus, size=spec.corpus.size)
+        sentences = read_corpus(
+            corpus, spec.corpus.sha256, declaration(spec.method).corpus, size=spec.corpus.size
+        )
         read["corpus"] = sha256(corpus)
         if spec.back_translated:
             if positives is None:
-                raise BadInput(f"{spec.run_id}: give --positives FILE (`csebench back-translate` makes it).")
+                raise BadInput(
+                    f"{spec.run_id}: give --positives FILE (`csebench back-translate` makes it)."
+                )
             translators = str(spec.params["translators"])
             rewritten = read_positives(positives, spec.corpus.sha256, translators, len(sentences))
             sentences = list(zip(sentences, rewritten, strict=True))

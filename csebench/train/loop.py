@@ -14,8 +14,10 @@ from csebench.train import checkpoint, parallel
 from csebench.train.checkpoint import TrainState
 
 LOG_EVERY = 10  # steps between two readings of the loss: a reading waits for the GPU
-CHECKPOINT_SECONDS = 60  # between two checkpoints, more where writing one takes long; 0: as many as possible
-WRITES_APART = 30  # between two checkpoints at least so many times what writing one took: 3 % of a run, at most
+# between two checkpoints, more where writing one takes long; 0: as many as possible
+CHECKPOINT_SECONDS = 60
+# between two checkpoints at least so many times what writing one took: 3 % of a run, at most
+WRITES_APART = 30
 
 
 def read_losses(task, state: TrainState) -> None:
@@ -23,24 +25,32 @@ def read_losses(task, state: TrainState) -> None:
     values = parallel.mean(torch.stack(state.pending)).tolist()
     for step, value in enumerate(values, state.step - len(values) + 1):
         if not np.isfinite(value):
-            reason = f"loss is {value} at step {step} (learning rate {task.p.learning_rate:g}); the run is stopped"
+            reason = (
+                f"loss is {value} at step {step} (learning rate {task.p.learning_rate:g}); the run"
+                " is stopped"
+            )
             raise Untrainable(f"{task.name}: {reason}. Lower the learning rate or check the loss.")
     state.losses.append([state.step, float(np.mean(values))])
     state.pending.clear()
 
 
-def run_steps(task, state: TrainState, folder: Path, progress: Progress, received: list[signal.Signals]) -> float:
-    """Make the steps that are left; returns the seconds per step of this process, evaluations included. Raises
-    Untrainable where a loss is not finite; the checkpoint is gone then, for it would end the same way.
+def run_steps(
+    task, state: TrainState, folder: Path, progress: Progress, received: list[signal.Signals]
+) -> float:
+    """Make the steps that are left; returns the seconds per step of this process, evaluations
+    included. Raises Untrainable where a loss is not finite; the checkpoint is gone then, for it
+    would end the same way.
 
     Args:
-        task: the `Training` of csebench/train/trainer.py.
-        folder: of the run, where checkpoints go.
-        received: signals; one ends the loop after the current step, behind a checkpoint, with Stopped.
+        task: the `Training` of csebench/train/trainer.py. folder: of the run, where checkpoints go.
+        received: signals; one ends the loop after the current step, behind a checkpoint, with
+        Stopped.
     """
     cuda, writing = task.device.type == "cuda", 0.0  # seconds that the last checkpoint took
     first, started, saved = state.step, time.perf_counter(), time.perf_counter()
-    progress.start(state.step, task.p.steps, torch.cuda.get_device_name(task.device) if cuda else None)
+    progress.start(
+        state.step, task.p.steps, torch.cuda.get_device_name(task.device) if cuda else None
+    )
 
     while state.step < task.p.steps:
         # the learning rate of this step
@@ -80,7 +90,9 @@ def run_steps(task, state: TrainState, folder: Path, progress: Progress, receive
                 writing += saved
         if stopped:
             cause = received[-1] if received else signal.SIGTERM  # another process got it
-            reason = f"stopped by {cause.name} after step {state.step}; the next try goes on from there."
+            reason = (
+                f"stopped by {cause.name} after step {state.step}; the next try goes on from there."
+            )
             raise Stopped(f"{task.name}: {reason}", interrupted=cause == signal.SIGINT)
 
     return (time.perf_counter() - started) / max(1, state.step - first)

@@ -1,6 +1,8 @@
-"""The losses that methods share, as small pure functions; what only one method has is in its file, but for MSSE's.
+"""The losses that methods share, as small pure functions; what only one method has is in its file,
+but for MSSE's.
 
-Shapes: N sentences of a batch, D dimensions, Q queue entries, R attention slices, P positions in a slice.
+Shapes: N sentences of a batch, D dimensions, Q queue entries, R attention slices, P positions in a
+slice.
 """
 
 import torch
@@ -13,7 +15,8 @@ def upcast_fp32(x):
 
 
 def dot_score(a, b):
-    """(N, D), (M, D) -> (N, M) dot products, in fp32 under autocast, too: a temperature magnifies their rounding."""
+    """(N, D), (M, D) -> (N, M) dot products, in fp32 under autocast, too: a temperature
+    magnifies their rounding."""
     with torch.autocast(a.device.type, enabled=False):
         return upcast_fp32(a) @ upcast_fp32(b).T
 
@@ -24,13 +27,15 @@ def cos_sim(a, b):
 
 
 def info_nce(z1, z2, temperature, queue=None, in_batch_negatives=True, hard=None, hard_weight=0.0):
-    """Cross-entropy with target i over cos(z1_i, z2_j)/temperature, one direction, mean over the batch.
+    """Cross-entropy with target i over cos(z1_i, z2_j)/temperature, one direction, mean over the
+    batch.
 
     SimCSE Eq. 1, with hard negatives Eq. 5 (simcse/models.py:194-212); miCSE Eq. 2.
 
     Args:
         z1, z2: (N, D) embeddings of the two views.
-        queue: (Q, D) further negatives, appended to the columns without gradient (ESimCSE models.py:244-248).
+        queue: (Q, D) further negatives, appended to the columns without gradient (ESimCSE
+            models.py:244-248).
         in_batch_negatives: False sets the off-diagonal logits to 0, as miCSE's `diag_only` does
             (models.py:320-321): they are not removed.
         hard: (N, D) hard negatives: columns of every row.
@@ -68,13 +73,14 @@ def cross_correlation(a, b, eps, unbiased=False):
 
 
 def dimension_contrast(a, b, form="paper"):
-    """MSSE's dimension-level term (DCM): each dimension should agree with itself in the other view, and with no other.
+    """MSSE's dimension-level term (DCM): each dimension should agree with itself in the other view,
+    and with no other.
 
     Args:
         a, b: (N, D).
-        form: `paper`: sum over D² of (C - I)², C the cosines of columns, not centred (Eq. 3-4); `code`:
-            2 mean (C_ii - 1)² + 0.05 mean C_ij² of standardised columns (model.py:88-104), where a perfect match
-            has C_ii = (N-1)/N, for the deviation is the unbiased one.
+        form: `paper`: sum over D² of (C - I)², C the cosines of columns, not centred (Eq. 3-4);
+            `code`: 2 mean (C_ii - 1)² + 0.05 mean C_ij² of standardised columns (model.py:88-104),
+            where a perfect match has C_ii = (N-1)/N, for the deviation is the unbiased one.
     """
     if form == "code":
         c = cross_correlation(a, b, eps=1e-6, unbiased=True)
@@ -84,10 +90,11 @@ def dimension_contrast(a, b, form="paper"):
 
 
 def layerwise_repulsion(states, noise):
-    """A term of MSSE's code that its paper has not (model.py:51-85, 270-273), large where sentences are far apart.
+    """A term of MSSE's code that its paper has not (model.py:51-85, 270-273), large where sentences
+    are far apart.
 
-    For each third of the layers, μ the mean of its [CLS] states: -mean_i logsumexp_j -‖μ_i + noise_i - μ_j‖²/20; the
-    thirds weigh 0.25, 0.5 and 1.
+    For each third of the layers, μ the mean of its [CLS] states: -mean_i logsumexp_j -‖μ_i +
+    noise_i - μ_j‖²/20; the thirds weigh 0.25, 0.5 and 1.
 
     Args:
         states: list of (N, D), the embedding output and every layer's, at position 0.
@@ -102,18 +109,20 @@ def layerwise_repulsion(states, noise):
 
 
 def thirds(count):
-    """Slices of `count` hidden states, the embedding output among them: 0-3, 4-7, 8-12 of 13 in the code."""
+    """Slices of `count` hidden states, the embedding output among them: 0-3, 4-7, 8-12 of 13 in
+    the code."""
     first, second = round(count * 4 / 13), round(count * 8 / 13)
     return slice(0, first), slice(first, second), slice(second, count)
 
 
-# ---------------------------------------------------------------- attention-level mutual information (miCSE)
+# ---------------- attention-level mutual information (miCSE)
 
 RHO2_MAX = 1 - 1e-6  # ours: views that agree exactly would give an infinite mutual information
 
 
 def ami_layers(form: str, depth: int) -> range:
-    """Zero-based layers that AMI reads: the last third, or the code's 7:11 of 12 scaled to `depth` (an even count)."""
+    """Zero-based layers that AMI reads: the last third, or the code's 7:11 of 12 scaled to
+    `depth` (an even count)."""
     if form == "paper":
         return range(depth - max(1, round(depth / 3)), depth)
     count = max(2, round(depth / 3) // 2 * 2)
@@ -122,7 +131,8 @@ def ami_layers(form: str, depth: int) -> range:
 
 
 def slices_paper(attention):
-    """Adjacent head pairs within a layer (miCSE sec. 3.1): layers x heads/2 slices of two heads' maps.
+    """Adjacent head pairs within a layer (miCSE sec. 3.1): layers x heads/2 slices of two heads'
+    maps.
 
     Args:
         attention: list of (N, H, T, T), one a layer. An odd last head is left out.
@@ -139,7 +149,8 @@ def sample_positions(valid, samples, replacement):
     """Positions drawn uniformly among the valid ones: the same for both views (miCSE Eq. 3).
 
     Args:
-        valid: (..., P) bool; a row without any valid entry draws from everywhere (the caller drops it).
+        valid: (..., P) bool; a row without any valid entry draws from everywhere (the caller drops
+        it).
 
     Returns:
         (..., samples) int64.
@@ -150,7 +161,8 @@ def sample_positions(valid, samples, replacement):
 
 
 def gaussian_mi(x, y, weights=None):
-    """Mutual information -1/2 log(1 - rho^2) of the logarithms of paired attention values (miCSE Eq. 4).
+    """Mutual information -1/2 log(1 - rho^2) of the logarithms of paired attention values (miCSE
+    Eq. 4).
 
     Algorithm 1, Eq. 9 and Eq. 11 print it without the logarithm, which Eq. 4 and the code have.
 
@@ -173,8 +185,8 @@ def gaussian_mi(x, y, weights=None):
 def ami_paper(attention1, attention2, real, samples: int | None):
     """Mean mutual information over slices and sentences, as the paper states it (sec. 2.2, 3.1).
 
-    Entries: query and key both real tokens. Ours, where the paper is silent: entries that attention dropout
-    zeroed in either view are not drawn (their logarithm does not exist).
+    Entries: query and key both real tokens. Ours, where the paper is silent: entries that attention
+    dropout zeroed in either view are not drawn (their logarithm does not exist).
 
     Args:
         attention1, attention2: lists of (N, H, T, T), the layers used.
@@ -182,7 +194,8 @@ def ami_paper(attention1, attention2, real, samples: int | None):
         samples: draws per slice, with replacement (Eq. 3); None takes every entry once.
     """
     a, b = slices_paper(attention1), slices_paper(attention2)
-    entries = (real[:, :, None] & real[:, None, :]).flatten(1).repeat(1, 2)[:, None]  # (N, 1, 2*T*T)
+    # (N, 1, 2*T*T)
+    entries = (real[:, :, None] & real[:, None, :]).flatten(1).repeat(1, 2)[:, None]
     valid = entries & (a > 0) & (b > 0)
     if samples is None:
         return gaussian_mi(a, b, valid).mean()

@@ -19,21 +19,36 @@ class View:
 
     z: torch.Tensor  # (N, D) what the loss compares: behind the head
     pooled: torch.Tensor  # (N, D) the sentence vector: before the head
-    batch: dict[str, torch.Tensor]  # the tokenised sentences, (N, T) each, on the host; with `labels` where masked
-    attention: dict[int, torch.Tensor] = field(default_factory=dict)  # by layer (N, H, T, T), where a component asked
-    same: torch.Tensor | None = None  # (N,) bool on the host, rows whose other view is of the same text; None: all
-    states: list[torch.Tensor] = field(default_factory=list)  # (N, D) at position 0 of every layer, if wanted
+    # the tokenised sentences, (N, T) each, on the host; with `labels` where masked
+    batch: dict[str, torch.Tensor]
+    # by layer (N, H, T, T), where a component asked
+    attention: dict[int, torch.Tensor] = field(default_factory=dict)
+    # (N,) bool on the host, rows whose other view is of the same text; None: all
+    same: torch.Tensor | None = None
+    # (N, D) at position 0 of every layer, if wanted
+    states: list[torch.Tensor] = field(default_factory=list)
     blocks: int = 1  # how often the view shows the batch, one time behind the other
 
     def gathered(self) -> "View":
         """The vectors of all processes' sentences; tokens and attention stay this process's."""
-        z, pooled, *states = (parallel.gather(x, self.blocks) for x in (self.z, self.pooled, *self.states))
-        same = None if self.same is None else parallel.gather(to_device(self.same, z.device), self.blocks)
+        z, pooled, *states = (
+            parallel.gather(x, self.blocks) for x in (self.z, self.pooled, *self.states)
+        )
+        same = (
+            None
+            if self.same is None
+            else parallel.gather(to_device(self.same, z.device), self.blocks)
+        )
         return replace(self, z=z, pooled=pooled, states=states, same=same)
 
     def rows(self, index) -> "View":
         batch = {key: value[index] for key, value in self.batch.items()}
-        return View(self.z[index], self.pooled[index], batch, {i: a[index] for i, a in self.attention.items()})
+        return View(
+            self.z[index],
+            self.pooled[index],
+            batch,
+            {i: a[index] for i, a in self.attention.items()},
+        )
 
     @property
     def ids(self) -> torch.Tensor:
@@ -65,7 +80,8 @@ class Views:
         return self.view2.z
 
     def gathered(self) -> "Views":
-        """Those of the whole batch, where several processes share it (csebench/train/parallel.py)."""
+        """Those of the whole batch, where several processes share it
+        (csebench/train/parallel.py)."""
         if parallel.world_size() == 1:
             return self
         hard = None if self.hard is None else self.hard.gathered()
@@ -73,12 +89,15 @@ class Views:
 
 
 def concat_views(views: Views, padding_id: int) -> dict[str, torch.Tensor]:
-    """The tokenised batch of both views, (2N, T): the rows of `view1`, then those of `view2`, padded to the longer."""
+    """The tokenised batch of both views, (2N, T): the rows of `view1`, then those of `view2`,
+    padded to the longer."""
     batches, length = [view.batch for view in views], max(view.ids.shape[1] for view in views)
     padding = {"input_ids": padding_id, "labels": -100}  # 0 for the rest
 
     def padded(key, value):
-        return torch.nn.functional.pad(value, (0, length - value.shape[1]), value=padding.get(key, 0))
+        return torch.nn.functional.pad(
+            value, (0, length - value.shape[1]), value=padding.get(key, 0)
+        )
 
     return {key: torch.cat([padded(key, batch[key]) for batch in batches]) for key in batches[0]}
 
@@ -87,12 +106,12 @@ class Method(nn.Module):
     """Two views of a batch and a loss between them.
 
     Attributes:
-        encoder: the encoder that is trained and exported.
-        p: hyper-parameters, as attributes.
-        edits: what components do to a tokenised batch before it is encoded; set once, when they are plugged in.
-        keeps_last: the last step is exported instead of the best on STS-B dev (pre-training).
-        decays_all: weight decay falls on biases and LayerNorm, too, which the trainer of transformers leaves out.
-        group: sentences of a batch that belong together, and stay in one process.
+        encoder: the encoder that is trained and exported. p: hyper-parameters, as attributes.
+        edits: what components do to a tokenised batch before it is encoded; set once, when they are
+        plugged in. keeps_last: the last step is exported instead of the best on STS-B dev
+        (pre-training). decays_all: weight decay falls on biases and LayerNorm, too, which the
+        trainer of transformers leaves out. group: sentences of a batch that belong together, and
+        stay in one process.
     """
 
     keeps_last, decays_all, group = False, False, 1
@@ -104,12 +123,13 @@ class Method(nn.Module):
         self.edits: list[Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]] = []
 
     def encoders(self) -> list[Encoder]:
-        """The encoders that are scored on STS-B dev, of which the best is kept. What is trained is every parameter of
-        the method's modules, unless its `requires_grad` is false."""
+        """The encoders that are scored on STS-B dev, of which the best is kept. What is trained
+        is every parameter of the method's modules, unless its `requires_grad` is false."""
         return [self.encoder]
 
     def learned(self) -> dict[str, float]:
-        """Learned values to be recorded at every evaluation, such as a temperature: {"temperature": 0.05}."""
+        """Learned values to be recorded at every evaluation, such as a temperature:
+        {"temperature": 0.05}."""
         return {}
 
     def sentences_per_step(self) -> int:
@@ -119,9 +139,12 @@ class Method(nn.Module):
         return self.encoder.tokenize(sentences, self.p.max_length, self.p.pooler)
 
     def tokenize_edited(self, sentences: list[str], edits: list) -> dict[str, torch.Tensor]:
-        """The sentences after each edit (train/augment.py), (edits * N, T): all of the first, then the next."""
+        """The sentences after each edit (train/augment.py), (edits * N, T): all of the first,
+        then the next."""
         rows, limit = self.encoder.ids(sentences, self.p.max_length), self.encoder.max_seq_length
-        words = [(edit, row, torch.tensor(row[1:-1], dtype=torch.long)) for edit in edits for row in rows]
+        words = [
+            (edit, row, torch.tensor(row[1:-1], dtype=torch.long)) for edit in edits for row in rows
+        ]
         rows = [[row[0], *edit(ids).tolist(), row[-1]] for edit, row, ids in words]
         rows = [self.encoder.cut(row, limit) for row in rows]
         return self.encoder.pad(self.encoder.in_template(rows, self.p.pooler))
@@ -151,7 +174,8 @@ class Method(nn.Module):
         return View(self.project(pooled), pooled, batch, encoded.attention)
 
     def views(self, sentences: list[str]) -> Views:
-        """Two dropout masks over one forward pass; rows 2i and 2i+1 are the views of sentence i (SimCSE)."""
+        """Two dropout masks over one forward pass; rows 2i and 2i+1 are the views of sentence i
+        (SimCSE)."""
         both = self.view([sentence for sentence in sentences for _ in range(2)])
         return Views(both.rows(slice(0, None, 2)), both.rows(slice(1, None, 2)))
 
@@ -167,7 +191,8 @@ class Method(nn.Module):
         return {}
 
     def learning_rate_factor(self, step: int) -> float:
-        """Factor on the learning rate at a step (0-based): linear warm-up, then linear decay to 0."""
+        """Factor on the learning rate at a step (0-based): linear warm-up, then linear decay to
+        0."""
         warmup, steps = self.p.warmup_steps, self.p.steps
         if step < warmup:
             return (step + 1) / warmup
@@ -175,15 +200,17 @@ class Method(nn.Module):
 
 
 class ClsHeadMethod(Method):
-    """A method with a head in training (`mlp_only_train`); with the pooler `cls` the head stays at test.
+    """A method with a head in training (`mlp_only_train`); with the pooler `cls` the head stays at
+    test.
 
-    The parameter `projector`, where it has one, says which: `mlp` (also without it): SimCSE's, where [CLS] is
-    pooled; `linear`: one layer; `batchnorm`: DiffCSE's; `none`.
+    The parameter `projector`, where it has one, says which: `mlp` (also without it): SimCSE's,
+    where [CLS] is pooled; `linear`: one layer; `batchnorm`: DiffCSE's; `none`.
     """
 
     def __init__(self, encoder, params):
         super().__init__(encoder, params)
-        if self.p.pooler == "cls":  # a new one, in the place of the checkpoint's (SimCSE issue #179)
+        # a new one, in the place of the checkpoint's (SimCSE issue #179)
+        if self.p.pooler == "cls":
             initialise(encoder.model.pooler.dense)
         projector = getattr(self.p, "projector", "mlp")
         if projector == "batchnorm":
@@ -195,7 +222,8 @@ class ClsHeadMethod(Method):
 
 
 class Component(nn.Module):
-    """A plug-in for two-view methods: it adds a term to the loss, gives it negatives, or edits what is encoded.
+    """A plug-in for two-view methods: it adds a term to the loss, gives it negatives, or edits what
+    is encoded.
 
     Attributes:
         queue: (Q, D) negatives for the method's own loss, or None.

@@ -17,14 +17,16 @@ def mask_tokens(ids, maskable, mask_id, vocab_size, probability):
 
     Returns:
         (masked ids, labels): of the chosen tokens 80 % become `[MASK]`, 10 % a uniform random id
-        (the original and special ids included), 10 % stay; labels are -100 where nothing was chosen.
-        Draws in the order of the official collators, from torch's global generator.
+        (the original and special ids included), 10 % stay; labels are -100 where nothing was
+        chosen. Draws in the order of the official collators, from torch's global generator.
     """
     chosen = torch.bernoulli(torch.full(ids.shape, probability)).bool() & maskable.cpu()
     as_mask = torch.bernoulli(torch.full(ids.shape, 0.8)).bool() & chosen
     as_random = torch.bernoulli(torch.full(ids.shape, 0.5)).bool() & chosen & ~as_mask
     random_ids = torch.randint(vocab_size, ids.shape)
-    chosen, as_mask, as_random, random_ids = (t.to(ids.device) for t in (chosen, as_mask, as_random, random_ids))
+    chosen, as_mask, as_random, random_ids = (
+        t.to(ids.device) for t in (chosen, as_mask, as_random, random_ids)
+    )
     labels = ids.masked_fill(~chosen, -100)
     masked = ids.masked_fill(as_mask, mask_id)
     return torch.where(as_random, random_ids, masked), labels
@@ -37,12 +39,13 @@ def mask_batch(tokenizer, ids, probability):
 
 
 def masked_lm_loss(head, states, labels):
-    """Cross-entropy over the chosen tokens only, so that the vocabulary-wide product is not paid elsewhere.
+    """Cross-entropy over the chosen tokens only, so that the vocabulary-wide product is not paid
+    elsewhere.
 
     Args:
-        head: maps (tokens, hidden) to (tokens, vocabulary) logits.
-        states: (rows, length, hidden) last hidden states.
-        labels: (rows, length), -100 at tokens that were not chosen; best on the host: else the device is waited for.
+        head: maps (tokens, hidden) to (tokens, vocabulary) logits. states: (rows, length, hidden)
+        last hidden states. labels: (rows, length), -100 at tokens that were not chosen; best on the
+        host: else the device is waited for.
 
     Returns:
         mean loss over chosen tokens, 0 for a batch without them.
@@ -52,5 +55,7 @@ def masked_lm_loss(head, states, labels):
     if len(rows) == 0:
         return states.sum() * 0.0
     chosen = to_device(labels[rows, places], states.device)
-    logits = upcast_fp32(head(states[to_device(rows, states.device), to_device(places, states.device)]))
+    logits = upcast_fp32(
+        head(states[to_device(rows, states.device), to_device(places, states.device)])
+    )
     return weight * torch.nn.functional.cross_entropy(logits, chosen)

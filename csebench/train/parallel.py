@@ -1,11 +1,14 @@
-"""Data parallel inside a run: processes that torchrun or `accelerate launch` started, each with its share of a batch.
+"""Data parallel inside a run: processes that torchrun or `accelerate launch` started, each with its
+share of a batch.
 
-A process encodes its share; vectors are gathered, so that every process has the loss of the whole batch, all of whose
-sentences are negatives, as in the official code (SimCSE models.py:171-192). Terms over tokens or attention are means
-over the share, which are averaged. Gradients come out as those of one process with the whole batch; the official ones
-are smaller by the number of processes, which only clipping and AdamW's epsilon notice. Batch normalisation in a head
-is over the share, in a projector behind the gathered vectors (SCD) over the batch. Only nearly those of the whole
-batch: replaced-token detection, and the noise of MSSE's released layer-wise term. One process gets back what it gave.
+A process encodes its share; vectors are gathered, so that every process has the loss of the whole
+batch, all of whose sentences are negatives, as in the official code (SimCSE models.py:171-192).
+Terms over tokens or attention are means over the share, which are averaged. Gradients come out as
+those of one process with the whole batch; the official ones are smaller by the number of processes,
+which only clipping and AdamW's epsilon notice. Batch normalisation in a head is over the share, in
+a projector behind the gathered vectors (SCD) over the batch. Only nearly those of the whole batch:
+replaced-token detection, and the noise of MSSE's released layer-wise term. One process gets back
+what it gave.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +25,8 @@ BUCKET = 25 * 2**20  # bytes of gradients that are sent at a time, as in Distrib
 
 
 def start() -> None:
-    """Joins the processes, by NCCL or gloo. They end with torchrun, which holds the lock of the run."""
+    """Joins the processes, by NCCL or gloo. They end with torchrun, which holds the lock of the
+    run."""
     if is_distributed():
         end_with_parent()
         from accelerate import PartialState
@@ -40,14 +44,17 @@ def world_size() -> int:
 
 
 def shard(batch: list, group: int = 1) -> list:
-    """This process's part of a batch: equal parts of whole groups of sentences; what is left over is left out."""
+    """This process's part of a batch: equal parts of whole groups of sentences; what is left
+    over is left out."""
     size = len(batch) // (world_size() * group) * group if world_size() > 1 else len(batch)
     return batch[rank() * size : (rank() + 1) * size]
 
 
 class Gathered(torch.autograd.Function):
-    """The same rows in every process. All have the same loss of them, so a process has the gradient of its own rows
-    without asking the others: that of one loss, as often as there are processes, for gradients are averaged."""
+    """The same rows in every process. All have the same loss of them, so a process has the gradient
+    of its own rows without asking the others: that of one loss, as often as there are processes,
+    for gradients are averaged.
+    """
 
     @staticmethod
     def forward(ctx, x):
@@ -62,7 +69,8 @@ class Gathered(torch.autograd.Function):
 
 
 def gather(x: torch.Tensor, blocks: int = 1) -> torch.Tensor:
-    """(blocks * n, …) of every process -> (blocks * N, …): the rows of all, each block in the order of the batch."""
+    """(blocks * n, …) of every process -> (blocks * N, …): the rows of all, each block in the
+    order of the batch."""
     if world_size() == 1:
         return x
     rows = Gathered.apply(x).unflatten(0, (world_size(), blocks, -1))
@@ -84,7 +92,8 @@ def any_rank(flag: bool, device) -> bool:
 
 
 def mean_weight(items: int, device) -> torch.Tensor | float:
-    """The weight of a mean over this process's items in the mean over processes, which may have fewer or more."""
+    """The weight of a mean over this process's items in the mean over processes, which may have
+    fewer or more."""
     if world_size() == 1:
         return 1.0
     count = torch.full((), float(items), device=device)
@@ -93,11 +102,13 @@ def mean_weight(items: int, device) -> torch.Tensor | float:
 
 @contextmanager
 def averaged_gradients(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """Average the gradients of a backward pass over the processes, in buckets of BUCKET bytes, while the pass goes on.
+    """Average the gradients of a backward pass over the processes, in buckets of BUCKET bytes,
+    while the pass goes on.
 
-    A bucket is sent when all its gradients are there, the buckets before it too, so that every process sends the same
-    ones in the same order. Weights that a process did not use, as where its share has no masked token, have the
-    gradient 0 there. A weight's gradient is complete when it appears, in chunks, too.
+    A bucket is sent when all its gradients are there, the buckets before it too, so that every
+    process sends the same ones in the same order. Weights that a process did not use, as where its
+    share has no masked token, have the gradient 0 there. A weight's gradient is complete when it
+    appears, in chunks, too.
     """
     if world_size() == 1:
         yield
@@ -111,7 +122,9 @@ def averaged_gradients(modules: Iterable[nn.Module]) -> Iterator[None]:
     there, sent = set(), []
 
     def send(bucket: list[nn.Parameter]) -> None:
-        flat = torch.cat([(torch.zeros_like(w) if w.grad is None else w.grad).flatten() for w in bucket])
+        flat = torch.cat(
+            [(torch.zeros_like(w) if w.grad is None else w.grad).flatten() for w in bucket]
+        )
         flat /= world_size()
         for weight, part in zip(bucket, flat.split([w.numel() for w in bucket]), strict=True):
             weight.grad = part.view_as(weight)

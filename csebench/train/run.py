@@ -1,4 +1,5 @@
-"""One run: gather its inputs, fit, export. Ends with a finished model, or with nothing that looks like one."""
+"""One run: gather its inputs, fit, export. Ends with a finished model, or with nothing that
+looks like one."""
 
 import os
 import shutil
@@ -33,12 +34,14 @@ def train(
     positives: Path | None = None,
     chunk_size: int | None = None,
 ) -> None:
-    """Make the model of a run: `out/model/`, moved there when it is whole, and `out/train.json`, its report.
+    """Make the model of a run: `out/model/`, moved there when it is whole, and `out/train.json`,
+    its report.
 
-    Continues from the checkpoint that a killed run left, and ends with the same weights. A finished model is kept as
-    it is. While another process trains the run, waits for its model. Files that are read: see `gather`; settings and
-    errors of training: see `fit`. Raises BadInput also where `out` holds another run, and Stopped, after a checkpoint,
-    where SIGTERM, SIGINT or SIGHUP asked for an end.
+    Continues from the checkpoint that a killed run left, and ends with the same weights. A finished
+    model is kept as it is. While another process trains the run, waits for its model. Files that
+    are read: see `gather`; settings and errors of training: see `fit`. Raises BadInput also where
+    `out` holds another run, and Stopped, after a checkpoint, where SIGTERM, SIGINT or SIGHUP asked
+    for an end.
     """
     parallel.start()
     with lock_run(out):
@@ -49,11 +52,15 @@ def train(
         use_threads(spec.threads)
         encoder, transform, modules, report = load_encoder(spec), None, {}, {}
         if is_main_process():
-            write_json(out / "spec.json", spec.model_dump())  # nothing is written before every input has been read
+            # nothing is written before every input has been read
+            write_json(out / "spec.json", spec.model_dump())
         method = declaration(spec.method)
-        if encoder is not None and method.kind == "fitted":  # a map of the vectors of some sentences
+        # a map of the vectors of some sentences
+        if encoder is not None and method.kind == "fitted":
             assert spec.corpus is not None
-            some = draw_subset(inputs.sentences, int(spec.number("fit_sentences")), spec.corpus.subset_seed)
+            some = draw_subset(
+                inputs.sentences, int(spec.number("fit_sentences")), spec.corpus.subset_seed
+            )
             vectors = SentenceEncoder(encoder, str(spec.params["pooler"])).embed(list(some))
             with ForeignCode(spec.run_id):
                 transform = Affine(*load(spec.method).fit(vectors, spec.params))
@@ -64,8 +71,13 @@ def train(
         if is_main_process():
             report |= {"run": spec.run_id, "spec": spec.model_dump()}
             marks = versions.mark(versions.units_of_run(spec))
-            report |= {"provenance": watch.record(data_sha256=inputs.sha256, chunk_size=chunk_size, **marks)}
-            if not is_done(out, spec):  # on a file system without locks another process may have been faster
+            report |= {
+                "provenance": watch.record(
+                    data_sha256=inputs.sha256, chunk_size=chunk_size, **marks
+                )
+            }
+            # on a file system without locks another process may have been faster
+            if not is_done(out, spec):
                 with system_errors(out / "model.part"):
                     export(spec, out, report, encoder, transform, modules)
             finish(out)
@@ -78,24 +90,38 @@ def load_encoder(spec: Spec) -> Encoder | None:
         return None
     if spec.run_before is None and not spec.encoder.is_pinned:
         raise BadInput(
-            f"encoder {spec.encoder.name}: the revision {spec.encoder.revision!r} does not say which files are read."
-            " State a commit of the hub (40 digits), or the sha256 of a folder (64 digits)."
+            f"encoder {spec.encoder.name}: the revision {spec.encoder.revision!r} does not say"
+            " which files are read. State a commit of the hub (40 digits), or the sha256 of a"
+            " folder (64 digits)."
         )
     with_pooler = params.get("pooler") == "cls"
-    encoder = Encoder.load(spec.encoder, params.get("dropout"), with_pooler, new_pooler=method.is_trained)
+    encoder = Encoder.load(
+        spec.encoder, params.get("dropout"), with_pooler, new_pooler=method.is_trained
+    )
     encoder.check_trainable(params["pooler"], f"encoder {spec.encoder.name}")
-    check_length(params.get("max_length", 0), encoder.max_seq_length, spec.encoder.name, "max_length")
+    check_length(
+        params.get("max_length", 0), encoder.max_seq_length, spec.encoder.name, "max_length"
+    )
     if not encoder.tokenizer.is_fast:
         kind = type(encoder.tokenizer).__name__
-        raise BadInput(f"encoder {spec.encoder.name}: {kind} is written in Python; give the folder a tokenizer.json.")
+        raise BadInput(
+            f"encoder {spec.encoder.name}: {kind} is written in Python; give the folder a"
+            " tokenizer.json."
+        )
     return encoder
 
 
 def export(
-    spec: Spec, out: Path, report: dict, encoder: Encoder | None, transform: Affine | None, modules: dict
+    spec: Spec,
+    out: Path,
+    report: dict,
+    encoder: Encoder | None,
+    transform: Affine | None,
+    modules: dict,
 ) -> None:
-    """Write `out/model/`, which takes its name when it is whole. What a killed process left of it is deleted: the lock
-    of the run excludes that another process is writing it. A control has no encoder."""
+    """Write `out/model/`, which takes its name when it is whole. What a killed process left of
+    it is deleted: the lock of the run excludes that another process is writing it. A control has
+    no encoder."""
     model, part = out / "model", out / "model.part"
     for leftover in (model, part):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -114,7 +140,9 @@ def export(
 def card(spec: Spec) -> str:
     """The model card of a run."""
     method = declaration(spec.method)
-    corpus = f"{spec.corpus.size:,} {method.corpus} of {spec.corpus.name}" if spec.corpus else "nothing"
+    corpus = (
+        f"{spec.corpus.size:,} {method.corpus} of {spec.corpus.name}" if spec.corpus else "nothing"
+    )
     pooler, steps, batch = (spec.params.get(key) for key in ("pooler", "steps", "batch_size"))
     corpus += f", {int(steps) * int(batch):,} seen," if steps and batch else ""
     origin = f"revision {spec.encoder.revision[:12]}"
@@ -122,10 +150,12 @@ def card(spec: Spec) -> str:
         origin = f"folder, {origin}"
     loads = "AutoModel" if method.kind == "fitted" else "AutoModel and SentenceTransformer"
     if pooler in TEMPLATES:
-        loads += f", of which the second needs csebench and trust_remote_code=True; template: {TEMPLATES[pooler]}"
+        loads += (
+            ", of which the second needs csebench and trust_remote_code=True; template:"
+            f" {TEMPLATES[pooler]}"
+        )
     return (
-        f"# {spec.run_id}\n\n{method.title}, trained by csebench on {corpus} from {spec.encoder.name}"
-        f" ({origin}), seed {spec.seed}.\n\n"
-        f"Sentence vector: {pooler}. Loads with {loads}.\n\n"
-        f"Paper: {method.paper}\n\n```bibtex\n{method.citation}\n```\n"
+        f"# {spec.run_id}\n\n{method.title}, trained by csebench on {corpus} from"
+        f" {spec.encoder.name} ({origin}), seed {spec.seed}.\n\nSentence vector: {pooler}. Loads"
+        f" with {loads}.\n\nPaper: {method.paper}\n\n```bibtex\n{method.citation}\n```\n"
     )

@@ -1,13 +1,13 @@
 """Attention-level mutual information (AMI), a term of miCSE that any two-view method can take.
 
-Idea: cut the attention tensors of both views into slices, draw the same entries from both, and maximise their
-mutual information under a Gaussian model of the logarithms.
+Idea: cut the attention tensors of both views into slices, draw the same entries from both, and
+maximise their mutual information under a Gaussian model of the logarithms.
 
     term = -λ · mean over sentences and slices of -½ log(1 - ρ²)
 
-Source: Eq. 3-6; official code: SAP-samples/acl2023-micse model/models.py:158-344.
-Inputs: attention (N, H, T, T) of the layers read, after attention dropout, of both views.
-Relations: micse = simcse + ami + moco; ct + ami and mirror_bert + ami are rows of the paper's Table 2.
+Source: Eq. 3-6; official code: SAP-samples/acl2023-micse model/models.py:158-344. Inputs: attention
+(N, H, T, T) of the layers read, after attention dropout, of both views. Relations: micse = simcse +
+ami + moco; ct + ami and mirror_bert + ami are rows of the paper's Table 2.
 """
 
 import torch
@@ -35,16 +35,33 @@ DECLARATION = {
     "search": {"weight": (2.5e-4, 2.5e-3, 2.5e-2)},
     "choices": {"form": ["paper", "code"]},
     "deviations": [
-        "the logarithm of Eq. 4 is kept; Algorithm 1, Eq. 9 and Eq. 11 print the estimate without it",
-        "layers: the last third of the stack in form paper (8-12 of 12 in the paper: the last four), the code's"
-        " 7:11 of 12 in form code, both scaled with the depth of the encoder",
-        "entries that attention dropout zeroed in either view are left out (the paper is silent; the code does so)",
-        "ours: rho² is cut at 1 - 1e-6, so that equal views (CT's first step: two equal encoders, no dropout) give a"
-        " finite value without gradient; the code returns the constant 100 when it meets NaN",
-        "ours: in form paper only tokens before the first difference of the two views count (Mirror-BERT's span mask"
-        " shifts the tokens behind it); for dropout views these are all tokens. Form code compares by position",
+        (
+            "the logarithm of Eq. 4 is kept; Algorithm 1, Eq. 9 and Eq. 11 print the estimate"
+            " without it"
+        ),
+        (
+            "layers: the last third of the stack in form paper (8-12 of 12 in the paper: the last"
+            " four), the code's 7:11 of 12 in form code, both scaled with the depth of the encoder"
+        ),
+        (
+            "entries that attention dropout zeroed in either view are left out (the paper is"
+            " silent; the code does so)"
+        ),
+        (
+            "ours: rho² is cut at 1 - 1e-6, so that equal views (CT's first step: two equal"
+            " encoders, no dropout) give a finite value without gradient; the code returns the"
+            " constant 100 when it meets NaN"
+        ),
+        (
+            "ours: in form paper only tokens before the first difference of the two views count"
+            " (Mirror-BERT's span mask shifts the tokens behind it); for dropout views these are"
+            " all tokens. Form code compares by position"
+        ),
         "ours: pairs of different sentences (CT's negatives) do not count",
-        "the same weight for every corpus size and host method: the paper does not say which it used",
+        (
+            "the same weight for every corpus size and host method: the paper does not say which it"
+            " used"
+        ),
     ],
 }
 
@@ -64,26 +81,33 @@ class Component(Base):
 
 
 def aligned(view1: View, view2: View, layers: range) -> tuple[list[Tensor], list[Tensor], Tensor]:
-    """Attention maps of rows that show the same sentence twice, and their tokens up to the first difference."""
+    """Attention maps of rows that show the same sentence twice, and their tokens up to the first
+    difference."""
     rows = slice(None) if view1.same is None else view1.same.nonzero()[:, 0]
     mask1, mask2 = view1.mask[rows], view2.mask[rows]
     length = int(torch.minimum(mask1.sum(1), mask2.sum(1)).max())
-    equal = (view1.ids[rows][:, :length] == view2.ids[rows][:, :length]) & mask1[:, :length] & mask2[:, :length]
+    equal = (
+        (view1.ids[rows][:, :length] == view2.ids[rows][:, :length])
+        & mask1[:, :length]
+        & mask2[:, :length]
+    )
     real = equal.long().cumprod(1).bool()
     device = view1.attention[layers[0]].device
     rows = rows if isinstance(rows, slice) else to_device(rows, device)
     attention1, attention2 = (
-        [view.attention[i][rows][:, :, :length, :length].float() for i in layers] for view in (view1, view2)
+        [view.attention[i][rows][:, :, :length, :length].float() for i in layers]
+        for view in (view1, view2)
     )
     return attention1, attention2, to_device(real, device)
 
 
 def ami_code(attention1: list[Tensor], attention2: list[Tensor], samples: int) -> Tensor:
-    """The term of the released code (model/models.py:169-313): mean mutual information times a scale.
+    """The term of the released code (model/models.py:169-313): mean mutual information times a
+    scale.
 
-    Valid entries are those > 0 in both views, which keeps padded query rows. Slices with fewer than `samples`
-    valid entries are dropped (if all have fewer, the smallest count is drawn instead), and the undocumented
-    factor is (valid share of the kept slices)^2 + 1e-6.
+    Valid entries are those > 0 in both views, which keeps padded query rows. Slices with fewer than
+    `samples` valid entries are dropped (if all have fewer, the smallest count is drawn instead),
+    and the undocumented factor is (valid share of the kept slices)^2 + 1e-6.
 
     Args:
         attention1, attention2: lists of (N, H, T, T), the layers used, an even number.

@@ -1,14 +1,15 @@
 """InfoCSE's auxiliary network: masked language modelling that has to read the sentence vector.
 
-Idea: the lower layers of the checkpoint, frozen, encode the masked sentence; in place of their [CLS] comes the
-sentence vector of the unmasked one, and two more layers restore the masked tokens. What those states lack must be
-in the vector, whose encoder learns to put it there.
+Idea: the lower layers of the checkpoint, frozen, encode the masked sentence; in place of their
+[CLS] comes the sentence vector of the unmasked one, and two more layers restore the masked tokens.
+What those states lack must be in the vector, whose encoder learns to put it there.
 
     term = λ · cross-entropy over the masked tokens of head([h ; detach(M>0)])
 
-Source: Eq. 5-7; official code: caskcsg/sentemb InfoCSE/infocse/models_cls_mlm.py:161-198, 260-269, 337-347.
-Inputs: sentence vectors of both views (2N, D), before the head; the tokenised rows (2N, T), masked independently.
-Relations: as mlm, but another network restores; as rtd, with which it can be combined (InfoCSE Table 12).
+Source: Eq. 5-7; official code: caskcsg/sentemb InfoCSE/infocse/models_cls_mlm.py:161-198, 260-269,
+337-347. Inputs: sentence vectors of both views (2N, D), before the head; the tokenised rows (2N,
+T), masked independently. Relations: as mlm, but another network restores; as rtd, with which it can
+be combined (InfoCSE Table 12).
 """
 
 import torch
@@ -28,23 +29,41 @@ DECLARATION = {
     "citation": "see methods/infocse.py",
     "trains": "auxiliary layers, masked-LM head",
     "params": {
-        "weight": (1e-5, "Table 8 and both scripts; sec. 4.2 says 0.005, which Table 8 contradicts (80.48)"),
+        "weight": (
+            1e-5,
+            "Table 8 and both scripts; sec. 4.2 says 0.005, which Table 8 contradicts (80.48)",
+        ),
         "probability": (0.4, "Table 7, base script; 0.3 in the large script"),
         "layers": (2, "sec. 3.1; n_head_layers"),
         "detach": (True, "Eq. 7; False is Table 6"),
-        "upper": ("pretrained", "sec. 3.1, or BERT's last layers (sec. 5.1); new: what both scripts get, unnoticed"),
+        "upper": (
+            "pretrained",
+            "sec. 3.1, or BERT's last layers (sec. 5.1); new: what both scripts get, unnoticed",
+        ),
         "lower_dropout": (0.0, "base script: --mlm_eval; the large script leaves it on (0.1)"),
     },
     "search": {"weight": (1e-5, 1e-4, 1e-3)},
     "choices": {"upper": ["pretrained", "new"]},
     "below": [("probability", 1), ("lower_dropout", 1)],
     "deviations": [
-        "upper layers and masked-LM head come from the encoder's own pre-training where it is a run of condenser; else"
-        " the layers are copies of the encoder's last ones; the head is the checkpoint's",
-        "the lower layers are the first half of the checkpoint (6 of 12; the large script takes 6 of 24)",
+        (
+            "upper layers and masked-LM head come from the encoder's own pre-training where it is a"
+            " run of condenser; else the layers are copies of the encoder's last ones; the head is"
+            " the checkpoint's"
+        ),
+        (
+            "the lower layers are the first half of the checkpoint (6 of 12; the large script takes"
+            " 6 of 24)"
+        ),
         "without gradient detach, the lower layers are trained, too",
-        "with an averaging pooler the sentence vector is that average; the official code is right for [CLS] only",
-        "ours: with ct, views of encoder 2 give their vectors, too, and the lower layers are encoder 1's",
+        (
+            "with an averaging pooler the sentence vector is that average; the official code is"
+            " right for [CLS] only"
+        ),
+        (
+            "ours: with ct, views of encoder 2 give their vectors, too, and the lower layers are"
+            " encoder 1's"
+        ),
     ],
 }
 
@@ -70,4 +89,6 @@ class Component(Base):
             states = self.lower({**batch, "input_ids": ids}, "avg").output.last_hidden_state
         vectors = torch.cat([view.pooled for view in views]).to(states.dtype)
         states = torch.cat([vectors.unsqueeze(1), states[:, 1:]], dim=1)
-        return self.p.weight * masked_lm_loss(self.head, self.upper(states, batch["attention_mask"]), labels)
+        return self.p.weight * masked_lm_loss(
+            self.head, self.upper(states, batch["attention_mask"]), labels
+        )

@@ -1,12 +1,15 @@
-"""Information compensation (ICM), a term of MSSE: a decoder has to restore the sentence from its vector.
+"""Information compensation (ICM), a term of MSSE: a decoder has to restore the sentence from its
+vector.
 
-Idea: contrastive learning compresses; what a decoder needs to write the sentence again should stay in the vector.
+Idea: contrastive learning compresses; what a decoder needs to write the sentence again should stay
+in the vector.
 
     term = γ · cross-entropy of the decoder's tokens, which reads the vector through cross-attention
 
-Source: Eq. 9; official code: Hekang001/MSSE model.py:138-139, 279-296, args.py:18-26.
-Inputs: vectors of the first view (N, D), behind the head; the tokens of the first view, or of the second.
-Relations: as auxiliary_mlm and rtd, another network whose task needs the sentence vector; TSDAE's idea.
+Source: Eq. 9; official code: Hekang001/MSSE model.py:138-139, 279-296, args.py:18-26. Inputs:
+vectors of the first view (N, D), behind the head; the tokens of the first view, or of the second.
+Relations: as auxiliary_mlm and rtd, another network whose task needs the sentence vector; TSDAE's
+idea.
 """
 
 import torch
@@ -40,12 +43,23 @@ DECLARATION = {
     "choices": {"target": ["original", "positive"]},
     "below": [("input_dropout", 1)],
     "deviations": [
-        "a token's loss is a mean over tokens; the paper's Eq. 9 is a sum over tokens and sentences",
-        "a causal decoder reads the embeddings of the tokens before; the code's reads those of all tokens, which it"
-        " has to restore from what dropout leaves of them and from the vector",
-        "embeddings are read without gradient, and logits come from the checkpoint's masked-LM head, whose last layer"
-        " stays tied to the word embeddings, as in the code",
-        "the decoder's layers are as wide as the encoder's (3072 for BERT base); the code's are 2048 wide",
+        (
+            "a token's loss is a mean over tokens; the paper's Eq. 9 is a sum over tokens and"
+            " sentences"
+        ),
+        (
+            "a causal decoder reads the embeddings of the tokens before; the code's reads those of"
+            " all tokens, which it has to restore from what dropout leaves of them and from the"
+            " vector"
+        ),
+        (
+            "embeddings are read without gradient, and logits come from the checkpoint's masked-LM"
+            " head, whose last layer stays tied to the word embeddings, as in the code"
+        ),
+        (
+            "the decoder's layers are as wide as the encoder's (3072 for BERT base); the code's are"
+            " 2048 wide"
+        ),
         "padding and [MASK], that of a prompt, are no targets",
     ],
 }
@@ -55,9 +69,15 @@ class Component(Base):
     def __init__(self, method: Method, params: dict):
         super().__init__(method, params)
         encoder = method.encoder
-        config, self.tokenizer, self.head = encoder.model.config, encoder.tokenizer, encoder.lm_head(tied=True)
+        config, self.tokenizer, self.head = (
+            encoder.model.config,
+            encoder.tokenizer,
+            encoder.lm_head(tied=True),
+        )
         heads = self.p.heads or config.num_attention_heads
-        layer = nn.TransformerDecoderLayer(encoder.size, heads, config.intermediate_size, 0.1, batch_first=True)
+        layer = nn.TransformerDecoderLayer(
+            encoder.size, heads, config.intermediate_size, 0.1, batch_first=True
+        )
         self.decoder = nn.TransformerDecoder(layer, self.p.layers)
         use_cheap_dropout(self.decoder)
 
@@ -72,12 +92,18 @@ class Component(Base):
         if self.p.causal:
             embedded, padding, targets = embedded[:, :-1], padding[:, :-1], targets[:, 1:]
             length = embedded.shape[1]
-            look_ahead = torch.ones(length, length, dtype=torch.bool, device=embedded.device).triu(1)
+            look_ahead = torch.ones(length, length, dtype=torch.bool, device=embedded.device).triu(
+                1
+            )
         padding = to_device(padding, embedded.device)
         memory = views.z1.unsqueeze(1).to(embedded.dtype)
 
         def decode(embedded, memory, padding):
-            masks = {"tgt_mask": look_ahead, "tgt_is_causal": self.p.causal, "tgt_key_padding_mask": padding}
+            masks = {
+                "tgt_mask": look_ahead,
+                "tgt_is_causal": self.p.causal,
+                "tgt_key_padding_mask": padding,
+            }
             return self.decoder(embedded, memory, **masks)
 
         states = in_chunks(decode, method.encoder.chunk_size, embedded, memory, padding)

@@ -1,15 +1,15 @@
 """Masked language modelling beside the contrastive loss: SimCSE's and InforMin-CL's "w/ MLM".
 
-Idea: the encoder should not forget its tokens while its sentence vectors are trained; masked copies of both views
-are restored by the checkpoint's own masked-LM head.
+Idea: the encoder should not forget its tokens while its sentence vectors are trained; masked copies
+of both views are restored by the checkpoint's own masked-LM head.
 
     term = β · cross-entropy over the masked tokens of the 2N rows
 
-Source: SimCSE's Table D.2; official code: princeton-nlp/SimCSE simcse/models.py:140-152, 215-219, train.py:498-530;
-Bin199/InforMin-CL informin-cl/models.py, train.py:507-530.
-Inputs: the tokenised rows of both views, (2N, T), masked independently.
-Relations: an auxiliary task of any two-view method, as auxiliary_mlm (InfoCSE) and rtd (DiffCSE); here the encoder
-itself restores the tokens, from their own states.
+Source: SimCSE's Table D.2; official code: princeton-nlp/SimCSE simcse/models.py:140-152, 215-219,
+train.py:498-530; Bin199/InforMin-CL informin-cl/models.py, train.py:507-530. Inputs: the tokenised
+rows of both views, (2N, T), masked independently. Relations: an auxiliary task of any two-view
+method, as auxiliary_mlm (InfoCSE) and rtd (DiffCSE); here the encoder itself restores the tokens,
+from their own states.
 """
 
 from torch import Tensor
@@ -30,15 +30,24 @@ DECLARATION = {
     "params": {
         "weight": (0.1, "train.py: mlm_weight; InforMin-CL Table 6: β"),
         "probability": (0.15, "train.py: mlm_probability"),
-        "form": ("clean", "clean: masks on a copy; in_place: the contrastive views are the masked rows, too"),
+        "form": (
+            "clean",
+            "clean: masks on a copy; in_place: the contrastive views are the masked rows, too",
+        ),
     },
     "search": {"weight": (0.03, 0.1, 0.3)},
     "choices": {"form": ["clean", "in_place"]},
     "below": [("probability", 1)],
     "deviations": [
-        "form in_place is what SimCSE's public code did before commit a0867f4 (2021-11-23) and InforMin-CL's does:"
-        " mask_tokens wrote into the contrastive input; whether the printed numbers have it is not known",
-        "padding is never masked; the slow tokenizer of transformers 4.2.1, which the official codes use, lets it be",
+        (
+            "form in_place is what SimCSE's public code did before commit a0867f4 (2021-11-23) and"
+            " InforMin-CL's does: mask_tokens wrote into the contrastive input; whether the printed"
+            " numbers have it is not known"
+        ),
+        (
+            "padding is never masked; the slow tokenizer of transformers 4.2.1, which the official"
+            " codes use, lets it be"
+        ),
         "the masked rows are a second pass through the encoder in both forms, as in both codes",
         "with ct, encoder 1 restores the tokens of both views",
     ],

@@ -1,12 +1,12 @@
 """Momentum contrast (MoCo): a slowly moving copy of the encoder fills a queue of further negatives.
 
-Idea: negatives from previous batches, encoded by an exponential moving average of the encoder, stand in the
-denominator of the method's loss beside those of the batch.
+Idea: negatives from previous batches, encoded by an exponential moving average of the encoder,
+stand in the denominator of the method's loss beside those of the batch.
 
-Source: miCSE's Eq. 2; no official code (its repository has no momentum encoder); nearest relative: caskcsg/sentemb
-ESimCSE esimcse/models.py:123-192.
-Inputs: the first view of the batch, tokenised (N, T); gives `queue` (Q, D).
-Relations: micse = simcse + ami + moco. SimCSE, Mirror-BERT and CT take the queue in their own loss.
+Source: miCSE's Eq. 2; no official code (its repository has no momentum encoder); nearest relative:
+caskcsg/sentemb ESimCSE esimcse/models.py:123-192. Inputs: the first view of the batch, tokenised
+(N, T); gives `queue` (Q, D). Relations: micse = simcse + ami + moco. SimCSE, Mirror-BERT and CT
+take the queue in their own loss.
 """
 
 import torch
@@ -33,11 +33,17 @@ DECLARATION = {
     },
     "below": [(0, "queue"), ("momentum", 1), ("dropout", 1)],
     "deviations": [
-        "ours, where the paper is silent: the first view queries the queue (as in ESimCSE), the queue is used before"
-        " it is full, momentum vectors pass the shared MLP, dropout 0.3 covers attention too, the batch is enqueued"
-        " after the optimiser step and the moving average follows it",
+        (
+            "ours, where the paper is silent: the first view queries the queue (as in ESimCSE), the"
+            " queue is used before it is full, momentum vectors pass the shared MLP, dropout 0.3"
+            " covers attention too, the batch is enqueued after the optimiser step and the moving"
+            " average follows it"
+        ),
         "a first-in-first-out cut at 384 entries, which is no multiple of the batch of 50",
-        "the momentum encoder starts from the pre-trained weights (ESimCSE's starts from random ones by accident)",
+        (
+            "the momentum encoder starts from the pre-trained weights (ESimCSE's starts from random"
+            " ones by accident)"
+        ),
     ],
 }
 
@@ -51,10 +57,14 @@ class Component(Base):
     @torch.no_grad()
     def after_step(self, method: Method, views: Views) -> None:
         self.momentum.train()
-        keys = method.project(method.pool(self.momentum(views.view1.batch, method.p.pooler))).float()
+        keys = method.project(
+            method.pool(self.momentum(views.view1.batch, method.p.pooler))
+        ).float()
         keys = parallel.gather(keys, views.view1.blocks)
         self.queue = keys if self.queue is None else torch.cat([self.queue, keys])[-self.p.queue :]
-        slow, fast = (list[Tensor](encoder.parameters()) for encoder in (self.momentum, method.encoder))
+        slow, fast = (
+            list[Tensor](encoder.parameters()) for encoder in (self.momentum, method.encoder)
+        )
         get_ema_multi_avg_fn(self.p.momentum)(slow, fast, None)
 
     def get_extra_state(self) -> Tensor | None:

@@ -1,13 +1,14 @@
 """Conditional replaced-token detection (RTD), the term of DiffCSE.
 
-Idea: a frozen generator fills masked tokens of the sentence; a discriminator, which sees the result and the sentence
-vector of the original, says of every token whether it was replaced.
+Idea: a frozen generator fills masked tokens of the sentence; a discriminator, which sees the result
+and the sentence vector of the original, says of every token whether it was replaced.
 
     term = λ · cross-entropy over all positions of replaced / not replaced
 
-Source: Eq. 2; official code: voidism/DiffCSE diffcse/models.py:118-274, 329-380, bundled modeling_bert.py:960-961.
-Inputs: vectors of both views (2N, D), behind the projector; the tokenised rows (2N, T), masked independently.
-Relations: as auxiliary_mlm, another network whose task needs the sentence vector.
+Source: Eq. 2; official code: voidism/DiffCSE diffcse/models.py:118-274, 329-380, bundled
+modeling_bert.py:960-961. Inputs: vectors of both views (2N, D), behind the projector; the tokenised
+rows (2N, T), masked independently. Relations: as auxiliary_mlm, another network whose task needs
+the sentence vector.
 """
 
 import torch
@@ -46,9 +47,14 @@ DECLARATION = {
     "search": {"weight": (0.005, 0.02, 0.05)},
     "below": [("probability", 1)],
     "deviations": [
-        "the generator takes the most likely token, as the code does; the paper's Eq. 2 says that it samples",
-        "as in the code, every position takes the generator's token, not the masked ones alone; padding counts as not"
-        " replaced; and the generator's dropout is on",
+        (
+            "the generator takes the most likely token, as the code does; the paper's Eq. 2 says"
+            " that it samples"
+        ),
+        (
+            "as in the code, every position takes the generator's token, not the masked ones alone;"
+            " padding counts as not replaced; and the generator's dropout is on"
+        ),
     ],
 }
 
@@ -68,12 +74,18 @@ class Component(Base):
         ref = EncoderRef.parse(self.p.generator)
         generator = Encoder.load(ref)
         if generator.tokenizer.get_vocab() != self.tokenizer.get_vocab():
-            raise BadInput(f"rtd.generator: {ref.name} has not the vocabulary of the encoder; name one that has.")
+            raise BadInput(
+                f"rtd.generator: {ref.name} has not the vocabulary of the encoder; name one that"
+                " has."
+            )
         return generator.masked_lm()
 
     def most_likely(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(N, T) the generator's tokens. Logits are in fp32, under autocast, too: in bf16 they tie."""
-        states = self.generator.base_model(input_ids=ids, attention_mask=additive(mask)).last_hidden_state
+        """(N, T) the generator's tokens. Logits are in fp32, under autocast, too: in bf16 they
+        tie."""
+        states = self.generator.base_model(
+            input_ids=ids, attention_mask=additive(mask)
+        ).last_hidden_state
         with torch.autocast(states.device.type, enabled=False):
             return head_of(self.generator)(upcast_fp32(states)).argmax(-1)
 
@@ -91,5 +103,9 @@ class Component(Base):
         batch = concat_views(views, self.tokenizer.pad_token_id)
         edited, replaced = self.edit(batch)
         vectors = torch.cat([views.z1, views.z2])
-        states = self.discriminator({**batch, "input_ids": edited}, "avg", vectors).output.last_hidden_state
-        return self.p.weight * cross_entropy(upcast_fp32(self.classify(states)).flatten(0, 1), replaced.flatten())
+        states = self.discriminator(
+            {**batch, "input_ids": edited}, "avg", vectors
+        ).output.last_hidden_state
+        return self.p.weight * cross_entropy(
+            upcast_fp32(self.classify(states)).flatten(0, 1), replaced.flatten()
+        )

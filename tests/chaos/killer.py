@@ -1,8 +1,8 @@
-"""Kills csebench at seeded moments, resumes it by the same command, and compares all that is left with what an
-undisturbed project holds. For test_chaos.py and benchmarks/chaos.py.
+"""Kills csebench at seeded moments, resumes it by the same command, and compares all that is left
+with what an undisturbed project holds. For test_chaos.py and benchmarks/chaos.py.
 
-A kill comes before a seeded write operation. Commands run in forked processes (forking.py); Snakemake and its jobs run
-as users start them.
+A kill comes before a seeded write operation. Commands run in forked processes (forking.py);
+Snakemake and its jobs run as users start them.
 """
 
 import contextlib
@@ -29,8 +29,10 @@ from csebench.base.models import model_sha256
 PAGE = "results/tiny/table2.md"
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "-j2", PAGE]
 LONGEST = 600  # seconds: what takes longer counts as lost
-VOLATILE = {"provenance", "timings", "seconds", "seconds_per_step", "resumed_at"}  # keys of JSON files
-NOT_COMPARED = re.compile(r"\.log$|/\.(logs/|html\.)|/\.[^/]*\.lock$|\.[0-9a-f]{12}$")  # the last stay for a day
+# keys of JSON files
+VOLATILE = {"provenance", "timings", "seconds", "seconds_per_step", "resumed_at"}
+# the last stay for a day
+NOT_COMPARED = re.compile(r"\.log$|/\.(logs/|html\.)|/\.[^/]*\.lock$|\.[0-9a-f]{12}$")
 STAGES = {  # what each command makes; RUN stands for the id of a run
     "work RUN": ["runs/RUN"],  # trains and scores
     "work RUN --scale smoke": ["runs/RUN/scores"],  # scores only
@@ -43,26 +45,39 @@ TRAINING = "work RUN"
 
 
 class Chaos:
-    """A tiny project, on a disk of its own where this user may mount one, and what came of all that was done to it."""
+    """A tiny project, on a disk of its own where this user may mount one, and what came of all
+    that was done to it."""
 
     def __init__(self, folder: Path, seed: int):
         self.random = random.Random(seed)
         self.disk, self.reference, self.log = folder / "disk", folder / "reference", folder / "log"
-        self.kills, self.events = Counter(), Counter()  # kills by victim and signal; spoilt disks and second workers
-        self.losses, self.unequal = [], []  # wrong ends of commands, models trained twice; files with other bits
+        # kills by victim and signal; spoilt disks and second workers
+        self.kills, self.events = Counter(), Counter()
+        # wrong ends of commands, models trained twice; files with other bits
+        self.losses, self.unequal = [], []
         self.disk.mkdir(parents=True)
         mount = ["mount", "-t", "tmpfs", "-o", "size=1g", "tmpfs", self.disk]
         self.mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
         self.project = one_row_project(self.disk / "csebench")
         self.folder, self.project.env["OMP_NUM_THREADS"] = self.project.folder, "1"
         command, env = [sys.executable, Path(__file__).with_name("forking.py")], self.project.env
-        self.server = subprocess.Popen(command, cwd=self.folder, env=env, stdin=-1, stdout=-1, text=True)
+        self.server = subprocess.Popen(
+            command, cwd=self.folder, env=env, stdin=-1, stdout=-1, text=True
+        )
         assert self.server.stdout.readline() == "ready\n"
-        encoder, smoke = model_sha256(self.folder / "encoders/tiny"), self.folder / "config" / "smoke.yaml"
+        encoder, smoke = (
+            model_sha256(self.folder / "encoders/tiny"),
+            self.folder / "config" / "smoke.yaml",
+        )
         text = smoke.read_text().replace("steps: 6", "steps: 12")
-        smoke.write_text(re.sub("bert-base: .*", f"bert-base: {{name: encoders/tiny, revision: {encoder}}}", text))
+        smoke.write_text(
+            re.sub(
+                "bert-base: .*", f"bert-base: {{name: encoders/tiny, revision: {encoder}}}", text
+            )
+        )
         for page in (*self.folder.glob("*.md"), *self.folder.glob("docs/*.md")):
-            page.write_text(f"# {page.stem}\n")  # for the site: theirs link to results that are not there
+            # for the site: theirs link to results that are not there
+            page.write_text(f"# {page.stem}\n")
         assert self.run("plan tiny/table2 --runs") == 0, self.printed()
         self.runs = sorted(set(re.findall(r"simcse-\w{10}", self.printed())))
         self.writes = {}
@@ -95,7 +110,9 @@ class Chaos:
         return int(self.server.stdout.readline())
 
     def start(self, stage: str, **order) -> int:
-        arguments = [word.replace("RUN", self.runs[0]) if "RUN" in word else word for word in stage.split()]
+        arguments = [
+            word.replace("RUN", self.runs[0]) if "RUN" in word else word for word in stage.split()
+        ]
         return self._ask({"arguments": arguments, "log": str(self.log), **order})
 
     def run(self, stage: str, **order) -> int:
@@ -108,8 +125,8 @@ class Chaos:
         self.losses.append(f"{what}: {self.printed()[-1500:]}")
 
     def kill(self, stage: str) -> None:
-        """Kill a command before a seeded write operation; of a command that goes on from an earlier kill, which makes
-        fewer, it may be after the last."""
+        """Kill a command before a seeded write operation; of a command that goes on from an
+        earlier kill, which makes fewer, it may be after the last."""
         number = self.random.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
         code = self.run(stage, strike=(self.random.randint(1, self.writes[stage]), number))
         if code == -number or "stopped by SIGTERM" in self.printed():
@@ -118,9 +135,12 @@ class Chaos:
             self.note_loss(f"{stage}, {number.name}: exit {code}")
 
     def spoil_disk(self, stage: str, kind: str) -> None:
-        """Run a command on a disk that is soon full ("full"), or that cannot be written ("read-only")."""
+        """Run a command on a disk that is soon full ("full"), or that cannot be written
+        ("read-only")."""
         disk = os.statvfs(self.disk)
-        size = (disk.f_blocks - disk.f_bfree) * disk.f_frsize + int(2 ** self.random.uniform(12, 21))
+        size = (disk.f_blocks - disk.f_bfree) * disk.f_frsize + int(
+            2 ** self.random.uniform(12, 21)
+        )
         self.remount(f"size={size}" if kind == "full" else "ro")
         code = self.run(stage)
         self.events[f"{kind} disk"] += code != 0  # else the files fitted on it
@@ -158,7 +178,8 @@ class Chaos:
         self.compare("two workers", {})
 
     def snakemake(self, kills: int) -> None:
-        """A page from nothing, while a job of Snakemake and Snakemake itself are killed in turn; then undisturbed."""
+        """A page from nothing, while a job of Snakemake and Snakemake itself are killed in turn;
+        then undisturbed."""
         self.restore()
         self.remove("results", *(f"runs/{run}" for run in self.runs))
         process, trained = self.start_snakemake(), {}
@@ -169,7 +190,11 @@ class Chaos:
                 time.sleep(0.2)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(self.random.uniform(0.1, 6))
-            number = self.random.choice([signal.SIGKILL, signal.SIGTERM]) if victim == "a job" else signal.SIGKILL
+            number = (
+                self.random.choice([signal.SIGKILL, signal.SIGTERM])
+                if victim == "a job"
+                else signal.SIGKILL
+            )
             with contextlib.suppress(psutil.NoSuchProcess, IndexError):  # all have ended
                 running = self.jobs() if victim == "a job" else [psutil.Process(process.pid)]
                 self.random.choice(running).send_signal(number)
@@ -178,11 +203,15 @@ class Chaos:
                 process.wait(LONGEST)
             trained = self.trained() | trained
         process.wait(LONGEST)
-        if (code := self.start_snakemake(OMP_NUM_THREADS="2", MKL_NUM_THREADS="2").wait(LONGEST)) != 0:
+        if (
+            code := self.start_snakemake(OMP_NUM_THREADS="2", MKL_NUM_THREADS="2").wait(LONGEST)
+        ) != 0:
             self.note_loss(f"snakemake, resumed: exit {code}")
         if psutil.wait_procs(self.jobs(), timeout=LONGEST)[1]:
             self.note_loss("a job that nobody waits for")
-        self.compare("snakemake", trained, r"runs/simcse-\w+/(?!scores/beir)|results/scores/|" + PAGE)
+        self.compare(
+            "snakemake", trained, r"runs/simcse-\w+/(?!scores/beir)|results/scores/|" + PAGE
+        )
 
     def jobs(self) -> list[psutil.Process]:
         """Jobs of Snakemake, also of one that has ended."""
@@ -192,16 +221,25 @@ class Chaos:
 
     def start_snakemake(self, **env: str) -> subprocess.Popen:
         with open(self.log, "w") as log:
-            return subprocess.Popen(SNAKEMAKE, cwd=self.folder, env=self.project.env | env, stdout=log, stderr=log)
+            return subprocess.Popen(
+                SNAKEMAKE, cwd=self.folder, env=self.project.env | env, stdout=log, stderr=log
+            )
 
     def trained(self) -> dict[str, int]:
         """When the finished models were finished: none may be trained anew."""
-        return {str(path): path.stat().st_mtime_ns for path in self.folder.glob("runs/*/model/training.json")}
+        return {
+            str(path): path.stat().st_mtime_ns
+            for path in self.folder.glob("runs/*/model/training.json")
+        }
 
     def compare(self, what: str, trained: dict[str, int], only: str = "") -> None:
         if not trained.items() <= self.trained().items():
             self.note_loss(f"{what}: a finished model was trained again")
-        changed = {name for name, _ in digests(self.folder).items() ^ self.digests.items() if re.match(only, name)}
+        changed = {
+            name
+            for name, _ in digests(self.folder).items() ^ self.digests.items()
+            if re.match(only, name)
+        }
         self.unequal += [f"{what}: {name}" for name in sorted(changed)]
 
 
@@ -214,8 +252,12 @@ def digests(folder: Path) -> dict[str, str]:
 
 def digest(path: Path) -> str:
     content = path.read_bytes()
-    if path.name in ("train.json", "training.json") or (path.suffix == ".json" and path.parent.name == "scores"):
-        values = json.loads(content, object_hook=lambda inner: {k: inner[k] for k in inner if k not in VOLATILE})
+    if path.name in ("train.json", "training.json") or (
+        path.suffix == ".json" and path.parent.name == "scores"
+    ):
+        values = json.loads(
+            content, object_hook=lambda inner: {k: inner[k] for k in inner if k not in VOLATILE}
+        )
         values.pop("sha256", None)  # of the whole
         content = json.dumps(values, sort_keys=True).encode()
     return hashlib.sha256(content).hexdigest()

@@ -1,4 +1,5 @@
-"""Whatever is killed, fails to write, or runs twice: the same command ends with the same bits (killer.py)."""
+"""Whatever is killed, fails to write, or runs twice: the same command ends with the same bits
+(killer.py)."""
 
 import os
 

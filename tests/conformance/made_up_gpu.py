@@ -1,9 +1,10 @@
-"""A step of every method, and the dev point, on a made-up GPU: what the host waits for, and how much is launched.
-`pytest tests/conformance/made_up_gpu.py -k NAME`; test_gpu_path.py runs this file in a process of its own, as PyTorch
-counts devices at the first backward pass of a process.
+"""A step of every method, and the dev point, on a made-up GPU: what the host waits for, and how
+much is launched. `pytest tests/conformance/made_up_gpu.py -k NAME`; test_gpu_path.py runs this file
+in a process of its own, as PyTorch counts devices at the first backward pass of a process.
 
-`Gpu` lets every operation on a device of PyTorch's own for extensions go by without data, and raises, or counts, where
-the host would wait for it or a tensor of the host would be mixed with one of the device.
+`Gpu` lets every operation on a device of PyTorch's own for extensions go by without data, and
+raises, or counts, where the host would wait for it or a tensor of the host would be mixed with one
+of the device.
 """
 
 import pytest
@@ -25,9 +26,22 @@ from csebench.train import trainer
 DEVICE = "madeup"
 ATEN = torch.ops.aten
 COPIES = (ATEN._to_copy.default, ATEN.copy_.default)
-READS = {ATEN._local_scalar_dense.default: lambda x: 1e9, ATEN.unique_dim.default: lambda x, *_: (x, x, x)}
-AUTOCAST = {torch.bfloat16: ("linear", "matmul", "bmm", "scaled_dot_product_attention")}  # as PyTorch does for CUDA
-AUTOCAST |= {torch.float32: ("softmax.int", "log_softmax.int", "layer_norm", "cross_entropy_loss", "log", "exp")}
+READS = {
+    ATEN._local_scalar_dense.default: lambda x: 1e9,
+    ATEN.unique_dim.default: lambda x, *_: (x, x, x),
+}
+# as PyTorch does for CUDA
+AUTOCAST = {torch.bfloat16: ("linear", "matmul", "bmm", "scaled_dot_product_attention")}
+AUTOCAST |= {
+    torch.float32: (
+        "softmax.int",
+        "log_softmax.int",
+        "layer_norm",
+        "cross_entropy_loss",
+        "log",
+        "exp",
+    )
+}
 NO_KERNELS = ("prim::", "aten::empty", "aten::detach", "aten::_unsafe_view")
 
 
@@ -48,7 +62,8 @@ class Gpu(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if func.namespace == "aten" and func._can_decompose():  # of tensors without autograd, which has done so else
+        # of tensors without autograd, which has done so else
+        if func.namespace == "aten" and func._can_decompose():
             with self:
                 return func.decompose(*args, **kwargs)
         tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
@@ -68,7 +83,10 @@ class Gpu(TorchDispatchMode):
                 self.waits.append(func)
                 return torch.ones(args[0].shape, dtype=kwargs.get("dtype") or args[0].dtype)
             if not (to_device and (kwargs.get("non_blocking") or True in args[2:])):
-                raise Waits(f"{func} {[tuple(x.shape) for x in tensors]}: the host waits, or devices are mixed")
+                raise Waits(
+                    f"{func} {[tuple(x.shape) for x in tensors]}: the host waits, or devices are"
+                    " mixed"
+                )
         self.kernels += not (func.is_view or func.name().startswith(NO_KERNELS))
         args, kwargs = tree_map_only(torch.Tensor, self.faked, (args, kwargs))
         with self.fake:
@@ -102,8 +120,10 @@ for dtype, names in AUTOCAST.items():
 
 @pytest.fixture
 def gpu(monkeypatch):
-    monkeypatch.setattr("transformers.masking_utils.is_tracing", lambda *_: False)  # as of tensors with data
-    monkeypatch.setattr("torch.nn.utils.clip_grad._has_foreach_support", lambda *_: True)  # as of a GPU
+    # as of tensors with data
+    monkeypatch.setattr("transformers.masking_utils.is_tracing", lambda *_: False)
+    # as of a GPU
+    monkeypatch.setattr("torch.nn.utils.clip_grad._has_foreach_support", lambda *_: True)
     monkeypatch.setitem(PADDED_TO, DEVICE, PADDED_TO["cuda"])
     return Gpu()
 
@@ -116,15 +136,27 @@ def on_the_device(spec, gpu, chunk_size=None):
         state.to(DEVICE)
     gpu.setting_up = False
     assert {t.device.type for t in (*state.parameters(), *state.buffers())} == {DEVICE}
-    return state, trainer.make_optimizer([w for w in state.parameters() if w.requires_grad], state["method"])
+    return state, trainer.make_optimizer(
+        [w for w in state.parameters() if w.requires_grad], state["method"]
+    )
 
 
-KERNELS = {"simcse": 393, "micse": 693, "diffcse": 911, "infocse": 695, "msse": 1034, "simcse+ami": 519}  # of 3 layers
-WAIT = ("micse-released", "micse-code")  # AMI's form `code` has to know how many entries dropout left
+# of 3 layers
+KERNELS = {
+    "simcse": 393,
+    "micse": 693,
+    "diffcse": 911,
+    "infocse": 695,
+    "msse": 1034,
+    "simcse+ami": 519,
+}
+# AMI's form `code` has to know how many entries dropout left
+WAIT = ("micse-released", "micse-code")
 LIKE = ("without", "msse_sup-")  # in their names: the code of others, which are here
 STEPPED = [run for run in TRAINED if run not in WAIT and not any(part in run for part in LIKE)]
 MODES = [(run, "bf16" if run in KERNELS else "fp32", None) for run in STEPPED]
-MODES += [(run, "bf16", 10) for run in ("diffcse", "infocse", "msse", "simcse+ami")]  # every kind of forward pass
+# every kind of forward pass
+MODES += [(run, "bf16", 10) for run in ("diffcse", "infocse", "msse", "simcse+ami")]
 
 
 @pytest.mark.parametrize(("run", "precision", "chunk_size"), MODES)
@@ -141,13 +173,16 @@ def test_no_step_waits_for_the_device(run, precision, chunk_size, gpu, make_spec
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_the_dev_point_waits_for_its_results_alone(precision, gpu, make_spec, smoke_data):
-    """Cosines, alignment, which vectors are distinct, uniformity; what embeds more batches waits once for all."""
+    """Cosines, alignment, which vectors are distinct, uniformity; what embeds more batches waits
+    once for all."""
     encoder = on_the_device(make_spec("simcse"), gpu)[0]["method"].encoder
     gpu.waits, (dev,) = [], read_sts(smoke_data, "STS-B", "dev")
     with gpu:
         trainer.dev_point(encoder, "cls_before_pooler", dev, precision)
         assert len(gpu.waits) == 4
-        SentenceEncoder(encoder, "avg", evaluation=Evaluation(batch_size=2)).vectors(["a", "b", "c"])
+        SentenceEncoder(encoder, "avg", evaluation=Evaluation(batch_size=2)).vectors(
+            ["a", "b", "c"]
+        )
     assert len(gpu.waits) == 5
 
 

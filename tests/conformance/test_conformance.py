@@ -1,4 +1,5 @@
-"""What every method and component must do, found by file name: `pytest tests/conformance/test_conformance.py -k NAME`.
+"""What every method and component must do, found by file name: `pytest
+tests/conformance/test_conformance.py -k NAME`.
 
 A new file in methods/ needs no test of its own: these are its tests.
 """
@@ -32,37 +33,51 @@ LONG = "a long walk along the river and over the hills " * 40  # longer than any
 
 
 def all_runs():
-    """Every method, its variants that take another path through the code, and every component on SimCSE, as keyword
-    arguments of make_spec. Every pair of method and component: test_pairs.py."""
+    """Every method, its variants that take another path through the code, and every component on
+    SimCSE, as keyword arguments of make_spec. Every pair of method and component: test_pairs.py."""
     runs, seen = {}, set()
     for name in names(METHODS):
         for variant in (None, *declaration(name).variant_params):
             if (path := code_path(name, variant)) not in seen:
                 seen.add(path)
-                runs[f"{name}-{variant}" if variant else name] = {"method": name, "variant": variant}
+                runs[f"{name}-{variant}" if variant else name] = {
+                    "method": name,
+                    "variant": variant,
+                }
     for component in names(COMPONENTS):
         runs[f"simcse+{component}"] = {"method": "simcse", "components": {component: {}}}
     return runs
 
 
 def code_path(name, variant):
-    """What of a variant's settings can choose another branch: texts, truth values, and numbers that are zero."""
+    """What of a variant's settings can choose another branch: texts, truth values, and numbers
+    that are zero."""
     method = declaration(name)
     changed = dict(method.variant_params[variant]) if variant else {}
     components = {part: {} for part in method.components} | changed.pop("components", {})
     components = {part: params for part, params in components.items() if params is not None}
     settings = [fill(method, changed, name) if method.is_trained else changed]
-    settings += [fill(declaration(part, COMPONENTS), params, part) for part, params in components.items()]
-    branches = [sorted((k, v) for k, v in s.items() if isinstance(v, str | bool) or v == 0) for s in settings]
+    settings += [
+        fill(declaration(part, COMPONENTS), params, part) for part, params in components.items()
+    ]
+    branches = [
+        sorted((k, v) for k, v in s.items() if isinstance(v, str | bool) or v == 0)
+        for s in settings
+    ]
     return name, str(sorted(components)), str(branches)
 
 
 RUNS = all_runs()
 TRAINED = [k for k, v in RUNS.items() if declaration(v["method"]).is_trained]
 PLAIN = [k for k in TRAINED if not RUNS[k].get("variant")]
-KINDS = ["simcse", "bert", "whitening", "random"]  # what is done with a finished run depends on no more
+# what is done with a finished run depends on no more
+KINDS = ["simcse", "bert", "whitening", "random"]
 
-NAMED = [pytest.param(name, folder, id=name) for folder in (METHODS, COMPONENTS) for name in names(folder)]
+NAMED = [
+    pytest.param(name, folder, id=name)
+    for folder in (METHODS, COMPONENTS)
+    for name in names(folder)
+]
 files = pytest.mark.parametrize(("name", "folder"), NAMED)
 
 
@@ -72,14 +87,18 @@ def runs(ids):
 
 @files
 def test_values_fit_their_own_schema(name, folder):
-    """Declared values, each variant's, and those that `csebench tune` tries pass the check that a user's values must
-    pass, unchanged."""
+    """Declared values, each variant's, and those that `csebench tune` tries pass the check that
+    a user's values must pass, unchanged."""
     declared = declaration(name, folder)
     settings = [(declared, {key: value for key, (value, _) in declared.params.items()})]
     for variant in declared.variant_params.values():
         plugins = variant.get("components", {})
-        settings.append((declared, {key: value for key, value in variant.items() if key != "components"}))
-        settings += [(declaration(plugin, COMPONENTS), params or {}) for plugin, params in plugins.items()]
+        settings.append(
+            (declared, {key: value for key, value in variant.items() if key != "components"})
+        )
+        settings += [
+            (declaration(plugin, COMPONENTS), params or {}) for plugin, params in plugins.items()
+        ]
     for key, values in declared.search.items():
         assert len(set(values)) == len(values) > 1
         settings += [(declared, {key: value}) for value in values]
@@ -94,14 +113,18 @@ def test_says_where_values_come_from(name, folder):
     assert not [key for key in found.params if hasattr(BaseModel, key)], (
         "a parameter with such a name hides pydantic's"
     )
-    assert all(text.strip() for text in (found.title, found.paper, found.citation, *found.deviations))
+    assert all(
+        text.strip() for text in (found.title, found.paper, found.citation, *found.deviations)
+    )
 
 
 @files
 def test_docstring_in_the_fixed_order(name, folder):
     text = ast.get_docstring(parse_python(files_of(folder)[name]))
     found = re.findall(rf"(?:^|[.;] +|\n)({'|'.join(SECTIONS)}): *\S", text)
-    assert list(dict.fromkeys(found)) == list(SECTIONS), f"the docstring of {name} has not {SECTIONS}, in this order"
+    assert list(dict.fromkeys(found)) == list(SECTIONS), (
+        f"the docstring of {name} has not {SECTIONS}, in this order"
+    )
 
 
 # ---------------------------------------------------------------- steps and training
@@ -109,10 +132,17 @@ def test_docstring_in_the_fixed_order(name, folder):
 
 RECORDED = Path(__file__).with_name("first_steps.json")
 MOCO, LOWER = {"moco": {}}, {"weight": 1.0, "detach": False, "lower_dropout": 0.3}
-MORE = {f"{name}+moco": {"method": name, "components": MOCO} for name in ("ct", "mirror_bert", "simcse_sup")}
+MORE = {
+    f"{name}+moco": {"method": name, "components": MOCO}
+    for name in ("ct", "mirror_bert", "simcse_sup")
+}
 MORE |= {  # settings whose declared value hides what they do: 0, 1, or the default of a loss
     "simcse_sup, weighted": {"method": "simcse_sup", "params": {"hard_weight": 0.7}},
-    "msse+moco, weighted": {"method": "msse", "params": {"contrast": 0.5, "projector": "linear"}, "components": MOCO},
+    "msse+moco, weighted": {
+        "method": "msse",
+        "params": {"contrast": 0.5, "projector": "linear"},
+        "components": MOCO,
+    },
     "msse, double": {"method": "msse", "params": {"augmentation": "double"}},
     "msse, delete": {"method": "msse", "params": {"augmentation": "delete", "layerwise": 0.5}},
     "mirror_bert, span": {"method": "mirror_bert", "params": {"span": 8}},
@@ -123,7 +153,11 @@ MORE |= {  # settings whose declared value hides what they do: 0, 1, or the defa
     "scd, weighted": {"method": "scd", "params": {"repulsion": 0.5}},
     "esimcse, often": {"method": "esimcse", "params": {"repetition": 0.9}},
     "esimcse+ami": {"method": "esimcse", "components": {"ami": {"samples": 40}}},
-    "micse-code, few": {"method": "micse", "variant": "code", "components": {"ami": {"samples": 40}}},
+    "micse-code, few": {
+        "method": "micse",
+        "variant": "code",
+        "components": {"ami": {"samples": 40}},
+    },
     "simcse, average": {"method": "simcse", "params": {"pooler": "avg_first_last_2022"}},
 }
 
@@ -131,7 +165,9 @@ MORE |= {  # settings whose declared value hides what they do: 0, 1, or the defa
 def assembled(spec, chunk_size=None):
     """The modules and the optimiser of a run, by one seed."""
     torch.manual_seed(0)
-    encoder = Encoder.load(spec.encoder, spec.params["dropout"], spec.params["pooler"] == "cls", new_pooler=True)
+    encoder = Encoder.load(
+        spec.encoder, spec.params["dropout"], spec.params["pooler"] == "cls", new_pooler=True
+    )
     plugins = {name: component.params for name, component in spec.components.items()}
     return trainer.assemble(spec.method, encoder, spec.params, plugins, chunk_size)
 
@@ -146,9 +182,14 @@ def batches(spec, sentences, method):
 
 
 def first_steps(spec, sentences):
-    """Losses and squared norms of the gradients of three steps, and what the trainer asks a method."""
+    """Losses and squared norms of the gradients of three steps, and what the trainer asks a
+    method."""
     modules, optimizer = assembled(spec)
-    method, weights, found = modules["method"], [w for g in optimizer.param_groups for w in g["params"]], []
+    method, weights, found = (
+        modules["method"],
+        [w for g in optimizer.param_groups for w in g["params"]],
+        [],
+    )
     method.p.clip = 1e9
 
     def note(*_):
@@ -158,14 +199,23 @@ def first_steps(spec, sentences):
     for batch in batches(spec, sentences, method):
         found.append(trainer.optimise(method, modules["components"], optimizer, batch, "fp32"))
     rates = [method.learning_rate_factor(step) for step in range(4)]
-    asked = [method.sentences_per_step(), method.group, len(method.encoders()), len(weights), len(method.exported())]
+    asked = [
+        method.sentences_per_step(),
+        method.group,
+        len(method.encoders()),
+        len(weights),
+        len(method.exported()),
+    ]
     return [*map(float, found), *rates, *asked, float(method.keeps_last), float(method.decays_all)]
 
 
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="other machines draw other random numbers")
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="other machines draw other random numbers"
+)
 @pytest.mark.parametrize("run", json.loads(RECORDED.read_text()))
 def test_first_steps_are_those_recorded(run, make_spec, sentences):
-    """The steps that published runs were made with: a change that is meant changes a line of first_steps.json, too."""
+    """The steps that published runs were made with: a change that is meant changes a line of
+    first_steps.json, too."""
     found = first_steps(make_spec(**(RUNS | MORE)[run]), sentences)
     assert found == pytest.approx(json.loads(RECORDED.read_text())[run], rel=1e-3, abs=1e-5)
 
@@ -173,12 +223,15 @@ def test_first_steps_are_those_recorded(run, make_spec, sentences):
 @runs(PLAIN)
 def test_loss_falls_on_a_repeated_batch(run, make_spec, train, tmp_path, monkeypatch):
     """Over 40 steps that all see the same batch, with the learning rate raised."""
-    monkeypatch.setattr("csebench.train.trainer.batch_at", lambda step, sentences, size, *_: sentences[:size])
+    monkeypatch.setattr(
+        "csebench.train.trainer.batch_at", lambda step, sentences, size, *_: sentences[:size]
+    )
     monkeypatch.setattr("csebench.train.loop.LOG_EVERY", 1)
     spec = make_spec(**RUNS[run], params={"steps": 40, "evaluate_every": 40, "learning_rate": 1e-3})
     values = np.array([loss for _, loss in train(spec, tmp_path / "run")["losses"]])
     assert len(values) == 40 and np.isfinite(values).all()
-    assert values[20:].mean() < values[:3].mean(), values  # single steps jump: batch normalisation, drawn masks
+    # single steps jump: batch normalisation, drawn masks
+    assert values[20:].mean() < values[:3].mean(), values
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -195,25 +248,35 @@ def test_the_dropout_that_gpus_fuse_is_the_cpus_where_the_host_draws(dtype):
 @runs([*PLAIN, "random"])
 def test_another_seed_gives_another_model(run, finished):
     """The same seed gives the same: test_killed_and_resumed."""
-    one, two = (open_model(str(finished(**RUNS[run], seed=seed) / "model")).embed(["a"]) for seed in (1, 2))
+    one, two = (
+        open_model(str(finished(**RUNS[run], seed=seed) / "model")).embed(["a"]) for seed in (1, 2)
+    )
     assert not np.array_equal(one, two)
 
 
 @runs(PLAIN)
 def test_bf16_moves_the_loss_little(run, make_spec, train, tmp_path):
-    """What is compared is compared in fp32: the first losses of the same run in either precision are close."""
+    """What is compared is compared in fp32: the first losses of the same run in either precision
+    are close."""
     spec = make_spec(**RUNS[run], params={"steps": 2, "evaluate_every": 1})
     first, second = (
-        [loss for _, loss in train(spec.model_copy(update={"precision": p}), tmp_path / p)["losses"]]
+        [
+            loss
+            for _, loss in train(spec.model_copy(update={"precision": p}), tmp_path / p)["losses"]
+        ]
         for p in ("fp32", "bf16")
     )
-    assert second == pytest.approx(first, rel=0.3, abs=0.02)  # batch normalisation magnifies the rounding of a state
+    # batch normalisation magnifies the rounding of a state
+    assert second == pytest.approx(first, rel=0.3, abs=0.02)
     assert second != first
 
 
-@pytest.mark.parametrize(("run", "precision"), [*((run, "fp32") for run in TRAINED), ("micse", "bf16")])
+@pytest.mark.parametrize(
+    ("run", "precision"), [*((run, "fp32") for run in TRAINED), ("micse", "bf16")]
+)
 def test_killed_and_resumed(run, precision, make_spec, train, tmp_path, kill_at):
-    """A killed run ends with the weights and the report of one that was not (tests/chaos: killed several times)."""
+    """A killed run ends with the weights and the report of one that was not (tests/chaos: killed
+    several times)."""
     spec = make_spec(**RUNS[run], params={"steps": 4, "evaluate_every": 2})
     spec = spec.model_copy(update={"precision": precision})
     whole = train(spec, tmp_path / "whole")
@@ -245,23 +308,31 @@ def test_roberta(run, tiny_roberta, make_spec, train, sentences, tmp_path):
     report = train(spec, tmp_path / "run")
     assert np.isfinite([loss for _, loss in report["losses"]]).all()
     model, some = tmp_path / "run" / "model", [*sentences[:20], LONG]
-    np.testing.assert_allclose(st_vectors(model, some), open_model(str(model)).embed(some), atol=1e-5)
+    np.testing.assert_allclose(
+        st_vectors(model, some), open_model(str(model)).embed(some), atol=1e-5
+    )
 
 
 # ---------------------------------------------------------------- what is exported
 
 
 def st_vectors(model, sentences):
-    loaded = SentenceTransformer(str(model), device="cpu", trust_remote_code=True)  # a prompt's pooling is ours
+    # a prompt's pooling is ours
+    loaded = SentenceTransformer(str(model), device="cpu", trust_remote_code=True)
     return loaded.encode(sentences, batch_size=4, show_progress_bar=False)
 
 
 def hf_vectors(model, sentences, pooler):
     """By the two lines that a model card would show; of poolers themselves: test_sts.py."""
-    tokenizer, encoder = AutoTokenizer.from_pretrained(model), AutoModel.from_pretrained(model).eval()
+    tokenizer, encoder = (
+        AutoTokenizer.from_pretrained(model),
+        AutoModel.from_pretrained(model).eval(),
+    )
     sentences = [TEMPLATES.get(pooler, "[X]").replace("[X]", s) for s in sentences]
     limit = encoder.config.max_position_embeddings
-    batch = tokenizer(sentences, padding=True, truncation=True, max_length=limit, return_tensors="pt")
+    batch = tokenizer(
+        sentences, padding=True, truncation=True, max_length=limit, return_tensors="pt"
+    )
     with torch.no_grad():
         output = encoder(**batch, output_hidden_states=True)
     ids, mask = batch["input_ids"], batch["attention_mask"].bool()
@@ -274,8 +345,8 @@ EXPORTED |= {f"bert-{p}": {"method": "bert", "params": {"pooler": p}} for p in P
 
 @pytest.mark.parametrize("run", EXPORTED)
 def test_export_gives_equal_vectors_everywhere(run, finished, sentences):
-    """AutoModel with AutoTokenizer, SentenceTransformer and this project read the same folder alike. It has a model
-    card that names the run, no pickled weights, no traces of training."""
+    """AutoModel with AutoTokenizer, SentenceTransformer and this project read the same folder
+    alike. It has a model card that names the run, no pickled weights, no traces of training."""
     model = finished(**EXPORTED[run]) / "model"
     some, facts = [*sentences[:12], LONG], read_facts(model)
     if facts["pooler"] in TEMPLATES:
@@ -284,7 +355,13 @@ def test_export_gives_equal_vectors_everywhere(run, finished, sentences):
     np.testing.assert_allclose(hf_vectors(model, some, facts["pooler"]), ours, atol=1e-5)
     np.testing.assert_allclose(st_vectors(model, some), ours, atol=1e-5)
     assert facts["run"] in (model / "README.md").read_text()
-    assert not {path.suffix for path in model.parent.rglob("*")} & {".bin", ".pt", ".pth", ".pkl", ".part"}
+    assert not {path.suffix for path in model.parent.rglob("*")} & {
+        ".bin",
+        ".pt",
+        ".pth",
+        ".pkl",
+        ".part",
+    }
 
 
 @pytest.mark.parametrize("run", [*KINDS, *(run for run in EXPORTED if run.startswith("bert-"))])
@@ -292,5 +369,7 @@ def test_encoding_does_not_depend_on_the_batch(run, finished, sentences):
     model, some = str(finished(**(RUNS | EXPORTED)[run]) / "model"), sentences[:130]
     wanted = open_model(model, evaluation=Evaluation(batch_size=128)).embed(some)
     order = np.random.default_rng(0).permutation(len(some))
-    shuffled = open_model(model, evaluation=Evaluation(batch_size=3)).embed([some[i] for i in order])
+    shuffled = open_model(model, evaluation=Evaluation(batch_size=3)).embed(
+        [some[i] for i in order]
+    )
     np.testing.assert_allclose(shuffled, wanted[order], atol=1e-5)

@@ -1,4 +1,5 @@
-"""The path that a GPU takes, where there is none: steps that do not wait for it, compiled layers, token ids."""
+"""The path that a GPU takes, where there is none: steps that do not wait for it, compiled
+layers, token ids."""
 
 import subprocess
 import sys
@@ -17,16 +18,27 @@ from csebench.model.sentence_encoder import split
 from csebench.plan.declarations import EncoderRef
 from csebench.train import trainer
 
-TWO_KINDS = ("infocse", "micse", "scd", "simcse+auxiliary_mlm", "simcse+moco", "average", "chunks")  # of passes
+# of passes
+TWO_KINDS = ("infocse", "micse", "scd", "simcse+auxiliary_mlm", "simcse+moco", "average", "chunks")
 GRAPHS = {"simcse": 2, "ct": 2, "msse": 2, "diffcse": 2, "esimcse": 3} | dict.fromkeys(TWO_KINDS, 4)
 SETTINGS = RUNS | {"chunks": RUNS["simcse"]}  # the last of them is smaller
-SETTINGS |= {"average": {"method": "simcse", "params": {"pooler": "avg"}, "components": {"ami": {}}}}
+SETTINGS |= {
+    "average": {"method": "simcse", "params": {"pooler": "avg"}, "components": {"ami": {}}}
+}
 
 
 @pytest.mark.slow
 def test_no_step_waits_for_the_device():
     """Of any method, on a made-up GPU."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/conformance/made_up_gpu.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/conformance/made_up_gpu.py",
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-5000:]
 
@@ -35,8 +47,10 @@ def test_no_step_waits_for_the_device():
 @torch._dynamo.config.patch(recompile_limit=64)
 @pytest.mark.parametrize("case", GRAPHS)
 def test_one_graph_serves_all_layers(case, make_spec, sentences, monkeypatch):
-    """Of all encoders, and another for all further lengths; without a break: a layer is one call. More where there are
-    two kinds of passes: with maps of attention, without gradient, with other dropout, in chunks of other sizes."""
+    """Of all encoders, and another for all further lengths; without a break: a layer is one call.
+    More where there are two kinds of passes: with maps of attention, without gradient, with other
+    dropout, in chunks of other sizes.
+    """
     graphs, calls, layers = [], [], []
 
     def backend(graph, _):
@@ -92,14 +106,20 @@ def fail_in_the_backward_pass(graph, inputs, **_):
 @pytest.mark.slow
 @pytest.mark.parametrize("compiler", [fail, fail_in_the_backward_pass])
 @torch._dynamo.config.patch(disable=False)
-def test_a_failed_compilation_is_a_line_and_the_step_is_made(compiler, make_spec, sentences, monkeypatch, caplog):
+def test_a_failed_compilation_is_a_line_and_the_step_is_made(
+    compiler, make_spec, sentences, monkeypatch, caplog
+):
     """As without Python's headers."""
     torch._dynamo.reset()  # of what other tests compiled
     monkeypatch.setattr("torch._inductor.compile_fx.compile_fx", compiler)
     (plain, _), (compiled, _) = plain_and_compiled(make_spec("simcse"), [sentences[:8]])
     torch._dynamo.reset()
     assert torch.equal(compiled, plain)
-    (line,) = [record.getMessage() for record in caplog.records if record.name == "torch._dynamo.convert_frame"]
+    (line,) = [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "torch._dynamo.convert_frame"
+    ]
     assert "layers run as they are" in line and line.endswith("Python.h: No such file or directory")
 
 
@@ -115,7 +135,8 @@ def test_rows_are_the_tokenizers(tiny_bert, sentences):
 
 
 @pytest.mark.parametrize(
-    ("lengths", "rows"), [([512] * 300, [128, 128, 44]), ([8] * 300, [200, 100]), ([10**6] * 2, [1, 1])]
+    ("lengths", "rows"),
+    [([512] * 300, [128, 128, 44]), ([8] * 300, [200, 100]), ([10**6] * 2, [1, 1])],
 )
 def test_a_batch_has_no_more_tokens_than_fit_in_memory(lengths, rows):
     assert [batch.stop - batch.start for batch in split(lengths, 200)] == rows

@@ -18,7 +18,16 @@ from csebench.base.project import ROOT
 from csebench.train import parallel
 
 pytestmark = pytest.mark.slow
-AS_DECLARED = ("simcse_sup", "pcl", "condenser", "scd", "rankcse", "iscse", "mirror_bert", "simcse+moco")
+AS_DECLARED = (
+    "simcse_sup",
+    "pcl",
+    "condenser",
+    "scd",
+    "rankcse",
+    "iscse",
+    "mirror_bert",
+    "simcse+moco",
+)
 CASES = {run: RUNS[run] for run in AS_DECLARED} | {
     "ct": {"method": "ct", "params": {"batch_size": 16}},
     "msse": {"method": "msse", "params": {"augmentation": "reverse"}},
@@ -38,7 +47,10 @@ def three_steps(spec, sentences, chunk_size):
     """Losses of three steps and their gradients, without anything random."""
     modules, _ = assembled(spec, chunk_size)
     turn_dropout_off(modules)
-    shards = [parallel.shard(b, modules["method"].group) for b in batches(spec, sentences, modules["method"])]
+    shards = [
+        parallel.shard(b, modules["method"].group)
+        for b in batches(spec, sentences, modules["method"])
+    ]
     losses, gradients = losses_and_gradients(modules, shards)
     return parallel.mean(losses), gradients
 
@@ -48,9 +60,17 @@ def work(rank, processes, folder, specs, sentences, chunk_size):
     parallel.BUCKET = 4096  # so that there are many
     if processes > 1:
         os.environ.update(RANK=str(rank), WORLD_SIZE=str(processes))
-        place = {"init_method": f"file://{folder}/rendezvous", "rank": rank, "world_size": processes}
+        place = {
+            "init_method": f"file://{folder}/rendezvous",
+            "rank": rank,
+            "world_size": processes,
+        }
         torch.distributed.init_process_group("gloo", timeout=timedelta(minutes=5), **place)
-    for module in ("methods.condenser", "methods.components.mlm", "methods.components.auxiliary_mlm"):
+    for module in (
+        "methods.condenser",
+        "methods.components.mlm",
+        "methods.components.auxiliary_mlm",
+    ):
         importlib.import_module(module).mask_batch = every_third
     importlib.import_module("methods.mirror_bert").randint = lambda high: high // 2
     results = {case: three_steps(spec, sentences, chunk_size) for case, spec in specs.items()}
@@ -60,16 +80,24 @@ def work(rank, processes, folder, specs, sentences, chunk_size):
     parallel.stop()
 
 
-def test_two_processes_have_the_loss_of_the_whole_batch_also_in_chunks(make_spec, sentences, tmp_path):
-    """Losses and gradients: with a queue, hard negatives, groups, several blocks, unequally many masks."""
+def test_two_processes_have_the_loss_of_the_whole_batch_also_in_chunks(
+    make_spec, sentences, tmp_path
+):
+    """Losses and gradients: with a queue, hard negatives, groups, several blocks, unequally many
+    masks."""
     specs, results = {case: make_spec(**settings) for case, settings in CASES.items()}, []
     for number, (processes, chunk_size) in enumerate([(1, None), (2, None), (2, 3)]):
         folder = tmp_path / str(number)
         folder.mkdir()
         arguments = (processes, folder, specs, sentences, chunk_size)
-        start_processes(work, arguments, processes, start_method="fork")  # which have imported everything already
+        # which have imported everything already
+        start_processes(work, arguments, processes, start_method="fork")
         results.append(torch.load(folder / "results.pt"))
-    assert [result.pop("any") for result in results] == [[False, False], [True, False], [True, False]]
+    assert [result.pop("any") for result in results] == [
+        [False, False],
+        [True, False],
+        [True, False],
+    ]
     for case, whole in results[0].items():
         for result in results[1:]:
             assert_equal(result[case], whole, rtol=2e-3, gradient=2e-3)
@@ -94,7 +122,14 @@ sys.exit(cli.main())
 def launch(spec, corpus, data, out, program=("-m", "csebench")):
     """`csebench train` in two processes; on the CPU where each could not have a GPU."""
     (out.parent / "spec.json").write_text(spec.model_dump_json())
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *program]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node=2",
+        *program,
+    ]
     command += ["train", out.parent / "spec.json", "--corpus", corpus, "--data", data, "--out", out]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     env |= {} if torch.cuda.device_count() >= 2 else {"CUDA_VISIBLE_DEVICES": ""}
@@ -102,9 +137,11 @@ def launch(spec, corpus, data, out, program=("-m", "csebench")):
     return done.returncode, done.stderr
 
 
-def test_a_run_of_two_processes_that_was_stopped_goes_on(make_spec, corpus, smoke_data, train, tmp_path):
-    """One gets SIGTERM, both stop where losses are read. Losses are those of one process, to rounding; the model is
-    that of two that were not stopped, to the last bit."""
+def test_a_run_of_two_processes_that_was_stopped_goes_on(
+    make_spec, corpus, smoke_data, train, tmp_path
+):
+    """One gets SIGTERM, both stop where losses are read. Losses are those of one process, to
+    rounding; the model is that of two that were not stopped, to the last bit."""
     spec = make_spec("simcse", params={"dropout": 0.0, "steps": 8, "evaluate_every": 3})
     alone = train(spec, tmp_path / "alone")
     (tmp_path / "stopped.py").write_text(STOPPED)
@@ -113,9 +150,13 @@ def test_a_run_of_two_processes_that_was_stopped_goes_on(make_spec, corpus, smok
     for out in ("run", "whole"):
         code, printed = launch(spec, corpus, smoke_data, tmp_path / out)
         assert code == 0, printed[-3000:]
-    resumed, whole = (json.loads((tmp_path / out / "train.json").read_text()) for out in ("run", "whole"))
+    resumed, whole = (
+        json.loads((tmp_path / out / "train.json").read_text()) for out in ("run", "whole")
+    )
     assert (resumed["resumed_at"], resumed["processes"], alone["processes"]) == (6, 2, 1)
-    losses, wanted, expected = ([loss for _, loss in report["losses"]] for report in (resumed, whole, alone))
+    losses, wanted, expected = (
+        [loss for _, loss in report["losses"]] for report in (resumed, whole, alone)
+    )
     on_gpus = torch.cuda.device_count() >= 2  # whose sums have no fixed order
     assert losses == pytest.approx(wanted, rel=1e-3 if on_gpus else 1e-5)
     assert losses == pytest.approx(expected, rel=1e-3)

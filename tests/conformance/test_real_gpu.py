@@ -1,9 +1,10 @@
-"""On a real GPU: a step of every method and component gives the CPU's loss and gradients; so do chunks, bf16 with
-compiled layers, a resumed run, and the point on STS-B dev. The other tests use a GPU, too, where there is one.
+"""On a real GPU: a step of every method and component gives the CPU's loss and gradients; so do
+chunks, bf16 with compiled layers, a resumed run, and the point on STS-B dev. The other tests use a
+GPU, too, where there is one.
 
-`pytest tests/conformance/test_real_gpu.py`; without a GPU every test is skipped. Where the CPU's numbers are expected,
-what is random on the device is drawn on the host (host_random.py). Matrix products are in fp32, not TF32 (PyTorch's
-default).
+`pytest tests/conformance/test_real_gpu.py`; without a GPU every test is skipped. Where the CPU's
+numbers are expected, what is random on the device is drawn on the host (host_random.py). Matrix
+products are in fp32, not TF32 (PyTorch's default).
 """
 
 import copy
@@ -23,7 +24,9 @@ from csebench.model.layers import Dropout
 from csebench.train import trainer
 from csebench.train.inputs import gather
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no CUDA GPU on this machine")
+pytestmark = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="PyTorch finds no CUDA GPU on this machine"
+)
 
 DEVICE = "cuda"
 LOSS = {"rtol": 1e-4, "atol": 1e-5}  # fp32 sums in another order
@@ -71,7 +74,10 @@ def test_a_compiled_step_in_bf16_is_near_the_cpus(run, on_cpu, make_spec, senten
     steps = batches(spec, sentences, state["method"])[:2]
     for modules in (state, on_gpu):
         turn_dropout_off(modules)
-    (cpu, _), (gpu, _) = losses_and_gradients(state, steps), losses_and_gradients(on_gpu, steps, "bf16")
+    (cpu, _), (gpu, _) = (
+        losses_and_gradients(state, steps),
+        losses_and_gradients(on_gpu, steps, "bf16"),
+    )
     torch.testing.assert_close(gpu, cpu, **BF16)
 
 
@@ -85,7 +91,9 @@ def test_compiled_chunks_replay_their_masks(run, make_spec, sentences, monkeypat
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_killed_run_goes_on_with_the_same_masks(precision, make_spec, train, tmp_path, kill_at):
     """To rounding: bits are promised for the CPU alone, as sums on a GPU have no fixed order."""
-    spec = make_spec("simcse", params={"steps": 12, "evaluate_every": 3}).model_copy(update={"precision": precision})
+    spec = make_spec("simcse", params={"steps": 12, "evaluate_every": 3}).model_copy(
+        update={"precision": precision}
+    )
     whole = train(spec, tmp_path / "whole")
     kill_at(7)
     with pytest.raises(KeyboardInterrupt):
@@ -107,7 +115,18 @@ def test_the_point_on_the_dev_set_is_the_cpus(on_cpu, make_spec, corpus, smoke_d
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="PyTorch finds fewer than two GPUs")
 def test_two_processes_over_nccl():
-    """What they do over gloo without GPUs: the model of one process, to rounding, and a resumed run."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/conformance/test_parallel.py"]
-    done = subprocess.run([*command, "-k", "run_of_two_processes"], cwd=ROOT, capture_output=True, text=True)
+    """What they do over gloo without GPUs: the model of one process, to rounding, and a resumed
+    run."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/conformance/test_parallel.py",
+    ]
+    done = subprocess.run(
+        [*command, "-k", "run_of_two_processes"], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout[-5000:]

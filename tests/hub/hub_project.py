@@ -1,6 +1,7 @@
-"""A copy of the project that runs scale paper against the hub on this machine. Its recipes, encoders and their commits
-are the project's; its config (CUT: steps, sizes, seeds, batches, parameters that must be filled within so few steps)
-and data files (sums, URLs and counts of the small files) are not."""
+"""A copy of the project that runs scale paper against the hub on this machine. Its recipes,
+encoders and their commits are the project's; its config (CUT: steps, sizes, seeds, batches,
+parameters that must be filled within so few steps) and data files (sums, URLs and counts of the
+small files) are not."""
 
 import json
 import os
@@ -19,7 +20,10 @@ from csebench.report.cells import grid_view
 from csebench.report.pages.index import state
 
 SCALE = "paper"
-SIZES = dict.fromkeys(("0.0064%", "0.01%", "0.05%", "0.1%", "0.5%", "1%"), 24) | {"10%": 400, "100%": 400}
+SIZES = dict.fromkeys(("0.0064%", "0.01%", "0.05%", "0.1%", "0.5%", "1%"), 24) | {
+    "10%": 400,
+    "100%": 400,
+}
 CUT = {"sizes": SIZES, "seeds": [48], "seeds_by_table": {"congen/table1": [48, 49, 50]}}
 CUT["sweeps"] = {"batch_size": {"32": 4, "64": 6, "128": 8, "256": 10, "512": 12}}
 CUT["override"] = {"steps": 2, "batch_size": 8, "evaluate_every": 1, "warmup_steps": 0}
@@ -34,8 +38,14 @@ class Rehearsal(Project):
         super().__init__(copied(folder, "results", "official", "back-translation").folder)
         self.hub = hub
         self.change("config/paper.yaml", CUT)
-        self.change("data/registry.yaml", {name: {"sha256": value} for name, value in hub_data.small_sums().items()})
-        served = {name: source.model_dump(exclude_defaults=True) for name, source in hub_data.served(hub).items()}
+        self.change(
+            "data/registry.yaml",
+            {name: {"sha256": value} for name, value in hub_data.small_sums().items()},
+        )
+        served = {
+            name: source.model_dump(exclude_defaults=True)
+            for name, source in hub_data.served(hub).items()
+        }
         self.change("data/sources.yaml", {"sources": served})
         (folder / "data" / "official").mkdir()
         shutil.copy(hub_data.SMOKE / "counts.yaml", folder / "data" / "official")
@@ -63,15 +73,20 @@ class Rehearsal(Project):
 
 
 def main(wanted: list[str]) -> None:
-    """Make all that pages need by the verbs that rules call, in one process of the copy: torch is imported once."""
+    """Make all that pages need by the verbs that rules call, in one process of the copy: torch
+    is imported once."""
     pages = [page for target in wanted for page in targets.parse_target(target, SCALE)]
     runs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
     scores = sorted({pair for page in pages for pair in page.available()})
     commands = [["fetch", target, "--scale", SCALE] for target in wanted]
-    for key in sorted({recipe.positives_path(spec).stem for spec in runs.values() if spec.back_translated}):
+    for key in sorted(
+        {recipe.positives_path(spec).stem for spec in runs.values() if spec.back_translated}
+    ):
         corpus, translators = targets.back_translation(key, SCALE)
         out = catalog.POSITIVES / f"{key}.txt"
-        commands.append(["back-translate", str(corpus), "--translators", translators, "--out", str(out)])
+        commands.append(
+            ["back-translate", str(corpus), "--translators", translators, "--out", str(out)]
+        )
     for run_id in sorted(runs, key=lambda run_id: runs[run_id].run_before is not None):
         only = ",".join(evaluator for run, evaluator in scores if run == run_id)
         commands.append(["work", run_id, "--scale", SCALE, f"--evaluators={only}"])
@@ -87,7 +102,11 @@ def main(wanted: list[str]) -> None:
 def is_complete(page: targets.Page) -> bool:
     views = [grid_view(*grid, SCALE) for grid in page.grids()]
     reasons = [cell.reasons for view in views for row in view.rows for cell in row if cell.reasons]
-    return page.path.exists() and not reasons and {state(view) for view in views} <= {"complete", "settings"}
+    return (
+        page.path.exists()
+        and not reasons
+        and {state(view) for view in views} <= {"complete", "settings"}
+    )
 
 
 if __name__ == "__main__":

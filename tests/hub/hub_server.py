@@ -1,5 +1,6 @@
-"""A loopback server that answers as the Hugging Face hub and BEIR's server do, from content in memory: facts and trees
-of repositories, HEAD and GET of files and archives; and faults on request."""
+"""A loopback server that answers as the Hugging Face hub and BEIR's server do, from content in
+memory: facts and trees of repositories, HEAD and GET of files and archives; and faults on
+request."""
 
 import contextlib
 import fnmatch
@@ -12,12 +13,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
-LARGE = (".safetensors", ".bin", ".h5", ".ot", ".spm", ".tar", ".csv", "simcse.txt")  # what the hub keeps in LFS
-REFUSALS = {"gone": (404, "RepoNotFound", ""), "gated": (401, "GatedRepo", "")}  # status, X-Error-Code and -Message
+# what the hub keeps in LFS
+LARGE = (".safetensors", ".bin", ".h5", ".ot", ".spm", ".tar", ".csv", "simcse.txt")
+# status, X-Error-Code and -Message
+REFUSALS = {"gone": (404, "RepoNotFound", ""), "gated": (401, "GatedRepo", "")}
 REFUSALS |= {"denied": (401, "", "Invalid credentials in Authorization header")}
 REFUSALS |= {"busy": (429, "", ""), "unavailable": (503, "", "")}
 OF_LISTS = REFUSALS.keys() - {"gated"}  # the list of a gated repository's files is public
-OF_HEADS = ("gone", "gated", "denied")  # of a request for a file's size, no more than access is refused
+# of a request for a file's size, no more than access is refused
+OF_HEADS = ("gone", "gated", "denied")
 DAMAGE = ("breaks", "wrong")  # the connection breaks off half-way; other bytes of the same length
 
 
@@ -39,7 +43,9 @@ class Repository:
     def entry(self, name: str) -> dict:
         """The file as the hub's list describes it."""
         size, etag = len(self.files[name]), self.etag(name)
-        lfs = {"lfs": {"oid": etag, "size": size, "pointerSize": 134}} if name.endswith(LARGE) else {}
+        lfs = (
+            {"lfs": {"oid": etag, "size": size, "pointerSize": 134}} if name.endswith(LARGE) else {}
+        )
         return {"type": "file", "path": name, "oid": etag[:40], "size": size, **lfs}
 
 
@@ -53,7 +59,9 @@ class Hub:
     requests: list[str] = field(default_factory=list)  # METHOD path, in the order of their arrival
 
     def __enter__(self) -> "Hub":
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
+        self.server = ThreadingHTTPServer(
+            ("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self})
+        )
         self.server.daemon_threads = True
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
         self.endpoint = f"http://127.0.0.1:{self.server.server_port}"
@@ -64,7 +72,8 @@ class Hub:
         self.server.server_close()
 
     def fail(self, kind: str, repository: str, file: str = "*", times: float = math.inf) -> None:
-        """From now on, for an archive, for the files of a repository whose name matches, or their list (`list`)."""
+        """From now on, for an archive, for the files of a repository whose name matches, or
+        their list (`list`)."""
         assert kind in (*REFUSALS, *DAMAGE)
         self.faults.append(SimpleNamespace(kind=kind, repository=repository, file=file, left=times))
 
@@ -122,15 +131,29 @@ class _Handler(BaseHTTPRequestHandler):
     def send_list(self, kind, owner, name, operation="revision", revision="main", *folder) -> None:
         """A repository's facts, or its tree of files."""
         repository = self.hub.open(kind, f"{owner}/{name}", revision, "list", OF_LISTS)
-        siblings, inside = [{"rfilename": file} for file in repository.files], "".join(f"{part}/" for part in folder)
-        answers = {"revision": {"id": repository.id, "sha": repository.commit, "tags": [], "siblings": siblings}}
-        answers["tree"] = [repository.entry(file) for file in repository.files if file.startswith(inside)]
+        siblings, inside = (
+            [{"rfilename": file} for file in repository.files],
+            "".join(f"{part}/" for part in folder),
+        )
+        answers = {
+            "revision": {
+                "id": repository.id,
+                "sha": repository.commit,
+                "tags": [],
+                "siblings": siblings,
+            }
+        }
+        answers["tree"] = [
+            repository.entry(file) for file in repository.files if file.startswith(inside)
+        ]
         body = json.dumps(answers[operation]).encode()
         self.send_head(200, {"Content-Type": "application/json", "Content-Length": len(body)})
         self.wfile.write(body)
 
     def send_file(self, kind: str, name: str, revision: str, file: str) -> None:
-        repository = self.hub.open(kind, name, revision, file, REFUSALS if self.command == "GET" else OF_HEADS)
+        repository = self.hub.open(
+            kind, name, revision, file, REFUSALS if self.command == "GET" else OF_HEADS
+        )
         headers = {"X-Repo-Commit": repository.commit, "ETag": f'"{repository.etag(file)}"'}
         self.send_content(repository.files[file], name, file, **headers)
 

@@ -1,4 +1,5 @@
-"""Scale paper from an empty cache to its pages, against the loopback hub: recipes unchanged, steps and sizes cut."""
+"""Scale paper from an empty cache to its pages, against the loopback hub: recipes unchanged,
+steps and sizes cut."""
 
 import re
 
@@ -18,7 +19,8 @@ def project(hub, tmp_path):
 
 
 def covering(pages):
-    """Paths of some pages with every method, component, encoder and evaluator that all have, in few runs."""
+    """Paths of some pages with every method, component, encoder and evaluator that all have, in
+    few runs."""
     parts, left = {}, set()
     for page in pages:
         specs = page.available_runs().values()
@@ -27,29 +29,46 @@ def covering(pages):
         parts[page.path] |= {spec.encoder.name for spec in specs if spec.run_before is None}
         left |= parts[page.path]
     while left:
-        best = max(pages, key=lambda page: len(parts[page.path] & left) / (1 + len(page.available_runs())))
+        best = max(
+            pages, key=lambda page: len(parts[page.path] & left) / (1 + len(page.available_runs()))
+        )
         left -= parts[best.path]
         yield str(best.path)
 
 
 def test_scale_paper_with_every_method_encoder_and_evaluator(project):
-    """Fetched, trained, scored and rendered. What is missing has no public source, and its page says so. Rows on small
-    BERTs get verdicts, with three seeds; also at scale small, which has no BERT-base."""
+    """Fetched, trained, scored and rendered. What is missing has no public source, and its page
+    says so. Rows on small BERTs get verdicts, with three seeds; also at scale small, which has
+    no BERT-base."""
     without_source = "results/paper/msse/table8.md"
-    incomplete = project.rehearse(*dict.fromkeys([*covering(targets.pages("paper")), without_source]))
+    incomplete = project.rehearse(
+        *dict.fromkeys([*covering(targets.pages("paper")), without_source])
+    )
     assert incomplete == [without_source]
     assert "misc/flickr30k/captions.token" in project.read("paper/msse/table8.md")
     judged = r"^\| (\w+-SimCSE-BERT-\w+) \| .* \(\d\d\.\d\d [✓≈↓↑]\) \|$"
     rows = re.findall(judged, project.read("paper/congen/table1.md"), re.M)
-    assert rows == [f"{kind}-SimCSE-BERT-{size}" for kind in ("Unsup", "Sup") for size in ("Tiny", "Mini", "Small")]
-    assert printed_view("congen", "table1", "small").judged and not printed_view("infocse", "table4", "small").judged
+    assert rows == [
+        f"{kind}-SimCSE-BERT-{size}"
+        for kind in ("Unsup", "Sup")
+        for size in ("Tiny", "Mini", "Small")
+    ]
+    assert (
+        printed_view("congen", "table1", "small").judged
+        and not printed_view("infocse", "table4", "small").judged
+    )
 
 
 def test_the_workflow_leaves_only_what_a_fault_touches(project):
-    """A data set that is gone, and an archive whose server breaks off once: with --keep-going the page that does not
-    show the first is complete, the training jobs end well, and the other scores of the same run are there."""
+    """A data set that is gone, and an archive whose server breaks off once: with --keep-going the
+    page that does not show the first is complete, the training jobs end well, and the other scores
+    of the same run are there.
+    """
     figures = yaml.safe_load((project.folder / "papers/msse.yaml").read_text())["figures"]
-    few = {name: figures[name] | {"compare": [], "rows": figures[name]["rows"][:1]} for name in ("4", "5")}
+    few = {
+        name: figures[name] | {"compare": [], "rows": figures[name]["rows"][:1]}
+        for name in ("4", "5")
+    }
     project.change("papers/msse.yaml", {"figures": few, "claims": []})
     project.hub.fail("gone", "mteb/quora")
     project.hub.fail("breaks", "files/title_StackOverflow.txt", times=1)
@@ -58,11 +77,19 @@ def test_the_workflow_leaves_only_what_a_fault_touches(project):
     assert done.returncode == 1, done.stderr[-3000:]
     assert "Error in rule train" not in done.stdout + done.stderr
     assert [(project.folder / page).exists() for page in pages] == [False, True], done.stderr
-    scores = {path.name.partition(".")[2] for path in (project.folder / "results/paper/scores").glob("*.json")}
-    assert "mteb.MassiveIntentClassification.json" in scores and "mteb.QuoraRetrieval.json" not in scores
+    scores = {
+        path.name.partition(".")[2]
+        for path in (project.folder / "results/paper/scores").glob("*.json")
+    }
+    assert (
+        "mteb.MassiveIntentClassification.json" in scores
+        and "mteb.QuoraRetrieval.json" not in scores
+    )
     notes = list(project.folder.glob("runs/*/scores/mteb.QuoraRetrieval.failed.txt"))
     assert len(notes) == 1 and "mteb/quora" in notes[0].read_text()
     assert "QuoraRetrieval" in project.csebench("status", "msse/figure5", "--scale", "paper").stdout
     project.hub.faults.clear()
     project.make(*pages)
-    assert (project.folder / pages[0]).exists() and not list(project.folder.glob("runs/*/scores/*.failed.txt"))
+    assert (project.folder / pages[0]).exists() and not list(
+        project.folder.glob("runs/*/scores/*.failed.txt")
+    )

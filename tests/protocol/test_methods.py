@@ -1,5 +1,5 @@
-"""What single methods and components promise beyond the conformance suite, whose first_steps.json holds the losses and
-gradients of their first steps."""
+"""What single methods and components promise beyond the conformance suite, whose
+first_steps.json holds the losses and gradients of their first steps."""
 
 from types import SimpleNamespace
 
@@ -32,10 +32,14 @@ def build(make_spec, tiny_bert):
 
     def made(name, **kwargs):
         spec = make_spec(name, **kwargs)
-        encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"), spec.params["dropout"])
+        encoder = Encoder.load(
+            EncoderRef(name=str(tiny_bert), revision="local"), spec.params["dropout"]
+        )
         torch.manual_seed(0)
         method = load(name)(encoder, spec.params).train()
-        components = [load(n, COMPONENTS)(method, c.params).train() for n, c in spec.components.items()]
+        components = [
+            load(n, COMPONENTS)(method, c.params).train() for n, c in spec.components.items()
+        ]
         return method, *components
 
     return made
@@ -45,12 +49,15 @@ def test_rows_of_both_views_are_padded_to_the_longer():
     """With the padding of the tokenizer; what is padded is not restored."""
     batches = [{key: torch.ones(2, n, dtype=torch.long) for key in BATCH} for n in (2, 3)]
     batch = concat_views(Views(*(SimpleNamespace(batch=b, ids=b["input_ids"]) for b in batches)), 7)
-    assert {key: value[:, 2].tolist() for key, value in batch.items()} == {k: [v, v, 1, 1] for k, v in BATCH.items()}
+    assert {key: value[:, 2].tolist() for key, value in batch.items()} == {
+        k: [v, v, 1, 1] for k, v in BATCH.items()
+    }
     assert all(len(value) == 4 and (value[:, :2] == 1).all() for value in batch.values())
 
 
 def test_pretraining_hands_its_layers_over(finished, build):
-    """InfoCSE starts from the encoder, the upper layers and the masked-LM head of a condenser run."""
+    """InfoCSE starts from the encoder, the upper layers and the masked-LM head of a condenser
+    run."""
     folder = finished("condenser") / "model"
     stored = load_file(folder / "modules.safetensors")
     method, fresh = build("infocse")
@@ -70,9 +77,14 @@ def test_generator_with_another_vocabulary(build, tiny_roberta):
 def test_edits():
     torch.manual_seed(0)
     ids = list(range(10, 20))
-    drawn = {edit: [edit(torch.tensor(ids)).tolist() for _ in range(200)] for edit in (shuffle, delete, insert_copies)}
+    drawn = {
+        edit: [edit(torch.tensor(ids)).tolist() for _ in range(200)]
+        for edit in (shuffle, delete, insert_copies)
+    }
     assert copy(ids) == ids and reverse(torch.tensor(ids)).tolist() == ids[::-1]
-    assert all(sorted(d) == ids for d in drawn[shuffle]) and len(set(map(tuple, drawn[shuffle]))) > 100
+    assert (
+        all(sorted(d) == ids for d in drawn[shuffle]) and len(set(map(tuple, drawn[shuffle]))) > 100
+    )
     assert all(len(d) == 8 and d == sorted(set(d)) for d in drawn[delete])
     assert all(len(d) == 12 and set(d) == set(ids) for d in drawn[insert_copies])
     for edit in (copy, reverse, shuffle, delete, insert_copies):
@@ -80,7 +92,8 @@ def test_edits():
 
 
 def test_inserted_copies_end_at_the_longest_sentence(build):
-    """PCL: of 20 tokens 4 are copied, of the 29 that leave room for one more one, of 30 none (train.py:602)."""
+    """PCL: of 20 tokens 4 are copied, of the 29 that leave room for one more one, of 30 none
+    (train.py:602)."""
     (method,) = build("pcl")
     edit = method.edit("insert_copies")
     assert [len(edit(torch.arange(n))) for n in (20, 29, 30)] == [24, 30, 30]
@@ -90,14 +103,18 @@ def test_long_sentences_are_cut_between_cls_and_sep(build):
     """At `max_length`, and after an edit at what the encoder reads."""
     method, _ = build("esimcse", params={"max_length": 100})
     assert method.tokenize(["a b c " * 60])["input_ids"].shape == (1, 100)
-    (row,) = method.tokenize_edited(["a b c " * 60], [lambda ids: ids.repeat(2)])["input_ids"].tolist()
+    (row,) = method.tokenize_edited(["a b c " * 60], [lambda ids: ids.repeat(2)])[
+        "input_ids"
+    ].tolist()
     tokenizer = method.encoder.tokenizer
     assert len(row) == method.encoder.max_seq_length
     assert (row[0], row[-1]) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
 
 
 @pytest.mark.parametrize("pooler", TEMPLATES)
-def test_a_long_sentence_gives_way_to_its_prompt_and_its_own_mask_is_not_pooled(pooler, tiny_bert, sentences):
+def test_a_long_sentence_gives_way_to_its_prompt_and_its_own_mask_is_not_pooled(
+    pooler, tiny_bert, sentences
+):
     """Token by token a prompt is what AutoTokenizer makes of it: tests/conformance."""
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local")).eval()
     (long,) = encoder.in_template(encoder.ids([sentences[0] * 50]), pooler)
@@ -129,12 +146,15 @@ def test_scd_pushes_the_views_apart(build):
 
 
 def test_smoothing_is_over_the_nearest_but_its_own(build):
-    """IS-CSE: the best match is the sentence's own copy and does not count; weights are softmax(cos/2)."""
+    """IS-CSE: the best match is the sentence's own copy and does not count; weights are
+    softmax(cos/2)."""
     (method,) = build("iscse")  # 12 entries, 3 neighbours
     torch.manual_seed(0)
     method.buffer = normalize(torch.randn(12, 5), dim=1)
     z = method.buffer[[7]]
-    others = sorted((e for i, e in enumerate(method.buffer) if i != 7), key=lambda e: -cosine(z[0], e))[:3]
+    others = sorted(
+        (e for i, e in enumerate(method.buffer) if i != 7), key=lambda e: -cosine(z[0], e)
+    )[:3]
     group = [z[0], *others]
     weights = torch.softmax(torch.tensor([cosine(z[0], e) / 2 for e in group]), dim=0)
     smoothed = method.smooth(z, method.buffer)[0]
@@ -142,7 +162,8 @@ def test_smoothing_is_over_the_nearest_but_its_own(build):
 
 
 def test_loss_of_pcl(build):
-    """Two positives besides the copy, two sentences: every term by hand, the divergence from main to peer."""
+    """Two positives besides the copy, two sentences: every term by hand, the divergence from
+    main to peer."""
     method, *_ = build("pcl")
     torch.manual_seed(0)
     main, peer = torch.randn(2, 3, 2, 5, dtype=torch.float64)
@@ -152,7 +173,10 @@ def test_loss_of_pcl(build):
         pairs = [[(a[0, i], b[k, i]) for k in (1, 2)] + [(a[0, i], b[0, 1 - i])] for i in (0, 1)]
         return softmax([[cosine(*pair) / 0.05 for pair in row] for row in pairs], axis=1)
 
-    wanted = rel_entr(rows(peer, peer), rows(main, main)).mean() + rel_entr(rows(peer, main), rows(main, peer)).mean()
+    wanted = (
+        rel_entr(rows(peer, peer), rows(main, main)).mean()
+        + rel_entr(rows(peer, main), rows(main, peer)).mean()
+    )
     for z in (main, peer):
         cosines = np.array([[cosine(one, two) / 0.05 for two in z[1]] for one in z[0]])
         wanted -= np.log(np.diag(softmax(cosines, axis=1))).mean()  # InfoNCE of the two copies
@@ -162,13 +186,16 @@ def test_loss_of_pcl(build):
 
 
 def test_consistency_of_rankings():
-    """RankCSE: zero where both views rank alike, the divergence of SciPy else; the code's form is an entropy."""
+    """RankCSE: zero where both views rank alike, the divergence of SciPy else; the code's form
+    is an entropy."""
     torch.manual_seed(0)
     z1, z2 = torch.randn(2, 6, 5, dtype=torch.float64)
     assert rankcse.ranking_consistency(z1, z1, 0.05) == pytest.approx(0, abs=1e-12)
     s = cos_sim(z1, z2).numpy() / 0.05
     p, q = softmax(s, axis=1), softmax(s.T, axis=1)
-    assert rankcse.ranking_consistency(z1, z2, 0.05) == pytest.approx(np.mean(jensenshannon(p, q, axis=1) ** 2))
+    assert rankcse.ranking_consistency(z1, z2, 0.05) == pytest.approx(
+        np.mean(jensenshannon(p, q, axis=1) ** 2)
+    )
     wanted = -0.5 * np.mean(entropy(p, axis=1) + entropy(q, axis=1))
     assert rankcse.ranking_consistency(z1, z2, 0.05, "entropy") == pytest.approx(wanted)
 
@@ -184,7 +211,9 @@ def test_smoothing_rises_over_half_the_run(build):
 
 def test_whitening_makes_the_covariance_the_identity():
     """A direction without variance is dropped."""
-    vectors = np.random.default_rng(0).standard_normal((200, 5)) @ np.diag([3.0, 1.0, 0.1, 0.01, 0.0]) + 2
+    vectors = (
+        np.random.default_rng(0).standard_normal((200, 5)) @ np.diag([3.0, 1.0, 0.1, 0.01, 0.0]) + 2
+    )
     shift, matrix = load("whitening").fit(vectors, {})
     white = (vectors - shift) @ matrix
     np.testing.assert_allclose(np.cov(white.T), np.diag([1, 1, 1, 1, 0]), atol=1e-3)

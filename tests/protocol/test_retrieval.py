@@ -1,4 +1,5 @@
-"""Retrieval against beir's own search and metrics; in-domain retrieval and geometry worked out by hand."""
+"""Retrieval against beir's own search and metrics; in-domain retrieval and geometry worked out
+by hand."""
 
 import json
 import re
@@ -44,20 +45,29 @@ def random():
 
 @pytest.mark.parametrize(("similarity", "function"), [("cos", "cos_sim"), ("dot", "dot")])
 def test_beir_itself_gives_the_same(similarity, function, random, smoke_data):
-    """Loader, exact search and metrics of the package, identical ids and graded judgements included."""
+    """Loader, exact search and metrics of the package, identical ids and graded judgements
+    included."""
 
     def embed(documents, **_):
         return random.embed([f"{d['title']} {d['text']}".strip() for d in documents])
 
-    model = SimpleNamespace(encode_queries=lambda queries, **_: random.embed(queries), encode_corpus=embed)
+    model = SimpleNamespace(
+        encode_queries=lambda queries, **_: random.embed(queries), encode_corpus=embed
+    )
     folder = smoke_data / "beir" / "smoke"
     corpus, queries, qrels = GenericDataLoader(str(folder)).load("test")
-    search = EvaluateRetrieval(DenseRetrievalExactSearch(model, corpus_chunk_size=20), score_function=function)
+    search = EvaluateRetrieval(
+        DenseRetrievalExactSearch(model, corpus_chunk_size=20), score_function=function
+    )
     ranking = search.retrieve(corpus, queries)
     ndcg, mean_precision, recall, _ = search.evaluate(qrels, ranking, [10, 100, 1000])
     rows, items = retrieval.evaluate(random, smoke_data, "smoke", similarity)
     ours = {r.metric: round(r.value, 5) for r in rows}
-    assert ours == {"ndcg@10": ndcg["NDCG@10"], "map": mean_precision["MAP@1000"], "recall@100": recall["Recall@100"]}
+    assert ours == {
+        "ndcg@10": ndcg["NDCG@10"],
+        "map": mean_precision["MAP@1000"],
+        "recall@100": recall["Recall@100"],
+    }
     assert 0 < ours["ndcg@10"] < 1 and len(items["queries"]) == len(queries)
     own = retrieval.search(random, folder, [*corpus], queries, qrels, similarity)
     assert all(own[q] == pytest.approx(ranking[q], abs=1e-5) for q in queries)
@@ -74,7 +84,9 @@ def test_forums_weigh_the_same_and_one_forum_is_alone(random, smoke_data, tmp_pa
     assert items["android/ndcg@10"].mean() == pytest.approx(by_subset["android"])
     shutil.rmtree(forums / "english")
     rows, items = retrieval.evaluate(random, tmp_path, "mine", "cos")
-    assert [r.subset for r in rows] == ["all"] * 3 and items["ndcg@10"].mean() == pytest.approx(by_subset["android"])
+    assert [r.subset for r in rows] == ["all"] * 3 and items["ndcg@10"].mean() == pytest.approx(
+        by_subset["android"]
+    )
 
 
 def beir_folder(folder, documents, queries, judged, header="query-id\tcorpus-id\tscore\n"):
@@ -95,12 +107,15 @@ ALIKE = [(name, name, 1) for name in ("1", "2", "3")]
 
 @pytest.mark.parametrize("similarity", ["cos", "dot"])
 def test_queries_and_documents_may_be_numbered_alike(similarity, tmp_path):
-    """A judged document of the query's own id is found; one that is not judged is left out, as in beir."""
+    """A judged document of the query's own id is found; one that is not judged is left out, as
+    in beir."""
     beir_folder(tmp_path / "beir/mine", TEXTS, TEXTS, ALIKE)
     rows, _ = retrieval.evaluate(Known(CLEAR), tmp_path, "mine", similarity)
     assert {r.metric: r.value for r in rows} == {"ndcg@10": 1.0, "map": 1.0, "recall@100": 1.0}
     folder = tmp_path / "beir/mine"
-    found = retrieval.search(Known(CLEAR), folder, [*TEXTS], TEXTS, {q: {"1": 0} for q in TEXTS}, similarity)
+    found = retrieval.search(
+        Known(CLEAR), folder, [*TEXTS], TEXTS, {q: {"1": 0} for q in TEXTS}, similarity
+    )
     assert {query: query in ranking for query, ranking in found.items()} == {
         "1": True,
         "2": False,
@@ -110,7 +125,12 @@ def test_queries_and_documents_may_be_numbered_alike(similarity, tmp_path):
 
 
 def test_judged_documents_that_the_corpus_lacks_are_counted(tmp_path):
-    beir_folder(tmp_path / "beir/mine", TEXTS, TEXTS, [*ALIKE, ("1", "gone", 1), ("2", "lost", 2), ("2", "lost", 1)])
+    beir_folder(
+        tmp_path / "beir/mine",
+        TEXTS,
+        TEXTS,
+        [*ALIKE, ("1", "gone", 1), ("2", "lost", 2), ("2", "lost", 1)],
+    )
     rows, items = run_evaluator("beir:mine", Known(CLEAR), tmp_path)
     assert make_replicates(rows, items, evaluator_declaration("beir").items)
     assert {r.metric: r.value for r in rows}[retrieval.MISSING] == 2 and 0 < rows[0].value < 1
@@ -132,7 +152,8 @@ def test_a_copy_in_the_folder_is_no_forum(place, tmp_path):
 
 
 def test_marks_and_line_ends_of_other_systems_change_nothing(random, smoke_data, tmp_path):
-    """A byte-order mark before any file, and between files that were joined; blank lines of judgements."""
+    """A byte-order mark before any file, and between files that were joined; blank lines of
+    judgements."""
     folder = shutil.copytree(smoke_data / "beir/smoke", tmp_path / "beir/mine")
     for file in (folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels/test.tsv"):
         first, *rest = file.read_bytes().splitlines()
@@ -143,7 +164,9 @@ def test_marks_and_line_ends_of_other_systems_change_nothing(random, smoke_data,
     assert [r.value for r in retrieval.evaluate(random, tmp_path, "mine", "cos")[0]] == wanted
 
 
-@pytest.mark.parametrize("header", ["qid\tdid\trel\n", "query_id\trelevant_doc_id\tlabel\n", "a b c\n", "#\n"])
+@pytest.mark.parametrize(
+    "header", ["qid\tdid\trel\n", "query_id\trelevant_doc_id\tlabel\n", "a b c\n", "#\n"]
+)
 def test_a_header_may_have_other_names(header, tmp_path):
     beir_folder(tmp_path / "beir/mine", TEXTS, TEXTS, ALIKE, header)
     assert retrieval.evaluate(Known(CLEAR), tmp_path, "mine", "cos")[0][0].value == 1
@@ -157,7 +180,9 @@ def test_a_forum_without_one_of_its_files_is_refused(name, tmp_path):
         run_evaluator("beir:mine", Known(CLEAR), tmp_path)
 
 
-def test_shards_change_nothing_and_a_killed_search_goes_on(random, smoke_data, monkeypatch, tmp_path):
+def test_shards_change_nothing_and_a_killed_search_goes_on(
+    random, smoke_data, monkeypatch, tmp_path
+):
     def search(seed, similarity="cos"):
         model = load("random")({"dimensions": 16}, seed)
         model.cache_dir = tmp_path
@@ -168,7 +193,8 @@ def test_shards_change_nothing_and_a_killed_search_goes_on(random, smoke_data, m
     assert search(1) == (whole, 16 + 48)  # queries and documents
     assert len(list((tmp_path / "smoke").glob("*.npy"))) == 5
     assert search(1) == (whole, 16)
-    next((tmp_path / "smoke").glob("00003-*.npy")).unlink()  # as if killed before the fourth shard was whole
+    # as if killed before the fourth shard was whole
+    next((tmp_path / "smoke").glob("00003-*.npy")).unlink()
     assert search(1) == (whole, 16 + 10)
     assert search(1, "dot")[0] != whole
     scores, embedded = search(2)
@@ -178,16 +204,26 @@ def test_shards_change_nothing_and_a_killed_search_goes_on(random, smoke_data, m
 def stsb(folder, rows, split="test"):
     file = folder / f"downstream/STS/STSBenchmark/sts-{split}.csv"
     file.parent.mkdir(parents=True)
-    file.write_text("".join(f"g\tf\ty\t{i}\t{gold}\t{a}\t{b}\n" for i, (a, b, gold) in enumerate(rows)))
+    file.write_text(
+        "".join(f"g\tf\ty\t{i}\t{gold}\t{a}\t{b}\n" for i, (a, b, gold) in enumerate(rows))
+    )
     (folder / "counts.yaml").write_text(json.dumps({"STS-B": {split: len(rows)}}))
     return folder
 
 
 @pytest.mark.parametrize(("copies", "ranks"), [("removed", [3, 2, 1, 1]), ("kept", [5, 2, 2, 2])])
 def test_rank_of_the_answer(copies, ranks, tmp_path):
-    """What is nearer counts as often as it occurs: `near` twice, other copies of the query twice unless removed. What
-    float32 cannot tell apart ties, and a tie counts against the answer, unless both answer the query."""
-    rows = [("s", "answer", 5.0), ("s", "near", 3.0), ("s", "near", 1.0), ("t", "t2", 5.0), ("almost", "x", 1.0)]
+    """What is nearer counts as often as it occurs: `near` twice, other copies of the query twice
+    unless removed. What float32 cannot tell apart ties, and a tie counts against the answer, unless
+    both answer the query.
+    """
+    rows = [
+        ("s", "answer", 5.0),
+        ("s", "near", 3.0),
+        ("s", "near", 1.0),
+        ("t", "t2", 5.0),
+        ("almost", "x", 1.0),
+    ]
     rows += [("u", "u1", 5.0), ("u", "u2", 5.0)]
     vectors = {"s": [1, 0, 0], "near": [1, 0.01, 0], "answer": [1, 1, 0]}
     vectors |= {"t": [0, 0, 1], "almost": [0, 1e-5, 1], "t2": [0, 2e-5, 1]}
@@ -199,21 +235,36 @@ def test_rank_of_the_answer(copies, ranks, tmp_path):
 
 def test_no_pair_graded_five_or_above_four(tmp_path):
     with pytest.raises(BadInput, match="no pair is graded 5"):
-        stsb_retrieval.evaluate(Known({}), stsb(tmp_path / "1", [("a", "b", 4.0), ("a", "c", 3.0)]), "removed")
+        stsb_retrieval.evaluate(
+            Known({}), stsb(tmp_path / "1", [("a", "b", 4.0), ("a", "c", 3.0)]), "removed"
+        )
     with pytest.raises(BadInput, match="no pair is graded above 4"):
-        geometry.evaluate(Known({}), stsb(tmp_path / "2", [("a", "b", 4.0), ("a", "c", 3.0)], "dev"))
+        geometry.evaluate(
+            Known({}), stsb(tmp_path / "2", [("a", "b", 4.0), ("a", "c", 3.0)], "dev")
+        )
 
 
 def test_geometry_by_hand(tmp_path):
-    """Three orthogonal directions, the pair above 4 at right angles: squared distance 2, all cosines 0."""
+    """Three orthogonal directions, the pair above 4 at right angles: squared distance 2, all
+    cosines 0."""
     data = stsb(tmp_path, [("a", "b", 5.0), ("a", "c", 4.0)], "dev")
     rows, items = geometry.evaluate(Known({"a": [2, 0, 0], "b": [0, 1, 0], "c": [0, 0, 3]}), data)
-    wanted = {"alignment": 2, "uniformity": -4, "mean_cosine": 0, "top_share": 0.5, "effective_rank": 2}
+    wanted = {
+        "alignment": 2,
+        "uniformity": -4,
+        "mean_cosine": 0,
+        "top_share": 0.5,
+        "effective_rank": 2,
+    }
     assert {r.metric: r.value for r in rows} == pytest.approx(wanted, abs=1e-12)
-    assert items["spectrum"] == pytest.approx([0.5, 0.5, 0], abs=1e-12) and items["cosines"] == pytest.approx([0])
+    assert items["spectrum"] == pytest.approx([0.5, 0.5, 0], abs=1e-12) and items[
+        "cosines"
+    ] == pytest.approx([0])
 
 
-def test_a_sentence_is_embedded_once_for_all_evaluators(random, finished, smoke_data, tmp_path, monkeypatch):
+def test_a_sentence_is_embedded_once_for_all_evaluators(
+    random, finished, smoke_data, tmp_path, monkeypatch
+):
     """Whether they are asked for by a command or by a run, which opens its model once."""
     together = ["sts", "transfer:fasttest", "stsb_retrieval", "geometry"]
     for evaluator in together:
@@ -221,22 +272,34 @@ def test_a_sentence_is_embedded_once_for_all_evaluators(random, finished, smoke_
     run = shutil.copytree(finished("random"), tmp_path / "run")
     result = evaluate(str(run / "model"), together, smoke_data, tmp_path / "all.json")
     embedded = [result["timings"][e]["sentences_embedded"] for e in together]
-    assert sum(embedded) == len(random.known) and embedded[2] == 0  # the sentences of STS-B test belong to sts, too
+    # the sentences of STS-B test belong to sts, too
+    assert sum(embedded) == len(random.known) and embedded[2] == 0
     opened = []
-    monkeypatch.setattr(models, "open_model", lambda *a, **k: opened.append(a) or open_model(*a, **k))
+    monkeypatch.setattr(
+        models, "open_model", lambda *a, **k: opened.append(a) or open_model(*a, **k)
+    )
     kept = evaluate_run(run, together, smoke_data, Evaluation())
     alone = [json.loads(kept[e].read_text()) for e in together]
-    assert [one["timings"][e]["sentences_embedded"] for e, one in zip(together, alone, strict=True)] == embedded
+    assert [
+        one["timings"][e]["sentences_embedded"] for e, one in zip(together, alone, strict=True)
+    ] == embedded
     assert result["scores"] == [row for one in alone for row in one["scores"]]
     kept["geometry"].unlink()
     others = [kept[e].stat().st_mtime_ns for e in together[:3]]
     assert evaluate_run(run, together, smoke_data, Evaluation()) == kept and len(opened) == 2
-    assert kept["geometry"].exists() and others == [kept[e].stat().st_mtime_ns for e in together[:3]]
+    assert kept["geometry"].exists() and others == [
+        kept[e].stat().st_mtime_ns for e in together[:3]
+    ]
 
 
 def test_a_sentence_transformers_folder_with_modules_of_its_own(tiny_bert, smoke_data, tmp_path):
-    """Behind the pooling is a layer that we do not know: the library encodes, up to the length that it states."""
-    parts = [modules.Transformer(str(tiny_bert), max_seq_length=8), modules.Pooling(32), modules.Dense(32, 5)]
+    """Behind the pooling is a layer that we do not know: the library encodes, up to the length
+    that it states."""
+    parts = [
+        modules.Transformer(str(tiny_bert), max_seq_length=8),
+        modules.Pooling(32),
+        modules.Dense(32, 5),
+    ]
     SentenceTransformer(modules=parts, device="cpu").save(str(tmp_path / "st"))
     some = ["a short sentence", "a sentence of many more words than the eight that it reads " * 2]
     wanted = SentenceTransformer(str(tmp_path / "st"), device="cpu").encode(some)
@@ -248,15 +311,25 @@ def test_a_sentence_transformers_folder_with_modules_of_its_own(tiny_bert, smoke
 def test_max_length_is_part_of_the_protocol(tiny_bert, smoke_data, tmp_path):
     scores = {}
     for length in (6, None):
-        arguments = ["beir:smoke"], smoke_data, tmp_path / "x.json", "avg", Evaluation(max_length=length)
+        arguments = (
+            ["beir:smoke"],
+            smoke_data,
+            tmp_path / "x.json",
+            "avg",
+            Evaluation(max_length=length),
+        )
         first = evaluate(str(tiny_bert), *arguments)["scores"][0]
         scores[first["protocol"]] = first["value"]
-    assert {*scores} == {"beir-avg-cos-6-fp32", "beir-avg-cos-full-fp32"} and len({*scores.values()}) == 2
+    assert {*scores} == {"beir-avg-cos-6-fp32", "beir-avg-cos-full-fp32"} and len(
+        {*scores.values()}
+    ) == 2
     with pytest.raises(BadInput, match="--max-length 512: this encoder reads 128 tokens at most"):
         open_model(str(tiny_bert), "avg", Evaluation(max_length=512))
 
 
-@pytest.mark.parametrize("text", ["beir:../x", "beir:a.b", "beir:", "clusters:imbd", "mteb:Banking77"])
+@pytest.mark.parametrize(
+    "text", ["beir:../x", "beir:a.b", "beir:", "clusters:imbd", "mteb:Banking77"]
+)
 def test_a_name_that_is_no_name(text):
     with pytest.raises(BadInput):
         protocol(text)

@@ -1,11 +1,12 @@
 """Losses against the values and gradients of the official implementations.
 
-`vectors/values.npz.xz` has made-up inputs and what the official code of each paper gives for them: its losses and
-gradients, measured by this project in float64 with the code imported unmodified, and kept exactly. `ct_st` ran the
-version of sentence-transformers; `micse_ami_paper`, `informin_paper` and `msse_dcm_paper` are the papers' equations,
-which nobody released. `cases.json` states for each case the repository, commit, file and lines, how it was run, and
-its settings; no code is copied. `weights.npz.xz` are random weights of the tiny networks, 0 in the rows of tokens and
-positions that no case reads.
+`vectors/values.npz.xz` has made-up inputs and what the official code of each paper gives for them:
+its losses and gradients, measured by this project in float64 with the code imported unmodified, and
+kept exactly. `ct_st` ran the version of sentence-transformers; `micse_ami_paper`, `informin_paper`
+and `msse_dcm_paper` are the papers' equations, which nobody released. `cases.json` states for each
+case the repository, commit, file and lines, how it was run, and its settings; no code is copied.
+`weights.npz.xz` are random weights of the tiny networks, 0 in the rows of tokens and positions that
+no case reads.
 """
 
 import io
@@ -34,7 +35,8 @@ from methods.components import ami
 
 FOLDER = Path(__file__).parent / "vectors"
 FACTS = json.loads((FOLDER / "cases.json").read_text(encoding="utf-8"))
-F64, F32 = (torch.float64, 1e-9), (torch.float32, 1e-4)  # of the largest entry; the official code: 8e-6
+# of the largest entry; the official code: 8e-6
+F64, F32 = (torch.float64, 1e-9), (torch.float32, 1e-4)
 
 
 @cache
@@ -71,7 +73,11 @@ class Case:
 
 def cases(*prefixes):
     names = [name for name in FACTS if name.rpartition("_")[0] in prefixes]
-    params = [pytest.param(n, p, id=f"{n}-{p[0]}".replace("torch.float", "f")) for n in names for p in (F64, F32)]
+    params = [
+        pytest.param(n, p, id=f"{n}-{p[0]}".replace("torch.float", "f"))
+        for n in names
+        for p in (F64, F32)
+    ]
     return pytest.mark.parametrize(("name", "precision"), params)
 
 
@@ -114,7 +120,10 @@ LOSSES = {  # case: its inputs with gradients, and the loss
     "esimcse_queue": ("z1 z2", lambda case, *z: info_nce(case, *z, queue=case.tensor("in_queue"))),
     "simcse_sup_hardneg": ("z1 z2 z3", hard_negatives),
     "ct_official": ("E1 E2", tension),
-    "ct_st": ("e1 e2", lambda case, *e: ct.contrastive_tension(*e, case.tensor("in_labels"), reduction="sum")),
+    "ct_st": (
+        "e1 e2",
+        lambda case, *e: ct.contrastive_tension(*e, case.tensor("in_labels"), reduction="sum"),
+    ),
     "mirror_infonce": ("h1 h2", mirror),
     "barlow_twins": ("z1 z2", lambda case, *z: scd.barlow_twins(*z, case.settings["lambd"])),
     "msse_dcm_code": ("a b", lambda case, *v: losses.dimension_contrast(*v, "code")),
@@ -134,7 +143,10 @@ def test_a_loss_and_its_gradients(name, precision):
 def test_mirror_span_mask():
     for example in FACTS["mirror_span_mask_1"]["examples"]:
         rng = np.random.RandomState(example["numpy_global_seed"])
-        assert mirror_bert.mask_span(example["input"], rng.randint, example["mask_len"]) == example["output"]
+        assert (
+            mirror_bert.mask_span(example["input"], rng.randint, example["mask_len"])
+            == example["output"]
+        )
     for text in ("a" * 29, "a" * 30):  # the shortest that is masked
         assert ("[MASK]" in mirror_bert.mask_span(text, lambda high: 2)) == (len(text) == 30)
 
@@ -153,11 +165,16 @@ def test_ami_code(name, precision, monkeypatch):
 
     monkeypatch.setattr(ami, "sample_positions", recorded)
     z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
-    term = -ami.ami_code([a[0::2] for a in layers], [a[1::2] for a in layers], settings["target_samples"])
+    term = -ami.ami_code(
+        [a[0::2] for a in layers], [a[1::2] for a in layers], settings["target_samples"]
+    )
     contrast = losses.info_nce(z1, z2, settings["temp"])
     total = settings["task_alpha"] * contrast + settings["task_lambda"] * term
-    case.check_gradients({"total_z1": z1, "total_z2": z2}, mi_term=term, ce=contrast, loss_total=total)
-    case.check("grad_mi_attn", attention.grad / settings["task_lambda"])  # the term alone reads attention
+    case.check_gradients(
+        {"total_z1": z1, "total_z2": z2}, mi_term=term, ce=contrast, loss_total=total
+    )
+    # the term alone reads attention
+    case.check("grad_mi_attn", attention.grad / settings["task_lambda"])
 
 
 @cases("micse_ami_paper")
@@ -170,14 +187,19 @@ def test_ami_paper(name, precision, monkeypatch):
     monkeypatch.setattr(losses, "sample_positions", drawn)
     views = [a[0::2] for a in layers], [a[1::2] for a in layers]
     mean_mi = losses.ami_paper(*views, real, None if samples == "all" else samples)
-    case.check_gradients({"attn": attention}, mean_mi=mean_mi, loss=-case.settings["lambda"] * mean_mi)
+    case.check_gradients(
+        {"attn": attention}, mean_mi=mean_mi, loss=-case.settings["lambda"] * mean_mi
+    )
 
 
 @cases("informin_code", "informin_paper")
 def test_reconstruction(name, precision):
     case, forms = Case(name, precision), {"code": ("term", "loss_total", "total")}
     if "paper" in name:
-        forms = {"paper": ("term_normalised", *["total_normalised"] * 2), "raw": ("term_raw", *["total_raw"] * 2)}
+        forms = {
+            "paper": ("term_normalised", *["total_normalised"] * 2),
+            "raw": ("term_raw", *["total_raw"] * 2),
+        }
     for form, (term_name, total_name, gradient) in forms.items():
         z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
         term = informin_cl.reconstruction(z1, z2, form)
@@ -188,9 +210,14 @@ def test_reconstruction(name, precision):
 
 @cases("msse_nce")
 def test_released_total_of_msse(name, precision):
-    """NCE behind the projector, the term over thirds of the layers, and DCM with the released pairing; without ICM."""
+    """NCE behind the projector, the term over thirds of the layers, and DCM with the released
+    pairing; without ICM."""
     case = Case(name, precision)
-    hidden, weight, bias = case.tensor("in_hidden_states", True), case.tensor("in_W"), case.tensor("in_b")
+    hidden, weight, bias = (
+        case.tensor("in_hidden_states", True),
+        case.tensor("in_W"),
+        case.tensor("in_b"),
+    )
     n = case.settings["N"]
     views = []
     for rows in (slice(0, n), slice(n, None)):
@@ -207,15 +234,24 @@ def test_released_total_of_msse(name, precision):
 
 
 class Network:
-    """A tiny method with the official network's weights, as `infocse` and `diffcse` build it from a checkpoint."""
+    """A tiny method with the official network's weights, as `infocse` and `diffcse` build it
+    from a checkpoint."""
 
     def __init__(self, case, folder, method, component):
-        weights = {key.partition("/"): torch.from_numpy(w) for key, w in arrays("weights.npz.xz").items()}
+        weights = {
+            key.partition("/"): torch.from_numpy(w) for key, w in arrays("weights.npz.xz").items()
+        }
         self.weights = {name: w for (network, _, name), w in weights.items() if network == method}
-        self.case, settings, config = case, case.settings, BertConfig(**case.settings["bert_config"])
+        self.case, settings, config = (
+            case,
+            case.settings,
+            BertConfig(**case.settings["bert_config"]),
+        )
         BertForMaskedLM(config).save_pretrained(folder)
         special = {0: "[PAD]", 100: "[UNK]", 101: "[CLS]", 102: "[SEP]", 103: "[MASK]"}
-        (folder / "vocab.txt").write_text("\n".join(special.get(i, f"w{i}") for i in range(config.vocab_size)))
+        (folder / "vocab.txt").write_text(
+            "\n".join(special.get(i, f"w{i}") for i in range(config.vocab_size))
+        )
         BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
         encoder = Encoder.load(EncoderRef(name=str(folder), revision="local"), dropout=0.0)
         batchnorm = settings.get("batchnorm", settings.get("batchnorm_projector"))
@@ -235,15 +271,23 @@ class Network:
 
     def fill(self, module, prefix, rename=lambda key: key):
         """Weights whose names begin with `prefix`."""
-        own = {rename(k.removeprefix(prefix)): v for k, v in self.weights.items() if k.startswith(prefix)}
+        own = {
+            rename(k.removeprefix(prefix)): v
+            for k, v in self.weights.items()
+            if k.startswith(prefix)
+        }
         missing, _ = module.load_state_dict(own, strict=False)
-        unused = ("position_ids", "num_batches_tracked", "running_", "predictions.bias")  # the last: also decoder.bias
+        # the last: also decoder.bias
+        unused = ("position_ids", "num_batches_tracked", "running_", "predictions.bias")
         assert not [k for k in missing if not any(u in k for u in unused)]
 
     def check(self, **gradients):
         """The losses, and gradients of weights by name."""
-        ids, mask = (self.case.tensor(f"in_{key}").flatten(0, 1) for key in ("input_ids", "attention_mask"))
-        both = self.method.encode({"input_ids": ids, "attention_mask": mask})  # rows 2i and 2i+1: of sentence i
+        ids, mask = (
+            self.case.tensor(f"in_{key}").flatten(0, 1) for key in ("input_ids", "attention_mask")
+        )
+        # rows 2i and 2i+1: of sentence i
+        both = self.method.encode({"input_ids": ids, "attention_mask": mask})
         views = Views(both.rows(slice(0, None, 2)), both.rows(slice(1, None, 2)))
         contrast = self.method.loss(views)
         total = contrast + self.component.term(self.method, views)
@@ -251,7 +295,8 @@ class Network:
         self.case.check_gradients(gradients, loss_contrastive=contrast, loss_total=total)
 
     def rows(self, name):
-        """An array of the case in the order of the component's rows: first views, then second ones."""
+        """An array of the case in the order of the component's rows: first views, then second
+        ones."""
         return self.case.tensor(name).transpose(0, 1).flatten(0, 1)
 
 
@@ -262,8 +307,16 @@ def test_auxiliary_mlm(name, precision, tmp_path, monkeypatch):
     component = network.component
     network.fill(component.lower.model, "mlm.bert.")
     network.fill(component.upper.layers, "c_head.")
-    head = {"transform": "predictions.transform", "decoder": "predictions.decoder", "bias": "predictions.decoder.bias"}
-    network.fill(component.head, "lm_head.", lambda k: k.replace(k.partition(".")[0], head[k.partition(".")[0]], 1))
+    head = {
+        "transform": "predictions.transform",
+        "decoder": "predictions.decoder",
+        "bias": "predictions.decoder.bias",
+    }
+    network.fill(
+        component.head,
+        "lm_head.",
+        lambda k: k.replace(k.partition(".")[0], head[k.partition(".")[0]], 1),
+    )
     masked = network.rows("in_mlm_input_ids"), network.rows("in_mlm_labels")
     monkeypatch.setattr("methods.components.auxiliary_mlm.mask_batch", lambda *_: masked)
     weights = {"lm_head_bias": component.head.predictions.decoder.bias}
@@ -282,8 +335,11 @@ def test_replaced_token_detection(name, precision, tmp_path, monkeypatch):
     network.fill(component.classify, "electra_head.")
     generated = network.rows("in_generator_argmax")
     monkeypatch.setattr(component, "most_likely", lambda ids, mask: generated)
-    monkeypatch.setattr("methods.components.rtd.mask_batch", lambda tokenizer, ids, probability: (ids, None))
-    # the official code forces the id of [CLS], ours keeps what the sentence begins with: the same in a real batch
+    monkeypatch.setattr(
+        "methods.components.rtd.mask_batch", lambda tokenizer, ids, probability: (ids, None)
+    )
+    # the official code forces the id of [CLS], ours keeps what the sentence begins with: the same
+    # in a real batch
     assert (network.rows("in_input_ids")[:, 0] == case.settings["cls_token"]).all()
     embeddings = component.discriminator.model.embeddings.word_embeddings.weight
     network.check(disc_word_embeddings=embeddings, electra_head=component.classify.weight)
@@ -321,13 +377,20 @@ def test_half_precision_is_widened_before_it_is_compared(loss):
     assert torch.equal(loss(*half), loss(*(view.float() for view in half)))
 
 
-LAYERS = {12: ((8, 12), (7, 11)), 24: ((16, 24), (14, 22)), 9: ((6, 9), (5, 7)), 2: ((1, 2), (0, 2))}
+LAYERS = {
+    12: ((8, 12), (7, 11)),
+    24: ((16, 24), (14, 22)),
+    9: ((6, 9), (5, 7)),
+    2: ((1, 2), (0, 2)),
+}
 
 
 @pytest.mark.parametrize("depth", LAYERS)
 def test_layers_that_ami_reads(depth):
     """Of an encoder of so many layers, in form paper and in form code."""
-    assert [losses.ami_layers(form, depth) for form in ("paper", "code")] == [range(*ends) for ends in LAYERS[depth]]
+    assert [losses.ami_layers(form, depth) for form in ("paper", "code")] == [
+        range(*ends) for ends in LAYERS[depth]
+    ]
 
 
 def test_mutual_information_at_its_ends():
@@ -335,19 +398,24 @@ def test_mutual_information_at_its_ends():
     x, y = (torch.rand(2, 3, 8, dtype=torch.float64) + 0.1).requires_grad_()
     equal = losses.gaussian_mi(x, x)
     assert equal.tolist() == pytest.approx([-0.5 * np.log(1e-6)] * 3)
-    assert torch.autograd.grad(equal.sum(), x)[0].isfinite().all()  # CT starts from two equal encoders
+    # CT starts from two equal encoders
+    assert torch.autograd.grad(equal.sum(), x)[0].isfinite().all()
     some = losses.gaussian_mi(x, y, torch.arange(8) < torch.tensor([[8], [1], [0]]))
     assert some[0] > 1e-9 > some[1:].abs().max()
 
 
 def test_special_tokens_are_not_masked_and_nothing_to_restore_costs_nothing(tiny_bert):
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
-    ids = tokenizer(["a river", "a long walk [MASK] [UNK]"], padding=True, return_tensors="pt")["input_ids"]
+    ids = tokenizer(["a river", "a long walk [MASK] [UNK]"], padding=True, return_tensors="pt")[
+        "input_ids"
+    ]
     _, labels = mask_batch(tokenizer, ids, 1.0)
     assert torch.equal(labels != -100, ~torch.isin(ids, torch.tensor(tokenizer.all_special_ids)))
     states = torch.randn(2, 3, 4, requires_grad=True)
     loss = masked_lm_loss(torch.nn.Linear(4, 9), states, torch.full((2, 3), -100))
     loss.backward()
     assert loss == 0 and not states.grad.any()
-    half = masked_lm_loss(torch.nn.Linear(4, 9).bfloat16(), states.bfloat16(), torch.ones(2, 3, dtype=torch.long))
+    half = masked_lm_loss(
+        torch.nn.Linear(4, 9).bfloat16(), states.bfloat16(), torch.ones(2, 3, dtype=torch.long)
+    )
     assert half.dtype == torch.float32  # compared in fp32

@@ -1,4 +1,5 @@
-"""The answer line, from the values of a comparison to its sentence; golden files hold what the study shows of it."""
+"""The answer line, from the values of a comparison to its sentence; golden files hold what the
+study shows of it."""
 
 from dataclasses import replace
 
@@ -22,14 +23,23 @@ def answer(*comparisons):
     return Answer(Family(question="?", rows=[("A", "B")]), comparisons)
 
 
-SHOWN, OPEN = comparison(compare.BETTER, 1, 2, printed=2.5), comparison(compare.NOT_SHOWN, -0.3, 0.31, printed=2.5)
+SHOWN, OPEN = (
+    comparison(compare.BETTER, 1, 2, printed=2.5),
+    comparison(compare.NOT_SHOWN, -0.3, 0.31, printed=2.5),
+)
 CASES = {
     "A beats B here, by 0.07 to 1.1 points.": comparison(compare.BETTER, 0.073, 1.03),
     "A is worse than B here, by 0.14 to 0.9 points.": comparison(compare.WORSE, -0.81, -0.149),
     "A is not shown to beat B here (+0.01); a gain above 0.4 points is excluded.": OPEN,
-    "A is not shown to beat B here (-0.11); any gain is excluded.": comparison(compare.NOT_SHOWN, -0.2, -0.01),
-    "A scores 0.25 points above B, with one seed: chance is not excluded.": comparison(compare.ONE_SEED, 0.25, 0.25),
-    "No answer yet: 3 of 10 runs are scored.": comparison(compare.PARTIAL, estimate=None, scored=(3, 10)),
+    "A is not shown to beat B here (-0.11); any gain is excluded.": comparison(
+        compare.NOT_SHOWN, -0.2, -0.01
+    ),
+    "A scores 0.25 points above B, with one seed: chance is not excluded.": comparison(
+        compare.ONE_SEED, 0.25, 0.25
+    ),
+    "No answer yet: 3 of 10 runs are scored.": comparison(
+        compare.PARTIAL, estimate=None, scored=(3, 10)
+    ),
     "No answer: the scores are of older code.": comparison(compare.OUTDATED, estimate=None),
 }
 

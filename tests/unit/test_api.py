@@ -1,4 +1,5 @@
-"""csebench from Python: frames with units, any object with `encode`, nothing imported before it is needed."""
+"""csebench from Python: frames with units, any object with `encode`, nothing imported before it
+is needed."""
 
 import json
 import os
@@ -23,7 +24,10 @@ MINI = ROOT / "results" / "mini"
 
 class Model(Embedder):
     def vectors(self, sentences):
-        return np.array([[text.count(letter) for letter in "abcdefghijklmnop"] for text in sentences], np.float32)
+        return np.array(
+            [[text.count(letter) for letter in "abcdefghijklmnop"] for text in sentences],
+            np.float32,
+        )
 
     def encode(self, sentences):
         return self.vectors(sentences).tolist()
@@ -31,12 +35,16 @@ class Model(Embedder):
 
 def in_python(code, cwd):
     env = os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg", "HF_HUB_OFFLINE": "1"}
-    return subprocess.run([sys.executable, "-c", code], cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, env=env, capture_output=True, text=True, check=False
+    )
 
 
 def test_import_loads_neither_pandas_nor_torch_and_tables_load_no_torch(tmp_path):
     code = "import sys, csebench; print([m for m in ('pandas', 'torch') if m in sys.modules])"
-    done = in_python(f"{code}; csebench.table('infocse/table4'); print('torch' in sys.modules)", tmp_path)
+    done = in_python(
+        f"{code}; csebench.table('infocse/table4'); print('torch' in sys.modules)", tmp_path
+    )
     assert done.stdout.split("\n")[:2] == ["[]", "False"], done.stderr
 
 
@@ -58,21 +66,26 @@ def test_a_folder_of_ones_own_has_the_published_scores_too(tmp_path, monkeypatch
     published = pandas.read_csv(MINI / "scores.csv")
     assert len(csebench.scores("mini")) == len(published) > 0
     assert csebench.table("micse/table3", scale="mini")["ours"].notna().any()
-    folder = tmp_path / "results" / "mini" / "scores"  # one's own file takes the place of a published one
+    # one's own file takes the place of a published one
+    folder = tmp_path / "results" / "mini" / "scores"
     folder.mkdir(parents=True)
     shutil.copy(min((MINI / "scores").glob("*.sts.json")), folder)
     assert len(csebench.scores("mini")) == len(published)
 
 
 def test_functions_are_listed_before_they_are_loaded(tmp_path):
-    done = in_python("import sys, csebench; print(dir(csebench), 'pandas' in sys.modules)", tmp_path)
+    done = in_python(
+        "import sys, csebench; print(dir(csebench), 'pandas' in sys.modules)", tmp_path
+    )
     assert all(f"'{name}'" in done.stdout for name in csebench.__all__) and "False" in done.stdout
     assert {*csebench.__all__} == {*csebench.MODULES}
 
 
 def test_a_table_has_a_row_per_cell_with_units():
     frame = csebench.table("infocse/table4", scale="mini")
-    assert list(frame["row"].unique()) == ["InfoCSE", "w/o pre-training"] and set(frame["unit"]) == {"fraction x 100"}
+    assert list(frame["row"].unique()) == ["InfoCSE", "w/o pre-training"] and set(
+        frame["unit"]
+    ) == {"fraction x 100"}
     assert frame["published"].dtype == float and frame["n"].max() == 3
     assert len(csebench.table("informin_cl/table3", scale="smoke")) == 0  # of settings
 

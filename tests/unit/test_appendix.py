@@ -15,7 +15,9 @@ PAPER = {
     "label": "Tiny",
     "tables": {"10": GRID, "A1": GRID, "2": GRID},
     "figures": {"B2": GRID | {"kind": "bars", "axis": "Spearman"}},
-    "claims": [{"quote": "one row", "section": "A", "table": "A1", "row": "BERT", "columns": ["Avg."]}],
+    "claims": [
+        {"quote": "one row", "section": "A", "table": "A1", "row": "BERT", "columns": ["Avg."]}
+    ],
 }
 
 
@@ -34,7 +36,10 @@ def project(tmp_path, monkeypatch):
     [
         ("plan tableA1", "tiny/tableA1 0 of 1"),
         ("render tableA1", "# Tiny · Table A1 · "),
-        ("render index", "| [Table A1](tableA1.md) | [missing: 0 of 1 runs scored](tiny/tableA1.md) |"),
+        (
+            "render index",
+            "| [Table A1](tableA1.md) | [missing: 0 of 1 runs scored](tiny/tableA1.md) |",
+        ),
         ("claims", "tableA1"),
     ],
 )
@@ -44,7 +49,9 @@ def test_every_verb_takes_an_appendix(project, capsys, command, shown):
 
 
 def test_an_appendix_comes_after_the_numbers(project):
-    names = [page.name for page in targets.pages("smoke") if not page.path.is_relative_to("results/tiny")]
+    names = [
+        page.name for page in targets.pages("smoke") if not page.path.is_relative_to("results/tiny")
+    ]
     assert names == ["table2", "table10", "tableA1", "methods", "variants"]
 
 

@@ -1,5 +1,5 @@
-"""What printed tables contradict: mistakes put into a clean paper. The findings of the papers are recorded in
-results/mini/audit.md, error rates of the checks are in test_judge.py."""
+"""What printed tables contradict: mistakes put into a clean paper. The findings of the papers
+are recorded in results/mini/audit.md, error rates of the checks are in test_judge.py."""
 
 import copy
 
@@ -22,10 +22,21 @@ CLEAN = {
             seeds=5,
             baseline="Ours",
         ),
-        "3": table({"Ours": ("simcse", ["89.80", "74.43"])}, columns("TREC", "MRPC"), evaluator="transfer"),
+        "3": table(
+            {"Ours": ("simcse", ["89.80", "74.43"])}, columns("TREC", "MRPC"), evaluator="transfer"
+        ),
         "4": table({"again": ("simcse", ["78.66"])}, columns("STS-B")),
     },
-    "claims": [{"quote": "better", "section": "9", "table": "1", "row": "Ours", "columns": ["Avg."], "by": "1.76"}],
+    "claims": [
+        {
+            "quote": "better",
+            "section": "9",
+            "table": "1",
+            "row": "Ours",
+            "columns": ["Avg."],
+            "by": "1.76",
+        }
+    ],
 }
 CLEAN["tables"]["4"]["rows"][0] |= {"source": "copied", "from": "Theirs"}
 
@@ -59,14 +70,33 @@ def test_a_last_digit_is_left_to_rounding(findings_of):
 @pytest.mark.parametrize(
     ("cell", "kind", "severity", "text"),
     [
-        (("1", 1, 0, "70.10"), audit.WRONG_SUM, audit.NOTABLE, "Theirs: the columns average 74.829, printed is 74.54"),
-        (("2", 1, 1, "-1.02"), audit.WRONG_SUM, audit.MINOR, "Theirs: 74.00 ± 0.40 - 75.00 ± 0.40 is not the printed"),
-        (("3", 0, 0, "89.90"), audit.IMPOSSIBLE, audit.MINOR, "Ours, TREC: 89.90 % is impossible with 500 items; "),
+        (
+            ("1", 1, 0, "70.10"),
+            audit.WRONG_SUM,
+            audit.NOTABLE,
+            "Theirs: the columns average 74.829, printed is 74.54",
+        ),
+        (
+            ("2", 1, 1, "-1.02"),
+            audit.WRONG_SUM,
+            audit.MINOR,
+            "Theirs: 74.00 ± 0.40 - 75.00 ± 0.40 is not the printed",
+        ),
+        (
+            ("3", 0, 0, "89.90"),
+            audit.IMPOSSIBLE,
+            audit.MINOR,
+            "Ours, TREC: 89.90 % is impossible with 500 items; ",
+        ),
     ],
 )
 def test_a_wrong_number_is_found_where_it_is(findings_of, cell, kind, severity, text):
     (finding,) = findings_of(cell)
-    assert finding[:3] == (kind, severity, (("clean", f"table{cell[0]}"),)) and finding.text.startswith(text)
+    assert finding[:3] == (
+        kind,
+        severity,
+        (("clean", f"table{cell[0]}"),),
+    ) and finding.text.startswith(text)
 
 
 def test_a_setting_with_two_values_is_found(findings_of):
@@ -84,7 +114,9 @@ def test_an_erratum_replaces_what_a_check_finds_of_its_row(findings_of):
 
 def test_a_mistake_that_another_paper_copied_is_one_finding(findings_of):
     (finding,) = findings_of(("1", 1, 0, "70.10"), copy_table_1=True)
-    assert finding.places == (("clean", "table1"), ("other", "table1")) and finding.text.startswith("Theirs: ")
+    assert finding.places == (("clean", "table1"), ("other", "table1")) and finding.text.startswith(
+        "Theirs: "
+    )
 
 
 @pytest.mark.parametrize(

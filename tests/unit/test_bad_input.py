@@ -17,7 +17,12 @@ SMOKE = ROOT / "data" / "smoke"
 CORPUS = SMOKE / "wiki" / "smoke.txt"
 TRIPLETS = SMOKE / "nli" / "smoke.csv"
 ENCODER = ROOT / "encoders" / "bert-mini-wiki"
-FILES = {"file": b"x", "finished/spec.json": b"{}", "damaged/spec.json": b"\xff\0", "foreign/model/config.json": b"{}"}
+FILES = {
+    "file": b"x",
+    "finished/spec.json": b"{}",
+    "damaged/spec.json": b"\xff\0",
+    "foreign/model/config.json": b"{}",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +54,8 @@ def project(tmp_path, monkeypatch):
 
 @pytest.fixture
 def refused(capsys, here):
-    """The command ends with 2 and one message that holds all parts, and leaves the folder as it was."""
+    """The command ends with 2 and one message that holds all parts, and leaves the folder as it
+    was."""
     before = {*here.rglob("*")}
 
     def refused(arguments, *parts):
@@ -57,7 +63,8 @@ def refused(capsys, here):
         out, err = capsys.readouterr()
         assert out == "" and err.startswith("csebench: ") and err.count("csebench: ") == 1
         assert all(str(part) in err for part in parts), err
-        assert {path for path in here.rglob("*") if path.suffix != ".lock"} == before  # a lock of nobody means nothing
+        # a lock of nobody means nothing
+        assert {path for path in here.rglob("*") if path.suffix != ".lock"} == before
 
     return refused
 
@@ -77,7 +84,9 @@ def setting(*values, **more):
 
 def spec(**changed):
     """Training of a planned run of SimCSE with other values in its spec."""
-    content = next(run for run in targets.runs("smoke").values() if run.method == "simcse").model_dump()
+    content = next(
+        run for run in targets.runs("smoke").values() if run.method == "simcse"
+    ).model_dump()
     for key, value in changed.items():
         content[key] = content[key] | value if isinstance(value, dict) else value
     return ["train", json.dumps(content), "--corpus", CORPUS, "--out", "out"]
@@ -88,42 +97,92 @@ REFUSED = {
     "component": (setting("mocco.queue=3"), "unknown component 'mocco'", "'moco'"),
     "variant": (training("--variant", "cod", method="micse"), "variant of micse 'cod'", "'code'"),
     "hyper-parameter": (setting("temprature=0.1"), "--set: simcse: temprature", "'temperature'"),
-    "choice of a component of the method": (setting("ami.form=papper", method="micse"), "ami: form", "'paper'"),
+    "choice of a component of the method": (
+        setting("ami.form=papper", method="micse"),
+        "ami: form",
+        "'paper'",
+    ),
     "number that overflows": (setting("clip=1e400"), "clip", "finite number"),
     "negative seed": (training("--seed=-1"), "--seed", "greater than or equal to 0"),
     "component that the method lacks": (setting("ami.weight=0.1"), "--set ami", "--with ami"),
-    "component that the variant lacks": (setting("moco.queue=8", "--variant=released", method="micse"), "--with moco"),
-    "batch of more than the sample": (training("--size", "63"), "batch_size: 64", "the 63 sentences"),
-    "size above the corpus": (training("--size=41", corpus=TRIPLETS, method="simcse_sup"), "holds 40 triplets"),
-    "pooler of an evaluation": (evaluation("--pooler", "clss"), "--pooler", "'clss'", "Did you mean 'cls'?"),
+    "component that the variant lacks": (
+        setting("moco.queue=8", "--variant=released", method="micse"),
+        "--with moco",
+    ),
+    "batch of more than the sample": (
+        training("--size", "63"),
+        "batch_size: 64",
+        "the 63 sentences",
+    ),
+    "size above the corpus": (
+        training("--size=41", corpus=TRIPLETS, method="simcse_sup"),
+        "holds 40 triplets",
+    ),
+    "pooler of an evaluation": (
+        evaluation("--pooler", "clss"),
+        "--pooler",
+        "'clss'",
+        "Did you mean 'cls'?",
+    ),
     "pooler of another library": (evaluation("--pooler", "mean"), "Did you mean 'avg'?"),
-    "model": (evaluation("--pooler", "cls", model="bert-mini-wik"), "Did you mean 'encoders/bert-mini-wiki'"),
+    "model": (
+        evaluation("--pooler", "cls", model="bert-mini-wik"),
+        "Did you mean 'encoders/bert-mini-wiki'",
+    ),
     "device": (["plan", "micse/table3", "--device", "a crad"], "Known: AMD", "NVIDIA"),
-    "evaluator of a job": (["work", "simcse-0000000000", "--evaluators", "stss"], "unknown evaluator 'stss'", "'sts'"),
+    "evaluator of a job": (
+        ["work", "simcse-0000000000", "--evaluators", "stss"],
+        "unknown evaluator 'stss'",
+        "'sts'",
+    ),
     "name that is not UTF-8": (training(corpus="\udcff.txt"), "'\\udcff.txt': not UTF-8"),
     "name with a NUL": (training(corpus="a\0b"), "cannot be opened", "null byte"),
     "model with a long name": (evaluation(model="x" * 5000), "File name too long"),
-    "positives that no method reads": (training("--positives", CORPUS), f"--positives {CORPUS}", "simcse reads none"),
-    "corpus that no method reads": (training(method="bert"), f"--corpus {CORPUS}", "bert reads none"),
+    "positives that no method reads": (
+        training("--positives", CORPUS),
+        f"--positives {CORPUS}",
+        "simcse reads none",
+    ),
+    "corpus that no method reads": (
+        training(method="bert"),
+        f"--corpus {CORPUS}",
+        "bert reads none",
+    ),
     "no KEY=VALUE": (setting("steps"), "--set steps", "KEY=VALUE"),
     "second evaluator": (evaluation("--evaluators", "sts,transfr"), "unknown evaluator 'transfr'"),
     "scale of plan": (["plan", "table2", "--scale", "smokee"], "unknown scale 'smokee'", "'smoke'"),
     "table": (["plan", "table99"], "unknown table '99'.", "Known: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,"),
     "name like no other": (["show", "nope"], "unknown name 'nope'. `csebench methods`"),
-    "name that is near": (["show", "InforMin-CL"], "unknown name 'InforMin-CL'. Did you mean 'informin_cl'"),
+    "name that is near": (
+        ["show", "InforMin-CL"],
+        "unknown name 'InforMin-CL'. Did you mean 'informin_cl'",
+    ),
     "row": (
         ["compare", "micse/table2", "miCSE", "Sim"],
         "0 rows have the label 'Sim'; rows: CT (Carlsson",
     ),
-    "figure without data": (["render", "micse/figure6", "--scale", "mini"], "nothing to draw: no scores"),
+    "figure without data": (
+        ["render", "micse/figure6", "--scale", "mini"],
+        "nothing to draw: no scores",
+    ),
     "no verb": ([], "csebench show micse/table2"),
     "verb": (["shwo"], "unknown verb 'shwo'. Did you mean 'show'?", "csebench --help"),
-    "kind of a new file": (["new", "methd", "mine"], "unknown kind 'methd'. Did you mean 'method'?", "new --help"),
-    "value of an option": (["evaluate", "--device", "cup"], "unknown --device 'cup'. Did you mean 'cpu'?"),
+    "kind of a new file": (
+        ["new", "methd", "mine"],
+        "unknown kind 'methd'. Did you mean 'method'?",
+        "new --help",
+    ),
+    "value of an option": (
+        ["evaluate", "--device", "cup"],
+        "unknown --device 'cup'. Did you mean 'cpu'?",
+    ),
     "page": (["render", "claim"], "unknown target 'claim'. Did you mean 'claims'?"),
     "file of a method": (["show", "methods/simsce.py"], "Did you mean 'simcse'?"),
     "file of a paper": (["plan", "papers/micsee.yaml"], "Did you mean 'micse'?"),
-    "settings to compare": (["compare", "informin_cl/table3", "a", "b"], "a table of settings, which has no scores"),
+    "settings to compare": (
+        ["compare", "informin_cl/table3", "a", "b"],
+        "a table of settings, which has no scores",
+    ),
     "run": (["work", "simcse-0000000000"], "'simcse-0000000000'", "csebench plan all"),
     "half a spec as text": (["train", '{"method": ', "--out", "out"], "spec: not valid JSON"),
     "key of a spec": (spec(sed=3), "spec: sed: unknown key. Did you mean 'seed'?"),
@@ -131,19 +190,42 @@ REFUSED = {
     "long value in a spec": (spec(seed="x" * 999), "seed", "valid integer", "x…x"),
     "method of another version": (spec(method_version=99), "method_version", "99"),
     "trainer of another version": (spec(trainer_version=1), "trainer_version", "1"),
-    "component of another version": (spec(components={"ami": {"version": 99, "params": {}}}), "ami.version", "99"),
-    "component in a spec": (spec(components={"ami": {"version": 2, "params": {"wieght": 1}}}), "wieght", "'weight'"),
+    "component of another version": (
+        spec(components={"ami": {"version": 99, "params": {}}}),
+        "ami.version",
+        "99",
+    ),
+    "component in a spec": (
+        spec(components={"ami": {"version": 2, "params": {"wieght": 1}}}),
+        "wieght",
+        "'weight'",
+    ),
     "spec without a corpus": (spec(corpus=None), "corpus: simcse needs one"),
     "spec without a dev set": (spec(dev_sha256=None), "dev_sha256: a trained method needs one"),
-    "steps of a spec": (spec(params={"steps": 5, "warmup_steps": 6}), "warmup_steps: 6", "steps, 5"),
+    "steps of a spec": (
+        spec(params={"steps": 5, "warmup_steps": 6}),
+        "warmup_steps: 6",
+        "steps, 5",
+    ),
     "size of a spec": (spec(corpus={"size": 401}), "401", "400 sentences"),
     "no method": (["train", "--out", "out"], "--method"),
     "no encoder": (["train", "--method", "simcse", "--out", "out"], "--encoder"),
-    "no corpus": (["train", "--method", "simcse", "--encoder", ENCODER, "--out", "out"], "simcse", "--corpus"),
+    "no corpus": (
+        ["train", "--method", "simcse", "--encoder", ENCODER, "--out", "out"],
+        "simcse",
+        "--corpus",
+    ),
     "corpus that is missing": (training(corpus="nothing.txt"), "nothing.txt: no such file"),
     "folder as corpus": (training(corpus=SMOKE), f"{SMOKE}: cannot be opened: Is a directory"),
-    "no data to train with": (training(data="none"), "none/downstream/STS/STSBenchmark/sts-dev.csv: no such file"),
-    "no data to score with": (["evaluate", "--model", ENCODER, "--out", "x"], "nowhere/downstream", "--data"),
+    "no data to train with": (
+        training(data="none"),
+        "none/downstream/STS/STSBenchmark/sts-dev.csv: no such file",
+    ),
+    "no data to score with": (
+        ["evaluate", "--model", ENCODER, "--out", "x"],
+        "nowhere/downstream",
+        "--data",
+    ),
     "file is a folder": (["render", "claims", "--out", "finished"], "finished: is not a file"),
     "file below a file": (["render", "claims", "--out", "file/page.md"], "file is not a folder"),
     "file without a name": (["render", "claims", "--out", ""], "--out", "is empty"),
@@ -151,11 +233,23 @@ REFUSED = {
     "run is a file": (training("--out", "file"), "file: is not a folder"),
 }
 LATER = {  # once torch is imported
-    "model that is nowhere": (evaluation("--pooler", "cls", model="./nowhere"), "./nowhere", "no such folder"),
+    "model that is nowhere": (
+        evaluation("--pooler", "cls", model="./nowhere"),
+        "./nowhere",
+        "no such folder",
+    ),
     "no pooler": (evaluation(), ENCODER, "--pooler", "cls_before_pooler"),
     "folder of another run": (training("--out", "finished"), "finished: holds another run"),
-    "folder of a damaged run": (training("--out", "damaged"), "damaged/spec.json", "not valid JSON", "delete damaged"),
-    "folder of something else": (training("--out", "foreign"), "foreign/model: belongs to no known run"),
+    "folder of a damaged run": (
+        training("--out", "damaged"),
+        "damaged/spec.json",
+        "not valid JSON",
+        "delete damaged",
+    ),
+    "folder of something else": (
+        training("--out", "foreign"),
+        "foreign/model: belongs to no known run",
+    ),
 }
 
 
@@ -168,38 +262,121 @@ def test_it_is_refused_if_possible_before_torch_is_imported(case, refused, reque
 
 
 MICSE, TABLE3 = '"miCSE"\n    versus: ["Arc', 'base", run: {method: informin_cl, encoder: roberta-'
-COMMANDS = {"papers/informin_cl.yaml": "render informin_cl/table3"}  # `plan` reads no table of settings
+# `plan` reads no table of settings
+COMMANDS = {"papers/informin_cl.yaml": "render informin_cl/table3"}
 
 
 @pytest.mark.parametrize(
     ("file", "old", "new", "parts"),
     [
         ("papers/micse.yaml", "batch_size: 50", "batch_sise: 50", ["batch_sise", "'batch_size'"]),
-        ("papers/micse.yaml", 'size: "10%"', 'size: "11%"', ["size of config/smoke.yaml '11%'", "'1%'"]),
+        (
+            "papers/micse.yaml",
+            'size: "10%"',
+            'size: "11%"',
+            ["size of config/smoke.yaml '11%'", "'1%'"],
+        ),
         ("papers/micse.yaml", 'task: "Avg."', 'task: "Awg."', ["task of sts 'Awg.'", "'Avg.'"]),
-        ("papers/infocse.yaml", "encoder: bert-large, params", "encoder: bert-huge, params", ["rows.", "'bert-huge'"]),
-        ("papers/micse.yaml", "source: copied", "source: rerun", ["tables.1.rows.", "`source: copied` and `from`"]),
-        ("papers/micse.yaml", "evaluator: attention", "evaluator: atention", ["'atention'", "'attention'"]),
-        ("papers/micse.yaml", "kind: cosine_gold", "kind: cosine_golds", ["figures.7.kind", "'cosine_gold'"]),
+        (
+            "papers/infocse.yaml",
+            "encoder: bert-large, params",
+            "encoder: bert-huge, params",
+            ["rows.", "'bert-huge'"],
+        ),
+        (
+            "papers/micse.yaml",
+            "source: copied",
+            "source: rerun",
+            ["tables.1.rows.", "`source: copied` and `from`"],
+        ),
+        (
+            "papers/micse.yaml",
+            "evaluator: attention",
+            "evaluator: atention",
+            ["'atention'", "'attention'"],
+        ),
+        (
+            "papers/micse.yaml",
+            "kind: cosine_gold",
+            "kind: cosine_golds",
+            ["figures.7.kind", "'cosine_gold'"],
+        ),
         ("papers/micse.yaml", MICSE, MICSE.replace("SE", "SEE"), ["full-shot", "'miCSEE'"]),
-        ("papers/informin_cl.yaml", f"{TABLE3}b", TABLE3, ["tables.3.columns.1: ", "'roberta-base'"]),
+        (
+            "papers/informin_cl.yaml",
+            f"{TABLE3}b",
+            TABLE3,
+            ["tables.3.columns.1: ", "'roberta-base'"],
+        ),
         ("papers/micse.yaml", "name: micse", "name: infocse", ["name: is 'infocse'", "micse.yaml"]),
-        ("papers/infocse.yaml", 'url: "http', 'url: "javascript:http', ["papers/infocse.yaml: line 7: url"]),
-        ("papers/infocse.yaml", "/InfoCSE", '/\\" onclick=\\"y', ["papers/infocse.yaml: line 7: url"]),
-        ("config/smoke.yaml", "  steps: 6", "  steps: 6\n  clip: .nan", ["override.clip", "finite number"]),
-        ("config/smoke.yaml", "threads: 1", "threads: 1\nsteps_factor: 0.5", ["steps_factor and override.steps"]),
-        ("config/smoke.yaml", "  queue: {", "  quue: {", ["substitutes: unknown parameter 'quue'", "'queue'"]),
-        ("config/smoke.yaml", '{"1024": 24}', '{"1024": 4}', ["iscse: neighbours (4) must be below buffer (4)"]),
-        ("config/smoke.yaml", "threads: 1", "threads: 1\nseeds_by_table: {micse/tabel2: [48]}", ["'micse/table2'"]),
+        (
+            "papers/infocse.yaml",
+            'url: "http',
+            'url: "javascript:http',
+            ["papers/infocse.yaml: line 7: url"],
+        ),
+        (
+            "papers/infocse.yaml",
+            "/InfoCSE",
+            '/\\" onclick=\\"y',
+            ["papers/infocse.yaml: line 7: url"],
+        ),
+        (
+            "config/smoke.yaml",
+            "  steps: 6",
+            "  steps: 6\n  clip: .nan",
+            ["override.clip", "finite number"],
+        ),
+        (
+            "config/smoke.yaml",
+            "threads: 1",
+            "threads: 1\nsteps_factor: 0.5",
+            ["steps_factor and override.steps"],
+        ),
+        (
+            "config/smoke.yaml",
+            "  queue: {",
+            "  quue: {",
+            ["substitutes: unknown parameter 'quue'", "'queue'"],
+        ),
+        (
+            "config/smoke.yaml",
+            '{"1024": 24}',
+            '{"1024": 4}',
+            ["iscse: neighbours (4) must be below buffer (4)"],
+        ),
+        (
+            "config/smoke.yaml",
+            "threads: 1",
+            "threads: 1\nseeds_by_table: {micse/tabel2: [48]}",
+            ["'micse/table2'"],
+        ),
         ("config/smoke.yaml", "seeds: [48, 49]", "seeds: [48, 48]", ["seeds", "occurs twice"]),
         ("config/smoke.yaml", '"100%": 400', '"100%": 401', ["sizes: 100%", "smoke holds 400"]),
         ("config/smoke.yaml", "  beir: ", "  bier: ", ["evaluators", "'bier'", "'beir'"]),
-        ("config/smoke.yaml", '"beir:smoke"', '"bier:smoke"', ["config/smoke.yaml: evaluators", "'bier'", "'beir'"]),
-        ("config/smoke.yaml", "corpus: smoke", "corpus: smok", ["data/registry.yaml", "'smok'", "'smoke'"]),
-        ("data/registry.yaml", "  path: wiki/smoke.txt", "  path: ../../x.txt", ["smoke.path", "below the data root"]),
+        (
+            "config/smoke.yaml",
+            '"beir:smoke"',
+            '"bier:smoke"',
+            ["config/smoke.yaml: evaluators", "'bier'", "'beir'"],
+        ),
+        (
+            "config/smoke.yaml",
+            "corpus: smoke",
+            "corpus: smok",
+            ["data/registry.yaml", "'smok'", "'smoke'"],
+        ),
+        (
+            "data/registry.yaml",
+            "  path: wiki/smoke.txt",
+            "  path: ../../x.txt",
+            ["smoke.path", "below the data root"],
+        ),
     ],
 )
-def test_what_does_not_fit_is_named_with_file_and_key(project, file, old, new, parts, refused, no_torch):
+def test_what_does_not_fit_is_named_with_file_and_key(
+    project, file, old, new, parts, refused, no_torch
+):
     path = project / file
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new, 1))
@@ -207,14 +384,22 @@ def test_what_does_not_fit_is_named_with_file_and_key(project, file, old, new, p
     refused(COMMANDS.get(file, command).split(), file, *parts)
 
 
-TAKEN = [("papers/msse", "table7"), ("papers/msse", "mini"), ("config/short", "html"), ("config/short", "a;b")]
+TAKEN = [
+    ("papers/msse", "table7"),
+    ("papers/msse", "mini"),
+    ("config/short", "html"),
+    ("config/short", "a;b"),
+]
 
 
 @pytest.mark.parametrize(("file", "name"), [*TAKEN, ("config/short", "micse")])
 def test_a_name_of_other_pages(file, name, project, refused, capsys, no_torch):
     (project / f"{file}.yaml").replace((project / f"{file}.yaml").with_stem(name))
     if file.startswith("papers") or name == "micse":  # which stops no other paper
-        assert cli.main(["papers", "--json"]) == 0 and f"BROKEN: papers/{name}.yaml: " in capsys.readouterr().out
+        assert (
+            cli.main(["papers", "--json"]) == 0
+            and f"BROKEN: papers/{name}.yaml: " in capsys.readouterr().out
+        )
     else:
         refused(["plan", "all"], f"{name}.yaml", "name")
 
@@ -223,7 +408,10 @@ def test_a_full_disk_is_one_message(capsys, monkeypatch):
     error = OSError(28, "No space left on device", "page.md")
     monkeypatch.setattr(Path, "write_bytes", Mock(side_effect=error))
     assert cli.main(["render", "claims", "--out", "page.md"]) == 1
-    assert capsys.readouterr().err == "csebench: page.md: No space left on device.\n" and not Path("page.md").exists()
+    assert (
+        capsys.readouterr().err == "csebench: page.md: No space left on device.\n"
+        and not Path("page.md").exists()
+    )
 
 
 @pytest.mark.parametrize(("file", "content"), [("progress.json", b"\xff\0"), ("train.json", b"[]")])
@@ -259,19 +447,45 @@ BROKEN = {
     "not a literal": ("import math\nDECLARATION = {'version': math.pi}\n", "line 2", "literal"),
     "another name": (declared("'name': 'other'"), "'other'", "broken.py"),
     "text": (declared("'title': '\\ud800'"), "line 1", "cannot be printed"),
-    "a key twice": (declared("'params': {},\n 'params': {}"), "line 2", "'params' occurs twice, first in line 1"),
-    "a key twice, deep": (declared("'params': {'steps': (5, 'a'),\n 'steps': (6, 'b')}"), "line 2", "'steps' occurs"),
+    "a key twice": (
+        declared("'params': {},\n 'params': {}"),
+        "line 2",
+        "'params' occurs twice, first in line 1",
+    ),
+    "a key twice, deep": (
+        declared("'params': {'steps': (5, 'a'),\n 'steps': (6, 'b')}"),
+        "line 2",
+        "'steps' occurs",
+    ),
     "given twice": (declared("'params': {}") * 2, "line 2", "DECLARATION is given in line 1"),
-    "changed in a part": (declared("'params': {}") + "DECLARATION['version'] = 2\n", "line 2", "given in line 1"),
-    "added to": (declared("'params': {}") + "DECLARATION |= {'version': 2}\n", "line 2", "given in line 1"),
-    "variant": (declared("'variants': {'code': None}"), "variants", "must hold (reading, difference, params)"),
+    "changed in a part": (
+        declared("'params': {}") + "DECLARATION['version'] = 2\n",
+        "line 2",
+        "given in line 1",
+    ),
+    "added to": (
+        declared("'params': {}") + "DECLARATION |= {'version': 2}\n",
+        "line 2",
+        "given in line 1",
+    ),
+    "variant": (
+        declared("'variants': {'code': None}"),
+        "variants",
+        "must hold (reading, difference, params)",
+    ),
     "parameter": (declared("'params': {'_a': (1, 'here')}"), "params", "'_a'"),
-    "default": (declared("'params': {'steps': (-5, 'here')}"), "steps", "greater than or equal to 1"),
+    "default": (
+        declared("'params': {'steps': (-5, 'here')}"),
+        "steps",
+        "greater than or equal to 1",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_a_broken_method_file_is_named_and_hides_no_other(case, project, monkeypatch, capsys, refused):
+def test_a_broken_method_file_is_named_and_hides_no_other(
+    case, project, monkeypatch, capsys, refused
+):
     content, *parts = BROKEN[case]
     (project / "mine" / "methods").mkdir(parents=True)
     (project / "mine" / "methods" / "broken.py").write_text(content)

@@ -1,4 +1,5 @@
-"""Claims: every form on a made-up paper, on its printed numbers and on made-up runs; and what the real papers say."""
+"""Claims: every form on a made-up paper, on its printed numbers and on made-up runs; and what
+the real papers say."""
 
 import numpy as np
 import pytest
@@ -12,14 +13,23 @@ from csebench.plan import catalog, targets
 from csebench.plan.papers import Claim, Paper, Published
 from csebench.report import claims, compare, printed_spread
 from csebench.report.cells import grid_view
-from csebench.report.claims import AS_STATED, CONTRADICTED, NO_SIZE, NOT_SHOWN, OTHER, SUPPORTED, UNTESTABLE
+from csebench.report.claims import (
+    AS_STATED,
+    CONTRADICTED,
+    NO_SIZE,
+    NOT_SHOWN,
+    OTHER,
+    SUPPORTED,
+    UNTESTABLE,
+)
 from csebench.report.others import Spread
 
 QUOTE = "better by far"
 LIMIT = {"relation": "comparable"}
 FEW_SHOT = [{"label": size, "task": "Avg.", "size": size} for size in ("1%", "10%")]
 X, Y = {"label": "x", "task": "STS-B"}, {"label": "y", "task": "SICK-R"}
-# A single run's deviation over seeds is 0.40, so that a difference of two has the standard error 0.40 √2 = 0.57.
+# A single run's deviation over seeds is 0.40, so that a difference of two has the standard error
+# 0.40 √2 = 0.57.
 SPREAD = Spread(std=0.40, n=10**6, method="simcse", source="made-up")
 PAPER = {
     "name": "made_up",
@@ -35,17 +45,35 @@ PAPER = {
             baseline="B",
         ),
         "2": table(
-            {"Ours": ("simcse", ["74.00±0.20", "75.00±0.40"]), "B": ("ct", ["70.00±1.00", "74.90±0.40"])},
+            {
+                "Ours": ("simcse", ["74.00±0.20", "75.00±0.40"]),
+                "B": ("ct", ["70.00±1.00", "74.90±0.40"]),
+            },
             FEW_SHOT,
             seeds=5,
         ),
-        "3": table({"Ours": ("simcse", ["70.00"]), "Chance": ("random", [None]), "BERT": ("bert", ["69.00"])}, [X]),
-        "4": table({"Ours": ("simcse", ["94.00±0.20"]), "B": ("ct", ["70.00±1.00"])}, FEW_SHOT[:1], seeds=2),
-        "5": table({"Ours": ("simcse", ["74.00±0.00"]), "B": ("ct", ["70.00±0.00"])}, FEW_SHOT[:1], seeds=5),
+        "3": table(
+            {
+                "Ours": ("simcse", ["70.00"]),
+                "Chance": ("random", [None]),
+                "BERT": ("bert", ["69.00"]),
+            },
+            [X],
+        ),
+        "4": table(
+            {"Ours": ("simcse", ["94.00±0.20"]), "B": ("ct", ["70.00±1.00"])}, FEW_SHOT[:1], seeds=2
+        ),
+        "5": table(
+            {"Ours": ("simcse", ["74.00±0.00"]), "B": ("ct", ["70.00±0.00"])}, FEW_SHOT[:1], seeds=5
+        ),
         "6": {"kind": "settings", "title": "Settings", "columns": [], "rows": []},
         "7": table({"Ours": ("simcse", ["74.00"]), "B": ("ct", ["70.00"])}, FEW_SHOT[:1]),
     },
-    "figures": {"1": table({"Ours": ("simcse", [None]), "B": ("ct", [None])}, [X], kind="bars", axis="Spearman")},
+    "figures": {
+        "1": table(
+            {"Ours": ("simcse", [None]), "B": ("ct", [None])}, [X], kind="bars", axis="Spearman"
+        )
+    },
 }
 # STS-B, SICK-R and the average of three runs.
 MEASURED = {
@@ -73,14 +101,16 @@ def project(tmp_path_factory):
 
 
 def claim_of(**more):
-    return Claim(**{"quote": QUOTE, "section": "1", "table": "1", "row": "Ours", "columns": ["x"]} | more)
+    return Claim(
+        **{"quote": QUOTE, "section": "1", "table": "1", "row": "Ours", "columns": ["x"]} | more
+    )
 
 
 def judge(**more):
     return claims.judge("made_up", claim_of(**more), SCALE)
 
 
-# ---------------------------------------------------------------- one claim, on the printed numbers and on our runs
+# ---------------- one claim, on the printed numbers and on our runs
 
 
 @pytest.mark.parametrize(
@@ -90,35 +120,65 @@ def judge(**more):
         ({"versus": ["C"]}, NOT_SHOWN, NOT_SHOWN),  # by 0.50; by 0, -0.2 and 0.5
         ({"versus": ["C"], "quote": "significantly better"}, CONTRADICTED, NOT_SHOWN),
         ({"versus": ["C"], "columns": ["y"]}, CONTRADICTED, CONTRADICTED),  # by 0.40; by 5, 5 and 6
-        ({"versus": ["B"], "columns": ["y"], "lower": True}, CONTRADICTED, NOT_SHOWN),  # by 0.50; by 1, -1 and -1
+        # by 0.50; by 1, -1 and -1
+        ({"versus": ["B"], "columns": ["y"], "lower": True}, CONTRADICTED, NOT_SHOWN),
         ({}, NOT_SHOWN, UNTESTABLE),  # others: of printed rows, those with numbers
         ({"versus": ["D"]}, UNTESTABLE, UNTESTABLE),
         ({"row": "D"}, UNTESTABLE, UNTESTABLE),
-        ({"versus": ["B"], **LIMIT, "less_than": "3.2"}, SUPPORTED, CONTRADICTED),  # 2.1 standard errors below it
+        # 2.1 standard errors below it
+        ({"versus": ["B"], **LIMIT, "less_than": "3.2"}, SUPPORTED, CONTRADICTED),
         ({"versus": ["B"], **LIMIT, "less_than": "3.0"}, NOT_SHOWN, CONTRADICTED),  # 1.8
         ({"versus": ["B"], **LIMIT, "less_than": "2.0"}, CONTRADICTED, CONTRADICTED),  # not less
-        ({"versus": ["C"], **LIMIT, "less_than": "1.5"}, NOT_SHOWN, SUPPORTED),  # our mean is 0.10, its error 0.21
+        # our mean is 0.10, its error 0.21
+        ({"versus": ["C"], **LIMIT, "less_than": "1.5"}, NOT_SHOWN, SUPPORTED),
         ({"versus": ["C"], **LIMIT, "less_than": "0.05"}, CONTRADICTED, NOT_SHOWN),
-        ({"versus": ["C"], **LIMIT, "less_than": "0.55"}, NOT_SHOWN, NOT_SHOWN),  # t = 2.1 on 2 degrees: p = 0.16
+        # t = 2.1 on 2 degrees: p = 0.16
+        ({"versus": ["C"], **LIMIT, "less_than": "0.55"}, NOT_SHOWN, NOT_SHOWN),
         ({"versus": ["C"], **LIMIT}, NOT_SHOWN, NOT_SHOWN),
         ({"row": "B", "versus": ["Ours"], **LIMIT}, CONTRADICTED, CONTRADICTED),  # either way
-        ({"versus": ["B", "D"], **LIMIT}, CONTRADICTED, CONTRADICTED),  # one is shown, whatever the other is
+        # one is shown, whatever the other is
+        ({"versus": ["B", "D"], **LIMIT}, CONTRADICTED, CONTRADICTED),
         ({"versus": ["C", "D"], **LIMIT}, UNTESTABLE, UNTESTABLE),
         ({"versus": ["B"], "relation": "not worse"}, SUPPORTED, SUPPORTED),
-        ({"versus": ["C"], "columns": ["y"], "relation": "not worse"}, NOT_SHOWN, CONTRADICTED),  # worse by 0.40, 5.33
+        # worse by 0.40, 5.33
+        ({"versus": ["C"], "columns": ["y"], "relation": "not worse"}, NOT_SHOWN, CONTRADICTED),
         ({"versus": ["C"], "statistic": "std"}, UNTESTABLE, NOT_SHOWN),
-        ({"table": "2", "columns": ["1%"], "statistic": "std", "lower": True}, SUPPORTED, UNTESTABLE),  # F = 25
-        ({"table": "2", "columns": ["10%"], "statistic": "std", "lower": True}, NOT_SHOWN, NOT_SHOWN),  # a tie
-        ({"table": "4", "columns": ["1%"], "statistic": "std", "lower": True}, NOT_SHOWN, UNTESTABLE),  # on 1 and 1
-        ({"table": "4", "columns": ["1%"]}, SUPPORTED, UNTESTABLE),  # two seeds have a deviation, one has none
-        ({"table": "2", "columns": ["1%"], "lower": True}, CONTRADICTED, NOT_SHOWN),  # one seed shows nothing
+        # F = 25
+        (
+            {"table": "2", "columns": ["1%"], "statistic": "std", "lower": True},
+            SUPPORTED,
+            UNTESTABLE,
+        ),
+        # a tie
+        (
+            {"table": "2", "columns": ["10%"], "statistic": "std", "lower": True},
+            NOT_SHOWN,
+            NOT_SHOWN,
+        ),
+        # on 1 and 1
+        (
+            {"table": "4", "columns": ["1%"], "statistic": "std", "lower": True},
+            NOT_SHOWN,
+            UNTESTABLE,
+        ),
+        # two seeds have a deviation, one has none
+        ({"table": "4", "columns": ["1%"]}, SUPPORTED, UNTESTABLE),
+        # one seed shows nothing
+        ({"table": "2", "columns": ["1%"], "lower": True}, CONTRADICTED, NOT_SHOWN),
         ({"table": "5", "columns": ["1%"]}, SUPPORTED, UNTESTABLE),  # a deviation of 0
         ({"table": "2", "columns": ["1%", "10%"], "on_average": True}, SUPPORTED, UNTESTABLE),
-        ({"versus": ["B"], "columns": ["x", "y"], "on_average": True}, SUPPORTED, SUPPORTED),  # by 1.25; by 2, 3, 2.9
-        ({"table": "2", "columns": ["10%"], "versus": ["Ours"], "versus_column": "1%"}, SUPPORTED, UNTESTABLE),
-        ({"versus": ["BERT"], "versus_table": "3"}, SUPPORTED, SUPPORTED),  # by 1.00; nothing trains BERT: p = 0.01
+        # by 1.25; by 2, 3, 2.9
+        ({"versus": ["B"], "columns": ["x", "y"], "on_average": True}, SUPPORTED, SUPPORTED),
+        (
+            {"table": "2", "columns": ["10%"], "versus": ["Ours"], "versus_column": "1%"},
+            SUPPORTED,
+            UNTESTABLE,
+        ),
+        # by 1.00; nothing trains BERT: p = 0.01
+        ({"versus": ["BERT"], "versus_table": "3"}, SUPPORTED, SUPPORTED),
         ({"table": "3", "versus": ["Chance"]}, UNTESTABLE, UNTESTABLE),  # a control
-        ({"table": "7", "columns": ["1%"]}, UNTESTABLE, UNTESTABLE),  # no deviation of few sentences
+        # no deviation of few sentences
+        ({"table": "7", "columns": ["1%"]}, UNTESTABLE, UNTESTABLE),
     ],
 )
 def test_verdict(project, claim, on_print, on_runs):
@@ -148,13 +208,21 @@ def test_size(project, claim, on_print, on_runs):
 
 
 def test_several_comparisons(project):
-    """`up_to` asks for one of them; else the p shown is that of the weakest; an average is one comparison."""
+    """`up_to` asks for one of them; else the p shown is that of the weakest; an average is one
+    comparison."""
     claim = {"columns": ["x", "y"], "versus": ["B", "C"]}
     mixed, largest = judge(**claim).published, judge(**claim, up_to="2.00").published
-    assert mixed.verdict == CONTRADICTED and "against: 0.40 below C in y, p = 1 for 4 " in mixed.detail
-    assert (largest.verdict, largest.size) == (SUPPORTED, AS_STATED) and "+2.00 over B in x" in largest.detail
+    assert (
+        mixed.verdict == CONTRADICTED and "against: 0.40 below C in y, p = 1 for 4 " in mixed.detail
+    )
+    assert (largest.verdict, largest.size) == (
+        SUPPORTED,
+        AS_STATED,
+    ) and "+2.00 over B in x" in largest.detail
     alone = judge(versus=["C"]).published.detail.split("p = ")[1]
-    assert judge(versus=["B", "C"]).published.detail.endswith(f"weakest: +0.50 over C in x, p = {alone}")
+    assert judge(versus=["B", "C"]).published.detail.endswith(
+        f"weakest: +0.50 over C in x, p = {alone}"
+    )
     average = judge(table="2", columns=["1%", "10%"], on_average=True).published
     assert average.detail.startswith("+2.05 over B in average")
 
@@ -168,11 +236,14 @@ def test_several_comparisons(project):
         ({}, [(-2.0, 0.03), (1.0, 0.5)], claims.MIXED, claims.NO),
         (LIMIT, [(2.0, 0.02), (1.0, 0.5)], claims.OPPOSES, claims.YES),
         (LIMIT, [(2.0, 0.03), (1.0, 0.5)], claims.AGREES, claims.NO),
-        (LIMIT | {"less_than": "0.5"}, [(-2.0, None)], claims.OPPOSES, claims.YES),  # a limit is one either way
+        # a limit is one either way
+        (LIMIT | {"less_than": "0.5"}, [(-2.0, None)], claims.OPPOSES, claims.YES),
     ],
 )
 def test_what_one_of_two_shows_is_corrected(claim, differences, direction, shown):
-    contrasts = [claims.Contrast("B", "x", difference, error=0.5, p=p) for difference, p in differences]
+    contrasts = [
+        claims.Contrast("B", "x", difference, error=0.5, p=p) for difference, p in differences
+    ]
     judged = claims.judge_row(claim_of(**claim), contrasts, 2)
     assert (judged.direction, judged.shown) == (direction, shown)
 
@@ -198,14 +269,20 @@ def test_two_differences_to_one_baseline_have_the_p_of_their_rows(project):
     """What both subtract cancels, on print and in our runs."""
     rows, changes = (judge(versus=["C"], columns=[column]) for column in ("x", "change"))
     for side in ("published", "ours"):
-        p = [getattr(judged, side).detail.split("p = ")[1].split(";")[0] for judged in (rows, changes)]
+        p = [
+            getattr(judged, side).detail.split("p = ")[1].split(";")[0]
+            for judged in (rows, changes)
+        ]
         assert p[0] == p[1]
 
 
 def test_what_95_percent_exclude_holds_for_all_comparisons_at_once():
-    """Of all that a row is above, some gain is no larger; of the largest picked, none is; of comparable rows, none in
-    either direction."""
-    near, far = claims.Contrast("B", "x", -0.1, 0.2, p=0.6), claims.Contrast("C", "x", 0.3, 0.2, p=0.13)
+    """Of all that a row is above, some gain is no larger; of the largest picked, none is; of
+    comparable rows, none in either direction."""
+    near, far = (
+        claims.Contrast("B", "x", -0.1, 0.2, p=0.6),
+        claims.Contrast("C", "x", 0.3, 0.2, p=0.13),
+    )
     half = 0.2 * scipy.stats.norm.ppf(1 - 0.05 / 4)
     claim = claim_of(versus=["B", "C"])
     picked = claim.model_copy(update={"up_to": Published(value=1.0, text="1.0")})
@@ -217,7 +294,11 @@ def test_what_95_percent_exclude_holds_for_all_comparisons_at_once():
 
 # ---------------------------------------------------------------- one sentence, several rows
 
-HOLDS, WEAK, OPEN = (claims.AGREES, claims.YES, None), (claims.AGREES, claims.NO, None), (None, claims.UNTESTED, None)
+HOLDS, WEAK, OPEN = (
+    (claims.AGREES, claims.YES, None),
+    (claims.AGREES, claims.NO, None),
+    (None, claims.UNTESTED, None),
+)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +315,9 @@ HOLDS, WEAK, OPEN = (claims.AGREES, claims.YES, None), (claims.AGREES, claims.NO
 )
 def test_a_sentence_has_one_verdict_over_its_rows(rows, printed, runs):
     for strict, verdict in ((True, printed), (False, runs)):
-        judgements = [claims.Judgement(d, s, NO_SIZE, "", contrary_p=p, strict=strict) for d, s, p in rows]
+        judgements = [
+            claims.Judgement(d, s, NO_SIZE, "", contrary_p=p, strict=strict) for d, s, p in rows
+        ]
         assert claims.judge_sentence(judgements).verdict == verdict
 
 
@@ -263,7 +346,9 @@ def test_the_size_of_a_sentence_is_that_of_all_its_rows():
 def test_an_unknown_name_is_refused_with_its_claim(claim):
     stated = {"quote": QUOTE, "section": "4", "table": "1", "row": "Ours", "columns": ["x"]} | claim
     with pytest.raises(ValidationError, match=rf"claims\.0\s.*'{QUOTE}': "):
-        Paper.model_validate(PAPER | {"title": "A paper", "reference": "Somebody", "claims": [stated]})
+        Paper.model_validate(
+            PAPER | {"title": "A paper", "reference": "Somebody", "claims": [stated]}
+        )
 
 
 # ---------------------------------------------------------------- the papers
@@ -292,20 +377,28 @@ def no_runs(tmp_path, monkeypatch):
 def test_what_papers_say_of_their_numbers(no_runs, paper, words, difference, stated):
     (claim,) = [claim for claim in catalog.paper(paper).claims if words in claim.quote]
     found = claims.judge(paper, claim, SCALE)
-    assert found.published.size == stated and found.published.detail.startswith(f"{difference:+.2f} over ")
+    assert found.published.size == stated and found.published.detail.startswith(
+        f"{difference:+.2f} over "
+    )
     assert found.ours.verdict == UNTESTABLE
 
 
 def test_seven_tasks_are_no_more_certain_than_their_printed_average(no_runs):
-    """MSSE's Table 3 says the same twice: 0.68 more than CLSEP, by the column of averages and by the tasks' mean."""
+    """MSSE's Table 3 says the same twice: 0.68 more than CLSEP, by the column of averages and by
+    the tasks' mean."""
     of_table = [claim for claim in catalog.paper("msse").claims if claim.table == "3"]
-    found = {claim.on_average: claims.judge("msse", claim, SCALE).published.verdict for claim in of_table}
+    found = {
+        claim.on_average: claims.judge("msse", claim, SCALE).published.verdict for claim in of_table
+    }
     assert found[True] == found[False]
 
 
 def test_sizes_that_no_run_sees_all_of_are_not_compared(no_runs):
-    """A run of mini sees 6,000 sentences, so that columns of 10,000 and more train on equally many."""
+    """A run of mini sees 6,000 sentences, so that columns of 10,000 and more train on equally
+    many."""
     view = grid_view("micse", "table2", "mini")
-    cells = dict(zip((column.label for column in view.score_grid.columns), view.rows[-1], strict=True))
+    cells = dict(
+        zip((column.label for column in view.score_grid.columns), view.rows[-1], strict=True)
+    )
     assert claims.differ_in_size_unseen(cells["1%"], cells["10%"])
     assert not claims.differ_in_size_unseen(cells["0.1%"], cells["1%"])

@@ -1,4 +1,5 @@
-"""What code of a method may not do to the process that it runs in: the run fails, whatever else it does."""
+"""What code of a method may not do to the process that it runs in: the run fails, whatever else
+it does."""
 
 import asyncio
 import json
@@ -15,10 +16,19 @@ from csebench.train.foreign import ForeignCode
 from methods import simcse
 
 CHANGES = {
-    "threads": (lambda: torch.set_num_threads(torch.get_num_threads() + 1), lambda: torch.set_num_threads(1)),
-    "BLAS": (lambda: threadpool_limits(3, user_api="blas"), lambda: threadpool_limits(1, user_api="blas")),
+    "threads": (
+        lambda: torch.set_num_threads(torch.get_num_threads() + 1),
+        lambda: torch.set_num_threads(1),
+    ),
+    "BLAS": (
+        lambda: threadpool_limits(3, user_api="blas"),
+        lambda: threadpool_limits(1, user_api="blas"),
+    ),
     "seed": (lambda: torch.manual_seed(123), lambda: None),
-    "dtype": (lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_default_dtype(torch.float32)),
+    "dtype": (
+        lambda: torch.set_default_dtype(torch.float64),
+        lambda: torch.set_default_dtype(torch.float32),
+    ),
     "device": (lambda: torch.set_default_device("meta"), lambda: torch.set_default_device(None)),
     "deterministic": (
         lambda: torch.use_deterministic_algorithms(True),
@@ -43,7 +53,10 @@ def test_a_setting_that_is_changed_is_named(change):
     act, restore = CHANGES[change]
     foreign = ForeignCode("mine-0123456789")
     try:
-        with pytest.raises(RunFailed, match=r"mine-0123456789: code of the method changes .* from .* to .*restore it"):
+        with pytest.raises(
+            RunFailed,
+            match=r"mine-0123456789: code of the method changes .* from .* to .*restore it",
+        ):
             call(act, foreign)
     finally:
         restore()
@@ -61,12 +74,17 @@ def test_what_is_restored_or_of_its_own_is_no_change():
         torch.randn(3)
 
 
-@pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, KeyboardInterrupt, asyncio.CancelledError, BaseException])
+@pytest.mark.parametrize(
+    "kind", [SystemExit, GeneratorExit, KeyboardInterrupt, asyncio.CancelledError, BaseException]
+)
 def test_what_is_no_error_in_python_is_one_with_its_place(kind):
     def raises():
         raise kind
 
-    with pytest.raises(RunFailed, match=rf"test_code_of_methods\.py: line \d+: ends the process \({kind.__name__}\)"):
+    with pytest.raises(
+        RunFailed,
+        match=rf"test_code_of_methods\.py: line \d+: ends the process \({kind.__name__}\)",
+    ):
         call(raises, ForeignCode("mine-0123456789"))
 
 
@@ -84,7 +102,10 @@ def test_a_fork_does_not_go_on_with_the_run(ends_by, tmp_path, capfd):
         if process == 0:
             os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 1
-    assert not list(tmp_path.iterdir()) and "forked a process that goes on with the run" in capfd.readouterr().err
+    assert (
+        not list(tmp_path.iterdir())
+        and "forked a process that goes on with the run" in capfd.readouterr().err
+    )
 
 
 def fails(train, spec, out):
@@ -113,7 +134,9 @@ def test_wherever_the_trainer_calls_it(place, make_spec, train, tmp_path, monkey
     assert "changes torch.get_num_threads() from 1 to 2" in message
 
 
-def test_a_file_that_seeds_when_it_is_imported_changes_no_seed(make_spec, train, tmp_path, monkeypatch, finished):
+def test_a_file_that_seeds_when_it_is_imported_changes_no_seed(
+    make_spec, train, tmp_path, monkeypatch, finished
+):
     """In a process that makes several runs, only the first would have had that seed."""
     from csebench.train import trainer
 
@@ -125,5 +148,8 @@ def test_a_file_that_seeds_when_it_is_imported_changes_no_seed(make_spec, train,
 
     monkeypatch.setattr(trainer, "load_code", import_seeding_file)
     train(make_spec("simcse"), tmp_path / "run")
-    same = [(folder / "model" / "model.safetensors").read_bytes() for folder in (tmp_path / "run", finished("simcse"))]
+    same = [
+        (folder / "model" / "model.safetensors").read_bytes()
+        for folder in (tmp_path / "run", finished("simcse"))
+    ]
     assert same[0] == same[1]

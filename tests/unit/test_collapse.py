@@ -26,11 +26,15 @@ def some_equal(count, equal):
     ("count", "equal"), [(2, 2), (9, 9), (10, 5), (11, 6), (400, 200), (5000, 5000), (5000, 2600)]
 )
 def test_half_of_many_or_all_of_a_few_are_a_collapse(count, equal):
-    with pytest.raises(RunFailed, match=f"of the {min(count, embedder.COMPARED)} that were compared share theirs"):
+    with pytest.raises(
+        RunFailed, match=f"of the {min(count, embedder.COMPARED)} that were compared share theirs"
+    ):
         check_distinct(texts(count), some_equal(count, equal))
 
 
-@pytest.mark.parametrize(("count", "equal"), [(1, 1), (3, 2), (9, 8), (10, 4), (400, 190), (5000, 2000), (5000, 0)])
+@pytest.mark.parametrize(
+    ("count", "equal"), [(1, 1), (3, 2), (9, 8), (10, 4), (400, 190), (5000, 2000), (5000, 0)]
+)
 def test_fewer_are_none(count, equal):
     check_distinct(texts(count), some_equal(count, equal))
 
@@ -52,7 +56,10 @@ def test_rounding_is_no_difference_and_what_is_larger_is_one(precision, noise):
 def test_the_same_sentence_may_have_the_same_vector():
     """Also in other letters, as an uncased encoder reads it, and as often as it occurs."""
     check_distinct(["A man", "a man", "A  MAN\n"] * 20, np.ones((60, 24)))
-    check_distinct(["A man"] * 20 + texts(12), np.concatenate([np.ones((20, 24)), RNG.standard_normal((12, 24))]))
+    check_distinct(
+        ["A man"] * 20 + texts(12),
+        np.concatenate([np.ones((20, 24)), RNG.standard_normal((12, 24))]),
+    )
 
 
 def test_vectors_without_length_or_with_much_of_it():
@@ -70,7 +77,9 @@ class HalfBlind(Embedder):
         self.blind = blind
 
     def vectors(self, sentences):
-        return np.stack([ONE if self.blind in s else RNG.standard_normal(24) for s in sentences]).astype(np.float32)
+        return np.stack(
+            [ONE if self.blind in s else RNG.standard_normal(24) for s in sentences]
+        ).astype(np.float32)
 
 
 def test_a_later_call_and_a_kept_shard_are_refused_too(tmp_path, monkeypatch):
@@ -81,7 +90,11 @@ def test_a_later_call_and_a_kept_shard_are_refused_too(tmp_path, monkeypatch):
             model.embed(texts(20))
     model.embed([f"other {number}" for number in range(20)])
     model.cache_dir = tmp_path
-    monkeypatch.setattr(HalfBlind, "vectors", lambda self, sentences: np.ones((len(sentences), 24), dtype=np.float32))
+    monkeypatch.setattr(
+        HalfBlind,
+        "vectors",
+        lambda self, sentences: np.ones((len(sentences), 24), dtype=np.float32),
+    )
     for _ in range(2):
         with pytest.raises(RunFailed, match="the same vector"):
             list(model.stream(texts(20), "corpus"))

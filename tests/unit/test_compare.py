@@ -1,4 +1,5 @@
-"""Comparisons of rows: which items make a score, and a made-up project from score files to comparisons."""
+"""Comparisons of rows: which items make a score, and a made-up project from score files to
+comparisons."""
 
 import json
 import shutil
@@ -22,15 +23,33 @@ from csebench.score.score_types import sample, sentence_ids
 
 SMOKE = ROOT / "data" / "smoke"
 STS = [task for task in catalog.STS_COLUMNS if task != "Avg."]
-ROWS = {"Good": "simcse", "As good": "mirror_bert", "Bad": "ct", "Untrained": "bert", "Chance": "random"}
+ROWS = {
+    "Good": "simcse",
+    "As good": "mirror_bert",
+    "Bad": "ct",
+    "Untrained": "bert",
+    "Chance": "random",
+}
 
 
 # ---------------------------------------------------------------- which items make a score
 
 
-ITEMS = {"STS12/a": [1, 2], "STS12/b": [3], "gold/STS12/a": [4, 5], "gold/STS12/b": [6], "STS1/a": [7], "MR": [8]}
+ITEMS = {
+    "STS12/a": [1, 2],
+    "STS12/b": [3],
+    "gold/STS12/a": [4, 5],
+    "gold/STS12/b": [6],
+    "STS1/a": [7],
+    "MR": [8],
+}
 ITEMS |= {"recall@1": [0, 1], "x/recall@1": [9, 9, 9, 9], "x/y/recall@1": [9]}
-ITEMS |= {"sentences/STS12/a": [[1, 2], [2, 3]], "sentences/STS12/b": [[4, 5]], "sentences/MR": [[1]], "CR": [1]}
+ITEMS |= {
+    "sentences/STS12/a": [[1, 2], [2, 3]],
+    "sentences/STS12/b": [[4, 5]],
+    "sentences/MR": [[1]],
+    "CR": [1],
+}
 ITEMS = {name: np.array(values) for name, values in ITEMS.items()}
 
 
@@ -38,7 +57,8 @@ def test_a_rank_correlation_concatenates_its_items_and_a_mean_weighs_arrays_the_
     items = sample(ITEMS, evaluator_declaration("sts").items, "STS12", "spearman")
     assert (items.values.tolist(), items.gold.tolist()) == ([1, 2, 3], [4, 5, 6])
     assert items.sentences.tolist() == [[1, 2], [2, 3], [4, 5]]
-    items = sample(ITEMS, evaluator_declaration("beir").items, "any", "recall@1")  # forums of 2, 4 and 1 queries
+    # forums of 2, 4 and 1 queries
+    items = sample(ITEMS, evaluator_declaration("beir").items, "any", "recall@1")
     assert items.values.mean() == pytest.approx((0.5 + 9 + 9) / 3) and len(items.values) == 7
 
 
@@ -62,7 +82,11 @@ def columns(*tasks, **more):
 
 
 def rows_of(methods, columns, **more):
-    return table({label: (method, [None] * len(columns)) for label, method in methods.items()}, columns, **more)
+    return table(
+        {label: (method, [None] * len(columns)) for label, method in methods.items()},
+        columns,
+        **more,
+    )
 
 
 PAPER = {
@@ -104,7 +128,12 @@ def specs(number, label):
 def publish(spec, evaluator, values, items):
     """Scores {(task, metric): value} of a run, with the replicates that its items give."""
     write_scores(
-        spec, evaluator, SCALE, [(*key, value) for key, value in values.items()], items=items, replicates=True
+        spec,
+        evaluator,
+        SCALE,
+        [(*key, value) for key, value in values.items()],
+        items=items,
+        replicates=True,
     )
 
 
@@ -119,7 +148,10 @@ def write_sts(spec, noise, seed):
     rng, items, values = np.random.default_rng(seed), {}, {}
     for task in STS:
         pairs = read_sts(SMOKE, task)
-        own = {f"{task}/{p.subset}": (p.gold / 5 + rng.normal(0, noise, len(p))).astype(np.float32) for p in pairs}
+        own = {
+            f"{task}/{p.subset}": (p.gold / 5 + rng.normal(0, noise, len(p))).astype(np.float32)
+            for p in pairs
+        }
         gold, cosines = np.concatenate([p.gold for p in pairs]), np.concatenate(list(own.values()))
         values[task, "spearman"] = scipy.stats.spearmanr(cosines, gold).statistic
         items |= own | {f"gold/{task}/{p.subset}": p.gold for p in pairs}
@@ -131,12 +163,19 @@ def write_sts(spec, noise, seed):
 
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory):
-    """A folder with the scores of Table 1 (two good rows, a bad, an untrained, a control), and averages by row."""
-    folder, noises = tmp_path_factory.mktemp("scored"), dict(zip(ROWS, (0.1, 0.1, 1.5, 3, 9), strict=True))
+    """A folder with the scores of Table 1 (two good rows, a bad, an untrained, a control), and
+    averages by row."""
+    folder, noises = (
+        tmp_path_factory.mktemp("scored"),
+        dict(zip(ROWS, (0.1, 0.1, 1.5, 3, 9), strict=True)),
+    )
     with pytest.MonkeyPatch.context() as patch:
         made_up(folder, patch, PAPER)
         averages = {
-            label: [write_sts(spec, noises[label], 100 * i + j) for j, spec in enumerate(specs(1, label))]
+            label: [
+                write_sts(spec, noises[label], 100 * i + j)
+                for j, spec in enumerate(specs(1, label))
+            ]
             for i, label in enumerate(ROWS)
         }
     clear()
@@ -163,9 +202,13 @@ def test_the_primary_question_comes_first_and_is_not_corrected(sts):
     first, second = compare.answers(grid_view("made_up", "table1", SCALE))
     (primary,), family = first.comparisons, second.comparisons
     assert (primary.relation, primary.p_family) == (compare.BETTER, primary.p)
-    assert [(c.row, c.against) for c in family] == [(row, "Good") for row in ("As good", "Bad", "Untrained")]
+    assert [(c.row, c.against) for c in family] == [
+        (row, "Good") for row in ("As good", "Bad", "Untrained")
+    ]
     p, adjusted = sorted(c.p for c in family), sorted(c.p_family for c in family)
-    assert adjusted == pytest.approx([min(1, 3 * p[0]), max(3 * p[0], 2 * p[1]), max(2 * p[1], p[2])], rel=1e-6)
+    assert adjusted == pytest.approx(
+        [min(1, 3 * p[0]), max(3 * p[0], 2 * p[1]), max(2 * p[1], p[2])], rel=1e-6
+    )
     assert all(c.family_low < c.low < c.high < c.family_high for c in family)
 
 
@@ -179,7 +222,9 @@ def test_p_is_of_seeds_and_items(sts):
     comparison, d = pair(), np.subtract(sts["Good"], sts["Bad"])
     seeds, items = d.var(ddof=1) / 3, comparison.estimate.item_se**2
     df = (seeds + items) ** 2 / (seeds**2 / 2)
-    assert comparison.p == pytest.approx(2 * scipy.stats.t.sf(d.mean() / np.sqrt(seeds + items), df))
+    assert comparison.p == pytest.approx(
+        2 * scipy.stats.t.sf(d.mean() / np.sqrt(seeds + items), df)
+    )
     half = scipy.stats.t.ppf(0.975, df) * np.sqrt(seeds + items)
     assert (comparison.low, comparison.high) == pytest.approx((d.mean() - half, d.mean() + half))
 
@@ -188,15 +233,26 @@ def test_an_average_resamples_its_test_sets_together(sts):
     """The variance of the mean of seven tasks' replicates, not of tasks that are drawn apart."""
     means = {}
     for label in ("Good", "Bad"):
-        contents = [json.loads(targets.score_path(s.run_id, "sts", SCALE).read_text()) for s in specs(1, label)]
-        means[label] = np.mean([read_replicates(c, t, "spearman").clustered for c in contents for t in STS], 0)
+        contents = [
+            json.loads(targets.score_path(s.run_id, "sts", SCALE).read_text())
+            for s in specs(1, label)
+        ]
+        means[label] = np.mean(
+            [read_replicates(c, t, "spearman").clustered for c in contents for t in STS], 0
+        )
     assert pair().estimate.item_se == pytest.approx(100 * np.std(means["Good"] - means["Bad"]))
 
 
 UNPAIRED = {
     "without replicates": (compare.UNPAIRED, lambda content: content.pop("replicates")),
-    "of other test items": (compare.OTHER_DATA, lambda content: content["replicates"].update(items="0" * 16)),
-    "made in another way": (compare.UNPAIRED, lambda content: content["replicates"].update(version=0)),
+    "of other test items": (
+        compare.OTHER_DATA,
+        lambda content: content["replicates"].update(items="0" * 16),
+    ),
+    "made in another way": (
+        compare.UNPAIRED,
+        lambda content: content["replicates"].update(version=0),
+    ),
 }
 
 
@@ -218,15 +274,21 @@ def test_what_is_missing_old_or_the_same_has_no_answer(sts):
     missing, *_ = specs(1, "As good")
     targets.score_path(missing.run_id, "sts", SCALE).unlink()
     edit("Bad", lambda content: content["evaluations"][0].update(version=9), slice(1))
-    assert (pair(against="As good").relation, pair(against="As good").scored) == (compare.PARTIAL, (5, 6))
+    assert (pair(against="As good").relation, pair(against="As good").scored) == (
+        compare.PARTIAL,
+        (5, 6),
+    )
     assert pair(against="Bad").relation == compare.OUTDATED
     assert pair(against="Again", number=3).relation == compare.SAME_RUNS
 
 
 def test_what_else_differs_is_derived_from_the_runs(sts):
-    """But not what the rows of one method state themselves, as it is what they are about, nor what a method keeps."""
+    """But not what the rows of one method state themselves, as it is what they are about, nor
+    what a method keeps."""
     different = pair("Good", "Bad").differs
-    assert ("steps", "15625", "5000") in different and "batch" not in {setting.name for setting in different}
+    assert ("steps", "15625", "5000") in different and "batch" not in {
+        setting.name for setting in different
+    }
     assert not pair("Good", "Batch 32", number=3).differs
 
 
@@ -237,7 +299,9 @@ def test_an_interval_does_not_contain_0_where_holms_test_shows_a_difference():
     better, open_one = (compare.judged(given, p, 10) for p in (0.04, 0.06))
     assert (better.relation, better.family_low) == (compare.BETTER, 0.0)
     assert open_one.relation == compare.NOT_SHOWN and open_one.family_low < 0
-    worse = compare.judged(compare.replace(given, estimate=compare.Estimate(-0.5, 5, 0.4, 0.1)), 0.04, 10)
+    worse = compare.judged(
+        compare.replace(given, estimate=compare.Estimate(-0.5, 5, 0.4, 0.1)), 0.04, 10
+    )
     assert (worse.relation, worse.family_high) == (compare.WORSE, 0.0)
 
 
@@ -274,4 +338,7 @@ def test_a_question_whose_premise_is_not_shown_cannot_be_asked():
 
     assert premised("STS15", "STS12") == compare.answer(view, family).comparisons
     (refused,) = premised("STS12", "STS15")
-    assert (refused.relation, refused.estimate) == (compare.NOT_ASKED, None) and "(in the paper 9.9)" in refused.reason
+    assert (refused.relation, refused.estimate) == (
+        compare.NOT_ASKED,
+        None,
+    ) and "(in the paper 9.9)" in refused.reason

@@ -18,15 +18,22 @@ MINI = ROOT / RESULTS / "mini"
 
 def test_cells_are_means_of_their_runs():
     """Which scores.csv has under the ids that the cell names: no mixture of variants."""
-    cells, scores = (pandas.read_csv(MINI / f"{name}.csv", low_memory=False) for name in ("cells", "scores"))
+    cells, scores = (
+        pandas.read_csv(MINI / f"{name}.csv", low_memory=False) for name in ("cells", "scores")
+    )
     scored = cells[(cells.n > 0) & cells.task.notna()]
     wanted = scores[scores.subset.isin(["all", "printed"])]
     groups = wanted.groupby(["evaluator", "task", "subset", "metric"])
     by_key = {key: group.set_index("run").value for key, group in groups}
     for cell in scored.itertuples():
-        subset, evaluator = "printed" if cell.task == "Avg." else "all", cell.evaluator.partition(":")[0]
+        subset, evaluator = (
+            "printed" if cell.task == "Avg." else "all",
+            cell.evaluator.partition(":")[0],
+        )
         first = wanted[(wanted.evaluator == evaluator) & (wanted.task == cell.task)].metric.iloc[0]
-        values = by_key[evaluator, cell.task, subset, first if cell.metric == "main score" else cell.metric]
+        values = by_key[
+            evaluator, cell.task, subset, first if cell.metric == "main score" else cell.metric
+        ]
         assert cell.factor * values.loc[cell.runs.split()].mean() == pytest.approx(cell.ours), cell
 
 
@@ -34,7 +41,9 @@ def test_scores_of_older_code_give_way_to_newer_ones(tmp_path, monkeypatch):
     """Of the same run, one row per score."""
     monkeypatch.chdir(tmp_path)
     content = json.loads(next((MINI / "scores").glob("simcse-*.sts.json")).read_text())
-    runs = [Spec.model_validate(content["spec"] | {"trainer_version": version}) for version in (7, 8, 6)]
+    runs = [
+        Spec.model_validate(content["spec"] | {"trainer_version": version}) for version in (7, 8, 6)
+    ]
     for run in runs:
         older = content | {"spec": run.model_dump(), "run": run.run_id}
         older["training"] = {"provenance": content["provenance"]}
@@ -44,11 +53,15 @@ def test_scores_of_older_code_give_way_to_newer_ones(tmp_path, monkeypatch):
 
 def spec(**row):
     scale = catalog.scale("paper")
-    return recipe.make_spec(Recipe(**row), scale.encoders["bert-base"], 10_000, 3, recipe.conditions(scale), "test")
+    return recipe.make_spec(
+        Recipe(**row), scale.encoders["bert-base"], 10_000, 3, recipe.conditions(scale), "test"
+    )
 
 
 def test_a_run_is_described_by_what_it_changes():
-    about = describe_run(spec(method="simcse", params={"temperature": 0.1}, components={"ami": {"weight": 0.5}}))
+    about = describe_run(
+        spec(method="simcse", params={"temperature": 0.1}, components={"ami": {"weight": 0.5}})
+    )
     assert {"temperature=0.1", "ami.weight=0.5"} <= {*about["settings"].split()}
     assert (about["components"], about["subset_seed"], about["seed"]) == ("ami", 3, 3)
     assert describe_run(spec(method="simcse"))["settings"] == ""

@@ -26,7 +26,9 @@ def without_blocks(path):
 def anchors(path):
     """The anchors that GitHub, and the site, give to the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", without_blocks(path), re.M)
-    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+    return {
+        re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings
+    }
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
@@ -59,10 +61,16 @@ def test_outputs_are_those_of_a_clean_clone(capsys):
 
 def test_files_that_scripts_write_are_not_stale():
     """The schemas, and the picture of the rooms."""
-    schemas, rooms = (runpy.run_path(str(ROOT / "docs" / f"{name}.py")) for name in ("schemas", "draw_rooms"))
-    texts = {schemas["FOLDER"] / f"{name}.json": text for name, text in schemas["schemas"]().items()}
+    schemas, rooms = (
+        runpy.run_path(str(ROOT / "docs" / f"{name}.py")) for name in ("schemas", "draw_rooms")
+    )
+    texts = {
+        schemas["FOLDER"] / f"{name}.json": text for name, text in schemas["schemas"]().items()
+    }
     for path, text in (texts | {rooms["PICTURE"]: rooms["draw"]()}).items():
-        assert path.read_text(encoding="utf-8") == text, f"{path}: run docs/schemas.py, or docs/draw_rooms.py"
+        assert path.read_text(encoding="utf-8") == text, (
+            f"{path}: run docs/schemas.py, or docs/draw_rooms.py"
+        )
 
 
 class AsEditorsRead(yaml.SafeLoader):
@@ -75,7 +83,9 @@ class AsEditorsRead(yaml.SafeLoader):
 
 
 AsEditorsRead.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)$"), list("-+.0123456789")
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)$"),
+    list("-+.0123456789"),
 )
 
 
@@ -87,5 +97,7 @@ def test_a_file_fits_the_schema_that_it_names(folder):
         named = re.match(r"# yaml-language-server: \$schema=(\S+)\n", text)
         assert named, f"{path.name}: the first line names no schema"
         schema = json.loads((path.parent / named[1]).read_text(encoding="utf-8"))
-        errors = [*jsonschema.Draft202012Validator(schema).iter_errors(yaml.load(text, AsEditorsRead))]
+        errors = [
+            *jsonschema.Draft202012Validator(schema).iter_errors(yaml.load(text, AsEditorsRead))
+        ]
         assert not errors, f"{path.name}: {errors[0].json_path}: {errors[0].message}"

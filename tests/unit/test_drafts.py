@@ -1,4 +1,5 @@
-"""Code whose version says nothing about it: an edit makes other runs and scores, a comment does not."""
+"""Code whose version says nothing about it: an edit makes other runs and scores, a comment does
+not."""
 
 import json
 
@@ -93,7 +94,11 @@ EDITS = {
     "the package itself": ("mypackage/__init__.py", "1", "2"),
 }
 SAME = {
-    "a comment": ("methods/mine.py", "        return super", "        # the loss\n        return super"),
+    "a comment": (
+        "methods/mine.py",
+        "        return super",
+        "        # the loss\n        return super",
+    ),
     "the layout": (
         "methods/mine.py",
         "super().loss(views) + distance(views)",
@@ -133,7 +138,9 @@ def test_a_component_counts_in_the_runs_of_its_host_only(own):
     assert spec_of("simcse") == without and not without.code
 
 
-def test_a_method_of_the_project_is_known_by_its_version_until_its_code_changes(tmp_path, monkeypatch):
+def test_a_method_of_the_project_is_known_by_its_version_until_its_code_changes(
+    tmp_path, monkeypatch
+):
     """The lock with another hash stands for an edited file."""
     before = spec_of("simcse")
     lock = read_json(versions.LOCK)
@@ -169,18 +176,26 @@ def test_a_spec_of_other_code_is_refused_and_one_without_code_takes_todays(own):
     spec = spec_of()
     content = json.loads(spec.model_dump_json())
     assert read_spec(json.dumps(content)) == spec
-    assert read_spec(json.dumps({key: value for key, value in content.items() if key != "code"})) == spec
+    assert (
+        read_spec(json.dumps({key: value for key, value in content.items() if key != "code"}))
+        == spec
+    )
     edit(own / "methods/mine.py", lambda text: text.replace("return super()", "return -super()"))
     with pytest.raises(BadInput, match=r"code: that of methods/mine is not the code"):
         read_spec(json.dumps(content))
 
 
 def test_what_a_search_with_other_code_chose_is_not_taken(own):
-    edit(own / "methods/mine.py", lambda text: text.replace('"params"', '"search": {"margin": [0.1, 0.2]}, "params"'))
+    edit(
+        own / "methods/mine.py",
+        lambda text: text.replace('"params"', '"search": {"margin": [0.1, 0.2]}, "params"'),
+    )
     (planned,) = tuning.plan_trials("mine", "mini", 1)
     runs = [tuning.TrialRun(run=spec.run_id, seed=spec.seed, dev=0.5) for spec in planned.specs]
     trial = tuning.Trial(settings=planned.settings, runs=runs)
-    search = tuning.Search(name="mine", planned=1, spec=planned.specs[0], trials=[trial], chosen=planned.settings)
+    search = tuning.Search(
+        name="mine", planned=1, spec=planned.specs[0], trials=[trial], chosen=planned.settings
+    )
     tuning.write_search(search, "mini")
     caches.clear()
     assert tuning.made_trials("mine", "mini", tuning.plan_trials("mine", "mini", 1)) == [trial]
@@ -198,7 +213,9 @@ def test_try_says_that_it_starts_anew_once_and_only_for_other_code(own):
     edit(own / "methods/mine.py", lambda text: f"{text}# a comment\n")
     assert attempt.restart_notice(tried) is None
     edit(own / "methods/mine.py", lambda text: text.replace("return super()", "return -super()"))
-    assert attempt.restart_notice(tried).startswith("methods/mine.py: its code changed since its last runs")
+    assert attempt.restart_notice(tried).startswith(
+        "methods/mine.py: its code changed since its last runs"
+    )
     write_json(own / "runs" / spec_of().run_id / "spec.json", spec_of().model_dump())
     assert attempt.restart_notice(tried) is None  # they are under way
     assert {spec.method for spec in targets.runs("smoke").values()} >= {"mine"}
@@ -206,14 +223,21 @@ def test_try_says_that_it_starts_anew_once_and_only_for_other_code(own):
 
 def test_try_names_the_defaults_that_its_runs_do_not_have(own):
     edit(
-        own / "methods/mine.py", lambda text: text.replace('"params": {', '"params": {"temperature": (0.07, "ours"), ')
+        own / "methods/mine.py",
+        lambda text: text.replace('"params": {', '"params": {"temperature": (0.07, "ours"), '),
     )
     tried = attempt.open_attempt(
         own / "methods/mine.py", against=("simcse",), scale="mini", evaluators=("sts",), seeds=1
     )
     (note,) = attempt.replaced_defaults(tried)
-    assert note == "temperature is 0.02, not 0.07 as in the file: set by the search on simcse at scale mini."
+    assert (
+        note == "temperature is 0.02, not 0.07 as in the file: set by the search on simcse at scale"
+        " mini."
+    )
     attempt.write_paper(tried)
     assert catalog.paper("try_mine").tables["1"].notes == [f"Mine: {note}"]
-    edit(own / "methods/mine.py", lambda text: text.replace('"name"', '"keeps": ["temperature"], "name"'))
+    edit(
+        own / "methods/mine.py",
+        lambda text: text.replace('"name"', '"keeps": ["temperature"], "name"'),
+    )
     assert attempt.replaced_defaults(tried) == []

@@ -1,5 +1,5 @@
-"""The table of encoders: every architecture is evaluated, trained or refused as the table says, and as its own code
-computes it."""
+"""The table of encoders: every architecture is evaluated, trained or refused as the table says,
+and as its own code computes it."""
 
 import json
 
@@ -74,12 +74,16 @@ def test_the_poolers_are_those_of_the_table(model_type, tiny):
         if pooler in family_of(model_type).poolers:
             assert np.isfinite(open_model(str(tiny(model_type)), pooler).embed(TEXTS)).all()
             continue
-        with pytest.raises(BadInput, match=rf"\({model_type}\): pooler {pooler}: .* Use another: avg"):
+        with pytest.raises(
+            BadInput, match=rf"\({model_type}\): pooler {pooler}: .* Use another: avg"
+        ):
             open_model(str(tiny(model_type)), pooler)
 
 
 @pytest.mark.parametrize("model_type", TRAINED)
-def test_a_trained_architecture_has_dropout_and_is_exported_with_equal_vectors(model_type, tiny, tmp_path):
+def test_a_trained_architecture_has_dropout_and_is_exported_with_equal_vectors(
+    model_type, tiny, tmp_path
+):
     encoder = load(tiny(model_type), dropout=0.3, new_pooler=True)
     encoder.check_trainable("avg", "encoder")
     batch = encoder.tokenize(TEXTS)
@@ -96,7 +100,9 @@ def test_a_trained_architecture_has_dropout_and_is_exported_with_equal_vectors(m
 
 
 @pytest.mark.parametrize("model_type", ["distilbert", "modernbert"])
-def test_a_method_trains_where_dropout_has_other_names(model_type, tiny, make_spec, train, tmp_path):
+def test_a_method_trains_where_dropout_has_other_names(
+    model_type, tiny, make_spec, train, tmp_path
+):
     spec = make_spec("simcse", encoder=tiny(model_type), params={"steps": 2})
     assert train(spec, tmp_path)["run"] == spec.run_id
     trained = own_vectors(tmp_path / "model", TEXTS)
@@ -112,20 +118,26 @@ def test_no_run_starts_from_what_is_only_evaluated(method, model_type, tiny, mak
 
 @pytest.mark.parametrize("model_type", [*ONLY_EVALUATED, "fnet", "big_bird"])
 def test_an_architecture_that_is_not_trained_is_refused_in_one_sentence(model_type, tiny):
-    with pytest.raises(BadInput, match=rf"^encoder [^\n]*: {model_type} is not trained, only evaluated: [^\n.]*\("):
+    with pytest.raises(
+        BadInput, match=rf"^encoder [^\n]*: {model_type} is not trained, only evaluated: [^\n.]*\("
+    ):
         load(tiny(model_type), dropout=0.1, new_pooler=True)
 
 
 @pytest.mark.parametrize("model_type", ["longt5", "pegasus"])
 def test_an_architecture_without_hidden_states_of_a_text_is_refused(model_type, tiny):
-    with pytest.raises(BadInput, match=f"{model_type} gives no hidden state for every token of a text"):
+    with pytest.raises(
+        BadInput, match=f"{model_type} gives no hidden state for every token of a text"
+    ):
         open_model(str(tiny(model_type)), "avg")
 
 
 def test_an_encoder_half_alone_is_a_whole_model(tiny, tmp_path):
     half = save_tiny("t5", tmp_path / "half", T5EncoderModel)
     np.testing.assert_allclose(
-        open_model(str(half), "avg").embed(TEXTS), own_vectors(half, TEXTS, T5EncoderModel), atol=1e-5
+        open_model(str(half), "avg").embed(TEXTS),
+        own_vectors(half, TEXTS, T5EncoderModel),
+        atol=1e-5,
     )
 
 
@@ -134,7 +146,9 @@ def test_a_text_without_tokens_has_a_vector(tiny):
 
 
 LAYERS_ONE_BY_ONE = {
-    "attention maps": lambda encoder: encoder.attention_layers.add(0) or encoder(encoder.tokenize(TEXTS), "avg"),
+    "attention maps": lambda encoder: (
+        encoder.attention_layers.add(0) or encoder(encoder.tokenize(TEXTS), "avg")
+    ),
     "new layers": lambda encoder: encoder.new_layers(1),
     "the lowest layers": lambda encoder: encoder.copy(1),
 }
@@ -153,7 +167,9 @@ def test_what_needs_single_layers_says_so(use, model_type, tiny):
 @pytest.mark.parametrize("model_type", ["bert", "roberta", "electra", "ernie"])
 def test_a_model_that_is_a_decoder_reads_from_left_to_right(model_type, tmp_path):
     folder = save_tiny(model_type, tmp_path / "model", is_decoder=True)
-    np.testing.assert_allclose(open_model(str(folder), "avg").embed(TEXTS), own_vectors(folder, TEXTS), atol=1e-5)
+    np.testing.assert_allclose(
+        open_model(str(folder), "avg").embed(TEXTS), own_vectors(folder, TEXTS), atol=1e-5
+    )
     with pytest.raises(BadInput, match="reads from left to right"):
         open_model(str(folder), "cls_before_pooler")
     with pytest.raises(BadInput, match="is_decoder is true"):
@@ -163,7 +179,9 @@ def test_a_model_that_is_a_decoder_reads_from_left_to_right(model_type, tmp_path
 LONG = [*TEXTS, "a sentence that goes on " * 30]
 
 
-@pytest.mark.parametrize("stated", [{}, {"model_max_length": 7}, {"model_max_length": 7, "truncation_side": "left"}])
+@pytest.mark.parametrize(
+    "stated", [{}, {"model_max_length": 7}, {"model_max_length": 7, "truncation_side": "left"}]
+)
 @pytest.mark.parametrize("model_type", ["bert", "roberta", "gpt2", "t5"])
 def test_length_and_side_of_truncation_are_those_of_the_tokenizer(stated, model_type, tmp_path):
     folder = save_tiny(model_type, tmp_path / "model")
@@ -181,7 +199,12 @@ def test_length_and_side_of_truncation_are_those_of_the_tokenizer(stated, model_
 
 def test_an_export_reads_as_much_as_its_encoder(tmp_path):
     folder = save_tiny("bert", tmp_path / "bert")
-    edit(folder / "tokenizer_config.json", model_max_length=7, truncation_side="left", padding_side="left")
+    edit(
+        folder / "tokenizer_config.json",
+        model_max_length=7,
+        truncation_side="left",
+        padding_side="left",
+    )
     encoder = load(folder)
     save_encoder(tmp_path / "model", encoder, "avg", None, {})
     library = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=False)
@@ -199,7 +222,8 @@ def test_a_length_that_leaves_no_room_is_refused(value, tmp_path):
 
 
 def test_a_tokenizer_without_special_tokens(tmp_path):
-    """Every word counts for the mean; there is no first token to read, and nothing to train with."""
+    """Every word counts for the mean; there is no first token to read, and nothing to train
+    with."""
     folder = save_tiny("bert", tmp_path / "model")
     edit(folder / "tokenizer.json", post_processor=None)
     encoder = load(folder)
@@ -217,11 +241,15 @@ def test_a_tokenizer_without_special_tokens(tmp_path):
 
 def test_a_map_is_used_with_the_pooler_that_it_was_fitted_to(tmp_path):
     folder = save_tiny("bert", tmp_path / "model")
-    save_file({"shift": torch.zeros(16), "matrix": 2 * torch.eye(16)}, folder / "transform.safetensors")
+    save_file(
+        {"shift": torch.zeros(16), "matrix": 2 * torch.eye(16)}, folder / "transform.safetensors"
+    )
     with pytest.raises(BadInput, match="does not state"):
         open_model(str(folder), "avg")
     (folder / "csebench.json").write_text(json.dumps({"pooler": "avg_top2"}))
-    assert np.array_equal(open_model(str(folder)).embed(TEXTS), open_model(str(folder), "avg_top2").embed(TEXTS))
+    assert np.array_equal(
+        open_model(str(folder)).embed(TEXTS), open_model(str(folder), "avg_top2").embed(TEXTS)
+    )
     with pytest.raises(BadInput, match="fitted to vectors of avg_top2"):
         open_model(str(folder), "avg")
 
@@ -230,7 +258,11 @@ def test_a_map_is_used_with_the_pooler_that_it_was_fitted_to(tmp_path):
 def test_a_checkpoint_of_simcse_is_told_how_to_convert(prefix, tmp_path):
     folder = save_tiny("bert", tmp_path / "model")
     weights = load_file(folder / "model.safetensors")
-    weights = {f"{prefix}{name}": weight.clone() for name, weight in weights.items() if "pooler" not in name}
+    weights = {
+        f"{prefix}{name}": weight.clone()
+        for name, weight in weights.items()
+        if "pooler" not in name
+    }
     weights |= {"mlp.dense.weight": torch.ones(16, 16), "mlp.dense.bias": torch.ones(16)}
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     assert open_model(str(folder), "cls_before_pooler").embed(TEXTS).shape == (3, 16)
@@ -242,7 +274,9 @@ def test_a_checkpoint_of_simcse_is_told_how_to_convert(prefix, tmp_path):
 def test_an_encoder_in_half_precision_is_computed_in_single(dtype, tmp_path):
     folder = save_tiny("distilbert", tmp_path / "model")
     AutoModel.from_pretrained(folder, dtype=dtype).save_pretrained(folder)
-    assert json.loads((folder / "config.json").read_text())["dtype"] == str(dtype).removeprefix("torch.")
+    assert json.loads((folder / "config.json").read_text())["dtype"] == str(dtype).removeprefix(
+        "torch."
+    )
     model = open_model(str(folder), "avg")
     assert {parameter.dtype for parameter in model.encoder.model.parameters()} == {torch.float32}
     np.testing.assert_allclose(model.embed(TEXTS), own_vectors(folder, TEXTS), atol=1e-5)

@@ -29,7 +29,9 @@ def scores(run, data, evaluation=Evaluation()):
     return evaluate_run(run, ["sts"], data, evaluation)["sts"]
 
 
-def test_scores_are_kept_until_their_items_the_settings_or_the_data_change(finished, data, tmp_path):
+def test_scores_are_kept_until_their_items_the_settings_or_the_data_change(
+    finished, data, tmp_path
+):
     run, path = tmp_path / "run", data / "downstream/STS/STS16-en-test/STS.input.headlines.txt"
     shutil.copytree(finished("oracle"), run)
     kept = scores(run, data)
@@ -44,7 +46,8 @@ def test_scores_are_kept_until_their_items_the_settings_or_the_data_change(finis
 
 
 def test_scoring_uses_the_threads_of_the_run(make_spec, train, smoke_data, tmp_path):
-    """One and two threads give different bits, and the environment of a job that only scores may ask for more."""
+    """One and two threads give different bits, and the environment of a job that only scores may
+    ask for more."""
     before = torch.get_num_threads()
     train(make_spec("oracle").model_copy(update={"threads": before + 1}), tmp_path)
     use_threads(before)
@@ -57,14 +60,18 @@ def test_scoring_uses_the_threads_of_the_run(make_spec, train, smoke_data, tmp_p
 
 
 def test_what_can_be_scored(smoke_data, tmp_path):
-    """A training job leaves to another what has no data, so that a finished model is not thrown away."""
+    """A training job leaves to another what has no data, so that a finished model is not thrown
+    away."""
     with pytest.raises(BadInput, match="no finished model"):
         scores(tmp_path, smoke_data)
     assert has_data("sts", smoke_data) and not has_data("beir:scifact", smoke_data)
 
 
-def test_a_retrained_run_is_scored_anew(finished, make_spec, train, smoke_data, tmp_path, monkeypatch):
-    """The trainer changed without a new version: the other weights have the run id of the old ones."""
+def test_a_retrained_run_is_scored_anew(
+    finished, make_spec, train, smoke_data, tmp_path, monkeypatch
+):
+    """The trainer changed without a new version: the other weights have the run id of the old
+    ones."""
     run = shutil.copytree(finished("simcse"), tmp_path / "run")
     publish(run, "sts", smoke_data, Evaluation(), tmp_path / "before.json")
     shutil.rmtree(run / "model")
@@ -108,10 +115,14 @@ def test_what_does_not_fit_in_memory_is_embedded_by_halves(tiny_bert, sentences,
         return run(self, pooler, dropout, ids, *rest)
 
     monkeypatch.setattr(Encoder, "_run", limited)
-    np.testing.assert_allclose(SentenceEncoder(encoder, "avg").embed(sentences[:20]), wanted, atol=1e-5)
+    np.testing.assert_allclose(
+        SentenceEncoder(encoder, "avg").embed(sentences[:20]), wanted, atol=1e-5
+    )
 
 
-def test_a_whole_model_that_does_not_fit_in_memory_embeds_smaller_batches(tiny_bert, tmp_path, sentences, monkeypatch):
+def test_a_whole_model_that_does_not_fit_in_memory_embeds_smaller_batches(
+    tiny_bert, tmp_path, sentences, monkeypatch
+):
     model = open_model(str(save_sentence_transformer(tiny_bert, tmp_path / "whole")))
     wanted, encode, tried = model.vectors(sentences[:20]), model.model.encode, []
 
@@ -129,7 +140,10 @@ def test_a_whole_model_that_does_not_fit_in_memory_embeds_smaller_batches(tiny_b
 ROW = Score("STS-B", "all", "spearman", 0.5)
 NOT_FINITE, NO_RESULT = "is not a finite number", "evaluate gave .* it must"
 FAILING = {  # an evaluator, and what the message says
-    "a full disk": (Mock(side_effect=OSError(28, "No space left on device")), "OSError: .*No space left"),
+    "a full disk": (
+        Mock(side_effect=OSError(28, "No space left on device")),
+        "OSError: .*No space left",
+    ),
     "the end of the process": (Mock(side_effect=SystemExit(0)), "SystemExit"),
     "no rows": (Mock(return_value=([], {})), NO_RESULT),
     "rows that are no scores": (Mock(return_value=([("STS-B", 0.5)], {})), NO_RESULT),
@@ -137,20 +151,40 @@ FAILING = {  # an evaluator, and what the message says
     "items without names": (Mock(return_value=([ROW], [])), NO_RESULT),
     "items that are no arrays": (Mock(return_value=([ROW], {"STS-B": [0.5]})), NO_RESULT),
     "items that are objects": (Mock(return_value=([ROW], {"STS-B": np.array([{}])})), NO_RESULT),
-    "a score of NaN": (Mock(return_value=([ROW._replace(value=np.nan)], {})), f": STS-B, all, .* {NOT_FINITE}"),
-    "an item of NaN": (Mock(return_value=([ROW], {"STS-B": np.array([np.nan])})), f": STS-B: .* {NOT_FINITE}"),
-    "points for a fraction": (Mock(return_value=([ROW._replace(value=76.2)], {})), "76.2 is no spearman, which is"),
+    "a score of NaN": (
+        Mock(return_value=([ROW._replace(value=np.nan)], {})),
+        f": STS-B, all, .* {NOT_FINITE}",
+    ),
+    "an item of NaN": (
+        Mock(return_value=([ROW], {"STS-B": np.array([np.nan])})),
+        f": STS-B: .* {NOT_FINITE}",
+    ),
+    "points for a fraction": (
+        Mock(return_value=([ROW._replace(value=76.2)], {})),
+        "76.2 is no spearman, which is",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", FAILING)
-def test_a_failing_evaluator_is_named_and_costs_no_other_score(name, finished, smoke_data, tmp_path, monkeypatch):
+def test_a_failing_evaluator_is_named_and_costs_no_other_score(
+    name, finished, smoke_data, tmp_path, monkeypatch
+):
     (failing, message), load = FAILING[name], module.load
-    monkeypatch.setattr(module, "load", lambda name, folder: failing if name == "sts" else load(name, folder))
+    monkeypatch.setattr(
+        module, "load", lambda name, folder: failing if name == "sts" else load(name, folder)
+    )
     with pytest.raises(RunFailed, match=rf"^[^\n]*\bsts\b[^\n]*{message}[^\n]*$"):
-        module.evaluate(str(finished("random") / "model"), ["sts", "stsb_dev"], smoke_data, tmp_path / "out.json")
+        module.evaluate(
+            str(finished("random") / "model"),
+            ["sts", "stsb_dev"],
+            smoke_data,
+            tmp_path / "out.json",
+        )
     content = read_json(tmp_path / "out.json")
-    assert {row["evaluator"] for row in content["scores"]} == {"stsb_dev"} and len(content["evaluations"]) == 1
+    assert {row["evaluator"] for row in content["scores"]} == {"stsb_dev"} and len(
+        content["evaluations"]
+    ) == 1
 
 
 # ---------------------------------------------------------------- whose scores they are
@@ -167,19 +201,26 @@ FALSE = {
 
 
 @pytest.mark.parametrize("name", FALSE)
-def test_kept_scores_that_are_not_what_their_name_stands_for_are_refused(name, finished, smoke_data, tmp_path):
+def test_kept_scores_that_are_not_what_their_name_stands_for_are_refused(
+    name, finished, smoke_data, tmp_path
+):
     run = shutil.copytree(finished("oracle"), tmp_path / "run")
     kept = scores(run, smoke_data)
     content = read_json(kept)
     FALSE[name](content["evaluations"][0])
     write_json(kept, with_digest(content))
-    for use in (lambda: scores(run, smoke_data), lambda: publish_sts(run, smoke_data, tmp_path / "out.json")):
+    for use in (
+        lambda: scores(run, smoke_data),
+        lambda: publish_sts(run, smoke_data, tmp_path / "out.json"),
+    ):
         with pytest.raises(BadInput, match="not what the file's name stands for"):
             use()
     assert not (tmp_path / "out.json").exists()
 
 
-def test_scores_of_another_run_under_the_name_of_this_one_are_refused(finished, smoke_data, tmp_path):
+def test_scores_of_another_run_under_the_name_of_this_one_are_refused(
+    finished, smoke_data, tmp_path
+):
     run, other = (shutil.copytree(finished(name), tmp_path / name) for name in ("oracle", "random"))
     shutil.copy(scores(other, smoke_data), scores(run, smoke_data))
     with pytest.raises(BadInput, match=r"evaluations: model_sha256"):
@@ -217,11 +258,14 @@ def test_nothing_is_written_where_files_change_while_a_model_is_scored(
 
 
 def test_a_model_is_not_pruned_while_it_is_scored(finished, smoke_data, tmp_path, monkeypatch):
-    """`csebench evaluate --model runs/ID/model`, while the workflow publishes the last score of the run."""
+    """`csebench evaluate --model runs/ID/model`, while the workflow publishes the last score of
+    the run."""
     run = shutil.copytree(finished("oracle"), tmp_path / "runs" / "oracle-1")
     was_locked = []
     monkeypatch.setattr(
-        models, "open_model", lambda *_, **__: was_locked.append(take(tmp_path / "runs/.oracle-1.lock"))
+        models,
+        "open_model",
+        lambda *_, **__: was_locked.append(take(tmp_path / "runs/.oracle-1.lock")),
     )
     with pytest.raises(AttributeError):  # there is no model to go on with
         module.evaluate(str(run / "model"), ["sts"], smoke_data, tmp_path / "out.json")

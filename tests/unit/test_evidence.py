@@ -1,4 +1,5 @@
-"""Evidence: what a source's file must hold, what it is refused for, what is of a row, statistics of others' runs."""
+"""Evidence: what a source's file must hold, what it is refused for, what is of a row, statistics
+of others' runs."""
 
 import math
 from itertools import combinations
@@ -38,9 +39,11 @@ PLACE = SOURCE[SOURCE.index("repository") : SOURCE.index("date")]
 
 
 RUN = "      - {seed: 1, scores: {STS-B: 77.20, Avg.: 75.00}}\n"
-TASKS = "STS12: 70.1, STS13: 80.2, STS14: 72.3, STS15: 80.4, STS16: 78.5, STS-B: 76.6, SICK-R: 70.7"  # mean 75.54
+# mean 75.54
+TASKS = "STS12: 70.1, STS13: 80.2, STS14: 72.3, STS15: 80.4, STS16: 78.5, STS-B: 76.6, SICK-R: 70.7"
 EIGHT = f"      - {{seed: 1, scores: {{{TASKS}, Avg.: 75.54}}}}\n"
-TWO = "      - {seed: 1, scores: {Avg.: 75.00}}\n      - {seed: 2, scores: {Avg.: 76.00}}\n"  # 75.5 ± 0.707
+# 75.5 ± 0.707
+TWO = "      - {seed: 1, scores: {Avg.: 75.00}}\n      - {seed: 2, scores: {Avg.: 76.00}}\n"
 
 
 def read(tmp_path, text):
@@ -56,7 +59,12 @@ def read(tmp_path, text):
         ("method: simcse", "method: simsce", 7, "Did you mean 'simcse'?"),
         ("encoder: bert-base", "encoder: bert-bass", 8, "Did you mean 'bert-base'?"),
         ("comparable: true", "comparible: true", 9, "Did you mean 'comparable'?"),
-        (PLACE, 'paper: micsee\ntables: ["1"]\n', 2, "unknown paper 'micsee'. Did you mean 'micse'"),
+        (
+            PLACE,
+            'paper: micsee\ntables: ["1"]\n',
+            2,
+            "unknown paper 'micsee'. Did you mean 'micse'",
+        ),
     ],
 )
 def test_refusals_name_file_and_line(tmp_path, before, after, line, words):
@@ -67,10 +75,17 @@ def test_refusals_name_file_and_line(tmp_path, before, after, line, words):
 
 
 def test_an_experiment_overrides_the_setup_of_its_source(tmp_path):
-    text = SOURCE.replace("experiments:", "setup: {steps: 1, gpu: V100, differs: one}\nexperiments:")
+    text = SOURCE.replace(
+        "experiments:", "setup: {steps: 1, gpu: V100, differs: one}\nexperiments:"
+    )
     source = read(tmp_path, text.replace("3e-5,", "3e-5, differs: two,"))
     both = evidence.Evidence("somebody", source, source.experiments[0]).setup
-    assert (both.batch_size, both.steps, both.gpu, both.differs) == ("64", 15625, "V100", "one; two")
+    assert (both.batch_size, both.steps, both.gpu, both.differs) == (
+        "64",
+        15625,
+        "V100",
+        "one; two",
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,23 +104,78 @@ def test_an_experiment_overrides_the_setup_of_its_source(tmp_path):
         # averages
         (RUN, EIGHT.replace("75.54", "57.54"), 12, "Avg.: 57.54: its 7 tasks average 75.543"),
         (RUN, EIGHT.replace("75.54", "75.43"), 12, "Avg.: 75.43: its 7 tasks average 75.543"),
-        (RUN, EIGHT.replace("STS12: 70.1, ", "").replace("75.54", "4.00"), 12, "between 51.24 and 79.81"),
+        (
+            RUN,
+            EIGHT.replace("STS12: 70.1, ", "").replace("75.54", "4.00"),
+            12,
+            "between 51.24 and 79.81",
+        ),
         # summaries
-        ("    runs:\n" + RUN, "    summary: {n: 5, scores: {Avg.: 0.7511±0.0084}}\n", 11, "a fraction"),
+        (
+            "    runs:\n" + RUN,
+            "    summary: {n: 5, scores: {Avg.: 0.7511±0.0084}}\n",
+            11,
+            "a fraction",
+        ),
         ("    runs:\n" + RUN, "    summary: {n: 5, scores: {Avg.: 75.1±840}}\n", 11, "at most 100"),
-        ("    runs:\n" + RUN, f"    summary: {{n: 5, scores: {{{TASKS}, Avg.: 70.00}}}}\n", 11, "average 75.543"),
-        ("    runs:\n" + RUN, "    summary: {n: 3, seeds: [1, 2], scores: {Avg.: 75.1}}\n", 11, "2 seeds of 3 runs"),
-        ("    runs:\n" + RUN, "    summary: {n: 2, seeds: [1, 1], scores: {Avg.: 75.1}}\n", 11, "given twice"),
-        ("    runs:\n" + RUN, f"    summary: {{n: 2, scores: {{Avg.: 76.5}}}}\n    runs:\n{TWO}", 11, "is 75.500"),
-        ("    runs:\n" + RUN, f"    summary: {{n: 2, scores: {{Avg.: 75.5±0.9}}}}\n    runs:\n{TWO}", 11, "0.707"),
-        ("    runs:\n" + RUN, f"    summary: {{n: 9, scores: {{Avg.: 75.5}}}}\n    runs:\n{TWO}", 11, "`runs` has 2"),
-        ("    runs:\n" + RUN, f"    summary: {{n: 2, scores: {{STS12: 75.5}}}}\n    runs:\n{TWO}", 11, "only 0 of 2"),
+        (
+            "    runs:\n" + RUN,
+            f"    summary: {{n: 5, scores: {{{TASKS}, Avg.: 70.00}}}}\n",
+            11,
+            "average 75.543",
+        ),
+        (
+            "    runs:\n" + RUN,
+            "    summary: {n: 3, seeds: [1, 2], scores: {Avg.: 75.1}}\n",
+            11,
+            "2 seeds of 3 runs",
+        ),
+        (
+            "    runs:\n" + RUN,
+            "    summary: {n: 2, seeds: [1, 1], scores: {Avg.: 75.1}}\n",
+            11,
+            "given twice",
+        ),
+        (
+            "    runs:\n" + RUN,
+            f"    summary: {{n: 2, scores: {{Avg.: 76.5}}}}\n    runs:\n{TWO}",
+            11,
+            "is 75.500",
+        ),
+        (
+            "    runs:\n" + RUN,
+            f"    summary: {{n: 2, scores: {{Avg.: 75.5±0.9}}}}\n    runs:\n{TWO}",
+            11,
+            "0.707",
+        ),
+        (
+            "    runs:\n" + RUN,
+            f"    summary: {{n: 9, scores: {{Avg.: 75.5}}}}\n    runs:\n{TWO}",
+            11,
+            "`runs` has 2",
+        ),
+        (
+            "    runs:\n" + RUN,
+            f"    summary: {{n: 2, scores: {{STS12: 75.5}}}}\n    runs:\n{TWO}",
+            11,
+            "only 0 of 2",
+        ),
         # doubled runs and seeds
         (RUN, RUN + RUN.replace("77.20", "77.30"), 13, "has the seed 1 of experiments.0.runs.0"),
-        (RUN, RUN + RUN.replace("seed: 1", "seed: 2"), 13, "has the scores of experiments.0.runs.0"),
+        (
+            RUN,
+            RUN + RUN.replace("seed: 1", "seed: 2"),
+            13,
+            "has the scores of experiments.0.runs.0",
+        ),
         (RUN, RUN + RUN.replace("seed: 1, ", ""), 13, "has the scores of experiments.0.runs.0"),
         (RUN, TWO.replace("75.00", "75.0012").replace("76.00", "75.0012"), 13, "has the scores of"),
-        (RUN, RUN.replace("seed: 1", "seed: 1, best_step: 20000"), 12, "step 20,000 is after the last one, 15,625"),
+        (
+            RUN,
+            RUN.replace("seed: 1", "seed: 1, best_step: 20000"),
+            12,
+            "step 20,000 is after the last one, 15,625",
+        ),
         # dates
         ("2023-01-01", "2023-13-01", 5, "date: '2023-13-01' is no date"),
         ("2023-01-01", "2023-02-30", 5, "'2023-02-30' is no date"),
@@ -135,13 +205,22 @@ def test_what_cannot_be_true_is_refused_at_reading(tmp_path, before, after, line
     [
         (RUN, EIGHT),
         (RUN, EIGHT.replace("75.54", "75.5")),  # coarser than its tasks
-        (RUN, EIGHT.replace("75.54", "75.55")),  # half a unit of its own, and half a unit of the tasks
-        ("    runs:\n" + RUN, f"    sure: false\n    runs:\n{EIGHT.replace('75.54', '70.00')}"),  # printed so
-        ("    runs:\n" + RUN, "    sure: false\n    runs:\n      - {scores: {STS-B: 0.3, Avg.: -0.1}}\n"),
+        # half a unit of its own, and half a unit of the tasks
+        (RUN, EIGHT.replace("75.54", "75.55")),
+        # printed so
+        ("    runs:\n" + RUN, f"    sure: false\n    runs:\n{EIGHT.replace('75.54', '70.00')}"),
+        (
+            "    runs:\n" + RUN,
+            "    sure: false\n    runs:\n      - {scores: {STS-B: 0.3, Avg.: -0.1}}\n",
+        ),
         (RUN, "      - {scores: {STS-B: -12.5, MR: 0, Avg.: -7}}\n".replace("MR: 0, ", "")),
-        (RUN, "      - {seed: 1, scores: {Avg.: 75.0}}\n      - {seed: 2, scores: {Avg.: 75.0}}\n"),  # by chance
+        # by chance
+        (RUN, "      - {seed: 1, scores: {Avg.: 75.0}}\n      - {seed: 2, scores: {Avg.: 75.0}}\n"),
         (RUN, RUN + RUN.replace("seed: 1", "seed: 1, by: another").replace("77.20", "77.30")),
-        ("    runs:\n" + RUN, f"    summary: {{n: 2, scores: {{Avg.: 75.5±0.7}}}}\n    runs:\n{TWO}"),
+        (
+            "    runs:\n" + RUN,
+            f"    summary: {{n: 2, scores: {{Avg.: 75.5±0.7}}}}\n    runs:\n{TWO}",
+        ),
         ("2023-01-01", "2023"),
         ("2023-01-01", "2023-01"),
         ("2023-01-01", "2023-01 to 2023-02-03"),
@@ -183,35 +262,53 @@ def joined(tmp_path, monkeypatch):
 
 
 def test_runs_of_another_source_count_once(joined):
-    sweep = read_with_lines(ROOT / "evidence/hppRC-simple-simcse.yaml", evidence.Source, as_written=True)[0]
+    sweep = read_with_lines(
+        ROOT / "evidence/hppRC-simple-simcse.yaml", evidence.Source, as_written=True
+    )[0]
     runs = sweep.experiments[0].runs[:3]
-    scores = [", ".join(f"{task}: {score.text}" for task, score in run.scores.items()) for run in runs]
-    copies = "".join(f"      - {{seed: {n}, scores: {{{text}}}}}\n" for n, text in enumerate(scores))
-    joined("evidence/aaa.yaml", SOURCE.replace(RUN, copies))  # the first name, and the second to be read
-    with pytest.raises(BadInput, match=r"aaa\.yaml: line 12: .* of a run of hppRC-simple-simcse") as refused:
+    scores = [
+        ", ".join(f"{task}: {score.text}" for task, score in run.scores.items()) for run in runs
+    ]
+    copies = "".join(
+        f"      - {{seed: {n}, scores: {{{text}}}}}\n" for n, text in enumerate(scores)
+    )
+    # the first name, and the second to be read
+    joined("evidence/aaa.yaml", SOURCE.replace(RUN, copies))
+    with pytest.raises(
+        BadInput, match=r"aaa\.yaml: line 12: .* of a run of hppRC-simple-simcse"
+    ) as refused:
         evidence.sources()
     assert len(str(refused.value).splitlines()) == 3
-    joined("evidence/aaa.yaml", SOURCE.replace(RUN, copies).replace("comparable: true", "comparable: false"))
+    joined(
+        "evidence/aaa.yaml",
+        SOURCE.replace(RUN, copies).replace("comparable: true", "comparable: false"),
+    )
     assert [*evidence.sources()][-1] == "aaa"
 
 
 @pytest.mark.parametrize(
     ("printed", "words"),
     [
-        ("bert-base: {value: 0.7813}", "mine.printed.bert-base.value: 0.7813 looks like a fraction"),
+        (
+            "bert-base: {value: 0.7813}",
+            "mine.printed.bert-base.value: 0.7813 looks like a fraction",
+        ),
         ("bert-base: {value: 178.13}", "is not between -100 and 100"),
         ("bert-bass: {value: 78.13}", "Did you mean 'bert-base'"),
         ("bert-base: {value: 78.13, seeds: 0}", "greater than or equal to 1"),
     ],
 )
 def test_printed_averages_are_in_percent_and_of_known_encoders(joined, printed, words):
-    joined("evidence/methods.yaml", f"encoders: {{}}\nmethods:\n  mine: {{title: Mine, printed: {{{printed}}}}}\n")
+    joined(
+        "evidence/methods.yaml",
+        f"encoders: {{}}\nmethods:\n  mine: {{title: Mine, printed: {{{printed}}}}}\n",
+    )
     with pytest.raises(BadInput) as refused:
         evidence.names()
     assert words in str(refused.value) and "line 3" in str(refused.value)
 
 
-# ---------------------------------------------------------------- who prints a value, and what the page says
+# ---------------- who prints a value, and what the page says
 
 PAPER = """\
 name: NAME
@@ -225,7 +322,8 @@ tables:
     rows:
       - {label: "SimCSE", run: {method: simcse}, SOURCE, values: [VALUES]}
 """
-REPEATED = ("68.40", "82.41", "74.38", "80.91", "78.56", "76.85", "72.23", "76.25")  # of SimCSE, in InfoCSE's Table 2
+# of SimCSE, in InfoCSE's Table 2
+REPEATED = ("68.40", "82.41", "74.38", "80.91", "78.56", "76.85", "72.23", "76.25")
 
 
 def paper_of(name, source, values=REPEATED):
@@ -239,7 +337,10 @@ def paper_of(name, source, values=REPEATED):
 @pytest.mark.parametrize(
     ("name", "source"),
     [
-        *(("aaa", f"source: {source}") for source in ("measured", "rerun", "unknown", 'copied, from: "Gao 2021"')),
+        *(
+            ("aaa", f"source: {source}")
+            for source in ("measured", "rerun", "unknown", 'copied, from: "Gao 2021"')
+        ),
         ("aaa", ""),
         ("simcse", "source: measured"),
         ("zzz", "source: measured"),
@@ -248,7 +349,8 @@ def paper_of(name, source, values=REPEATED):
 def test_a_row_of_another_paper_takes_no_attribution(joined, name, source):
     text = paper_of(name, source).replace("{method: simcse}, ,", "{method: simcse},")
     joined(f"papers/{name}.yaml", text)
-    assert [paper for paper, *_ in statistics.rows()][-1] == name  # read, after the papers that are named
+    # read, after the papers that are named
+    assert [paper for paper, *_ in statistics.rows()][-1] == name
     assert statistics.printed_by_authors(SIMCSE)[1:] == (1, "InfoCSE, Table 2")
     other = paper_of(name, source, ("77.77",)).replace("{method: simcse}, ,", "{method: simcse},")
     joined(f"papers/{name}.yaml", other)
@@ -257,7 +359,10 @@ def test_a_row_of_another_paper_takes_no_attribution(joined, name, source):
 
 def test_a_method_that_no_named_paper_has_is_printed_by_its_own(joined):
     joined("evidence/methods.yaml", "encoders: {}\nmethods: {mine: {title: Mine}}\n")
-    own = ", evidence: {method: mine}, run: {method: simcse, params: {temperature: 0.1}}, source: measured"
+    own = (
+        ", evidence: {method: mine}, run: {method: simcse, params: {temperature: 0.1}}, source:"
+        " measured"
+    )
     text = paper_of("later", "X").replace(", run: {method: simcse}, X", own)
     joined("papers/later.yaml", text)
     key = Key("mine", "bert-base", None)
@@ -271,8 +376,10 @@ def test_the_first_line_of_the_page_counts_the_sweeps_of_each_method_apart(joine
     before = reach_text()
     assert before.startswith("**In 3 of 4 seed sweeps of unsup-SimCSE no run reaches")
     joined("evidence/aaa.yaml", SOURCE.replace(RUN, runs).replace("method: simcse", "method: ct"))
-    assert reach_text() == (
-        f"{before} **In 0 of 1 seed sweeps of CT no run reaches the printed value**; on BERT-base 2 of 4 do."
+    assert (
+        reach_text()
+        == f"{before} **In 0 of 1 seed sweeps of CT no run reaches the printed value**; on"
+        " BERT-base 2 of 4 do."
     )
     assert "of one re-implementation" not in sweeps_text()  # aaa does not say whose code it is
 
@@ -302,7 +409,9 @@ def test_key_of_a_row(changes, key, simcse):
 
 
 def test_a_row_may_name_its_evidence(simcse):
-    named = simcse.model_copy(update={"run": None, "evidence": EvidenceKey(method="simcse", encoder="bert-large")})
+    named = simcse.model_copy(
+        update={"run": None, "evidence": EvidenceKey(method="simcse", encoder="bert-large")}
+    )
     assert evidence.key_of_row(named, "bert-base") == SIMCSE._replace(encoder="bert-large")
     misspelt = simcse.model_copy(update={"evidence": EvidenceKey(method="consrt")})
     with pytest.raises(BadInput, match=r"SimCSE-BERTbase: evidence: .*Did you mean 'consert'"):
@@ -318,8 +427,15 @@ def test_printed_values_are_stated_only_where_papers_do_not_agree_on_one():
     in_papers: dict[Key, set[str]] = {}
     for _, _, grid, one_row in statistics.rows():
         average = one_row.values[-1]
-        if grid.evaluator == "sts" and len(grid.columns) == 8 and one_row.source != "rerun" and average:
-            in_papers.setdefault(evidence.key_of_row(one_row, grid.encoder), set()).add(average.text)
+        if (
+            grid.evaluator == "sts"
+            and len(grid.columns) == 8
+            and one_row.source != "rerun"
+            and average
+        ):
+            in_papers.setdefault(evidence.key_of_row(one_row, grid.encoder), set()).add(
+                average.text
+            )
     for name, method in evidence.names().methods.items():
         for encoder in method.printed:
             key = Key(name, encoder, evidence.default_pooler(name))
@@ -331,7 +447,8 @@ def test_best_of_k_is_the_mean_over_all_subsets(k):
     by, of = np.array([3.0, 1.0, 2.0, 6.0, 5.0, 4.0]), np.array([10.0, 30.0, 20.0, 60.0, 0.0, 40.0])
     subsets = [of[max(subset, key=lambda i: by[i])] for subset in combinations(range(6), k)]
     assert statistics.expected_of_best(k, by, of) == pytest.approx(np.mean(subsets))
-    assert statistics.expected_of_best(2, np.array([1.0, 1.0]), np.array([10.0, 20.0])) == 15  # ties share
+    # ties share
+    assert statistics.expected_of_best(2, np.array([1.0, 1.0]), np.array([10.0, 20.0])) == 15
 
 
 def test_spread_is_of_the_nearest_sweep():
@@ -340,12 +457,18 @@ def test_spread_is_of_the_nearest_sweep():
     assert statistics.spread("bert-base", "STS-B").std > nearest.std
     assert statistics.spread("bert-base", "Avg.", "micse") == nearest  # none of its own
     assert statistics.spread("roberta-large", "stsb_dev") is not None
-    assert statistics.spread("bert-base", "TransferAvg") is statistics.spread("distilbert", "Avg.") is None
+    assert (
+        statistics.spread("bert-base", "TransferAvg")
+        is statistics.spread("distilbert", "Avg.")
+        is None
+    )
 
 
 def test_tasks_of_one_run_vary_together_and_all_of_them_as_their_average():
     shown = printed_view("infocse", "table2", "smoke")
     *tasks, average = shown.rows[shown.grid.row("SimCSE-BERTbase")]
-    assert printed_spread.row_variance(tasks) == pytest.approx(printed_spread.printed_variance(average))
+    assert printed_spread.row_variance(tasks) == pytest.approx(
+        printed_spread.printed_variance(average)
+    )
     deviations = [math.sqrt(printed_spread.printed_variance(cell)[0]) for cell in tasks[:2]]
     assert printed_spread.row_variance(tasks[:2])[0] == pytest.approx(np.mean(deviations) ** 2)

@@ -36,7 +36,9 @@ def test_of_evaluators_one_fails_and_the_others_are_made(run, smoke_data, tmp_pa
         return scored(evaluator, *arguments)
 
     monkeypatch.setattr(evaluate, "run_evaluator", run_evaluator)
-    kept = evaluate.evaluate_run(run, ["geometry", "stsb_dev"], smoke_data, Evaluation(), keep_going=True)
+    kept = evaluate.evaluate_run(
+        run, ["geometry", "stsb_dev"], smoke_data, Evaluation(), keep_going=True
+    )
     assert list(kept) == ["stsb_dev"] and kept["stsb_dev"].exists()
     assert store.failures(run) == {"geometry": "the hub cannot be reached"}
     with pytest.raises(RunFailed, match="cannot"):
@@ -46,7 +48,9 @@ def test_of_evaluators_one_fails_and_the_others_are_made(run, smoke_data, tmp_pa
 
 def test_a_later_score_takes_the_reason_away_and_vectors_of_other_settings(run, smoke_data):
     store.note_failure(run, "stsb_dev", RunFailed("no connection"))
-    of_this, of_another = (run / "scores" / f".{key}-0123456789.shards" for key in ("stsb_dev", "beir.smoke"))
+    of_this, of_another = (
+        run / "scores" / f".{key}-0123456789.shards" for key in ("stsb_dev", "beir.smoke")
+    )
     for folder in (of_this, of_another):  # which killed scorings left
         folder.mkdir(parents=True)
     evaluate.publish(run, "stsb_dev", smoke_data, Evaluation(), run / "out.json")
@@ -68,13 +72,17 @@ def test_a_page_says_why_a_score_is_missing(tmp_path, monkeypatch):
     run_id, evaluator = next(iter(page.scores()))
     store.note_failure(catalog.RUNS / run_id, evaluator, RunFailed("the disk is full"))
     assert "the disk is full." in table_page(page).write("markdown")
-    write_json(catalog.RUNS / run_id / PROGRESS, {"state": "failed", "message": "access is restricted"})
+    write_json(
+        catalog.RUNS / run_id / PROGRESS, {"state": "failed", "message": "access is restricted"}
+    )
     store.failure_file(catalog.RUNS / run_id, evaluator).unlink()
     caches.clear()
     assert "training failed: access is restricted" in table_page(page).write("markdown")
 
 
-@pytest.mark.parametrize("error", [OutOfMemory("give --chunk-size 4"), Untrainable("NaN"), RunFailed("503")])
+@pytest.mark.parametrize(
+    "error", [OutOfMemory("give --chunk-size 4"), Untrainable("NaN"), RunFailed("503")]
+)
 def test_a_retry_repeats_no_run_that_its_own_settings_ended(error, tmp_path, monkeypatch):
     """As a cluster retries jobs; a run that is asked for anew is tried again."""
     run_id, tries = next(iter(targets.runs("smoke"))), []

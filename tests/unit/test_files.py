@@ -1,4 +1,5 @@
-"""What writers of files leave to one another: temporary files, bytes, and turns at one file or folder."""
+"""What writers of files leave to one another: temporary files, bytes, and turns at one file or
+folder."""
 
 import io
 import time
@@ -18,27 +19,38 @@ def test_a_failed_writer_leaves_nothing(tmp_path):
     with pytest.raises(KeyboardInterrupt), files.replacing(tmp_path / "scores.json") as temporary:
         temporary.write_text("new")
         raise KeyboardInterrupt
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("scores.json", "old")]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [
+        ("scores.json", "old")
+    ]
 
 
 def test_equal_content_gives_equal_bytes(tmp_path):
     files.write_json(tmp_path / "new" / "x.json", {"b": [1.5], "a": "ü"})
-    assert (tmp_path / "new" / "x.json").read_bytes() == b'{\n "a": "\\u00fc",\n "b": [\n  1.5\n ]\n}\n'
+    assert (
+        tmp_path / "new" / "x.json"
+    ).read_bytes() == b'{\n "a": "\\u00fc",\n "b": [\n  1.5\n ]\n}\n'
     with pytest.raises(ValueError):
         files.write_json(tmp_path / "x.json", float("nan"))
 
 
 def test_an_error_of_the_system_names_the_file(tmp_path):
-    """Where a write fails, Python does not; torch.save says "unexpected pos", safetensors raises no OSError."""
+    """Where a write fails, Python does not; torch.save says "unexpected pos", safetensors raises
+    no OSError."""
 
     class Full(io.RawIOBase):
         def write(self, _):
             raise OSError(28, "No space left on device")
 
     def safetensors():
-        raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)")
+        raise RuntimeError(
+            "Error while serializing: I/O error: No space left on device (os error 28)"
+        )
 
-    for write in (lambda: Full().write(b""), lambda: torch.save(torch.zeros(9), Full()), safetensors):
+    for write in (
+        lambda: Full().write(b""),
+        lambda: torch.save(torch.zeros(9), Full()),
+        safetensors,
+    ):
         with pytest.raises(OSError) as error, files.replacing(tmp_path / "state.pt"):
             write()
         assert (error.value.errno, error.value.filename) == (28, str(tmp_path / "state.pt"))

@@ -1,4 +1,5 @@
-"""Code of a method or component that cannot train: refused at the first step, by the name of its file."""
+"""Code of a method or component that cannot train: refused at the first step, by the name of its
+file."""
 
 import itertools
 import re
@@ -12,20 +13,36 @@ from csebench.base.errors import BadInput, Untrainable
 from methods.components.mlm import Component
 from methods.simcse import Method
 
-METHOD, COMPONENT = r"^methods/simcse\.py: loss\(views\) ", r"^methods/components/mlm\.py: term\(method, views\) "
+METHOD, COMPONENT = (
+    r"^methods/simcse\.py: loss\(views\) ",
+    r"^methods/components/mlm\.py: term\(method, views\) ",
+)
 REFUSED = [  # what gives it, how it is changed, and the message
     (Method, lambda loss: 1.0, METHOD + r"gives 1\.0 without gradient, expected a scalar"),
     (Method, lambda loss: None, METHOD + "gives None without"),
-    (Method, lambda loss: loss.repeat(8), METHOD + r"gives a tensor of shape \(8,\), expected a scalar"),
-    (Method, lambda loss: torch.tensor(5), METHOD + r"gives a tensor of shape \(\) without gradient"),
+    (
+        Method,
+        lambda loss: loss.repeat(8),
+        METHOD + r"gives a tensor of shape \(8,\), expected a scalar",
+    ),
+    (
+        Method,
+        lambda loss: torch.tensor(5),
+        METHOD + r"gives a tensor of shape \(\) without gradient",
+    ),
     (Component, lambda term: 1.0, COMPONENT + r"gives 1\.0 without gradient"),
-    (Component, lambda term: torch.zeros(8), COMPONENT + r"gives a tensor of shape \(8,\) without gradient"),
+    (
+        Component,
+        lambda term: torch.zeros(8),
+        COMPONENT + r"gives a tensor of shape \(8,\) without gradient",
+    ),
 ]
 
 
 @pytest.fixture
 def patch(monkeypatch):
-    """`patch(Method, change)` lets SimCSE return `change(its loss)`; of Component, MLM `change(its term)`."""
+    """`patch(Method, change)` lets SimCSE return `change(its loss)`; of Component, MLM
+    `change(its term)`."""
 
     def made(owner, change):
         name = "loss" if owner is Method else "term"
@@ -36,14 +53,18 @@ def patch(monkeypatch):
 
 
 @pytest.mark.parametrize(("owner", "change", "message"), REFUSED)
-def test_a_loss_or_term_that_cannot_train_is_refused(owner, change, message, patch, make_spec, train, tmp_path):
+def test_a_loss_or_term_that_cannot_train_is_refused(
+    owner, change, message, patch, make_spec, train, tmp_path
+):
     patch(owner, change)
     with pytest.raises(BadInput, match=message):
         train(make_spec("simcse", components={"mlm": {}}), tmp_path / "run")
     assert not (tmp_path / "run" / "model").exists()
 
 
-@pytest.mark.parametrize("loss", [lambda _: torch.ones((), requires_grad=True), lambda loss: 1 + 0 * loss])
+@pytest.mark.parametrize(
+    "loss", [lambda _: torch.ones((), requires_grad=True), lambda loss: 1 + 0 * loss]
+)
 def test_a_run_without_a_gradient_fails(loss, patch, make_spec, train, tmp_path):
     """It may be due to the settings of a trial, which then fails for good."""
     patch(Method, loss)
@@ -53,12 +74,16 @@ def test_a_run_without_a_gradient_fails(loss, patch, make_spec, train, tmp_path)
 
 def test_a_loss_of_zero_may_have_no_gradient(make_spec, train, tmp_path):
     """Without negatives at so low a temperature InfoNCE is 0 (miCSE Table 4 at scale mini)."""
-    report = train(make_spec("simcse", params={"negatives": "zeroed", "temperature": 0.005}), tmp_path / "run")
+    report = train(
+        make_spec("simcse", params={"negatives": "zeroed", "temperature": 0.005}), tmp_path / "run"
+    )
     assert [point["loss"] for point in report["curve"]] == [0.0] * len(report["curve"])
 
 
 @pytest.mark.parametrize("zero", [0, torch.zeros(())], ids=["number", "tensor"])
-def test_a_component_may_add_nothing_and_a_later_loss_be_constant(zero, patch, make_spec, train, tmp_path):
+def test_a_component_may_add_nothing_and_a_later_loss_be_constant(
+    zero, patch, make_spec, train, tmp_path
+):
     """A loss that is constant where a margin holds has no gradient, and is no mistake."""
     steps = itertools.count(1)
     patch(Component, lambda term: zero)
@@ -69,7 +94,14 @@ def test_a_component_may_add_nothing_and_a_later_loss_be_constant(zero, patch, m
 def test_a_method_that_ends_the_process(patch, make_spec, corpus, smoke_data, tmp_path, capsys):
     """With exit code 0 it would pass for a finished run."""
     patch(Method, lambda _: sys.exit(0))
-    arguments = ["train", make_spec("simcse").model_dump_json(), "--corpus", corpus, "--data", smoke_data]
+    arguments = [
+        "train",
+        make_spec("simcse").model_dump_json(),
+        "--corpus",
+        corpus,
+        "--data",
+        smoke_data,
+    ]
     assert cli.main([str(argument) for argument in [*arguments, "--out", tmp_path / "run"]]) == 1
     assert re.search(r"test_first_step\.py: line \d+: ends the process", capsys.readouterr().err)
     assert not (tmp_path / "run" / "train.json").exists()

@@ -19,12 +19,18 @@ from csebench.score.evaluate import data_sha256
 
 COLUMNS = [{"label": "1%", "size": "1%", "task": "Avg."}]
 ROWS = {"SimCSE": ("simcse", [None]), "Mine": ("mine", [None])}
-PAPER = {"name": "own", "title": "My paper", "reference": "Me", "tables": {"2": table(ROWS, COLUMNS)}}
+PAPER = {
+    "name": "own",
+    "title": "My paper",
+    "reference": "Me",
+    "tables": {"2": table(ROWS, COLUMNS)},
+}
 
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """A folder that joins the project, with a method, a paper, a scale and a dataset; not the current one."""
+    """A folder that joins the project, with a method, a paper, a scale and a dataset; not the
+    current one."""
     folder = tmp_path / "own"
     for name in ("methods", "papers", "config", "data"):
         (folder / name).mkdir(parents=True)
@@ -32,7 +38,9 @@ def own(tmp_path, monkeypatch):
     (folder / "methods" / "mine.py").write_text(code.replace('"name": "simcse"', '"name": "mine"'))
     (folder / "papers" / "own.yaml").write_text(yaml.safe_dump(PAPER, sort_keys=False))
     mini = yaml.safe_load((ROOT / "config" / "mini.yaml").read_text())
-    small = {key: mini[key] for key in mini if key not in ("tuned", "seeds_by_table")} | {"scale": "own_scale"}
+    small = {key: mini[key] for key in mini if key not in ("tuned", "seeds_by_table")} | {
+        "scale": "own_scale"
+    }
     (folder / "config" / "own_scale.yaml").write_text(yaml.safe_dump(small | {"corpus": "own"}))
     known = yaml.safe_load((ROOT / "data" / "registry.yaml").read_text())
     (folder / "data" / "registry.yaml").write_text(yaml.safe_dump({"own": known["wiki1m-github"]}))
@@ -45,8 +53,12 @@ def own(tmp_path, monkeypatch):
 
 def test_what_is_in_it_is_the_projects(own):
     assert folders() == [ROOT, own]
-    assert registry.load("mine").__module__ == "methods.mine" and "simcse" in registry.names(registry.METHODS)
-    assert {"micse", "own"} <= {*catalog.paper_names()} and catalog.scale("own_scale").corpus == "own"
+    assert registry.load("mine").__module__ == "methods.mine" and "simcse" in registry.names(
+        registry.METHODS
+    )
+    assert {"micse", "own"} <= {*catalog.paper_names()} and catalog.scale(
+        "own_scale"
+    ).corpus == "own"
     assert name_of(registry.files(registry.METHODS)["mine"]) == "methods/mine.py"
     (own / "evidence").mkdir()
     shutil.copy(ROOT / "evidence" / "Echo.yaml", own / "evidence" / "more.yaml")
@@ -75,13 +87,22 @@ def test_a_name_that_the_project_has_is_refused_with_both_places(name, find, own
     assert str(own / name) in str(refused.value) and str(ROOT / name) in str(refused.value)
 
 
-def test_results_are_written_to_it_and_paths_are_of_the_current_folder(own, tmp_path, monkeypatch, capsys):
+def test_results_are_written_to_it_and_paths_are_of_the_current_folder(
+    own, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setenv("CSEBENCH_PROJECT", "")  # which the option sets
-    assert cli.main(["render", "own/table2", "--project", "own", "--scale", "mini", "--out", "page.md"]) == 0
+    assert (
+        cli.main(
+            ["render", "own/table2", "--project", "own", "--scale", "mini", "--out", "page.md"]
+        )
+        == 0
+    )
     assert (tmp_path / "page.md").exists()
     monkeypatch.chdir(tmp_path)
     assert cli.main(["csv", "--project", "own", "--scale", "own_scale"]) == 0
-    assert (own / "results" / "own_scale" / "cells.csv").exists() and not (tmp_path / "results").exists()
+    assert (own / "results" / "own_scale" / "cells.csv").exists() and not (
+        tmp_path / "results"
+    ).exists()
 
 
 def test_a_folder_that_is_made_joins_while_the_current_one_is_in_it(tmp_path, monkeypatch):
@@ -138,20 +159,38 @@ def put(folder, name, text="text\n"):
 
 
 def sums(data_root):
-    names = ("sts", "transfer", "attention", "beir:smoke", "beir:cqadupstack", "clusters:imdb", "neighbours")
+    names = (
+        "sts",
+        "transfer",
+        "attention",
+        "beir:smoke",
+        "beir:cqadupstack",
+        "clusters:imdb",
+        "neighbours",
+    )
     return {name: data_sha256(registry.protocol(name), data_root) for name in names}
 
 
 def test_data_of_ones_own_join_the_projects_file_by_file(with_data):
-    """The project's evaluators read what they read without it, also where they read any file of a folder."""
-    for name in ("wiki/more.txt", "misc/imdb/more.tsv", "beir/cqadupstack/more/corpus.jsonl", "beir/own/corpus.jsonl"):
+    """The project's evaluators read what they read without it, also where they read any file of
+    a folder."""
+    for name in (
+        "wiki/more.txt",
+        "misc/imdb/more.tsv",
+        "beir/cqadupstack/more/corpus.jsonl",
+        "beir/own/corpus.jsonl",
+    ):
         put(with_data, f"{SMOKE}/{name}")
     smoke = catalog.scale("smoke")
     root = catalog.data_root(smoke)
     assert isinstance(root, DataRoot)
     assert sums(root) == sums(ROOT / SMOKE)
-    assert [pairs.left for pairs in read_sts(root, "STS12")] == [p.left for p in read_sts(ROOT / SMOKE, "STS12")]
-    assert where_data_is.unavailable("words", "smoke") is None and where_data_is.given_data("words", "smoke")
+    assert [pairs.left for pairs in read_sts(root, "STS12")] == [
+        p.left for p in read_sts(ROOT / SMOKE, "STS12")
+    ]
+    assert where_data_is.unavailable("words", "smoke") is None and where_data_is.given_data(
+        "words", "smoke"
+    )
     assert where_data_is.missing("misc/words/one.txt", smoke) is None
     assert [*matches(root, "misc/words/*.txt")] == ["misc/words/one.txt"]
     assert matches(root, "beir/own/**/corpus.jsonl")
@@ -187,22 +226,33 @@ def test_two_folders_of_ones_own_join_and_are_compared_too(own, tmp_path, monkey
     monkeypatch.setenv("CSEBENCH_PROJECT", f"{tmp_path / 'own1'}:{tmp_path / 'own2'}")
     caches.clear()
     root = catalog.data_root(catalog.scale("smoke"))
-    assert all((root / f"misc/own{number}.txt").exists() for number in (1, 2)) and (root / "counts.yaml").exists()
+    assert (
+        all((root / f"misc/own{number}.txt").exists() for number in (1, 2))
+        and (root / "counts.yaml").exists()
+    )
     with pytest.raises(BadInput, match="has this name, too"):
         root / "misc/both.txt"
 
 
 def test_a_message_names_the_place_that_the_scale_reads(with_data, monkeypatch):
-    """CSEBENCH_DATA only where it is read: not at a scale with a folder of its own, nor for `--data`."""
+    """CSEBENCH_DATA only where it is read: not at a scale with a folder of its own, nor for
+    `--data`."""
     (with_data / SMOKE / "misc/words/one.txt").unlink()
     smoke, mini = catalog.scale("smoke"), catalog.scale("mini")
-    texts = [where_data_is.unavailable("words", "smoke"), where_data_is.missing("misc/words/one.txt", smoke)]
+    texts = [
+        where_data_is.unavailable("words", "smoke"),
+        where_data_is.missing("misc/words/one.txt", smoke),
+    ]
     texts.append(where_data_is.missing("beir/scifact/corpus.jsonl", smoke))
     shutil.rmtree(with_data / SMOKE)
     caches.clear()
     texts.append(where_data_is.unavailable("words", "smoke"))
     for text in texts:
-        assert "own/data/smoke (docs/data.md)." in text and "CSEBENCH_DATA" not in text and "--data" not in text
+        assert (
+            "own/data/smoke (docs/data.md)." in text
+            and "CSEBENCH_DATA" not in text
+            and "--data" not in text
+        )
     assert "CSEBENCH_DATA" in where_data_is.unavailable("words", "mini")
     for folder in ("", "given"):
         monkeypatch.setenv("CSEBENCH_DATA", folder)
@@ -212,7 +262,9 @@ def test_a_message_names_the_place_that_the_scale_reads(with_data, monkeypatch):
     assert "CSEBENCH_DATA" not in str(refused.value)
 
 
-def test_data_of_ones_own_are_read_from_the_given_folder_at_other_scales(with_data, tmp_path, monkeypatch):
+def test_data_of_ones_own_are_read_from_the_given_folder_at_other_scales(
+    with_data, tmp_path, monkeypatch
+):
     put(tmp_path / "given", "misc/words/one.txt")
     monkeypatch.setenv("CSEBENCH_DATA", str(tmp_path / "given"))
     caches.clear()

@@ -1,5 +1,5 @@
-"""What is left of pages and what it costs: seconds by hand from made-up step times, their ranges, what follows from
-others, and what counts as done."""
+"""What is left of pages and what it costs: seconds by hand from made-up step times, their
+ranges, what follows from others, and what counts as done."""
 
 import pytest
 from score_files import PROVENANCE, scored_by, write_score_file
@@ -17,14 +17,17 @@ SAME = [BASE, "FacebookAI/roberta-base"]  # of one shape
 COMMON = {"batch_size": 32, "max_length": 32, "precision": "bf16", "factor": 2, "source": "made up"}
 FAST = {"simcse": 0.1, "ct": 0.2, "infocse": 0.3, "condenser": 0.5}
 SLOW = {"simcse": 1.0, "pcl": 8.0, "simcse+ami": 1.3, "simcse+moco": 1.2}
-fast = cost.StepTimes(device="fast", encoders=SAME, sentences_per_second=1000, seconds=FAST, **COMMON)
+fast = cost.StepTimes(
+    device="fast", encoders=SAME, sentences_per_second=1000, seconds=FAST, **COMMON
+)
 slow = cost.StepTimes(device="slow", encoders=[MINI], seconds=SLOW, **COMMON)
 SCORED = cost.EvaluatorTimes(sentences=20_000, scoring_seconds=8, factor=4, source="made up")
 
 
 @pytest.fixture(autouse=True)
 def measured(monkeypatch, tmp_path):
-    """Those devices, on which STS and STS-B dev were measured, too, and no run or score that is there."""
+    """Those devices, on which STS and STS-B dev were measured, too, and no run or score that is
+    there."""
     monkeypatch.setattr(cost, "step_times", lambda: [fast, slow])
     monkeypatch.setattr(cost, "evaluator_times", lambda: {"sts": SCORED, "stsb_dev": SCORED})
     monkeypatch.chdir(tmp_path)
@@ -32,23 +35,32 @@ def measured(monkeypatch, tmp_path):
 
 def spec(method, **changes):
     scale, row = catalog.scale("paper"), Recipe(method=method, **changes)
-    return recipe.make_spec(row, scale.encoders["bert-base"], 10**6, 48, recipe.conditions(scale), "tests")
+    return recipe.make_spec(
+        row, scale.encoders["bert-base"], 10**6, 48, recipe.conditions(scale), "tests"
+    )
 
 
 def test_seconds_of_a_run_by_hand():
-    """The start of the job, 15,625 steps of twice the measured tokens, 125 evaluations on STS-B dev."""
+    """The start of the job, 15,625 steps of twice the measured tokens, 125 evaluations on STS-B
+    dev."""
     steps, start = 15_625 * 0.1 * (64 * 32) / (32 * 32), cost.START_SECONDS
-    assert cost.training(spec("simcse"), fast).seconds == pytest.approx(start + steps + 125 * 3_000 / 1000)
-    assert cost.training(spec("simcse"), slow).seconds == pytest.approx(start + 10 * steps)  # dev is in the steps
+    assert cost.training(spec("simcse"), fast).seconds == pytest.approx(
+        start + steps + 125 * 3_000 / 1000
+    )
+    # dev is in the steps
+    assert cost.training(spec("simcse"), slow).seconds == pytest.approx(start + 10 * steps)
     longer = spec("ct", params={"max_length": 64, "batch_size": 32, "evaluate_every": 5000})
     assert cost.training(longer, fast).seconds == pytest.approx(start + 5_000 * 0.2 * 2 + 3)
 
 
 def test_what_is_not_trained_starts_and_embeds_what_it_is_fitted_on():
     assert cost.training(spec("bert"), fast).seconds == cost.START_SECONDS
-    assert cost.training(spec("whitening"), fast).seconds == pytest.approx(cost.START_SECONDS + 100)  # 100,000
+    # 100,000
+    assert cost.training(spec("whitening"), fast).seconds == pytest.approx(cost.START_SECONDS + 100)
     assert cost.training(spec("whitening"), slow) is None  # nothing tells how fast it embeds
-    slower = fast.model_copy(update={"device": "slower", "sentences_per_second": None, "seconds": {"simcse": 0.2}})
+    slower = fast.model_copy(
+        update={"device": "slower", "sentences_per_second": None, "seconds": {"simcse": 0.2}}
+    )
     estimate = cost.embedding(1000, slower)  # at the speed that follows from its steps
     assert (estimate.seconds, estimate.high) == (pytest.approx(2), pytest.approx(2 * 2 * 1.5))
 
@@ -59,9 +71,13 @@ def test_a_score_is_embedding_and_the_rest():
 
 
 def test_what_was_not_measured_has_the_wider_range():
-    """A factor of 2 is stated for the device; a step that follows from another device's has 1.5 times that."""
+    """A factor of 2 is stated for the device; a step that follows from another device's has 1.5
+    times that."""
     measured, derived = cost.training(spec("simcse"), fast), cost.training(spec("pcl"), fast)
-    assert (measured.high / measured.seconds, measured.seconds / measured.low) == (pytest.approx(2), pytest.approx(2))
+    assert (measured.high / measured.seconds, measured.seconds / measured.low) == (
+        pytest.approx(2),
+        pytest.approx(2),
+    )
     assert 2.9 < derived.high / derived.seconds < 3 and 2.9 < derived.seconds / derived.low < 3
 
 
@@ -74,7 +90,10 @@ def test_the_device_of_a_forecast_is_the_fastest_that_was_measured(monkeypatch):
     faster = fast.model_copy(update={"device": "faster", "seconds": {"simcse": 0.001}})
     monkeypatch.setattr(cost, "step_times", lambda: [fast, slow, faster])
     assert [times.device for times in cost.devices(BASE)] == ["faster", "fast"]
-    assert [work("micse/table3", scale=scale).device for scale in ("mini", "paper")] == ["slow", "faster"]
+    assert [work("micse/table3", scale=scale).device for scale in ("mini", "paper")] == [
+        "slow",
+        "faster",
+    ]
     monkeypatch.setattr(cost, "step_times", lambda: [fast])
     assert work("micse/table3", scale="mini").device is None
 
@@ -99,15 +118,23 @@ def test_step_of_a_method_that_was_measured_elsewhere(name, seconds):
 
 def test_components_of_the_recipe_are_added_not_those_of_the_method():
     with_ami = cost.training(spec("simcse", components={"ami": {}}), fast).seconds
-    assert with_ami - cost.training(spec("simcse"), fast).seconds == pytest.approx(15_625 * 0.03 * 2)
+    assert with_ami - cost.training(spec("simcse"), fast).seconds == pytest.approx(
+        15_625 * 0.03 * 2
+    )
     assert cost.training(spec("micse"), fast) is None  # not SimCSE's with AMI and MoCo
 
 
 def test_minutes_asked_of_a_cluster():
-    """Three times the forecast and an hour, doubled by attempt; a day at most, or where nothing is known."""
+    """Three times the forecast and an hour, doubled by attempt; a day at most, or where nothing
+    is known."""
     assert [cost.job_minutes(601, attempt) for attempt in (1, 2, 3)] == [91, 182, 364]
     assert cost.job_minutes(0, 1) == 60
-    assert cost.job_minutes(20 * 3600, 1) == cost.job_minutes(600, 9) == cost.job_minutes(None, 1) == 24 * 60
+    assert (
+        cost.job_minutes(20 * 3600, 1)
+        == cost.job_minutes(600, 9)
+        == cost.job_minutes(None, 1)
+        == 24 * 60
+    )
 
 
 def test_a_cluster_is_asked_for_the_fastest_device_with_all_that_is_known(monkeypatch):
@@ -115,7 +142,9 @@ def test_a_cluster_is_asked_for_the_fastest_device_with_all_that_is_known(monkey
     monkeypatch.setattr(cost, "step_times", lambda: [slower, fast, slow])
     every = targets.runs("paper").values()
     planned = next(run for run in every if run.method == "simcse" and run.encoder.name == BASE)
-    scores = [cost.scoring(evaluator, fast) for evaluator in targets.evaluators("paper")[planned.run_id]]
+    scores = [
+        cost.scoring(evaluator, fast) for evaluator in targets.evaluators("paper")[planned.run_id]
+    ]
     known = sum(filter(None, scores), cost.training(planned, fast))
     assert any(scores) and cost.fastest_seconds(planned, "paper") == pytest.approx(known.seconds)
 
@@ -128,8 +157,19 @@ def publish(scores, scale="paper", **changes):
     """Write score files, of runs with some settings changed."""
     for run, evaluator in scores:
         spec, by = targets.run(run, scale).model_copy(update=changes), scored_by(evaluator)
-        row = {"evaluator": by["evaluator"], "task": "x", "subset": "all", "metric": "x", "value": 0.5}
-        content = {"run": spec.run_id, "spec": spec.model_dump(), "scores": [row], "evaluations": [by]}
+        row = {
+            "evaluator": by["evaluator"],
+            "task": "x",
+            "subset": "all",
+            "metric": "x",
+            "value": 0.5,
+        }
+        content = {
+            "run": spec.run_id,
+            "spec": spec.model_dump(),
+            "scores": [row],
+            "evaluations": [by],
+        }
         content |= {"training": {"provenance": PROVENANCE}, "provenance": PROVENANCE}
         write_score_file(targets.score_path(spec.run_id, evaluator, scale), content)
 
@@ -137,8 +177,12 @@ def publish(scores, scale="paper", **changes):
 def test_a_run_is_finished_with_its_model_or_all_its_scores():
     pages = targets.parse_target("all", "smoke")
     scores = {score for page in pages for score in page.available()}
-    run = next(run for run, evaluators in targets.evaluators("smoke").items() if len(evaluators) > 1)
-    other, pruned, *_ = sorted({other for other, _ in scores if other.startswith("simcse-")} - {run})
+    run = next(
+        run for run, evaluators in targets.evaluators("smoke").items() if len(evaluators) > 1
+    )
+    other, pruned, *_ = sorted(
+        {other for other, _ in scores if other.startswith("simcse-")} - {run}
+    )
     of_run = [score for score in scores if score[0] == run]
     publish(of_run[:1], "smoke")
     for finished in (other, pruned):
@@ -164,8 +208,14 @@ def test_published_scores_are_done_in_a_fresh_clone(verb, capsys):
     """Those of older code are not, and are counted."""
     table = work("micse/table3", scale="smoke")
     runs, missing = len(table.specs), len(table.missing)
-    old, published = "of those missing with scores of an older code version", "done by scores stored in results/"
-    for version, done, reason in ({"method_version": 0}, 0, f"{missing} {old}"), ({}, runs, f"{runs} {published}"):
+    old, published = (
+        "of those missing with scores of an older code version",
+        "done by scores stored in results/",
+    )
+    for version, done, reason in (
+        ({"method_version": 0}, 0, f"{missing} {old}"),
+        ({}, runs, f"{runs} {published}"),
+    ):
         publish(table.missing, "smoke", **version)
         assert cli.main([verb, "micse/table3"]) == 0
         shown = capsys.readouterr().out
@@ -175,8 +225,14 @@ def test_published_scores_are_done_in_a_fresh_clone(verb, capsys):
 def test_a_score_needs_its_run_and_the_run_that_it_starts_from():
     table = work("infocse/table4")
     (before,) = {run for run in table.specs if run.startswith("condenser")}
-    run, evaluator = score = min(score for score in table.missing if table.specs[score[0]].run_before == before)
-    assert table.steps([score]) == {Step("train", before), Step("train", run), Step("score", run, evaluator)}
+    run, evaluator = score = min(
+        score for score in table.missing if table.specs[score[0]].run_before == before
+    )
+    assert table.steps([score]) == {
+        Step("train", before),
+        Step("train", run),
+        Step("score", run, evaluator),
+    }
     write_json(catalog.RUNS / run / DONE, {})
     assert work("infocse/table4").steps([score]) == {Step("score", run, evaluator)}
     publish([score])
@@ -194,7 +250,10 @@ def test_a_back_translation_is_a_step_that_all_its_runs_share():
 
 
 def test_shared_runs_are_paid_once():
-    works = [work(*given) for given in (["micse/table3", "micse/table2"], ["micse/table3"], ["micse/table2"])]
+    works = [
+        work(*given)
+        for given in (["micse/table3", "micse/table2"], ["micse/table3"], ["micse/table2"])
+    ]
     both, one, other = (w.cost(w.steps(w.missing))[0].seconds for w in works)
     assert max(one, other) < both < one + other
 
@@ -204,13 +263,19 @@ def test_what_was_not_measured_is_counted_and_not_estimated(monkeypatch):
     table = work("infocse/table4")
     estimate, unknown = table.cost(table.steps(table.missing))
     assert unknown == len(table.missing) > 0
-    assert estimate == table.cost(step for step in table.steps(table.missing) if step.kind == "train")[0]
+    assert (
+        estimate
+        == table.cost(step for step in table.steps(table.missing) if step.kind == "train")[0]
+    )
 
 
 def test_a_derived_cell_needs_the_cells_that_it_is_computed_from(monkeypatch):
     cells, grid = work("msse/table4").cells, find_grid("msse", "table4")
     place, row, shown, delta = ("msse", "table4"), grid.row("w/o L_DCM"), 0, 1
-    assert cells[*place, row, delta] == cells[*place, row, shown] | cells[*place, grid.baseline_row, shown]
+    assert (
+        cells[*place, row, delta]
+        == cells[*place, row, shown] | cells[*place, grid.baseline_row, shown]
+    )
     assert (*place, grid.baseline_row, delta) not in cells
     lost = CellPlan(grid.rows[row], grid.columns[shown], missing="cited only")
     monkeypatch.setattr(cost, "parts_of_cell", lambda *place: [*parts_of_cell(*place), lost])
@@ -235,7 +300,9 @@ X86 = "processor\t: 0\nflags\t\t: fpu avx2 avx512f {}\nprocessor\t: 1\n"
         ("mini", None, X86.format(""), False),
     ],
 )
-def test_a_cpu_without_bf16_instructions_is_said(scale, device, cpu, is_said, tmp_path, monkeypatch):
+def test_a_cpu_without_bf16_instructions_is_said(
+    scale, device, cpu, is_said, tmp_path, monkeypatch
+):
     monkeypatch.setattr(cost, "CPU_INFO", tmp_path / "cpuinfo")
     if cpu is not None:
         cost.CPU_INFO.write_text(cpu)
@@ -245,6 +312,8 @@ def test_a_cpu_without_bf16_instructions_is_said(scale, device, cpu, is_said, tm
 
 def test_the_plan_says_that_this_cpu_lacks_bf16(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cost, "bf16_note", lambda scale, device: f"{scale.scale} on {device} takes longer")
+    monkeypatch.setattr(
+        cost, "bf16_note", lambda scale, device: f"{scale.scale} on {device} takes longer"
+    )
     assert cli.main(["plan", "micse/table3", "--scale", "mini"]) == 0
     assert "mini on slow takes longer" in " ".join(capsys.readouterr().out.split())

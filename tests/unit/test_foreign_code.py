@@ -1,4 +1,5 @@
-"""A model runs no code: what asks for it is refused by file and entry, without a question, and a pickle is not run."""
+"""A model runs no code: what asks for it is refused by file and entry, without a question, and a
+pickle is not run."""
 
 import json
 import shutil
@@ -47,12 +48,17 @@ def sentence_transformer(tiny_bert, tmp_path_factory):
 
 @pytest.fixture
 def copied(tiny_bert, sentence_transformer, tmp_path, monkeypatch):
-    """`copied("model")`: a copy of one of sentence-transformers, else of an encoder, with code that makes a file."""
+    """`copied("model")`: a copy of one of sentence-transformers, else of an encoder, with code
+    that makes a file."""
     monkeypatch.setattr("builtins.input", lambda *_: "y")  # where one is asked whether to run it
 
     def copy(kind):
-        folder = shutil.copytree(sentence_transformer if kind == "model" else tiny_bert, tmp_path / kind)
-        (folder / "evil.py").write_text(f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n")
+        folder = shutil.copytree(
+            sentence_transformer if kind == "model" else tiny_bert, tmp_path / kind
+        )
+        (folder / "evil.py").write_text(
+            f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n"
+        )
         return folder
 
     yield copy
@@ -66,23 +72,40 @@ def pickle_weights(folder, ran):
         def __reduce__(self):
             return open, (str(ran), "w")
 
-    torch.save(load_file(folder / "model.safetensors") | {"x": Call()}, folder / "pytorch_model.bin")
+    torch.save(
+        load_file(folder / "model.safetensors") | {"x": Call()}, folder / "pytorch_model.bin"
+    )
     (folder / "model.safetensors").unlink()
 
 
-OPENERS = {"encoder": load, "model": open_model, "translator": lambda folder: Translator(str(folder), 1, 1, 1)}
-AUTO_MAP = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Config", "AutoModel": "evil.Model"}}
+OPENERS = {
+    "encoder": load,
+    "model": open_model,
+    "translator": lambda folder: Translator(str(folder), 1, 1, 1),
+}
+AUTO_MAP = {
+    "model_type": "evil",
+    "auto_map": {"AutoConfig": "evil.Config", "AutoModel": "evil.Model"},
+}
 ASKING = [
     ("translator", "config.json", AUTO_MAP),
     ("encoder", "config.json", AUTO_MAP),
-    ("encoder", "config.json", {"model_type": "evil", "auto_map": {"AutoConfig": "other/repository--evil.Config"}}),
+    (
+        "encoder",
+        "config.json",
+        {"model_type": "evil", "auto_map": {"AutoConfig": "other/repository--evil.Config"}},
+    ),
     ("encoder", "config.json", {"attn_implementation": "other/repository"}),
     ("encoder", "config.json", {"use_kernels": True}),
     ("encoder", "tokenizer_config.json", {"auto_map": {"AutoTokenizer": ["evil.Tokenizer", None]}}),
     ("model", "config.json", AUTO_MAP),
     ("model", "2_Dense/config.json", {"activation_function": "evil.Tanh"}),
     ("model", "2_Dense/config.json", {"activation_function": "torchevil.Tanh"}),
-    ("model", "sentence_bert_config.json", {"model_args": {"attn_implementation": "other/repository"}}),
+    (
+        "model",
+        "sentence_bert_config.json",
+        {"model_args": {"attn_implementation": "other/repository"}},
+    ),
     ("model", "sentence_bert_config.json", {"tokenizer_name_or_path": "other/repository"}),
     ("model", "adapter_config.json", {"base_model_name_or_path": "other/repository"}),
     ("model", "w/wordembedding_config.json", {"tokenizer_class": "evil.Tokenizer"}),
@@ -100,7 +123,9 @@ def test_what_asks_for_code_is_refused_by_file_and_entry(kind, file, content, co
         OPENERS[kind](folder)
 
 
-@pytest.mark.parametrize("name", ["evil.Transformer", "other/repository--evil.Transformer", "csebench.model.prompt.P"])
+@pytest.mark.parametrize(
+    "name", ["evil.Transformer", "other/repository--evil.Transformer", "csebench.model.prompt.P"]
+)
 def test_a_module_that_is_not_of_sentence_transformers_is_refused(name, copied):
     file = copied("model") / "modules.json"
     modules = json.loads(file.read_text())
@@ -113,7 +138,10 @@ def test_a_module_that_is_not_of_sentence_transformers_is_refused(name, copied):
 def test_code_that_nothing_asks_for_is_no_reason_to_refuse(copied):
     encoder, model = copied("encoder"), copied("model")
     for folder in (encoder, model):
-        edit(folder / "tokenizer_config.json", chat_template="{{ cycler.__init__.__globals__.os.system('touch x') }}")
+        edit(
+            folder / "tokenizer_config.json",
+            chat_template="{{ cycler.__init__.__globals__.os.system('touch x') }}",
+        )
     assert load(encoder).num_layers == 3
     assert open_model(model).embed(["a b"]).shape == (1, 8)
 
@@ -127,15 +155,30 @@ def test_weights_that_call_functions_are_refused(kind, copied, tmp_path):
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_a_configuration_cannot_switch_off_the_check_of_weights(nested, copied, tmp_path, tiny_bert):
+def test_a_configuration_cannot_switch_off_the_check_of_weights(
+    nested, copied, tmp_path, tiny_bert
+):
     model = transformer = copied("model")
     if nested:
         transformer = shutil.copytree(tiny_bert, model / "query")
-        edit(model / "router_config.json", types={"query": TRANSFORMER}, structure={"query": ["query"]}, parameters={})
-        modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.modules.router.Router"}]
+        edit(
+            model / "router_config.json",
+            types={"query": TRANSFORMER},
+            structure={"query": ["query"]},
+            parameters={},
+        )
+        modules = [
+            {
+                "idx": 0,
+                "name": "0",
+                "path": "",
+                "type": "sentence_transformers.base.modules.router.Router",
+            }
+        ]
         (model / "modules.json").write_text(json.dumps(modules))
     pickle_weights(transformer, tmp_path / "ran")
-    edit(transformer / "config.json", dtype=None)  # so that transformers looks for it in the weights
+    # so that transformers looks for it in the weights
+    edit(transformer / "config.json", dtype=None)
     edit(transformer / "sentence_bert_config.json", model_args={"weights_only": False})
     with pytest.raises(BadInput, match=r"sentence_bert_config\.json: weights_only: False"):
         open_model(model)

@@ -1,4 +1,5 @@
-"""`csebench try` in a terminal: Ctrl-C in each stage leaves a checkpoint, and the same command goes on from there."""
+"""`csebench try` in a terminal: Ctrl-C in each stage leaves a checkpoint, and the same command
+goes on from there."""
 
 import errno
 import json
@@ -38,16 +39,27 @@ sys.exit(cli.main())
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """A folder with a method whose steps take a second, and a scale that takes settings from searches."""
-    code = (ROOT / "methods" / "_template.py").read_text().replace('"name": "template"', '"name": "slow"')
+    """A folder with a method whose steps take a second, and a scale that takes settings from
+    searches."""
+    code = (
+        (ROOT / "methods" / "_template.py")
+        .read_text()
+        .replace('"name": "template"', '"name": "slow"')
+    )
     code = code.replace("        return info_nce", SLOW_STEP).replace(
         "from torch", "import os\nimport time\n\nfrom torch", 1
     )
-    code = code.replace('    # "search": {"weight": (0.1, 1.0)}', '    "search": {"weight": (0.1, 1.0)}')
+    code = code.replace(
+        '    # "search": {"weight": (0.1, 1.0)}', '    "search": {"weight": (0.1, 1.0)}'
+    )
     code = code.replace('(0.05, "sec. 3"),', '(0.05, "sec. 3"),\n        "weight": (0.1, "ours"),')
     scale = yaml.safe_load((ROOT / "config" / "smoke.yaml").read_text())
     scale |= {"scale": "tuned", "tuned": True, "data_root": str(ROOT / "data" / "smoke")}
-    for name, text in {"methods/slow.py": code, "config/tuned.yaml": yaml.safe_dump(scale), "slow": ""}.items():
+    for name, text in {
+        "methods/slow.py": code,
+        "config/tuned.yaml": yaml.safe_dump(scale),
+        "slow": "",
+    }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.setenv("CSEBENCH_PROJECT", str(tmp_path))
@@ -94,7 +106,8 @@ def assert_stopped(terminal, folder, code):
 @pytest.mark.slow
 def test_ctrl_c_in_the_search(own):
     """The trial goes on behind its checkpoint."""
-    assert cli.main(["tune", "simcse", "--scale", "tuned", "--trials", "1"]) == 0  # the search that others start from
+    # the search that others start from
+    assert cli.main(["tune", "simcse", "--scale", "tuned", "--trials", "1"]) == 0
     terminal = try_slow("tuned")
     folder = interrupt_training(terminal, ctrl_c)
     assert_stopped(terminal, folder, 130)
@@ -105,7 +118,9 @@ def test_ctrl_c_in_the_search(own):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("act", "code"), [(ctrl_c, 130), (Terminal.close, 1)], ids=["Ctrl-C", "closed terminal"])
+@pytest.mark.parametrize(
+    ("act", "code"), [(ctrl_c, 130), (Terminal.close, 1)], ids=["Ctrl-C", "closed terminal"]
+)
 def test_an_end_in_the_training(act, code, own):
     """The same command ends with the bits of a run that was left alone."""
     terminal = try_slow("smoke")
@@ -127,10 +142,21 @@ def test_an_end_in_the_training(act, code, own):
 def test_a_second_try_of_a_name_waits(own):
     """It would rewrite the paper that the first one's runs are planned from."""
     tried = attempt.open_attempt(own / "methods" / "slow.py", **SETTINGS)
-    command = [sys.executable, "-m", "csebench", "try", "methods/slow.py", "--scale", "smoke", "--plan"]
+    command = [
+        sys.executable,
+        "-m",
+        "csebench",
+        "try",
+        "methods/slow.py",
+        "--scale",
+        "smoke",
+        "--plan",
+    ]
     with locked(tried.paper_file):
         second = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert second.stderr.readline().startswith("try_slow.yaml: another process works on it; waiting")
+        assert second.stderr.readline().startswith(
+            "try_slow.yaml: another process works on it; waiting"
+        )
         assert not tried.paper_file.exists() and second.poll() is None
     assert "Forecast" in second.communicate(timeout=LONGEST)[1] and second.returncode == 0
     assert tried.paper_file.exists()
@@ -191,7 +217,9 @@ def test_where_nothing_can_be_locked_nothing_is_removed(reason, left_lock, monke
     def fail(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(*((workflow.fcntl, "flock", fail) if reason == "no locks" else (workflow.os, "open", fail)))
+    monkeypatch.setattr(
+        *((workflow.fcntl, "flock", fail) if reason == "no locks" else (workflow.os, "open", fail))
+    )
     workflow.hold_folder()
     assert left_lock.exists()
 
@@ -209,8 +237,13 @@ PASSES_FOR_DONE = {
 def test_a_training_that_code_of_a_method_ends_is_a_failed_command(code, own):
     file = own / "methods" / "slow.py"
     file.write_text(file.read_text().replace(SLOW_STEP, f"        {code}\n        return info_nce"))
-    words = "train --method slow --encoder bert-mini-wiki --set steps=2 batch_size=8 --out out --device cpu"
+    words = (
+        "train --method slow --encoder bert-mini-wiki --set steps=2 batch_size=8 --out out"
+        " --device cpu"
+    )
     files = ["--corpus", ROOT / "data/smoke/wiki/smoke.txt", "--data", ROOT / "data/smoke"]
-    done = subprocess.run([sys.executable, "-m", "csebench", *words.split(), *files], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "csebench", *words.split(), *files], capture_output=True, text=True
+    )
     assert done.returncode == 1 and NOT_FINISHED in done.stderr
     assert not (own / "out" / "model").exists() and not (own / "out" / "train.json").exists()

@@ -1,5 +1,7 @@
-"""Published score JSONs in which one value is of another type, size or shape, with a digest that fits: what reads them
-refuses them with file and key, or shows them. Every key of two published files is tried with some wrong values."""
+"""Published score JSONs in which one value is of another type, size or shape, with a digest that
+fits: what reads them refuses them with file and key, or shows them. Every key of two published
+files is tried with some wrong values.
+"""
 
 import json
 import random
@@ -74,7 +76,11 @@ def with_value(content, place, value):
 
 def write(path, content):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(files.with_digest(content) if isinstance(content, dict) else content, default=str))
+    path.write_text(
+        json.dumps(
+            files.with_digest(content) if isinstance(content, dict) else content, default=str
+        )
+    )
 
 
 def show(name):
@@ -98,7 +104,8 @@ def test_any_wrong_value_is_refused_with_its_file_or_can_be_shown(name, tmp_path
         del content["replicates"]["scores"][task]  # all are alike
     read, chosen = [], random.Random(0)
     for number, place in enumerate(keys(content)):
-        is_uniform = place[:1] == ("spec",) or {"argv", "packages"} & {*place}  # many keys, which are checked alike
+        # many keys, which are checked alike
+        is_uniform = place[:1] == ("spec",) or {"argv", "packages"} & {*place}
         for value in chosen.sample(WRONG, 1 if is_uniform else 4):
             if place == (files.DIGEST,) or (not place and value is ABSENT):
                 continue
@@ -111,7 +118,8 @@ def test_any_wrong_value_is_refused_with_its_file_or_can_be_shown(name, tmp_path
                 continue
             read.append((place, value))
     for place, value in chosen.sample(read, 5):
-        folder = tmp_path / f"shown{len(list(tmp_path.iterdir()))}"  # a new folder, as scores are remembered by it
+        # a new folder, as scores are remembered by it
+        folder = tmp_path / f"shown{len(list(tmp_path.iterdir()))}"
         write(folder / source.relative_to(ROOT), with_value(content, place, value))
         monkeypatch.chdir(folder)
         show(name)
@@ -120,7 +128,10 @@ def test_any_wrong_value_is_refused_with_its_file_or_can_be_shown(name, tmp_path
 @pytest.mark.parametrize("key", REQUIRED)
 def test_a_key_that_pages_need(key, tmp_path):
     source = first_score("msse/table3")
-    write(tmp_path / source.name, with_value(json.loads(source.read_text()), tuple(key.split(".")), ABSENT))
+    write(
+        tmp_path / source.name,
+        with_value(json.loads(source.read_text()), tuple(key.split(".")), ABSENT),
+    )
     with pytest.raises(BadInput) as error:
         read_published(tmp_path / source.name)
     assert str(error.value).startswith(f"{tmp_path / source.name}: {key.removesuffix('.torch')}: ")
@@ -133,24 +144,51 @@ def first(content):
 
 
 EDITS = {  # in a file with replicates: what is edited, and what the message names
-    "too few resamples": (lambda c: first(c).update(values="AAAA"), "clustered.values: holds 3 bytes, not the 1024"),
+    "too few resamples": (
+        lambda c: first(c).update(values="AAAA"),
+        "clustered.values: holds 3 bytes, not the 1024",
+    ),
     "no base64": (lambda c: first(c).update(values="?" * 1368), "clustered.values: is no base64"),
-    "other letters": (lambda c: first(c).update(values="ä" * 1368), "clustered.values: is no base64"),
-    "a unit of 0": (lambda c: first(c).update(unit=0), "clustered.unit: Input should be greater than 0"),
+    "other letters": (
+        lambda c: first(c).update(values="ä" * 1368),
+        "clustered.values: is no base64",
+    ),
+    "a unit of 0": (
+        lambda c: first(c).update(unit=0),
+        "clustered.unit: Input should be greater than 0",
+    ),
     "a huge unit": (lambda c: first(c).update(unit=1e300), "clustered.unit: Input should be less"),
     "no items": (lambda c: c["replicates"].pop("items"), "items: Field required"),
-    "a version as text": (lambda c: c["replicates"].update(version="1"), "version: Input should be a valid integer"),
+    "a version as text": (
+        lambda c: c["replicates"].update(version="1"),
+        "version: Input should be a valid integer",
+    ),
     "nothing": (lambda c: c.update(replicates=None), "replicates: must be left out"),
     "texts that are nothing": (lambda c: c.update(texts=None), "texts: must be left out"),
     "texts of no evaluator": (
         lambda c: c.update(texts={"queries": ["q"], "retrieved": [["a"]], "printed": [[["a"]]]}),
         "texts.printed: must have the texts of 0 models",
     ),
-    "a step as text": (lambda c: c["training"]["curve"][0].update(step="3"), "curve.0.step: Input should be a valid"),
-    "a step without a loss": (lambda c: c["training"]["curve"][0].pop("loss"), "curve.0.loss: Field required"),
-    "a version of code as text": (lambda c: c["evaluations"][0].update(version="2"), "evaluations.0.version"),
-    "a column that scores.csv has": (lambda c: c["scores"][0].update(method="x"), "scores.0.method: unknown key"),
-    "a value of more than is drawn": (lambda c: c["scores"][0].update(value=1e300), "scores.0.value"),
+    "a step as text": (
+        lambda c: c["training"]["curve"][0].update(step="3"),
+        "curve.0.step: Input should be a valid",
+    ),
+    "a step without a loss": (
+        lambda c: c["training"]["curve"][0].pop("loss"),
+        "curve.0.loss: Field required",
+    ),
+    "a version of code as text": (
+        lambda c: c["evaluations"][0].update(version="2"),
+        "evaluations.0.version",
+    ),
+    "a column that scores.csv has": (
+        lambda c: c["scores"][0].update(method="x"),
+        "scores.0.method: unknown key",
+    ),
+    "a value of more than is drawn": (
+        lambda c: c["scores"][0].update(value=1e300),
+        "scores.0.value",
+    ),
 }
 
 
@@ -163,7 +201,9 @@ def test_the_message_names_the_key(name, tmp_path):
     write(tmp_path / source.name, content)
     with pytest.raises(BadInput) as error:
         read_published(tmp_path / source.name)
-    assert message in str(error.value) and str(error.value).endswith("and the evaluation runs again.")
+    assert message in str(error.value) and str(error.value).endswith(
+        "and the evaluation runs again."
+    )
 
 
 def test_texts_of_other_queries_are_not_shown_side_by_side(tmp_path, monkeypatch):

@@ -1,4 +1,5 @@
-"""`csebench new`: what it writes works at once, and what it reads of a pasted table is what is printed there."""
+"""`csebench new`: what it writes works at once, and what it reads of a pasted table is what is
+printed there."""
 
 import re
 
@@ -46,7 +47,10 @@ def test_a_new_file_is_valid_under_its_name(kind, project, capsys):
         ("method components", "methods/components.py: exists, or a folder"),
         ("method My-Method", "letters, digits and _, at most 20 characters, such as 'my_method'"),
         ("component 2nd.try", "such as 'nd_try'"),
-        ("evaluator a_name_of_more_than_20_letters", "at most 20 characters, such as 'a_name_of_more_than'"),
+        (
+            "evaluator a_name_of_more_than_20_letters",
+            "at most 20 characters, such as 'a_name_of_more_than'",
+        ),
         ("paper ::", "'::' cannot be the name of a file here"),
         ("paper table3", "papers/table3.yaml: 'table3' is reserved"),
         ("method mine --from table.tsv", "--from: only a paper"),
@@ -81,21 +85,33 @@ CELLS = {  # as pasted, and as it is read
 
 
 def test_a_cell_is_read_without_its_marks(project, capsys):
-    rows = paper_from(project, "\n".join(["Model\tSTS12", *(f"SimCSE\t{cell}" for cell in CELLS)])).tables["1"].rows
+    rows = (
+        paper_from(project, "\n".join(["Model\tSTS12", *(f"SimCSE\t{cell}" for cell in CELLS)]))
+        .tables["1"]
+        .rows
+    )
     read = [row.values[0] and row.values[0].text.replace(" ", "") for row in rows]
     assert read == [text and text.replace(" ", "") for text in CELLS.values()]
     assert capsys.readouterr().out.count(" is no number") == 2
 
 
-def test_labels_give_tasks_and_recipes_and_what_is_unknown_or_could_mean_two_things_is_listed(project, capsys):
-    text = "Model\tMR\tCR\tspeed\tCR\nSimCSE-BERT_large\t1\t2\t3\t4\t5\nNobody's (us, 2026)\t6\t7\t8\t9\n"
+def test_labels_give_tasks_and_recipes_and_what_is_unknown_or_could_mean_two_things_is_listed(
+    project, capsys
+):
+    text = (
+        "Model\tMR\tCR\tspeed\tCR\nSimCSE-BERT_large\t1\t2\t3\t4\t5\nNobody's (us,"
+        " 2026)\t6\t7\t8\t9\n"
+    )
     table = paper_from(project, f"# table A1\n{text}").tables["A1"]
     assert (table.evaluator, [c.task for c in table.columns]) == ("transfer", ["MR", "CR"])
     known, unknown = table.rows
     assert (known.run.method, known.run.encoder, unknown.run) == ("simcse", "bert-large", None)
     assert [value.text for value in known.values] == ["1", "4"]
     out = capsys.readouterr().out
-    assert "column 'speed': no known task" in out and 'row "Nobody\'s (us, 2026)": no known method' in out
+    assert (
+        "column 'speed': no known task" in out
+        and 'row "Nobody\'s (us, 2026)": no known method' in out
+    )
     assert "'CR': occurs twice, the last is taken" in out and "'5' is behind the last column" in out
 
 
@@ -110,8 +126,10 @@ InfoCSE	**70.53**	78.85
 LISTED = {
     "↑": "column 'STS12'",
     "♣": "row 'SimCSE'",
-    "bold": "row 'SimCSE', column 'STS12'; row 'CT', column 'Avg.'; row 'DiffCSE', column 'STS12';"
-    " row 'DiffCSE', column 'Avg.'; 1 more",
+    "bold": (
+        "row 'SimCSE', column 'STS12'; row 'CT', column 'Avg.'; row 'DiffCSE', column 'STS12';"
+        " row 'DiffCSE', column 'Avg.'; 1 more"
+    ),
     "†": "row 'SimCSE', column 'Avg.'",
     r"\citep{carl2021}": "row 'CT'",
     r"^\dagger": "row 'CT', column 'Avg.'",
@@ -134,34 +152,50 @@ def test_a_source_is_unknown_until_it_is_stated(project, capsys):
     """Of a pasted table, and of a row that somebody wrote without it."""
     rows = paper_from(project, MARKED + "Nobody\t–\t–\n").tables["2"].rows
     assert {row.source for row in rows} == {"unknown"}
-    assert "source: unknown in 5 rows. " in capsys.readouterr().out  # a row without values needs none
+    # a row without values needs none
+    assert "source: unknown in 5 rows. " in capsys.readouterr().out
     path = project / "papers" / "pasted.yaml"
     assert path.read_text().count("source: unknown") == 5
     path.write_text(path.read_text().replace("      source: unknown\n", "", 2))
     assert cli.main(["render", "pasted/table2"]) == 0
     page = capsys.readouterr().out
-    assert "SimCSE; CT; ESimCSE; DiffCSE; InfoCSE: source not stated." in page and "measured by" not in page
+    assert (
+        "SimCSE; CT; ESimCSE; DiffCSE; InfoCSE: source not stated." in page
+        and "measured by" not in page
+    )
     assert cli.main(["show", "pasted/table2", "--row", "SimCSE", "--column", "Avg."]) == 0
     assert "76.25, 1 seed, source not stated" in " ".join(capsys.readouterr().out.split())
 
 
 def test_rows_of_tasks_become_columns(project):
-    table = paper_from(project, "Data\tSimCSE\tESimCSE\nSTS12\t70.1\t\nAverage\t71.1\t72.1\n").tables["1"]
+    table = paper_from(
+        project, "Data\tSimCSE\tESimCSE\nSTS12\t70.1\t\nAverage\t71.1\t72.1\n"
+    ).tables["1"]
     assert [c.task for c in table.columns] == ["STS12", "Avg."]
     values = [[value and value.value for value in row.values] for row in table.rows]
-    assert ([row.run.method for row in table.rows], values) == (["simcse", "esimcse"], [[70.1, 71.1], [None, 72.1]])
+    assert ([row.run.method for row in table.rows], values) == (
+        ["simcse", "esimcse"],
+        [[70.1, 71.1], [None, 72.1]],
+    )
 
 
 def test_a_published_paper_is_read_as_it_was_transcribed_by_hand(project):
-    ours = paper_from(project, (ROOT / "tests/protocol/published/micse.tsv").read_text(encoding="utf-8"))
+    ours = paper_from(
+        project, (ROOT / "tests/protocol/published/micse.tsv").read_text(encoding="utf-8")
+    )
     for name, theirs in catalog.paper("micse").tables.items():
         if isinstance(theirs, SettingsTable):
             continue
         table = ours.tables[name]
-        printed = [index for index, column in enumerate(theirs.columns) if column.task]  # others are derived
+        # others are derived
+        printed = [index for index, column in enumerate(theirs.columns) if column.task]
         columns = [theirs.columns[index] for index in printed]
         assert [(c.task, c.size) for c in table.columns] == [(c.task, c.size) for c in columns]
         for row, other in zip(table.rows, theirs.rows, strict=True):
             values = [other.values[index] for index in printed]
-            assert [v and (v.value, v.std) for v in row.values] == [v and (v.value, v.std) for v in values]
-            assert row.run is None or other.run is None or row.run.method == other.run.method, row.label
+            assert [v and (v.value, v.std) for v in row.values] == [
+                v and (v.value, v.std) for v in values
+            ]
+            assert row.run is None or other.run is None or row.run.method == other.run.method, (
+                row.label
+            )

@@ -1,4 +1,5 @@
-"""Scores of other test data: what a table keeps apart, in cells, comparisons, claims, figures, CSV and words."""
+"""Scores of other test data: what a table keeps apart, in cells, comparisons, claims, figures,
+CSV and words."""
 
 import base64
 import csv
@@ -24,17 +25,24 @@ from csebench.score.scores_csv import score_rows
 
 SCALE = "tiny"
 OURS, OTHERS, THIRD = "a" * 64, "b" * 64, "c" * 64  # data_sha256
-NO_FILE = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # that of a task from mteb's hub
+# that of a task from mteb's hub
+NO_FILE = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 VALUES = {"A": (0.70, 0.71, 0.72), "B": (0.60, 0.62, 0.61), "C": (0.50, 0.53, 0.51)}
 METHODS = {"A": "simcse", "B": "ct", "C": "mirror_bert"}
 STS = [{"label": name, "task": task} for name, task in (("x", "STS-B"), ("y", "SICK-R"))]
 
 
 def rows(columns, methods=METHODS, **more):
-    return table({label: (name, [None] * len(columns)) for label, name in methods.items()}, columns, **more)
+    return table(
+        {label: (name, [None] * len(columns)) for label, name in methods.items()}, columns, **more
+    )
 
 
-MIXED = [STS[0], {"label": "MR", "task": "MR", "evaluator": "transfer"}, {"label": "mean", "mean": True}]
+MIXED = [
+    STS[0],
+    {"label": "MR", "task": "MR", "evaluator": "transfer"},
+    {"label": "mean", "mean": True},
+]
 MIXED.append({"label": "gain", "delta": "x"})
 BEIR = [{"label": name, "task": name, "evaluator": f"beir:{name}"} for name in ("scifact", "fiqa")]
 FAMILY = [{"question": "Is A better?", "primary": True, "rows": [["A", "B"]], "columns": ["x"]}]
@@ -77,17 +85,22 @@ def project(scored, tmp_path, monkeypatch):
 
 
 def score_grid(name):
-    """Scores of every run of a table or figure; a run that others show, too, gets the tasks that it lacks."""
+    """Scores of every run of a table or figure; a run that others show, too, gets the tasks that
+    it lacks."""
     done = set()
     for cells in grids.plan_grid("made_up", name, SCALE):
         for cell in cells:
             for number, spec in enumerate(cell.specs):
                 path = targets.score_path(spec.run_id, cell.evaluator, SCALE)
                 scored = json.loads(path.read_text())["scores"] if path.exists() else []
-                if (cell.evaluator, cell.task) in {(row["evaluator"], row["task"]) for row in scored}:
+                if (cell.evaluator, cell.task) in {
+                    (row["evaluator"], row["task"]) for row in scored
+                }:
                     continue
                 value = VALUES[cell.row.label[0]][number]
-                write_scores(spec, cell.evaluator, SCALE, [(cell.task, cell.metric, value)], data_sha256=OURS)
+                write_scores(
+                    spec, cell.evaluator, SCALE, [(cell.task, cell.metric, value)], data_sha256=OURS
+                )
                 done.add(spec.run_id)
 
 
@@ -96,7 +109,9 @@ def edit(name, label, change, seeds=(0, 1, 2), column=0):
     row = grids.find_grid("made_up", name).row(label)
     cell = grids.plan_grid("made_up", name, SCALE)[row][column]
     for number in seeds:
-        edit_score_file(targets.score_path(cell.specs[number].run_id, cell.evaluator, SCALE), change)
+        edit_score_file(
+            targets.score_path(cell.specs[number].run_id, cell.evaluator, SCALE), change
+        )
     clear()
 
 
@@ -110,7 +125,9 @@ def with_items(items, version=1):
 
     def change(content):
         values = np.arange(512, dtype="<i2") % 7 - 3
-        encoded = {"clustered": {"unit": 1e-4, "values": base64.b64encode(values.tobytes()).decode()}}
+        encoded = {
+            "clustered": {"unit": 1e-4, "values": base64.b64encode(values.tobytes()).decode()}
+        }
         scores = {row["task"]: {row["metric"]: encoded} for row in content["scores"]}
         content["replicates"] = {"version": version, "items": items, "scores": scores}
 
@@ -148,7 +165,10 @@ def test_seeds_on_different_data_are_not_averaged(project):
     assert "‡: 1 run on other test data than the rest of the table" in text
     hashes = "sts: data bbbbbbbbbbbb, not data aaaaaaaaaaaa"
     assert f"A: 1 of 3 runs is scored on other test data than the table ({hashes})." in text
-    assert "**Test data of sts differs**: data aaaaaaaaaaaa, items unknown (8 scores); data bbbbbbbbbbbb" in text
+    assert (
+        "**Test data of sts differs**: data aaaaaaaaaaaa, items unknown (8 scores); data"
+        " bbbbbbbbbbbb" in text
+    )
 
 
 def test_a_row_of_other_data_is_shown_with_a_mark_and_counts_nowhere(project):
@@ -156,8 +176,16 @@ def test_a_row_of_other_data_is_shown_with_a_mark_and_counts_nowhere(project):
     shown = cell("table1", "A", "x")
     assert (shown.text, shown.ours, shown.verdict) == ("71.00 ± 1.00‡", None, "")
     assert compare.best_rows(view("table1"), view("table1").score_grid.columns[0]) == [{1}]
-    (row,) = [r for r in csv_tables.cell_rows(view("table1")) if (r["row"], r["column"]) == ("A", "x")]
-    assert (row["ours"], row["n"], row["text"], row["missing"], row["runs"]) == ("", 0, "71.00 ± 1.00‡", 3, "")
+    (row,) = [
+        r for r in csv_tables.cell_rows(view("table1")) if (r["row"], r["column"]) == ("A", "x")
+    ]
+    assert (row["ours"], row["n"], row["text"], row["missing"], row["runs"]) == (
+        "",
+        0,
+        "71.00 ± 1.00‡",
+        3,
+        "",
+    )
 
 
 def test_a_row_on_several_other_data_shows_no_number(project):
@@ -169,10 +197,21 @@ def test_a_row_on_several_other_data_shows_no_number(project):
 def test_means_and_differences_leave_out_what_is_of_other_data(project):
     edit("table2", "A", on(OTHERS), seeds=[0])
     texts = {column: cell("table2", "A", column).text for column in ("x", "MR", "mean", "gain")}
-    assert texts == {"x": "71.50 ± 0.71", "MR": "71.00 ± 1.00", "mean": "71.50 ± 0.71", "gain": "+19.50 ± 2.12"}
-    assert cell("table2", "A", "mean").runs_elsewhere == cell("table2", "A", "gain").runs_elsewhere == 1
+    assert texts == {
+        "x": "71.50 ± 0.71",
+        "MR": "71.00 ± 1.00",
+        "mean": "71.50 ± 0.71",
+        "gain": "+19.50 ± 2.12",
+    }
+    assert (
+        cell("table2", "A", "mean").runs_elsewhere
+        == cell("table2", "A", "gain").runs_elsewhere
+        == 1
+    )
     edit("table2", "C", on(OTHERS))
-    assert cell("table2", "C", "mean").text == "–‡" and cell("table2", "B", "gain").text == "–‡", "its baseline"
+    assert cell("table2", "C", "mean").text == "–‡" and cell("table2", "B", "gain").text == "–‡", (
+        "its baseline"
+    )
     assert comparison("table2", columns=[2]).relation == compare.OTHER_DATA
 
 
@@ -186,8 +225,15 @@ def test_the_data_of_one_evaluator_says_nothing_of_another(project):
 def test_a_table_keeps_the_data_of_most_scores_and_of_equally_many_the_newest(project):
     for label in "AB":
         edit("table5", "A batch" if label == "A" else label, on(OTHERS if label == "A" else OURS))
-    assert view("table5").data["sts"].files == OTHERS, "the last of equals by name, whatever the order of files"
-    edit("table5", "B", lambda content: content["provenance"].update(started="2026-02-01T00:00:00Z"), seeds=[0])
+    assert view("table5").data["sts"].files == OTHERS, (
+        "the last of equals by name, whatever the order of files"
+    )
+    edit(
+        "table5",
+        "B",
+        lambda content: content["provenance"].update(started="2026-02-01T00:00:00Z"),
+        seeds=[0],
+    )
     assert view("table5").data["sts"].files == OURS
 
 
@@ -245,12 +291,19 @@ def test_rows_of_other_data_are_compared_with_nothing_and_words_say_why(project,
     for row, against in (("A", "B"), ("B", "C")):
         refused = comparison("table1", row, against)
         assert (refused.relation, refused.estimate, refused.p) == (compare.OTHER_DATA, None, None)
-        assert words.sentence(refused).startswith("Cannot be compared: B: 3 of 3 runs are scored on other test data")
-    assert comparison("table1", "A", "C").relation == compare.BETTER, "of rows that have the same data"
+        assert words.sentence(refused).startswith(
+            "Cannot be compared: B: 3 of 3 runs are scored on other test data"
+        )
+    assert comparison("table1", "A", "C").relation == compare.BETTER, (
+        "of rows that have the same data"
+    )
     assert "scored on other test data: B" in page("table1")
     assert main(["compare", "made_up/table1", "A", "B", "--scale", SCALE, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert (record["relation"], record["gain"]) == ("other data", "") and "not data aaaaaaaaaaaa" in record["reason"]
+    assert (record["relation"], record["gain"]) == (
+        "other data",
+        "",
+    ) and "not data aaaaaaaaaaaa" in record["reason"]
     assert main(["show", "made_up/table1", "--row", "B", "--column", "x", "--scale", SCALE]) == 0
     assert "3 of 3 runs are scored on other test data" in capsys.readouterr().out
     frame = api.table("made_up/table1", SCALE)
@@ -280,15 +333,25 @@ def test_replicates_that_some_runs_lack_are_not_dropped_in_silence(version, seed
     edit("table1", "B", change, seeds)
     refused = comparison("table1")
     assert (refused.relation, refused.estimate) == (compare.UNPAIRED, None)
-    assert refused.reason == f"{len(seeds)} of 3 runs of B have no replicates over the test items of sts"
+    assert (
+        refused.reason
+        == f"{len(seeds)} of 3 runs of B have no replicates over the test items of sts"
+    )
     assert comparison("table1", "A", "C").relation == compare.BETTER
-    assert "not all runs have replicates over test items" in words.family_sentence(compare.answers(view("table1"))[1])
+    assert "not all runs have replicates over test items" in words.family_sentence(
+        compare.answers(view("table1"))[1]
+    )
     column = view("table1").score_grid.columns[0]
-    assert compare.best_rows(view("table1"), column) == [{0, 1}], "that A is better than B is not shown"
+    assert compare.best_rows(view("table1"), column) == [{0, 1}], (
+        "that A is better than B is not shown"
+    )
 
 
 def test_where_no_run_has_replicates_the_page_says_that_items_do_not_count(project):
-    says = "All of these intervals are over seeds only: the score files have no replicates over test items."
+    says = (
+        "All of these intervals are over seeds only: the score files have no replicates over test"
+        " items."
+    )
     assert comparison("table1").over_seeds_only and says in page("table1")
     claim = Claim(quote="better", section="1", table="1", row="A", versus=["B"], columns=["x"])
     assert claims.judge("made_up", claim, SCALE).ours.detail.endswith("over seeds only")
@@ -301,7 +364,14 @@ def test_where_no_run_has_replicates_the_page_says_that_items_do_not_count(proje
 
 def test_a_claim_over_two_tables_compares_one_data_only(project):
     """Each table is whole by itself: in table 5 all scores are on other data than in table 1."""
-    about = {"quote": "better", "section": "1", "table": "5", "row": "A batch", "columns": ["x"], "versus": ["C"]}
+    about = {
+        "quote": "better",
+        "section": "1",
+        "table": "5",
+        "row": "A batch",
+        "columns": ["x"],
+        "versus": ["C"],
+    }
     claim = Claim(**about, versus_table="1")
     assert claims.judge("made_up", claim, SCALE).ours.direction == claims.AGREES
     edit("table5", "A batch", on(OTHERS))
@@ -332,7 +402,9 @@ def test_curves_leave_out_what_is_of_other_data(project):
 
 def test_tidy_scores_of_other_data_are_of_another_protocol(project):
     edit("table1", "A", on(OTHERS), seeds=[0])
-    tidy = [row for row in score_rows(SCALE) if row["evaluator"] == "sts" and row["task"] == "STS-B"]
+    tidy = [
+        row for row in score_rows(SCALE) if row["evaluator"] == "sts" and row["task"] == "STS-B"
+    ]
     marked = [row for row in tidy if row.get("protocol", "").endswith(" on data bbbbbbbbbbbb")]
     assert len(marked) == 1 and marked[0]["run"] == cell("table1", "A", "x").plan.specs[0].run_id
 

@@ -1,4 +1,5 @@
-"""Where a user lets a command write: its own files, also a pipe or a device; nothing of others is replaced."""
+"""Where a user lets a command write: its own files, also a pipe or a device; nothing of others
+is replaced."""
 
 import json
 import os
@@ -20,11 +21,39 @@ from csebench.score import store
 SMOKE = ROOT / "data" / "smoke"
 CORPUS = SMOKE / "wiki" / "smoke.txt"
 ENCODER = ROOT / "encoders" / "bert-mini-wiki"
-EVALUATION = ["evaluate", "--model", ENCODER, "--pooler", "avg", "--evaluators", "stsb_dev", "--data", SMOKE, "--out"]
-TRAINING = ["train", "--method", "simcse", "--encoder", ENCODER, "--corpus", CORPUS, "--data", SMOKE, "--out"]
+EVALUATION = [
+    "evaluate",
+    "--model",
+    ENCODER,
+    "--pooler",
+    "avg",
+    "--evaluators",
+    "stsb_dev",
+    "--data",
+    SMOKE,
+    "--out",
+]
+TRAINING = [
+    "train",
+    "--method",
+    "simcse",
+    "--encoder",
+    ENCODER,
+    "--corpus",
+    CORPUS,
+    "--data",
+    SMOKE,
+    "--out",
+]
 TRANSLATION = ["back-translate", CORPUS, "--translators", "a b", "--out"]
 PAGE = ["render", "audit", "--out"]
-VERBS = {"evaluate": EVALUATION, "train": TRAINING, "back-translate": TRANSLATION, "render": PAGE, "init": ["init"]}
+VERBS = {
+    "evaluate": EVALUATION,
+    "train": TRAINING,
+    "back-translate": TRANSLATION,
+    "render": PAGE,
+    "init": ["init"],
+}
 
 
 @pytest.fixture(autouse=True)
@@ -44,14 +73,30 @@ def call(*arguments):
     return cli.main([str(word) for word in arguments])
 
 
-NAMES = ["tau0.05", "tau0.1", "tau0", "a.json", "a.txt", "a", "a.items", ".json", "a.b.json", "a.json.json"]
+NAMES = [
+    "tau0.05",
+    "tau0.1",
+    "tau0",
+    "a.json",
+    "a.txt",
+    "a",
+    "a.items",
+    ".json",
+    "a.b.json",
+    "a.json.json",
+]
 
 
 @pytest.mark.parametrize(("one", "other"), [*combinations(NAMES, 2)])
 def test_what_goes_with_two_outputs_has_two_names(one, other, here):
     def names(name):
         path = here / name
-        return {path, store.beside(path, store.ITEMS), store.beside(path, store.ARTIFACTS), store.shards_folder(path)}
+        return {
+            path,
+            store.beside(path, store.ITEMS),
+            store.beside(path, store.ARTIFACTS),
+            store.shards_folder(path),
+        }
 
     assert names(one).isdisjoint(names(other))
 
@@ -99,7 +144,11 @@ def test_a_file_of_others_stays(verb, out, here, no_torch, capsys):
     before = {*here.rglob("*")}
     assert call(*VERBS[verb], out) == 2
     error = capsys.readouterr().err
-    assert error.count("csebench: ") == 1 and name.partition("/mine")[0] in error and "choose another" in error
+    assert (
+        error.count("csebench: ") == 1
+        and name.partition("/mine")[0] in error
+        and "choose another" in error
+    )
     assert (here / name).read_text() == content and {*here.rglob("*")} == before
 
 
@@ -146,7 +195,9 @@ def test_a_link_is_followed_and_stays(here):
     (here / "elsewhere").mkdir()
     (here / "page.md").symlink_to("elsewhere/page.md")
     assert call(*PAGE, "page.md") == 0
-    assert (here / "page.md").is_symlink() and (here / "elsewhere" / "page.md").read_text().startswith("# ")
+    assert (here / "page.md").is_symlink() and (
+        here / "elsewhere" / "page.md"
+    ).read_text().startswith("# ")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -229,11 +280,17 @@ def test_what_is_more_than_one_file_needs_a_place(verb, here, no_torch, capsys):
     os.mkfifo(here / "pipe")
     for out in ("pipe", "/dev/null"):
         assert call(*VERBS[verb], out) == 2
-    assert capsys.readouterr().err.count("csebench: ") == 2 and [path.name for path in here.iterdir()] == ["pipe"]
+    assert capsys.readouterr().err.count("csebench: ") == 2 and [
+        path.name for path in here.iterdir()
+    ] == ["pipe"]
 
 
 def test_scores_are_written_again_and_each_output_keeps_its_items(here, capsys):
-    assert [call(*EVALUATION, "tau0.05"), call(*EVALUATION, "tau0.1"), call(*EVALUATION, "tau0.05")] == [0, 0, 0]
+    assert [
+        call(*EVALUATION, "tau0.05"),
+        call(*EVALUATION, "tau0.1"),
+        call(*EVALUATION, "tau0.05"),
+    ] == [0, 0, 0]
     for name in ("tau0.05", "tau0.1"):
         content = json.loads((here / name).read_text())
         assert content["items"] == f"{name}.items.npz" and store.items(content, here / name)

@@ -1,4 +1,5 @@
-"""The package: what it says of itself, the environments of its lock, and what it does without its checkout."""
+"""The package: what it says of itself, the environments of its lock, and what it does without
+its checkout."""
 
 import re
 import runpy
@@ -45,11 +46,15 @@ def test_lock_satisfies_the_project():
 
 
 def test_families_are_those_of_rules_and_hold_what_jobs_import():
-    """The dependencies in pyproject.toml, without what starts and watches jobs. Training can score."""
+    """The dependencies in pyproject.toml, without what starts and watches jobs. Training can
+    score."""
     rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
     assert set(re.findall(r"envs/([\w.]+)", rules)) == {f"{family}.yaml" for family in FAMILIES}
     not_of_jobs = {"pandas", "snakemake"}
-    assert set.union(*FAMILIES.values()) == {canonicalize_name(d.name) for d in DEPENDENCIES} - not_of_jobs
+    assert (
+        set.union(*FAMILIES.values())
+        == {canonicalize_name(d.name) for d in DEPENDENCIES} - not_of_jobs
+    )
     assert FAMILIES["train"] >= FAMILIES["evaluate"]
 
 
@@ -59,7 +64,9 @@ def test_an_environment_is_what_make_writes_with_the_pins_of_the_lock(family):
     pins = dict(pin.split("==") for pin in yaml.safe_load(text)["dependencies"][-1]["pip"])
     assert text == MAKE["environment"](family)
     assert pins.items() <= LOCKED.items() and pins.keys() >= FAMILIES[family]
-    assert (family == "report") == (not re.findall(r"^(torch|nvidia|cuda|triton|transformers)", "\n".join(pins), re.M))
+    assert (family == "report") == (
+        not re.findall(r"^(torch|nvidia|cuda|triton|transformers)", "\n".join(pins), re.M)
+    )
 
 
 def test_images_install_the_lock():
@@ -73,8 +80,11 @@ def test_images_install_the_lock():
 
 @pytest.mark.slow
 def test_a_wheel_is_enough_for_a_folder_of_ones_own(tmp_path):
-    """Without a clone: a table from the published scores, a method that is tried, and its page by Snakemake."""
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", tmp_path, ROOT], check=True)
+    """Without a clone: a table from the published scores, a method that is tried, and its page
+    by Snakemake."""
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", tmp_path, ROOT], check=True
+    )
     (wheel,) = tmp_path.glob("*.whl")
     shutil.unpack_archive(wheel, site := tmp_path / "site", "zip")
     before, work = {*site.rglob("*")}, Project(tmp_path)

@@ -27,7 +27,8 @@ from csebench.score import store
 
 GOLDEN = Path(__file__).parent / "golden"
 NONE = [None, None, None]
-# Scores by table, scale, row and column: a list has one number a seed; bert is not trained, so that it has one run.
+# Scores by table, scale, row and column: a list has one number a seed; bert is not trained, so that
+# it has one run.
 MEASURED = {
     # SimCSE and Mirror-BERT tie in the second column as printed.
     ("table7", "tiny"): {
@@ -47,7 +48,11 @@ MEASURED = {
     ("table10", "paper"): {
         "BERT (avg.)": [[0.47305], [0.47305], [0.39]],
         "SimCSE": [[0.70, 0.71, 0.72, 0.73, 0.74], [0.72, 0.73], [0.70, 0.71, 0.72, 0.73, 0.74]],
-        "Mirror-BERT": [[0.70, 0.71, 0.72, 0.73, 0.74], [0.72, None], [0.73, 0.73, 0.73, 0.73, 0.73]],
+        "Mirror-BERT": [
+            [0.70, 0.71, 0.72, 0.73, 0.74],
+            [0.72, None],
+            [0.73, 0.73, 0.73, 0.73, 0.73],
+        ],
     },
 }
 STALE = {"ESimCSE"}  # scored, but by an older version of the method
@@ -80,7 +85,9 @@ def add_other_tasks(content):
     """A JSON holds every task of its evaluator, also those that no golden table shows."""
     same = {"evaluator": "sts", "metric": "spearman", "value": 0.5}
     for task in {*catalog.STS_COLUMNS} - {row["task"] for row in content["scores"]}:
-        content["scores"].append(same | {"task": task, "subset": "printed" if task == "Avg." else "all"})
+        content["scores"].append(
+            same | {"task": task, "subset": "printed" if task == "Avg." else "all"}
+        )
 
 
 def measure(name, scale, rows):
@@ -106,7 +113,8 @@ def write_score(spec, cell, value, scale, stale=STALE):
     ("file", "name", "scale"),
     [
         ("table.md", "table7", "tiny"),  # missing seeds, ties
-        ("derived.md", "table8", "tiny"),  # a mean, a difference, less is better, stale cells, a control
+        # a mean, a difference, less is better, stale cells, a control
+        ("derived.md", "table8", "tiny"),
         ("settings.md", "table9", "tiny"),
         ("verdicts.md", "table10", "paper"),  # every sign
     ],
@@ -128,13 +136,17 @@ def test_a_forest_plot_marks_the_printed_difference_where_it_judges_ours(project
     text = forest_plot()
     assert "|: printed" in text and ">+24.69, other pooler<" in text
     paper = project / "papers" / "golden.yaml"
-    paper.write_text(paper.read_text(encoding="utf-8").replace('"73.00±1.16"', '"13.00±1.16"'), encoding="utf-8")
+    paper.write_text(
+        paper.read_text(encoding="utf-8").replace('"73.00±1.16"', '"13.00±1.16"'), encoding="utf-8"
+    )
     assert ">+24.69, printed -34.30, other pooler<" in forest_plot()
 
 
 def test_an_arrow_shows_that_an_interval_goes_beyond_the_axis():
     axes = Figure().add_subplot(xlim=(-1, 1))
-    wide = SimpleNamespace(estimate=SimpleNamespace(gain=0.5), family_low=-0.2, family_high=1.5, differs=())
+    wide = SimpleNamespace(
+        estimate=SimpleNamespace(gain=0.5), family_low=-0.2, family_high=1.5, differs=()
+    )
     draw_comparison(axes, 0, wide, None)
     assert {line.get_marker() for line in axes.lines} & {"<", ">"} == {">"}
 
@@ -144,19 +156,26 @@ def test_tables_of_a_page_are_written_in_other_formats():
     table = Table(["a", "b|c"], [["<img src=x>", "1"], ["[x](javascript:y)", "_2_"]])
     page = Page("A title", "Scale tiny", ["**An answer.**", table, Fold("More", [table])])
     assert page.write("csv").splitlines() == ["a,b|c", "<img src=x>,1", "[x](javascript:y),_2_"]
-    assert json.loads(page.write("json"))["tables"][0]["rows"][1] == {"a": "[x](javascript:y)", "b|c": "_2_"}
+    assert json.loads(page.write("json"))["tables"][0]["rows"][1] == {
+        "a": "[x](javascript:y)",
+        "b|c": "_2_",
+    }
     assert "\\toprule" in page.write("latex") and page.write("latex").count("tabular") == 2
 
 
 @pytest.fixture
 def score_file(project):
     """The file of a run of Table 7."""
-    return targets.score_path(grids.plan_grid("golden", "table7", "tiny")[1][0].specs[0].run_id, "sts", "tiny")
+    return targets.score_path(
+        grids.plan_grid("golden", "table7", "tiny")[1][0].specs[0].run_id, "sts", "tiny"
+    )
 
 
 @pytest.mark.parametrize("batch_size", [128, 7])
 def test_scores_of_other_settings_than_the_scale_has_are_marked(score_file, batch_size):
-    edit_score_file(score_file, lambda content: content["evaluations"][0].update(batch_size=batch_size))
+    edit_score_file(
+        score_file, lambda content: content["evaluations"][0].update(batch_size=batch_size)
+    )
     clear()
     assert grid_view("golden", "table7", "tiny").rows[1][0].stale == (batch_size == 7)
 
@@ -185,7 +204,8 @@ def test_a_stale_score_gives_way_to_a_new_one(project):
 
 
 def test_scores_of_older_code_are_known_by_what_was_run():
-    """Whatever the version of the run that it starts from, and without a hyper-parameter that was declared later."""
+    """Whatever the version of the run that it starts from, and without a hyper-parameter that
+    was declared later."""
     spec = grids.plan_grid("infocse", "table4", "smoke")[0][0].specs[0]
     before = "condenser-0123456789"
     content = json.loads(spec.model_dump_json()) | {"method_version": 0, "trainer_version": 0}
@@ -196,7 +216,11 @@ def test_scores_of_older_code_are_known_by_what_was_run():
 
 
 def test_what_is_derived_is_stale_misses_runs_and_leaves_controls_out_as_its_columns_do(project):
-    changed = {"ESimCSE": [[0.6, 0.6, 0.6]], "PCL": [[0.7, 0.72, None]], "Random": [NONE, [0.9, 0.9, 0.9]]}
+    changed = {
+        "ESimCSE": [[0.6, 0.6, 0.6]],
+        "PCL": [[0.7, 0.72, None]],
+        "Random": [NONE, [0.9, 0.9, 0.9]],
+    }
     measure("table8", "tiny", changed)
     for column in ("STS12", "mean", "Δ STS12"):
         assert cell_of("ESimCSE", column).stale, column
@@ -209,7 +233,18 @@ def test_what_is_derived_is_stale_misses_runs_and_leaves_controls_out_as_its_col
 def test_rendering_imports_nothing_heavy():
     render = "cli.main(['render', 'methods', '--scale', 'mini'])"
     code = f"import sys; from csebench import cli; assert {render} == 0; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
-    heavy = {"torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transformers", "matplotlib", "networkx"}
+    heavy = {
+        "torch",
+        "transformers",
+        "tokenizers",
+        "mteb",
+        "beir",
+        "sentence_transformers",
+        "matplotlib",
+        "networkx",
+    }
     assert not {*heavy, "scipy.stats", "sklearn"} & {*done.stdout.splitlines()[-1].split()}

@@ -1,4 +1,5 @@
-"""What a name of a model means, and what its revision pins. Without torch: what is read is decided before."""
+"""What a name of a model means, and what its revision pins. Without torch: what is read is
+decided before."""
 
 import json
 import shutil
@@ -34,7 +35,9 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture
 def encoder(here):
     """A copy of the shipped encoder, for a test to change; weights are left out."""
-    folder = shutil.copytree(SHIPPED, here / "encoder", ignore=shutil.ignore_patterns("*.safetensors"))
+    folder = shutil.copytree(
+        SHIPPED, here / "encoder", ignore=shutil.ignore_patterns("*.safetensors")
+    )
     (folder / "model.safetensors").write_bytes(b"weights")
     return folder
 
@@ -59,7 +62,9 @@ def test_a_name_with_a_commit_is_the_hubs_whatever_folders_there_are(name, here,
     assert not preflight.files_of(preflight.Need("encoder", ID, ref), catalog.scale("paper"))
     for role in ("--model", "--encoder"):
         verb = (
-            ["evaluate", "--out", "out.json"] if role == "--model" else ["train", "--method", "bert", "--out", "out"]
+            ["evaluate", "--out", "out.json"]
+            if role == "--model"
+            else ["train", "--method", "bert", "--out", "out"]
         )
         monkeypatch.chdir(ROOT / "docs")
         assert getattr(parse([*verb, role, PINNED, "--project", str(here)]), role[2:]) == PINNED
@@ -72,11 +77,21 @@ def test_a_name_is_not_made_a_path_where_it_is_parsed_in_another_folder(here, mo
     (here / "project").mkdir()
     for name, expected in ((PINNED, PINNED), (ID, str(here / "from" / ID))):
         monkeypatch.chdir(here / "from")
-        arguments = ["evaluate", "--model", name, "--out", "out.json", "--project", str(here / "project")]
+        arguments = [
+            "evaluate",
+            "--model",
+            name,
+            "--out",
+            "out.json",
+            "--project",
+            str(here / "project"),
+        ]
         assert parse(arguments).model == expected
 
 
-@pytest.mark.parametrize("name", [ID, f"./{ID}", f"{{here}}/{ID}", f"./{PINNED}", "mine", "./mine", "a/b/c", "../x"])
+@pytest.mark.parametrize(
+    "name", [ID, f"./{ID}", f"{{here}}/{ID}", f"./{PINNED}", "mine", "./mine", "a/b/c", "../x"]
+)
 def test_a_folder_is_given_by_its_path_or_by_its_name_and_recorded_as_one(name, here, monkeypatch):
     (here / "current").mkdir()
     monkeypatch.chdir(here / "current")
@@ -86,7 +101,8 @@ def test_a_folder_is_given_by_its_path_or_by_its_name_and_recorded_as_one(name, 
     assert found is not None and found.samefile(folder)
     recorded = cli_spec.find_model(name)
     assert folder_of(recorded) is not None and not hub.ID.fullmatch(recorded)
-    encoder = cli_spec.find_encoder(f"./{name}" if name == ID else name)  # which is a name of config/
+    # which is a name of config/
+    encoder = cli_spec.find_encoder(f"./{name}" if name == ID else name)
     assert encoder.revision == model_sha256(folder)
     assert local_folder(encoder).samefile(folder)
 
@@ -101,7 +117,9 @@ def test_the_name_of_a_folder_of_the_project_stays(here):
 @pytest.mark.parametrize("name", ["owner/model", "owner/model@main", "owner/model@86b5e09"])
 def test_a_branch_beside_a_folder_of_its_name_is_refused(name, here):
     model_in(here / name)
-    with pytest.raises(BadInput, match=r"there is a folder .* Write \./owner/model.* or the whole commit"):
+    with pytest.raises(
+        BadInput, match=r"there is a folder .* Write \./owner/model.* or the whole commit"
+    ):
         EncoderRef.parse("owner/model@" + (name.partition("@")[2] or "main"))
 
 
@@ -154,7 +172,8 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_revision_pins_every_file_that_is_read(change, encoder):
-    """The sha256 of the folder does, and the published one of the weights, which stands for such a sha256."""
+    """The sha256 of the folder does, and the published one of the weights, which stands for such
+    a sha256."""
     revision = model_sha256(encoder)
     check_revision(encoder, revision)
     change(encoder)
@@ -190,9 +209,13 @@ def test_the_published_revision_stands_for_the_shipped_folder():
     check_revision(SHIPPED, PUBLISHED)
 
 
-def test_an_own_project_learns_what_to_state_instead_of_the_sum_of_weights(encoder, here, monkeypatch):
+def test_an_own_project_learns_what_to_state_instead_of_the_sum_of_weights(
+    encoder, here, monkeypatch
+):
     weights, folder = sha256(encoder / "model.safetensors"), model_sha256(encoder)
-    with pytest.raises(BadInput, match=rf"pins neither .* instead: {folder}.* the line `{weights}: {folder}`"):
+    with pytest.raises(
+        BadInput, match=rf"pins neither .* instead: {folder}.* the line `{weights}: {folder}`"
+    ):
         check_revision(encoder, weights)
     (here / "encoders").mkdir()
     (here / "encoders" / "revisions.yaml").write_text(f"{weights}: {folder}\n")
@@ -214,11 +237,16 @@ def test_an_encoder_that_was_changed_is_missing_before_anything_starts(encoder):
 
 
 def index(named: str, name: str = "model.safetensors.index.json"):
-    return name, {"metadata": {}, "weight_map": {"a.weight": "model.safetensors", "b.weight": named}}
+    return name, {
+        "metadata": {},
+        "weight_map": {"a.weight": "model.safetensors", "b.weight": named},
+    }
 
 
 def modules(path: str):
-    return "modules.json", [{"idx": 0, "name": "0", "path": path, "type": "sentence_transformers.models.Pooling"}]
+    return "modules.json", [
+        {"idx": 0, "name": "0", "path": path, "type": "sentence_transformers.models.Pooling"}
+    ]
 
 
 SENTENCE = "sentence_bert_config.json"
@@ -235,11 +263,20 @@ OUTSIDE = {
     "variant": index("../outside.bin", "model.fp16.safetensors.index.json"),
     "below a module": index("../../outside.safetensors", "1_Pooling/model.safetensors.index.json"),
     "explicit weights": ("config.json", {"transformers_weights": ".hidden.safetensors"}),
-    "versions of the configuration": ("config.json", {"configuration_files": ["../config.4.0.0.json"]}),
-    "versions of the tokenizer": ("tokenizer_config.json", {"fast_tokenizer_files": ["../tokenizer.4.0.json"]}),
+    "versions of the configuration": (
+        "config.json",
+        {"configuration_files": ["../config.4.0.0.json"]},
+    ),
+    "versions of the tokenizer": (
+        "tokenizer_config.json",
+        {"fast_tokenizer_files": ["../tokenizer.4.0.json"]},
+    ),
     "module in a hidden folder": modules(".cache"),
     "module elsewhere": modules("../elsewhere"),
-    "route": ("router_config.json", {"types": {".cache": "sentence_transformers.models.Transformer"}}),
+    "route": (
+        "router_config.json",
+        {"types": {".cache": "sentence_transformers.models.Transformer"}},
+    ),
     "vocabulary elsewhere": (SENTENCE, {"tokenizer_args": {"vocab_file": "vocab.txt"}}),
     "weights of another format": (SENTENCE, {"model_args": {"gguf_file": "/tmp/model.gguf"}}),
 }
@@ -249,12 +286,19 @@ OUTSIDE = {
 def test_a_configuration_names_no_file_that_the_hash_does_not_cover(name, content, encoder):
     (encoder / "1_Pooling").mkdir()
     (encoder / ".cache").mkdir()
-    for file in (".hidden.safetensors", ".cache/a.safetensors", "training.json", "../outside.safetensors"):
+    for file in (
+        ".hidden.safetensors",
+        ".cache/a.safetensors",
+        "training.json",
+        "../outside.safetensors",
+    ):
         (encoder / file).touch()
     (encoder / "dangling.safetensors").symlink_to("nowhere")
     check_foreign(encoder, NESTED)
     (encoder / name).write_text(json.dumps(content))
-    with pytest.raises(BadInput, match=rf"{name}: names .*, which is not among the files that the hash"):
+    with pytest.raises(
+        BadInput, match=rf"{name}: names .*, which is not among the files that the hash"
+    ):
         check_foreign(encoder, NESTED)
 
 
@@ -284,7 +328,11 @@ INSIDE = {
 def test_a_configuration_names_files_of_the_folder(name, content, encoder):
     (encoder / "1_Pooling").mkdir()
     elsewhere = model_in(encoder.parent / "elsewhere")
-    for file in (encoder / "b.safetensors", encoder / "1_Pooling/b.safetensors", elsewhere / "b.safetensors"):
+    for file in (
+        encoder / "b.safetensors",
+        encoder / "1_Pooling/b.safetensors",
+        elsewhere / "b.safetensors",
+    ):
         file.touch()
     (encoder / "link.safetensors").symlink_to(elsewhere / "b.safetensors")
     (encoder / "linked").symlink_to(elsewhere)

@@ -1,4 +1,5 @@
-"""Planning: papers to runs, shared over papers, without the heavy libraries; pins of what the project ships."""
+"""Planning: papers to runs, shared over papers, without the heavy libraries; pins of what the
+project ships."""
 
 import os
 import re
@@ -17,7 +18,16 @@ from csebench.plan import catalog, cost, grids, targets
 
 GRIDS = [(paper, name) for paper in catalog.paper_names() for name in targets.grid_names(paper)]
 SCALES = catalog.scale_names()
-HEAVY = ("torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transformers", "scipy", "sklearn")
+HEAVY = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "mteb",
+    "beir",
+    "sentence_transformers",
+    "scipy",
+    "sklearn",
+)
 
 
 def micse_cells(paper, scale):
@@ -45,11 +55,14 @@ def test_every_cell_has_runs_or_says_why_not(scale):
 def test_msse_shares_the_runs_of_micse(scale):
     theirs, ours = runs_by_size("micse", scale), runs_by_size("msse", scale)
     assert len(theirs) == 4 and all(theirs.values())
-    assert all(ours[size] and ours[size] <= theirs[size] for size in theirs)  # miCSE's table may have more seeds
+    # miCSE's table may have more seeds
+    assert all(ours[size] and ours[size] <= theirs[size] for size in theirs)
 
 
 def test_a_table_may_have_seeds_of_its_own_but_for_some_sizes(monkeypatch):
-    scale = catalog.scale("smoke").model_copy(update={"seeds_by_table": {"micse/table2": [7, 8, 9]}})
+    scale = catalog.scale("smoke").model_copy(
+        update={"seeds_by_table": {"micse/table2": [7, 8, 9]}}
+    )
     monkeypatch.setattr(grids, "scale", lambda name: scale)
     caches.clear()
     counts = {size: len(runs) for size, runs in runs_by_size("micse", "smoke").items()}
@@ -99,9 +112,12 @@ def test_plan_counts_shared_runs_once(capsys):
 
 
 def test_a_forecast_has_the_hours_that_a_paper_states():
-    """20,000 steps of miCSE at 0.27 s on miCSE's own device are 1.5 hours (data/step_times.yaml)."""
+    """20,000 steps of miCSE at 0.27 s on miCSE's own device are 1.5 hours
+    (data/step_times.yaml)."""
     (times,) = [times for times in cost.step_times() if times.device == "NVIDIA V100"]
-    assert cost.training(micse_cells("micse", "paper")[3].specs[0], times).seconds == pytest.approx(1.5 * 3600, abs=5)
+    assert cost.training(micse_cells("micse", "paper")[3].specs[0], times).seconds == pytest.approx(
+        1.5 * 3600, abs=5
+    )
 
 
 def test_planning_imports_nothing_heavy(monkeypatch, tmp_path):
@@ -131,10 +147,13 @@ def test_data_is_what_the_registry_says(name):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_shipped_encoder_is_what_the_scale_says(scale):
-    """The pin of an encoder of the project stands for its whole folder, of one on the hub is a commit."""
+    """The pin of an encoder of the project stands for its whole folder, of one on the hub is a
+    commit."""
     for role, ref in catalog.scale(scale).encoders.items():
         if ref.name.startswith("encoders/"):
             models.check_revision(ROOT / ref.name, ref.revision)
-            assert models.pinned_folder(ref.revision) == models.model_sha256(ROOT / ref.name), f"{scale}: {role}"
+            assert models.pinned_folder(ref.revision) == models.model_sha256(ROOT / ref.name), (
+                f"{scale}: {role}"
+            )
         else:
             assert re.fullmatch(r"[0-9a-f]{40}", ref.revision), f"{scale}: {role}: not a commit"

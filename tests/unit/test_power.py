@@ -1,4 +1,5 @@
-"""Power against simulations, how many seeds a difference needs, and `csebench power` of tables and of claims."""
+"""Power against simulations, how many seeds a difference needs, and `csebench power` of tables
+and of claims."""
 
 import json
 from math import inf, sqrt
@@ -18,7 +19,8 @@ def varying(std, item_variance=0.0):
     return Estimate(0.0, 1, std, sqrt(item_variance) or None)
 
 
-SIMCSE = varying(0.84 * sqrt(2))  # of the difference of two rows on BERT-base, over 50 seeds of others
+# of the difference of two rows on BERT-base, over 50 seeds of others
+SIMCSE = varying(0.84 * sqrt(2))
 
 
 @pytest.mark.parametrize(("seeds", "level"), [(3, 0.05), (5, 0.01), (13, 0.05)])
@@ -30,7 +32,8 @@ def test_the_smallest_difference_is_found_in_four_of_five_simulations(seeds, lev
 
 
 def test_test_items_add_to_the_error_of_seeds():
-    """A mean over seeds, and an item error of known size: the statistic has Satterthwaite's degrees of freedom."""
+    """A mean over seeds, and an item error of known size: the statistic has Satterthwaite's
+    degrees of freedom."""
     rng, design, seeds = np.random.default_rng(5), varying(0.8, item_variance=0.3**2), 5
     true, (_, df) = smallest_difference(design, seeds), design.error(seeds)
     of_seeds = true + rng.normal(0, 0.8, (40_000, seeds))
@@ -42,7 +45,9 @@ def test_test_items_add_to_the_error_of_seeds():
 
 def test_one_seed_shows_nothing_but_by_its_test_items():
     assert smallest_difference(varying(0.84), 1) == inf
-    assert smallest_difference(varying(0.84, item_variance=0.04), 1) == pytest.approx(2.8 * 0.2, rel=0.01)
+    assert smallest_difference(varying(0.84, item_variance=0.04), 1) == pytest.approx(
+        2.8 * 0.2, rel=0.01
+    )
     assert noncentrality(inf) == pytest.approx(noncentrality(1e5), rel=1e-3)
 
 
@@ -67,15 +72,27 @@ def power(capsys, *arguments):
 
 def test_a_table_needs_the_seeds_of_its_printed_deviations(capsys):
     """At scale paper, where nothing is scored; twice the difference needs fewer."""
-    for given, seeds in (((), ("2.60", "1.19", "4")), (("--difference", "5"), ("5.00", "1.19", "3"))):
+    for given, seeds in (
+        ((), ("2.60", "1.19", "4")),
+        (("--difference", "5"), ("5.00", "1.19", "3")),
+    ):
         rows = power(capsys, "infocse/table2", "--scale", "paper", *given)
-        row = next(row for row in rows if (row["row"], row["against"]) == ("InfoCSE-BERTbase", "SimCSE-BERTbase"))
+        row = next(
+            row
+            for row in rows
+            if (row["row"], row["against"]) == ("InfoCSE-BERTbase", "SimCSE-BERTbase")
+        )
         assert (row["difference"], row["sd"], row["seeds needed"]) == seeds
 
 
 def test_claims_need_the_seeds_that_are_reported(capsys):
-    """miCSE against SimCSE: the few-shot gain is shown with 3 seeds, that on all data with 23 or more."""
-    rows = [r for r in power(capsys, "claims") if r["paper"] == "micse" and r["against"].startswith("SimCSE")]
+    """miCSE against SimCSE: the few-shot gain is shown with 3 seeds, that on all data with 23 or
+    more."""
+    rows = [
+        r
+        for r in power(capsys, "claims")
+        if r["paper"] == "micse" and r["against"].startswith("SimCSE")
+    ]
     seeds = {(r["column"], r["printed"]): [r["seeds, 0.00"], r["seeds, 0.18"]] for r in rows}
     assert seeds["0.1%", "+5.91"][0] == "3"
     assert seeds["100%", "+0.73"] == ["23", "42"]

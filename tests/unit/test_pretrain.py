@@ -10,11 +10,20 @@ from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, Trainer
 from csebench.base.models import model_sha256
 from encoders.pretrain import main
 
-SMALL = ["--batch-size=8", "--layers=1", "--hidden=16", "--heads=2", "--vocab-size=300", "--max-length=40"]
+SMALL = [
+    "--batch-size=8",
+    "--layers=1",
+    "--hidden=16",
+    "--heads=2",
+    "--vocab-size=300",
+    "--max-length=40",
+]
 
 
 @pytest.mark.slow
-def test_makes_an_encoder_that_learns_and_loads_and_goes_on_where_it_was_stopped(tmp_path, corpus, capsys):
+def test_makes_an_encoder_that_learns_and_loads_and_goes_on_where_it_was_stopped(
+    tmp_path, corpus, capsys
+):
     evaluate, out = Trainer.evaluate, tmp_path / "small"
 
     def dies(self, *args, **kwargs):
@@ -25,7 +34,9 @@ def test_makes_an_encoder_that_learns_and_loads_and_goes_on_where_it_was_stopped
     arguments = [str(corpus), "--out", str(out), "--steps=12", *SMALL]
     with mock.patch.object(Trainer, "evaluate", dies), pytest.raises(KeyboardInterrupt):
         main(arguments)
-    with mock.patch.object(Trainer, "training_step", autospec=True, side_effect=Trainer.training_step) as steps:
+    with mock.patch.object(
+        Trainer, "training_step", autospec=True, side_effect=Trainer.training_step
+    ) as steps:
         main(arguments)
     assert steps.call_count == 5
     tokenizer, encoder = AutoTokenizer.from_pretrained(out), AutoModel.from_pretrained(out)

@@ -1,4 +1,5 @@
-"""One process at a time works on a run; GPUs of a simulated nvidia-smi are assigned by lock files."""
+"""One process at a time works on a run; GPUs of a simulated nvidia-smi are assigned by lock
+files."""
 
 import contextlib
 import errno
@@ -85,7 +86,9 @@ def is_locked(folder):
     return file is None
 
 
-def test_the_second_worker_waits_and_takes_the_model_of_the_first(start, finished, make_spec, train, tmp_path):
+def test_the_second_worker_waits_and_takes_the_model_of_the_first(
+    start, finished, make_spec, train, tmp_path
+):
     out, made = tmp_path / "run", finished("simcse")
     second = start(partial(train, make_spec("simcse"), out))
     with lock_run(out):
@@ -146,17 +149,26 @@ def test_a_process_of_torchrun_ends_with_it(start):
 # ---------------------------------------------------------------- GPUs
 
 TWO = ["GPU 0: NVIDIA H100 (UUID: GPU-one)", "GPU 1: NVIDIA H100 (UUID: GPU-two)"]
-SLICED = [TWO[0], "  MIG 3g.40gb Device 0: (UUID: MIG-a)", "  MIG 3g.40gb Device 1: (UUID: MIG-b)", TWO[1]]
+SLICED = [
+    TWO[0],
+    "  MIG 3g.40gb Device 0: (UUID: MIG-a)",
+    "  MIG 3g.40gb Device 1: (UUID: MIG-b)",
+    TWO[1],
+]
 
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """`machine(lines of nvidia-smi -L, lines of its memory)`; two GPUs to begin with, and lock files of its own."""
+    """`machine(lines of nvidia-smi -L, lines of its memory)`; two GPUs to begin with, and lock
+    files of its own."""
     program = tmp_path / "nvidia-smi"
 
     def make(listed, memory=()):
         lines = {"-L": listed, "*memory*": memory, "*driver*": ["570.1"]}
-        cases = (f"{options})\ncat <<.\n{os.linesep.join([*printed, ''])}.\n;;" for options, printed in lines.items())
+        cases = (
+            f"{options})\ncat <<.\n{os.linesep.join([*printed, ''])}.\n;;"
+            for options, printed in lines.items()
+        )
         program.write_text("\n".join(["#!/bin/sh", 'case "$*" in', *cases, "esac"]))
         program.chmod(0o755)
 
@@ -178,7 +190,8 @@ class Waits(Exception):
 
 @pytest.fixture
 def acquire(machine, monkeypatch):
-    """`acquire(2, 1)`: the GPUs that acquire_gpus(2, 1) gives to one more process; None where it would wait."""
+    """`acquire(2, 1)`: the GPUs that acquire_gpus(2, 1) gives to one more process; None where it
+    would wait."""
     locks = []
 
     def sleep(_):
@@ -210,7 +223,10 @@ ALONE, SEED, SCORING = (1, 1), (1, 2), (0, 0)
         ([(2,), ALONE], ["GPU-one,GPU-two", None]),
         ([ALONE, (2,), ALONE], ["GPU-one", None, "GPU-two"]),  # what is too much locks nothing
         ([SEED, SEED, SEED, ALONE, SEED], ["GPU-one", "GPU-one", "GPU-two", None, "GPU-two"]),
-        ([*[SEED] * 4, *[SCORING] * 3], [*["GPU-one"] * 2, *["GPU-two"] * 2, "GPU-one", "GPU-two", None]),
+        (
+            [*[SEED] * 4, *[SCORING] * 3],
+            [*["GPU-one"] * 2, *["GPU-two"] * 2, "GPU-one", "GPU-two", None],
+        ),
         ([SCORING, SCORING, ALONE], ["GPU-one", "GPU-two", None]),
         ([ALONE, ALONE, SCORING], ["GPU-one", "GPU-two", None]),
     ],
@@ -225,10 +241,16 @@ def test_a_gpu_with_too_little_free_memory_is_not_chosen(acquire, machine, capsy
     machine(TWO, ["GPU-one, 9000, 80000", "GPU-two, 40000, 80000"])
     assert acquire(1, 1, 50_000) is None
     assert "waiting for 1 of 2 GPUs to be free, each with 50,000 MiB" in capsys.readouterr().err
-    assert [acquire(1, 1, needed) for needed in (20_000, 20_000, 90_000)] == ["GPU-two", None, "GPU-one"]
+    assert [acquire(1, 1, needed) for needed in (20_000, 20_000, 90_000)] == [
+        "GPU-two",
+        None,
+        "GPU-one",
+    ]
 
 
-def test_gpus_and_the_lock_of_a_run_are_held_through_exec_until_the_process_ends(start, machine, tmp_path):
+def test_gpus_and_the_lock_of_a_run_are_held_through_exec_until_the_process_ends(
+    start, machine, tmp_path
+):
     def become_torchrun():
         acquire_gpus(2)
         with lock_run(tmp_path / "run"):
@@ -258,18 +280,34 @@ def test_a_run_needs_the_memory_that_its_other_seeds_needed(monkeypatch, tmp_pat
         cells.setdefault(spec.cell_id, []).append(spec)
     (first, second, *_), (other, *_) = sorted(cells.values(), key=len, reverse=True)[:2]
     for spec, peak in ((second, 5000), (other, 9000)):
-        files.write_json(tmp_path / "runs" / spec.run_id / DONE, {"provenance": {"peak_gpu_mb": peak}})
+        files.write_json(
+            tmp_path / "runs" / spec.run_id / DONE, {"provenance": {"peak_gpu_mb": peak}}
+        )
     assert planned.memory_of_other_seeds(first, "smoke") == 5000
 
 
-VISIBLE = {None: "GPU-one GPU-two", "GPU-t": "GPU-two", "0,0,GPU-one": "GPU-one", "1, 0": "GPU-two GPU-one"}
+VISIBLE = {
+    None: "GPU-one GPU-two",
+    "GPU-t": "GPU-two",
+    "0,0,GPU-one": "GPU-one",
+    "1, 0": "GPU-two GPU-one",
+}
 VISIBLE |= {"": "", "0,-1,1": "GPU-one"}
-OF_SLICES = {None: "MIG-a MIG-b GPU-two", "0": "MIG-a MIG-b", "MIG-b": "MIG-b", "1,MIG-a,MIG-c": "GPU-two MIG-a"}
+OF_SLICES = {
+    None: "MIG-a MIG-b GPU-two",
+    "0": "MIG-a MIG-b",
+    "MIG-b": "MIG-b",
+    "1,MIG-a,MIG-c": "GPU-two MIG-a",
+}
 
 
 @pytest.mark.parametrize(
     ("listed", "allowed", "gpus"),
-    [(listed, *case) for listed, cases in ((TWO, VISIBLE), (SLICED, OF_SLICES)) for case in cases.items()],
+    [
+        (listed, *case)
+        for listed, cases in ((TWO, VISIBLE), (SLICED, OF_SLICES))
+        for case in cases.items()
+    ],
 )
 def test_the_gpus_that_cuda_would_show(listed, allowed, gpus, machine, monkeypatch):
     machine(listed)
@@ -290,8 +328,12 @@ def test_no_gpu(lacking, machine, monkeypatch, tmp_path):
     assert "CUDA_VISIBLE_DEVICES" not in os.environ and not [*tmp_path.rglob("*.lock")]
 
 
-@pytest.mark.parametrize(("count", "allowed", "listed"), [(3, "0,1", TWO), (1, "", TWO), (2, "0", SLICED)])
-def test_a_promised_gpu_that_is_not_there_ends_the_run(count, allowed, listed, machine, monkeypatch):
+@pytest.mark.parametrize(
+    ("count", "allowed", "listed"), [(3, "0,1", TWO), (1, "", TWO), (2, "0", SLICED)]
+)
+def test_a_promised_gpu_that_is_not_there_ends_the_run(
+    count, allowed, listed, machine, monkeypatch
+):
     """In place of days on the CPU. A slice is none for several processes."""
     machine(listed)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", allowed)
@@ -334,14 +376,19 @@ def test_the_option_device_leaves_gpus_alone(machine, monkeypatch):
 
 @pytest.mark.parametrize("command", ["train", "work", "tune", "evaluate"])
 def test_who_waits_for_a_gpu_holds_no_run(command, finished, smoke_data, monkeypatch, tmp_path):
-    """Else it and the process that has the GPU, and waits for the run, would wait for each other."""
+    """Else it and the process that has the GPU, and waits for the run, would wait for each
+    other."""
     run, spec = next(iter(targets.runs("smoke").items()))
     folder, asked = catalog.RUNS / run, []
     commands = {
         "train": (partial(planned.train_spec, spec, folder), (), {}),
         "work": (partial(planned.work, run, "smoke", None, 1, 4), (1, 4, 0), {}),
         "tune": (partial(planned.trained, spec, catalog.scale("smoke")), (), {}),
-        "evaluate": (partial(evaluate_run, folder, ["sts"], smoke_data, Evaluation()), (), {"sharing": 0}),
+        "evaluate": (
+            partial(evaluate_run, folder, ["sts"], smoke_data, Evaluation()),
+            (),
+            {"sharing": 0},
+        ),
     }
 
     def wait(*arguments, **more):

@@ -1,4 +1,5 @@
-"""The state of the checkout, as results record it: whatever lies in the folder, no run fails for it."""
+"""The state of the checkout, as results record it: whatever lies in the folder, no run fails for
+it."""
 
 import subprocess
 

@@ -18,13 +18,18 @@ from csebench.score.score_file import settings
 
 @pytest.fixture
 def finished(tmp_path, monkeypatch):
-    """Makes the folder of a finished run of scale smoke, in a project that is otherwise empty; returns its id."""
+    """Makes the folder of a finished run of scale smoke, in a project that is otherwise empty;
+    returns its id."""
     monkeypatch.chdir(tmp_path)
 
     def finish(run_id):
         content = {"spec.json": targets.run(run_id, "smoke").model_dump()}
-        content |= {name: {"model_sha256": "0" * 64} for name in ("model/training.json", "train.json")}
-        content |= {name: {} for name in ("model/csebench.json", "model/model.safetensors", "train.log")}
+        content |= {
+            name: {"model_sha256": "0" * 64} for name in ("model/training.json", "train.json")
+        }
+        content |= {
+            name: {} for name in ("model/csebench.json", "model/model.safetensors", "train.log")
+        }
         for name, value in content.items():
             write_json(catalog.RUNS / run_id / name, value)
         return run_id
@@ -36,9 +41,17 @@ def publish(run_id):
     """Every score that pages show of a run."""
     for evaluator in targets.evaluators("smoke")[run_id]:
         made = settings(protocol(evaluator), catalog.scale("smoke").evaluation)
-        row = {"evaluator": made["evaluator"], "task": "x", "subset": "all", "metric": "spearman", "value": 0.5}
+        row = {
+            "evaluator": made["evaluator"],
+            "task": "x",
+            "subset": "all",
+            "metric": "spearman",
+            "value": 0.5,
+        }
         path = targets.score_path(run_id, evaluator, "smoke")
-        write_score_file(path, {"evaluations": [made | {"model_sha256": "0" * 64}], "scores": [row]})
+        write_score_file(
+            path, {"evaluations": [made | {"model_sha256": "0" * 64}], "scores": [row]}
+        )
 
 
 def run_of(method):
@@ -52,19 +65,27 @@ def test_a_model_is_deleted_once_all_its_scores_are_published(finished):
     assert has_model(folder := catalog.RUNS / run_id)
     publish(run_id)
     prune.prune(run_id, "smoke")
-    assert sorted(path.name for path in folder.iterdir()) == ["pruned.json", "spec.json", "train.json", "train.log"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "pruned.json",
+        "spec.json",
+        "train.json",
+        "train.log",
+    ]
     assert not is_done(folder, targets.run(run_id, "smoke")) and not has_model(folder)
-    # Snakemake deletes the score of a job whose input vanishes at its end, and two jobs may score a run at a time:
-    # train.json stays until the next workflow is planned, which trains the run again for a score that is missing
+    # Snakemake deletes the score of a job whose input vanishes at its end, and two jobs may score a
+    # run at a time: train.json stays until the next workflow is planned, which trains the run again
+    # for a score that is missing
     assert workflow.trained_run(run_id, "sts", "smoke", "smoke") == [folder / "train.json"]
     assert not (folder / "train.json").exists()
 
 
 @pytest.mark.parametrize("changed", [{"batch_size": 7}, {"model_sha256": "1" * 64}, {}])
-def test_a_score_of_other_settings_or_weights_or_older_than_the_model_does_not_count(changed, finished):
+def test_a_score_of_other_settings_or_weights_or_older_than_the_model_does_not_count(
+    changed, finished
+):
     run_id = finished(run_of("simcse"))
     publish(run_id)
-    (path, *_) = sorted((catalog.results_folder("smoke") / "scores").iterdir())
+    path, *_ = sorted((catalog.results_folder("smoke") / "scores").iterdir())
     edit_score_file(path, lambda content: content["evaluations"][0].update(changed))
     if not changed:
         os.utime(path, (1, 1))
@@ -87,7 +108,10 @@ def test_a_model_stays_until_who_works_on_the_run_is_done(finished):
 def test_a_model_that_other_runs_start_from_stays(finished):
     first = next(spec.run_before for spec in targets.runs("smoke").values() if spec.run_before)
     publish(finished(first))
-    assert prune.prune_all([targets.page(catalog.SIDE_BY_SIDE, "smoke")]) == ([], {first: "other runs start from it"})
+    assert prune.prune_all([targets.page(catalog.SIDE_BY_SIDE, "smoke")]) == (
+        [],
+        {first: "other runs start from it"},
+    )
 
 
 def test_a_run_whose_deletion_was_killed_is_not_done(finished):

@@ -1,4 +1,5 @@
-"""Whatever a file holds, its reader returns or says what is wrong: damage and wrong values are drawn by Hypothesis."""
+"""Whatever a file holds, its reader returns or says what is wrong: damage and wrong values are
+drawn by Hypothesis."""
 
 import functools
 import io
@@ -27,7 +28,9 @@ from csebench.score.store import items
 from evaluators.beir import distinct_ids
 
 UNCHECKED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-BOUNDED = settings(max_examples=40, derandomize=True, deadline=None, suppress_health_check=UNCHECKED)
+BOUNDED = settings(
+    max_examples=40, derandomize=True, deadline=None, suppress_health_check=UNCHECKED
+)
 
 
 def spec():
@@ -37,8 +40,20 @@ def spec():
 def scores():
     score = {"evaluator": "sts", "version": 1, "model_sha256": "0" * 64}
     row = {"evaluator": "sts", "task": "STS12", "subset": "all", "metric": "spearman", "value": 0.5}
-    content = {"evaluations": [score], "scores": [row], "items": "x.npz", "run": "x", "spec": spec().model_dump()}
-    made = {"commit": None, "dirty_diff_sha256": None, "packages": {"torch": "9"}, "gpu": None, "processor": "x"}
+    content = {
+        "evaluations": [score],
+        "scores": [row],
+        "items": "x.npz",
+        "run": "x",
+        "spec": spec().model_dump(),
+    }
+    made = {
+        "commit": None,
+        "dirty_diff_sha256": None,
+        "packages": {"torch": "9"},
+        "gpu": None,
+        "processor": "x",
+    }
     curve = [{"step": 1, "loss": 0.5, "alignment": 1.0, "uniformity": -1.0, "spearman": None}]
     content |= {"provenance": made, "training": {"provenance": made, "curve": curve}}
     return with_digest(content)
@@ -47,21 +62,43 @@ def scores():
 def search():
     (planned,) = tuning.plan_trials("simcse", "smoke", 1)
     values, runs = planned.settings, planned.specs
-    trial = {"settings": values, "runs": [{"run": run.run_id, "seed": run.seed, "dev": 0.5} for run in runs]}
-    content = {"name": "simcse", "planned": 2, "spec": runs[0].model_dump(), "trials": [trial], "chosen": values}
+    trial = {
+        "settings": values,
+        "runs": [{"run": run.run_id, "seed": run.seed, "dev": 0.5} for run in runs],
+    }
+    content = {
+        "name": "simcse",
+        "planned": 2,
+        "spec": runs[0].model_dump(),
+        "trials": [trial],
+        "chosen": values,
+    }
     return with_digest(content)
 
 
-POSITIVES = {"corpus_sha256": "0" * 64, "translators": "a b", "beams": 5, "longest": 128, "version": 1}
+POSITIVES = {
+    "corpus_sha256": "0" * 64,
+    "translators": "a b",
+    "beams": 5,
+    "longest": 128,
+    "version": 1,
+}
 PROGRESS = {"state": "running", "step": 3, "steps": 9, "host": "here", "pid": 1, "updated": 1.5}
-REPORT = {"losses": [1.0], "resumed_at": None, "provenance": {"seconds": 3.5, "gpu": None, "processor": "x"}}
+REPORT = {
+    "losses": [1.0],
+    "resumed_at": None,
+    "provenance": {"seconds": 3.5, "gpu": None, "processor": "x"},
+}
 JSON_READERS = {  # name of the file: its content, how it is read
     "spec.json": (lambda: spec().model_dump(), lambda path: cli_spec.read_spec(str(path))),
     "saved/spec.json": (lambda: spec().model_dump(), lambda path: is_done(path.parent, spec())),
     "progress.json": (lambda: PROGRESS, lambda path: read_progress(path.parent)),
     "train.json": (lambda: REPORT, lambda path: read_report(path.parent)),
     "model/training.json": (lambda: REPORT, lambda path: check_model(path.parent)),
-    "model/csebench.json": (lambda: {"run": "x", "pooler": "cls"}, lambda path: read_facts(path.parent)),
+    "model/csebench.json": (
+        lambda: {"run": "x", "pooler": "cls"},
+        lambda path: read_facts(path.parent),
+    ),
     "x.sts.json": (scores, read_published),
     "simcse.json": (search, tuning.read_search),
     "positives.txt.json": (
@@ -76,7 +113,9 @@ OTHER_READERS = {  # name of the file: where its content is, how it is read
     "evidence/Echo.yaml": lambda path: read_with_lines(path, Source, as_written=True),
     "data/smoke/wiki/smoke.txt": read_corpus,
     "data/smoke/nli/smoke.csv": lambda path: read_corpus(path, kind="triplets"),
-    "data/smoke/downstream/STS/STSBenchmark/sts-dev.csv": lambda path: read_sts(path.parents[3], "STS-B", "dev"),
+    "data/smoke/downstream/STS/STSBenchmark/sts-dev.csv": lambda path: read_sts(
+        path.parents[3], "STS-B", "dev"
+    ),
     "data/smoke/beir/smoke/corpus.jsonl": distinct_ids,
     "x.items.npz": lambda path: items({}, path.with_name("x.json")),
 }
@@ -100,7 +139,11 @@ def content_of(name):
         value = JSON_READERS[name][0]()
         return json.dumps(value).encode(), value
     if name.endswith(".npz"):
-        np.savez(file := io.BytesIO(), sentences=np.array(["a", "b"]), vectors=np.ones((2, 3), np.float32))
+        np.savez(
+            file := io.BytesIO(),
+            sentences=np.array(["a", "b"]),
+            vectors=np.ones((2, 3), np.float32),
+        )
         return file.getvalue(), None
     content = (ROOT / name).read_bytes()
     return content, yaml.safe_load(content) if name.endswith(".yaml") else None
@@ -108,13 +151,30 @@ def content_of(name):
 
 @st.composite
 def damage(draw, content):
-    """The bytes of a file after some were put into it, or in the place of others, or of the rest."""
+    """The bytes of a file after some were put into it, or in the place of others, or of the
+    rest."""
     place, new = draw(st.integers(0, len(content))), draw(st.binary(max_size=20))
     end = draw(st.sampled_from([place, place + len(new), len(content)]))
     return content[:place] + new + content[end:]
 
 
-WRONG = [None, True, -1, 0, 2**70, 1.5, float("inf"), float("nan"), "", "x" * 999, "\ud800", "9" * 400, [], {}, [[]]]
+WRONG = [
+    None,
+    True,
+    -1,
+    0,
+    2**70,
+    1.5,
+    float("inf"),
+    float("nan"),
+    "",
+    "x" * 999,
+    "\ud800",
+    "9" * 400,
+    [],
+    {},
+    [[]],
+]
 
 
 @st.composite
@@ -131,7 +191,8 @@ def with_a_wrong_value(draw, content):
 @BOUNDED
 @given(data=st.data())
 def test_whatever_a_file_holds_it_is_read_or_refused(name, data, tmp_path):
-    """Its bytes are damaged; or a value is of another type, out of range or unprintable, and the digest fits."""
+    """Its bytes are damaged; or a value is of another type, out of range or unprintable, and the
+    digest fits."""
     content, value = content_of(name)
     reads_or_refuses(name, data.draw(damage(content)), tmp_path)
     if value is None:
@@ -144,7 +205,17 @@ def test_whatever_a_file_holds_it_is_read_or_refused(name, data, tmp_path):
     reads_or_refuses(name, text.encode(), tmp_path)
 
 
-NO_JSON = ["NaN", "[-Infinity]", '"\\ud800"', '{"\\udfff": 1}', b'"caf\xe9"', '"\udcff"', "[" * 10**5, "9" * 5000, ""]
+NO_JSON = [
+    "NaN",
+    "[-Infinity]",
+    '"\\ud800"',
+    '{"\\udfff": 1}',
+    b'"caf\xe9"',
+    '"\udcff"',
+    "[" * 10**5,
+    "9" * 5000,
+    "",
+]
 
 
 @pytest.mark.parametrize("text", NO_JSON, ids=len)
@@ -153,7 +224,8 @@ def test_json_that_other_readers_take_is_refused(text):
         parse_json(text, "file")
 
 
-LAUGHS = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 10))  # a billion values
+# a billion values
+LAUGHS = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 10))
 
 
 @pytest.mark.parametrize(
@@ -169,10 +241,26 @@ LAUGHS = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in ran
         ("? [1]\n: 2\n", "not valid YAML"),
         ("name: !!bool x\n", "not valid YAML"),
         ("name: !!python/object/apply:os.system ['true']\n", "not valid YAML"),
-        ("".join(f"k{n}: 1\n" for n in range(30)), r"line 18: k17: unknown key\.\n.*: and 12 more\.$"),
+        (
+            "".join(f"k{n}: 1\n" for n in range(30)),
+            r"line 18: k17: unknown key\.\n.*: and 12 more\.$",
+        ),
         ("", "top level"),
     ],
-    ids=["aliases", "twice", "date", "itself", "deep", "digits", "NUL", "list", "tag", "command", "many", "empty"],
+    ids=[
+        "aliases",
+        "twice",
+        "date",
+        "itself",
+        "deep",
+        "digits",
+        "NUL",
+        "list",
+        "tag",
+        "command",
+        "many",
+        "empty",
+    ],
 )
 def test_yaml_that_cannot_be_meant_is_refused(text, part, tmp_path):
     (tmp_path / "file.yaml").write_text(text)

@@ -1,4 +1,5 @@
-"""Replicates of scores over test items: ranks against scipy, variances against formulas, units, what is published."""
+"""Replicates of scores over test items: ranks against scipy, variances against formulas, units,
+what is published."""
 
 import json
 
@@ -14,9 +15,15 @@ from csebench.score.score_types import Sample, Score, sentence_ids
 @pytest.mark.parametrize(("ties", "dtype"), [(10**6, float), (5, float), (30, np.float32)])
 def test_weighted_spearman_is_scipys_of_repeated_items(ties, dtype):
     rng = np.random.default_rng(1)
-    gold, values, weights = rng.integers(0, 11, 40) / 2, rng.integers(0, ties, 40), rng.integers(0, 3, (20, 40))
+    gold, values, weights = (
+        rng.integers(0, 11, 40) / 2,
+        rng.integers(0, ties, 40),
+        rng.integers(0, 3, (20, 40)),
+    )
     values = values.astype(dtype) / 7
-    for correlation, times in zip(replicates.weighted_spearman(values, gold, 1.0 * weights), weights, strict=True):
+    for correlation, times in zip(
+        replicates.weighted_spearman(values, gold, 1.0 * weights), weights, strict=True
+    ):
         expected = scipy.stats.spearmanr(np.repeat(values, times), np.repeat(gold, times)).statistic
         assert correlation == pytest.approx(expected, abs=1e-12)
 
@@ -33,10 +40,19 @@ def changes_of(sample, draws=1024):
 
 def test_variance_of_a_difference_is_the_bootstraps():
     """Of two models on the same items, which are resampled anew here, by repetition."""
-    a, b, rng, drawn = spearman_sample(1, 0.5), spearman_sample(2, 1.5), np.random.default_rng(3), []
+    a, b, rng, drawn = (
+        spearman_sample(1, 0.5),
+        spearman_sample(2, 1.5),
+        np.random.default_rng(3),
+        [],
+    )
     for _ in range(1000):
         rows = rng.integers(0, 400, 400)
-        drawn.append(np.subtract(*(scipy.stats.spearmanr(s.values[rows], s.gold[rows]).statistic for s in (a, b))))
+        drawn.append(
+            np.subtract(
+                *(scipy.stats.spearmanr(s.values[rows], s.gold[rows]).statistic for s in (a, b))
+            )
+        )
     assert np.std(changes_of(a) - changes_of(b)) == pytest.approx(np.std(drawn), rel=0.06)
 
 
@@ -71,7 +87,8 @@ def test_items_that_share_a_sentence_are_one_unit():
 
 
 def test_a_huge_cluster_is_resampled_by_sentence():
-    """Five of twenty items: each belongs to its two sentences, an item of equal sentences to one."""
+    """Five of twenty items: each belongs to its two sentences, an item of equal sentences to
+    one."""
     chain = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 4]]
     units = units_of([*chain, *apart(100, 15)])
     assert [len(of_item) for of_item in units] == [2, 2, 2, 2, 1] + [1] * 15
@@ -93,12 +110,18 @@ def test_signs_are_balanced_and_of_different_units_uncorrelated(units):
     assert np.abs(products).mean() == (0 if units == 127 else pytest.approx(1 / 127, rel=0.2))
 
 
-RULE = ItemScore(values="{task}", score="spearman", gold="gold/{task}", sentences="sentences/{task}")
+RULE = ItemScore(
+    values="{task}", score="spearman", gold="gold/{task}", sentences="sentences/{task}"
+)
 
 
 def published(seed=0, gold_shift=0.0):
     sample = spearman_sample(seed, noise=1.0, sentences=np.arange(800).reshape(400, 2))
-    items = {"STS12": sample.values, "gold/STS12": sample.gold + gold_shift, "sentences/STS12": sample.sentences}
+    items = {
+        "STS12": sample.values,
+        "gold/STS12": sample.gold + gold_shift,
+        "sentences/STS12": sample.sentences,
+    }
     rows = [Score("STS12", "all", "spearman", 0.5), Score("Avg.", "all", "spearman", 0.5)]
     return sample, replicates.make_replicates(rows, items, RULE)
 
@@ -114,7 +137,11 @@ def test_what_is_published_is_what_was_computed():
 
 
 def test_runs_of_the_same_items_are_paired_and_others_are_not():
-    assert published(1)[1]["items"] == published(2)[1]["items"] != published(1, gold_shift=1.0)[1]["items"]
+    assert (
+        published(1)[1]["items"]
+        == published(2)[1]["items"]
+        != published(1, gold_shift=1.0)[1]["items"]
+    )
 
 
 def test_without_a_rule_there_are_none():

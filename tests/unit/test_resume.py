@@ -21,7 +21,8 @@ STEPS = {"steps": 8, "evaluate_every": 2}
 
 @pytest.fixture
 def killed_run(make_spec, train, tmp_path, tmp_path_factory, kill_at):
-    """(spec, folder) of a run that died after step 7 of 8, evaluated and checkpointed after every second one."""
+    """(spec, folder) of a run that died after step 7 of 8, evaluated and checkpointed after
+    every second one."""
 
     def make(method="simcse", **kwargs):
         spec = make_spec(method, params=STEPS, **kwargs)
@@ -66,7 +67,8 @@ def test_pace_and_progress_of_a_resumed_run(killed_run, train, monkeypatch):
 @pytest.mark.parametrize("file", ["checkpoint-", "checkpoint.json"])
 @pytest.mark.parametrize("when", ["half written", "in place"])
 def test_killed_while_it_is_written(when, file, make_spec, finished, train, tmp_path, monkeypatch):
-    """At any file of the second checkpoint: the run resumes from the first, or from the second if it is complete."""
+    """At any file of the second checkpoint: the run resumes from the first, or from the second
+    if it is complete."""
     wanted = weights(finished("simcse", params=STEPS | {"selection": "last"}))
     spec, scores, seen = make_spec("simcse", params=STEPS), itertools.count(0.1, 0.1), []
     monkeypatch.setattr(trainer, "dev_point", lambda *_: {"spearman": next(scores)})
@@ -95,7 +97,8 @@ def test_killed_while_it_is_written(when, file, make_spec, finished, train, tmp_
 
 
 def test_writing_takes_a_small_part_of_a_run(make_spec, train, tmp_path, monkeypatch):
-    """A minute apart where writing is fast, thirty times what it took where it is slow; where losses were read."""
+    """A minute apart where writing is fast, thirty times what it took where it is slow; where
+    losses were read."""
     clock, saved = steps_of_15_seconds(monkeypatch), []
 
     def save(*_):
@@ -144,8 +147,11 @@ def write(content):
         (".json", write('{"run": "simcse-0123456789"}'), "it is of simcse-0123456789"),
     ],
 )
-def test_what_cannot_be_used_is_set_aside(file, damage, reason, killed_run, finished, train, kill_at, capsys):
-    """With a line that names it; the run starts anew, and when it is done, what was set aside goes, too."""
+def test_what_cannot_be_used_is_set_aside(
+    file, damage, reason, killed_run, finished, train, kill_at, capsys
+):
+    """With a line that names it; the run starts anew, and when it is done, what was set aside
+    goes, too."""
     spec, folder = killed_run()
     (path,) = folder.glob(f".checkpoint{file}")
     damage(path)
@@ -157,5 +163,7 @@ def test_what_cannot_be_used_is_set_aside(file, damage, reason, killed_run, fini
     assert train(spec, folder)["resumed_at"] == 2
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "is not used" in line]
     assert re.search(f"{reason}.*starts at step 0", line)
-    assert weights(folder) == weights(finished("simcse", params=STEPS)) and not list(folder.glob(".*checkpoint*"))
+    assert weights(folder) == weights(finished("simcse", params=STEPS)) and not list(
+        folder.glob(".*checkpoint*")
+    )
     assert not (folder / "crafted").exists()

@@ -1,4 +1,5 @@
-"""The rooms of csebench/: who may import whom, derived from the source. A room imports only from rooms before it."""
+"""The rooms of csebench/: who may import whom, derived from the source. A room imports only from
+rooms before it."""
 
 import ast
 import subprocess
@@ -10,7 +11,8 @@ from csebench.plan import made_from
 from csebench.plan.registry import panels
 
 ROOMS = ("base", "plan", "data", "model", "train", "score", "report")
-TOP = ("run", "workflow", "versions", "api", "cli", "__main__")  # modules that stand above all rooms
+# modules that stand above all rooms
+TOP = ("run", "workflow", "versions", "api", "cli", "__main__")
 ORDER = ["__init__", *ROOMS, *TOP]
 ADAPTERS = ("methods", "evaluators")
 HEAVY = ("torch", "transformers", "mteb", "beir")
@@ -37,32 +39,49 @@ def room(name):
 
 MODULES = {name_of(path): path for path in sorted((ROOT / "csebench").rglob("*.py"))}
 IMPORTED = {module: [*imports(path)] for module, path in MODULES.items()}
-GRAPH = {m: {t for n in names for t in (n, n.rpartition(".")[0]) if t in MODULES} for m, names in IMPORTED.items()}
+GRAPH = {
+    m: {t for n in names for t in (n, n.rpartition(".")[0]) if t in MODULES}
+    for m, names in IMPORTED.items()
+}
 
 
 def test_every_module_is_in_a_room_and_imports_from_no_later_one_nor_in_a_circle():
-    assert {room(m) for m in MODULES} <= {*ORDER}, "put each module into one of ROOMS, or name it in TOP"
-    assert not [(m, t) for m in GRAPH for t in GRAPH[m] if ORDER.index(room(t)) > ORDER.index(room(m))]
+    assert {room(m) for m in MODULES} <= {*ORDER}, (
+        "put each module into one of ROOMS, or name it in TOP"
+    )
+    assert not [
+        (m, t) for m in GRAPH for t in GRAPH[m] if ORDER.index(room(t)) > ORDER.index(room(m))
+    ]
     TopologicalSorter(GRAPH).prepare()  # raises CycleError, which names the modules
 
 
 def test_no_room_imports_adapters_and_no_light_one_what_is_heavy():
     """Written anywhere in the room, also inside of a function."""
     forbidden = {m: (*ADAPTERS, *(HEAVY if room(m) in LIGHT_ROOMS else ())) for m in MODULES}
-    assert not [(m, n) for m, names in IMPORTED.items() for n in names if n.split(".")[0] in forbidden[m]]
+    assert not [
+        (m, n) for m, names in IMPORTED.items() for n in names if n.split(".")[0] in forbidden[m]
+    ]
 
 
 def loaded_by(modules):
     """Names of all modules that a new process has once it has imported these."""
-    code = f"import sys; [__import__(m.removesuffix('.__init__')) for m in {modules}]; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    code = (
+        f"import sys; [__import__(m.removesuffix('.__init__')) for m in {modules}];"
+        " print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+    )
     return done.stdout.split()
 
 
 def test_planning_reporting_and_drawing_load_nothing_heavy():
-    """Nor by way of what they import from other rooms: pages and figures are made where torch is not installed."""
+    """Nor by way of what they import from other rooms: pages and figures are made where torch is
+    not installed."""
     light = [m for m in MODULES if room(m) in (*LIGHT_ROOMS, "workflow", "cli")]
-    assert not {*HEAVY} & {*loaded_by([*light, *(f"evaluators.{name}" for (name,) in panels().values())])}
+    assert not {*HEAVY} & {
+        *loaded_by([*light, *(f"evaluators.{name}" for (name,) in panels().values())])
+    }
 
 
 def test_pages_are_rebuilt_for_every_room_that_writes_them():

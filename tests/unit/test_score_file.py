@@ -1,4 +1,5 @@
-"""Published score JSONs: what is damaged, edited, or of another run is refused, with the file named."""
+"""Published score JSONs: what is damaged, edited, or of another run is refused, with the file
+named."""
 
 import json
 import shutil
@@ -64,17 +65,38 @@ def use_means_as_averages(content):
 
 EDITS = {  # what is edited, so that the digest fits, and what the message names
     "no digest": (lambda c: c.pop("sha256"), "sha256: Field required"),
-    "a text for a value": (lambda c: c["scores"][0].update(value="0.5"), r"scores\.0\.value: .*number"),
-    "an unknown metric": (lambda c: c["scores"][0].update(metric="x", value=-0.1), r"scores\.0\.value: -0\.1 is no x"),
+    "a text for a value": (
+        lambda c: c["scores"][0].update(value="0.5"),
+        r"scores\.0\.value: .*number",
+    ),
+    "an unknown metric": (
+        lambda c: c["scores"][0].update(metric="x", value=-0.1),
+        r"scores\.0\.value: -0\.1 is no x",
+    ),
     "a row twice": (lambda c: c["scores"].append(c["scores"][3]), r"scores\.\d+: .* stands twice"),
     "an average of other scores": (raise_average, r"scores: Avg\., printed"),
-    "a task that is gone": (lambda c: c["scores"].remove(find(c, "STS14", "all")), r"scores: Avg\., all"),
+    "a task that is gone": (
+        lambda c: c["scores"].remove(find(c, "STS14", "all")),
+        r"scores: Avg\., all",
+    ),
     "averages that are a mean": (use_means_as_averages, r"scores: Avg\., all"),
     "a spec of another run": (lambda c: c["spec"].update(seed=7), "spec: is of run bert-"),
-    "a training of another run": (lambda c: c["training"].update(run="simcse-01"), r"training\.run: is of run"),
-    "other weights": (lambda c: c["evaluations"][0].update(model_sha256="0" * 64), r"0\.model_sha256: other weights"),
-    "another evaluator": (lambda c: c["evaluations"][0].update(evaluator="transfer"), "scores: of evaluator transfer"),
-    "other settings": (lambda c: c["evaluations"][0].update(params={"kfold": 5}), "scores: of evaluator sts"),
+    "a training of another run": (
+        lambda c: c["training"].update(run="simcse-01"),
+        r"training\.run: is of run",
+    ),
+    "other weights": (
+        lambda c: c["evaluations"][0].update(model_sha256="0" * 64),
+        r"0\.model_sha256: other weights",
+    ),
+    "another evaluator": (
+        lambda c: c["evaluations"][0].update(evaluator="transfer"),
+        "scores: of evaluator transfer",
+    ),
+    "other settings": (
+        lambda c: c["evaluations"][0].update(params={"kfold": 5}),
+        "scores: of evaluator sts",
+    ),
 }
 
 
@@ -85,7 +107,9 @@ def test_an_edit_is_refused_even_with_a_digest_that_fits(name, path):
     refused(path, message)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.data())
 def test_any_value_that_pages_show_is_held_by_the_others(path, data):
     content = json.loads(path.read_text())
@@ -113,7 +137,10 @@ def test_replicates_of_another_version_are_not_taken_and_the_first_stated_none(p
     assert read_replicates(read_published(path), "STS12", "spearman") is None
 
 
-NAMES = {"simcse-0123456789.sts": "run: is of run bert-", "RUN.stsb_dev": "scores: of evaluator sts, another than"}
+NAMES = {
+    "simcse-0123456789.sts": "run: is of run bert-",
+    "RUN.stsb_dev": "scores: of evaluator sts, another than",
+}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -123,23 +150,47 @@ def test_another_run_or_evaluator_under_this_name(name, path):
 
 
 def test_another_data_set_of_one_evaluator(path):
-    """Settings tell `beir:scifact` from `beir:nfcorpus`, which the name of the evaluator does not."""
+    """Settings tell `beir:scifact` from `beir:nfcorpus`, which the name of the evaluator does
+    not."""
     path.write_text(path.read_text().replace('"evaluator": "sts"', '"evaluator": "beir"'))
-    edit(path, lambda content: content["evaluations"][0].update(params={"dataset": "nfcorpus", "similarity": "cos"}))
+    edit(
+        path,
+        lambda content: content["evaluations"][0].update(
+            params={"dataset": "nfcorpus", "similarity": "cos"}
+        ),
+    )
     renamed = path.rename(path.with_name(path.name.replace(".sts.", ".beir.scifact.")))
     refused(renamed, "scores: of evaluator beir, another than")
 
 
 KEPT = [  # a file of a run, how it is damaged, and what the message says
-    ("scores/sts-*[0-9a-f].json", lambda file: edit(file, raise_average), r"scores: Avg\., printed"),
-    ("scores/sts-*[0-9a-f].json", lambda file: edit(file, raise_average, fits=False), "edited since"),
-    ("train.json", lambda file: edit(file, lambda c: c.update(run="x"), fits=False), "edited since .* Delete "),
-    ("scores/*.npz", lambda file: file.write_bytes(file.read_bytes()[:-9]), "it was changed. Restore"),
+    (
+        "scores/sts-*[0-9a-f].json",
+        lambda file: edit(file, raise_average),
+        r"scores: Avg\., printed",
+    ),
+    (
+        "scores/sts-*[0-9a-f].json",
+        lambda file: edit(file, raise_average, fits=False),
+        "edited since",
+    ),
+    (
+        "train.json",
+        lambda file: edit(file, lambda c: c.update(run="x"), fits=False),
+        "edited since .* Delete ",
+    ),
+    (
+        "scores/*.npz",
+        lambda file: file.write_bytes(file.read_bytes()[:-9]),
+        "it was changed. Restore",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("pattern", "damage", "message"), KEPT)
-def test_what_was_changed_in_a_run_is_not_published(pattern, damage, message, made, smoke_data, tmp_path):
+def test_what_was_changed_in_a_run_is_not_published(
+    pattern, damage, message, made, smoke_data, tmp_path
+):
     run = shutil.copytree(made[1], tmp_path / "run")
     (file,) = run.glob(pattern)
     damage(file)

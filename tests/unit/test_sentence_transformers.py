@@ -1,4 +1,5 @@
-"""A sentence-transformers folder is scored as what it says it is, with its own prompts, routes, length and weights."""
+"""A sentence-transformers folder is scored as what it says it is, with its own prompts, routes,
+length and weights."""
 
 import hashlib
 import json
@@ -35,7 +36,9 @@ def encoders(tmp_path_factory):
 
 
 def save(folder, *parts):
-    SentenceTransformer(modules=list(parts), device="cpu", trust_remote_code=False).save(str(folder))
+    SentenceTransformer(modules=list(parts), device="cpu", trust_remote_code=False).save(
+        str(folder)
+    )
     return folder
 
 
@@ -57,15 +60,24 @@ def plain(encoders, tmp_path):
 
 def test_a_sparse_encoder_and_a_cross_encoder_are_refused(encoders, tmp_path):
     masked_lm = save_tiny("bert", tmp_path / "mlm", AutoModelForMaskedLM)
-    SparseEncoder(str(masked_lm), device="cpu", trust_remote_code=False).save(str(tmp_path / "SparseEncoder"))
-    CrossEncoder(str(encoders["bert"]), device="cpu", trust_remote_code=False).save(str(tmp_path / "CrossEncoder"))
+    SparseEncoder(str(masked_lm), device="cpu", trust_remote_code=False).save(
+        str(tmp_path / "SparseEncoder")
+    )
+    CrossEncoder(str(encoders["bert"]), device="cpu", trust_remote_code=False).save(
+        str(tmp_path / "CrossEncoder")
+    )
     for kind in ("SparseEncoder", "CrossEncoder"):
-        with pytest.raises(BadInput, match=f"{KIND}: model_type: '{kind}' gives .* --pooler takes its encoder alone"):
+        with pytest.raises(
+            BadInput,
+            match=f"{KIND}: model_type: '{kind}' gives .* --pooler takes its encoder alone",
+        ):
             open_model(str(tmp_path / kind))
         assert open_model(str(tmp_path / kind), "avg").embed(TEXTS).shape == (3, 16)
 
 
-@pytest.mark.parametrize("kind", ["MultiVectorEncoder", "ColBERT", "sentencetransformer", "", None, 3, ["x"]])
+@pytest.mark.parametrize(
+    "kind", ["MultiVectorEncoder", "ColBERT", "sentencetransformer", "", None, 3, ["x"]]
+)
 def test_every_other_kind_is_refused(kind, plain):
     content = json.loads((plain / KIND).read_text())
     (plain / KIND).write_text(json.dumps(content | {"model_type": kind}))
@@ -104,7 +116,10 @@ def test_a_model_whose_vectors_depend_on_other_sentences_is_refused(encoders, tm
     ("stated", "prompts"),
     [
         ({"prompts": {"query": "text : "}}, {"sentence": "", "query": "text : ", "document": ""}),
-        ({"prompts": {"document": "here : "}}, {"sentence": "", "query": "", "document": "here : "}),
+        (
+            {"prompts": {"document": "here : "}},
+            {"sentence": "", "query": "", "document": "here : "},
+        ),
         (
             {"prompts": {"other": "we read "}, "default_prompt_name": "other"},
             {"sentence": "we read ", "query": "", "document": ""},
@@ -120,7 +135,9 @@ def test_prompts_are_those_of_the_library_by_role(stated, prompts, plain):
     assert np.array_equal(model.embed(TEXTS), own.encode(TEXTS))
     assert np.array_equal(model.embed_queries(TEXTS), own.encode_query(TEXTS))
     assert np.array_equal(model.embed_documents(TEXTS), own.encode_document(TEXTS))
-    assert np.array_equal(np.concatenate(list(model.stream(TEXTS, "corpus"))), own.encode_document(TEXTS))
+    assert np.array_equal(
+        np.concatenate(list(model.stream(TEXTS, "corpus"))), own.encode_document(TEXTS)
+    )
 
 
 def test_prompts_stand_in_the_identity_of_models_that_have_some(plain, smoke_data, tmp_path):
@@ -147,8 +164,12 @@ def test_a_router_without_a_route_is_refused_with_the_reason(encoders, tmp_path)
     folder = save(tmp_path / "strict", Router(routes, allow_empty_key=False))
     with pytest.raises(BadInput, match=r"router_config\.json: .* neither query nor document"):
         open_model(str(folder))
-    folder = save(tmp_path / "named", Router({"left": routes["query"], "right": routes["document"]}))
-    with pytest.raises(BadInput, match="its Router cannot embed these texts: No route found for task type 'query'"):
+    folder = save(
+        tmp_path / "named", Router({"left": routes["query"], "right": routes["document"]})
+    )
+    with pytest.raises(
+        BadInput, match="its Router cannot embed these texts: No route found for task type 'query'"
+    ):
         open_model(str(folder)).embed_queries(TEXTS)
 
 
@@ -183,7 +204,10 @@ def test_mteb_asks_for_queries_and_documents():
 
     model = Roles()
     encoder = mteb.wrap(model, "QuoraRetrieval", None)
-    for role, vectors in ((PromptType.query, model.query_vectors), (PromptType.document, model.document_vectors)):
+    for role, vectors in (
+        (PromptType.query, model.query_vectors),
+        (PromptType.document, model.document_vectors),
+    ):
         assert np.array_equal(encoder.encode([{"text": TEXTS}], prompt_type=role), vectors(TEXTS))
 
 
@@ -239,7 +263,9 @@ def test_a_probe_that_fails_fails_no_search(tmp_path):
 
 
 def test_max_length_of_a_model_without_a_transformer_is_refused(tmp_path):
-    folder = save(tmp_path / "static", modules.StaticEmbedding(make_tokenizer(BERT), embedding_dim=8))
+    folder = save(
+        tmp_path / "static", modules.StaticEmbedding(make_tokenizer(BERT), embedding_dim=8)
+    )
     assert open_model(str(folder)).embed(["", *TEXTS]).shape == (4, 8)
     with pytest.raises(BadInput, match=r"--max-length 8: .* has no transformer"):
         open_model(str(folder), evaluation=Evaluation(max_length=8))
@@ -252,12 +278,16 @@ def test_max_length_of_a_model_without_a_transformer_is_refused(tmp_path):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_a_folder_in_half_precision_is_computed_in_single(dtype, encoders, tmp_path):
-    model = SentenceTransformer(modules=[*mean_of(encoders["bert"]), modules.Dense(16, 4)], device="cpu").to(dtype)
+    model = SentenceTransformer(
+        modules=[*mean_of(encoders["bert"]), modules.Dense(16, 4)], device="cpu"
+    ).to(dtype)
     model.save(str(tmp_path / "half"))
     opened = open_model(str(tmp_path / "half"))
     assert {parameter.dtype for parameter in opened.model.parameters()} == {torch.float32}
     np.testing.assert_allclose(opened.embed(TEXTS), model.float().encode(TEXTS), atol=1e-6)
-    in_bf16 = open_model(str(tmp_path / "half"), evaluation=Evaluation(precision="bf16")).embed(TEXTS)
+    in_bf16 = open_model(str(tmp_path / "half"), evaluation=Evaluation(precision="bf16")).embed(
+        TEXTS
+    )
     assert in_bf16.dtype == np.float32 and not np.array_equal(in_bf16, opened.embed(TEXTS))
 
 

@@ -1,5 +1,6 @@
-"""Texts from outside, such as the name of a GPU in a score JSON or the message of a failed run: on pages, in a
-terminal, in CSV and JSON they are one line of visible characters, and nothing but a text."""
+"""Texts from outside, such as the name of a GPU in a score JSON or the message of a failed run:
+on pages, in a terminal, in CSV and JSON they are one line of visible characters, and nothing but
+a text."""
 
 import csv
 import io
@@ -64,7 +65,8 @@ def is_clean(text):
 @pytest.mark.parametrize("part", BREAKS + HIDDEN, ids=ascii)
 def test_a_text_is_one_line_of_visible_characters(part):
     text = shown.visible(f"a{part}b")
-    assert is_clean(text) and text[0] == "a" and text[-1] == "b" and len(text) > 2  # something shows that it was there
+    # something shows that it was there
+    assert is_clean(text) and text[0] == "a" and text[-1] == "b" and len(text) > 2
 
 
 WORDS = ["déjà vu", "日本語", "שלום", "می\u200cخواهم", "👩\u200d🔬", "a\u00a0b", "–", "±"]
@@ -78,12 +80,16 @@ def test_words_of_any_language_stay(text):
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from([*BREAKS, *HIDDEN, *"=+-@'ab1.,|", "\ud800"])).map("".join))
 def test_whatever_a_text_holds(text):
-    assert is_clean(shown.visible(text)) and shown.visible(shown.visible(text)) == shown.visible(text)
+    assert is_clean(shown.visible(text)) and shown.visible(shown.visible(text)) == shown.visible(
+        text
+    )
     assert all(is_clean(line) for line in shown.visible_lines(text).split("\n"))
     cell = shown.as_csv_cell(text)
     assert is_clean(cell) and (cell[:1] not in "=@" or not cell)
     content = json.dumps(text, ensure_ascii=False)
-    assert json.loads(shown.as_json_escapes(content)) == text and is_clean(shown.as_json_escapes(content))
+    assert json.loads(shown.as_json_escapes(content)) == text and is_clean(
+        shown.as_json_escapes(content)
+    )
 
 
 @pytest.mark.parametrize("text", FORMULAS)
@@ -92,7 +98,19 @@ def test_a_spreadsheet_computes_no_text(text):
     assert row["a"].startswith("'")
 
 
-NUMBERS = [-0.5, 3, "-0.5", "+0.30", "-1.58 ± 0.03", "-0.18 to +0.30", "-", "-1e-05", "-12.5%", "", None]
+NUMBERS = [
+    -0.5,
+    3,
+    "-0.5",
+    "+0.30",
+    "-1.58 ± 0.03",
+    "-0.18 to +0.30",
+    "-",
+    "-1e-05",
+    "-12.5%",
+    "",
+    None,
+]
 
 
 @pytest.mark.parametrize("value", NUMBERS)
@@ -102,7 +120,9 @@ def test_numbers_stay_in_a_csv_file(value):
 
 def test_every_published_csv_file_stays_as_it_is():
     for path in (ROOT / "results").rglob("*.csv"):
-        cells = [cell for row in csv.reader(io.StringIO(path.read_text(), newline="")) for cell in row]
+        cells = [
+            cell for row in csv.reader(io.StringIO(path.read_text(), newline="")) for cell in row
+        ]
         assert cells and [shown.as_csv_cell(cell) for cell in cells] == cells, path
 
 
@@ -116,14 +136,17 @@ def test_a_terminal_gets_no_control_characters(part, capsys):
     terminal.print_table(["x", f"y{part}"], [[f"a{part}\nb", 1.5]])
     terminal.print_table(["x"], [[f"a{part}"]], as_json=True)
     printed = capsys.readouterr().out
-    assert all(is_clean(line) for line in printed.split("\n")) and json.loads(printed[printed.rindex("\n[\n") :])
+    assert all(is_clean(line) for line in printed.split("\n")) and json.loads(
+        printed[printed.rindex("\n[\n") :]
+    )
 
 
 # ---------------------------------------------------------------- pages
 
 
 def parsed(page):
-    """The kinds of what a Markdown parser sees, with targets of links and images, and pieces of HTML."""
+    """The kinds of what a Markdown parser sees, with targets of links and images, and pieces of
+    HTML."""
     markdown_it = pytest.importorskip("markdown_it")
     kinds, links, html = [], [], []
     for token in markdown_it.MarkdownIt("commonmark", {"html": True}).enable("table").parse(page):
@@ -131,7 +154,9 @@ def parsed(page):
         html += [token.content] if token.type == "html_block" else []
         for inner in token.children or []:
             links += (
-                [str(inner.attrs.get("href", inner.attrs.get("src")))] if inner.type in ("link_open", "image") else []
+                [str(inner.attrs.get("href", inner.attrs.get("src")))]
+                if inner.type in ("link_open", "image")
+                else []
             )
             html += [inner.content] if inner.type == "html_inline" else []
     return kinds, links, html
@@ -144,7 +169,11 @@ def test_every_part_of_a_page_is_a_text():
     kinds, links, html = parsed(text)
     assert kinds.count("heading_open") == 1 and kinds.count("table_open") == 2
     assert not [link for link in links if link.endswith("x.png")]
-    assert all(re.fullmatch(r"</?(details|summary)>", tag) for piece in html for tag in re.findall(r"<[^>]*>", piece))
+    assert all(
+        re.fullmatch(r"</?(details|summary)>", tag)
+        for piece in html
+        for tag in re.findall(r"<[^>]*>", piece)
+    )
     assert text.count("</details>") == 1 and all(is_clean(line) for line in text.split("\n"))
     for form in ("latex", "csv", "json"):
         assert all(is_clean(line) for line in page.write(form).split("\n"))
@@ -163,18 +192,26 @@ def edited_scores(name, folder, edit):
 
 def name_hardware(content):
     for made in (content["provenance"], content["training"]["provenance"]):
-        made |= {"commit": f"]{HOSTILE}", "gpu": HOSTILE, "processor": HOSTILE, "unversioned_code": [HOSTILE]}
+        made |= {
+            "commit": f"]{HOSTILE}",
+            "gpu": HOSTILE,
+            "processor": HOSTILE,
+            "unversioned_code": [HOSTILE],
+        }
         made["packages"]["torch"] = HOSTILE
 
 
 def retrieve_hostile_texts(content):
     content["texts"]["queries"] = [HOSTILE for _ in content["texts"]["queries"]]
-    content["texts"]["retrieved"] = [[HOSTILE for _ in texts] for texts in content["texts"]["retrieved"]]
+    content["texts"]["retrieved"] = [
+        [HOSTILE for _ in texts] for texts in content["texts"]["retrieved"]
+    ]
 
 
 @pytest.mark.parametrize("edit", [name_hardware, retrieve_hostile_texts])
 def test_texts_of_score_files_change_nothing_but_themselves(edit, tmp_path, monkeypatch, capsys):
-    """The page with them has the headings, tables, images and HTML of the page without; its lines are clean."""
+    """The page with them has the headings, tables, images and HTML of the page without; its
+    lines are clean."""
     pages = []
     for folder, change in (("plain", lambda _: None), ("hostile", edit)):
         edited_scores("msse/table8", tmp_path / folder, change)
@@ -183,11 +220,21 @@ def test_texts_of_score_files_change_nothing_but_themselves(edit, tmp_path, monk
         pages.append(capsys.readouterr().out)
     (kinds, links, html), (hostile_kinds, hostile_links, hostile_html) = map(parsed, pages)
     assert all(is_clean(line) for line in pages[1].split("\n")) and "heading" in pages[1]
-    for kind in ("heading_open", "table_open", "bullet_list_open", "list_item_open", "code_block", "fence"):
-        extra = 2 if kind == "list_item_open" and edit is name_hardware else 0  # code of a unit that changed
+    for kind in (
+        "heading_open",
+        "table_open",
+        "bullet_list_open",
+        "list_item_open",
+        "code_block",
+        "fence",
+    ):
+        # code of a unit that changed
+        extra = 2 if kind == "list_item_open" and edit is name_hardware else 0
         assert 0 <= hostile_kinds.count(kind) - kinds.count(kind) <= extra, kind
     assert html == hostile_html
-    assert [link for link in links if link.endswith(".svg")] == [link for link in hostile_links if ".svg" in link]
+    assert [link for link in links if link.endswith(".svg")] == [
+        link for link in hostile_links if ".svg" in link
+    ]
     assert not [link for link in hostile_links if link.endswith("x.png")]
     assert edit is retrieve_hostile_texts or hostile_links == links
 
@@ -201,7 +248,13 @@ def test_the_reason_of_a_failed_run_is_one_line(where, tmp_path, monkeypatch, ca
     folder = tmp_path / "runs" / run
     folder.mkdir(parents=True)
     if where == "progress":
-        progress = {"run": run, "state": "failed", "message": HOSTILE, "gpu": HOSTILE, "host": HOSTILE}
+        progress = {
+            "run": run,
+            "state": "failed",
+            "message": HOSTILE,
+            "gpu": HOSTILE,
+            "host": HOSTILE,
+        }
         (folder / "progress.json").write_text(json.dumps(progress))
     else:
         (folder / "scores").mkdir()
@@ -231,7 +284,9 @@ def test_a_yaml_file_with_what_cannot_be_seen_is_refused(part, place, tmp_path):
     path = tmp_path / "mine.yaml"
     content = {"title": f"a{part}b"} if place == "value" else {f"a{part}b": "x"}
     path.write_text(json.dumps(content, ensure_ascii=part[0] < "\uffff"), encoding="utf-8")
-    with pytest.raises(BadInput, match=r"line 1: .*the character '\\[uxU].*' cannot be printed") as error:
+    with pytest.raises(
+        BadInput, match=r"line 1: .*the character '\\[uxU].*' cannot be printed"
+    ) as error:
         files.read_yaml(path, Paper)
     assert is_clean(str(error.value))
 
@@ -249,7 +304,10 @@ ARGUMENTS = [
     ["plan", "table\x1b[31m"],
     ["train", '{"a\\u001b[31m": 1}', "--out", "x"],
 ]
-ARGUMENTS += [["render", "audit", "--out", "no\x1b[31m/\u202e/x/"], ["evaluate", "--model", "\x9b31m", "--out", "x"]]
+ARGUMENTS += [
+    ["render", "audit", "--out", "no\x1b[31m/\u202e/x/"],
+    ["evaluate", "--model", "\x9b31m", "--out", "x"],
+]
 
 
 @pytest.mark.parametrize("arguments", ARGUMENTS, ids=ascii)

@@ -29,10 +29,18 @@ PAGE = """# miCSE · Table 2
 ```
 {download}`x`
 """
-SHOWN = ["docs/mini.html#who", "../index.html", f"{REPOSITORY}/blob/main/papers/a.yaml", "scores.csv"]
+SHOWN = [
+    "docs/mini.html#who",
+    "../index.html",
+    f"{REPOSITORY}/blob/main/papers/a.yaml",
+    "scores.csv",
+]
 SHOWN += ["<details>", "55.32\u00a0±\u00a00.16", "{download}"]  # a page gives Sphinx no directives
 FILES = {
-    **dict.fromkeys(["docs/README.md", "docs/rerun.md", "docs/methods.md", "results/mini/claims.md"], "# Title\n"),
+    **dict.fromkeys(
+        ["docs/README.md", "docs/rerun.md", "docs/methods.md", "results/mini/claims.md"],
+        "# Title\n",
+    ),
     "README.md": "# csebench\nOne screen.\n\n## More\n",
     "docs/mini.md": "# Mini\n\n## Who\n",
     "papers/a.yaml": "",
@@ -65,13 +73,19 @@ def results(tmp_path, monkeypatch):
 
 def test_pages_search_and_links(results):
     home = site.write_site("mini").read_text()
-    files = {str(path.relative_to(results / "html")): path for path in (results / "html").rglob("*.*")}
+    files = {
+        str(path.relative_to(results / "html")): path for path in (results / "html").rglob("*.*")
+    }
     page = files["results/mini/micse/table2.html"].read_text()
-    assert all(part in home for part in ("One screen.", "results/mini/claims.html", "docs/methods.html"))
+    assert all(
+        part in home for part in ("One screen.", "results/mini/claims.html", "docs/methods.html")
+    )
     assert all(part in page for part in SHOWN) and "_images/table2.svg" in files
     assert "micse/table2" in files["searchindex.js"].read_text()
     for name in (name for name in files if name.endswith(".html")):
-        assert not re.search(r'<(script|link|img)[^>]+(src|href)="(https?:)?//', files[name].read_text()), name
+        assert not re.search(
+            r'<(script|link|img)[^>]+(src|href)="(https?:)?//', files[name].read_text()
+        ), name
     before = {path: path.read_bytes() for path in files.values()}
     site.write_site("mini")
     assert {path: path.read_bytes() for path in before} == before
@@ -93,12 +107,16 @@ def test_without_sphinx_the_message_says_what_to_install(monkeypatch):
         site.write_site("mini")
 
 
-def test_outside_the_checkout_pages_of_ones_own_join_the_published_ones(results, tmp_path_factory, monkeypatch):
+def test_outside_the_checkout_pages_of_ones_own_join_the_published_ones(
+    results, tmp_path_factory, monkeypatch
+):
     own = tmp_path_factory.mktemp("own")
     monkeypatch.chdir(own)
     (own / "README.md").write_text("# Of another project\n")
     assert "One screen." in site.write_site("mini").read_text()
-    assert (own / "results/mini/html/results/mini/micse/table2.html").exists() and not (results / "html").exists()
+    assert (own / "results/mini/html/results/mini/micse/table2.html").exists() and not (
+        results / "html"
+    ).exists()
     page = own / "results/mini/micse/table2.md"
     page.parent.mkdir()
     page.write_text("# My own page\n")

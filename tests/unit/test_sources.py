@@ -1,5 +1,5 @@
-"""Where data come from: the given folder first, what was fetched second, file by file; what has no source; hashes of
-what is given, which planning keeps on disk."""
+"""Where data come from: the given folder first, what was fetched second, file by file; what has
+no source; hashes of what is given, which planning keeps on disk."""
 
 import json
 import os
@@ -40,7 +40,8 @@ def put(root: Path, name: str, text: str = "text\n") -> Path:
 
 
 def test_a_file_is_taken_from_the_first_root_that_has_it(tmp_path):
-    """For `wiki/*.txt`, whatever the user put there, a fetched corpus must not change what is read."""
+    """For `wiki/*.txt`, whatever the user put there, a fetched corpus must not change what is
+    read."""
     first, second = put(tmp_path / "a", "x/one.txt"), put(tmp_path / "b", "x/two.txt")
     put(tmp_path / "b", "x/one.txt")
     root = DataRoot((tmp_path / "a", tmp_path / "b"))
@@ -56,13 +57,17 @@ def test_evaluators_read_two_folders_as_they_read_one(smoke_data, tmp_path):
     root = DataRoot((tmp_path, smoke_data))
     assert data_sha256(protocol("sts"), root) == data_sha256(protocol("sts"), smoke_data)
     for task in ("STS13", "SICK-R"):
-        assert [p.left for p in read_sts(root, task)] == [p.left for p in read_sts(smoke_data, task)]
+        assert [p.left for p in read_sts(root, task)] == [
+            p.left for p in read_sts(smoke_data, task)
+        ]
 
 
 def test_a_partial_data_root_leaves_the_rest_to_be_fetched(given):
     corpus, dev = (catalog.dataset(name).path for name in ("wiki1m-simcse", "stsb-dev"))
     put(given, corpus)
-    assert workflow.made_files([corpus, dev], catalog.scale("paper")) == [Path(catalog.FETCHED) / dev]
+    assert workflow.made_files([corpus, dev], catalog.scale("paper")) == [
+        Path(catalog.FETCHED) / dev
+    ]
 
 
 def test_inputs_are_the_same_before_and_after_fetching(given):
@@ -78,7 +83,8 @@ def test_inputs_are_the_same_before_and_after_fetching(given):
 
 
 def test_a_run_without_its_corpus_is_refused_with_one_message(given, capsys, monkeypatch):
-    """By the workflow and by `csebench work`, before anything is written; `csebench plan` says it too."""
+    """By the workflow and by `csebench work`, before anything is written; `csebench plan` says
+    it too."""
     monkeypatch.setenv("COLUMNS", "500")
     monkeypatch.delenv("CSEBENCH_DATA")
     monkeypatch.setattr(workflow.os, "_exit", lambda code: (_ for _ in ()).throw(SystemExit(code)))
@@ -100,8 +106,13 @@ def test_a_missing_file_is_named_with_what_to_do(monkeypatch):
     """A scale with a data root of its own fetches nothing."""
     monkeypatch.setenv("CSEBENCH_DATA", "nowhere")
     mini = catalog.scale("mini")
-    text = where_data_is.missing(catalog.STSB_DEV, mini.model_copy(update={"data_root": "data/none"}))
-    assert f"{catalog.STSB_DEV}: no such file of the benchmark data in data/none; `csebench fetch senteval`" in text
+    text = where_data_is.missing(
+        catalog.STSB_DEV, mini.model_copy(update={"data_root": "data/none"})
+    )
+    assert (
+        f"{catalog.STSB_DEV}: no such file of the benchmark data in data/none; `csebench fetch"
+        " senteval`" in text
+    )
     assert "in nowhere and data/official;" in where_data_is.missing("wiki/a.txt", mini)
 
 
@@ -131,7 +142,9 @@ def test_a_file_is_read_again_only_when_it_changes(file, monkeypatch):
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"PATH": 3}', '{"PATH": [1, 2]}', "\udcff"])
 def test_a_damaged_file_of_hashes_is_made_again(file, content):
     where_data_is.HASHES.parent.mkdir(parents=True, exist_ok=True)
-    where_data_is.HASHES.write_bytes(content.replace("PATH", str(file)).encode("utf-8", "surrogateescape"))
+    where_data_is.HASHES.write_bytes(
+        content.replace("PATH", str(file)).encode("utf-8", "surrogateescape")
+    )
     assert hashed(file) == files.sha256(file)
     assert json.loads(where_data_is.HASHES.read_text())[str(file)][1] == files.sha256(file)
 
@@ -144,7 +157,9 @@ def test_what_cannot_be_had_plans_no_training_and_keeps_its_identity(given):
     assert "Flickr30k's captions are given out on request" in targets.unavailable(FLICKR, "paper")
     run_id, evaluator = next(iter(page.scores()))
     put(given.parent, str(targets.score_path(run_id, evaluator, "paper")), "{}")
-    assert {*page.available()} == {(run_id, evaluator)} and workflow.evaluator_data(evaluator, "paper") == []
+    assert {*page.available()} == {(run_id, evaluator)} and workflow.evaluator_data(
+        evaluator, "paper"
+    ) == []
     put(given, "misc/flickr30k/captions.token")
     caches.clear()
     assert page.available_runs() == page.runs()

@@ -22,24 +22,56 @@ def given(corpus=CORPUS, dev="d" * 64, tuned=None, **settings):
     return Conditions({"sentences": corpus}, dev, RunSettings(**settings), tuned=tuned or {})
 
 
-def spec(method="simcse", params=None, components=None, variant=None, sweep=None, given=given(), **changes):
-    layers = {"params": params or {}, "components": components or {}, "variant": variant, "sweep": sweep or {}}
+def spec(
+    method="simcse",
+    params=None,
+    components=None,
+    variant=None,
+    sweep=None,
+    given=given(),
+    **changes,
+):
+    layers = {
+        "params": params or {},
+        "components": components or {},
+        "variant": variant,
+        "sweep": sweep or {},
+    }
     settings = {"size": 1000, "seed": 48, "encoder": ENCODER, **changes}
     return make_spec(Recipe(method=method, **layers), given=given, where="test", **settings)
 
 
 SAME = {
     "order of keys": (
-        {"params": {"steps": 100, "temperature": 0.07}, "components": {"ami": {"samples": 5}, "moco": {"queue": 8}}},
-        {"params": {"temperature": 0.07, "steps": 100}, "components": {"moco": {"queue": 8}, "ami": {"samples": 5}}},
+        {
+            "params": {"steps": 100, "temperature": 0.07},
+            "components": {"ami": {"samples": 5}, "moco": {"queue": 8}},
+        },
+        {
+            "params": {"temperature": 0.07, "steps": 100},
+            "components": {"moco": {"queue": 8}, "ami": {"samples": 5}},
+        },
     ),
-    "numbers as text": ({"params": {"learning_rate": "3.0e-5", "batch_size": "64", "weight_decay": 0}}, {}),
-    "types of a component": ({"components": {"ami": {"weight": "2.5e-3"}}}, {"components": {"ami": {}}}),
+    "numbers as text": (
+        {"params": {"learning_rate": "3.0e-5", "batch_size": "64", "weight_decay": 0}},
+        {},
+    ),
+    "types of a component": (
+        {"components": {"ami": {"weight": "2.5e-3"}}},
+        {"components": {"ami": {}}},
+    ),
     "the step that is kept by default": ({"params": {"selection": "best"}}, {}),
-    "where the corpus lies": ({"given": given(Dataset(path="other/corpus.txt", sha256="a" * 64, note="a copy"))}, {}),
+    "where the corpus lies": (
+        {"given": given(Dataset(path="other/corpus.txt", sha256="a" * 64, note="a copy"))},
+        {},
+    ),
     "size for a control": ({"method": "random", "size": 10}, {"method": "random"}),
     "a variant that is refined": (
-        {"method": "mirror_bert", "variant": "code", "params": {"mean_over_padding": False, "selection": "best"}},
+        {
+            "method": "mirror_bert",
+            "variant": "code",
+            "params": {"mean_over_padding": False, "selection": "best"},
+        },
         {"method": "mirror_bert"},
     ),
 }
@@ -52,7 +84,8 @@ def test_key_stays_with(one, two):
 
 @pytest.mark.parametrize("method", ["simcse", "micse", "bert", "random", "whitening"])
 def test_a_written_spec_keeps_its_key(method):
-    """`runs/<run>/spec.json` trained again is the same run; neither types nor the order of keys count."""
+    """`runs/<run>/spec.json` trained again is the same run; neither types nor the order of keys
+    count."""
     made = spec(method, components={"ami": {}} if method == "simcse" else {})
     content = json.loads(made.model_dump_json())
     for component in content["components"].values():
@@ -93,7 +126,8 @@ def test_seeds_of_sources_are_part_of_the_run_and_not_of_the_cell():
 
 
 def test_a_method_may_declare_what_runs_do_not_state():
-    """Its default is then part of the identity, and the value that runs do not state is none of it, as elsewhere."""
+    """Its default is then part of the identity, and the value that runs do not state is none of
+    it, as elsewhere."""
     declared = Declaration.model_validate({**LITERAL, "params": {"selection": ("last", "sec. 1")}})
     assert fill(declared, {}, "x")["selection"] == "last"
     stated = fill(declared, {"selection": "best"}, "x")
@@ -107,22 +141,45 @@ def test_what_is_searched_is_a_parameter():
 
 def test_a_recipe_may_bring_back_a_component_that_a_variant_leaves_out():
     assert [*spec("micse", variant="released").components] == ["ami"]
-    assert [*spec("micse", variant="released", components={"moco": {}}).components] == ["ami", "moco"]
+    assert [*spec("micse", variant="released", components={"moco": {}}).components] == [
+        "ami",
+        "moco",
+    ]
 
 
 def test_later_layers_override_earlier_ones():
-    """Recipe, scale, what a search chose of what neither variant nor recipe sets, what a table varies."""
+    """Recipe, scale, what a search chose of what neither variant nor recipe sets, what a table
+    varies."""
     kinds = {"two_views": {"batch_size": 16}, "supervised": {"clip": 9.0}}
-    scale = {"override": {"learning_rate": 1e-4}, "kinds": kinds, "substitutes": {"samples": {"150": 7}}}
-    tuned = {"simcse+ami": {"temperature": 0.5, "learning_rate": 0.5, "batch_size": 32, "ami.weight": 0.5}}
-    recipe = {"params": {"learning_rate": 3e-3, "temperature": 0.1}, "components": {"ami": {"weight": 0.1}}}
+    scale = {
+        "override": {"learning_rate": 1e-4},
+        "kinds": kinds,
+        "substitutes": {"samples": {"150": 7}},
+    }
+    tuned = {
+        "simcse+ami": {
+            "temperature": 0.5,
+            "learning_rate": 0.5,
+            "batch_size": 32,
+            "ami.weight": 0.5,
+        }
+    }
+    recipe = {
+        "params": {"learning_rate": 3e-3, "temperature": 0.1},
+        "components": {"ami": {"weight": 0.1}},
+    }
     made = spec(**recipe, sweep={"batch_size": 8}, given=given(**scale, tuned=tuned))
-    shown = {key: made.settings[key] for key in ("learning_rate", "temperature", "batch_size", "ami.weight")}
+    shown = {
+        key: made.settings[key]
+        for key in ("learning_rate", "temperature", "batch_size", "ami.weight")
+    }
     assert shown == {"learning_rate": 1e-4, "temperature": 0.1, "batch_size": 8, "ami.weight": 0.1}
     assert (made.settings["ami.samples"], made.settings["clip"]) == (7, 1.0)
     chosen = spec(components={"ami": {}}, given=given(tuned=tuned)).settings
     assert {key: chosen[key] for key in tuned["simcse+ami"]} == tuned["simcse+ami"]
-    of_variant = spec("msse", variant="without_nce", given=given(tuned={"msse": {"contrast": 0.5}}), size=10**6)
+    of_variant = spec(
+        "msse", variant="without_nce", given=given(tuned={"msse": {"contrast": 0.5}}), size=10**6
+    )
     assert of_variant.params["contrast"] == 0.0
     coded = spec("micse", variant="code", given=given(tuned={"micse": {"ami.weight": 0.5}}))
     assert coded.settings["ami.weight"] == 1e-4
@@ -143,7 +200,11 @@ def test_a_method_is_of_the_kind_of_the_class_that_it_extends(own_method):
         ("from methods.simcse_sup import Method as Base", "Base", "supervised"),
         ("from methods import simcse_sup", "simcse_sup.Method", "supervised"),
         ("import methods.simcse_sup", "methods.simcse_sup.Method", "supervised"),
-        ("from methods.simcse_sup import Method as Base\nfrom methods.whitening import Method", "Base", "supervised"),
+        (
+            "from methods.simcse_sup import Method as Base\nfrom methods.whitening import Method",
+            "Base",
+            "supervised",
+        ),
         ("from csebench.train.method import Method as Base", "Base", "two_views"),
     ):
         own_method.write_text(f"{imported}\nDECLARATION = {literal}\nclass Method({base}): pass\n")
@@ -167,17 +228,24 @@ def test_a_recipe_without_its_corpus_is_refused():
 
 
 def test_limits_themselves_are_allowed():
-    assert spec(params={"steps": 10, "warmup_steps": 10, "batch_size": 1000}).params["batch_size"] == 1000
+    assert (
+        spec(params={"steps": 10, "warmup_steps": 10, "batch_size": 1000}).params["batch_size"]
+        == 1000
+    )
 
 
 def test_a_number_is_not_negative_where_the_declared_one_is_not():
-    declared = Declaration.model_validate({**LITERAL, "params": {"zero": (0.0, "s"), "below": (-1.0, "s")}})
+    declared = Declaration.model_validate(
+        {**LITERAL, "params": {"zero": (0.0, "s"), "below": (-1.0, "s")}}
+    )
     assert declared.hyperparameters.model_validate({"below": -2}).model_dump()["below"] == -2
     with pytest.raises(ValidationError):
         declared.hyperparameters.model_validate({"zero": -0.1})
 
 
-@pytest.mark.parametrize(("component", "params"), [("mlm", {"probability": 1}), ("moco", {"queue": 0})])
+@pytest.mark.parametrize(
+    ("component", "params"), [("mlm", {"probability": 1}), ("moco", {"queue": 0})]
+)
 def test_what_must_be_below_a_number_is_not_equal_to_it(component, params):
     with pytest.raises(BadInput, match=f"{component}: .* must be below"):
         spec(components={component: params})

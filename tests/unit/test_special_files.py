@@ -1,4 +1,5 @@
-"""Pipes, devices, sockets, loops of links and files without an end, in the place of a file: refused, and not read."""
+"""Pipes, devices, sockets, loops of links and files without an end, in the place of a file:
+refused, and not read."""
 
 import os
 import signal
@@ -56,13 +57,18 @@ KINDS = {  # how it is made, and what a message says
     "link to the terminal": (lambda path: path.symlink_to("/dev/tty"), "is a device"),
     "socket": (make_socket, "is a socket"),
     "loop": (lambda path: path.symlink_to(path.name), "Too many levels of symbolic links"),
-    "two links": (lambda path: (path.with_name("b").symlink_to(path.name), path.symlink_to("b")), "Too many levels"),
+    "two links": (
+        lambda path: (path.with_name("b").symlink_to(path.name), path.symlink_to("b")),
+        "Too many levels",
+    ),
     "folder": (os.mkdir, "Is a directory"),
     "hole": (make_endless, "more than the memory of this machine"),
 }
 
 
-@pytest.mark.parametrize("name", [name for name in {**JSON_READERS, **OTHER_READERS} if not name.endswith("jsonl")])
+@pytest.mark.parametrize(
+    "name", [name for name in {**JSON_READERS, **OTHER_READERS} if not name.endswith("jsonl")]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_reader_refuses_what_is_no_file(name, kind, tmp_path):
     if (name, kind) == ("x.items.npz", "hole"):
@@ -126,7 +132,10 @@ def test_process_substitution_is_told_what_to_do(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     reading, writing = os.pipe()
     assert cli.main([str(word) for word in [*TRAINING, "--corpus", f"/dev/fd/{reading}"]]) == 2
-    assert "is a pipe, which can be read only once; save what comes from it as a file" in capsys.readouterr().err
+    assert (
+        "is a pipe, which can be read only once; save what comes from it as a file"
+        in capsys.readouterr().err
+    )
     os.close(reading)
     os.close(writing)
 

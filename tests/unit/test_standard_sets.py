@@ -1,4 +1,5 @@
-"""Which test sets are the standard ones, and that printed values are judged by scores on these only."""
+"""Which test sets are the standard ones, and that printed values are judged by scores on these
+only."""
 
 import json
 import re
@@ -28,15 +29,29 @@ from csebench.score.evaluate import data_sha256
 SCALE = "paper"
 OTHER = "d" * 64
 STS = [{"label": name, "task": task} for name, task in (("x", "STS-B"), ("y", "SICK-R"))]
-COLUMNS = [*STS, {"label": "MR", "task": "MR", "evaluator": "transfer"}, {"label": "mean", "mean": True}]
-COLUMNS += [{"label": "gain", "delta": "x"}, {"label": "beir", "task": "scifact", "evaluator": "beir:scifact"}]
-PRINTED = {"A": ["71.00", "71.00", "71.00", "71.00", "9.00", "71.00"], "B": ["62.00"] * 4 + [None, "61.00"]}
+COLUMNS = [
+    *STS,
+    {"label": "MR", "task": "MR", "evaluator": "transfer"},
+    {"label": "mean", "mean": True},
+]
+COLUMNS += [
+    {"label": "gain", "delta": "x"},
+    {"label": "beir", "task": "scifact", "evaluator": "beir:scifact"},
+]
+PRINTED = {
+    "A": ["71.00", "71.00", "71.00", "71.00", "9.00", "71.00"],
+    "B": ["62.00"] * 4 + [None, "61.00"],
+}
 FAMILY = [{"question": "Is A better?", "primary": True, "rows": [["A", "B"]], "columns": ["x"]}]
 FAMILY.append({"question": "On MR?", "rows": [["A", "B"]], "columns": ["MR"]})
 METHODS = {"A": "simcse", "B": "ct"}
 PAPER = {
     "name": "made_up",
-    "tables": {"1": table({r: (METHODS[r], PRINTED[r]) for r in "AB"}, COLUMNS, baseline="B", compare=FAMILY)},
+    "tables": {
+        "1": table(
+            {r: (METHODS[r], PRINTED[r]) for r in "AB"}, COLUMNS, baseline="B", compare=FAMILY
+        )
+    },
 }
 VALUES = {"A": (0.70, 0.71, 0.72), "B": (0.60, 0.62, 0.61)}
 
@@ -58,10 +73,14 @@ def project(tmp_path, monkeypatch):
 def change_data(evaluator, data, labels="AB", runs=slice(None)):
     """Change the data that score files of an evaluator state."""
     for row in labels:
-        for cell in grids.plan_grid("made_up", "table1", SCALE)[grids.find_grid("made_up", "table1").row(row)]:
+        for cell in grids.plan_grid("made_up", "table1", SCALE)[
+            grids.find_grid("made_up", "table1").row(row)
+        ]:
             for spec in cell.specs[runs] if cell.evaluator == evaluator else ():
                 path = targets.score_path(spec.run_id, evaluator, SCALE)
-                edit_score_file(path, lambda content: content["evaluations"][0].update(data_sha256=data))
+                edit_score_file(
+                    path, lambda content: content["evaluations"][0].update(data_sha256=data)
+                )
     clear()
 
 
@@ -71,7 +90,11 @@ def is_standard_data(evaluator, data):
 
 def verdicts(row="A"):
     view = grid_view("made_up", "table1", SCALE)
-    return {cell.plan.column.label: cell.verdict for cell in view.rows[view.grid.row(row)] if cell.judged}
+    return {
+        cell.plan.column.label: cell.verdict
+        for cell in view.rows[view.grid.row(row)]
+        if cell.judged
+    }
 
 
 def page():
@@ -90,12 +113,20 @@ def edit_scale(key, value):
 
 
 def test_scores_on_standard_sets_are_judged_and_others_named(project):
-    """BEIR's sets have no entry in data/test_sets.yaml: what did not come from its server is not known."""
-    assert {label for label, verdict in verdicts().items() if verdict == stats.REPRODUCED} == {"x", "y", "MR", "mean"}
+    """BEIR's sets have no entry in data/test_sets.yaml: what did not come from its server is not
+    known."""
+    assert {label for label, verdict in verdicts().items() if verdict == stats.REPRODUCED} == {
+        "x",
+        "y",
+        "MR",
+        "mean",
+    }
     text = page()
     assert "**Not known to be the standard test data: beir:scifact (data 000000000000).**" in text
     assert "6 of 6 printed values are reproduced" in text, "derived ones are not counted"
-    (row,) = (line for line in text.splitlines() if line.startswith("| A | **71.00 ± 1.00** (71.00 ✓) |"))
+    (row,) = (
+        line for line in text.splitlines() if line.startswith("| A | **71.00 ± 1.00** (71.00 ✓) |")
+    )
     assert row.endswith("71.00 ± 1.00** |")
 
 
@@ -104,12 +135,19 @@ def test_printed_values_are_not_judged_on_other_data(project):
     change_data("sts", OTHER)
     assert verdicts() == {"MR": stats.REPRODUCED}
     text = page()
-    assert "Not known to be the standard test data: beir:scifact (data 000000000000), sts (data dddddddddddd)." in text
+    assert (
+        "Not known to be the standard test data: beir:scifact (data 000000000000), sts (data"
+        " dddddddddddd)." in text
+    )
     assert "2 of 2 printed values are reproduced" in text
     assert "(printed +9.00)" not in text and "A beats B here" in text
-    first, second = (answer.comparisons[0] for answer in compare.answers(grid_view("made_up", "table1", SCALE)))
+    first, second = (
+        answer.comparisons[0] for answer in compare.answers(grid_view("made_up", "table1", SCALE))
+    )
     assert (first.is_judged, second.is_judged) == (False, True)
-    assert "| A | 71.00 |" in text.split("Printed on")[1], "printed values that no cell shows are in the fold"
+    assert "| A | 71.00 |" in text.split("Printed on")[1], (
+        "printed values that no cell shows are in the fold"
+    )
 
 
 def test_a_score_without_a_hash_is_not_judged(project):
@@ -121,7 +159,9 @@ def test_items_alone_tell_a_standard_set_of_another_layout(project):
     change_data("sts", OTHER)
     for path in (catalog.results_folder(SCALE) / "scores").glob("*.sts.json"):
         standard = {"items": STANDARD_SETS["sts"]["items"][0], "scores": {}}
-        edit_score_file(path, lambda content, standard=standard: content.update(replicates=standard))
+        edit_score_file(
+            path, lambda content, standard=standard: content.update(replicates=standard)
+        )
     clear()
     assert verdicts()["x"] == stats.REPRODUCED
 
@@ -129,7 +169,10 @@ def test_items_alone_tell_a_standard_set_of_another_layout(project):
 def test_a_row_of_other_data_than_its_table_is_not_judged_even_beside_a_standard_one(project):
     change_data("sts", OTHER, "B", slice(2))
     assert (verdicts("A")["x"], verdicts("B")["x"]) == (stats.REPRODUCED, stats.NOT_COMPARABLE)
-    assert "61.00 [2 ‡] (62.00)" in page() and "standard test data: beir:scifact (data 000000000000).**" in page()
+    assert (
+        "61.00 [2 ‡] (62.00)" in page()
+        and "standard test data: beir:scifact (data 000000000000).**" in page()
+    )
 
 
 def test_claims_are_not_tested_on_other_data(project):
@@ -154,8 +197,18 @@ def test_other_scales_need_no_standard_data(project):
 
 
 def test_data_smoke_is_no_standard_set():
-    for name in ("sts", "stsb_dev", "transfer", "transfer:fasttest", "geometry", "stsb_retrieval", "beir:smoke"):
-        assert not is_standard_data(name, EvaluationData(data_sha256(protocol(name), ROOT / "data" / "smoke"))), name
+    for name in (
+        "sts",
+        "stsb_dev",
+        "transfer",
+        "transfer:fasttest",
+        "geometry",
+        "stsb_retrieval",
+        "beir:smoke",
+    ):
+        assert not is_standard_data(
+            name, EvaluationData(data_sha256(protocol(name), ROOT / "data" / "smoke"))
+        ), name
 
 
 def test_entries_are_what_the_published_study_was_scored_on():
@@ -168,9 +221,13 @@ def test_entries_are_what_the_published_study_was_scored_on():
             assert is_standard_data(evaluator, found[name])
             assert is_standard_data(evaluator, EvaluationData(found[name].files))
             items_suffice = is_standard_data(evaluator, EvaluationData(OTHER, found[name].items))
-            assert items_suffice == (name in ("sts", "stsb_dev")), "items of others do not cover all that is read"
+            assert items_suffice == (name in ("sts", "stsb_dev")), (
+                "items of others do not cover all that is read"
+            )
     assert set(found) == set(STANDARD_SETS)
-    assert not is_standard_data("sts", EvaluationData()) and not is_standard_data("beir:scifact", EvaluationData())
+    assert not is_standard_data("sts", EvaluationData()) and not is_standard_data(
+        "beir:scifact", EvaluationData()
+    )
 
 
 def test_a_set_is_stated_once_and_with_known_keys(project):
@@ -189,7 +246,10 @@ def brought(root, monkeypatch):
 
     def fetch_url(_, folder):
         shutil.copytree(ROOT / "data" / "smoke" / "beir" / "smoke", folder / "made" / "scifact")
-        return shutil.make_archive(folder / "scifact", "zip", folder / "made") and folder / "scifact.zip"
+        return (
+            shutil.make_archive(folder / "scifact", "zip", folder / "made")
+            and folder / "scifact.zip"
+        )
 
     monkeypatch.setattr(fetch, "fetch_url", fetch_url)
     fetch.fetch_source("beir:scifact", root)
@@ -215,7 +275,9 @@ def test_what_was_fetched_is_standard(project, monkeypatch):
     assert not is_standard_data("beir:scifact", EvaluationData(data))
     monkeypatch.setenv("CSEBENCH_DATA", str(project / "elsewhere"))
     edit_scale("data_root", None)
-    assert is_standard_data("beir:scifact", EvaluationData(data)), "fetched into a folder of the user's"
+    assert is_standard_data("beir:scifact", EvaluationData(data)), (
+        "fetched into a folder of the user's"
+    )
 
 
 def test_what_was_edited_after_it_was_fetched_is_not(project, monkeypatch):
@@ -224,7 +286,9 @@ def test_what_was_edited_after_it_was_fetched_is_not(project, monkeypatch):
     with open(root / "beir" / "scifact" / "corpus.jsonl", "a", encoding="utf-8") as file:
         file.write('{"_id": "more", "text": "a document"}\n')
     clear()
-    assert not is_standard_data("beir:scifact", EvaluationData(data_sha256(protocol("beir:scifact"), root)))
+    assert not is_standard_data(
+        "beir:scifact", EvaluationData(data_sha256(protocol("beir:scifact"), root))
+    )
     notes = hashes_file("beir:scifact", root)
     notes.write_text(notes.read_text().replace("corpus.jsonl", "corpus2.jsonl"))
     clear()
@@ -232,7 +296,9 @@ def test_what_was_edited_after_it_was_fetched_is_not(project, monkeypatch):
         is_standard_data("beir:scifact", EvaluationData(OTHER))
 
 
-@pytest.mark.parametrize("name", ["sts", "transfer", "stsb_dev", "beir:cqadupstack", "clusters:imdb"])
+@pytest.mark.parametrize(
+    "name", ["sts", "transfer", "stsb_dev", "beir:cqadupstack", "clusters:imdb"]
+)
 def test_notes_give_the_hash_that_an_evaluation_states(name, project, monkeypatch):
     """Of every kind of pattern: several folders, forums, any file of a folder."""
     smoke = ROOT / "data" / "smoke"
@@ -251,4 +317,6 @@ def test_patterns_are_those_of_glob(tmp_path):
         (tmp_path / name).touch()
     for pattern in ("a/*.txt", "a/**/x.txt", "a/?.txt", "a/*/x.txt", "a/x.txt"):
         expected = {str(path.relative_to(tmp_path)) for path in tmp_path.glob(pattern)}
-        assert {name for name in names if re.fullmatch(glob_as_regex(pattern), name)} == expected, pattern
+        assert {name for name in names if re.fullmatch(glob_as_regex(pattern), name)} == expected, (
+            pattern
+        )

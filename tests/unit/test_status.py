@@ -29,7 +29,14 @@ def runs(tmp_path, monkeypatch):
 
 def noted(run, **changed):
     """A run that this process has trained for 100 seconds."""
-    content = {"run": run, "state": "running", "step": 125, "steps": 250, "loss": 0.0134, "dev": 0.612}
+    content = {
+        "run": run,
+        "state": "running",
+        "step": 125,
+        "steps": 250,
+        "loss": 0.0134,
+        "dev": 0.612,
+    }
     content |= {"seconds": 100.0, "gpu": "A100", "host": socket.gethostname()}
     content |= {"pid": os.getpid(), "updated": time.time(), **changed}
     files.write_json(catalog.RUNS / run / run_folders.PROGRESS, content)
@@ -37,7 +44,9 @@ def noted(run, **changed):
 
 def done(run, seconds=3600.0, gpu=None):
     made = {"seconds": seconds, "gpu": gpu}
-    files.write_json(catalog.RUNS / run / run_folders.DONE, {"losses": [[10, 0.5]], "provenance": made})
+    files.write_json(
+        catalog.RUNS / run / run_folders.DONE, {"losses": [[10, 0.5]], "provenance": made}
+    )
 
 
 def shown(capsys):
@@ -65,9 +74,12 @@ def dead_pid():
 def test_state_of_a_run(runs, changed, state):
     noted(runs[0], **changed)
     assert status.read_state(runs[0])[0] == state
-    assert status.read_state(runs[0], is_finished=True)[0] == ("done" if state == "stopped" else state)
+    assert status.read_state(runs[0], is_finished=True)[0] == (
+        "done" if state == "stopped" else state
+    )
     done(runs[0])
-    assert status.read_state(runs[0])[0] == ("failed" if state == "failed" else "done")  # it trained, scoring failed
+    # it trained, scoring failed
+    assert status.read_state(runs[0])[0] == ("failed" if state == "failed" else "done")
     run_folders.delete_model(catalog.RUNS / runs[0])  # what is left to be done is another training
     assert status.read_state(runs[0])[0] == state
 
@@ -93,7 +105,10 @@ def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
     for (_, evaluator), spec in targets.page("table3", "smoke", "micse").available().items():
         write_scores(spec, evaluator, "smoke", [("STS12", "spearman", 0.5)])
     out = " ".join(shown(capsys).split())
-    assert f"{len(runs)} done by scores stored in results/; their training took " in out and "spent" not in out
+    assert (
+        f"{len(runs)} done by scores stored in results/; their training took " in out
+        and "spent" not in out
+    )
     assert cli.main(["status", "micse", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["runs"]
     assert {"done", "waiting"} == {row["state"] for row in listed if row["run"] in runs}
@@ -133,7 +148,10 @@ def test_progress_is_written_every_two_seconds_and_said_every_thirty(tmp_path, m
         own.step(249, 0.0134, 0.612)
         own.step(250, 0.0134, 0.612)
         assert written(tmp_path)["step"] == 250
-    assert written(tmp_path)["host"] == socket.gethostname() and written(tmp_path)["pid"] == os.getpid()
+    assert (
+        written(tmp_path)["host"] == socket.gethostname()
+        and written(tmp_path)["pid"] == os.getpid()
+    )
     assert capsys.readouterr().err.splitlines() == [
         "simcse-0123456789  step 50/250 (20 %)",
         "simcse-0123456789  step 249/250 (99 %)  loss 0.013  dev 61.20",
@@ -141,8 +159,12 @@ def test_progress_is_written_every_two_seconds_and_said_every_thirty(tmp_path, m
     ]
 
 
-@pytest.mark.parametrize(("seconds", "resumes"), [(60, ""), (0, "; the same command resumes it from its checkpoint")])
-def test_a_failed_run_says_where_and_whether_it_resumes(seconds, resumes, make_spec, train, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("seconds", "resumes"), [(60, ""), (0, "; the same command resumes it from its checkpoint")]
+)
+def test_a_failed_run_says_where_and_whether_it_resumes(
+    seconds, resumes, make_spec, train, tmp_path, monkeypatch
+):
     """Its third loss raises an error that nobody foresaw."""
     from methods.simcse import Method
 
@@ -177,7 +199,11 @@ def test_a_job_that_fails_outside_of_training(failing, runs, monkeypatch, capsys
     assert status.read_state(runs[0]) == ("failed", record.model_dump())
     work[failing].side_effect = None
     assert cli.main(["work", runs[0], "--evaluators", "sts", "--runs-per-gpu", "3"]) == 0
-    assert work["score"].call_args.args[1] == ["sts"] and work["acquire GPUs"].call_args.args == (0, 3, 0)
+    assert work["score"].call_args.args[1] == ["sts"] and work["acquire GPUs"].call_args.args == (
+        0,
+        3,
+        0,
+    )
     assert status.read_state(runs[0])[0] == "running"  # until train.json stands for it
 
 
@@ -187,5 +213,8 @@ def test_a_job_of_several_processes_becomes_torchrun_with_its_settings(runs, mon
     monkeypatch.setattr(os, "execv", become)
     with pytest.raises(ZeroDivisionError):
         cli.main(["work", runs[0], "--processes", "2", "--evaluators", "sts", "--chunk-size", "4"])
-    command = f"--nproc-per-node=2 -m csebench work {runs[0]} --scale smoke --evaluators sts --chunk-size 4"
+    command = (
+        f"--nproc-per-node=2 -m csebench work {runs[0]} --scale smoke --evaluators sts"
+        " --chunk-size 4"
+    )
     assert " ".join(become.call_args.args[1]).endswith(command)

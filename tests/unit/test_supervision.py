@@ -1,4 +1,5 @@
-"""A command is done where it says so itself; signals reach what a process started, in a terminal, too."""
+"""A command is done where it says so itself; signals reach what a process started, in a
+terminal, too."""
 
 import contextlib
 import os
@@ -16,7 +17,9 @@ from csebench.base.processes import PRESSED_TWICE
 from csebench.base.project import ROOT
 from csebench.base.supervision import NOT_FINISHED
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are watched on Linux only")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="processes are watched on Linux only"
+)
 LONGEST = 30  # seconds
 SUPERVISED = """\
 import ctypes, os, signal, sys, threading, time
@@ -29,7 +32,11 @@ sys.exit(supervised(work))
 
 def script(code, template=SUPERVISED):
     """The command of a program that does some work."""
-    return [sys.executable, "-c", template.format("\n".join(f"    {line}" for line in code.splitlines()))]
+    return [
+        sys.executable,
+        "-c",
+        template.format("\n".join(f"    {line}" for line in code.splitlines())),
+    ]
 
 
 def run(command):
@@ -45,13 +52,17 @@ PASSES_FOR_DONE = {
     "a thread": "threading.Thread(target=os._exit, args=[0]).start()\ntime.sleep(60)",
     "a fork that goes on": "if os.fork(): os.wait(); os._exit(0)\nreturn 0",
     "a fork that stays": "if os.fork() == 0: time.sleep(60)\nos._exit(0)",
-    "a fork that announces": "if os.fork() == 0: announce_end(); os._exit(0)\nos.wait(); os._exit(0)",
+    "a fork that announces": (
+        "if os.fork() == 0: announce_end(); os._exit(0)\nos.wait(); os._exit(0)"
+    ),
 }
 
 
 @pytest.mark.parametrize("code", PASSES_FOR_DONE.values(), ids=PASSES_FOR_DONE)
 def test_what_code_of_others_ends_is_not_done(code):
-    program = subprocess.Popen(script(code), cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    program = subprocess.Popen(
+        script(code), cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
         assert program.wait(LONGEST) == 1 and program.stderr.readline().strip() == NOT_FINISHED
     finally:
@@ -60,8 +71,17 @@ def test_what_code_of_others_ends_is_not_done(code):
         program.stderr.close()
 
 
-ENDS = {"return 0": 0, "return 2": 2, "return 130": 130, "raise ValueError": 1, "sys.exit(3)": 3, "os._exit(5)": 5}
-ENDS |= {f"os.kill(os.getpid(), {int(number)})": -number for number in (signal.SIGKILL, signal.SIGTERM)}
+ENDS = {
+    "return 0": 0,
+    "return 2": 2,
+    "return 130": 130,
+    "raise ValueError": 1,
+    "sys.exit(3)": 3,
+    "os._exit(5)": 5,
+}
+ENDS |= {
+    f"os.kill(os.getpid(), {int(number)})": -number for number in (signal.SIGKILL, signal.SIGTERM)
+}
 ENDS["announce_end(); os.execv('/bin/true', ['true'])"] = 0  # as `work` becomes torchrun
 
 
@@ -86,7 +106,9 @@ def start():
     started = []
 
     def start(command):
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
         started.append(process)
         return process
 
@@ -143,15 +165,18 @@ for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(numb
 if ROLE == "program" and os.fork() == 0: os.execv(sys.executable, [sys.executable, "program.py", "job"])
 open(ROLE + ".ready", "w").close()
 for _ in range(1200): time.sleep(0.05)
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture
 def terminal(tmp_path):
-    """A process in a terminal that runs a program, which has started a job; both log the signals that they get."""
+    """A process in a terminal that runs a program, which has started a job; both log the signals
+    that they get."""
     (tmp_path / "program.py").write_text(PROGRAM)
     opened = Terminal([sys.executable, "-c", STARTER.format(folder=str(tmp_path))])
-    opened.wait_for(lambda: (tmp_path / "program.ready").exists() and (tmp_path / "job.ready").exists())
+    opened.wait_for(
+        lambda: (tmp_path / "program.ready").exists() and (tmp_path / "job.ready").exists()
+    )
     yield opened
     opened.kill()
     for process in programs(tmp_path):
@@ -231,10 +256,12 @@ def test_ctrl_z_suspends_all_and_fg_continues_all(terminal, tmp_path):
     def states():
         of_processes = [child_of(terminal.pid), *programs(tmp_path)]
         return {
-            Path("/proc", str(process), "stat").read_text().rpartition(")")[2].split()[0] for process in of_processes
+            Path("/proc", str(process), "stat").read_text().rpartition(")")[2].split()[0]
+            for process in of_processes
         }
 
-    os.kill(child_of(terminal.pid), signal.SIGTSTP)  # which Ctrl-Z sends, where a shell can continue what it stops
+    # which Ctrl-Z sends, where a shell can continue what it stops
+    os.kill(child_of(terminal.pid), signal.SIGTSTP)
     terminal.wait_for(lambda: states() == {"T"})
     os.kill(child_of(terminal.pid), signal.SIGCONT)
     terminal.wait_for(lambda: "T" not in states())

@@ -36,21 +36,30 @@ def make_method(name, folder, **params):
 
 
 @pytest.mark.parametrize(("value", "calls"), [(float("nan"), 3), (float("inf"), 7)])
-def test_a_loss_that_is_not_finite_stops_the_run_for_good(value, calls, make_spec, train, tmp_path, monkeypatch):
+def test_a_loss_that_is_not_finite_stops_the_run_for_good(
+    value, calls, make_spec, train, tmp_path, monkeypatch
+):
     """It leaves nothing behind that a second try would start from."""
     spec, loss = make_spec("simcse", params={"steps": 8, "evaluate_every": 4}), Method.loss
     left = [1.0] * (calls - 1) + [value]
     with monkeypatch.context() as patched:
-        patched.setattr(Method, "loss", lambda self, views: loss(self, views) * (left.pop(0) if left else 1.0))
-        with pytest.raises(Untrainable, match=rf"{spec.run_id}.*{value} at step {calls} .*rate 3e-05"):
+        patched.setattr(
+            Method, "loss", lambda self, views: loss(self, views) * (left.pop(0) if left else 1.0)
+        )
+        with pytest.raises(
+            Untrainable, match=rf"{spec.run_id}.*{value} at step {calls} .*rate 3e-05"
+        ):
             train(spec, tmp_path / "run", checkpoint_seconds=0)
-    assert not {"model", "train.json", ".checkpoint.json"} & {path.name for path in (tmp_path / "run").iterdir()}
+    assert not {"model", "train.json", ".checkpoint.json"} & {
+        path.name for path in (tmp_path / "run").iterdir()
+    }
     assert train(spec, tmp_path / "run")["resumed_at"] is None
 
 
 @pytest.fixture
 def as_in_a_terminal():
-    """No signal is ignored, as SIGINT is in what a script starts with `&`, and SIGHUP behind `nohup`."""
+    """No signal is ignored, as SIGINT is in what a script starts with `&`, and SIGHUP behind
+    `nohup`."""
     before = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
     before = {number: signal.signal(number, handler) for number, handler in before.items()}
     yield
@@ -58,13 +67,20 @@ def as_in_a_terminal():
         signal.signal(number, handler)
 
 
-ENDS = [(7, "SIGTERM"), (12, "SIGINT"), (12, "SIGHUP")]  # between two readings of the loss; at the last step
+# between two readings of the loss; at the last step
+ENDS = [(7, "SIGTERM"), (12, "SIGINT"), (12, "SIGHUP")]
 
 
 @pytest.mark.parametrize(("step", "name"), ENDS)
-def test_a_signal_to_end_loses_nothing(step, name, make_spec, train, tmp_path, monkeypatch, as_in_a_terminal):
-    """The step is finished, the checkpoint written, and the next try ends as a run that was left alone."""
-    spec, number = make_spec("simcse", params={"steps": 12, "evaluate_every": 4}), signal.Signals[name]
+def test_a_signal_to_end_loses_nothing(
+    step, name, make_spec, train, tmp_path, monkeypatch, as_in_a_terminal
+):
+    """The step is finished, the checkpoint written, and the next try ends as a run that was left
+    alone."""
+    spec, number = (
+        make_spec("simcse", params={"steps": 12, "evaluate_every": 4}),
+        signal.Signals[name],
+    )
     whole = train(spec, tmp_path / "whole")
     batch_at, handler = trainer.batch_at, signal.getsignal(number)
 
@@ -78,7 +94,9 @@ def test_a_signal_to_end_loses_nothing(step, name, make_spec, train, tmp_path, m
         with pytest.raises(Stopped, match=f"{spec.run_id}.*{name} after step {step}") as stopped:
             train(spec, tmp_path / "run")
     assert stopped.value.interrupted == (name == "SIGINT") and signal.getsignal(number) is handler
-    assert (tmp_path / "run" / ".checkpoint.json").exists() and not (tmp_path / "run" / "model").exists()
+    assert (tmp_path / "run" / ".checkpoint.json").exists() and not (
+        tmp_path / "run" / "model"
+    ).exists()
     resumed = train(spec, tmp_path / "run")
     assert resumed["resumed_at"] == step
     assert weights(tmp_path / "run") == weights(tmp_path / "whole")
@@ -89,8 +107,12 @@ def interrupt(_):
     signal.raise_signal(signal.SIGINT)
 
 
-@pytest.mark.parametrize(("error", "code"), [(interrupt, 130), (Stopped("", True), 130), (Stopped(""), 1)])
-def test_an_interrupted_command_says_so_in_one_line(error, code, monkeypatch, capsys, as_in_a_terminal):
+@pytest.mark.parametrize(
+    ("error", "code"), [(interrupt, 130), (Stopped("", True), 130), (Stopped(""), 1)]
+)
+def test_an_interrupted_command_says_so_in_one_line(
+    error, code, monkeypatch, capsys, as_in_a_terminal
+):
     monkeypatch.setattr(run_verbs, "work", Mock(side_effect=error))
     assert cli.main(["work", "run"]) == code
     assert len(capsys.readouterr().err.splitlines()) == 1
@@ -106,11 +128,19 @@ def test_an_interrupted_command_says_so_in_one_line(error, code, monkeypatch, ca
         ([0, 0, 0, 1, 1, 1], ""),  # as a loss that is warmed up
     ],
 )
-def test_a_loss_that_trains_nothing_is_said(factors, notice, make_spec, train, tmp_path, monkeypatch, capsys):
-    spec, loss, left = make_spec("simcse", params={"steps": 6, "evaluate_every": 3}), Method.loss, [*factors]
+def test_a_loss_that_trains_nothing_is_said(
+    factors, notice, make_spec, train, tmp_path, monkeypatch, capsys
+):
+    spec, loss, left = (
+        make_spec("simcse", params={"steps": 6, "evaluate_every": 3}),
+        Method.loss,
+        [*factors],
+    )
     monkeypatch.setattr(Method, "loss", lambda self, views: loss(self, views) * left.pop(0))
     report = train(spec, tmp_path)
-    lines = [line for line in capsys.readouterr().err.splitlines() if "changes next to nothing" in line]
+    lines = [
+        line for line in capsys.readouterr().err.splitlines() if "changes next to nothing" in line
+    ]
     assert report.get("loss_vanished", False) == bool(notice)
     if notice:
         (line,) = lines
@@ -127,7 +157,11 @@ def test_files_that_are_not_those_of_the_spec(make_spec, train, tmp_path, corpus
         (spec, other, r"other\.txt.*sha256"),
         (make_spec("whitening"), None, "whitening needs a corpus"),
         (spec.model_copy(update={"dev_sha256": "0" * 64}), ..., r"sts-dev\.csv.*sha256"),
-        (make_spec("simcse", params={"max_length": 129}), ..., r"max_length 129: .* reads 128 tokens"),
+        (
+            make_spec("simcse", params={"max_length": 129}),
+            ...,
+            r"max_length 129: .* reads 128 tokens",
+        ),
     ):
         with pytest.raises(BadInput, match=message):
             train(wrong, tmp_path / "run", file)
@@ -138,8 +172,10 @@ def test_files_that_are_not_those_of_the_spec(make_spec, train, tmp_path, corpus
 
 
 def test_what_a_run_reports(make_spec, train, tmp_path, monkeypatch):
-    """The last step is evaluated too; a loss is the mean since the reading before, at most ten steps ago; what a
-    method learns besides is read at every evaluation. The learning rate warms up and decays from the first step on."""
+    """The last step is evaluated too; a loss is the mean since the reading before, at most ten
+    steps ago; what a method learns besides is read at every evaluation. The learning rate warms up
+    and decays from the first step on.
+    """
     rates = []
 
     def optimise(method, components, optimizer, *_, **__):
@@ -155,13 +191,20 @@ def test_what_a_run_reports(make_spec, train, tmp_path, monkeypatch):
     assert all(point["learned"] == {"temperature": 0.05} for point in report["curve"])
     assert report["losses"] == [[10, 5.5], [12, 11.5], [13, 13.0]]
     assert rates == pytest.approx([0.1 / 3, 0.2 / 3, 0.1, *(n / 100 for n in range(10, 0, -1))])
-    assert [report[fact] for fact in ("steps", "sentences", "processes", "run")] == [13, 400, 1, spec.run_id]
+    assert [report[fact] for fact in ("steps", "sentences", "processes", "run")] == [
+        13,
+        400,
+        1,
+        spec.run_id,
+    ]
 
 
 def test_gradients_are_clipped(tiny_bert, sentences):
     method = make_method("simcse", tiny_bert, clip=0.01)
     before = torch.nn.utils.parameters_to_vector(method.parameters()).detach().clone()
-    trainer.optimise(method, [], torch.optim.SGD(method.parameters(), lr=1.0), sentences[:8], "fp32")
+    trainer.optimise(
+        method, [], torch.optim.SGD(method.parameters(), lr=1.0), sentences[:8], "fp32"
+    )
     after = torch.nn.utils.parameters_to_vector(method.parameters()).detach()
     assert float((after - before).norm()) == pytest.approx(0.01, rel=1e-2)
 
@@ -172,8 +215,8 @@ OPTIMIZERS = [("simcse", False, {}), ("ct", False, RMSPROP), ("mirror_bert", Tru
 
 @pytest.mark.parametrize(("name", "every", "defaults"), OPTIMIZERS)
 def test_weight_decay_leaves_out_biases_and_layernorm(name, every, defaults, tiny_bert):
-    """What has one dimension, as the trainer of transformers does; Mirror-BERT's code decays every weight. Without
-    gradients, a step is decay alone."""
+    """What has one dimension, as the trainer of transformers does; Mirror-BERT's code decays
+    every weight. Without gradients, a step is decay alone."""
     matrix, bias = (torch.nn.Parameter(torch.ones(size)) for size in ((2, 2), (2,)))
     method = make_method(name, tiny_bert, weight_decay=0.1, learning_rate=0.5)
     optimizer = trainer.make_optimizer([matrix, bias], method)
@@ -186,7 +229,8 @@ def test_weight_decay_leaves_out_biases_and_layernorm(name, every, defaults, tin
 
 @pytest.mark.parametrize(("n", "size"), [(64, 8), (65, 8), (66, 8), (7, 8), (9, 8)])
 def test_an_epoch_shows_every_sentence_once(n, size):
-    """In an order of its own, by seed; a last batch is smaller, a single sentence joins the batch before it."""
+    """In an order of its own, by seed; a last batch is smaller, a single sentence joins the
+    batch before it."""
     sentences = [f"sentence {i}" for i in range(n)]
     batches = max(1, n // size + (n % size > 1))
     epochs = []
@@ -196,7 +240,9 @@ def test_an_epoch_shows_every_sentence_once(n, size):
         epochs.append([sentence for batch in seen for sentence in batch])
         assert sorted(epochs[-1]) == sorted(sentences)
     assert epochs[0] != epochs[1] != epochs[2]
-    assert trainer.batch_at(0, sentences, size, seed=5) != trainer.batch_at(0, sentences, size, seed=6)
+    assert trainer.batch_at(0, sentences, size, seed=5) != trainer.batch_at(
+        0, sentences, size, seed=6
+    )
 
 
 def test_each_source_has_a_seed_of_its_own(make_spec, train, tmp_path):
@@ -209,8 +255,12 @@ def test_each_source_has_a_seed_of_its_own(make_spec, train, tmp_path):
     assert len({run for run, _ in made}) == len({model for _, model in made}) == 4
 
 
-@pytest.mark.parametrize(("rows", "advice"), [(5, "--chunk-size 4, which fits"), (0, "a smaller `batch_size`")])
-def test_out_of_memory_names_a_chunk_size_that_fits(rows, advice, make_spec, train, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("rows", "advice"), [(5, "--chunk-size 4, which fits"), (0, "a smaller `batch_size`")]
+)
+def test_out_of_memory_names_a_chunk_size_that_fits(
+    rows, advice, make_spec, train, tmp_path, monkeypatch
+):
     run = Encoder._run
 
     def limited(self, pooler, dropout, ids, *rest):
@@ -230,19 +280,26 @@ def test_ami_reads_pairs_of_one_sentence_up_to_their_first_difference():
     one, two = (
         View(None, None, {"input_ids": ids, "attention_mask": (ids > 0).long()}, {0: maps}, same)
         for ids in (
-            torch.tensor([[1, 5, 6, 2, 0, 0], [1, 5, 6, 7, 2, 0], [1, 5, 6, 2, 0, 0], [1, 5, 6, 7, 8, 2]]),
-            torch.tensor([[1, 5, 6, 2, 0, 0], [1, 5, 9, 7, 2, 0], [1, 5, 6, 2, 0, 0], [1, 5, 6, 2, 0, 0]]),
+            torch.tensor(
+                [[1, 5, 6, 2, 0, 0], [1, 5, 6, 7, 2, 0], [1, 5, 6, 2, 0, 0], [1, 5, 6, 7, 8, 2]]
+            ),
+            torch.tensor(
+                [[1, 5, 6, 2, 0, 0], [1, 5, 9, 7, 2, 0], [1, 5, 6, 2, 0, 0], [1, 5, 6, 2, 0, 0]]
+            ),
         )
     )
     attention1, attention2, real = aligned(one, two, [0])
-    assert real.tolist() == [[i < n for i in range(5)] for n in (4, 2, 3)]  # equal; replaced; shifted
+    # equal; replaced; shifted
+    assert real.tolist() == [[i < n for i in range(5)] for n in (4, 2, 3)]
     assert all(torch.equal(kept, maps[same, :, :5, :5]) for kept in (*attention1, *attention2))
 
 
 def test_momentum_encoder_moves_towards_the_trained_one(tiny_bert, sentences):
     """By 1 - m of the distance a step. Its keys and dropout: first_steps.json."""
     method = make_method("simcse", tiny_bert)
-    moco = load("moco", COMPONENTS)(method, fill(declaration("moco", COMPONENTS), {"momentum": 0.9}, "moco"))
+    moco = load("moco", COMPONENTS)(
+        method, fill(declaration("moco", COMPONENTS), {"momentum": 0.9}, "moco")
+    )
     start = [weight.clone() for weight in moco.momentum.parameters()]
     for weight in method.encoder.parameters():
         torch.nn.init.zeros_(weight)
@@ -267,8 +324,11 @@ def test_momentum_encoder_moves_towards_the_trained_one(tiny_bert, sentences):
         ("ct", "last", [0.9, 0.8, 0.7, 0.6, 0.5, 0.4], (6, 0, 0.5)),
     ],
 )
-def test_which_weights_are_kept(method, selection, points, best, make_spec, train, tmp_path, monkeypatch):
-    """Those of the best evaluation, or of the last; of two encoders the better; they are what is exported."""
+def test_which_weights_are_kept(
+    method, selection, points, best, make_spec, train, tmp_path, monkeypatch
+):
+    """Those of the best evaluation, or of the last; of two encoders the better; they are what is
+    exported."""
     left, seen = [*points], []
 
     def dev_point(encoder, pooler, dev, precision):
@@ -282,7 +342,9 @@ def test_which_weights_are_kept(method, selection, points, best, make_spec, trai
     assert [point["encoder"] for point in report["curve"]] == [*range(per_step)] * 3
     exported = load_encoder(tmp_path / "run" / "model")
     kept = seen[(best[0] // 2 - 1) * per_step + best[1]]
-    assert all(torch.equal(kept[name], weight) for name, weight in exported.model.state_dict().items())
+    assert all(
+        torch.equal(kept[name], weight) for name, weight in exported.model.state_dict().items()
+    )
 
 
 def test_a_run_without_a_score_on_dev_has_no_model(make_spec, train, tmp_path, monkeypatch):
@@ -292,31 +354,48 @@ def test_a_run_without_a_score_on_dev_has_no_model(make_spec, train, tmp_path, m
 
 
 def test_figures_on_dev(tiny_bert, monkeypatch):
-    """Alignment is that of pairs graded above 4, uniformity of all distinct vectors (Wang & Isola 2020)."""
+    """Alignment is that of pairs graded above 4, uniformity of all distinct vectors (Wang &
+    Isola 2020)."""
     monkeypatch.setattr(metrics, "BLOCK", 2)
     encoder, texts = load_encoder(tiny_bert).eval(), ["a", "c c", "the b", "x y", "z w q"]
-    pairs = Pairs("all", ["a", "a", "the b", "x y"], ["c c", "a", "a", "z w q"], np.array([5.0, 4.0, 4.5, 1.0]))
-    point, rounded = (trainer.dev_point(encoder, "avg", pairs, precision) for precision in ("fp32", "bf16"))
+    pairs = Pairs(
+        "all",
+        ["a", "a", "the b", "x y"],
+        ["c c", "a", "a", "z w q"],
+        np.array([5.0, 4.0, 4.5, 1.0]),
+    )
+    point, rounded = (
+        trainer.dev_point(encoder, "avg", pairs, precision) for precision in ("fp32", "bf16")
+    )
     unit = metrics.unit(SentenceEncoder(encoder, "avg").embed(texts))
     a, c, b = unit[:3]
-    assert point["alignment"] == pytest.approx((np.square(a - c).sum() + np.square(b - a).sum()) / 2, rel=1e-3)
-    assert point["uniformity"] == pytest.approx(np.log(np.exp(-2 * pdist(unit, "sqeuclidean")).mean()), rel=1e-3)
+    assert point["alignment"] == pytest.approx(
+        (np.square(a - c).sum() + np.square(b - a).sum()) / 2, rel=1e-3
+    )
+    assert point["uniformity"] == pytest.approx(
+        np.log(np.exp(-2 * pdist(unit, "sqeuclidean")).mean()), rel=1e-3
+    )
     assert 0 < abs(rounded["alignment"] - point["alignment"]) < 0.05
 
 
 def test_under_bf16_what_is_compared_entry_by_entry_is_in_fp32(tiny_bert, sentences):
-    """Attention maps that AMI reads, and logits whose argmax RTD takes: rounded to bf16 they tie."""
+    """Attention maps that AMI reads, and logits whose argmax RTD takes: rounded to bf16 they
+    tie."""
     method = make_method("simcse", tiny_bert).eval()
     params = fill(declaration("rtd", COMPONENTS), {"generator": "self"}, "rtd")
     rtd, logits = load("rtd", COMPONENTS)(method, params).eval(), []
     head_of(rtd.generator).register_forward_hook(lambda _, __, out: logits.append(out))
-    batch, attention = method.encoder.tokenize(sentences[:4]), method.encoder.stack[0].attention.self
+    batch, attention = (
+        method.encoder.tokenize(sentences[:4]),
+        method.encoder.stack[0].attention.self,
+    )
     states = method.encoder.model.embeddings(input_ids=batch["input_ids"])
     mask = additive(batch["attention_mask"])
     with torch.autocast("cpu", torch.bfloat16):
         _, kept = bert_layer(method.encoder.stack[0], states, mask, keeps=True)
         query, key = (
-            p(states).float().unflatten(-1, (4, -1)).transpose(1, 2) for p in (attention.query, attention.key)
+            p(states).float().unflatten(-1, (4, -1)).transpose(1, 2)
+            for p in (attention.query, attention.key)
         )
         rtd.most_likely(batch["input_ids"], batch["attention_mask"])
     torch.testing.assert_close(kept, (query @ key.mT * attention.scaling + mask).softmax(-1))

@@ -1,4 +1,5 @@
-"""Back-translation with a model of random weights, and its files as positives. MarianMT: tests/hub."""
+"""Back-translation with a model of random weights, and its files as positives. MarianMT:
+tests/hub."""
 
 import json
 import shutil
@@ -23,31 +24,45 @@ def translator(tiny_roberta, tmp_path):
     """Folder of a BART of one layer with a byte-level BPE."""
     folder = shutil.copytree(tiny_roberta, tmp_path / "translator")
     vocab_size = json.loads((folder / "config.json").read_text())["vocab_size"]
-    sizes = {"d_model": 16, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 256}
+    sizes = {
+        "d_model": 16,
+        "encoder_ffn_dim": 32,
+        "decoder_ffn_dim": 32,
+        "max_position_embeddings": 256,
+    }
     for side in ("encoder", "decoder"):
         sizes |= {f"{side}_layers": 1, f"{side}_attention_heads": 2}
     torch.manual_seed(0)
-    BartForConditionalGeneration(BartConfig(vocab_size=vocab_size, init_std=0.5, **sizes)).save_pretrained(folder)
+    BartForConditionalGeneration(
+        BartConfig(vocab_size=vocab_size, init_std=0.5, **sizes)
+    ).save_pretrained(folder)
     return folder
 
 
 @pytest.fixture
 def small(tmp_path, sentences, monkeypatch):
-    """A corpus of 20 lines, a blank one among them, translated in chunks of 8 with short translations."""
+    """A corpus of 20 lines, a blank one among them, translated in chunks of 8 with short
+    translations."""
     facts = translate.back_translation_facts
     monkeypatch.setattr(translate, "CHUNK", 8)
     for module in (translate, corpora):
-        monkeypatch.setattr(module, "back_translation_facts", lambda *of: facts(*of) | {"longest": 12, "beams": 2})
+        monkeypatch.setattr(
+            module, "back_translation_facts", lambda *of: facts(*of) | {"longest": 12, "beams": 2}
+        )
     path = tmp_path / "corpus.txt"
     path.write_text("\n".join([*sentences[:5], "", *sentences[5:19]]) + "\n", encoding="utf-8")
     return path
 
 
 def test_a_line_for_every_line(translator, small, tmp_path, monkeypatch):
-    """There and back, each in the place of its sentence, which stays where nothing is translated."""
+    """There and back, each in the place of its sentence, which stays where nothing is
+    translated."""
     back_translate(small, tmp_path / "out.txt", f"{translator} {translator}", batch_size=4)
     made, given = lines(tmp_path / "out.txt"), lines(small)
-    assert read_positives(tmp_path / "out.txt", sha256(small), f"{translator} {translator}", 20) == made
+    assert (
+        read_positives(tmp_path / "out.txt", sha256(small), f"{translator} {translator}", 20)
+        == made
+    )
     assert sum(a != b for a, b in zip(made, given, strict=True)) > 10
     alone = translate.Translator(str(translator), 1, 2, 12)
     assert [made[i] for i in (0, 7, 19)] == [alone(alone([given[i]]))[0] for i in (0, 7, 19)]
@@ -65,7 +80,9 @@ def test_killed_and_resumed(small, tmp_path, monkeypatch):
             calls.append(name)
             if len(calls) == 3:  # two translators a chunk: the second chunk's first
                 raise KeyboardInterrupt
-            return [sentence[::-1] if name == "there" else sentence.upper() for sentence in sentences]
+            return [
+                sentence[::-1] if name == "there" else sentence.upper() for sentence in sentences
+            ]
 
         return turn
 
@@ -81,7 +98,9 @@ def test_killed_and_resumed(small, tmp_path, monkeypatch):
     assert calls == ["there", "back", "there", *["there", "back"] * 2]
 
 
-@pytest.mark.parametrize(("translators", "message"), [("one", "give two names"), ("/no/a /no/b", "translator /no/a")])
+@pytest.mark.parametrize(
+    ("translators", "message"), [("one", "give two names"), ("/no/a /no/b", "translator /no/a")]
+)
 def test_what_cannot_be_translated_leaves_nothing(translators, message, small, tmp_path):
     with pytest.raises(BadInput, match=message):
         back_translate(small, tmp_path / "out.txt", translators)
@@ -90,11 +109,14 @@ def test_what_cannot_be_translated_leaves_nothing(translators, message, small, t
 
 @pytest.fixture
 def translated(make_spec, sentences, tmp_path):
-    """A spec of MSSE with positives from a file, and that file: the corpus turned around, word by word."""
+    """A spec of MSSE with positives from a file, and that file: the corpus turned around, word
+    by word."""
     spec = make_spec("msse", params={"steps": 2})
     spec = spec.model_copy(update={"params": {**spec.params, "augmentation": "back_translation"}})
     path = tmp_path / "positives.txt"
-    path.write_text("".join(" ".join(reversed(s.split())) + "\n" for s in sentences), encoding="utf-8")
+    path.write_text(
+        "".join(" ".join(reversed(s.split())) + "\n" for s in sentences), encoding="utf-8"
+    )
     facts = recipe.back_translation_facts(spec.corpus.sha256, spec.params["translators"])
     path.with_name("positives.txt.json").write_text(json.dumps(facts))
     return spec, path
@@ -103,7 +125,9 @@ def translated(make_spec, sentences, tmp_path):
 def test_positives_are_those_of_the_sentences(translated, train, tmp_path, monkeypatch):
     spec, path = translated
     seen, views = [], Method.views
-    monkeypatch.setattr(Method, "views", lambda self, batch: (seen.extend(batch), views(self, batch))[1])
+    monkeypatch.setattr(
+        Method, "views", lambda self, batch: (seen.extend(batch), views(self, batch))[1]
+    )
     train(spec, tmp_path / "run", positives=path)
     assert len(seen) == 16
     assert all(b.split() == a.split()[::-1] for a, b in seen)
@@ -124,9 +148,15 @@ def test_positives_that_are_missing_cut_short_or_of_another_corpus(translated, t
 
 
 def test_the_workflow_translates_a_corpus_once():
-    """At paper scale every run on back-translated positives wants one file, and planning knows of what and by whom."""
-    (path,) = {recipe.positives_path(s) for s in targets.runs("paper").values() if s.back_translated}
+    """At paper scale every run on back-translated positives wants one file, and planning knows
+    of what and by whom."""
+    (path,) = {
+        recipe.positives_path(s) for s in targets.runs("paper").values() if s.back_translated
+    }
     corpus, translators = targets.back_translation(path.stem, "smoke")
-    assert (corpus.name, translators) == ("wiki1m_for_simcse.txt", declaration("msse").params["translators"][0])
+    assert (corpus.name, translators) == (
+        "wiki1m_for_simcse.txt",
+        declaration("msse").params["translators"][0],
+    )
     with pytest.raises(BadInput, match="no table of any scale"):
         targets.back_translation("0000000000", "smoke")

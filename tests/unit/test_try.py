@@ -1,4 +1,5 @@
-"""`csebench try`: what it refuses and plans, and what it says of methods that are equal, other, better or broken."""
+"""`csebench try`: what it refuses and plans, and what it says of methods that are equal, other,
+better or broken."""
 
 import json
 import os
@@ -19,7 +20,8 @@ EQUAL = (ROOT / "methods" / "simcse.py").read_text().replace('"name": "simcse"',
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """The file of a method that is SimCSE under another name, in a folder that joins the project."""
+    """The file of a method that is SimCSE under another name, in a folder that joins the
+    project."""
     file = tmp_path / "methods" / "mine.py"
     file.parent.mkdir()
     monkeypatch.setenv("CSEBENCH_PROJECT", str(tmp_path))
@@ -35,16 +37,21 @@ def write(file, code=EQUAL):
 
 
 def results(file, scores, component=False, change=None):
-    """What is said of a method whose three runs have these averages, against SimCSE's published scores.
+    """What is said of a method whose three runs have these averages, against SimCSE's published
+    scores.
 
     Args:
         change: of the score files, made last.
     """
-    tried = attempt.open_attempt(file, component, against=("simcse",), scale="mini", evaluators=("sts",), seeds=3)
+    tried = attempt.open_attempt(
+        file, component, against=("simcse",), scale="mini", evaluators=("sts",), seeds=3
+    )
     attempt.write_paper(tried)
     (page,) = tried.pages
     own = [spec for spec in page.runs().values() if "mine" in (spec.method, *spec.components)]
-    (theirs,) = (spec for spec in page.runs().values() if spec not in own and spec.seed == own[0].seed)
+    (theirs,) = (
+        spec for spec in page.runs().values() if spec not in own and spec.seed == own[0].seed
+    )
     published = json.loads(targets.score_path(theirs.run_id, "sts", "mini").read_text())
     for spec, score in zip(own, scores, strict=True):
         write_scores(spec, "sts", "mini", [("Avg.", "spearman", score)])
@@ -68,7 +75,9 @@ COMPARED += [("not shown", [0.53, 0.55, 0.57], "would take about")]
 
 
 @pytest.mark.parametrize(("relation", "scores", "following"), COMPARED)
-def test_a_comparison_says_what_it_shows_and_what_more_seeds_can_do(relation, scores, following, own):
+def test_a_comparison_says_what_it_shows_and_what_more_seeds_can_do(
+    relation, scores, following, own
+):
     record = results(own, scores)
     assert (record["relation"], record["differs"]) == (relation, "") and following in record["next"]
 
@@ -76,7 +85,10 @@ def test_a_comparison_says_what_it_shows_and_what_more_seeds_can_do(relation, sc
 def test_a_shared_setting_that_differs_is_named(own):
     write(own, EQUAL.replace('"params": {', '"params": {"dropout": (0.2, "ours"), '))
     record = results(own, [0.80, 0.81, 0.82])
-    assert "dropout 0.2 against 0.1" in record["differs"] and "Not matched" in attempt.details(record)[0]
+    assert (
+        "dropout 0.2 against 0.1" in record["differs"]
+        and "Not matched" in attempt.details(record)[0]
+    )
 
 
 def on_other_data(content):
@@ -99,14 +111,19 @@ def without_replicates(content):
         (without_replicates, "unpaired", "have no replicates over the test items of sts"),
     ],
 )
-def test_scores_of_other_data_than_the_published_ones_are_not_compared(change, relation, reason, is_component, own):
+def test_scores_of_other_data_than_the_published_ones_are_not_compared(
+    change, relation, reason, is_component, own
+):
     file = own
     if is_component:
         file = own.parent / "components" / "mine.py"
         file.parent.mkdir()
         own.unlink()
         write(
-            file, (ROOT / "methods" / "components" / "ami.py").read_text().replace('"name": "ami"', '"name": "mine"')
+            file,
+            (ROOT / "methods" / "components" / "ami.py")
+            .read_text()
+            .replace('"name": "ami"', '"name": "mine"'),
         )
     record = results(file, [0.80, 0.81, 0.82], is_component, change)
     assert (record["relation"], record["gain"]) == (relation, "") and reason in record["reason"]
@@ -116,8 +133,15 @@ def test_scores_of_other_data_than_the_published_ones_are_not_compared(change, r
 def test_a_component_is_compared_on_each_host(own):
     file = own.parent / "components" / "mine.py"
     file.parent.mkdir()
-    write(file, (ROOT / "methods" / "components" / "ami.py").read_text().replace('"name": "ami"', '"name": "mine"'))
-    tried = attempt.open_attempt(file, True, against=("simcse", "ct"), scale="mini", evaluators=("sts",), seeds=2)
+    write(
+        file,
+        (ROOT / "methods" / "components" / "ami.py")
+        .read_text()
+        .replace('"name": "ami"', '"name": "mine"'),
+    )
+    tried = attempt.open_attempt(
+        file, True, against=("simcse", "ct"), scale="mini", evaluators=("sts",), seeds=2
+    )
     attempt.write_paper(tried)
     (page,) = tried.pages
     with_it = {spec.method for spec in page.runs().values() if "mine" in spec.components}
@@ -131,7 +155,10 @@ def test_a_component_is_compared_on_each_host(own):
         (["methods/mine.py", "--against", "simcsee"], "Did you mean 'simcse'?"),
         (["methods/mine.py", "--against", "mine"], "is what is tried"),
         (["methods/mine.py", "--trials", "7"], "have 39 trials"),
-        (["methods/mine.py", "--trials", "3", "--scale", "small"], "takes no settings from searches"),
+        (
+            ["methods/mine.py", "--trials", "3", "--scale", "small"],
+            "takes no settings from searches",
+        ),
         (["methods/mine.py", "--evaluators", "beir:nothere"], "beir:nothere: no beir/nothere/"),
         (["methods/mine.py", "--component"], "is not in a folder methods/components/"),
     ],
@@ -147,7 +174,10 @@ def test_one_that_fails_is_refused_by_name_with_line_and_reason(own, capsys):
     write(own, f"{EQUAL}\n    def loss(self, views):\n        return views.z3\n")
     assert cli.main(["try", "methods/mine.py", "--scale", "smoke"]) == 1
     line = own.read_text().count("\n")
-    reason = f"2 steps of training fail at methods/mine.py, line {line}: AttributeError: 'Views' object has no"
+    reason = (
+        f"2 steps of training fail at methods/mine.py, line {line}: AttributeError: 'Views' object"
+        " has no"
+    )
     assert f"try: mine: {reason}" in capsys.readouterr().err
 
 
@@ -155,9 +185,16 @@ def test_a_file_that_cannot_be_loaded_is_named(own):
     declared = EQUAL.partition("class Method")[0]
     for name, code, message in (
         ("classless", "", "methods/classless.py: defines no 'Method'"),
-        ("importing", "import nothing_there", "methods/importing.py: line 2: ModuleNotFoundError: No module named"),
+        (
+            "importing",
+            "import nothing_there",
+            "methods/importing.py: line 2: ModuleNotFoundError: No module named",
+        ),
     ):
-        write(own.with_stem(name), f'"""A method."""\n{code}\n{declared}'.replace('"mine"', f'"{name}"'))
+        write(
+            own.with_stem(name),
+            f'"""A method."""\n{code}\n{declared}'.replace('"mine"', f'"{name}"'),
+        )
         with pytest.raises(BadInput, match=re.escape(message)):
             registry.load(name)
 
@@ -165,15 +202,22 @@ def test_a_file_that_cannot_be_loaded_is_named(own):
 @pytest.mark.slow
 def test_one_that_is_equal_has_no_effect_and_is_not_made_twice(own, capsys):
     for _ in range(2):
-        assert cli.main(["try", "methods/mine.py", "--scale", "smoke", "--seeds", "2", "--json"]) == 0
+        assert (
+            cli.main(["try", "methods/mine.py", "--scale", "smoke", "--seeds", "2", "--json"]) == 0
+        )
     first, again = capsys.readouterr().out.split("\n]\n")[:2]
     (record,) = json.loads(f"{again}]")
     assert first == again and record["next"] == attempt.SAME_TRAINING
     assert (own.parent.parent / record["page"]).exists()
     runs = {run for run in os.listdir("runs") if run[0] != "."}
     planned = targets.page("table1", "smoke", "try_mine").runs().keys()
-    published = {path.name.partition(".")[0] for path in (ROOT / "results/scores").glob("*.sts.json")}
-    assert {run.partition("-")[0] for run in planned} == {"mine", "simcse"} and runs == planned - published
+    published = {
+        path.name.partition(".")[0] for path in (ROOT / "results/scores").glob("*.sts.json")
+    }
+    assert {run.partition("-")[0] for run in planned} == {
+        "mine",
+        "simcse",
+    } and runs == planned - published
 
 
 def test_a_loss_that_vanished_is_said_on_the_page(own, capsys):

@@ -1,4 +1,5 @@
-"""Tuning on STS-B dev: which trials there are, what a search keeps, what a scale takes from it, and the page."""
+"""Tuning on STS-B dev: which trials there are, what a search keeps, what a scale takes from it,
+and the page."""
 
 import json
 import math
@@ -26,7 +27,8 @@ ROBERTA = {"roberta-base": {"name": "encoders/bert-mini-wiki", "revision": "0" *
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """The project's papers and scales, and a scale that takes what searches chose, as the current folder."""
+    """The project's papers and scales, and a scale that takes what searches chose, as the
+    current folder."""
     copy_project(tmp_path, monkeypatch, "config", "papers")
     monkeypatch.chdir(tmp_path)
     write_scale(tuned=True)
@@ -37,25 +39,35 @@ def project(tmp_path, monkeypatch):
 def write_scale(**changes):
     """config/tuned.yaml: scale smoke with a RoBERTa, and some settings changed."""
     content = yaml.safe_load((ROOT / "config" / "smoke.yaml").read_text())
-    content |= {"scale": SCALE, "data_root": str(ROOT / "data" / "smoke"), "encoders": content["encoders"] | ROBERTA}
+    content |= {
+        "scale": SCALE,
+        "data_root": str(ROOT / "data" / "smoke"),
+        "encoders": content["encoders"] | ROBERTA,
+    }
     (Path("config") / f"{SCALE}.yaml").write_text(yaml.safe_dump(content | changes))
     caches.clear()
 
 
 def write_search(name, chosen, planned=2, made=None):
-    """A search of two or more trials, of which the second is the best and has the chosen settings."""
+    """A search of two or more trials, of which the second is the best and has the chosen
+    settings."""
     first, *others = tuning.plan_trials(name, SCALE, 6)
     spec, chosen = first.specs[0], {**first.settings, **chosen}
     further = [other.settings for other in others if other.settings != chosen]
     tried = [first.settings, chosen, *further][: made or planned]
-    trials = [trial(spec, settings, dev) for settings, dev in zip(tried, [0.60, 0.65, 0.50, 0.50], strict=False)]
+    trials = [
+        trial(spec, settings, dev)
+        for settings, dev in zip(tried, [0.60, 0.65, 0.50, 0.50], strict=False)
+    ]
     write_trials(name, spec, trials, planned)
 
 
 def write_trials(name, spec, trials, planned, scale=SCALE):
     best = tuning.best_trial(trials)
     chosen = best and best.settings
-    tuning.write_search(tuning.Search(name=name, planned=planned, spec=spec, trials=trials, chosen=chosen), scale)
+    tuning.write_search(
+        tuning.Search(name=name, planned=planned, spec=spec, trials=trials, chosen=chosen), scale
+    )
     caches.clear()
 
 
@@ -69,24 +81,38 @@ def with_settings(spec, settings):
 
 def trial(spec, settings, *scores):
     """A trial with a run for each score; None: it failed."""
-    specs = [with_settings(spec, settings).with_seed(spec.seed + seed) for seed in range(len(scores))]
-    runs = [tuning.TrialRun(run=s.run_id, seed=s.seed, dev=dev) for s, dev in zip(specs, scores, strict=True)]
+    specs = [
+        with_settings(spec, settings).with_seed(spec.seed + seed) for seed in range(len(scores))
+    ]
+    runs = [
+        tuning.TrialRun(run=s.run_id, seed=s.seed, dev=dev)
+        for s, dev in zip(specs, scores, strict=True)
+    ]
     return tuning.Trial(settings=settings, runs=runs)
 
 
 def first_spec(paper, table, label):
     """The first run of a row's first cell."""
-    return grids.plan_grid(paper, table, SCALE)[grids.find_grid(paper, table).row(label)][0].specs[0]
+    return grids.plan_grid(paper, table, SCALE)[grids.find_grid(paper, table).row(label)][0].specs[
+        0
+    ]
 
 
 @pytest.mark.parametrize("name", tuning.tunable())
 def test_trials_differ_in_declared_values_alone_and_no_table_has_them(name):
-    """The first is the method without its search; fewer are the first of all. Each seed has a subset of its own."""
-    trials, space, used = tuning.plan_trials(name, "mini"), tuning.search_space(name), targets.runs("mini")
+    """The first is the method without its search; fewer are the first of all. Each seed has a
+    subset of its own."""
+    trials, space, used = (
+        tuning.plan_trials(name, "mini"),
+        tuning.search_space(name),
+        targets.runs("mini"),
+    )
     first, *others = trials
     untuned, runs = first.specs[0], [spec for planned in trials for spec in planned.specs]
     assert first.settings == {key: untuned.settings[key] for key in space}
-    assert len(trials) >= math.prod(map(len, space.values())) and trials[:3] == tuning.plan_trials(name, "mini", 3)
+    assert len(trials) >= math.prod(map(len, space.values())) and trials[:3] == tuning.plan_trials(
+        name, "mini", 3
+    )
     assert len({spec.run_id for spec in runs}) == len(runs) == 2 * len(trials)
     for planned in others:
         assert all(planned.settings[key] in values for key, values in space.items())
@@ -125,7 +151,9 @@ def trained(project, monkeypatch):
             raise Untrainable(f"{spec.run_id}: the loss is not finite.")
         folder = catalog.RUNS / spec.run_id
         (folder / "model").mkdir(parents=True)
-        (folder / "train.json").write_text(json.dumps({"best_dev": score(spec.run_id), "model_sha256": "0" * 64}))
+        (folder / "train.json").write_text(
+            json.dumps({"best_dev": score(spec.run_id), "model_sha256": "0" * 64})
+        )
 
     monkeypatch.setattr(run, "train_and_score", train_and_score)
     return ids
@@ -165,7 +193,10 @@ def test_a_setting_changes_only_for_more_than_the_deviation_between_seeds(projec
     assert tuning.best_trial(trials).settings == best
     assert tuning.best_trial([*trials, trial(spec, near, 0.62, 0.64)]).settings == near
     assert tuning.best_trial([*trials, trial(spec, near, 0.60, 0.62)]).settings == best
-    assert tuning.best_trial([trial(spec, first, 0.58, 0.68), trial(spec, best, 0.63, 0.65)]).settings == first
+    assert (
+        tuning.best_trial([trial(spec, first, 0.58, 0.68), trial(spec, best, 0.63, 0.65)]).settings
+        == first
+    )
 
 
 @pytest.mark.parametrize(("value", "outward"), [(0.1, 0.2), (0.02, 0.008), (0.05, None)])
@@ -175,12 +206,16 @@ def test_a_choice_at_an_end_of_its_values_is_followed_outward(value, outward, pr
     points = {0.05: 0.60, 0.02: 0.60, 0.1: 0.60, value: 0.70}  # the first is SimCSE's
     trials = [trial(spec, {"temperature": t}, dev) for t, dev in points.items()]
     further = tuning.plan_outward("simcse", SCALE, trials)
-    assert [planned.settings["temperature"] for planned in further] == ([] if outward is None else [outward])
+    assert [planned.settings["temperature"] for planned in further] == (
+        [] if outward is None else [outward]
+    )
     for planned in further:
         assert {run.params["temperature"] for run in planned.specs} == {outward}
     trials += [trial(spec, planned.settings, 0.75) for planned in further]
     write_trials("simcse", spec, trials, 3)
-    assert first_spec("methods", "methods", "SimCSE (unsupervised)").params["temperature"] == (outward or value)
+    assert first_spec("methods", "methods", "SimCSE (unsupervised)").params["temperature"] == (
+        outward or value
+    )
 
 
 def test_a_finished_run_is_not_repeated(trained):
@@ -233,7 +268,11 @@ def test_the_host_is_searched_first_and_once(trained):
     """A method with nothing to try but its term gets as many trials as that has values."""
     result, lines = search(6, "micse")
     host = tuning.read_search(tuning.search_path("simcse", "smoke"))
-    assert len(host.trials) >= 6 and len(result.trials) >= 4 and lines[0].startswith("simcse: trial 1 of 6")
+    assert (
+        len(host.trials) >= 6
+        and len(result.trials) >= 4
+        and lines[0].startswith("simcse: trial 1 of 6")
+    )
     assert all(result.spec.settings[key] == value for key, value in host.chosen.items())
     before = len(trained)
     search(6, "rankcse")
@@ -251,7 +290,9 @@ def test_a_damaged_file_is_refused_before_any_search(trained):
 def test_trials_of_an_older_method_are_made_again(trained):
     old = search(3)[0]
     spec = old.spec.model_copy(update={"method_version": 0})
-    write_trials("simcse", spec, [trial(spec, t.settings, 0.5) for t in old.trials], old.planned, "smoke")
+    write_trials(
+        "simcse", spec, [trial(spec, t.settings, 0.5) for t in old.trials], old.planned, "smoke"
+    )
     assert search(2)[0].trials[:2] == old.trials[:2]
 
 
@@ -263,25 +304,39 @@ def test_rows_train_with_what_their_search_chose(project):
     write_search("informin_cl", {"reconstruction": 4.0})
     moco = first_spec("micse", "table3", "MoCo+SimCSE").params
     assert (moco["learning_rate"], moco["temperature"]) == (1e-4, 0.1)
-    assert first_spec("micse", "table2", "CT (Carlsson et al., 2021)").params["learning_rate"] == 1e-4
+    assert (
+        first_spec("micse", "table2", "CT (Carlsson et al., 2021)").params["learning_rate"] == 1e-4
+    )
     with_ami = first_spec("micse", "table2", "AMI+CT")
-    assert (with_ami.params["learning_rate"], with_ami.components["ami"].params["weight"]) == (1e-4, 0.025)
+    assert (with_ami.params["learning_rate"], with_ami.components["ami"].params["weight"]) == (
+        1e-4,
+        0.025,
+    )
     simcse = first_spec("methods", "methods", "SimCSE (unsupervised)")
-    assert simcse.cell_id == tuning.plan_trial("simcse", FAST, SCALE).cell_id  # which differs in seed and subset alone
-    assert first_spec("informin_cl", "table2", "InforMin-CL-RoBERTa_base").params["temperature"] == 0.05
+    # which differs in seed and subset alone
+    assert simcse.cell_id == tuning.plan_trial("simcse", FAST, SCALE).cell_id
+    assert (
+        first_spec("informin_cl", "table2", "InforMin-CL-RoBERTa_base").params["temperature"]
+        == 0.05
+    )
     write_scale()
     assert first_spec("methods", "methods", "SimCSE (unsupervised)").params["temperature"] == 0.05
 
 
 def test_shared_settings_are_those_of_the_host_and_a_method_chooses_its_own(project):
-    """So a method, and a component on a host, differ from SimCSE in what is theirs: here in a term that may be 0."""
+    """So a method, and a component on a host, differ from SimCSE in what is theirs: here in a
+    term that may be 0."""
     write_search("simcse", FAST | {"pooler": "avg"})
     write_search("micse", {"ami.weight": 0.0})
     write_search("simcse+ami", {"ami.weight": 0.025})
     shared, names = {**FAST, "pooler": "avg"}, ("simcse+ami", "micse", "pcl", "mirror_bert")
     rows = {name: tuning.plan_trial(name, {}, SCALE).settings for name in names}
-    assert all(rows["simcse+ami"][key] == rows["micse"][key] == rows["pcl"][key] == shared[key] for key in shared)
-    assert [rows["mirror_bert"][key] for key in shared] == [*FAST.values(), "avg"]  # it keeps its pooler
+    assert all(
+        rows["simcse+ami"][key] == rows["micse"][key] == rows["pcl"][key] == shared[key]
+        for key in shared
+    )
+    # it keeps its pooler
+    assert [rows["mirror_bert"][key] for key in shared] == [*FAST.values(), "avg"]
     micse = first_spec("micse", "table3", "miCSE").settings
     assert {key: micse[key] for key in [*shared, "ami.weight"]} == {**shared, "ami.weight": 0.0}
     ct = first_spec("methods", "methods", "Contrastive Tension")
@@ -302,13 +357,28 @@ def fail_all():
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda: write_scale(tuned=True, precision="bf16"), "simcse.json: made under other settings (precision)"),
-        (let_the_host_choose_otherwise, "micse.json: made under other settings (learning_rate, temperature)"),
-        (lambda: write_search("simcse", FAST, planned=3, made=2), "simcse.json: 2 of 3 trials are made"),
-        (lambda: write_search("simcse", FAST | {"temperature": 9.0}), "simcse.json: temperature 9.0 is no value"),
+        (
+            lambda: write_scale(tuned=True, precision="bf16"),
+            "simcse.json: made under other settings (precision)",
+        ),
+        (
+            let_the_host_choose_otherwise,
+            "micse.json: made under other settings (learning_rate, temperature)",
+        ),
+        (
+            lambda: write_search("simcse", FAST, planned=3, made=2),
+            "simcse.json: 2 of 3 trials are made",
+        ),
+        (
+            lambda: write_search("simcse", FAST | {"temperature": 9.0}),
+            "simcse.json: temperature 9.0 is no value",
+        ),
         (fail_all, "simcse.json: every trial failed"),
         (lambda: write_search("ct", {"learning_rate": 1e-4}, planned=3), "(ct 3, simcse 2)"),
-        (lambda: shutil.rmtree("results"), "config/tuned.yaml: tuned: no search in results/tuned/tuning/"),
+        (
+            lambda: shutil.rmtree("results"),
+            "config/tuned.yaml: tuned: no search in results/tuned/tuning/",
+        ),
     ],
 )
 def test_a_search_that_does_not_fit_is_refused(damage, message, project):

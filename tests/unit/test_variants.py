@@ -14,7 +14,9 @@ LITERAL = {"name": "x", "version": 1, "title": "X", "paper": "P", "citation": "C
 def test_a_table_has_every_reading_of_a_method_and_no_runs_twice(method):
     rows = grids.plan_grid(catalog.VARIANTS, method, "paper")
     ids = [tuple(spec.run_id for spec in row[0].specs) for row in rows]
-    readings = [variant.reading for variant in declaration(method).variants.values() if variant.reading]
+    readings = [
+        variant.reading for variant in declaration(method).variants.values() if variant.reading
+    ]
     assert len(set(ids)) == len(ids) == len(readings)
 
 
@@ -25,6 +27,8 @@ def test_a_table_has_every_reading_of_a_method_and_no_runs_twice(method):
         *(({"like": like}, "`like: .*` must name") for like in ("msse:no", "code", ["code"])),
     ],
 )
-def test_a_variant_has_a_reading_that_there_is_or_is_like_one_that_states_its_own_parameters(code, message):
+def test_a_variant_has_a_reading_that_there_is_or_is_like_one_that_states_its_own_parameters(
+    code, message
+):
     with pytest.raises(ValidationError, match=message):
         Declaration.model_validate({**LITERAL, "variants": {"code": code}}, context=declaration)

@@ -1,4 +1,5 @@
-"""The version lock: a change of code that can change a number must be declared, and no other change must."""
+"""The version lock: a change of code that can change a number must be declared, and no other
+change must."""
 
 import re
 
@@ -22,27 +23,89 @@ def now():
 def test_lock_is_up_to_date(now):
     """A new file may wait for its first note; what is noted must be as it is."""
     changed = [unit for unit, noted in versions.locked().items() if noted != now.get(unit)]
-    assert not changed, "bump their versions, or run: python -m csebench.plan.versions --bless UNIT …"
+    assert not changed, (
+        "bump their versions, or run: python -m csebench.plan.versions --bless UNIT …"
+    )
     assert "trainer" in versions.locked()
 
 
 EDITS = {  # file, what is there (a pattern), what it becomes, the units that must be asked
-    "a sum over processes for a mean": ("csebench/train/parallel.py", r"total / \w+\(\)", "total", ["trainer"]),
-    "a token less": ("csebench/model/encoder.py", r"(truncation=True, max_length=[\w.]+)", r"\1 - 1", ["trainer"]),
-    "lines that end elsewhere": ("csebench/data/corpus.py", r'split\("..?"\)', 'split(" ")', ["trainer"]),
-    "a default value": ("methods/simcse.py", r'"temperature": \(0.05,', '"temperature": (0.06,', ["methods/simcse"]),
-    "what an evaluator imports": ("evaluators/_probe.py", "SEED = 1111", "SEED = 1112", ["evaluators/transfer"]),
+    "a sum over processes for a mean": (
+        "csebench/train/parallel.py",
+        r"total / \w+\(\)",
+        "total",
+        ["trainer"],
+    ),
+    "a token less": (
+        "csebench/model/encoder.py",
+        r"(truncation=True, max_length=[\w.]+)",
+        r"\1 - 1",
+        ["trainer"],
+    ),
+    "lines that end elsewhere": (
+        "csebench/data/corpus.py",
+        r'split\("..?"\)',
+        'split(" ")',
+        ["trainer"],
+    ),
+    "a default value": (
+        "methods/simcse.py",
+        r'"temperature": \(0.05,',
+        '"temperature": (0.06,',
+        ["methods/simcse"],
+    ),
+    "what an evaluator imports": (
+        "evaluators/_probe.py",
+        "SEED = 1111",
+        "SEED = 1112",
+        ["evaluators/transfer"],
+    ),
     "other signs": ("csebench/score/replicates.py", r"PCG64\(0\)", "PCG64(1)", ["replicates"]),
-    "other ids of sentences": ("csebench/score/score_types.py", r"text\.lower\(\)", "text", ["replicates"]),
-    "another search": ("csebench/data/translate.py", r"num_beams=\S+?([,)])", r"num_beams=1\1", ["translate"]),
-    "what others extend": ("methods/msse.py", r"def loss\(", "def other(", ["methods/msse", "methods/msse_sup"]),
+    "other ids of sentences": (
+        "csebench/score/score_types.py",
+        r"text\.lower\(\)",
+        "text",
+        ["replicates"],
+    ),
+    "another search": (
+        "csebench/data/translate.py",
+        r"num_beams=\S+?([,)])",
+        r"num_beams=1\1",
+        ["translate"],
+    ),
+    "what others extend": (
+        "methods/msse.py",
+        r"def loss\(",
+        "def other(",
+        ["methods/msse", "methods/msse_sup"],
+    ),
     "a value that tuning tries": ("methods/simcse.py", r"\(0\.02, 0\.05", "(0.01, 0.05", []),
-    "where a value comes from": ("methods/simcse.py", "README table, BERT", "the README's table, BERT", []),
+    "where a value comes from": (
+        "methods/simcse.py",
+        "README table, BERT",
+        "the README's table, BERT",
+        [],
+    ),
     "an evaluator's figure": ("evaluators/sts.py", "gold score of the pair", "gold score", []),
-    "the difference of a variant": ("methods/pcl.py", "as the README says", "according to the README", []),
-    "an error message": ("csebench/data/corpus.py", r'raise BadInput\(\s*f"', 'raise BadInput(f"Sorry: ', []),
+    "the difference of a variant": (
+        "methods/pcl.py",
+        "as the README says",
+        "according to the README",
+        [],
+    ),
+    "an error message": (
+        "csebench/data/corpus.py",
+        r'raise BadInput\(\s*f"',
+        'raise BadInput(f"Sorry: ',
+        [],
+    ),
     "a docstring": ("csebench/train/losses.py", '"""', '"""Losses. ', []),
-    "the type of an argument": ("csebench/data/corpus.py", r"def lines\(path: Path\)", "def lines(path)", []),
+    "the type of an argument": (
+        "csebench/data/corpus.py",
+        r"def lines\(path: Path\)",
+        "def lines(path)",
+        [],
+    ),
     "how a model is downloaded": ("csebench/base/hub.py", r"return ", "return None or ", []),
     "a room that computes no score": ("csebench/report/words.py", "beats", "wins", []),
 }
@@ -57,9 +120,15 @@ def test_an_edit_that_can_change_a_number_needs_a_version(now, tmp_path, edit):
     copy.parent.mkdir(parents=True)
     copy.write_text(edited)
     made_of = {unit: paths for unit, (_, paths) in versions.units().items() if ROOT / file in paths}
-    made_of = {unit: paths for unit, paths in made_of.items() if unit in versions.locked()}  # no file of one's own
-    after = {unit: [copy if path == ROOT / file else path for path in paths] for unit, paths in made_of.items()}
-    assert [unit for unit in made_of if versions.code_hash(*after[unit]) != now[unit]["code"]] == units
+    # no file of one's own
+    made_of = {unit: paths for unit, paths in made_of.items() if unit in versions.locked()}
+    after = {
+        unit: [copy if path == ROOT / file else path for path in paths]
+        for unit, paths in made_of.items()
+    }
+    assert [
+        unit for unit in made_of if versions.code_hash(*after[unit]) != now[unit]["code"]
+    ] == units
 
 
 @pytest.fixture
@@ -68,7 +137,9 @@ def unit(tmp_path, monkeypatch):
     file = tmp_path / "unit.py"
     file.write_text("x = 1\n")
     monkeypatch.setattr(versions, "LOCK", tmp_path / "lock.json")
-    monkeypatch.setattr(versions, "units", lambda *_: {"unit": (file.read_text().count("version"), [file])})
+    monkeypatch.setattr(
+        versions, "units", lambda *_: {"unit": (file.read_text().count("version"), [file])}
+    )
     versions.main([])
     caches.clear()
     yield file
@@ -105,14 +176,26 @@ def test_results_of_changed_code_are_marked_and_pages_name_it(unit, capsys):
     workflow.report_defects("smoke")
     versions.unversioned_code.cache_clear()
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("csebench: unit: ") and line.endswith("python -m csebench.plan.versions --bless unit")
-    (line,) = provenance.unversioned_lines([{"provenance": m, "training": {"provenance": {}}} for m in marks])
+    assert line.startswith("csebench: unit: ") and line.endswith(
+        "python -m csebench.plan.versions --bless unit"
+    )
+    (line,) = provenance.unversioned_lines(
+        [{"provenance": m, "training": {"provenance": {}}} for m in marks]
+    )
     assert "unit" in line and "1 of 3 scores" in line
 
 
 def test_a_result_is_of_all_units_that_make_it():
-    content = {"encoder": {"name": "e", "revision": "main"}, "seed": 1, "precision": "fp32", "threads": 1}
-    content |= {"params": {"augmentation": "back_translation"}, "components": {"ami": {"version": 1, "params": {}}}}
+    content = {
+        "encoder": {"name": "e", "revision": "main"},
+        "seed": 1,
+        "precision": "fp32",
+        "threads": 1,
+    }
+    content |= {
+        "params": {"augmentation": "back_translation"},
+        "components": {"ami": {"version": 1, "params": {}}},
+    }
     spec = Spec.model_validate({"method": "msse", "method_version": 1, **content})
     made = ["trainer", "methods/msse", "methods/components/ami", "translate"]
     assert [*versions.units_of_run(spec)] == made

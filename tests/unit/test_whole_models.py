@@ -1,4 +1,5 @@
-"""A damaged model is refused: when it is loaded, by `csebench evaluate`, and in the folder of a finished run."""
+"""A damaged model is refused: when it is loaded, by `csebench evaluate`, and in the folder of a
+finished run."""
 
 import json
 import os
@@ -40,16 +41,34 @@ def use_vocabulary_file(folder, tokenizer_class):
 FEW = r"the tokenizer has \d tokens, but .* 600"
 DAMAGE = {
     "no tokenizer": (lambda f: (f / "tokenizer.json").unlink(), FEW),
-    "vocab.json without merges.txt": (lambda f: (f / "tokenizer.json").rename(f / "vocab.json"), FEW),
-    "a layer less": (lambda f: edit_weights(f, "layer.1."), r"encoder\.layer\.1\..* not in its file of weights"),
+    "vocab.json without merges.txt": (
+        lambda f: (f / "tokenizer.json").rename(f / "vocab.json"),
+        FEW,
+    ),
+    "a layer less": (
+        lambda f: edit_weights(f, "layer.1."),
+        r"encoder\.layer\.1\..* not in its file of weights",
+    ),
     "another size": (lambda f: edit(f / CONFIG, hidden_size=16), "of another shape"),
     "cut off": (lambda f: os.truncate(f / "model.safetensors", 5000), "cannot be read"),
     "LoRA": (lambda f: edit_weights(f, lora_A=2), "lora_A: not used"),
-    "a part of the encoder": (lambda f: edit_weights(f, **{"bert.encoder.more": 2}), r"encoder\.more: not used"),
-    "no padding token": (lambda f: edit(f / TOKENIZER, tokenizer_class=FAST, pad_token=None), "padding token"),
-    "no tokenizer class": (lambda f: edit(f / TOKENIZER, tokenizer_class="BertModel"), "BertModel is no tokenizer"),
+    "a part of the encoder": (
+        lambda f: edit_weights(f, **{"bert.encoder.more": 2}),
+        r"encoder\.more: not used",
+    ),
+    "no padding token": (
+        lambda f: edit(f / TOKENIZER, tokenizer_class=FAST, pad_token=None),
+        "padding token",
+    ),
+    "no tokenizer class": (
+        lambda f: edit(f / TOKENIZER, tokenizer_class="BertModel"),
+        "BertModel is no tokenizer",
+    ),
     "an empty tokenizer": (lambda f: use_vocabulary_file(f, "RobertaTokenizer"), FEW),
-    "a token more": (lambda f: edit(f / TOKENIZER, pad_token="[PADDING]"), "has 601 tokens, but .* 600"),
+    "a token more": (
+        lambda f: edit(f / TOKENIZER, pad_token="[PADDING]"),
+        "has 601 tokens, but .* 600",
+    ),
 }
 
 
@@ -68,7 +87,8 @@ def test_a_damaged_encoder_is_not_loaded(damage, message, encoder):
 
 def test_heads_that_an_encoder_does_not_use_are_no_damage(encoder):
     heads = {"cls.predictions.bias": 3, "mlp.dense.weight": (2, 2), "bert.mlp.bias": 2}
-    edit_weights(encoder, **heads, **{"embeddings.position_ids": (1, 128)})  # saved by transformers before 4.31
+    # saved by transformers before 4.31
+    edit_weights(encoder, **heads, **{"embeddings.position_ids": (1, 128)})
     assert load(encoder).num_layers == 3
 
 
@@ -82,7 +102,10 @@ def test_a_pooler_is_new_only_where_it_is_trained(encoder):
 
 def test_prompts_and_masked_lm_need_a_mask_token(encoder):
     edit(encoder / TOKENIZER, tokenizer_class=FAST, mask_token=None)
-    for needs_it in (lambda: load(encoder).tokenize(["a"], pooler="mask"), lambda: load(encoder).masked_lm()):
+    for needs_it in (
+        lambda: load(encoder).tokenize(["a"], pooler="mask"),
+        lambda: load(encoder).masked_lm(),
+    ):
         with pytest.raises(BadInput, match="no mask token"):
             needs_it()
 
@@ -100,16 +123,24 @@ def test_an_encoder_is_pinned_by_the_sum_of_its_folder(encoder):
     with pytest.raises(BadInput, match="another encoder was expected"):
         load(encoder, revision="0" * 64)
     weights = sha256(encoder / "model.safetensors")
-    with pytest.raises(BadInput, match=rf"model\.safetensors alone.* instead: {model_sha256(encoder)}"):
+    with pytest.raises(
+        BadInput, match=rf"model\.safetensors alone.* instead: {model_sha256(encoder)}"
+    ):
         load(encoder, revision=weights)
 
 
 @pytest.mark.parametrize("revision", ["main", "local", "", "0" * 16, "A" * 64])
-def test_a_run_starts_from_an_encoder_whose_revision_says_which_files_are_read(revision, encoder, make_spec):
+def test_a_run_starts_from_an_encoder_whose_revision_says_which_files_are_read(
+    revision, encoder, make_spec
+):
     spec = make_spec("simcse", encoder=encoder)
     assert load_encoder(spec) is not None
-    spec = spec.model_copy(update={"encoder": spec.encoder.model_copy(update={"revision": revision})})
-    with pytest.raises(BadInput, match=f"the revision '{revision}' does not say which files are read"):
+    spec = spec.model_copy(
+        update={"encoder": spec.encoder.model_copy(update={"revision": revision})}
+    )
+    with pytest.raises(
+        BadInput, match=f"the revision '{revision}' does not say which files are read"
+    ):
         load_encoder(spec)
 
 
@@ -132,12 +163,16 @@ def sentence_transformer(tiny_bert, tmp_path_factory):
     return save_sentence_transformer(tiny_bert, tmp_path_factory.mktemp("models") / "whole")
 
 
-OF_SENTENCE_TRANSFORMERS = [DAMAGE[name] for name in ("no tokenizer", "a layer less", "no padding token")]
+OF_SENTENCE_TRANSFORMERS = [
+    DAMAGE[name] for name in ("no tokenizer", "a layer less", "no padding token")
+]
 OF_SENTENCE_TRANSFORMERS += [(lambda f: Dense(16, 8).save(str(f / "2_Dense")), "cannot be read")]
 
 
 @pytest.mark.parametrize(("damage", "message"), OF_SENTENCE_TRANSFORMERS)
-def test_a_damaged_folder_of_sentence_transformers_is_not_opened(damage, message, sentence_transformer, tmp_path):
+def test_a_damaged_folder_of_sentence_transformers_is_not_opened(
+    damage, message, sentence_transformer, tmp_path
+):
     folder = shutil.copytree(sentence_transformer, tmp_path / "st")
     damage(folder)
     with pytest.raises(BadInput, match=message):
@@ -181,7 +216,9 @@ def test_a_run_whose_files_differ_is_not_used(damage, run, make_spec, smoke_data
     assert all(use() for use in uses)
     damage(run / "model")
     for use in uses:
-        with pytest.raises(BadInput, match=f"files differ from those that training wrote.* Delete {run}"):
+        with pytest.raises(
+            BadInput, match=f"files differ from those that training wrote.* Delete {run}"
+        ):
             use()
 
 

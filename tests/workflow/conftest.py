@@ -1,4 +1,5 @@
-"""One small project with all its pages, made once, for every test here that reads what a workflow makes."""
+"""One small project with all its pages, made once, for every test here that reads what a
+workflow makes."""
 
 import re
 
@@ -7,7 +8,10 @@ from project import ONE_ROW, Project, new_project
 
 from csebench.base.processes import locked
 
-BERT = '      - {label: BERT, run: {method: bert}, source: copied, from: "someone", values: ["31.40"]}\n'
+BERT = (
+    '      - {label: BERT, run: {method: bert}, source: copied, from: "someone", values:'
+    ' ["31.40"]}\n'
+)
 PAPER = ONE_ROW.replace("    rows:\n", f"    rows:\n{BERT}", 1)
 PAPER += """
 figures:
@@ -22,12 +26,13 @@ figures:
       - {label: SimCSE, run: {method: simcse}, source: measured, values: ["74.96±0.65", "75.76±0.24"]}
 claims:
   - {quote: "far above BERT", section: "4", table: "2", row: SimCSE, versus: [BERT], columns: ["1%"], by: "36.5"}
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory, worker_id):
-    """All pages of PAPER, made by the first of pytest's workers that asks, to be copied; SimCSE has one variant."""
+    """All pages of PAPER, made by the first of pytest's workers that asks, to be copied; SimCSE
+    has one variant."""
     base = tmp_path_factory.getbasetemp()
     shared = (base if worker_id == "master" else base.parent) / "workflow_made"
     with locked(shared):

@@ -30,10 +30,15 @@ def test_pages_and_scores(project):
     # the untrained encoder, a control and SimCSE by seed; one seed of 10 %
     counts = Counter(path.name.split(".")[1] for path in scores)
     assert (counts["sts"], counts["beir"]) == (1 + 2 + 2 + 1, 2)
-    content = next(c for p in scores if (c := json.loads(p.read_text()))["spec"]["method"] == "simcse")
+    content = next(
+        c for p in scores if (c := json.loads(p.read_text()))["spec"]["method"] == "simcse"
+    )
     noted = {"commit", "dirty_diff_sha256", "packages", "processor", "seconds", "peak_memory_mb"}
     assert noted <= content["provenance"].keys()
-    assert content["training"]["provenance"]["data_sha256"]["corpus"] == content["spec"]["corpus"]["sha256"]
+    assert (
+        content["training"]["provenance"]["data_sha256"]["corpus"]
+        == content["spec"]["corpus"]["sha256"]
+    )
 
 
 def test_a_moved_checkout_plans_nothing_anew(made, tmp_path):
@@ -50,7 +55,11 @@ def test_a_moved_checkout_plans_nothing_anew(made, tmp_path):
 
 def test_deleted_score_is_made_again_alone(project):
     """And what is written from it: Table 3 shows other scores of the run, and is left alone."""
-    cell = next(line for line in project.read("cells.csv").splitlines() if line.startswith("tiny,figure1,2,SimCSE,1%"))
+    cell = next(
+        line
+        for line in project.read("cells.csv").splitlines()
+        if line.startswith("tiny,figure1,2,SimCSE,1%")
+    )
     score = project.folder / "results" / "scores" / f"{cell.split()[-1]}.sts.json"
     table3 = project.folder / "results" / "table3.md"
     before = score.read_text(), table3.stat().st_mtime_ns
@@ -71,7 +80,10 @@ def test_edited_label_renders_again_and_trains_nothing(project):
 
 def test_partial_page_schedules_no_training(project):
     shutil.rmtree(project.folder / "results")
-    partial = [f"results/partial/{name}.md" for name in ("table2", "tiny/table3", "index", "claims", "audit")]
+    partial = [
+        f"results/partial/{name}.md"
+        for name in ("table2", "tiny/table3", "index", "claims", "audit")
+    ]
     assert project.started(project.make(*partial)) == {"partial_page"}
     assert "missing" in project.read("partial/table2.md")
     assert "[missing: 0 of 3 runs scored](tiny/table2.md)" in project.read("partial/index.md")
@@ -100,19 +112,30 @@ def test_the_steps_by_hand_in_readme(project):
 
 def test_a_dropped_file_is_a_method_in_a_table_and_a_faulty_one_harms_no_other(project):
     template = (project.folder / "methods" / "_template.py").read_text()
-    (project.folder / "methods" / "dropped.py").write_text(template.replace('"template"', '"dropped"'))
+    (project.folder / "methods" / "dropped.py").write_text(
+        template.replace('"template"', '"dropped"')
+    )
     project.make("results/methods.md")
     assert re.search(r"\| Template +\| (\*\*)?\d+\.\d\d", project.read("methods.md"))
     loss = "return info_nce(views.z1, views.z2, self.p.temperature, views.queue)"
-    faulty = template.replace('"template"', '"faulty"').replace(loss, "return views.z1.sum() * float('nan')")
+    faulty = template.replace('"template"', '"faulty"').replace(
+        loss, "return views.z1.sum() * float('nan')"
+    )
     (project.folder / "methods" / "faulty.py").write_text(faulty)
-    (project.folder / "methods" / "broken.py").write_text("DECLARATION = {'name': 'broken', 'version': 'one'}\n")
+    (project.folder / "methods" / "broken.py").write_text(
+        "DECLARATION = {'name': 'broken', 'version': 'one'}\n"
+    )
     shutil.rmtree(project.folder / "results")
-    done = project.snakemake("all", "--keep-going", "--quiet", "all")  # which hides all that Snakemake prints
-    assert done.returncode == 1 and re.search(r"faulty-(\w+): loss is nan at step 1.*\(runs/faulty-\1/", done.stderr)
+    # which hides all that Snakemake prints
+    done = project.snakemake("all", "--keep-going", "--quiet", "all")
+    assert done.returncode == 1 and re.search(
+        r"faulty-(\w+): loss is nan at step 1.*\(runs/faulty-\1/", done.stderr
+    )
     made = ("table2.md", "tiny/table2.md", "tiny/table3.md", "tiny/figure1.svg", "tiny/figure1.csv")
     assert all((project.folder / "results" / name).exists() for name in made)
-    assert not any((project.folder / "results" / name).exists() for name in ("methods.md", "index.md"))
+    assert not any(
+        (project.folder / "results" / name).exists() for name in ("methods.md", "index.md")
+    )
     project.make("results/partial/methods.md")
     assert "missing" in project.read("partial/methods.md")
 
@@ -136,7 +159,11 @@ def test_models_are_deleted_when_all_scores_are_published(tmp_path):
 def test_a_search_and_its_page(copy):
     done = copy.csebench("tune", "simcse", "--trials", "2")
     assert done.returncode == 0, done.stderr
-    runs = [run for trial in json.loads(copy.read("tuning/simcse.json"))["trials"] for run in trial["runs"]]
+    runs = [
+        run
+        for trial in json.loads(copy.read("tuning/simcse.json"))["trials"]
+        for run in trial["runs"]
+    ]
     for run in runs:
         report = json.loads((copy.folder / "runs" / run["run"] / "train.json").read_text())
         assert (report["best_dev"], report["model_sha256"]) == (run["dev"], run["model_sha256"])
@@ -145,12 +172,14 @@ def test_a_search_and_its_page(copy):
 
 
 def test_a_fresh_clone_trains_and_scores_nothing_of_what_is_published(tmp_path):
-    """Neither without data, nor with a folder that has none of it. Pages are written anew with the committed bytes."""
+    """Neither without data, nor with a folder that has none of it. Pages are written anew with
+    the committed bytes."""
     page = "results/mini/micse/table2.md"
     published = {key for page in targets.parse_target("all", "mini") for key in page.available()}
     if not all((ROOT / targets.score_path(*key, "mini")).exists() for key in published):
         pytest.skip("published scores are of an older version of the code: runs have other ids")
-    clone = copied(tmp_path / "csebench", copy_function=shutil.copyfile)  # with times of now, as git gives them
+    # with times of now, as git gives them
+    clone = copied(tmp_path / "csebench", copy_function=shutil.copyfile)
     rules = clone.planned("all", "--config", "scale=mini")
     assert not {"train", "evaluate"} & rules and "page" in rules
     clone.env["CSEBENCH_DATA"] = str(tmp_path)
@@ -176,8 +205,8 @@ NOTE = ("\nfrom csebench", "\n# a note\nfrom csebench")
 
 
 def test_what_no_page_depends_on_makes_nothing_again(copy):
-    """The trainer: what it changes has a new version, and with it other runs. Newer copies of the same data; the same
-    scores at another time."""
+    """The trainer: what it changes has a new version, and with it other runs. Newer copies of
+    the same data; the same scores at another time."""
     for module in ("train/trainer.py", "model/encoder.py", "run.py"):
         copy.edit(f"csebench/{module}", *NOTE)
     for path in (copy.folder / "data" / "smoke").rglob("*.csv"):
@@ -192,13 +221,19 @@ EDITS = {  # what is there, what it becomes, the jobs and pages that are made ag
     "evaluators/transfer.py": (*NOTE, set(), EVERY),
     "csebench/score/store.py": (*NOTE, set(), EVERY),
     "config/smoke.yaml": ("steps: 6", "steps: 7", {"train", "evaluate"}, EVERY),
-    "data/smoke/downstream/STS/STSBenchmark/sts-test.csv": (" a ", " the ", {"evaluate"}, EVERY - TABLE3),
+    "data/smoke/downstream/STS/STSBenchmark/sts-test.csv": (
+        " a ",
+        " the ",
+        {"evaluate"},
+        EVERY - TABLE3,
+    ),
 }
 
 
 @pytest.mark.parametrize("file", EDITS)
 def test_an_edit_makes_what_depends_on_it_again(file, copy):
-    """Code no run, a setting all, a test file its scores, as a page must not show those of other data."""
+    """Code no run, a setting all, a test file its scores, as a page must not show those of other
+    data."""
     old, new, jobs, wanted = EDITS[file]
     copy.edit(file, old, new)
     rules, pages = planned(copy)
@@ -208,7 +243,9 @@ def test_an_edit_makes_what_depends_on_it_again(file, copy):
 def test_other_values_with_an_old_time_rebuild_the_pages_that_show_them(copy):
     """As `cp -p`, `rsync -a` and `tar -x` leave them: of the run of the figure's 400 sentences."""
     scores = (copy.folder / "results" / "scores").glob("simcse-*.sts.json")
-    (path,) = [path for path in scores if json.loads(path.read_text())["spec"]["corpus"]["size"] == 400]
+    (path,) = [
+        path for path in scores if json.loads(path.read_text())["spec"]["corpus"]["size"] == 400
+    ]
     path.write_text('{"value": 1}')
     os.utime(path, (0, 0))
     rules, pages = planned(copy)
@@ -221,7 +258,9 @@ MISSING += [("table3.md", "results/index.md", {"page"})]
 
 
 @pytest.mark.parametrize(("missing", "target", "made_again"), MISSING)
-def test_a_page_that_was_there_first_does_not_hide_what_is_missing(missing, target, made_again, copy):
+def test_a_page_that_was_there_first_does_not_hide_what_is_missing(
+    missing, target, made_again, copy
+):
     """What is between a page and its scores, though no file is newer than the page."""
     for path in (copy.folder / "results").glob(missing):
         path.unlink()
@@ -229,15 +268,25 @@ def test_a_page_that_was_there_first_does_not_hide_what_is_missing(missing, targ
 
 
 COMMAND = "$(touch${IFS}X)`touch${IFS}X`;touch${IFS}X;x'|touch${IFS}X&touch${IFS}X"
-HOSTILE = ["data/official/beir/{}/source.json", "data/back-translation/{}.txt", "runs/{}-0123456789/train.json"]
-HOSTILE += ["results/scores/simcse-0123456789.{}.json", "results/{}/table2.md", "results/partial/{}.md"]
+HOSTILE = [
+    "data/official/beir/{}/source.json",
+    "data/back-translation/{}.txt",
+    "runs/{}-0123456789/train.json",
+]
+HOSTILE += [
+    "results/scores/simcse-0123456789.{}.json",
+    "results/{}/table2.md",
+    "results/partial/{}.md",
+]
 
 
 @pytest.mark.parametrize("target", HOSTILE)
 def test_a_hostile_name_is_refused_before_any_job(target, project):
     """No name reaches a shell as anything but a word. Also: tests/unit/test_rules.py."""
     done = project.run("-j1", "--", target.format(COMMAND))
-    assert done.returncode != 0 and not project.started(done) and not list(project.folder.rglob("X"))
+    assert (
+        done.returncode != 0 and not project.started(done) and not list(project.folder.rglob("X"))
+    )
 
 
 SETTINGS = ["--config=scale=smoke;touch${IFS}X", "--set-resources=train:chunk_size='$(touch X)'"]

@@ -55,10 +55,17 @@ def write_all(scale: str) -> list[Path]:
 
 
 def has_picture(page: targets.Page) -> bool:
-    """Whether there may be something to draw; not where scored runs lack the scores that a figure shows."""
-    return page.path.suffix != ".svg" or not nothing_to_draw(grid_view(*page.grids()[0], page.scale))
+    """Whether there may be something to draw; not where scored runs lack the scores that a
+    figure shows."""
+    return page.path.suffix != ".svg" or not nothing_to_draw(
+        grid_view(*page.grids()[0], page.scale)
+    )
 
 
 def stale_files(scale: str) -> list[Path]:
     """Pages and tables of a scale that are missing, or other than its scores give."""
-    return [path for path, text in texts(scale) if not path.exists() or path.read_text(encoding="utf-8") != text]
+    return [
+        path
+        for path, text in texts(scale)
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]

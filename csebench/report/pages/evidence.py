@@ -1,5 +1,7 @@
-"""The page "Does it reproduce?" (`results/evidence.md`) and its picture: what runs that others published say of the
-printed values. The numbers are in csebench/report/others.py. Same data, same bytes: no dates, no scale."""
+"""The page "Does it reproduce?" (`results/evidence.md`) and its picture: what runs that others
+published say of the printed values. The numbers are in csebench/report/others.py. Same data, same
+bytes: no dates, no scale.
+"""
 
 from pathlib import Path
 
@@ -30,7 +32,8 @@ KINDS = {
     "authors": "given by the authors outside their paper",
     "untrained": "model without training",
 }
-MARKS = {others.SWEEP: ("o", COLOURS[0], 0), others.SINGLE: ("s", COLOURS[5], 1.2)}  # and place on x
+# and place on x
+MARKS = {others.SWEEP: ("o", COLOURS[0], 0), others.SINGLE: ("s", COLOURS[5], 1.2)}
 MARKS |= {others.LATER: ("^", COLOURS[2], 2.1)}
 OWN_CODE = "own re-implementation"  # what a source states
 BIN = 0.15  # of the score: dots within one stand side by side
@@ -39,7 +42,9 @@ BIN = 0.15  # of the score: dots within one stand side by side
 def evidence_page(_scale: str) -> Page:
     """The same at every scale."""
     of_sweeps = [key for key, _, _ in others.sweeps()]
-    few = [row for key in others.keys_with_runs() if key not in of_sweeps for row in group_rows(key)]
+    few = [
+        row for key in others.keys_with_runs() if key not in of_sweeps for row in group_rows(key)
+    ]
     remarks = [
         f"{others.method_title(remark)}, {others.encoder_title(remark)} ({name}): {remark.text}."
         for name, source in evidence.sources().items()
@@ -55,15 +60,26 @@ def evidence_page(_scale: str) -> Page:
         sweeps_text(),
         Picture("evidence.svg", "Others' runs against the printed values"),
         Table(HEAD, [row for key in of_sweeps for row in group_rows(key)]),
-        "Average of the seven STS test sets, Spearman × 100. *Reach print*: runs at or above the printed value. The"
-        " last column: where the printed value lies, against the range of 95 % of further such runs; *close*: in that"
-        " of 99 % (docs/statistics.md).",
+        (
+            "Average of the seven STS test sets, Spearman × 100. *Reach print*: runs at or above"
+            " the printed value. The last column: where the printed value lies, against the range"
+            " of 95 % of further such runs; *close*: in that of 99 % (docs/statistics.md)."
+        ),
         counts_text(),
-        Fold(f"Methods with few runs: {len(few)} groups", ["Is a number missing? Open an issue.", Table(HEAD, few)]),
+        Fold(
+            f"Methods with few runs: {len(few)} groups",
+            ["Is a number missing? Open an issue.", Table(HEAD, few)],
+        ),
         Fold("What picking the best of several seeds adds", selection_parts()),
-        Fold("The setups of the sweeps", [as_list(f"{name}: {'. '.join(lines)}." for name, lines in setups.items())]),
+        Fold(
+            "The setups of the sweeps",
+            [as_list(f"{name}: {'. '.join(lines)}." for name, lines in setups.items())],
+        ),
         Fold("Reports without a number that can be used", [as_list(remarks)]),
-        Fold("Sources", ["Numbers are facts with a source. How to add one: docs/evidence.md.", source_table()]),
+        Fold(
+            "Sources",
+            ["Numbers are facts with a source. How to add one: docs/evidence.md.", source_table()],
+        ),
         "Regenerate: `snakemake -j4 results/evidence.md`.",
     ]
     return Page("Does it reproduce?", "", parts)
@@ -78,7 +94,8 @@ def reach_text() -> str:
 
 
 def reach_sentence(method: str) -> str:
-    """`**In 3 of 4 seed sweeps of X no run reaches the printed value** (…); on BERT-base 5 of 50 do.`"""
+    """`**In 3 of 4 seed sweeps of X no run reaches the printed value** (…); on BERT-base 5 of 50
+    do.`"""
     none, some = [], []
     for key, runs, printed in others.sweeps():
         if key.method != method:
@@ -129,10 +146,10 @@ def counts_text() -> str:
     scored = sum(len(e.experiment.runs) for e in every if e.experiment.kind == "checkpoint")
     sources = {e.name for e in comparable if e.experiment.runs}
     return (
-        f"{runs} comparable re-trainings from {len(sources)} sources: runs that others trained with the paper's data,"
-        " budget, objective and pooling, each with a score of its own. Apart from them:"
-        f" {rest} re-trainings that differ in these or are doubtful, {means} means of several runs without their"
-        f" scores, and {scored} scores of released checkpoints."
+        f"{runs} comparable re-trainings from {len(sources)} sources: runs that others trained with"
+        " the paper's data, budget, objective and pooling, each with a score of its own. Apart"
+        f" from them: {rest} re-trainings that differ in these or are doubtful, {means} means of"
+        f" several runs without their scores, and {scored} scores of released checkpoints."
     )
 
 
@@ -162,23 +179,39 @@ def selection_parts() -> list[Part]:
     for key, runs, value in others.sweeps():
         if any(DEV[0] not in run.scores for _, run in runs.runs):
             continue
-        dev, test = np.array([run.scores[DEV[0]].value for _, run in runs.runs]), np.array(runs.values)
-        reached, mean, cells = (test >= value.value.value - SLACK).astype(float), runs.summary.mean, []
+        dev, test = (
+            np.array([run.scores[DEV[0]].value for _, run in runs.runs]),
+            np.array(runs.values),
+        )
+        reached, mean, cells = (
+            (test >= value.value.value - SLACK).astype(float),
+            runs.summary.mean,
+            [],
+        )
         for k in [k for k in PICKED_FROM if k <= len(test)]:
-            pairs = (dev, test), (test, test), (dev, reached)  # by what one is picked, and what of it is shown
+            # by what one is picked, and what of it is shown
+            pairs = (dev, test), (test, test), (dev, reached)
             by_dev, by_test, reach = (others.expected_of_best(k, *pair) for pair in pairs)
             cells.append(f"{by_dev - mean:+z.2f} / {by_test - mean:+z.2f} ({100 * reach:.0f} %)")
         cells += ["–"] * (len(PICKED_FROM) - len(cells))
-        rows.append([others.title(key), f"{np.corrcoef(dev, test)[0, 1]:.3f}", f"{mean:.2f}", *cells])
+        rows.append(
+            [others.title(key), f"{np.corrcoef(dev, test)[0, 1]:.3f}", f"{mean:.2f}", *cells]
+        )
         lines.append(
-            f"{others.title(key)}: of all {len(test)} seeds, the best on dev scores {test[dev.argmax()]:.2f} on test,"
-            f" the best on test {test.max():.2f}."
+            f"{others.title(key)}: of all {len(test)} seeds, the best on dev scores"
+            f" {test[dev.argmax()]:.2f} on test, the best on test {test.max():.2f}."
         )
     return [
-        "A cell has what the best of k seeds adds to the mean when STS-B dev picks it / when the test sets themselves"
-        " pick it: exact, over all subsets of the seeds. In brackets: the chance that the one picked by dev reaches"
-        " the printed value. STS-B test is one of the seven test sets.",
-        Table(["", "correlation of dev and test", "mean", *(f"best of {k}" for k in PICKED_FROM)], rows),
+        (
+            "A cell has what the best of k seeds adds to the mean when STS-B dev picks it / when"
+            " the test sets themselves pick it: exact, over all subsets of the seeds. In brackets:"
+            " the chance that the one picked by dev reaches the printed value. STS-B test is one of"
+            " the seven test sets."
+        ),
+        Table(
+            ["", "correlation of dev and test", "mean", *(f"best of {k}" for k in PICKED_FROM)],
+            rows,
+        ),
         as_list(lines),
     ]
 
@@ -207,7 +240,9 @@ def draw_runs(folder: Path) -> list[Path]:
     from matplotlib.figure import Figure
 
     panels = others.sweeps()
-    table = [["method", "encoder", "group", "source", "seed", "score", "keeps_last_step", "printed"]]
+    table = [
+        ["method", "encoder", "group", "source", "seed", "score", "keeps_last_step", "printed"]
+    ]
     with matplotlib.rc_context(STYLE):
         rows = max(-(-len(panels) // 2), 1)
         figure = Figure(figsize=(WIDTH, 3.3 * rows + 0.4), layout="constrained")
@@ -217,7 +252,9 @@ def draw_runs(folder: Path) -> list[Path]:
         for axis, (key, _, value) in zip(axes, panels, strict=False):
             table += panel(axis, key, value)
         figure.supylabel("average of the seven STS test sets (Spearman x 100)", fontsize=9)
-        figure.supxlabel("hollow: the last checkpoint was the best; bar: mean ± standard deviation", fontsize=9)
+        figure.supxlabel(
+            "hollow: the last checkpoint was the best; bar: mean ± standard deviation", fontsize=9
+        )
         return write_figure(folder / "evidence.svg", figure, table)
 
 
@@ -228,21 +265,33 @@ def panel(axis, key: Key, value: others.Print) -> list[list]:
     for runs in drawn:
         marker, colour, x = MARKS[runs.kind]
         bins = np.floor(np.asarray(runs.values) / BIN)
-        offsets = np.zeros(len(bins))  # on x, so that dots with nearly the same score do not cover one another
+        # on x, so that dots with nearly the same score do not cover one another
+        offsets = np.zeros(len(bins))
         for one in np.unique(bins):
             members = np.flatnonzero(bins == one)
             offsets[members] = (np.arange(len(members)) - (len(members) - 1) / 2) * 0.08
-        for (e, run), last, score, offset in zip(runs.runs, runs.kept_last_step, runs.values, offsets, strict=True):
-            axis.plot(x + offset, score, marker, ms=4, mew=0.9, mec=colour, mfc="none" if last else colour)
-            rows.append([method, encoder, runs.kind, e.name, run.seed or "", score, int(last), line])
+        for (e, run), last, score, offset in zip(
+            runs.runs, runs.kept_last_step, runs.values, offsets, strict=True
+        ):
+            axis.plot(
+                x + offset, score, marker, ms=4, mew=0.9, mec=colour, mfc="none" if last else colour
+            )
+            rows.append(
+                [method, encoder, runs.kind, e.name, run.seed or "", score, int(last), line]
+            )
         if runs.summary.std is not None:
             bar = {"fmt": "_", "ms": 9, "color": GREY, "lw": 1.2, "capsize": 3}
             axis.errorbar(x + offsets.max() + 0.2, runs.summary.mean, runs.summary.std, **bar)
     axis.axhline(line, color=GREY, lw=1.2, ls="--", zorder=0)
     text = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right"}
     axis.annotate(f"printed {value.value.text}", (1, line), (0, 3), **text)
-    labels = [runs.kind.replace(" in later ", "\nin later\n") + f"\nn = {runs.summary.n}" for runs in drawn]
+    labels = [
+        runs.kind.replace(" in later ", "\nin later\n") + f"\nn = {runs.summary.n}"
+        for runs in drawn
+    ]
     axis.set_xticks([MARKS[runs.kind][2] for runs in drawn], labels)
     axis.set_xlim(-0.6, 2.6)
-    axis.set_title(f"{method}, {encoder}\n{drawn[0].reach(line)} of {drawn[0].summary.n} seeds reach print")
+    axis.set_title(
+        f"{method}, {encoder}\n{drawn[0].reach(line)} of {drawn[0].summary.n} seeds reach print"
+    )
     return rows

@@ -1,4 +1,5 @@
-"""A page as one value: answer, picture, tables, folds; as Markdown, its tables as LaTeX, CSV, JSON. Same bytes."""
+"""A page as one value: answer, picture, tables, folds; as Markdown, its tables as LaTeX, CSV,
+JSON. Same bytes."""
 
 import os
 import re
@@ -48,9 +49,13 @@ class Page(NamedTuple):
     def write(self, form: str) -> str:
         """The page in `markdown`, or its tables in `latex`, `csv` or `json`."""
         if form == "markdown":
-            head = [f"# {visible(self.title)}", *([f"*{visible(self.scale_line)}*"] if self.scale_line else [])]
+            head = [
+                f"# {visible(self.title)}",
+                *([f"*{visible(self.scale_line)}*"] if self.scale_line else []),
+            ]
             return "\n\n".join(map(part_markdown, [*head, *self.parts])) + "\n"
-        tables = [part for part in self.parts if isinstance(part, Table)]  # those that are not folded
+        # those that are not folded
+        tables = [part for part in self.parts if isinstance(part, Table)]
         if form == "latex":
             texts = (latex_table(table) for table in tables)
             return "\n\n".join(texts) + "\n"
@@ -62,7 +67,9 @@ class Page(NamedTuple):
 
 def latex_table(table: Table) -> str:
     rows = [[visible(cell) for cell in row] for row in table.rows]
-    return tabulate(rows, [visible(cell) for cell in table.head], "latex_booktabs", disable_numparse=True)
+    return tabulate(
+        rows, [visible(cell) for cell in table.head], "latex_booktabs", disable_numparse=True
+    )
 
 
 def relative_path(paper_name: str, name: str, scale: str, ending: str, folder: Path) -> str:
@@ -76,7 +83,11 @@ def part_markdown(part: Part) -> str:
     if isinstance(part, Fold):
         inside = map(part_markdown, part.parts)
         return "\n\n".join(
-            [f"<details><summary>{escape_html(visible(part.summary))}</summary>", *inside, "</details>"]
+            [
+                f"<details><summary>{escape_html(visible(part.summary))}</summary>",
+                *inside,
+                "</details>",
+            ]
         )
     if isinstance(part, Table):
         lines = [f"| {' | '.join(map(escape_cell, row))} |" for row in (part.head, *part.rows)]
@@ -90,13 +101,15 @@ def as_list(lines: Iterable[str]) -> str:
 
 
 def escape_cell(text: str) -> str:
-    """A text that stays in its cell: pipes, line ends, HTML, and a backtick without a second one are escaped."""
+    """A text that stays in its cell: pipes, line ends, HTML, and a backtick without a second one
+    are escaped."""
     text = escape_html(visible(text)).replace("|", "\\|")
     return text if text.count("`") % 2 == 0 else text.replace("`", "\\`")
 
 
 def escape_html(text: str) -> str:
-    """A text of papers/, evidence/, score JSONs (names of hardware) or data sets (what was retrieved) as Markdown: it
-    has no HTML and no image, and its only links are to web pages and within the project."""
+    """A text of papers/, evidence/, score JSONs (names of hardware) or data sets (what was
+    retrieved) as Markdown: it has no HTML and no image, and its only links are to web pages and
+    within the project."""
     text = re.sub(r"<(?=[A-Za-z/!?])", "&lt;", visible_lines(text)).replace("![", "!\\[")
     return re.sub(r"\]\((?=\s*[A-Za-z][\w+.-]*:)(?!https?://)", "]\\(", text)

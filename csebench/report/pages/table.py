@@ -1,4 +1,5 @@
-"""The page of a table or figure: its answer, a picture, our scores; folded, what is printed and how it was made."""
+"""The page of a table or figure: its answer, a picture, our scores; folded, what is printed and
+how it was made."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -21,23 +22,39 @@ from csebench.report.claims import judge_all
 from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block
 from csebench.report.pages.claims import sentence_table
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list, relative_path
-from csebench.report.provenance import deviation_lines, page_conditions, provenance_lines, scale_line
+from csebench.report.provenance import (
+    deviation_lines,
+    page_conditions,
+    provenance_lines,
+    scale_line,
+)
 from csebench.score.data_of_scores import SHOWN_DIGITS, Scored
 from csebench.score.store import score
 
-SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied from {}"}
+SOURCES = {
+    "measured": "measured by the authors",
+    "rerun": "re-run by the authors",
+    "copied": "copied from {}",
+}
 SOURCES |= {"unknown": "source not stated"}
-SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.HIGHER: "↑", stats.TOO_FEW: "?"}
+SIGNS = {
+    stats.REPRODUCED: "✓",
+    stats.CLOSE: "≈",
+    stats.LOWER: "↓",
+    stats.HIGHER: "↑",
+    stats.TOO_FEW: "?",
+}
 STALE = "†"
 HOW_COMPARED = (
-    "Differences are in points (0.01 of a score), paired by seed; the interval is over seeds and test items. Interval"
-    " and p are corrected for all comparisons of a question (Bonferroni, Holm). [How rows are"
-    f" compared]({REPOSITORY}/blob/main/docs/statistics.md)."
+    "Differences are in points (0.01 of a score), paired by seed; the interval is over seeds and"
+    " test items. Interval and p are corrected for all comparisons of a question (Bonferroni,"
+    f" Holm). [How rows are compared]({REPOSITORY}/blob/main/docs/statistics.md)."
 )
 HOW_VARIANTS = (
-    "Where a method's public code differs from its paper, it has a table: *as printed* is the paper, *as released* the"
-    " code with what it does by mistake, *released, repaired* the code where it would not run, or is not what the"
-    " paper ran. Below: whether they score otherwise than *as printed*."
+    "Where a method's public code differs from its paper, it has a table: *as printed* is the"
+    " paper, *as released* the code with what it does by mistake, *released, repaired* the code"
+    " where it would not run, or is not what the paper ran. Below: whether they score otherwise"
+    " than *as printed*."
 )
 
 
@@ -53,13 +70,20 @@ def table_page(page: targets.Page) -> Page:
     of_variants, firsts, sections = page.papers == (VARIANTS,), [], []
     for view in views:
         said, shown, folds = view_parts(view, folder)
-        title, page_of_it = heading(view), relative_path(view.paper, view.name, view.scale, "md", folder)
+        title, page_of_it = (
+            heading(view),
+            relative_path(view.paper, view.name, view.scale, "md", folder),
+        )
         firsts += [(title if of_variants else f"[{title}]({page_of_it})", one) for one in said[:1]]
         details = [Fold("Details", folds)] if folds else []
         sections += [f"## {title}", *status_line(view), *said[1:], *shown, *details]
-    title = paper(VARIANTS).title if of_variants else f"{targets.grid_label(page.name)} of all papers"
+    title = (
+        paper(VARIANTS).title if of_variants else f"{targets.grid_label(page.name)} of all papers"
+    )
     legends = [HOW_VARIANTS] if of_variants else []
-    return Page(title, scale_line(page), [*legends, as_list(by_text(firsts)), *sections, *made(page)])
+    return Page(
+        title, scale_line(page), [*legends, as_list(by_text(firsts)), *sections, *made(page)]
+    )
 
 
 def heading(view: GridView) -> str:
@@ -71,15 +95,21 @@ def heading(view: GridView) -> str:
 
 
 def status_line(view: GridView) -> list[str]:
-    """How many runs have scores, where some have none, old ones, or ones on other data than the table or the paper."""
+    """How many runs have scores, where some have none, old ones, or ones on other data than the
+    table or the paper."""
     done, wanted = view.progress
     parts = []
     if 0 < done < wanted:
         parts.append(f"{done} of {wanted} runs are scored")
     if view.outdated:
-        parts.append(f"{STALE}: {view.outdated} of them with an older code version or other settings")
+        parts.append(
+            f"{STALE}: {view.outdated} of them with an older code version or other settings"
+        )
     if view.elsewhere:
-        text = "on other test data than the rest of the table, which count in no mean and are compared with nothing"
+        text = (
+            "on other test data than the rest of the table, which count in no mean and are compared"
+            " with nothing"
+        )
         parts.append(f"{ON_OTHER_DATA}: {counted(view.elsewhere, 'run')} {text}")
     lines = []
     if parts:
@@ -90,14 +120,16 @@ def status_line(view: GridView) -> list[str]:
 
 
 def not_standard_text(view: GridView) -> str:
-    """Which printed values are not judged, as the scores are not on the test sets that papers use."""
+    """Which printed values are not judged, as the scores are not on the test sets that papers
+    use."""
     names = []
     for evaluator in view.not_standard:
         data = view.data[evaluator]
         names.append(f"{evaluator} (data {data.files[:SHOWN_DIGITS] or 'of unknown hash'})")
     return (
-        f"**Not known to be the standard test data: {', '.join(names)}.** Papers print scores on that, so these cells"
-        f" are not judged by printed values ([which data is]({REPOSITORY}/blob/main/docs/data.md#standard-test-sets))."
+        f"**Not known to be the standard test data: {', '.join(names)}.** Papers print scores on"
+        " that, so these cells are not judged by printed values ([which data"
+        f" is]({REPOSITORY}/blob/main/docs/data.md#standard-test-sets))."
     )
 
 
@@ -126,7 +158,9 @@ def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], lis
         count = sum(len(answer.comparisons) for answer in answered)
         folds.append(Fold(f"Every declared comparison: {count}", [*compared, *how]))
     if view.scale != DEFAULT_SCALE and (claims := judge_all(view.scale, [view.paper], view.name)):
-        folds.append(Fold(f"Claims about it: {len(claims)}", [sentence_table(claims, view.scale, folder)]))
+        folds.append(
+            Fold(f"Claims about it: {len(claims)}", [sentence_table(claims, view.scale, folder)])
+        )
     folds += texts_fold(view)
     if notes := [*view.grid.notes, *by_text(missing_scores(view))]:
         folds.append(Fold("Notes, and rows not run here", [as_list(notes)]))
@@ -134,18 +168,23 @@ def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], lis
 
 
 def seeds_only_text(answered: list[Answer]) -> list[str]:
-    """How many comparisons lack the error over test items that others have, though their evaluators declare items."""
+    """How many comparisons lack the error over test items that others have, though their
+    evaluators declare items."""
     tested = [c for answer in answered for c in answer.comparisons if c.estimate is not None]
     lacking = sum(c.over_seeds_only for c in tested)
     if not lacking:
         return []
     count = "All" if lacking == len(tested) else f"{lacking} of {len(tested)}"
-    return [f"{count} of these intervals are over seeds only: the score files have no replicates over test items."]
+    return [
+        f"{count} of these intervals are over seeds only: the score files have no replicates over"
+        " test items."
+    ]
 
 
 def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
-    """The answer in bold, what is not matched, then one line per other question. What is not matched stands behind the
-    first of them for all, where it is the same everywhere, or settings are as papers print them."""
+    """The answer in bold, what is not matched, then one line per other question. What is not
+    matched stands behind the first of them for all, where it is the same everywhere, or settings
+    are as papers print them."""
     if view.scale == DEFAULT_SCALE:
         return [f"**{words.SMOKE}**"]
     if not any(cell.plan.specs for cell in view.cells):
@@ -157,34 +196,48 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     every = [comparison for answer in answered for comparison in answer.comparisons]
     once = not scale(view.scale).tuned or len({c.differs for c in every if c.estimate}) == 1
     for place, answer in enumerate(answered):
-        primary, said = answer.family.primary and len(answer.comparisons) == 1, words.family_sentence(answer)
+        primary, said = (
+            answer.family.primary and len(answer.comparisons) == 1,
+            words.family_sentence(answer),
+        )
         question = "" if primary or view.paper == VARIANTS else answer.family.question
         if primary and view.judged and answer.comparisons[0].is_judged:
             said = printed_lead(answer)
         elif primary or not answered[0].family.primary:
             said = f"**{said}**"
-        unmatched = words.not_matched(answer.comparisons if not once else every if place == 0 else ())
+        unmatched = words.not_matched(
+            answer.comparisons if not once else every if place == 0 else ()
+        )
         lines.append(" ".join(filter(None, [question, said, unmatched])))
     done, wanted = view.progress
     if not lines and not done:
-        lines.append(f"**{nothing_to_draw(view) or f'No answer yet: 0 of {wanted} runs are scored.'}**")
+        lines.append(
+            f"**{nothing_to_draw(view) or f'No answer yet: 0 of {wanted} runs are scored.'}**"
+        )
     return lines
 
 
 def nothing_to_draw(view: GridView) -> str:
-    """Why a figure has nothing to draw though its runs were scored; empty where it has, or they were not."""
+    """Why a figure has nothing to draw though its runs were scored; empty where it has, or they
+    were not."""
     for plan in [] if has_values(view) else [cell.plan for cell in view.cells if cell.plan.specs]:
         if score(plan.specs[0], plan.evaluator, view.scale)[0]:
             needs = f"{plan.evaluator} needs {protocol(plan.evaluator).declaration.needs}"
-            return f"Nothing to draw here: the runs have no scores of the task {plan.task} ({needs})."
+            return (
+                f"Nothing to draw here: the runs have no scores of the task {plan.task} ({needs})."
+            )
     return ""
 
 
 def reproduced_text(cells: list[Cell]) -> str:
     """`30 of 36 printed values are reproduced; 3 close, 3 lower, 0 higher, 0 untested.`"""
-    counts = Counter(cell.verdict for cell in cells if cell.judged and cell.published and cell.plan.specs)
+    counts = Counter(
+        cell.verdict for cell in cells if cell.judged and cell.published and cell.plan.specs
+    )
     reproduced = f"{counts[stats.REPRODUCED]} of {counts.total()} printed values are reproduced"
-    others = ", ".join(f"{counts[name]} {name}" for name in (stats.CLOSE, stats.LOWER, stats.HIGHER))
+    others = ", ".join(
+        f"{counts[name]} {name}" for name in (stats.CLOSE, stats.LOWER, stats.HIGHER)
+    )
     untested = sum(counts[name] for name in (stats.TOO_FEW, stats.NOT_COMPARABLE, ""))
     return f"{reproduced}; {others}, {untested} untested."
 
@@ -194,7 +247,11 @@ def printed_lead(answer: Answer) -> str:
     (c,) = answer.comparisons
     if c.estimate is None or c.p is None or c.printed is None:
         return words.sentence(c, answer.family.equality)
-    row, against, gain = words.short_label(c.row), words.short_label(c.against), f"{c.estimate.gain:+.2f}"
+    row, against, gain = (
+        words.short_label(c.row),
+        words.short_label(c.against),
+        f"{c.estimate.gain:+.2f}",
+    )
     if c.relation == WORSE:
         return f"{row} is worse than {against} (printed {c.printed:+.2f}): {gain}."
     shown = "is shown" if c.relation == BETTER else "is not shown"
@@ -208,7 +265,8 @@ def has_values(view: GridView) -> bool:
 
 
 def forest_title(view: GridView, answered: list[Answer]) -> str:
-    """The first clause of the answer, the title of a table's forest plot; empty where it has none."""
+    """The first clause of the answer, the title of a table's forest plot; empty where it has
+    none."""
     tested = any(c.p is not None for answer in answered for c in answer.comparisons)
     if not tested or view.scale == DEFAULT_SCALE or view.paper == VARIANTS:
         return ""
@@ -219,30 +277,40 @@ def forest_title(view: GridView, answered: list[Answer]) -> str:
 
 
 def row_order(view: GridView) -> list[int]:
-    """Indices of rows as a page shows them: as printed; on the page of all methods from the best, controls last."""
+    """Indices of rows as a page shows them: as printed; on the page of all methods from the
+    best, controls last."""
     rows = range(len(view.rows))
     if view.paper != SIDE_BY_SIDE:
         return [*rows]
     average = view.column("Avg.")
-    return sorted(rows, key=lambda i: (average[i].is_control, -average[i].mean if average[i].values else inf))
+    return sorted(
+        rows, key=lambda i: (average[i].is_control, -average[i].mean if average[i].values else inf)
+    )
 
 
 def score_tables(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list[Table]:
-    """Our scores, bold where one row is best in a column; rows that learn with labels are a table of their own."""
+    """Our scores, bold where one row is best in a column; rows that learn with labels are a
+    table of their own."""
     bold = {(i, j) for j, sets in enumerate(best) for rows in sets if len(rows) == 1 for i in rows}
     head = ["Model", *(column.label for column in view.score_grid.columns)]
-    tables: dict[bool, list[list[str]]] = {False: [], True: []}  # by whether a row learns with labels
+    # by whether a row learns with labels
+    tables: dict[bool, list[list[str]]] = {False: [], True: []}
     for i in shown:
         of, cells = block(view, i), view.rows[i]
         texts = [cell_text(cell, (i, j) in bold) for j, cell in enumerate(cells)]
         tables[of is not None and of[1] == "triplets"].append([view.grid.rows[i].label, *texts])
     if not tables[False]:
         return [Table(head, tables[True])]
-    return [Table(head, rows, "Trained with labels" * supervised) for supervised, rows in tables.items() if rows]
+    return [
+        Table(head, rows, "Trained with labels" * supervised)
+        for supervised, rows in tables.items()
+        if rows
+    ]
 
 
 def cell_text(cell: Cell, bold: bool) -> str:
-    """`78.41 ± 0.31`; where printed values are judged, with the published one and its verdict, `(78.13 ✓)`."""
+    """`78.41 ± 0.31`; where printed values are judged, with the published one and its verdict,
+    `(78.13 ✓)`."""
     text = f"**{cell.text}**" if bold else cell.text
     text += STALE if cell.stale else ""
     text += f" [{cell.absent} missing]" if cell.absent and cell.values else ""
@@ -255,16 +323,28 @@ def cell_text(cell: Cell, bold: bool) -> str:
 
 
 def legend(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list[Part]:
-    """How to read the cells, and which rows may be best in the columns that sum up the table, folded if many."""
+    """How to read the cells, and which rows may be best in the columns that sum up the table,
+    folded if many."""
     cells = [cell for i in shown for cell in view.rows[i]]
     seeds, metrics = words.ends_text(len(cell.values) for cell in cells), {}
     for cell in cells:
         metrics.setdefault(cell.factor, set()).update({cell.plan.metric} - {""})
-    measures = [f"{', '.join(sorted(of))}{f' × {factor:g}' * (factor != 1)}" for factor, of in metrics.items() if of]
-    parts = [f"Mean ± standard deviation of {seeds} seed{'s' * (seeds != '1')}, {'; '.join(measures)}."]
+    measures = [
+        f"{', '.join(sorted(of))}{f' × {factor:g}' * (factor != 1)}"
+        for factor, of in metrics.items()
+        if of
+    ]
+    parts = [
+        f"Mean ± standard deviation of {seeds} seed{'s' * (seeds != '1')}, {'; '.join(measures)}."
+    ]
     if view.judged:
-        parts.append(f"Behind it the printed value: {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}.")
-    parts += ["Bold: best at 95 %."] if any(len(rows) == 1 for sets in best for rows in sets) else []
+        parts.append(
+            "Behind it the printed value:"
+            f" {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}."
+        )
+    parts += (
+        ["Bold: best at 95 %."] if any(len(rows) == 1 for sets in best for rows in sets) else []
+    )
     columns: dict[tuple[str, ...], list[str]] = {}  # by the rows that may be best in them
     for column in averages(view) if best else []:
         for rows in (rows for rows in best[column] if len(rows) > 1):
@@ -276,8 +356,13 @@ def legend(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list
     if any(cell.ours is None and not cell.runs_elsewhere for cell in cells):
         parts.append("–: no run or no number.")
     if view.sentences_seen:
-        parts.append(f"Columns limit the training pool; every run sees {view.sentences_seen:,} sentences.")
-    return [" ".join(parts), *([Fold("Possibly best, by column", [as_list(lines)])] if many else [])]
+        parts.append(
+            f"Columns limit the training pool; every run sees {view.sentences_seen:,} sentences."
+        )
+    return [
+        " ".join(parts),
+        *([Fold("Possibly best, by column", [as_list(lines)])] if many else []),
+    ]
 
 
 # ---------------------------------------------------------------- what is folded
@@ -289,13 +374,17 @@ def printed_fold(view: GridView, folded: bool) -> list[Part]:
     if not table.rows:
         return []
     rows = [row for row in view.score_grid.rows if any(row.values) or row.note]
-    sources = [f"{SOURCES[row.source].format(row.origin)}. {row.note or ''}".rstrip() for row in rows]
+    sources = [
+        f"{SOURCES[row.source].format(row.origin)}. {row.note or ''}".rstrip() for row in rows
+    ]
     lines = as_list(by_text(zip((row.label for row in rows), sources, strict=True)))
     if not folded:
         return [table, Fold("Where the printed values come from", [lines])]
     parts = [] if view.judged and not view.not_standard else [table]
     encoders = dict.fromkeys(cell.published_encoder for cell in view.cells if cell.published)
-    return [Fold(f"Printed on {', '.join(encoders)}, and where each value comes from", [*parts, lines])]
+    return [
+        Fold(f"Printed on {', '.join(encoders)}, and where each value comes from", [*parts, lines])
+    ]
 
 
 def by_text(of_rows: Iterable[tuple[str, str]]) -> list[str]:
@@ -308,7 +397,10 @@ def by_text(of_rows: Iterable[tuple[str, str]]) -> list[str]:
 
 def table_of(view: GridView, text: Callable[[Cell], str | None]) -> Table:
     """A text of every cell, of the rows and columns that have one."""
-    rows = [(row.label, [text(c) for c in cells]) for row, cells in zip(view.grid.rows, view.rows, strict=True)]
+    rows = [
+        (row.label, [text(c) for c in cells])
+        for row, cells in zip(view.grid.rows, view.rows, strict=True)
+    ]
     rows = [(label, texts) for label, texts in rows if any(texts)]
     columns = [i for i in range(len(view.score_grid.columns)) if any(texts[i] for _, texts in rows)]
     body = [[label, *(texts[i] or "–" for i in columns)] for label, texts in rows]
@@ -321,20 +413,34 @@ def others_fold(view: GridView) -> list[Part]:
     if not table.rows:
         return []
     known = [(cell.plan.row, cell.others) for cell in view.cells if cell.others]
-    lines = as_list(by_text((row.label, f"{o.kind}, {', '.join(o.sources)}: {o.differs(row)}.") for row, o in known))
-    printed = "; in brackets what these runs say of the printed value" * any(cell.published for cell in view.cells)
-    return [Fold("Others' runs on the paper's encoder", [f"Not mixed with ours{printed}.", table, lines])]
+    lines = as_list(
+        by_text(
+            (row.label, f"{o.kind}, {', '.join(o.sources)}: {o.differs(row)}.") for row, o in known
+        )
+    )
+    printed = "; in brackets what these runs say of the printed value" * any(
+        cell.published for cell in view.cells
+    )
+    return [
+        Fold(
+            "Others' runs on the paper's encoder", [f"Not mixed with ours{printed}.", table, lines]
+        )
+    ]
 
 
 def others_text(cell: Cell) -> str | None:
-    """`75.11 ± 0.84, n = 50 (printed 76.25: reproduced)`: others' runs, and the verdict on the published value."""
+    """`75.11 ± 0.84, n = 50 (printed 76.25: reproduced)`: others' runs, and the verdict on the
+    published value."""
     if cell.others is None:
         return None
     summary, published = cell.others.summary, cell.published
     text = f"{cell.mean_and_std(summary)}, n = {summary.n}"
     if published is None:
         return text
-    return f"{text} (printed {published.text}: {cell.others.verdict(published, cell.published_seeds).name})"
+    return (
+        f"{text} (printed {published.text}:"
+        f" {cell.others.verdict(published, cell.published_seeds).name})"
+    )
 
 
 def texts_fold(view: GridView) -> list[Part]:
@@ -345,11 +451,16 @@ def texts_fold(view: GridView) -> list[Part]:
         if declared is None:
             continue
         content, is_outdated = score(cell.plan.specs[0], cell.plan.evaluator, view.scale)
-        if content is None or not view.is_on_its_data(cell.plan.evaluator, Scored(content, is_outdated)):
+        if content is None or not view.is_on_its_data(
+            cell.plan.evaluator, Scored(content, is_outdated)
+        ):
             continue  # none, or of other queries
         if "texts" in content:
             if texts and any(content["texts"][key] != texts[key] for key in ("queries", "printed")):
-                problem = f"the texts of {cell.plan.row.label} are of other queries than those of the rows above"
+                problem = (
+                    f"the texts of {cell.plan.row.label} are of other queries than those of the"
+                    " rows above"
+                )
                 raise BadInput(f"{view.paper}/{view.name}: {problem}; evaluate its runs again.")
             retrieved[cell.plan.row.label] = content["texts"]["retrieved"]
             labels, texts = declared.labels, content["texts"]
@@ -364,13 +475,16 @@ def texts_fold(view: GridView) -> list[Part]:
 
 
 def missing_scores(view: GridView) -> Iterator[tuple[str, str]]:
-    """Name rows, or some of their columns, without a run or score, and why; and rows whose loss trains nothing."""
+    """Name rows, or some of their columns, without a run or score, and why; and rows whose loss
+    trains nothing."""
     for row, cells in zip(view.score_grid.rows, view.rows, strict=True):
         runs = {spec.run_id for cell in cells for spec in cell.plan.specs}
         if runs and all(cell.unchanged for cell in cells):
             yield row.label, f"the loss is 0 in all {len(runs)} runs, so training changes nothing."
         elif runs and all(cell.loss_vanished for cell in cells):
-            fell = f"in all {len(runs)} runs the loss is below 1e-4 of its start after the first steps"
+            fell = (
+                f"in all {len(runs)} runs the loss is below 1e-4 of its start after the first steps"
+            )
             yield row.label, f"{fell}, so training changes next to nothing."
         by_reason: dict[str, list[str]] = {}
         for cell in cells:
@@ -378,30 +492,49 @@ def missing_scores(view: GridView) -> Iterator[tuple[str, str]]:
             for reason in reasons:
                 by_reason.setdefault(reason.rstrip("."), []).append(cell.plan.column.label)
         for reason, columns in by_reason.items():
-            every = len(columns) == sum(cell.plan.column.task is not None for cell in cells) or not row.run
+            every = (
+                len(columns) == sum(cell.plan.column.task is not None for cell in cells)
+                or not row.run
+            )
             yield f"{row.label}{'' if every else ', ' + ', '.join(columns)}", f"{reason}."
 
 
 def made(page: targets.Page) -> list[Part]:
-    """How the scores were made: settings, commits, hardware; and where methods deviate from the papers."""
+    """How the scores were made: settings, commits, hardware; and where methods deviate from the
+    papers."""
     settings = "\n".join(f"- **{label}**: {text}" for label, text in page_conditions(page))
     parts: list[Part] = [Fold("How it was made", [provenance_lines(page), settings])]
     if choices := deviation_lines(page):
-        parts.append(Fold("Where methods deviate from the paper, or it leaves a choice", ["\n".join(choices)]))
+        parts.append(
+            Fold(
+                "Where methods deviate from the paper, or it leaves a choice", ["\n".join(choices)]
+            )
+        )
     return parts
 
 
-def settings_parts(view: GridView, table: SettingsTable) -> tuple[list[str], list[Part], list[Part]]:
-    """A table of settings with cells `128 (128 ✓)`: the value in the recipe at scale paper, and the printed one."""
+def settings_parts(
+    view: GridView, table: SettingsTable
+) -> tuple[list[str], list[Part], list[Part]]:
+    """A table of settings with cells `128 (128 ✓)`: the value in the recipe at scale paper, and
+    the printed one."""
     signs, body = Counter(), []
     for row in table.rows:
         body.append([row.label])
-        for printed, ours in zip(row.values, recipe_values(view.paper, view.name, row.param), strict=True):
+        for printed, ours in zip(
+            row.values, recipe_values(view.paper, view.name, row.param), strict=True
+        ):
             sign = "" if printed is None else " ✓" if float(printed) == float(f"{ours:g}") else " ≠"
             signs[sign] += 1
             body[-1].append(f"{ours:g} ({printed or '–'}{sign})")
-    legend = "The value in the recipe at scale paper (printed value); ✓ equal, ≠ different, – not printed."
-    shown: list[Part] = [Table(["Setting", *(column.label for column in table.columns)], body), legend]
+    legend = (
+        "The value in the recipe at scale paper (printed value); ✓ equal, ≠ different, – not"
+        " printed."
+    )
+    shown: list[Part] = [
+        Table(["Setting", *(column.label for column in table.columns)], body),
+        legend,
+    ]
     folds: list[Part] = [Fold("Notes", [as_list(table.notes)])] if table.notes else []
     equal, printed = signs[" ✓"], signs.total() - signs[""]
     return [f"**{equal} of {printed} printed settings equal the recipes.**"], shown, folds
@@ -416,10 +549,14 @@ def tuning_parts(scale_name: str) -> list[Part]:
     if not searches:
         return []
     here, most = scale(scale_name), max(search.planned for search in searches)
-    gains, rows = {}, []  # points of the best trial over the settings of the scale, by the titles of what was tuned
+    # points of the best trial over the settings of the scale, by the titles of what was tuned
+    gains, rows = {}, []
     for search in searches:
         method, *added = search.name.split("+")
-        titles = [declaration(method).title, *(declaration(component, COMPONENTS).title for component in added)]
+        titles = [
+            declaration(method).title,
+            *(declaration(component, COMPONENTS).title for component in added),
+        ]
         title, tried, gain_text = " + ".join(titles), len(search.trials), "–"
         first, best = search.trials[0].dev, tuning.best_trial(search.trials)
         if first is not None and best is not None and best.dev is not None:
@@ -430,16 +567,28 @@ def tuning_parts(scale_name: str) -> list[Part]:
         rows.append([title, count, points(first), chosen, points(best and best.dev), gain_text])
     gained = "No search has a score with the settings of the scale."
     if gains:
-        largest, unchanged = max(gains, key=lambda name: gains[name]), sum(gain == 0 for gain in gains.values())
+        largest, unchanged = (
+            max(gains, key=lambda name: gains[name]),
+            sum(gain == 0 for gain in gains.values()),
+        )
         middle, number = median(gains.values()), len(gains)
-        gained = f"Tuning gained {middle:+z.2f} points on STS-B dev in the median of {number} methods, at most"
-        gained += f" {gains[largest]:+z.2f} ({largest}); for {unchanged} the settings of the scale were the best."
+        gained = (
+            f"Tuning gained {middle:+z.2f} points on STS-B dev in the median of {number} methods,"
+            " at most"
+        )
+        gained += (
+            f" {gains[largest]:+z.2f} ({largest}); for {unchanged} the settings of the scale were"
+            " the best."
+        )
     again = tuning.command([search.name for search in searches], scale_name, most)
     parts: list[Part] = [
-        f"{gained} A search tries all declared values, or as many as the others; the first trial has the"
-        f" settings without it. Trials train on {here.sizes[tuning.SIZE]:,} sentences, with subsets and seeds that no"
-        " table uses. With several seeds, a setting changes only for more than their deviation. A score is Spearman ×"
-        " 100 on STS-B dev, the set that chose the settings, so part of a gain is chance.",
+        (
+            f"{gained} A search tries all declared values, or as many as the others; the first"
+            f" trial has the settings without it. Trials train on {here.sizes[tuning.SIZE]:,}"
+            " sentences, with subsets and seeds that no table uses. With several seeds, a setting"
+            " changes only for more than their deviation. A score is Spearman × 100 on STS-B dev,"
+            " the set that chose the settings, so part of a gain is chance."
+        ),
         Table(["method", "trials", "without tuning", "chosen settings", "tuned", "gain"], rows),
         f"Search again: `{again}`.",
     ]
