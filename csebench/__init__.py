@@ -8,8 +8,7 @@ from importlib import import_module
 
 MODULES = {"__version__": "base.project", "scores": "api", "table": "api", "evaluate": "api"}
 MODULES |= {"try_method": "cli.attempt"}
-# pyright: ignore[reportUnsupportedDunderAll]
-__all__ = ["__version__", "evaluate", "scores", "table", "try_method"]
+__all__ = ["__version__", "evaluate", "scores", "table", "try_method"]  # pyright: ignore
 
 
 def __dir__() -> list[str]:

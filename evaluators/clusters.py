@@ -109,8 +109,8 @@ def evaluate(
         )
     vectors = unit(model.embed(list(texts), list(labels))).astype(np.float32)
     shown = np.array(draw_subset(list(range(len(texts))), points, seed))
-    # pyright: ignore[reportArgumentType]
-    kmeans = KMeans(min(clusters, len(texts) // 4), n_init=10, random_state=seed)
+    count = min(clusters, len(texts) // 4)
+    kmeans = KMeans(count, n_init=10, random_state=seed)  # pyright: ignore[reportArgumentType]
     tsne = TSNE(perplexity=min(30, (len(shown) - 1) // 3), init="pca", random_state=seed)
     # sums in one order: the same bytes on any number of cores
     with threadpool_limits(1), warnings.catch_warnings():

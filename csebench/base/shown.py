@@ -15,7 +15,10 @@ REPLACEMENT = "\ufffd"  # Unicode's own for what cannot be shown
 MARKUP = re.compile(r"[\\`*\[\]<>|]|!(?=\[)")  # of Markdown and HTML
 FORMULA = ("=", "+", "-", "@")  # with which a formula begins in a spreadsheet
 # `-0.5 ± 0.1`, `-0.2 to +0.3`; no call, no reference
-SIGNED_NUMBER = re.compile(r"[-+]\d[\w\s.,;:%±†–+-]*|[-+]")
+NUMBER = r"[-+]?\d[\d.,]*(e[-+]?\d+)?%?"
+SIGNED_NUMBER = re.compile(
+    rf"{NUMBER}( ± {NUMBER})?[†‡]*( to {NUMBER})?( \[\d+ missing\])?[†‡]*|[-+]"
+)
 
 
 def visible(text: str) -> str:
@@ -31,8 +34,8 @@ def visible_lines(text: str) -> str:
 
 
 def as_markdown(text: str) -> str:
-    """A visible text that Markdown shows as it is: no link, image, table cell, code or HTML
-    begins in it."""
+    """A visible text that Markdown shows as it is: no image, table cell, code, HTML or link with a
+    text of its own begins in it. A bare address stays one."""
     return MARKUP.sub(lambda match: f"\\{match[0]}", visible(text))
 
 

@@ -5,6 +5,7 @@ A method or an evaluator is code of others. Where it ends the process (`os._exit
 nothing inside the process can notice. Exit code 0 would then stand for a run that nobody
 finished."""
 
+import atexit
 import contextlib
 import ctypes
 import os
@@ -90,6 +91,7 @@ def _work_and_exit(work: Callable[[], int], pipe: int) -> NoReturn:
     with contextlib.suppress(OSError):  # of a terminal that was closed
         sys.stderr.flush()
     announce_end()
+    atexit._run_exitfuncs()  # as temporary folders are deleted
     # the system frees what a job holds; for Python to take torch and transformers apart takes a
     # second
     os._exit(code)

@@ -91,45 +91,71 @@ def raised_by_code(error: BaseException) -> str:
 
 
 def run_verb(argv: list[str] | None) -> int:
-    """Imports here, so that Ctrl-C while they load is caught, too."""
-    from csebench.base.errors import BadInput, RunFailed, Stopped, shortened
-    from csebench.base.shown import visible, visible_lines
-    from csebench.plan import targets
+    """Run a verb, and turn its errors into a message and an exit code.
+
+    What a verb needs is imported here, so that Ctrl-C is caught while it loads, too.
+    """
+    from csebench.base.errors import BadInput, RunFailed
+    from csebench.base.shown import visible_lines
 
     try:
-        for word in sys.argv[1:] if argv is None else argv:
-            # the JSON of results has the command line
-            if any("\ud800" <= letter <= "\udfff" for letter in word):
-                raise BadInput(f"{word!r}: not UTF-8; rename the file.")
-        args = parse(argv)
-        if getattr(args, "device", None) == "cpu":
-            os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch is imported
-        try:
-            args.run(args)
-        except (Exception, KeyboardInterrupt):
+        do_verb(sys.argv[1:] if argv is None else argv)
+    except (BadInput, RunFailed) as error:
+        print(f"csebench: {visible_lines(str(error))}", file=sys.stderr)
+        return exit_code(error)
+    except OSError as error:
+        # a full or read-only disk, a folder of another user: nothing that code can mend
+        if error.strerror is None or isinstance(error, BrokenPipeError):
             raise
-        # of a method or evaluator: with exit code 0 it would pass for a finished run
-        except BaseException as e:
-            raise RunFailed(raised_by_code(e)) from None
-        sys.stdout.flush()
-        if "all" in getattr(args, "target", ()):
-            for broken in targets.left_out(args.scale):
-                print(f"csebench: left out: {visible_lines(broken)}", file=sys.stderr)
-    except (BadInput, RunFailed) as e:
-        print(f"csebench: {visible_lines(str(e))}", file=sys.stderr)
-        if isinstance(e, Stopped) and e.interrupted:
-            return 130
-        return 2 if isinstance(e, BadInput) else 1
-    # a full or read-only disk, a folder of another user: nothing that code can mend
-    except OSError as e:
-        if e.strerror is None or isinstance(e, BrokenPipeError):
-            raise
-        notes = " ".join(getattr(e, "__notes__", ()))  # the run, and whether it can be resumed
-        message = f"{shortened(str(e.filename or 'a file'))}: {e.strerror}. {notes}".rstrip()
-        print(f"csebench: {visible(message)}", file=sys.stderr)
-        # a name that no file can have
-        return 2 if e.errno in (errno.ENAMETOOLONG, errno.ELOOP) else 1
+        print(f"csebench: {system_message(error)}", file=sys.stderr)
+        has_impossible_name = error.errno in (errno.ENAMETOOLONG, errno.ELOOP)
+        return 2 if has_impossible_name else 1
     return 0
+
+
+def do_verb(words: list[str]) -> None:
+    """Parse the words of a command line, and do what they say."""
+    from csebench.base.errors import BadInput, RunFailed
+    from csebench.base.shown import visible_lines
+    from csebench.plan import targets
+
+    for word in words:
+        # the JSON of results has the command line
+        if any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise BadInput(f"{word!r}: not UTF-8; rename the file.")
+    args = parse(words)
+    if getattr(args, "device", None) == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch is imported
+    try:
+        args.run(args)
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        # of a method or evaluator: with exit code 0 it would pass for a finished run
+        raise RunFailed(raised_by_code(error)) from None
+    sys.stdout.flush()
+    if "all" in getattr(args, "target", ()):
+        for broken in targets.left_out(args.scale):
+            print(f"csebench: left out: {visible_lines(broken)}", file=sys.stderr)
+
+
+def exit_code(error: Exception) -> int:
+    """Return the exit code of a command that ends with an error of the project."""
+    from csebench.base.errors import BadInput, Stopped
+
+    if isinstance(error, Stopped) and error.interrupted:
+        return 130
+    return 2 if isinstance(error, BadInput) else 1
+
+
+def system_message(error: OSError) -> str:
+    """Word an error of the system, with the notes on it: the run, and whether it can be resumed."""
+    from csebench.base.errors import shortened
+    from csebench.base.shown import visible
+
+    file = shortened(str(error.filename or "a file"))
+    notes = " ".join(getattr(error, "__notes__", ()))
+    return visible(f"{file}: {error.strerror}. {notes}".rstrip())
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from csebench.base import caches
-from csebench.base.errors import BadInput, RunFailed, last_error
+from csebench.base.errors import BadInput, RunFailed, last_error, look_up
 from csebench.base.files import read_json, read_text, write_text
 from csebench.base.models import train_again
 from csebench.base.outputs import is_taken, not_ours
@@ -37,10 +37,17 @@ from csebench.plan.recipe import (
     recipe_defect,
     recipe_name,
 )
-from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, protocol
+from csebench.plan.registry import (
+    COMPONENTS,
+    EVALUATORS,
+    METHODS,
+    check_name,
+    declaration,
+    protocol,
+)
 from csebench.plan.versions import draft_code
 from csebench.plan.where_data_is import unavailable
-from csebench.score.store import score
+from csebench.score.store import read_scores, score
 
 CHECKED_STEPS = 2
 # a name to lock: Snakemake refuses to work on a file that another one makes
@@ -123,21 +130,37 @@ def open_attempt(file: Path, is_component: bool = False, **settings) -> Attempt:
     return attempt
 
 
-def restart_notice(attempt: Attempt) -> str | None:
-    """Say that an attempt starts anew, where the code of its file changed since its last runs."""
+def restart_notices(attempt: Attempt) -> list[str]:
+    """Say what starts anew, where the code of a file changed since the last runs or scores."""
+    notices = []
     unit = f"{attempt.folder}/{attempt.name}"
     code_now = draft_code(attempt.name, attempt.folder)
     codes_of_runs = set()
     for recipe in attempt.recipes().values():
         for file in catalog.RUNS.glob(f"{recipe.method}-*/spec.json"):
             codes_of_runs.add(read_json(file, train_again(file.parent)).get("code", {}).get(unit))
-    codes_of_runs.discard(None)
-    if not codes_of_runs or code_now in codes_of_runs:
-        return None
-    return (
-        f"{unit}.py: its code changed since its last runs, so its search and runs start anew."
-        f" The old runs stay in {catalog.RUNS}/."
-    )
+    if is_new(code_now, codes_of_runs):
+        notices.append(
+            f"{unit}.py: its code changed since its last runs, so its search and runs start anew."
+            f" The old runs stay in {catalog.RUNS}/."
+        )
+    for evaluator in attempt.evaluators:
+        code_now = draft_code(protocol(evaluator).declaration.name, EVALUATORS)
+        codes_of_scores = set()
+        for page in attempt.pages:
+            for run in page.runs():
+                content = read_scores(targets.score_path(run, evaluator, attempt.scale))
+                if content is not None:
+                    codes_of_scores.add(content["evaluations"][0].get("code"))
+        if is_new(code_now, codes_of_scores):
+            notices.append(f"{evaluator}: its code changed, so its scores are made anew.")
+    return notices
+
+
+def is_new(code_now: str | None, codes: set[str | None]) -> bool:
+    """Whether there are results of other code of a draft, and none of its code today."""
+    others = codes - {None}
+    return code_now is not None and bool(others) and code_now not in others
 
 
 def replaced_defaults(attempt: Attempt) -> list[str]:
@@ -146,10 +169,13 @@ def replaced_defaults(attempt: Attempt) -> list[str]:
     Left out is what the search for the method itself chooses, which is its purpose.
     """
     scale, tuned = catalog.scale(attempt.scale), tuning.tuned_settings(attempt.scale)
-    size, given = scale.sizes[tuning.SIZE], conditions(scale, tuned)
-    notes = {}
+    given = conditions(scale, tuned)
+    size = look_up(f"size of config/{attempt.scale}.yaml", tuning.SIZE, scale.sizes, "try")
+    role = f"encoder of config/{attempt.scale}.yaml"
+    encoder = look_up(role, tuning.ENCODER, scale.encoders, "try")
+    notes: list[str] = []
     for recipe in attempt.recipes().values():
-        spec = make_spec(recipe, scale.encoders[tuning.ENCODER], size, scale.seeds[0], given, "try")
+        spec = make_spec(recipe, encoder, size, scale.seeds[0], given, "try")
         method, searched = declaration(recipe.method), tuning.search_space(attempt.searched(recipe))
         chosen = choices(method, spec.components, tuned)
         prefix = "" if attempt.folder == METHODS else f"{attempt.name}."
@@ -161,8 +187,10 @@ def replaced_defaults(attempt: Attempt) -> list[str]:
             source = f"scale {attempt.scale}"
             if chosen.get(setting) == value:
                 source = f"the search on {host(method.kind)} at scale {attempt.scale}"
-            notes[f"{setting} is {value}, not {default} as in the file: set by {source}."] = None
-    return [*notes]
+            note = f"{setting} is {value}, not {default} as in the file: set by {source}."
+            if note not in notes:
+                notes.append(note)
+    return notes
 
 
 def write_paper(attempt: Attempt) -> None:
@@ -450,9 +478,8 @@ def try_method(
         # the runs of another `try` are planned from this file
         stack.enter_context(locked(attempt.paper_file))
         write_paper(attempt)
-        notices = [*replaced_defaults(attempt), *forecast(attempt, count), downloads(attempt.pages)]
-        if (restart := restart_notice(attempt)) is not None:
-            notices.insert(0, restart)
+        notices = [*restart_notices(attempt), *replaced_defaults(attempt)]
+        notices += [*forecast(attempt, count), downloads(attempt.pages)]
         for line in notices:
             print(line, file=sys.stderr, flush=True)
         if plan:

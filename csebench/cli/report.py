@@ -23,56 +23,73 @@ if TYPE_CHECKING:
 
 
 def compare_rows(args):
-    """Print the declared comparisons of a table, or the one of two given rows, in words and
-    numbers."""
-    from csebench.report import words
+    """Print the declared comparisons of a table, or that of two given rows."""
     from csebench.report.cells import grid_view
-    from csebench.report.compare import answers, averages, compare
-    from csebench.report.csv_tables import comparison_record, comparison_records
 
     views = [grid_view(*grid, page.scale) for page in parse_targets(args) for grid in page.grids()]
+    if not args.rows:
+        return print_declared_comparisons(views, args.json)
+    if len(args.rows) != 2 or len(views) != 1:
+        raise BadInput("compare: needs one table, and two of its rows or none.")
+    if isinstance(views[0].grid, SettingsTable):
+        settings = f"{args.target[0]} is a table of settings"
+        raise BadInput(f"compare: {settings}, which has no scores to compare.")
+    return print_comparison(views[0], args.rows, args.json)
+
+
+def print_comparison(view: GridView, names: list[str], as_json: bool) -> None:
+    """Print the comparison of two rows of a table, in words and numbers."""
+    from csebench.report import words
+    from csebench.report.compare import averages, compare
+    from csebench.report.csv_tables import comparison_record
+
+    row, against = (index_of_row(view, name) for name in names)
+    comparison = compare(view, row, against, averages(view))
+    if as_json:
+        return print(json_text(comparison_record(comparison)))
+    answer = words.sentence(comparison)
+    if view.scale == catalog.DEFAULT_SCALE:
+        answer = words.SMOKE
+    print_text(f"Scale {view.scale}. {answer}")
+    if unmatched := words.not_matched([comparison]):
+        print_text(unmatched)
+    return print_table(words.COMPARISON_HEAD[2:], [words.comparison_row(comparison)[2:]])
+
+
+def index_of_row(view: GridView, name: str) -> int:
+    """Find the only row of a table with a label, whole or shortened. Raises BadInput."""
+    from csebench.report.words import short_label
+
+    labels = [row.label for row in view.score_grid.rows]
+    meant = [i for i, label in enumerate(labels) if name in (label, short_label(label))]
+    if len(meant) != 1:
+        count = f"{len(meant)} rows have the label {name!r}"
+        raise BadInput(f"compare: {count}; rows: {', '.join(labels)}.")
+    return meant[0]
+
+
+def print_declared_comparisons(views: list[GridView], as_json: bool) -> None:
+    """Print every declared comparison of tables, by the question that it answers."""
+    from csebench.report import words
+    from csebench.report.compare import answers
+    from csebench.report.csv_tables import comparison_records
+
+    if as_json:
+        records = [record for view in views for record in comparison_records(view)]
+        return print(json_text(records))
     scale = views[0].scale
-    if args.rows:
-        if len(args.rows) != 2 or len(views) != 1:
-            raise BadInput("compare: needs one table, and two of its rows or none.")
-        if isinstance(views[0].grid, SettingsTable):
-            raise BadInput(
-                f"compare: {args.target[0]} is a table of settings, which has no scores to compare."
-            )
-        (view,), labels, rows = views, [row.label for row in views[0].score_grid.rows], []
-        for name in args.rows:
-            meant = [
-                i for i, label in enumerate(labels) if name in (label, words.short_label(label))
-            ]
-            if len(meant) != 1:
-                raise BadInput(
-                    f"compare: {len(meant)} rows have the label {name!r}; rows:"
-                    f" {', '.join(labels)}."
-                )
-            rows += meant
-        row, against = rows
-        comparison = compare(view, row, against, averages(view))
-        if args.json:
-            return print(json_text(comparison_record(comparison)))
-        print_text(
-            f"Scale {scale}."
-            f" {words.SMOKE if scale == catalog.DEFAULT_SCALE else words.sentence(comparison)}"
-        )
-        if unmatched := words.not_matched([comparison]):
-            print_text(unmatched)
-        return print_table(words.COMPARISON_HEAD[2:], [words.comparison_row(comparison)[2:]])
-    if args.json:
-        return print(json_text([record for view in views for record in comparison_records(view)]))
-    print(f"Scale {scale}.{f' {words.SMOKE}' if scale == catalog.DEFAULT_SCALE else ''}")
+    is_smoke = scale == catalog.DEFAULT_SCALE
+    print(f"Scale {scale}. {words.SMOKE}" if is_smoke else f"Scale {scale}.")
     for view in views:
         for text in nothing_to_compare(view):
             print_text(f"\n{targets.target_name(view.paper, view.name)}: {text}")
         for answer in answers(view):
             print_text(f"\n{answer.family.question}")
-            if scale != catalog.DEFAULT_SCALE:
+            if not is_smoke:
                 said = [words.family_sentence(answer), words.not_matched(answer.comparisons)]
                 print_text(" ".join(filter(None, said)))
             print_table(words.COMPARISON_HEAD, map(words.comparison_row, answer.comparisons))
+    return None
 
 
 def nothing_to_compare(view: GridView) -> Iterator[str]:
@@ -97,71 +114,98 @@ def nothing_to_compare(view: GridView) -> Iterator[str]:
 
 
 def render(args):
-    """Print a page, or write it to --out with its pictures beside it; a figure is drawn into its
-    place in results/. `all` writes a whole scale, or with --check compares it with what is
-    there."""
-    from csebench.report.cells import grid_view
-    from csebench.report.pages import PAGES, draw, draw_runs, page_path, stale_files, write_all
-    from csebench.report.pages.table import has_values, nothing_to_draw, table_page
+    """Print a page, or write it to --out with its pictures beside it.
+
+    A figure is drawn into its place in results/. `all` writes a whole scale, or with --check
+    compares it with what is there.
+    """
+    from csebench.report.pages import PAGES, write_all
 
     catalog.scale(args.scale)
     if args.target == "all" and args.check:
-        if stale := ", ".join(map(str, stale_files(args.scale))):
-            raise RunFailed(
-                f"render --check: other than the scores give: {stale}; `csebench render all` writes"
-                " them."
-            )
-        return None
+        return check_pages(args.scale)
     if args.target == "all":
         return print(*write_all(args.scale), sep="\n")
     names, scale = targets.split_target(args.target, args.scale)
     if len(names) == 1 and names[0] in PAGES:
-        name, path = names[0], page_path(names[0], scale)
-        if args.out is None:
-            return print(PAGES[name](scale).write(args.format))
-        with recording(path, args.out):
-            write_page(args.out, PAGES[name](scale).write(args.format), args.format)
-            return draw_runs(path.parent) if name == "evidence" and args.out == path else None
-    if (
-        len(names) == 1
-        and did_you_mean(names[0], PAGES)
-        and problem_of(targets.parse_target, *names, scale)
-    ):
+        return render_over_all(names[0], scale, args)
+    if len(names) == 1 and is_mistyped_page(names[0], scale):
         raise unknown("target", names[0], PAGES)
     pages = targets.parse_target(args.target, args.scale)
     if args.out is not None and len(pages) > 1:
-        raise BadInput(
-            f"render: {args.target} has {len(pages)} pages, but --out is one file; use snakemake"
-            " for all."
-        )
+        count = f"{args.target} has {len(pages)} pages, but --out is one file"
+        raise BadInput(f"render: {count}; use snakemake for all.")
+    asks_for_page = args.target.endswith(".md") or args.format != "markdown"
     for page in pages:
-        is_figure, of_page = (
-            page.path.suffix == ".svg",
-            args.target.endswith(".md") or args.format != "markdown",
-        )
-        if is_figure and not of_page:
-            if args.out not in (None, page.path):
-                raise BadInput(
-                    f"render: {args.target} is a figure, drawn into {page.path.parent}/; leave out"
-                    " --out."
-                )
-            view = grid_view(*page.grids()[0], page.scale)
-            # the rule gives --out, as it promises a file
-            if args.out is None and not has_values(view):
-                raise BadInput(
-                    f"render: {args.target}:"
-                    f" {nothing_to_draw(view) or 'nothing to draw: no scores.'}"
-                )
-            check_output(page.path, remedy=OWN_FOLDER)
-            with recording(page.path, page.path):
-                print(*draw(page), sep="\n")
-        elif args.out is None:
-            print(table_page(page).write(args.format))
+        if page.path.suffix == ".svg" and not asks_for_page:
+            render_figure(page, args)
         else:
-            with recording(page.path.with_suffix(".md"), args.out):
-                write_page(args.out, table_page(page).write(args.format), args.format)
-                if args.out == page.path:
-                    draw(page)
+            render_page(page, args)
+    return None
+
+
+def is_mistyped_page(name: str, scale: str) -> bool:
+    """Whether a name is like that of a page that is made from all pages, and is no other target."""
+    from csebench.report.pages import PAGES
+
+    is_like_one = did_you_mean(name, PAGES) != ""
+    return is_like_one and problem_of(targets.parse_target, name, scale) is not None
+
+
+def check_pages(scale: str) -> None:
+    """Raises RunFailed where pages of a scale are other than their scores give."""
+    from csebench.report.pages import stale_files
+
+    if stale := ", ".join(map(str, stale_files(scale))):
+        remedy = "`csebench render all` writes them."
+        raise RunFailed(f"render --check: other than the scores give: {stale}; {remedy}")
+
+
+def render_over_all(name: str, scale: str, args) -> None:
+    """Print or write a page that is made from all pages of a scale, or the page of evidence."""
+    from csebench.report.pages import PAGES, draw_runs, page_path
+
+    path = page_path(name, scale)
+    if args.out is None:
+        return print(PAGES[name](scale).write(args.format))
+    with recording(path, args.out):
+        write_page(args.out, PAGES[name](scale).write(args.format), args.format)
+        if name == "evidence" and args.out == path:
+            draw_runs(path.parent)
+    return None
+
+
+def render_figure(page: targets.Page, args) -> None:
+    """Draw a figure into its place in results/, and print the names of its files."""
+    from csebench.report.cells import grid_view
+    from csebench.report.pages import draw
+    from csebench.report.pages.table import has_values, nothing_to_draw
+
+    if args.out not in (None, page.path):
+        place = f"{args.target} is a figure, drawn into {page.path.parent}/"
+        raise BadInput(f"render: {place}; leave out --out.")
+    view = grid_view(*page.grids()[0], page.scale)
+    # the rule gives --out, as it promises a file
+    if args.out is None and not has_values(view):
+        reason = nothing_to_draw(view) or "nothing to draw: no scores."
+        raise BadInput(f"render: {args.target}: {reason}")
+    check_output(page.path, remedy=OWN_FOLDER)
+    with recording(page.path, page.path):
+        print(*draw(page), sep="\n")
+
+
+def render_page(page: targets.Page, args) -> None:
+    """Print a page of tables, or write it with its pictures."""
+    from csebench.report.pages import draw
+    from csebench.report.pages.table import table_page
+
+    if args.out is None:
+        return print(table_page(page).write(args.format))
+    with recording(page.path.with_suffix(".md"), args.out):
+        write_page(args.out, table_page(page).write(args.format), args.format)
+        if args.out == page.path:
+            draw(page)
+    return None
 
 
 def write_page(out: Path, text: str, form: str) -> None:

@@ -18,7 +18,7 @@ from csebench.data.corpus import check_sha256
 from csebench.data.sts import PUBLISHED_COUNTS, read_sts
 from csebench.plan.catalog import dataset
 from csebench.plan.declarations import EncoderRef
-from csebench.plan.where_data_is import Download, hashes_file, sources
+from csebench.plan.where_data_is import Download, Source, hashes_file, sources
 
 if TYPE_CHECKING:
     from mteb.abstasks import AbsTask
@@ -30,48 +30,25 @@ SUPPLY = "put its files into the folder that CSEBENCH_DATA names (docs/data.md)"
 
 
 def fetch_source(name: str, root: Path) -> None:
-    """Bring a source of data/sources.yaml into a data root: its files are moved there when all
-    of them are checked."""
+    """Bring a source of data/sources.yaml into a data root.
+
+    Its files are moved there when all of them are checked.
+
+    Raises:
+        RunFailed: a server cannot be reached, or what it sends is not what was expected.
+    """
     source, part = sources()[name], root / f".{name}.part"
-    made, unpacked = part / source.folder, part / "unpacked"
+    made = part / source.folder
     shutil.rmtree(part, ignore_errors=True)
     made.mkdir(parents=True)
     try:
-        if source.hub is None:
-            downloaded = [fetch_url(wanted, part) for wanted in source.downloads]
-        else:
-            ref = EncoderRef.parse(source.hub)
-            what = f"{ref.name}/{source.file}"
-            downloaded = [
-                hub.fetch(ref.name, ref.revision, "dataset", what, [source.file]) / source.file
-            ]
-        # of a tar file no links and paths to elsewhere; a zip file has none
-        if downloaded[0].suffix in ARCHIVES:
-            shutil.unpack_archive(
-                downloaded[0], unpacked, filter=None if downloaded[0].suffix == ".zip" else "data"
-            )
-        match name.partition(":")[0]:
-            case "senteval":
-                os.replace(
-                    next(unpacked.rglob(source.ready), unpacked / source.ready).parents[2], made
-                )
-                for task in PUBLISHED_COUNTS:
-                    # refuses files that are not the published ones
-                    read_sts(DataRoot((part, root)), task)
-            case "beir":
-                os.replace(unpacked / made.name, made)
-                write_json(made / source.ready, source.downloads[0].model_dump())
-            case "imdb":
-                write_imdb(unpacked, made)
-            case _:
-                for path in downloaded:
-                    shutil.copyfile(path, made / path.name)
+        lay_out(name, download(source, part), part, root)
         if source.registered:
             check_sha256(part / source.marker, dataset(source.registered).sha256)
         files = [path for path in made.rglob("*") if path.is_file()]
         hashes = {str(path.relative_to(part)): sha256(path) for path in files}
         write_json(hashes_file(name, root), with_digest({"files": hashes}))
-        # last, what says that all are there
+        # last, the file that says that all are there
         for path in sorted(files, key=lambda path: path == made / source.ready):
             out = root / path.relative_to(part)
             out.parent.mkdir(parents=True, exist_ok=True)
@@ -80,6 +57,40 @@ def fetch_source(name: str, root: Path) -> None:
         raise RunFailed(f"{name} is not what was expected: {error}") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def download(source: Source, part: Path) -> list[Path]:
+    """Download the files of a source; a file of the hub stays in its cache."""
+    if source.hub is None:
+        return [fetch_url(wanted, part) for wanted in source.downloads]
+    ref = EncoderRef.parse(source.hub)
+    what = f"{ref.name}/{source.file}"
+    folder = hub.fetch(ref.name, ref.revision, "dataset", what, [source.file])
+    return [folder / source.file]
+
+
+def lay_out(name: str, downloaded: list[Path], part: Path, root: Path) -> None:
+    """Unpack what was downloaded, and lay it out below `part` as it is to lie below the root."""
+    source, unpacked = sources()[name], part / "unpacked"
+    made, first = part / source.folder, downloaded[0]
+    if first.suffix in ARCHIVES:
+        # of a tar file no links and paths to elsewhere; a zip file has none
+        shutil.unpack_archive(first, unpacked, filter=None if first.suffix == ".zip" else "data")
+    match name.partition(":")[0]:
+        case "senteval":
+            ready = next(unpacked.rglob(source.ready), unpacked / source.ready)
+            os.replace(ready.parents[2], made)
+            for task in PUBLISHED_COUNTS:
+                # refuses files that are not the published ones
+                read_sts(DataRoot((part, root)), task)
+        case "beir":
+            os.replace(unpacked / made.name, made)
+            write_json(made / source.ready, source.downloads[0].model_dump())
+        case "imdb":
+            write_imdb(unpacked, made)
+        case _:
+            for path in downloaded:
+                shutil.copyfile(path, made / path.name)
 
 
 def write_imdb(unpacked: Path, folder: Path) -> None:

@@ -150,6 +150,8 @@ class Encoder(nn.Module):
         family = family_of(config.model_type)
         loader = AutoModel
         kind: Any = MODEL_MAPPING[type(config)]
+        if isinstance(kind, tuple):  # of an architecture with several, AutoModel takes the first
+            kind = kind[0]
         with_pooler = with_pooler and "cls" in family.poolers
         if family.encoder_only:
             loader = AutoModelForTextEncoding

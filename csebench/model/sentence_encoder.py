@@ -254,19 +254,30 @@ def open_whole(folder: Path):
         model.float()  # modules beside the transformer, in half precision
         limit_lengths(model)
         try_out(model, what)
-        first = folder / json.loads(read_text(folder / "modules.json"))[0]["path"]
-        transformer = getattr(model[0], "auto_model", None)
-        if transformer is None:  # word vectors
-            return model
-        told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
-        loading = type(transformer).from_pretrained(first, trust_remote_code=False, **told)[1]
+        for module in transformers_of(model):
+            check_vocabulary(module.tokenizer, module.auto_model.config, what)
+            check_whole(module.auto_model, folder, what)
     except BadInput:
         raise
     except Exception as e:  # of its library or those below it, by what is damaged
         raise unreadable(what, e) from None
-    check_vocabulary(model.tokenizer, transformer.config, what)
-    check_weights(transformer, loading, what, may_be_new=("pooler",))
     return model
+
+
+def check_whole(transformer: Any, folder: Path, what: str) -> None:
+    """Refuse a transformer of which a sentence-transformers folder lacks weights.
+
+    A Router has several, each in a folder of its own. All of its architecture are looked at.
+    """
+    first = folder / json.loads(read_text(folder / "modules.json"))[0]["path"]
+    candidates = [first, *sorted(path for path in first.glob("*/") if path.is_dir())]
+    told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
+    for candidate in candidates:
+        file = candidate / "config.json"
+        if not file.exists() or read_json(file).get("model_type") != transformer.config.model_type:
+            continue
+        loading = type(transformer).from_pretrained(candidate, trust_remote_code=False, **told)[1]
+        check_weights(transformer, loading, what, may_be_new=("pooler",))
 
 
 def transformers_of(model: Any) -> list[Any]:

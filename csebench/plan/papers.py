@@ -215,20 +215,23 @@ class Grid(Strict):
         for label in deltas:
             self.column(label)
         for family in self.compare:
-            for row, against in family.rows:
-                if row == against:
-                    raise ValueError(f"compare: {family.question}: {row} is compared with itself")
-            if family.primary and not family.is_one_comparison:
-                raise ValueError(
-                    f"compare: {family.question}: the primary question is one comparison"
-                )
-            for label in family.named_rows():
-                self.row(label)
-            for label in family.named_columns():
-                self.column(label)
+            self.check_family(family)
         if sum(family.primary for family in self.compare) > 1:
             raise ValueError("compare: one question can be primary")
         return self
+
+    def check_family(self, family: Family) -> None:
+        """Raises ValueError where a question cannot be asked of these rows and columns."""
+        where = f"compare: {family.question}"
+        for row, against in family.rows:
+            if row == against:
+                raise ValueError(f"{where}: {row} is compared with itself")
+        if family.primary and not family.is_one_comparison:
+            raise ValueError(f"{where}: the primary question is one comparison")
+        for label in family.named_rows():
+            self.row(label)
+        for label in family.named_columns():
+            self.column(label)
 
     def row(self, label: str) -> int:
         """Index of the only row with a label. Raises ValueError."""

@@ -326,7 +326,7 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
         return {}
     key = f"config/{scale_name}.yaml: tuned"
     searches = [read_search(path) for path in search_files(scale_name)]
-    searches = [search for search in searches if not is_of_other_draft(search)]
+    searches = [search for search in searches if not is_of_other_code(search)]
     if not searches:
         folder, again = search_path("", scale_name).parent, command(["METHOD"], scale_name)
         raise BadInput(f"{key}: no search in {folder}/; `{again}` makes one.")
@@ -345,12 +345,16 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
     return {search.name: search.chosen or {} for search in searches}
 
 
-def is_of_other_draft(search: Search) -> bool:
-    """Whether a search was made with code of a draft that is no longer its code
-    (plan/versions.py)."""
-    if not search.spec.code:
+def is_of_other_code(search: Search) -> bool:
+    """Whether the code of a method was edited since the search for it, without a new version.
+
+    Such a search counts as not made. Not so that on a host, whose choices other methods take: it is
+    refused, and with it whatever takes them.
+    """
+    method = search.spec.method
+    if search.name == host(declaration(method).kind):
         return False
-    return search.spec.code != draft_codes(search.spec.method, search.spec.components)
+    return search.spec.code != draft_codes(method, search.spec.components)
 
 
 def is_broken(name: str) -> bool:

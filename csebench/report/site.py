@@ -136,9 +136,7 @@ def toctree(folder: Path, caption: str, *patterns: str) -> str:
 def run_sphinx(source: Path, out: Path) -> None:
     """Build the site. Raises BadInput with what Sphinx warns about."""
     from sphinx.application import Sphinx
-
-    # pyright: ignore[reportPrivateImportUsage]
-    from sphinx.util.console import strip_escape_sequences
+    from sphinx.util.console import strip_escape_sequences  # pyright: ignore
     from sphinx.util.docutils import docutils_namespace, patch_docutils
 
     warnings = io.StringIO()

@@ -316,54 +316,50 @@ def evaluate_run(
     evaluation: Evaluation,
     keep_going: bool = False,
 ) -> dict[str, Path]:
-    """The score JSONs of a run by evaluator, kept in `run/scores/` under the hash of what decides
-    them. Those that are not there are made, from one model that embeds a sentence once for all of
-    them; torch is loaded only then.
+    """Make the score JSONs of a run that are not there; torch is loaded only then.
+
+    They are kept in `run/scores/` under the hash of what decides them, and made from one model that
+    embeds a sentence once for all of them.
 
     Args:
-        keep_going: where an evaluator fails, the others are made; the reason is noted beside the
-        scores.
+        keep_going: where an evaluator fails, the others are made, and the reason is noted beside
+            the scores.
+
+    Returns:
+        the files by evaluator.
+
+    Raises:
+        BadInput: the run has no finished model, or a file is not what its name stands for.
     """
     folder, model = run / "model", str(run / "model")
     if not all((folder / name).exists() for name in (FACTS, REPORT)):
         raise BadInput(f"{folder}: no finished model. {train_again(run)}")
     check_model(folder)
     pooler = read_facts(folder)["pooler"]
-    identities = {e: identity(e, model, data_root, pooler, evaluation) for e in evaluators}
-    kept = {
-        e: run / "scores" / f"{protocol(e).key}-{digest(made_by)}.json"
-        for e, made_by in identities.items()
-    }
 
-    def missing() -> list[str]:
-        return [e for e in evaluators if not (kept[e].exists() and store.items_file({}, kept[e]))]
+    def identify(e: str) -> dict:
+        return identity(e, model, data_root, pooler, evaluation)
 
-    if not missing():
+    identities = {e: identify(e) for e in evaluators}
+    kept = {e: kept_file(run, e, made_by) for e, made_by in identities.items()}
+    if not missing_scores(kept):
         check_kept(kept, identities)
         return kept
     acquire_gpus(sharing=0)
     with lock_run(run):
         from csebench.score.models import open_model
 
-        if (
-            threads := read_typed(folder / REPORT, Report, train_again(run))[1].spec.get("threads")
-        ) is not None:
+        report = read_typed(folder / REPORT, Report, train_again(run))[1]
+        if (threads := report.spec.get("threads")) is not None:
             use_threads(threads)  # as it was trained: another number gives other bits
         opened = None
-        for e in missing():  # without those that another process made meanwhile
+        for e in missing_scores(kept):  # without those that another process made meanwhile
             try:
                 if opened is None:
                     opened = open_model(model, evaluation=evaluation)
-
-                def identify(e: str = e) -> dict[str, dict]:
-                    return {e: identity(e, model, data_root, pooler, evaluation)}
-
-                check_unchanged({e: identities[e]}, identify())
-                score(opened, model, identify, data_root, kept[e])
-                store.failure_file(run, e).unlink(missing_ok=True)
-                # of settings that were changed
-                for shards in kept[e].parent.glob(f".{protocol(e).key}-*.shards"):
-                    shutil.rmtree(shards, ignore_errors=True)
+                check_unchanged({e: identities[e]}, {e: identify(e)})
+                score(opened, model, lambda e=e: {e: identify(e)}, data_root, kept[e])
+                forget_failure(run, e)
             except Exception as error:  # of the evaluator, or of a library below it
                 store.note_failure(run, e, error)
                 if not keep_going:
@@ -373,6 +369,27 @@ def evaluate_run(
     made = {e: path for e, path in kept.items() if path.exists()}
     check_kept(made, identities)
     return made
+
+
+def kept_file(run: Path, evaluator: str, made_by: dict) -> Path:
+    """Return the place where a run keeps its scores by an evaluator."""
+    return run / "scores" / f"{protocol(evaluator).key}-{digest(made_by)}.json"
+
+
+def missing_scores(kept: dict[str, Path]) -> list[str]:
+    """Name the evaluators of which a run has no scores, or not the per-item values behind them."""
+    missing = []
+    for evaluator, path in kept.items():
+        if not path.exists() or store.items_file({}, path) is None:
+            missing.append(evaluator)
+    return missing
+
+
+def forget_failure(run: Path, evaluator: str) -> None:
+    """Delete what a failed evaluation left in the folder of a run, also with other settings."""
+    store.failure_file(run, evaluator).unlink(missing_ok=True)
+    for shards in (run / "scores").glob(f".{protocol(evaluator).key}-*.shards"):
+        shutil.rmtree(shards, ignore_errors=True)
 
 
 def check_kept(kept: dict[str, Path], identities: dict[str, dict]) -> None:

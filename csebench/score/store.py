@@ -29,6 +29,7 @@ from csebench.plan.catalog import scale as read_scale
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import Page, score_path, unavailable
+from csebench.plan.versions import draft_codes
 from csebench.score.score_file import is_other_code, read_published, settings
 from csebench.score.score_types import Items
 
@@ -148,26 +149,37 @@ def items_file(content: dict, path: Path) -> Path | None:
 
 @cached_by_folder
 def newest(scale: str) -> dict[tuple[str, str], dict]:
-    """Score JSONs of a scale by what was run and scored: of several versions of the code, those of
-    the newest.
+    """Read the score JSONs of a scale by what was run and scored.
 
-    What drafts made is left out: their code has no order, so none of it is an older version of
-    another.
+    Of several versions of the code, those of the newest are taken; of a draft, whose code has no
+    order, those of today's code.
     """
     files = []
     for path in score_files(scale):
-        if (content := read_scores(path)) is not None:
-            spec = Spec.model_validate(content["spec"])
-            if spec.code:
-                continue
-            evaluator = path.name.removesuffix(".json").partition(".")[2].replace(".", ":")
-            versions = (
-                spec.trainer_version,
-                spec.method_version,
-                content["evaluations"][0]["version"],
-            )
-            files.append((versions, (unversioned(spec), evaluator), content))
+        content = read_scores(path)
+        if content is None:
+            continue
+        spec = Spec.model_validate(content["spec"])
+        if is_of_other_draft(spec):
+            continue
+        run = unversioned(spec)
+        if spec.code:
+            run = f"{run} {digest(spec.code)}"
+        evaluator = path.name.removesuffix(".json").partition(".")[2].replace(".", ":")
+        version = content["evaluations"][0]["version"]
+        versions = (spec.trainer_version, spec.method_version, version)
+        files.append((versions, (run, evaluator), content))
     return {key: content for _, key, content in sorted(files, key=lambda file: file[0])}
+
+
+def is_of_other_draft(spec: Spec) -> bool:
+    """Whether a run was made by code of a draft that is no longer its code."""
+    if not spec.code:
+        return False
+    try:
+        return spec.code != draft_codes(spec.method, spec.components)
+    except BadInput:  # a method or component that is gone
+        return True
 
 
 def score_files(scale: str) -> list[Path]:

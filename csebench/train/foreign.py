@@ -21,8 +21,16 @@ class ForeignCode:
     of torch, reseeds its random numbers, or ends by what is no error in Python, as by
     SystemExit. A process that the code forked ends here: it must not write the files of the run."""
 
-    def __init__(self, run: str):
+    def __init__(self, run: str, holds_interrupts: bool = True):
+        """State whose code it is.
+
+        Args:
+            run: id of the run, for messages.
+            holds_interrupts: whether Ctrl-C is noted for later (`stop_signals`), so that a
+                KeyboardInterrupt is raised by the code itself.
+        """
         self.run = run
+        self.holds_interrupts = holds_interrupts
         self.process = os.getpid()
         self.libraries = ThreadpoolController().lib_controllers
         self.settings = self.read_settings()
@@ -45,6 +53,8 @@ class ForeignCode:
             self.end_forked_process()
         if error is None:
             self.check_settings()
+            return
+        if isinstance(error, KeyboardInterrupt) and not self.holds_interrupts:
             return
         if not isinstance(error, Exception):
             reason = (

@@ -100,6 +100,16 @@ def mean_weight(items: int, device) -> torch.Tensor | float:
     return count / mean(count)
 
 
+def buckets_of(weights: list[nn.Parameter]) -> list[list[nn.Parameter]]:
+    """Group weights into buckets of BUCKET bytes, nearly in the order of the backward pass."""
+    buckets: list[list[nn.Parameter]] = [[]]
+    for weight in reversed(weights):
+        if sum(w.nbytes for w in buckets[-1]) >= BUCKET:
+            buckets.append([])
+        buckets[-1].append(weight)
+    return buckets
+
+
 @contextmanager
 def averaged_gradients(modules: Iterable[nn.Module]) -> Iterator[None]:
     """Average the gradients of a backward pass over the processes, in buckets of BUCKET bytes,
@@ -114,11 +124,7 @@ def averaged_gradients(modules: Iterable[nn.Module]) -> Iterator[None]:
         yield
         return
     weights = dict.fromkeys(w for module in modules for w in module.parameters() if w.requires_grad)
-    buckets: list[list[nn.Parameter]] = [[]]
-    for weight in reversed(weights):  # nearly in the order of the backward pass
-        if sum(w.nbytes for w in buckets[-1]) >= BUCKET:
-            buckets.append([])
-        buckets[-1].append(weight)
+    buckets = buckets_of([*weights])
     there, sent = set(), []
 
     def send(bucket: list[nn.Parameter]) -> None:

@@ -62,8 +62,9 @@ def train(
                 inputs.sentences, int(spec.number("fit_sentences")), spec.corpus.subset_seed
             )
             vectors = SentenceEncoder(encoder, str(spec.params["pooler"])).embed(list(some))
-            with ForeignCode(spec.run_id):
-                transform = Affine(*load(spec.method).fit(vectors, spec.params))
+            method_class = load(spec.method)  # whose file may seed what it likes
+            with ForeignCode(spec.run_id, holds_interrupts=False):
+                transform = Affine(*method_class.fit(vectors, spec.params))
         if encoder is not None and method.is_trained:
             with Progress(out, spec.run_id) as progress:
                 report, modules = fit(spec, out, encoder, inputs, progress, chunk_size)
@@ -98,7 +99,8 @@ def load_encoder(spec: Spec) -> Encoder | None:
     encoder = Encoder.load(
         spec.encoder, params.get("dropout"), with_pooler, new_pooler=method.is_trained
     )
-    encoder.check_trainable(params["pooler"], f"encoder {spec.encoder.name}")
+    if method.is_trained:
+        encoder.check_trainable(params["pooler"], f"encoder {spec.encoder.name}")
     check_length(
         params.get("max_length", 0), encoder.max_seq_length, spec.encoder.name, "max_length"
     )

@@ -18,6 +18,7 @@ from csebench.plan.recipe import conditions, make_spec
 from csebench.plan.registry import protocol
 from csebench.score import store
 from csebench.score.score_file import settings
+from csebench.score.scores_csv import score_rows
 
 METHOD = '''
 """A method of one's own."""
@@ -208,16 +209,17 @@ def test_try_says_that_it_starts_anew_once_and_only_for_other_code(own):
     tried = attempt.open_attempt(
         own / "methods/mine.py", against=("simcse",), scale="smoke", evaluators=("sts",), seeds=1
     )
-    assert attempt.restart_notice(tried) is None
+    attempt.write_paper(tried)
+    assert attempt.restart_notices(tried) == []
     write_json(own / "runs" / spec_of().run_id / "spec.json", spec_of().model_dump())
     edit(own / "methods/mine.py", lambda text: f"{text}# a comment\n")
-    assert attempt.restart_notice(tried) is None
+    assert attempt.restart_notices(tried) == []
     edit(own / "methods/mine.py", lambda text: text.replace("return super()", "return -super()"))
     assert attempt.restart_notice(tried).startswith(
         "methods/mine.py: its code changed since its last runs"
     )
     write_json(own / "runs" / spec_of().run_id / "spec.json", spec_of().model_dump())
-    assert attempt.restart_notice(tried) is None  # they are under way
+    assert attempt.restart_notices(tried) == []  # they are under way
     assert {spec.method for spec in targets.runs("smoke").values()} >= {"mine"}
 
 
@@ -241,3 +243,45 @@ def test_try_names_the_defaults_that_its_runs_do_not_have(own):
         lambda text: text.replace('"name"', '"keeps": ["temperature"], "name"'),
     )
     assert attempt.replaced_defaults(tried) == []
+
+
+def test_scores_of_todays_draft_are_in_scores_csv_and_those_of_its_older_code_are_not(own):
+    write_scores(spec_of(), "sts", "smoke", [("Avg.", "spearman", 0.5)])
+    caches.clear()
+    rows = [row for row in score_rows("smoke") if row["method"] == "mine"]
+    assert {row["run"] for row in rows} == {spec_of().run_id}
+    edit(own / "methods/mine.py", lambda text: text.replace("return super()", "return -super()"))
+    assert not [row for row in score_rows("smoke") if row["method"] == "mine"]
+
+
+def test_an_edited_method_that_is_no_host_blocks_no_scale(tmp_path, monkeypatch):
+    """The search for it counts as not made; one that other methods start from is refused."""
+    searches = tuning.tuned_settings("mini").keys()
+    lock = read_json(versions.LOCK)
+    monkeypatch.setattr(versions, "LOCK", tmp_path / "lock.json")
+    for name, message in (("micse", None), ("simcse", "made under other settings")):
+        edited = {**lock, f"methods/{name}": {"version": 0, "code": ""}}
+        write_json(versions.LOCK, edited)
+        caches.clear()
+        if message is None:
+            assert searches - tuning.tuned_settings("mini").keys() == {name}
+        else:
+            with pytest.raises(BadInput, match=message):
+                tuning.tuned_settings("mini")
+    monkeypatch.undo()
+    caches.clear()
+
+
+def test_try_says_that_scores_of_an_edited_evaluator_are_made_anew(own):
+    tried = attempt.open_attempt(
+        own / "methods/mine.py",
+        against=("simcse",),
+        scale="smoke",
+        evaluators=("mine_dev",),
+        seeds=1,
+    )
+    attempt.write_paper(tried)
+    write_scores(spec_of(), "mine_dev", "smoke", [("STS-B", "spearman", 0.5)])
+    edit(own / "evaluators/mine_dev.py", lambda text: f"{text}\nLIMIT = 3\n")
+    (notice,) = attempt.restart_notices(tried)
+    assert notice == "mine_dev: its code changed, so its scores are made anew."

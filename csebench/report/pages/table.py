@@ -481,11 +481,12 @@ def missing_scores(view: GridView) -> Iterator[tuple[str, str]]:
         runs = {spec.run_id for cell in cells for spec in cell.plan.specs}
         if runs and all(cell.unchanged for cell in cells):
             yield row.label, f"the loss is 0 in all {len(runs)} runs, so training changes nothing."
-        elif runs and all(cell.loss_vanished for cell in cells):
-            fell = (
-                f"in all {len(runs)} runs the loss is below 1e-4 of its start after the first steps"
+        elif runs and all(cell.loss_vanished for cell in cells if cell.plan.specs):
+            yield (
+                row.label,
+                f"in all {len(runs)} runs the loss is 0, or below 1e-4 of its start after the first"
+                " steps, so training changes next to nothing.",
             )
-            yield row.label, f"{fell}, so training changes next to nothing."
         by_reason: dict[str, list[str]] = {}
         for cell in cells:
             reasons = [cell.plan.missing] if cell.plan.missing else map(as_markdown, cell.reasons)
