@@ -9,6 +9,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -211,26 +212,23 @@ def evaluate(
             check_model(folder)
         pooler_used = pooler or read_facts(folder)["pooler"]
 
-        prompts: dict[str, str] = {}  # those of the model, once it is open
-
-        def identify() -> dict[str, dict]:
-            identities = {
-                e: identity(e, model, data_root, pooler_used, evaluation) for e in evaluators
-            }
-            if prompts:
-                identities = {
-                    e: {**made_by, "prompts": prompts} for e, made_by in identities.items()
-                }
+        def identify(prompts: dict[str, str]) -> dict[str, dict]:
+            """State the identity by evaluator, as files are now; a model may have prompts."""
+            identities = {}
+            for e in evaluators:
+                identities[e] = identity(e, model, data_root, pooler_used, evaluation)
+                if prompts:
+                    identities[e]["prompts"] = prompts
             return identities
 
-        before = identify()
+        before = identify({})
         from csebench.score.models import open_model
 
         opened = open_model(model, pooler, evaluation)
-        prompts = opened.prompts
+        identify_opened = partial(identify, opened.prompts)
         with contextlib.nullcontext() if is_stream(out) else locked(out):
-            check_unchanged(before, identify())
-            return score(opened, model, identify, data_root, out)
+            check_unchanged(before, identify_opened())
+            return score(opened, model, identify_opened, data_root, out)
 
 
 def score(

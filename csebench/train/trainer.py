@@ -64,23 +64,39 @@ class Training:
             step, self.sentences, self.method.sentences_per_step(), self.seed, self.least
         )
         batch = parallel.shard(batch, self.method.group)
-        # what it holds is free behind it
-        with contextlib.suppress(torch.OutOfMemoryError), self.foreign:
-            return optimise(
-                self.method, self.components, self.optimizer, batch, self.precision, check=step == 0
-            )
+        try:
+            with self.foreign:
+                return optimise(
+                    self.method,
+                    self.components,
+                    self.optimizer,
+                    batch,
+                    self.precision,
+                    check=step == 0,
+                )
+        except torch.OutOfMemoryError:
+            pass  # leave the handler before probing: its traceback keeps the tensors of the step
+        raise self.memory_error(batch)
+
+    def memory_error(self, batch: list) -> RunFailed:
+        """Return the error for a step that does not fit in GPU memory, with what would fit."""
         problem = f"{self.name}: {len(batch)} sentences do not fit in the memory of the GPU"
-        free, whole = torch.cuda.mem_get_info() if self.device.type == "cuda" else (0, 0)
-        if whole - free - torch.cuda.memory_reserved() > whole / 10:  # more than CUDA itself needs
-            raise RunFailed(f"{problem}, of which other processes have a part; another try may.")
-        size, advice = self.fitting_chunk(batch), "take a smaller `batch_size` or `max_length`."
-        if size:
-            sure = ", which fits" * (parallel.world_size() == 1)
-            advice = (
-                f"give --chunk-size {size}{sure} (to Snakemake: --set-resources"
-                f" train:chunk_size={size})."
-            )
-        raise OutOfMemory(f"{problem}; {advice}")
+        if self.is_memory_shared():
+            return RunFailed(f"{problem}, of which other processes have a part; another try may.")
+        size = self.fitting_chunk(batch)
+        if not size:
+            return OutOfMemory(f"{problem}; take a smaller `batch_size` or `max_length`.")
+        to_snakemake = f"to Snakemake: --set-resources train:chunk_size={size}"
+        if parallel.world_size() == 1:
+            return OutOfMemory(f"{problem}; give --chunk-size {size}, which fits ({to_snakemake}).")
+        return OutOfMemory(f"{problem}; give --chunk-size {size} ({to_snakemake}).")
+
+    def is_memory_shared(self) -> bool:
+        """Whether other processes hold more of the GPU's memory than CUDA itself needs."""
+        if self.device.type != "cuda":
+            return False
+        free, whole = torch.cuda.mem_get_info()
+        return whole - free - torch.cuda.memory_reserved() > whole / 10
 
     def fitting_chunk(self, batch: list) -> int:
         """The largest chunk size, by halves, with which a step fits in memory; 0 where none

@@ -215,7 +215,7 @@ def test_try_says_that_it_starts_anew_once_and_only_for_other_code(own):
     edit(own / "methods/mine.py", lambda text: f"{text}# a comment\n")
     assert attempt.restart_notices(tried) == []
     edit(own / "methods/mine.py", lambda text: text.replace("return super()", "return -super()"))
-    assert attempt.restart_notice(tried).startswith(
+    assert attempt.restart_notices(tried)[0].startswith(
         "methods/mine.py: its code changed since its last runs"
     )
     write_json(own / "runs" / spec_of().run_id / "spec.json", spec_of().model_dump())
