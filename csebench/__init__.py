@@ -13,7 +13,7 @@ __all__ = ["__version__", "evaluate", "scores", "table", "try_method"]  # pyrigh
 
 def __dir__() -> list[str]:
     """What there is, also before it is loaded: for completion in a notebook."""
-    return sorted({*globals(), *MODULES})
+    return sorted({*MODULES, *(name for name in globals() if name.startswith("__"))})
 
 
 def __getattr__(name: str):

@@ -2,13 +2,15 @@
 histograms.
 
 Idea: miCSE aligns attention maps of dropout views, so mutual information of attention should be
-higher for sentences of the same syntax. Score: cosine and mutual information at the centroid of
-positive and negative pairs, and of pairs with identical and non-identical trees, the distance of
-the two; mutual information of every slice of layers and heads. Paper: miCSE Figures 5, 6, 8 and
-App. B, D, which print no number. Official code: none. Items: `similarity/GROUP` and `syntax/GROUP`
-(pairs, 2), cosine and mutual information, with their `sentences`; `syntax/parser`;
-`histogram/joint` (slices, BINS, BINS), each summing to one, with `edges` (slices, BINS + 1) and
-`slices` (slices,) names. Relations: the mutual information is that of methods/components/ami.py.
+higher for sentences of the same syntax.
+Score: cosine and mutual information at the centroid of positive and negative pairs, and of pairs
+with identical and non-identical trees, the distance of the two; mutual information of every slice
+of layers and heads.
+Paper: miCSE Figures 5, 6, 8 and App. B, D, which print no number. Official code: none.
+Items: `similarity/GROUP` and `syntax/GROUP` (pairs, 2), cosine and mutual information, with their
+`sentences`; `syntax/parser`; `histogram/joint` (slices, BINS, BINS), each summing to one, with
+`edges` (slices, BINS + 1) and `slices` (slices,) names.
+Relations: the mutual information is that of methods/components/ami.py.
 """
 
 from __future__ import annotations

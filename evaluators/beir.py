@@ -1,19 +1,21 @@
 """BEIR: zero-shot retrieval, exact search, nDCG@10, MAP and Recall@100 by pytrec_eval.
 
 Idea: the documents that answer a query are those nearest to it, on a corpus that the model was not
-trained on. Score: means over queries; cqadupstack is the mean of its forums. A document is its
-title, a blank and its text. The 1000 best documents of a query count, but not the one of its own
-id, unless the judgements name it for that query. Judged documents that the corpus lacks cannot be
-found: they lower the scores, as in beir, and a row of their own counts them. The papers publish no
-setting (InfoCSE Table 3), so pooler, similarity, length and precision are in the protocol's name,
-and docs/evaluators.md has published values to calibrate them on. Paper: Thakur et al. 2021
-(NeurIPS); InfoCSE Table 3. Official code: beir-cellar/beir, exact_search.py, evaluation.py. Its
-search holds a corpus in memory, ours reads it in shards (csebench/model/embedder.py: stream) and
-gives the same scores (tests/protocol/test_retrieval.py). Items: `METRIC` (queries,) of every query
-with their `queries` (queries,) ids, in the order of the ids; of several forums `FORUM/METRIC` and
-`FORUM/queries`. The means over queries are the scores, each forum weighing the same. Relations:
-`stsb_retrieval` searches STS-B's sentences; `mteb:QuoraRetrieval` is a corpus of BEIR in MTEB's
-reading.
+trained on.
+Score: means over queries; cqadupstack is the mean of its forums. A document is its title, a blank
+and its text. The 1000 best documents of a query count, but not the one of its own id, unless the
+judgements name it for that query. Judged documents that the corpus lacks cannot be found: they
+lower the scores, as in beir, and a row of their own counts them. The papers publish no setting
+(InfoCSE Table 3), so pooler, similarity, length and precision are in the protocol's name, and
+docs/evaluators.md has published values to calibrate them on.
+Paper: Thakur et al. 2021 (NeurIPS); InfoCSE Table 3. Official code: beir-cellar/beir,
+exact_search.py, evaluation.py. Its search holds a corpus in memory, ours reads it in shards
+(csebench/model/embedder.py: stream) and gives the same scores (tests/protocol/test_retrieval.py).
+Items: `METRIC` (queries,) of every query with their `queries` (queries,) ids, in the order of the
+ids; of several forums `FORUM/METRIC` and `FORUM/queries`. The means over queries are the scores,
+each forum weighing the same.
+Relations: `stsb_retrieval` searches STS-B's sentences; `mteb:QuoraRetrieval` is a corpus of BEIR in
+MTEB's reading.
 """
 
 import codecs
@@ -309,16 +311,21 @@ def judgements(path: Path, queries: Collection[str], documents: Collection[str])
             hint = " Query and document are swapped." if swapped else ""
             raise BadInput(f"{where}: judges a query {query!r} that queries.jsonl has not.{hint}")
         qrels.setdefault(query, {})[document] = int(grade)
+    check_judgements(path, qrels, known["document"].ids)
+    return qrels
+
+
+def check_judgements(path: Path, qrels: Qrels, documents: Collection[str]) -> None:
+    """Raises BadInput where judgements can find nothing, and so give no score."""
     if not qrels:
         raise BadInput(f"{path}: holds no judgement; {FORM}.")
-    if not any(
-        document in known["document"].ids for grades in qrels.values() for document in grades
-    ):
+    if not any(grade > 0 for grades in qrels.values() for grade in grades.values()):
+        raise BadInput(f"{path}: judges no document as relevant: every grade is 0 or less.")
+    if not any(document in documents for grades in qrels.values() for document in grades):
         raise BadInput(
             f"{path}: corpus.jsonl has none of the documents that it judges; are they of another"
             " corpus?"
         )
-    return qrels
 
 
 def judgement_rows(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -1,12 +1,14 @@
 """Clusters of unlabelled sentences: k-means and t-SNE, with the clusters' purity where sentences
 have labels.
 
-Idea: sentences of one topic form a cluster that needs no labels to be seen. Score: purity,
-normalised mutual information and adjusted Rand index of k-means clusters against the labels; ours,
-as the papers print no number. Paper: InforMin-CL Figure 2 (2,000 sentences of IMDB, 10 clusters);
-MSSE Figure 4 (20,000 titles of StackOverflow, 30 clusters). Official code: none. Items: `cluster`
-(sentences,), `label` (sentences,) names, `text` (sentences,) their first 100 characters; `shown`
-(points,) row numbers and their t-SNE `coordinates` (points, 2). No score is a mean over them.
+Idea: sentences of one topic form a cluster that needs no labels to be seen.
+Score: purity, normalised mutual information and adjusted Rand index of k-means clusters against the
+labels; ours, as the papers print no number.
+Paper: InforMin-CL Figure 2 (2,000 sentences of IMDB, 10 clusters); MSSE Figure 4 (20,000 titles of
+StackOverflow, 30 clusters). Official code: none.
+Items: `cluster` (sentences,), `label` (sentences,) names, `text` (sentences,) their first 100
+characters; `shown` (points,) row numbers and their t-SNE `coordinates` (points, 2). No score is a
+mean over them.
 Relations: `geometry` describes the same space without labels.
 """
 

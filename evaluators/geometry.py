@@ -1,14 +1,17 @@
 """Geometry of the embedding space on STS-B dev: alignment, uniformity, isotropy.
 
 Idea: paraphrases lie close together, all other sentences spread over the sphere, and no direction
-dominates. Score: alignment, the mean squared distance of pairs graded above 4; uniformity, log mean
-exp(-2 squared distance) over all pairs of distinct sentences; both on the unit sphere, as the curve
-of every training run has them. Also the mean cosine of distinct sentences (0: no common direction),
+dominates.
+Score: alignment, the mean squared distance of pairs graded above 4; uniformity, log mean exp(-2
+squared distance) over all pairs of distinct sentences; both on the unit sphere, as the curve of
+every training run has them. Also the mean cosine of distinct sentences (0: no common direction),
 and of the covariance of the unit vectors the share of its largest eigenvalue and the effective
-rank, exp of the entropy of its spectrum. Values as they are, no fractions. Paper: Wang & Isola
-2020; Gao et al. 2021, SimCSE, sec. 2.3; Roy & Vetterli 2007 (effective rank). Official code:
-princeton-nlp/SimCSE, issues #122 and #225. Items: `spectrum` (D,) eigenvalues of the covariance as
-shares, falling; `cosines` (pairs graded above 4,). Relations: `stsb_dev` reads the same pairs.
+rank, exp of the entropy of its spectrum. Values as they are, no fractions.
+Paper: Wang & Isola 2020; Gao et al. 2021, SimCSE, sec. 2.3; Roy & Vetterli 2007 (effective rank).
+Official code: princeton-nlp/SimCSE, issues #122 and #225.
+Items: `spectrum` (D,) eigenvalues of the covariance as shares, falling; `cosines` (pairs graded
+above 4,).
+Relations: `stsb_dev` reads the same pairs.
 """
 
 from pathlib import Path

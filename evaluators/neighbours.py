@@ -2,11 +2,12 @@
 
 Idea: captions of one image say the same in other words, so they should be nearest neighbours.
 Score: recall@1, ours: how often a caption's nearest neighbour is of the same image. The paper
-prints no number, only the three nearest captions of four queries. Paper: MSSE Table 8 and App. G.
-Official code: none. Items: `queries` (4,), `neighbours` and `cosines` (4, 3); `published` (4, 2, 3)
-what RankCSE and MSSE retrieve in the paper; `searched` (images,) the first captions and `hit`
-(images,) bool, whether each retrieved its image. Relations: `stsb_retrieval` and `beir` search,
-too; here the texts themselves are shown.
+prints no number, only the three nearest captions of four queries.
+Paper: MSSE Table 8 and App. G. Official code: none.
+Items: `queries` (4,), `neighbours` and `cosines` (4, 3); `published` (4, 2, 3) what RankCSE and
+MSSE retrieve in the paper; `searched` (images,) the first captions and `hit` (images,) bool,
+whether each retrieved its image.
+Relations: `stsb_retrieval` and `beir` search, too; here the texts themselves are shown.
 """
 
 from pathlib import Path

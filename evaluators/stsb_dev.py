@@ -2,11 +2,12 @@
 run's best step.
 
 Idea: as `sts`: the closer two sentences are in meaning, the higher the cosine of their vectors.
-Score: Spearman's rank correlation of cosines with gold scores. Paper: Wu et al. 2022, InfoCSE, sec.
-5. Official code: princeton-nlp/SimCSE simcse/trainers.py:119-140. Items: `STS-B/dev` (pairs,)
-cosines and `gold/STS-B/dev` (pairs,), whose rank correlation is the score; `sentences/STS-B/dev`
-(pairs, 2) ids, by which pairs of the same sentence are known. Relations: `sts` takes the same score
-of the test sets.
+Score: Spearman's rank correlation of cosines with gold scores.
+Paper: Wu et al. 2022, InfoCSE, sec. 5. Official code: princeton-nlp/SimCSE
+simcse/trainers.py:119-140.
+Items: `STS-B/dev` (pairs,) cosines and `gold/STS-B/dev` (pairs,), whose rank correlation is the
+score; `sentences/STS-B/dev` (pairs, 2) ids, by which pairs of the same sentence are known.
+Relations: `sts` takes the same score of the test sets.
 """
 
 from pathlib import Path

@@ -2,17 +2,20 @@
 runs it.
 
 Idea: what a sentence is about, and how it is meant, can be read off its vector by a linear
-classifier. Score: accuracy on the test set. MR, CR, SUBJ, MPQA: nested stratified k-fold. TREC,
-MRPC: k-fold on the training set chooses the regulariser. SST: its validation set does. The
-regulariser is the optimiser's weight decay, from 1e-5 to 1e-2; a fit stops after `tenacity` looks
-without a gain in all. MRPC's features are |u - v| and u * v. Paper: Conneau & Kiela 2018, SentEval.
-Official code: princeton-nlp/SimCSE SentEval/senteval/{binary,sst,trec,mrpc}.py,
-tools/validation.py, tools/classifier.py; settings: evaluation.py:75-86. Items: `TASK` (sentences,)
-bool, whether each was classified right, in SentEval's order; their mean is the accuracy (where
-there are outer folds, up to the mean over folds of unequal size); `sentences/TASK` (sentences, 1 or
-2) ids, by which items of the same sentence are known: SST's test set is a part of MR. Relations:
-what SentEval's tasks share is in evaluators/_senteval.py; `mteb:Banking77Classification` fits on
-few sentences of each class.
+classifier.
+Score: accuracy on the test set. MR, CR, SUBJ, MPQA: nested stratified k-fold. TREC, MRPC: k-fold on
+the training set chooses the regulariser. SST: its validation set does. The regulariser is the
+optimiser's weight decay, from 1e-5 to 1e-2; a fit stops after `tenacity` looks without a gain in
+all. MRPC's features are |u - v| and u * v.
+Paper: Conneau & Kiela 2018, SentEval. Official code: princeton-nlp/SimCSE
+SentEval/senteval/{binary,sst,trec,mrpc}.py, tools/validation.py, tools/classifier.py; settings:
+evaluation.py:75-86.
+Items: `TASK` (sentences,) bool, whether each was classified right, in SentEval's order; their mean
+is the accuracy (where there are outer folds, up to the mean over folds of unequal size);
+`sentences/TASK` (sentences, 1 or 2) ids, by which items of the same sentence are known: SST's test
+set is a part of MR.
+Relations: what SentEval's tasks share is in evaluators/_senteval.py; `mteb:Banking77Classification`
+fits on few sentences of each class.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ last one, so that the last layers have to put into [CLS] what the sentence says.
 
     loss = MLM(upper layers([last [CLS] ; middle states])) + MLM(last states)
 
-Source: InfoCSE's Eq. 5-6; official code: luyug/Condenser modeling.py:55-93, data.py:68-121. Inputs:
-a batch of N sentences, masked (N, T); one view. Relations: no sentence encoder but a stage before
-infocse, whose components/auxiliary_mlm takes the upper layers and the masked-LM head from here; all
-infocse runs of a scale share one.
+Source: InfoCSE's Eq. 5-6; official code: luyug/Condenser modeling.py:55-93, data.py:68-121.
+Inputs: a batch of N sentences, masked (N, T); one view.
+Relations: no sentence encoder but a stage before infocse, whose components/auxiliary_mlm takes the
+upper layers and the masked-LM head from here; all infocse runs of a scale share one.
 """
 
 from dataclasses import dataclass

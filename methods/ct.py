@@ -9,7 +9,8 @@ each of seven pairs of unrelated sentences a small one.
 Source: official code: FreddeFrallan/Contrastive-Tension
 ContrastiveTension/ContrastiveTensionModel.py, ContrastiveTension/Training.py, ExampleTraining.py.
 Inputs: 15 sentences for a group of 8 pairs (1 positive, 7 negatives); e1, e2 (pairs, D) by mean
-pooling. Relations: the only method whose views come from two encoders; it has no temperature and no
+pooling.
+Relations: the only method whose views come from two encoders; it has no temperature and no
 normalisation.
 """
 

@@ -6,10 +6,10 @@ to find the edited tokens; the gradient reaches the encoder through that vector.
 
     loss = InfoNCE(z1, z2) + λ · RTD(discriminator(edited sentence, z))
 
-Source: official code: voidism/DiffCSE diffcse/models.py:118-274, run_diffcse.sh. Inputs: a batch of
-N sentences; z1, z2 (N, D) = projector([CLS]) of the two dropout views. Relations: simcse with a
-projector with batch normalisation + components/rtd; infocse is the same with
-components/auxiliary_mlm, and both components together are RTD + MLM of InfoCSE's Table 12.
+Source: official code: voidism/DiffCSE diffcse/models.py:118-274, run_diffcse.sh.
+Inputs: a batch of N sentences; z1, z2 (N, D) = projector([CLS]) of the two dropout views.
+Relations: simcse with a projector with batch normalisation + components/rtd; infocse is the same
+with components/auxiliary_mlm, and both components together are RTD + MLM of InfoCSE's Table 12.
 """
 
 from methods.simcse import Method as SimCSE

@@ -8,9 +8,11 @@ states.
     loss = InfoNCE(z1, z2) + λ · MLM(auxiliary network(masked sentence, h))
 
 Source: official code: caskcsg/sentemb InfoCSE/infocse/models_cls_mlm.py, Infocse-bert-base.sh,
-InfoCSE-bert-large.sh ("the scripts"). Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS])
-of the two dropout views; h (2N, D) = [CLS]. Relations: simcse + components/auxiliary_mlm; with
-components/rtd, diffcse's term, beside it: Table 12's RTD + MLM.
+InfoCSE-bert-large.sh ("the scripts").
+Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views; h (2N, D) =
+[CLS].
+Relations: simcse + components/auxiliary_mlm; with components/rtd, diffcse's term, beside it: Table
+12's RTD + MLM.
 """
 
 from torch import Tensor

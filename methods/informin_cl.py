@@ -6,8 +6,9 @@ minimises it.
     loss = InfoNCE(z1, z2) + λ · mean ‖z1/‖z1‖ - z2/‖z2‖‖²
 
 Source: Eq. 4-9; official code: Bin199/InforMin-CL informin-cl/models.py:20-22, 227-230,
-run_unsup_example.sh. Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout
-views. Relations: simcse + a term; with component mlm it is the paper's "w/ MLM".
+run_unsup_example.sh.
+Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views.
+Relations: simcse + a term; with component mlm it is the paper's "w/ MLM".
 """
 
 from torch import Tensor

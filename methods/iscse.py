@@ -7,9 +7,10 @@ smoother than one instance, and regularises the instance discrimination.
     K neighbours
 
 Source: official code: dll-wu/IS-CSE simcse/models.py:88-93, 139-142, 252-271, 340-355,
-run_unsup_bert_base.sh. Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two
-dropout views; buffer (1024, D). Relations: simcse + a term; its buffer is no queue of negatives as
-components/moco's.
+run_unsup_bert_base.sh.
+Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views; buffer (1024,
+D).
+Relations: simcse + a term; its buffer is no queue of negatives as components/moco's.
 """
 
 import math

@@ -7,9 +7,10 @@ InfoNCE.
     loss = InfoNCE(z1, z2, queue) - λ · mean MI(attention1, attention2)
 
 Source: Eq. 1-7; official code: SAP-samples/acl2023-micse, which holds AMI + SimCSE only: no
-momentum encoder, no queue. Inputs: a batch of N sentences; z1, z2 (N, D); attention of the upper
-third of the layers. Relations: simcse + components/ami + components/moco, nothing else; simcse +
-ami is the paper's AMI+SimCSE.
+momentum encoder, no queue.
+Inputs: a batch of N sentences; z1, z2 (N, D); attention of the upper third of the layers.
+Relations: simcse + components/ami + components/moco, nothing else; simcse + ami is the paper's
+AMI+SimCSE.
 """
 
 from methods.simcse import Method as SimCSE

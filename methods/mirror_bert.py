@@ -7,9 +7,9 @@ encoder; the second view hides five characters of the string.
     sentences
 
 Source: Eq. 1; official code: cambridgeltl/mirror-bert src/contrastive_learning.py:31-63,
-src/data_loader.py:15-25, mirror_scripts/mirror_sentence_bert.sh. Inputs: N sentences; z1, z2 (N, D)
-pooled without a head. Relations: simcse with another second view, both directions, τ 0.04 and no
-head.
+src/data_loader.py:15-25, mirror_scripts/mirror_sentence_bert.sh.
+Inputs: N sentences; z1, z2 (N, D) pooled without a head.
+Relations: simcse with another second view, both directions, τ 0.04 and no head.
 """
 
 from collections.abc import Callable

@@ -7,9 +7,10 @@ vectors and nothing of another dimension (DCM); a decoder keeps the vector from 
 
     loss = InfoNCE(h, h+) + μ · DCM(h, h+) + γ · ICM
 
-Source: Eq. 2-10; official code: Hekang001/MSSE model.py:51-104, 218-316. Inputs: N sentences and
-their positives; h, h+ (N, D) = state at [MASK] of a prompt. Relations: simcse's loss on other
-positives + a term + components/compensation; DCM is nearly scd's Barlow Twins term.
+Source: Eq. 2-10; official code: Hekang001/MSSE model.py:51-104, 218-316.
+Inputs: N sentences and their positives; h, h+ (N, D) = state at [MASK] of a prompt.
+Relations: simcse's loss on other positives + a term + components/compensation; DCM is nearly scd's
+Barlow Twins term.
 """
 
 import torch

@@ -2,7 +2,8 @@
 wrong.
 
 Idea: look the answer up. Source: none. Inputs: what is true of a sentence; one gets another vector
-in every place. Relations: the upper end, as random is the lower.
+in every place.
+Relations: the upper end, as random is the lower.
 """
 
 from collections.abc import Iterable, Iterator

@@ -10,8 +10,8 @@ network, the peer, which sees the same sentences under other dropout, must judge
 
 Source: official code: qiyuw/PeerCL pcl/models.py:110-190, 214-260, 332-346, train.py:494-628.
 Inputs: N sentences in K views each (the sentence, its copy, eight edits); z (K, N, D) of either
-network. Relations: simcse's loss + three terms; the second network is ct's, but both see the same
-rows.
+network.
+Relations: simcse's loss + three terms; the second network is ct's, but both see the same rows.
 """
 
 from collections.abc import Callable

@@ -7,8 +7,9 @@ out, as MSSE ran it.
     loss = InfoNCE(z1, z2) + β · JS(softmax cos(z1_i, z2_j)/τ, softmax cos(z2_i, z1_j)/τ)
 
 Source: without teachers: MSSE Tables 1, 2, 7. No official code was found; perceptiveshawty/RankCSE
-(community) rankcse/models.py:40-61, run_rankcse.sh. Inputs: a batch of N sentences; z1, z2 (N, D) =
-head([CLS]) of the two dropout views. Relations: simcse + a term.
+(community) rankcse/models.py:40-61, run_rankcse.sh.
+Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views.
+Relations: simcse + a term.
 """
 
 import math

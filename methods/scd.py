@@ -8,9 +8,11 @@ cross-correlation near the identity behind a projector keeps them in agreement.
     projector(h2)
 
 Source: official code: SAP-samples/acl2022-self-contrastive-decorrelation models.py:120-132,
-257-274, README (BERT). Inputs: a batch of N sentences; h1, h2 (N, D) = [CLS] of two passes with
-their own dropout, without a head. Relations: the only method that repels its views; its second term
-is Barlow Twins', as msse's is nearly.
+257-274, README (BERT).
+Inputs: a batch of N sentences; h1, h2 (N, D) = [CLS] of two passes with their own dropout, without
+a head.
+Relations: the only method that repels its views; its second term is Barlow Twins', as msse's is
+nearly.
 """
 
 import torch

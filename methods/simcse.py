@@ -5,10 +5,10 @@ sentences of the batch are negatives.
 
     loss = -log exp(cos(z1_i, z2_i)/τ) / Σ_j exp(cos(z1_i, z2_j)/τ),   mean over i
 
-Source: Eq. 1; official code: princeton-nlp/SimCSE simcse/models.py:194-212. Inputs: a batch of N
-sentences; z1, z2 (N, D) = head([CLS]) of the two views. Relations: every other contrastive method
-here starts from this one; with components ami and moco it is miCSE. The queue columns appear only
-with the component moco.
+Source: Eq. 1; official code: princeton-nlp/SimCSE simcse/models.py:194-212.
+Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two views.
+Relations: every other contrastive method here starts from this one; with components ami and moco it
+is miCSE. The queue columns appear only with the component moco.
 """
 
 from torch import Tensor

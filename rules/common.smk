@@ -38,7 +38,8 @@ GPU = int(bool(processes.visible_gpus()))  # GPUs that a run requests
 jobs.start(SCALE)
 
 if workflow.is_main_process:  # not a job, which reads this file again
-    jobs.hold_folder()
+    if not workflow.dryrun:
+        jobs.hold_folder()
     jobs.report_defects(SCALE)
 
 

@@ -134,7 +134,8 @@ class Encoder(nn.Module):
 
         Raises:
             BadInput: there is none, it cannot be read, it is not whole, or csebench cannot use its
-            architecture. RunFailed: the hub cannot be reached, or there is a GPU without CUDA.
+            architecture.
+            RunFailed: the hub cannot be reached, or there is a GPU without CUDA.
         """
         source = fetch_model(ref)
         if local_folder(ref) is not None:  # files of the hub are checked when they are fetched

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from csebench.base.errors import BadInput, unknown, validated
 from csebench.base.files import DataRoot, parse_json, read_text, sha256
-from csebench.base.hub import COMMIT, as_path, folder_of, local_folder, names_commit
+from csebench.base.hub import COMMIT, as_path, find_folder, folder_of, local_folder, names_commit
 from csebench.base.models import model_sha256
 from csebench.plan import catalog
 from csebench.plan.declarations import Dataset, EncoderRef, RunSettings
@@ -105,6 +105,11 @@ def find_encoder(name: str) -> EncoderRef:
     known = known_encoders()
     for ref in known:
         if name in (ref.name, Path(ref.name).name):
+            if COMMIT.fullmatch(ref.revision) and find_folder(name) is not None:
+                raise BadInput(
+                    f"encoder {name}: there is a folder of this name, and config/ has the encoder"
+                    f" of the hub. Write ./{name} for the folder, or {ref.name}@{ref.revision}."
+                )
             return ref
     ref = EncoderRef.parse(name)
     folder = local_folder(ref)

@@ -207,10 +207,10 @@ Score = tuple[str, str]  # id of the run, evaluator
 
 
 class Work:
-    """What is left of pages of one scale. A score costs several steps: its run is trained,
-    perhaps after another run or a back-translation, then scored; a step is paid once, whatever
-    needs it. `device` is of data/step_times.yaml; None: the fastest for the commonest encoder
-    that was measured on any."""
+    """What is left of pages of one scale. A score costs several steps: its run is trained, perhaps
+    after another run or a back-translation, then scored; a step is paid once, whatever needs it.
+    `device` is of data/step_times.yaml;
+    None: the fastest for the commonest encoder that was measured on any."""
 
     def __init__(self, pages: list[targets.Page], device: str | None = None):
         self.pages = pages
@@ -221,9 +221,7 @@ class Work:
             run: targets.base_encoder(spec, self.scale.scale) for run, spec in self.specs.items()
         }
         possible = {score for page in pages for score in page.available()}
-        self.made = {
-            score for score in possible if targets.score_path(*score, self.scale.scale).exists()
-        }
+        self.made = {score for score in possible if targets.is_scored(*score, self.scale.scale)}
         self.cells = self._cells(possible)
         self.missing = set().union(*self.cells.values()) - self.made
         known = [times.device for times in step_times()]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, by_number, problem_of, unknown
+from csebench.base.files import read_json
 from csebench.base.project import published
 from csebench.base.runs import has_model
 from csebench.plan import catalog
@@ -23,8 +24,9 @@ from csebench.plan.catalog import (
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
 from csebench.plan.papers import Figure
 from csebench.plan.recipe import corpus_path, positives_path
-from csebench.plan.registry import protocol
+from csebench.plan.registry import EVALUATORS, protocol
 from csebench.plan.spec import RUNS, Spec
+from csebench.plan.versions import draft_code
 from csebench.plan.where_data_is import unavailable
 
 
@@ -103,9 +105,7 @@ def finished_runs(pages: Iterable[Page]) -> set[str]:
     for page in pages:
         specs |= page.available_runs()
         unscored |= {
-            run_id
-            for run_id, e in page.available()
-            if not score_path(run_id, e, page.scale).exists()
+            run_id for run_id, e in page.available() if not is_scored(run_id, e, page.scale)
         }
     left = {run_id for run_id in unscored if not has_model(RUNS / run_id)}
     left |= {
@@ -283,6 +283,18 @@ def grid_path(paper_name: str, name: str, scale_name: str, ending: str) -> Path:
     """Path of a file about one paper's table or figure: `results/micse/table2.md`."""
     folder = results_folder(scale_name)
     return (folder if name == paper_name else folder / paper_name) / f"{name}.{ending}"
+
+
+def is_scored(run_id: str, evaluator: str, scale_name: str) -> bool:
+    """Whether a score is there, and made by today's code of an evaluator that is a draft."""
+    path = score_path(run_id, evaluator, scale_name)
+    if not path.exists():
+        return False
+    code = draft_code(protocol(evaluator).declaration.name, EVALUATORS)
+    if code is None:
+        return True
+    made_by = read_json(path, "Delete it, and the evaluation runs again.")["evaluations"][0]
+    return made_by.get("code") == code
 
 
 def score_path(run_id: str, evaluator: str, scale_name: str) -> Path:

@@ -49,7 +49,7 @@ def sentence(comparison: Comparison, equality: bool = False) -> str:
         compare.NOT_RUN: f"Not run here: {c.reason}.",
         compare.OTHER_DATA: f"Cannot be compared: {c.reason}.",
         compare.UNPAIRED: f"Cannot be compared: {c.reason}.",
-        compare.OUTDATED: "No answer: the scores are of older code.",
+        compare.OUTDATED: "No answer: the scores are of older code or of other settings.",
         compare.PARTIAL: f"No answer yet: {c.scored[0]} of {c.scored[1]} runs are scored.",
     }
     if c.estimate is None:

@@ -269,6 +269,9 @@ def defects(file: ScoreFile, name: str, of_spec: str) -> Iterator[str]:
     weights = by.model_sha256, file.training.model_sha256
     if None not in weights and weights[0] != weights[1]:
         yield "evaluations.0.model_sha256: other weights than those of the training that it states."
+    pooler = file.spec.params.get("pooler")
+    if None not in (by.pooler, pooler) and by.pooler != pooler:
+        yield f"evaluations.0.pooler: is {by.pooler}, but the run has {pooler}."
     try:
         wanted = protocol(evaluator.replace(".", ":"))
     except BadInput:

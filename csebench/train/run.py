@@ -99,8 +99,7 @@ def load_encoder(spec: Spec) -> Encoder | None:
     encoder = Encoder.load(
         spec.encoder, params.get("dropout"), with_pooler, new_pooler=method.is_trained
     )
-    if method.is_trained:
-        encoder.check_trainable(params["pooler"], f"encoder {spec.encoder.name}")
+    encoder.check_trainable(params["pooler"], f"encoder {spec.encoder.name}")
     check_length(
         params.get("max_length", 0), encoder.max_seq_length, spec.encoder.name, "max_length"
     )

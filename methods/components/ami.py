@@ -5,9 +5,10 @@ maximise their mutual information under a Gaussian model of the logarithms.
 
     term = -λ · mean over sentences and slices of -½ log(1 - ρ²)
 
-Source: Eq. 3-6; official code: SAP-samples/acl2023-micse model/models.py:158-344. Inputs: attention
-(N, H, T, T) of the layers read, after attention dropout, of both views. Relations: micse = simcse +
-ami + moco; ct + ami and mirror_bert + ami are rows of the paper's Table 2.
+Source: Eq. 3-6; official code: SAP-samples/acl2023-micse model/models.py:158-344.
+Inputs: attention (N, H, T, T) of the layers read, after attention dropout, of both views.
+Relations: micse = simcse + ami + moco; ct + ami and mirror_bert + ami are rows of the paper's Table
+2.
 """
 
 import torch

@@ -7,9 +7,11 @@ What those states lack must be in the vector, whose encoder learns to put it the
     term = λ · cross-entropy over the masked tokens of head([h ; detach(M>0)])
 
 Source: Eq. 5-7; official code: caskcsg/sentemb InfoCSE/infocse/models_cls_mlm.py:161-198, 260-269,
-337-347. Inputs: sentence vectors of both views (2N, D), before the head; the tokenised rows (2N,
-T), masked independently. Relations: as mlm, but another network restores; as rtd, with which it can
-be combined (InfoCSE Table 12).
+337-347.
+Inputs: sentence vectors of both views (2N, D), before the head; the tokenised rows (2N, T), masked
+independently.
+Relations: as mlm, but another network restores; as rtd, with which it can be combined (InfoCSE
+Table 12).
 """
 
 import torch

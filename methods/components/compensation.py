@@ -6,8 +6,9 @@ in the vector.
 
     term = γ · cross-entropy of the decoder's tokens, which reads the vector through cross-attention
 
-Source: Eq. 9; official code: Hekang001/MSSE model.py:138-139, 279-296, args.py:18-26. Inputs:
-vectors of the first view (N, D), behind the head; the tokens of the first view, or of the second.
+Source: Eq. 9; official code: Hekang001/MSSE model.py:138-139, 279-296, args.py:18-26.
+Inputs: vectors of the first view (N, D), behind the head; the tokens of the first view, or of the
+second.
 Relations: as auxiliary_mlm and rtd, another network whose task needs the sentence vector; TSDAE's
 idea.
 """

@@ -6,10 +6,10 @@ of both views are restored by the checkpoint's own masked-LM head.
     term = β · cross-entropy over the masked tokens of the 2N rows
 
 Source: SimCSE's Table D.2; official code: princeton-nlp/SimCSE simcse/models.py:140-152, 215-219,
-train.py:498-530; Bin199/InforMin-CL informin-cl/models.py, train.py:507-530. Inputs: the tokenised
-rows of both views, (2N, T), masked independently. Relations: an auxiliary task of any two-view
-method, as auxiliary_mlm (InfoCSE) and rtd (DiffCSE); here the encoder itself restores the tokens,
-from their own states.
+train.py:498-530; Bin199/InforMin-CL informin-cl/models.py, train.py:507-530.
+Inputs: the tokenised rows of both views, (2N, T), masked independently.
+Relations: an auxiliary task of any two-view method, as auxiliary_mlm (InfoCSE) and rtd (DiffCSE);
+here the encoder itself restores the tokens, from their own states.
 """
 
 from torch import Tensor

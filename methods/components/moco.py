@@ -4,9 +4,9 @@ Idea: negatives from previous batches, encoded by an exponential moving average 
 stand in the denominator of the method's loss beside those of the batch.
 
 Source: miCSE's Eq. 2; no official code (its repository has no momentum encoder); nearest relative:
-caskcsg/sentemb ESimCSE esimcse/models.py:123-192. Inputs: the first view of the batch, tokenised
-(N, T); gives `queue` (Q, D). Relations: micse = simcse + ami + moco. SimCSE, Mirror-BERT and CT
-take the queue in their own loss.
+caskcsg/sentemb ESimCSE esimcse/models.py:123-192.
+Inputs: the first view of the batch, tokenised (N, T); gives `queue` (Q, D).
+Relations: micse = simcse + ami + moco. SimCSE, Mirror-BERT and CT take the queue in their own loss.
 """
 
 import torch

@@ -6,9 +6,10 @@ and the sentence vector of the original, says of every token whether it was repl
     term = λ · cross-entropy over all positions of replaced / not replaced
 
 Source: Eq. 2; official code: voidism/DiffCSE diffcse/models.py:118-274, 329-380, bundled
-modeling_bert.py:960-961. Inputs: vectors of both views (2N, D), behind the projector; the tokenised
-rows (2N, T), masked independently. Relations: as auxiliary_mlm, another network whose task needs
-the sentence vector.
+modeling_bert.py:960-961.
+Inputs: vectors of both views (2N, D), behind the projector; the tokenised rows (2N, T), masked
+independently.
+Relations: as auxiliary_mlm, another network whose task needs the sentence vector.
 """
 
 import torch

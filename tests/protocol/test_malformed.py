@@ -194,6 +194,12 @@ CASES = [  # evaluator, file, its damage, and what the message says
         "line 2: .*Query and document are swapped",
     ),
     ("beir:smoke", QRELS, lambda lines: lines[:1], "qrels/test.tsv: holds no judgement"),
+    (
+        "beir:smoke",
+        QRELS,
+        lambda lines: [re.sub("[0-9]+$", "0", line) for line in lines],
+        "qrels/test.tsv: judges no document as relevant",
+    ),
     ("beir:smoke", QRELS, lambda lines: [], "qrels/test.tsv: is empty"),
     (
         "beir:smoke",

@@ -40,7 +40,9 @@ CASES = {
     "No answer yet: 3 of 10 runs are scored.": comparison(
         compare.PARTIAL, estimate=None, scored=(3, 10)
     ),
-    "No answer: the scores are of older code.": comparison(compare.OUTDATED, estimate=None),
+    "No answer: the scores are of older code or of other settings.": comparison(
+        compare.OUTDATED, estimate=None
+    ),
 }
 
 

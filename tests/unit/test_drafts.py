@@ -11,7 +11,7 @@ from csebench.base.errors import BadInput
 from csebench.base.files import read_json, write_json
 from csebench.base.project import ROOT
 from csebench.cli import attempt
-from csebench.plan import catalog, targets, tuning, versions
+from csebench.plan import catalog, cost, targets, tuning, versions
 from csebench.plan.cli_spec import read_spec
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import conditions, make_spec
@@ -285,3 +285,5 @@ def test_try_says_that_scores_of_an_edited_evaluator_are_made_anew(own):
     edit(own / "evaluators/mine_dev.py", lambda text: f"{text}\nLIMIT = 3\n")
     (notice,) = attempt.restart_notices(tried)
     assert notice == "mine_dev: its code changed, so its scores are made anew."
+    work = cost.Work(tried.pages)
+    assert (spec_of().run_id, "mine_dev") in work.missing

@@ -123,6 +123,15 @@ def test_a_branch_beside_a_folder_of_its_name_is_refused(name, here):
         EncoderRef.parse("owner/model@" + (name.partition("@")[2] or "main"))
 
 
+@pytest.mark.parametrize("name", [ID, "bert-base-uncased"])
+def test_a_folder_with_the_name_of_an_encoder_of_the_hub_is_refused_in_training(name, here):
+    """`csebench evaluate` reads the folder, and `train` took the hub's model."""
+    assert cli_spec.find_encoder(name).revision == COMMIT
+    (here / name).mkdir(parents=True)
+    with pytest.raises(BadInput, match=f"Write ./{name} for the folder, or {ID}@{COMMIT}"):
+        cli_spec.find_encoder(name)
+
+
 @pytest.mark.parametrize("name", ["owner/model@main", "owner/model@v1.0"])
 def test_a_run_starts_from_no_branch(name):
     with pytest.raises(BadInput, match=f"^{name}: a branch moves; name the commit"):

@@ -89,6 +89,10 @@ EDITS = {  # what is edited, so that the digest fits, and what the message names
         lambda c: c["evaluations"][0].update(model_sha256="0" * 64),
         r"0\.model_sha256: other weights",
     ),
+    "another pooler": (
+        lambda c: c["evaluations"][0].update(pooler="avg_top2"),
+        r"0\.pooler: is avg_top2, but the run has",
+    ),
     "another evaluator": (
         lambda c: c["evaluations"][0].update(evaluator="transfer"),
         "scores: of evaluator transfer",
