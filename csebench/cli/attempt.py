@@ -17,7 +17,7 @@ import yaml
 
 from csebench.base import caches
 from csebench.base.errors import BadInput, RunFailed, last_error, look_up
-from csebench.base.files import read_json, read_text, write_text
+from csebench.base.files import near_file, read_json, read_text, write_text
 from csebench.base.models import train_again
 from csebench.base.outputs import is_taken, not_ours
 from csebench.base.processes import locked, run_program
@@ -100,16 +100,20 @@ class Attempt:
 
 
 def open_attempt(file: Path, is_component: bool = False, **settings) -> Attempt:
-    """The attempt of a file of methods/ or methods/components/, whose folder joins the project.
-    Raises BadInput: the file is elsewhere, its declaration is wrong, or a name is unknown."""
+    """Open the attempt of a file of methods/ or methods/components/, whose folder joins the project.
+
+    Raises:
+        BadInput: the file is elsewhere, its declaration is wrong, or a name is unknown.
+    """
     folder = COMPONENTS if is_component else METHODS
     file = Path(os.path.realpath(file))
-    if file.parent.parts[-len(folder.parts) :] != folder.parts or not file.is_file():
-        kind, where = (
-            folder.name.rstrip("s"),
-            f"is not in a folder {folder}/" if file.exists() else "no such file",
-        )
-        raise BadInput(f"try: {file}: {where}; `csebench new {kind} NAME` makes one.")
+    is_in_place = file.parent.parts[-len(folder.parts) :] == folder.parts
+    if not is_in_place or not file.is_file():
+        where = f"no such file.{near_file(file)}"
+        if file.exists():
+            where = f"is not in a folder {folder}/."
+        kind = folder.name.rstrip("s")
+        raise BadInput(f"try: {file}: {where} `csebench new {kind} NAME` makes one.")
     if (project := file.parents[len(folder.parts)]) not in folders():
         join([*map(str, folders()[1:]), str(project)])
         caches.clear()
@@ -289,7 +293,10 @@ def forecast(attempt: Attempt, trials: int) -> list[str]:
         f"{counted(len(searched), 'search run')}, {counted(len(trained), 'run')},"
         f" {counted(len(scored), 'score')}"
     )
-    return [f"Left to make: {left}.", f"Forecast: {estimate.hours} {device}{unmeasured}."]
+    lines = [f"Left to make: {left}.", f"Forecast: {estimate.hours} {device}{unmeasured}."]
+    if (note := cost.bf16_note(work.scale, work.device)) is not None:
+        lines.append(note)
+    return lines
 
 
 def check(attempt: Attempt) -> None:

@@ -152,6 +152,7 @@ def test_a_component_is_compared_on_each_host(own):
     ("arguments", "message"),
     [
         (["mine.py"], "no such file"),
+        (["methods/mien.py"], "no such file. Did you mean 'mine.py'?"),
         (["methods/mine.py", "--against", "simcsee"], "Did you mean 'simcse'?"),
         (["methods/mine.py", "--against", "mine"], "is what is tried"),
         (["methods/mine.py", "--trials", "7"], "have 39 trials"),
