@@ -100,7 +100,7 @@ class Attempt:
 
 
 def open_attempt(file: Path, is_component: bool = False, **settings) -> Attempt:
-    """Open the attempt of a file of methods/ or methods/components/, whose folder joins the project.
+    """Open the attempt of a method's or component's file, whose folder joins the project.
 
     Raises:
         BadInput: the file is elsewhere, its declaration is wrong, or a name is unknown.
