@@ -53,10 +53,13 @@ def work(
 
     Args:
         only: evaluators that the pages show that are wanted; None: those of every page of the
-        scale. processes: that share every batch, each on a GPU of its own; 0: one, on a GPU if
-        there is one. runs_per_gpu: that may be on one GPU at a time. chunk_size: sentences that an
-        encoder in training has in memory at a time; None: the batch. attempt: which try of the
-        workflow this is; a later one repeats no run that its own settings ended.
+            scale.
+        processes: that share every batch, each on a GPU of its own; 0: one, on a GPU if there is
+            one.
+        runs_per_gpu: that may be on one GPU at a time.
+        chunk_size: sentences that an encoder in training has in memory at a time; None: the batch.
+        attempt: which try of the workflow this is; a later one repeats no run that its own settings
+            ended.
     """
     for evaluator in only or ():
         protocol(evaluator)  # refuses an unknown name

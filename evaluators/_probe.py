@@ -50,13 +50,14 @@ def fit(
     """Train every fold with each of its regularisers.
 
     Args:
-        x: (N, D) float32 features; y: (N,) class numbers; both on one device. decay: (folds, R)
-        regularisers, as the optimiser's coupled weight decay. settings: optimizer, batch_size,
-        tenacity, epoch_size (epochs between two looks at the validation set).
+        x: (N, D) float32 features; y: (N,) class numbers; both on one device.
+        decay: (folds, R) regularisers, as the optimiser's coupled weight decay.
+        settings: optimizer, batch_size, tenacity, epoch_size (epochs between two looks at the
+            validation set).
 
     Returns:
         weights (folds, R, classes, D + 1), the bias last, at the best look (the first of equals),
-        and the accuracy there (folds, R).
+            and the accuracy there (folds, R).
     """
     x = with_ones(x)
     decays = torch.as_tensor(decay, dtype=x.dtype, device=x.device)

@@ -67,11 +67,12 @@ def evaluate(model: Embedder, data_root: Path, shown: int) -> tuple[list[Score],
 
     Args:
         data_root: in SentEval's layout; `data_root / "misc/NAME/FILE"`, whole names, as it may be
-        several folders. shown: pairs that are drawn.
+            several folders.
+        shown: pairs that are drawn.
 
     Returns:
         rows; items: `STS-B/dev` (pairs,) cosines, `gold/STS-B/dev` (pairs,), `sentences/STS-B/dev`
-        (pairs, 2) ids, `shown` (shown,) numbers of pairs.
+            (pairs, 2) ids, `shown` (shown,) numbers of pairs.
     """
     (pairs,) = read_sts(data_root, "STS-B", "dev")
     # (pairs, D) each; `model.embed(sentences, truth)` of what are no graded pairs

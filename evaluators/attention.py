@@ -130,8 +130,9 @@ def evaluate(
 
     Args:
         sentences: drawn for the pairs; parsed: drawn for the split by syntax, of at most `words`
-        words. views: pairs of dropout views behind the histograms. tokens: at which sentences of a
-        pair are cut.
+            words.
+        views: pairs of dropout views behind the histograms.
+        tokens: at which sentences of a pair are cut.
 
     Returns:
         rows and items (module docstring).

@@ -119,12 +119,13 @@ def evaluate(
 
     Args:
         dataset: folder below `beir/`: corpus.jsonl, queries.jsonl and qrels/test.tsv, or folders of
-        such (forums). similarity: `cos` or `dot`. precision: in which texts are embedded; None:
-        that of the evaluation.
+            such (forums).
+        similarity: `cos` or `dot`.
+        precision: in which texts are embedded; None: that of the evaluation.
 
     Returns:
         rows, the mean over queries, subset `all`, of several forums also each forum's; items
-        (module docstring).
+            (module docstring).
     """
     forums = read(data_root, dataset)
     with embedding_in(model, precision or model.evaluation.precision):

@@ -153,8 +153,10 @@ def nearest(
     """The rows of the pool closest to some rows; of equals, the first.
 
     Args:
-        vectors: (N, D) of length one, of the texts as queries. documents: (N, D) of length one, of
-        the same texts as documents; the pool is the first `pool` rows. asked: (Q,) row numbers.
+        vectors: (N, D) of length one, of the texts as queries.
+        documents: (N, D) of length one, of the same texts as documents; the pool is the first
+            `pool` rows.
+        asked: (Q,) row numbers.
         groups: each (N,) ints; no row retrieves one of its own group.
 
     Returns:

@@ -26,10 +26,9 @@ DECLARATION = {
         # given too
         "temperature": (0.05, "sec. 3"),
     },
-    # "kind": "supervised",  # two_views, token_level or supervised; else as the class that it
-    # extends. Optional. "search": {"weight": (0.1, 1.0)},  # values of its own parameters that
-    # `csebench tune` tries. Optional. "below": [("neighbours", "buffer")],  # the first must be
-    # less than the second. Optional.
+    # "kind": "supervised",  # or two_views, token_level; else as the class that it extends. Optional.
+    # "search": {"weight": (0.1, 1.0)},  # values of its parameters that are tried. Optional.
+    # "below": [("neighbours", "buffer")],  # the first must be less than the second. Optional.
     "deviations": [],  # from the paper, and what it leaves open and you chose
 }
 

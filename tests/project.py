@@ -79,8 +79,8 @@ def new_project(folder: Path, paper: str, methods: str = "", scales: str = "") -
 
     Args:
         methods: names of those that are kept; then scale smoke substitutes nothing, as others have
-        what it does. scales: names of those that are kept: others may name methods that are not
-        there.
+            what it does.
+        scales: names of those that are kept: others may name methods that are not there.
     """
     project = copied(folder, "results")
     for file in (folder / "papers").glob("*.yaml"):

@@ -142,7 +142,8 @@ def validated(
 
     Args:
         locate: `files.Lines.locate`: `file: line 3`, and the keys that are in the file, for a path
-        of keys. remedy: what to do, at the end of the message.
+            of keys.
+        remedy: what to do, at the end of the message.
     """
     try:
         return model.model_validate(content, context=context)

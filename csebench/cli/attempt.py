@@ -471,10 +471,11 @@ def try_method(
     file or argument, RunFailed where training fails.
 
     Args:
-        file: in a folder methods/ (a component in methods/components/). against: methods,
-        comma-separated; for a component those that it is plugged into. seeds: of each row; the
-        first ones are those of the scale's tables, whose scores may be published. trials: of the
-        search for what is the method's own; as many as the others had, without it.
+        file: in a folder methods/ (a component in methods/components/).
+        against: methods, comma-separated; for a component those that it is plugged into.
+        seeds: of each row; the first ones are those of the scale's tables, whose scores may be
+            published.
+        trials: of the search for what is the method's own; as many as the others had, without it.
     """
     lists = {"against": against, "evaluators": evaluators}
     distinct = {key: tuple(dict.fromkeys(text.split(","))) for key, text in lists.items()}

@@ -62,9 +62,9 @@ def read_corpus(
     not the one that the run's key was made from.
 
     Args:
-        least: lines with text (a method learns from the differences between two). size: sentences
-        that are drawn from it. Of triplets, whose scales have sizes of sentences, all are, if need
-        be.
+        least: lines with text (a method learns from the differences between two).
+        size: sentences that are drawn from it. Of triplets, whose scales have sizes of sentences,
+            all are, if need be.
     """
     check_sha256(path, expected_sha256)
     sentences = lines(path)

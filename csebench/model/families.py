@@ -28,12 +28,14 @@ class Family:
     """One row of the table.
 
     Attributes:
-        title: the names that people use. model_types: the names in `config.json`. poolers: the
-        poolers that it can be evaluated with, if its tokenizer has the tokens for them. dropout:
-        keys of `config.json` that set its dropout; empty for a family that is not trained.
-        not_trained: why it is not trained. states: which hidden states are pooled, where that could
-        be in doubt. encoder_only: whether it is the encoder half of an encoder-decoder that is
-        loaded.
+        title: the names that people use.
+        model_types: the names in `config.json`.
+        poolers: the poolers that it can be evaluated with, if its tokenizer has the tokens for
+            them.
+        dropout: keys of `config.json` that set its dropout; empty for a family that is not trained.
+        not_trained: why it is not trained.
+        states: which hidden states are pooled, where that could be in doubt.
+        encoder_only: whether it is the encoder half of an encoder-decoder that is loaded.
     """
 
     title: str

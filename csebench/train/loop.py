@@ -42,9 +42,10 @@ def run_steps(
     would end the same way.
 
     Args:
-        task: the `Training` of csebench/train/trainer.py. folder: of the run, where checkpoints go.
+        task: the `Training` of csebench/train/trainer.py.
+        folder: of the run, where checkpoints go.
         received: signals; one ends the loop after the current step, behind a checkpoint, with
-        Stopped.
+            Stopped.
     """
     cuda, writing = task.device.type == "cuda", 0.0  # seconds that the last checkpoint took
     first, started, saved = state.step, time.perf_counter(), time.perf_counter()

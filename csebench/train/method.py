@@ -106,12 +106,14 @@ class Method(nn.Module):
     """Two views of a batch and a loss between them.
 
     Attributes:
-        encoder: the encoder that is trained and exported. p: hyper-parameters, as attributes.
+        encoder: the encoder that is trained and exported.
+        p: hyper-parameters, as attributes.
         edits: what components do to a tokenised batch before it is encoded; set once, when they are
-        plugged in. keeps_last: the last step is exported instead of the best on STS-B dev
-        (pre-training). decays_all: weight decay falls on biases and LayerNorm, too, which the
-        trainer of transformers leaves out. group: sentences of a batch that belong together, and
-        stay in one process.
+            plugged in.
+        keeps_last: the last step is exported instead of the best on STS-B dev (pre-training).
+        decays_all: weight decay falls on biases and LayerNorm, too, which the trainer of
+            transformers leaves out.
+        group: sentences of a batch that belong together, and stay in one process.
     """
 
     keeps_last, decays_all, group = False, False, 1

@@ -43,9 +43,10 @@ def masked_lm_loss(head, states, labels):
     elsewhere.
 
     Args:
-        head: maps (tokens, hidden) to (tokens, vocabulary) logits. states: (rows, length, hidden)
-        last hidden states. labels: (rows, length), -100 at tokens that were not chosen; best on the
-        host: else the device is waited for.
+        head: maps (tokens, hidden) to (tokens, vocabulary) logits.
+        states: (rows, length, hidden) last hidden states.
+        labels: (rows, length), -100 at tokens that were not chosen; best on the host: else the
+            device is waited for.
 
     Returns:
         mean loss over chosen tokens, 0 for a batch without them.
