@@ -19,7 +19,7 @@ class Terminal:
         self.pid, self.keyboard = pty.fork()
         if self.pid == 0:
             # which a test may ignore that a script or nohup started
-            for number in (signal.SIGINT, signal.SIGHUP):
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
             os.chdir(folder)
             os.execv(command[0], command)
