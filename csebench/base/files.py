@@ -310,6 +310,16 @@ def sha256(path: Path) -> str:
         raise unreadable(path, e) from None
 
 
+def sha256_of_files(sums: Iterable[tuple[str, str]]) -> str:
+    """Compute one hash over files.
+
+    Args:
+        sums: name and sha256 of each file, in an order that does not change.
+    """
+    lines = [f"{name} {file_sha256}" for name, file_sha256 in sums]
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
 @cached
 def _sha256(path: Path, _modified: int, _changed: int, _size: int) -> str:
     with open(path, "rb") as file:

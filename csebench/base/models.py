@@ -1,7 +1,6 @@
 """The files of a model's folder, and the one hash by which its scores name it. Never imports
 torch."""
 
-import hashlib
 import os
 import re
 from collections.abc import Collection, Iterator
@@ -19,6 +18,7 @@ from csebench.base.files import (
     read_yaml,
     refuse_special_files,
     sha256,
+    sha256_of_files,
 )
 from csebench.base.project import folders
 
@@ -149,8 +149,7 @@ def hashed_files(folder: Path) -> dict[PurePosixPath, Path]:
 def model_sha256(folder: Path) -> str:
     """Compute one hash over the names and contents of all files that a model is read from."""
     files = sorted(hashed_files(folder).items())
-    lines = [f"{name} {sha256(path)}" for name, path in files]
-    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+    return sha256_of_files((str(name), sha256(path)) for name, path in files)
 
 
 def check_model(folder: Path) -> None:

@@ -1,14 +1,13 @@
 """Standard test sets: whether scores are on the data that papers print numbers of
 (data/test_sets.yaml)."""
 
-import hashlib
 import re
 from pathlib import Path, PurePath
 
 from pydantic import RootModel
 
 from csebench.base.caches import cached, cached_by_folder
-from csebench.base.files import read_typed, read_yaml
+from csebench.base.files import read_typed, read_yaml, sha256_of_files
 from csebench.base.project import folders
 from csebench.plan import catalog
 from csebench.plan.declarations import Strict
@@ -62,15 +61,15 @@ def fetched_data(evaluator: str, scale_name: str) -> str:
     pins. Fetching notes the hashes of its files, so they are known here without the files.
     """
     noted = fetched_hashes(scale_name)
-    lines = []
+    sums = []
     for pattern in protocol(evaluator).files:
         names = [name for name in noted if re.fullmatch(glob_as_regex(pattern), name)]
         if not names:
             return ""
-        lines += [f"{name} {noted[name]}" for name in sorted(names, key=PurePath)]
-    if not lines:
+        sums += [(name, noted[name]) for name in sorted(names, key=PurePath)]
+    if not sums:
         return ""
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return sha256_of_files(sums)
 
 
 @cached_by_folder

@@ -2,7 +2,6 @@
 provenance."""
 
 import contextlib
-import hashlib
 import math
 import os
 import shutil
@@ -25,6 +24,7 @@ from csebench.base.files import (
     matches,
     read_typed,
     sha256,
+    sha256_of_files,
     with_digest,
     write_json,
 )
@@ -58,13 +58,13 @@ def data_sha256(wanted: Protocol, data_root: Path | DataRoot) -> str:
     """One hash over the names and contents of the files that an evaluator reads; of no file
     where mteb takes a task from its hub, at the revision that its package pins. Raises BadInput
     where a file is missing."""
-    lines = []
+    sums = []
     for pattern in [] if from_hub(wanted, data_root) else wanted.files:
         files = matches(data_root, pattern)
         if not files:
             raise BadInput(f"{data_root / pattern}: no such file; {remedy(pattern, data_root)}")
-        lines += [f"{name} {sha256(path)}" for name, path in files.items()]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        sums += [(name, sha256(path)) for name, path in files.items()]
+    return sha256_of_files(sums)
 
 
 def has_data(evaluator: str, data_root: Path | DataRoot) -> bool:
