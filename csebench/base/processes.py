@@ -87,9 +87,9 @@ def stop_signals(
 def run_program(command: list[str], task: str, **options) -> subprocess.CompletedProcess[str]:
     """Run a program and wait for its end, also where a signal asks this process for its own.
 
-    The program is in a process group of its own. With all that it starts it gets each signal once,
-    from here, and writes its checkpoints. A later Ctrl-C kills it. It inherits the locks of this
-    process: they are held while it runs, even where this process is killed.
+    The program is in a process group of its own. At the first signal it gets SIGINT once, with all
+    that it started, and writes its checkpoints. A later Ctrl-C kills it. It inherits the locks of
+    this process: they are held while it runs, even where this process is killed.
 
     Args:
         task: what messages call the work.
@@ -107,6 +107,7 @@ def run_program(command: list[str], task: str, **options) -> subprocess.Complete
     job_control = {signal.SIGTSTP: group.suspend, signal.SIGQUIT: group.quit}
     with contextlib.ExitStack() as stack:
         received = stack.enter_context(stop_signals(group.stop))
+        stack.enter_context(not_inheriting_ignored_sigint())
         for number, react in job_control.items():
             stack.enter_context(handled(number, react))
         program = subprocess.Popen(command, text=True, **own_group, **options)
@@ -147,8 +148,9 @@ class ProgramGroup:
             with contextlib.suppress(OSError):  # of a terminal that was closed
                 # `print` may be at work where the signal came
                 os.write(2, f"csebench: {line}\n".encode())
-            # at SIGHUP Snakemake would end without a word to its jobs
-            self.send(signal.SIGTERM if received == signal.SIGHUP else received)
+            # Never the others: at SIGHUP Snakemake ends without telling its jobs, and at SIGTERM it
+            # waits for itself for ever where the signal finds it with its scheduler's lock.
+            self.send(signal.SIGINT)
         elif received == signal.SIGINT and time.monotonic() - self.asked > PRESSED_TWICE:
             self.send(signal.SIGKILL)
 
@@ -163,6 +165,24 @@ class ProgramGroup:
         self.send(signal.SIGKILL)
         signal.signal(signal.SIGQUIT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGQUIT)
+
+
+@contextlib.contextmanager
+def not_inheriting_ignored_sigint() -> Iterator[None]:
+    """Let programs that are started meanwhile react to SIGINT, also where this process ignores it,
+    as what a script starts with `&` does. This process goes on without reacting."""
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) != signal.SIG_IGN
+    ):
+        yield
+        return
+    # A new program inherits what is ignored, but no handler.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextlib.contextmanager

@@ -204,25 +204,40 @@ def logged(folder):
     return [log.read_text().split() for log in logs if log.exists()]
 
 
-ASKS = {  # how the end is asked for: what the program and its job get, and the exit code
-    "Ctrl-C": (lambda terminal: terminal.type("\x03"), "SIGINT", 130),
-    "kill -INT": (lambda terminal: os.kill(terminal.pid, signal.SIGINT), "SIGINT", 130),
-    "kill": (lambda terminal: os.kill(terminal.pid, signal.SIGTERM), "SIGTERM", 1),
-    "kill -HUP": (lambda terminal: os.kill(terminal.pid, signal.SIGHUP), "SIGTERM", 1),
-    "the terminal is closed": (Terminal.close, "SIGTERM", 1),
+ASKS = {  # how the end is asked for, and the exit code
+    "Ctrl-C": (lambda terminal: terminal.type("\x03"), 130),
+    "kill -INT": (lambda terminal: os.kill(terminal.pid, signal.SIGINT), 130),
+    "kill": (lambda terminal: os.kill(terminal.pid, signal.SIGTERM), 1),
+    "kill -HUP": (lambda terminal: os.kill(terminal.pid, signal.SIGHUP), 1),
+    "the terminal is closed": (Terminal.close, 1),
 }
 
 
 @pytest.mark.parametrize("ask", ASKS)
 def test_program_and_jobs_are_asked_once_and_waited_for(ask, terminal, tmp_path):
-    act, name, code = ASKS[ask]
+    act, code = ASKS[ask]
     (tmp_path / "ends").touch()
     act(terminal)
     terminal.wait_for(terminal.has_ended)
-    assert terminal.code == code and logged(tmp_path) == [[name], [name]]
+    assert terminal.code == code and logged(tmp_path) == [["SIGINT"], ["SIGINT"]]
     terminal.wait_for(lambda: not programs(tmp_path))
     terminal.read()
     assert terminal.keyboard is None or "stopped by SIG" in terminal.printed
+
+
+def test_a_program_ends_also_where_this_process_ignores_ctrl_c(tmp_path, start):
+    """As what a script starts with `&` does."""
+    (tmp_path / "program.py").write_text(
+        "import time\nopen('program.ready', 'w').close()\ntime.sleep(600)"
+    )
+    ignoring = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    starter = start([sys.executable, "-c", ignoring + STARTER.format(folder=str(tmp_path))])
+    end = time.monotonic() + LONGEST
+    while not (tmp_path / "program.ready").exists():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    starter.send_signal(signal.SIGTERM)
+    assert starter.wait(LONGEST) == 1 and not programs(tmp_path)
 
 
 def test_a_later_ctrl_c_kills_what_does_not_end(terminal, tmp_path):
@@ -241,7 +256,7 @@ def test_signals_of_a_cluster_that_repeat_kill_nothing(terminal, tmp_path):
     for _ in range(3):
         os.kill(terminal.pid, signal.SIGTERM)
         time.sleep(0.1)
-    terminal.wait_for(lambda: logged(tmp_path) == [["SIGTERM"], ["SIGTERM"]])
+    terminal.wait_for(lambda: logged(tmp_path) == [["SIGINT"], ["SIGINT"]])
     assert not terminal.has_ended() and len(programs(tmp_path)) == 2
 
 
