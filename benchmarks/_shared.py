@@ -21,8 +21,8 @@ sys.path.append(sys.path[0])
 sys.path[0] = str(ROOT)
 
 from csebench.model.encoder import Encoder
-from csebench.plan.declarations import EncoderRef
-from csebench.plan.registry import COMPONENTS, declaration, fill
+from csebench.plan.catalog.registry import COMPONENTS, declaration, fill
+from csebench.plan.schema.declarations import EncoderRef
 from csebench.train import trainer
 
 transformers.logging.set_verbosity_error()

@@ -32,7 +32,7 @@ from tabulate import tabulate
 
 from csebench.base.project import ROOT
 from csebench.base.terminal import bar
-from csebench.plan.registry import evaluator_declaration
+from csebench.plan.catalog.registry import evaluator_declaration
 from csebench.score import replicates
 from csebench.score.evaluate import evaluate
 from csebench.score.score_types import Sample, sample

@@ -19,16 +19,17 @@ from tabulate import tabulate
 
 from csebench.base.terminal import bar
 from csebench.plan import targets
-from csebench.plan.papers import SettingsTable
-from csebench.report import compare
-from csebench.report.cells import grid_view
-from csebench.report.stats import LEVEL
+from csebench.plan.schema.paper import SettingsTable
+from csebench.report.numbers import compare
+from csebench.report.numbers.cells import grid_view
+from csebench.report.numbers.stats import LEVEL
 
 SEED = 0
 
 
 def p_values(seeds_mean, seeds_variance, n, item_effect, item_se):
-    """(draws,) two-sided p of a comparison, as csebench/report/compare.py: Estimate computes it."""
+    """(draws,) two-sided p of a comparison, as Estimate in
+    csebench/report/numbers/compare.py computes it."""
     parts = seeds_variance / n
     variance = parts + item_se**2
     df = variance**2 / np.maximum(parts**2 / (n - 1), 1e-300)

@@ -31,12 +31,12 @@ from tabulate import tabulate
 from csebench.base import caches
 from csebench.base.project import ROOT
 from csebench.base.terminal import bar
-from csebench.plan.catalog import STS_COLUMNS
-from csebench.plan.papers import Claim, Published
-from csebench.report import audit, claims, printed_spread, stats
-from csebench.report.cells import printed_view
-from csebench.report.claims import AGREES, AS_STATED, OTHER, YES, judge_row, judge_sentence
-from csebench.report.others import Spread
+from csebench.plan.catalog.files import STS_COLUMNS
+from csebench.plan.schema.paper import Claim, Published
+from csebench.report.numbers import audit, claims, printed_spread, stats
+from csebench.report.numbers.cells import printed_view
+from csebench.report.numbers.claims import AGREES, AS_STATED, OTHER, YES, judge_row, judge_sentence
+from csebench.report.numbers.others import Spread
 
 SEED = 0
 DEVIATION = 0.84  # of a run over seeds, in points: that of SimCSE on BERT-base

@@ -25,8 +25,8 @@ from csebench.base.provenance import code_state, processor
 from csebench.base.terminal import bar
 from csebench.data.corpus import read_corpus
 from csebench.data.sts import read_sts
-from csebench.plan.catalog import scale
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, names
+from csebench.plan.catalog.files import scale
+from csebench.plan.catalog.registry import COMPONENTS, METHODS, declaration, names
 from csebench.score.models import open_model
 from csebench.train.trainer import optimise
 
@@ -120,7 +120,7 @@ def main():
 
 
 def step_times(args, seconds):
-    """An entry of data/step_times.yaml (csebench/plan/cost.py: StepTimes)."""
+    """An entry of data/step_times.yaml (csebench/plan/forecast.py: StepTimes)."""
     gpu = torch.cuda.get_device_name() if CUDA else None
     return {
         "device": gpu or f"{processor()}, {args.threads} threads",

@@ -1,13 +1,13 @@
 """csebench: the reproduction harness for unsupervised sentence embeddings.
 
 From Python: `csebench.scores`, `csebench.table`, `csebench.evaluate` (csebench/api.py) and
-`csebench.try_method` (csebench/cli/attempt.py), loaded when they are used.
+`csebench.try_method` (csebench/study/attempt.py), loaded when they are used.
 """
 
 from importlib import import_module
 
 MODULES = {"__version__": "base.project", "scores": "api", "table": "api", "evaluate": "api"}
-MODULES |= {"try_method": "cli.attempt"}
+MODULES |= {"try_method": "study.attempt"}
 __all__ = ["__version__", "evaluate", "scores", "table", "try_method"]  # pyright: ignore
 
 

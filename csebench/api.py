@@ -21,9 +21,10 @@ from pydantic import ConfigDict, SkipValidation, TypeAdapter, ValidationError
 from csebench.base import caches
 from csebench.base.errors import BadInput, shortened
 from csebench.base.project import folders
-from csebench.plan import catalog, targets
-from csebench.plan.declarations import FRACTION
-from csebench.plan.registry import evaluator_declaration, protocol
+from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import evaluator_declaration, protocol
+from csebench.plan.schema.declarations import FRACTION
 
 if TYPE_CHECKING:
     import pandas
@@ -84,9 +85,9 @@ def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
     """
     import pandas
 
-    from csebench.plan.papers import SettingsTable
-    from csebench.report.cells import grid_view
+    from csebench.plan.schema.paper import SettingsTable
     from csebench.report.csv_tables import CELLS, cell_rows
+    from csebench.report.numbers.cells import grid_view
 
     with chdir(folders()[-1]):
         grids = dict.fromkeys(

@@ -26,7 +26,7 @@ from statistics import median, quantiles, stdev
 from csebench.base.errors import BadInput, first_line, unknown
 from csebench.base.files import read_text, write_text
 from csebench.base.project import ROOT
-from csebench.report.power import noncentrality
+from csebench.report.numbers.power import noncentrality
 
 MINI = ROOT / "results" / "mini"
 EVIDENCE = ROOT / "results" / "evidence.csv"

@@ -16,10 +16,10 @@ from pydantic import BaseModel
 
 from csebench.base.files import write_text
 from csebench.base.project import ROOT
-from csebench.plan.declarations import Scale
-from csebench.plan.evidence import Names, Source
-from csebench.plan.papers import Paper
-from csebench.plan.spec import Spec
+from csebench.plan.catalog.evidence import Names, Source
+from csebench.plan.schema.declarations import Scale
+from csebench.plan.schema.paper import Paper
+from csebench.plan.schema.spec import Spec
 
 FOLDER = ROOT / "docs" / "schemas"
 MODELS: dict[str, type[BaseModel]] = {"paper": Paper, "scale": Scale, "spec": Spec}

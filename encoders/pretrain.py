@@ -31,7 +31,7 @@ from transformers.trainer_utils import get_last_checkpoint
 from csebench.base.files import sha256
 from csebench.base.models import model_sha256
 from csebench.data.corpus import lines
-from csebench.plan.declarations import Training
+from csebench.plan.schema.declarations import Training
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 HELD_OUT = 2_000  # last lines of the corpus, for the loss in the model card

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from csebench.score.drawing import Source
 
 # A literal: it is read without running the file, so no calls and no names. Every key:
-# csebench/plan/declarations.py.
+# csebench/plan/schema/declarations.py.
 DECLARATION = {
     "name": "template",  # as people write it
     "version": 1,  # bump it when a change of this file changes a number

@@ -35,7 +35,7 @@ from beir.retrieval.evaluation import pytrec_eval
 from csebench.base.errors import BadInput, shortened
 from csebench.base.files import DataRoot, matches, parse_json, read_text, unreadable
 from csebench.model.embedder import Embedder
-from csebench.plan.declarations import Precision
+from csebench.plan.schema.declarations import Precision
 from csebench.score.score_types import Items, Score
 
 DECLARATION = {

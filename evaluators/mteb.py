@@ -32,8 +32,8 @@ from csebench.base.files import read_json, read_text
 from csebench.data.fetch import load_task
 from csebench.data.sts import read_sts
 from csebench.model.embedder import Embedder
-from csebench.plan.registry import protocol
-from csebench.plan.where_data_is import from_hub
+from csebench.plan.catalog.data_sources import from_hub
+from csebench.plan.catalog.registry import protocol
 from csebench.score.score_types import Items, Score
 
 if TYPE_CHECKING:

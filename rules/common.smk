@@ -1,12 +1,13 @@
-# Shared by all rules: the environment of jobs, the scale, and helpers. The logic of rules is in csebench/workflow.py.
+# Shared by all rules: the environment of jobs, the scale, and helpers. The logic of rules is in csebench/study/workflow.py.
 import os
 import re
 import sys
 from pathlib import Path
 
-from csebench import workflow as jobs  # `workflow` is a name of Snakemake
-from csebench.base import processes, project
-from csebench.plan import catalog, cost, targets, where_data_is
+from csebench.base import gpus, project
+from csebench.plan import forecast, targets
+from csebench.plan.catalog import data_sources, files as catalog
+from csebench.study import workflow as jobs  # `workflow` is a name of Snakemake
 
 
 envvars:
@@ -33,7 +34,7 @@ os.environ["PATH"] = os.pathsep.join(
 # `exec` replaces the shell: else SIGTERM ends the shell first, and the job is killed while it writes its checkpoint.
 shell.prefix("set -euo pipefail; exec ")
 SCALE = config.get("scale", catalog.DEFAULT_SCALE)
-GPU = int(bool(processes.visible_gpus()))  # GPUs that a run requests
+GPU = int(bool(gpus.visible_gpus()))  # GPUs that a run requests
 
 jobs.start(SCALE)
 

@@ -12,13 +12,13 @@ rule fetch:
         f"{catalog.FETCHED}/.logs/{{marker}}.log",
     wildcard_constraints:
         marker="|".join(
-            re.escape(source.marker) for source in where_data_is.sources().values()
+            re.escape(source.marker) for source in data_sources.sources().values()
         ),
     retries: 3
     conda:
         "../envs/train.yaml"
     params:
-        source=lambda wildcards: where_data_is.source_of(wildcards.marker),
+        source=lambda wildcards: data_sources.source_of(wildcards.marker),
     message:
         "fetch {params.source}"
     shell:
@@ -38,7 +38,7 @@ rule back_translate:
     resources:
         gpu=GPU,
         mem_mb=8000,
-        runtime=cost.LONGEST_MINUTES,  # a further attempt continues the file of the one before
+        runtime=forecast.LONGEST_MINUTES,  # a further attempt continues the file of the one before
     params:
         translators=lambda wildcards: targets.back_translation(wildcards.key, SCALE)[1],
     message:

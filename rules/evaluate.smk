@@ -1,5 +1,5 @@
 # One score JSON per run and evaluator. The training job has mostly made the scores already; then they are only copied.
-# So this rule requests no GPU: a job that must compute scores waits for a free one (csebench/base/processes.py), or uses
+# So this rule requests no GPU: a job that must compute scores waits for a free one (csebench/base/gpus.py), or uses
 # the CPU if the cluster assigned none.
 
 
@@ -18,13 +18,13 @@ rule evaluate:
     threads: threads_of
     resources:
         mem_mb=16000,
-        runtime=lambda _, attempt: cost.job_minutes(0, attempt),
+        runtime=lambda _, attempt: forecast.job_minutes(0, attempt),
     params:
         scale=scale_of,
         evaluator=evaluator_of,
         identity=of_evaluation(jobs.identity),
         # where a file is changed in place, its scores are made again
-        data=of_evaluation(where_data_is.given_data),
+        data=of_evaluation(data_sources.given_data),
     message:
         "score {wildcards.run} by {params.evaluator}"
     shell:

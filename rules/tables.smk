@@ -1,5 +1,5 @@
 # Pages. The normal ones need every score; those in partial/ use the existing scores and start no training. A page is made
-# again when the content of what it was made from has changed (csebench/plan/made_from.py).
+# again when the content of what it was made from has changed (csebench/plan/page_records.py).
 
 
 rule page:

@@ -107,11 +107,11 @@ def make_spec(tiny_bert):
     seed=1)`."""
     from csebench.base.files import sha256
     from csebench.base.models import model_sha256
-    from csebench.plan import catalog
-    from csebench.plan.declarations import Dataset, EncoderRef, RunSettings
-    from csebench.plan.papers import Recipe
+    from csebench.plan.catalog import files as catalog
     from csebench.plan.recipe import Conditions
     from csebench.plan.recipe import make_spec as build
+    from csebench.plan.schema.declarations import Dataset, EncoderRef, RunSettings
+    from csebench.plan.schema.paper import Recipe
 
     def make(
         method,
@@ -139,7 +139,8 @@ def make_spec(tiny_bert):
 
 def corpus_of(spec):
     """The file of the smoke data that a run trains on."""
-    from csebench.plan import catalog, recipe
+    from csebench.plan import recipe
+    from csebench.plan.catalog import files as catalog
 
     return recipe.corpus_path(spec, catalog.scale("smoke"))
 

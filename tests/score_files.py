@@ -10,9 +10,9 @@ from csebench.base.files import with_digest, write_json
 from csebench.base.project import ROOT
 from csebench.model.metrics import averages
 from csebench.plan import grids, targets
-from csebench.plan.declarations import Evaluation
-from csebench.plan.papers import Figure
-from csebench.plan.registry import evaluator_declaration, panels, protocol
+from csebench.plan.catalog.registry import evaluator_declaration, panels, protocol
+from csebench.plan.schema.declarations import Evaluation
+from csebench.plan.schema.paper import Figure
 from csebench.score.replicates import make_replicates
 from csebench.score.score_file import ROUNDING, settings
 from csebench.score.score_types import Score

@@ -15,12 +15,12 @@ from csebench.base.files import (
     is_there,
     read_json,
     read_typed,
-    read_yaml,
     refuse_special_files,
     sha256,
     sha256_of_files,
 )
 from csebench.base.project import folders
+from csebench.base.yaml_lines import read_yaml
 
 # in the model's folder, written last: the model is complete, and how it was trained
 REPORT = "training.json"

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from csebench.base.processes import nvidia_smi
+from csebench.base.gpus import nvidia_smi
 from csebench.base.project import ROOT
 
 PACKAGES = (

@@ -18,9 +18,10 @@ from pydantic import BaseModel, Field, FiniteFloat
 
 from csebench.base.errors import BadInput, MissingFile, OutOfMemory, RunFailed, Stopped, Untrainable
 from csebench.base.files import is_there, read_json, read_typed, write_bytes, write_json
+from csebench.base.locks import locked
 from csebench.base.models import REPORT, Report, check_model, train_again
 from csebench.base.outputs import not_ours
-from csebench.base.processes import is_distributed, is_main_process, locked
+from csebench.base.processes import is_distributed, is_main_process
 
 DONE = "train.json"  # the report of the model in the folder of the run, which Snakemake waits for
 PRUNED = "pruned.json"  # the same, once the model has been deleted
@@ -126,9 +127,9 @@ def has_model(folder: Path) -> bool:
 
 def delete_model(folder: Path) -> None:
     """Delete the model of a finished run, whose report is copied to pruned.json. train.json stays
-    until the next workflow is planned (csebench/workflow.py: trained_run): Snakemake fails a job
-    and deletes its score if an input vanishes at its end. The model's own report goes first: what a
-    killed process leaves is no finished model.
+    until the next workflow is planned (csebench/study/workflow.py: trained_run): Snakemake fails a
+    job and deletes its score if an input vanishes at its end. The model's own report goes first:
+    what a killed process leaves is no finished model.
     """
     model = folder / "model"
     with contextlib.suppress(FileNotFoundError):

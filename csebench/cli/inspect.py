@@ -4,9 +4,11 @@ from itertools import chain
 
 from csebench.base.terminal import json_text, print_table, print_text
 from csebench.cli.options import parse_targets
-from csebench.plan import catalog, registry, tuning
+from csebench.plan import tuning
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog import registry
+from csebench.plan.catalog.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
 from csebench.plan.recipe import recipe_defect
-from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
 from csebench.plan.targets import defect, grid_names, target_name
 
 BROKEN = "BROKEN"  # a file that is not valid; the reason stands beside it
@@ -79,8 +81,8 @@ def list_papers(args):
 
 
 def show_power(args):
-    from csebench.report import power
-    from csebench.report.cells import grid_view
+    from csebench.report.numbers import power
+    from csebench.report.numbers.cells import grid_view
 
     if args.target == ["claims"]:
         head, legend, hidden, tables = (
@@ -111,8 +113,8 @@ def show_power(args):
 
 
 def list_claims(args):
-    from csebench.report.claims import judge_all
     from csebench.report.csv_tables import claim_record
+    from csebench.report.numbers.claims import judge_all
 
     wanted = {grid for page in parse_targets(args) for grid in page.grids()}
     judged = [
@@ -129,7 +131,7 @@ def list_claims(args):
 
 
 def list_findings(args):
-    from csebench.report.audit import findings, place_label
+    from csebench.report.numbers.audit import findings, place_label
 
     papers = {paper for page in parse_targets(args) for paper, _ in page.grids()}
     about = [f for f in findings() if "all" in args.target or papers & {*f.papers}]

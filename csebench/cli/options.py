@@ -11,8 +11,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 from csebench.base.errors import BadInput, shortened, unknown
 from csebench.base.models import refuse_model_folder
 from csebench.base.outputs import check_output, followed, is_stream
-from csebench.plan import catalog, registry, targets
-from csebench.plan.declarations import LARGEST, POOLERS
+from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog import registry
+from csebench.plan.schema.declarations import LARGEST, POOLERS
 
 # of poolers, in libraries
 OTHER_NAMES = {"mean": "avg", "average": "avg", "first-last-avg": "avg_first_last_2022"}

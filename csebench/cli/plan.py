@@ -6,8 +6,9 @@ from collections.abc import Collection
 from csebench.base.terminal import counted, json_text, print_text, records, table_text
 from csebench.cli.options import parse_targets
 from csebench.cli.status import RunStatus, read_statuses, stored_lines
-from csebench.plan import cost, targets
-from csebench.plan.cost import Step, Work
+from csebench.data import preflight
+from csebench.plan import forecast, targets
+from csebench.plan.forecast import Step, Work
 from csebench.plan.targets import target_name
 
 TABLES = [
@@ -54,7 +55,7 @@ def show_plan(args):
         hours_table(work),
         table_text(TABLES, tables) if tables else "",
     ]
-    parts += [downloads(work.pages), table_text(RUNS, listed, ".1f") if args.runs else ""]
+    parts += [preflight.downloads(work.pages), table_text(RUNS, listed, ".1f") if args.runs else ""]
     return print_text("\n\n".join(filter(None, parts)))
 
 
@@ -106,10 +107,10 @@ def hours_table(work: Work) -> str:
         f"Forecast {device}:",
         table_text(["still to be made", "number", "hours (range)", "not measured"], rows),
     ]
-    note = cost.bf16_note(work.scale, work.device)
+    note = forecast.bf16_note(work.scale, work.device)
     if note is not None:
         lines.append(note)
-    if others := sorted({times.device for times in cost.step_times()} - {work.device}):
+    if others := sorted({times.device for times in forecast.step_times()} - {work.device}):
         lines.append("\n  ".join(["Other devices for --device, of data/step_times.yaml:", *others]))
     return "\n".join(lines)
 
@@ -133,15 +134,3 @@ def tables_rows(work: Work) -> list[list]:
                 [target_name(*grid), f"{made} of {len(of_cells)}", trained, *_hours(work, steps)]
             )
     return rows
-
-
-def downloads(pages: list[targets.Page]) -> str:
-    """How many models and data have to be downloaded first, and what cannot be."""
-    from csebench.data import preflight
-
-    states = preflight.check(pages, ask=False)
-    absent = sum(s.state == preflight.REACHABLE for s in states)
-    lines = [f"Models and data to be downloaded: {absent} (`csebench check` has their sizes)."]
-    return "\n".join(
-        [*lines, *(f"Missing: {s.why}" for s in states if s.state == preflight.MISSING)]
-    )

@@ -14,17 +14,18 @@ from csebench.base.outputs import check_output, is_taken, not_ours
 from csebench.base.project import snakemake
 from csebench.base.terminal import counted, json_text, print_table, print_text
 from csebench.cli.options import parse_targets
-from csebench.plan import catalog, targets
-from csebench.plan.made_from import recording
-from csebench.plan.papers import SettingsTable
+from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.page_records import recording
+from csebench.plan.schema.paper import SettingsTable
 
 if TYPE_CHECKING:
-    from csebench.report.cells import GridView
+    from csebench.report.numbers.cells import GridView
 
 
 def compare_rows(args):
     """Print the declared comparisons of a table, or that of two given rows."""
-    from csebench.report.cells import grid_view
+    from csebench.report.numbers.cells import grid_view
 
     views = [grid_view(*grid, page.scale) for page in parse_targets(args) for grid in page.grids()]
     if not args.rows:
@@ -40,8 +41,8 @@ def compare_rows(args):
 def print_comparison(view: GridView, names: list[str], as_json: bool) -> None:
     """Print the comparison of two rows of a table, in words and numbers."""
     from csebench.report import words
-    from csebench.report.compare import averages, compare
     from csebench.report.csv_tables import comparison_record
+    from csebench.report.numbers.compare import averages, compare
 
     row, against = (index_of_row(view, name) for name in names)
     comparison = compare(view, row, against, averages(view))
@@ -71,8 +72,8 @@ def index_of_row(view: GridView, name: str) -> int:
 def print_declared_comparisons(views: list[GridView], as_json: bool) -> None:
     """Print every declared comparison of tables, by the question that it answers."""
     from csebench.report import words
-    from csebench.report.compare import answers
     from csebench.report.csv_tables import comparison_records
+    from csebench.report.numbers.compare import answers
 
     if as_json:
         records = [record for view in views for record in comparison_records(view)]
@@ -177,7 +178,7 @@ def render_over_all(name: str, scale: str, args) -> None:
 
 def render_figure(page: targets.Page, args) -> None:
     """Draw a figure into its place in results/, and print the names of its files."""
-    from csebench.report.cells import grid_view
+    from csebench.report.numbers.cells import grid_view
     from csebench.report.pages import draw
     from csebench.report.pages.table import has_values, nothing_to_draw
 

@@ -4,22 +4,22 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from csebench import run
 from csebench.base.errors import BadInput, RunFailed, problem_of, unknown
 from csebench.base.files import read_json
+from csebench.base.gpus import acquire_gpus
 from csebench.base.outputs import check_output, is_standard_output, is_stream, is_taken, not_ours
-from csebench.base.processes import acquire_gpus
 from csebench.base.runs import check_run_folder
 from csebench.base.shown import visible
 from csebench.base.terminal import counted, json_text, print_table, print_text
-from csebench.cli import attempt
+from csebench.cli import train_options
 from csebench.cli.options import parse_targets
 from csebench.data.corpus import read_corpus
-from csebench.plan import cli_spec
-from csebench.plan.declarations import FRACTION, Evaluation
+from csebench.plan.catalog.data_sources import sources
+from csebench.plan.catalog.registry import declaration, evaluator_declaration
 from csebench.plan.recipe import back_translation_facts
-from csebench.plan.registry import declaration, evaluator_declaration
-from csebench.plan.where_data_is import sources
+from csebench.plan.schema.declarations import FRACTION, Evaluation
+from csebench.study import attempt, search
+from csebench.study import work as planned_run
 
 
 def check(args):
@@ -100,7 +100,9 @@ def is_translation(facts: Path) -> bool:
 def train(args):
     check_run_folder(args.out)
     spec = (
-        cli_spec.read_spec(args.spec) if args.spec else cli_spec.spec_from(args, corpus_size(args))
+        train_options.read_spec(args.spec)
+        if args.spec
+        else train_options.spec_from(args, corpus_size(args))
     )
     for option, is_read in {
         "corpus": spec.corpus is not None,
@@ -114,8 +116,8 @@ def train(args):
         read_corpus(
             args.corpus, spec.corpus.sha256, declaration(spec.method).corpus, size=spec.corpus.size
         )
-    data_root, chunk_size = cli_spec.data_root_or_default(args.data), args.chunk_size or None
-    run.train_spec(spec, args.out, args.corpus, data_root, args.positives, chunk_size)
+    data_root, chunk_size = train_options.data_root_or_default(args.data), args.chunk_size or None
+    planned_run.train_spec(spec, args.out, args.corpus, data_root, args.positives, chunk_size)
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 
@@ -140,8 +142,8 @@ def evaluate(args):
     check_scores_output(args.out)
     # each once: named twice, one would give every row twice
     evaluators = [*dict.fromkeys(args.evaluators.split(","))]
-    data_root = cli_spec.data_root_or_default(args.data)
-    model = cli_spec.find_model(args.model)
+    data_root = train_options.data_root_or_default(args.data)
+    model = train_options.find_model(args.model)
     acquire_gpus()
     from csebench.score import evaluate as scoring
 
@@ -178,7 +180,7 @@ def work(args):
     only = (
         None if args.evaluators is None else [name for name in args.evaluators.split(",") if name]
     )
-    run.work(
+    planned_run.work(
         args.run_id,
         args.scale,
         only,
@@ -191,7 +193,7 @@ def work(args):
 
 def tune(args):
     print(f"Scale {args.scale}.", flush=True)
-    run.tune(args.method, args.scale, args.trials, lambda line: print(visible(line), flush=True))
+    search.tune(args.method, args.scale, args.trials, lambda line: print(visible(line), flush=True))
 
 
 def try_method(args):
@@ -215,7 +217,7 @@ def try_method(args):
 
 
 def publish(args):
-    run.publish(args.run_id, args.evaluator, args.scale)
+    planned_run.publish(args.run_id, args.evaluator, args.scale)
 
 
 def prune(args):

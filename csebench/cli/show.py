@@ -10,10 +10,18 @@ from csebench.base.terminal import counted, json_text, print_text, table_text
 from csebench.cli import options
 from csebench.cli.plan import tables_of_runs
 from csebench.cli.status import read_state
-from csebench.plan import catalog, grids, targets, tuning
-from csebench.plan.declarations import Declaration, Variant
-from csebench.plan.papers import Row, SettingsTable
-from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, names, protocol
+from csebench.plan import grids, targets, tuning
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import (
+    COMPONENTS,
+    EVALUATORS,
+    METHODS,
+    any_declaration,
+    names,
+    protocol,
+)
+from csebench.plan.schema.declarations import Declaration, Variant
+from csebench.plan.schema.paper import Row, SettingsTable
 
 Shown = tuple[str, dict]  # for people, and as JSON
 
@@ -157,8 +165,8 @@ def pages(name: str, scale: str) -> Iterator[Shown]:
 def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterator[Shown]:
     """What is behind the cells of a row, a column or both: values by seed and their runs, the
     printed value with its source, and others' runs. Rows may be named without their citation."""
-    from csebench.report.cells import grid_view
     from csebench.report.csv_tables import cell_rows
+    from csebench.report.numbers.cells import grid_view
     from csebench.report.pages.table import others_text
     from csebench.report.words import short_label
 
@@ -212,8 +220,8 @@ def source_of_row(row: Row) -> str:
 
 def claims(words: str, scale: str) -> Iterator[Shown]:
     """The sentences of papers that hold some words, with the numbers behind their verdicts."""
-    from csebench.report.claims import judge_all
     from csebench.report.csv_tables import claim_record
+    from csebench.report.numbers.claims import judge_all
 
     for judged in judge_all(scale, catalog.paper_names()):
         if words not in judged.claims[0].quote:

@@ -11,8 +11,9 @@ from csebench.base.errors import BadInput
 from csebench.base.runs import has_model, read_progress, read_report
 from csebench.base.terminal import counted, json_text, print_text, table_text
 from csebench.cli.options import parse_targets
-from csebench.plan import catalog, targets
-from csebench.plan.spec import Spec
+from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.schema.spec import Spec
 from csebench.score.store import failures, read_scores, stale_runs
 
 SILENT_SECONDS = 120  # a run on another host counts as stopped after so long without a write

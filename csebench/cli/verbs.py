@@ -22,9 +22,10 @@ from csebench.cli.options import (
     pooler,
     whole,
 )
-from csebench.plan import catalog, tuning
-from csebench.plan.declarations import POOLERS, BatchSize, Precision, Seed, Threads
-from csebench.plan.registry import EVALUATORS, METHODS, names
+from csebench.plan import tuning
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import EVALUATORS, METHODS, names
+from csebench.plan.schema.declarations import POOLERS, BatchSize, Precision, Seed, Threads
 
 DESCRIPTION = """\
 Re-run the experiments behind the tables of four papers on unsupervised sentence embeddings, and compare the results.

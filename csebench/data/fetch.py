@@ -16,9 +16,9 @@ from csebench.base.files import DataRoot, read_text, sha256, with_digest, write_
 from csebench.base.terminal import bar
 from csebench.data.corpus import check_sha256
 from csebench.data.sts import PUBLISHED_COUNTS, read_sts
-from csebench.plan.catalog import dataset
-from csebench.plan.declarations import EncoderRef
-from csebench.plan.where_data_is import Download, Source, hashes_file, sources
+from csebench.plan.catalog.data_sources import Download, Source, hashes_file, sources
+from csebench.plan.catalog.files import dataset
+from csebench.plan.schema.declarations import EncoderRef
 
 if TYPE_CHECKING:
     from mteb.abstasks import AbsTask

@@ -14,17 +14,19 @@ from pydantic import RootModel
 
 from csebench.base import hub
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import matches, read_yaml, sha256
+from csebench.base.files import matches, sha256
 from csebench.base.models import check_revision
 from csebench.base.project import ROOT
 from csebench.base.terminal import bar, table_text
+from csebench.base.yaml_lines import read_yaml
 from csebench.data.fetch import SUPPLY, cached_task, fetch_source, load_task, mteb_task, task_source
-from csebench.plan import catalog, recipe
-from csebench.plan.declarations import EncoderRef, Scale
-from csebench.plan.registry import declaration, protocol
-from csebench.plan.spec import Spec
+from csebench.plan import recipe
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.data_sources import from_hub, missing, source_of, sources
+from csebench.plan.catalog.registry import declaration, protocol
+from csebench.plan.schema.declarations import EncoderRef, Scale
+from csebench.plan.schema.spec import Spec
 from csebench.plan.targets import Page, unavailable
-from csebench.plan.where_data_is import from_hub, missing, source_of, sources
 
 PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}")  # a model of the hub, as parameters name it
 GB = 10**9
@@ -217,3 +219,11 @@ def show(states: list[State]) -> str:
 
 def _size(count: int) -> str:
     return f"{count / GB:.1f} GB" if count >= GB / 10 else f"{count / 10**6:.1f} MB"
+
+
+def downloads(pages: list[Page]) -> str:
+    """How many models and data have to be downloaded first, and what cannot be."""
+    states = check(pages, ask=False)
+    absent = sum(s.state == REACHABLE for s in states)
+    lines = [f"Models and data to be downloaded: {absent} (`csebench check` has their sizes)."]
+    return "\n".join([*lines, *(f"Missing: {s.why}" for s in states if s.state == MISSING)])

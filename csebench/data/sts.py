@@ -8,7 +8,8 @@ import numpy as np
 from pydantic import Field, RootModel
 
 from csebench.base.errors import BadInput
-from csebench.base.files import DataRoot, is_there, read_yaml
+from csebench.base.files import DataRoot, is_there
+from csebench.base.yaml_lines import read_yaml
 from csebench.data.corpus import lines
 
 STS = "downstream/STS"

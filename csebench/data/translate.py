@@ -9,13 +9,13 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from csebench.base.errors import BadInput
 from csebench.base.files import digest, sha256, write_json
+from csebench.base.gpus import device_type
 from csebench.base.hub import fetch_model
 from csebench.base.models import check_foreign, check_vocabulary, unreadable
-from csebench.base.processes import device_type
 from csebench.base.terminal import bar
 from csebench.data.corpus import read_corpus
-from csebench.plan.declarations import EncoderRef
 from csebench.plan.recipe import back_translation_facts
+from csebench.plan.schema.declarations import EncoderRef
 
 CHUNK = 1024  # sentences between two writes; a killed run continues behind the last whole chunk
 

@@ -16,7 +16,7 @@ import numpy as np
 from csebench.base.errors import RunFailed, Untrainable, shortened
 from csebench.base.files import replacing
 from csebench.model.metrics import unit
-from csebench.plan.declarations import Evaluation, Precision
+from csebench.plan.schema.declarations import Evaluation, Precision
 
 SHARD = 8192  # texts of a corpus that are embedded, and kept on disk, at a time
 COMPARED = 512  # sentences of a call by which a collapsed model is known

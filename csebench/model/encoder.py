@@ -30,6 +30,7 @@ from transformers.utils import logging
 
 from csebench.base.errors import BadInput, first_line
 from csebench.base.files import read_json
+from csebench.base.gpus import device_type
 from csebench.base.hub import fetch_model, local_folder
 from csebench.base.models import (
     check_foreign,
@@ -38,7 +39,6 @@ from csebench.base.models import (
     check_vocabulary,
     unreadable,
 )
-from csebench.base.processes import device_type
 from csebench.model.chunks import in_chunks
 from csebench.model.families import AVERAGES, dropout_keys, family_of
 from csebench.model.layers import (
@@ -52,8 +52,8 @@ from csebench.model.layers import (
 )
 from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
 from csebench.model.weights import check_weights
-from csebench.plan.declarations import EncoderRef
-from csebench.plan.spec import RUNS
+from csebench.plan.schema.declarations import EncoderRef
+from csebench.plan.schema.spec import RUNS
 
 logging.set_verbosity_error()  # else every load reports the masked-LM head that we do not want
 logging.disable_progress_bar()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from csebench.base.errors import BadInput
-from csebench.plan.declarations import POOLERS, Averages
+from csebench.plan.schema.declarations import POOLERS, Averages
 
 AVERAGES: tuple[str, ...] = get_args(Averages)
 # of a model without a pooler layer

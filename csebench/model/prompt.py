@@ -7,7 +7,7 @@ from sentence_transformers.sentence_transformer.modules import InputModule
 
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import pool
-from csebench.plan.declarations import EncoderRef
+from csebench.plan.schema.declarations import EncoderRef
 
 
 class Prompt(InputModule):

@@ -14,16 +14,16 @@ from safetensors.numpy import load_file, save_file
 
 from csebench.base.errors import BadInput, first_line
 from csebench.base.files import read_json, read_text
+from csebench.base.gpus import device_type
 from csebench.base.hub import fetch_model
 from csebench.base.models import check_foreign, check_vocabulary, unreadable
-from csebench.base.processes import device_type
 from csebench.base.terminal import bar, on_terminal
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import TRIAL, Encoder, check_full_precision, position_limit
 from csebench.model.layers import to_device
 from csebench.model.pooling import pool
 from csebench.model.weights import check_weights
-from csebench.plan.declarations import EncoderRef, Evaluation
+from csebench.plan.schema.declarations import EncoderRef, Evaluation
 
 # the kind of sentence-transformers that embeds a sentence in one dense vector
 DENSE = "SentenceTransformer"

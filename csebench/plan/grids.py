@@ -6,9 +6,11 @@ from itertools import chain
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, look_up, unknown
 from csebench.plan import tuning
-from csebench.plan.catalog import SIDE_BY_SIDE, encoder_roles, paper, place_in_paper, scale
-from csebench.plan.declarations import Scale, Value
-from csebench.plan.papers import (
+from csebench.plan.catalog.files import SIDE_BY_SIDE, encoder_roles, paper, place_in_paper, scale
+from csebench.plan.catalog.registry import EVALUATORS, declaration, defect, panels, protocol
+from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining, recipe_defect
+from csebench.plan.schema.declarations import Scale, Value
+from csebench.plan.schema.paper import (
     FIGURES_OF_SCORES,
     Column,
     Figure,
@@ -19,9 +21,7 @@ from csebench.plan.papers import (
     Table,
     pick_grid,
 )
-from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining, recipe_defect
-from csebench.plan.registry import EVALUATORS, declaration, defect, panels, protocol
-from csebench.plan.spec import Spec
+from csebench.plan.schema.spec import Spec
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,18 @@ from typing import Any
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, problem_of, unknown
-from csebench.plan import registry
-from csebench.plan.catalog import POSITIVES, data_root, dataset
-from csebench.plan.declarations import (
+from csebench.plan.catalog import registry
+from csebench.plan.catalog.files import POSITIVES, data_root, dataset
+from csebench.plan.catalog.registry import (
+    COMPONENTS,
+    METHODS,
+    check_name,
+    declaration,
+    fill,
+    valid_declarations,
+)
+from csebench.plan.code_versions import draft_codes
+from csebench.plan.schema.declarations import (
     LARGEST,
     Dataset,
     Declaration,
@@ -31,17 +40,8 @@ from csebench.plan.declarations import (
     Scale,
     Value,
 )
-from csebench.plan.papers import Recipe
-from csebench.plan.registry import (
-    COMPONENTS,
-    METHODS,
-    check_name,
-    declaration,
-    fill,
-    valid_declarations,
-)
-from csebench.plan.spec import TRANSLATION_VERSION, ComponentSpec, CorpusSpec, Spec, digest
-from csebench.plan.versions import draft_codes
+from csebench.plan.schema.paper import Recipe
+from csebench.plan.schema.spec import TRANSLATION_VERSION, ComponentSpec, CorpusSpec, Spec, digest
 
 SHARED = ("learning_rate", "temperature", "pooler")  # searched once for the methods of a kind
 HOSTS = ("simcse", "simcse_sup")  # on which they are searched, if they are of the kind

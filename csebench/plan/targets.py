@@ -11,8 +11,9 @@ from csebench.base.errors import BadInput, by_number, problem_of, unknown
 from csebench.base.files import read_json
 from csebench.base.project import published
 from csebench.base.runs import has_model
-from csebench.plan import catalog
-from csebench.plan.catalog import (
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.data_sources import unavailable
+from csebench.plan.catalog.files import (
     GENERATED,
     VARIANTS,
     paper,
@@ -21,13 +22,12 @@ from csebench.plan.catalog import (
     scale,
     scale_names,
 )
+from csebench.plan.catalog.registry import EVALUATORS, protocol
+from csebench.plan.code_versions import draft_code
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
-from csebench.plan.papers import Figure
 from csebench.plan.recipe import corpus_path, positives_path
-from csebench.plan.registry import EVALUATORS, protocol
-from csebench.plan.spec import RUNS, Spec
-from csebench.plan.versions import draft_code
-from csebench.plan.where_data_is import unavailable
+from csebench.plan.schema.paper import Figure
+from csebench.plan.schema.spec import RUNS, Spec
 
 
 @dataclass(frozen=True)

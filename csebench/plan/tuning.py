@@ -7,7 +7,7 @@ next value outward is tried, too.
 
 The shared settings of a kind (plan/recipe.py: SHARED) are searched on its host alone, and those of
 a method without added components. Every other search starts from what these chose, and covers the
-rest. csebench/run.py runs the trials.
+rest. csebench/study/work.py runs the trials.
 """
 
 import math
@@ -24,13 +24,13 @@ from csebench.base.caches import cached
 from csebench.base.errors import BadInput, look_up
 from csebench.base.files import project_files, read_typed, with_digest, write_json
 from csebench.base.project import find, folders
-from csebench.plan import catalog
-from csebench.plan.declarations import Scale, Seed, Strict, Value
-from csebench.plan.papers import Recipe
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import COMPONENTS, METHODS, declaration, valid_declarations
+from csebench.plan.code_versions import draft_codes
 from csebench.plan.recipe import conditions, host, inherited, make_spec, recipe_defect, recipe_name
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, valid_declarations
-from csebench.plan.spec import Spec
-from csebench.plan.versions import draft_codes
+from csebench.plan.schema.declarations import Scale, Seed, Strict, Value
+from csebench.plan.schema.paper import Recipe
+from csebench.plan.schema.spec import Spec
 
 ENCODER = "bert-base"  # role in config/; rows on another encoder keep their settings
 SIZE = "1%"  # of the corpus, as on the page of all methods

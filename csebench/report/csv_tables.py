@@ -10,12 +10,12 @@ from pathlib import Path
 
 from csebench.base.errors import by_number
 from csebench.base.terminal import csv_text
-from csebench.plan.catalog import DEFAULT_SCALE, results_folder
-from csebench.plan.spec import Spec
+from csebench.plan.catalog.files import DEFAULT_SCALE, results_folder
+from csebench.plan.schema.spec import Spec
 from csebench.plan.targets import pages
-from csebench.report.cells import GridView, grid_view
-from csebench.report.claims import Judged, Judgement
-from csebench.report.compare import Comparison, answers
+from csebench.report.numbers.cells import GridView, grid_view
+from csebench.report.numbers.claims import Judged, Judgement
+from csebench.report.numbers.compare import Comparison, answers
 from csebench.report.words import sentence
 from csebench.score.scores_csv import SCORES, score_rows
 from csebench.score.store import score

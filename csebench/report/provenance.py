@@ -5,12 +5,9 @@ from collections import Counter
 
 from csebench.base.project import REPOSITORY, ROOT, folders, snakemake
 from csebench.base.shown import as_markdown
-from csebench.plan.catalog import dataset
-from csebench.plan.catalog import scale as read_scale
-from csebench.plan.grids import find_grid, substitute, substitute_sweep
-from csebench.plan.papers import Grid
-from csebench.plan.recipe import corpus_of
-from csebench.plan.registry import (
+from csebench.plan.catalog.files import dataset
+from csebench.plan.catalog.files import scale as read_scale
+from csebench.plan.catalog.registry import (
     COMPONENTS,
     EVALUATORS,
     METHODS,
@@ -18,9 +15,12 @@ from csebench.plan.registry import (
     declaration,
     protocol,
 )
+from csebench.plan.grids import find_grid, substitute, substitute_sweep
+from csebench.plan.recipe import corpus_of
+from csebench.plan.schema.paper import Grid
 from csebench.plan.targets import Page
 from csebench.plan.tuning import searches_before, settings_text, tuned_settings
-from csebench.report.cells import scored_text
+from csebench.report.numbers.cells import scored_text
 from csebench.score.data_of_scores import SHOWN_DIGITS, EvaluationData, Scored
 from csebench.score.store import score
 

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from csebench.base.errors import BadInput, by_number
 from csebench.base.files import read_text, write_text
 from csebench.base.project import ROOT
-from csebench.plan import catalog
+from csebench.plan.catalog import files as catalog
 
 CONFIGURATION = ROOT / "docs"  # conf.py
 DOORS = """

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterable, Sequence
 from math import ceil, floor, inf
 
-from csebench.plan.catalog import DEFAULT_SCALE
-from csebench.report import compare
-from csebench.report.compare import Answer, Comparison
-from csebench.report.stats import SLACK
+from csebench.plan.catalog.files import DEFAULT_SCALE
+from csebench.report.numbers import compare
+from csebench.report.numbers.compare import Answer, Comparison
+from csebench.report.numbers.stats import SLACK
 
 SMOKE = f"No answer: scale {DEFAULT_SCALE} only shows that the workflow runs."
 MOST_NAMES = 6  # of rows that a sentence lists

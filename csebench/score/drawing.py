@@ -9,8 +9,8 @@ import numpy as np
 
 from csebench.base.files import write_bytes
 from csebench.base.terminal import csv_text, records
-from csebench.plan.papers import Row
-from csebench.plan.registry import METHODS, valid_declarations
+from csebench.plan.catalog.registry import METHODS, valid_declarations
+from csebench.plan.schema.paper import Row
 
 # Okabe and Ito's colours, which the colour-blind tell apart; more than eight groups also differ in
 # their marker.

@@ -28,6 +28,8 @@ from csebench.base.files import (
     with_digest,
     write_json,
 )
+from csebench.base.gpus import acquire_gpus
+from csebench.base.locks import locked
 from csebench.base.models import (
     FACTS,
     REPORT,
@@ -38,16 +40,16 @@ from csebench.base.models import (
     train_again,
 )
 from csebench.base.outputs import is_stream
-from csebench.base.processes import acquire_gpus, locked, use_threads
+from csebench.base.processes import use_threads
 from csebench.base.provenance import Stopwatch
 from csebench.base.runs import lock_run, read_report
 from csebench.base.shown import visible_lines
 from csebench.base.terminal import bar
 from csebench.model.embedder import Embedder
-from csebench.plan import versions
-from csebench.plan.declarations import EncoderRef, Evaluation
-from csebench.plan.registry import EVALUATORS, Protocol, load, protocol
-from csebench.plan.where_data_is import from_hub, remedy
+from csebench.plan import code_versions
+from csebench.plan.catalog.data_sources import from_hub, remedy
+from csebench.plan.catalog.registry import EVALUATORS, Protocol, load, protocol
+from csebench.plan.schema.declarations import EncoderRef, Evaluation
 from csebench.score import store
 from csebench.score.replicates import make_replicates
 from csebench.score.score_file import REMEDY, Scores, refuse, row_defects, settings
@@ -281,7 +283,9 @@ def score(
         # before the scores are written: who is killed in between has not to look for them
         if not failed:
             shutil.rmtree(store.shards_folder(out), ignore_errors=True)
-    used = {unit for e in timings for unit in versions.units_of_score(protocol(e).declaration.name)}
+    used = {
+        unit for e in timings for unit in code_versions.units_of_score(protocol(e).declaration.name)
+    }
     content = {
         "schema": 1,
         "model": model,
@@ -290,7 +294,7 @@ def score(
         "scores": scores,
         **about_items,
         "timings": timings,
-        "provenance": watch.record(**versions.mark(used)),
+        "provenance": watch.record(**code_versions.mark(used)),
     }
     write_json(out, result := with_digest(content))
     if failed:

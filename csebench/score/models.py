@@ -6,8 +6,8 @@ from csebench.base.models import FACTS, read_facts
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, SentenceTransformerEmbedder
-from csebench.plan.declarations import POOLERS, EncoderRef, Evaluation
-from csebench.plan.registry import declaration, fill, load
+from csebench.plan.catalog.registry import declaration, fill, load
+from csebench.plan.schema.declarations import POOLERS, EncoderRef, Evaluation
 
 
 def has_modules(ref: EncoderRef) -> bool:

@@ -8,9 +8,10 @@ from csebench.base.errors import BadInput, MissingFile
 from csebench.base.files import read_typed
 from csebench.base.models import Report, train_again
 from csebench.base.runs import delete_model, lock_run, training_report
-from csebench.plan import catalog, targets
-from csebench.plan.declarations import Evaluation
-from csebench.plan.registry import protocol
+from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import protocol
+from csebench.plan.schema.declarations import Evaluation
 from csebench.score.score_file import REMEDY, Scores, is_other_code, settings
 
 NOT_FINISHED = "it is not finished"

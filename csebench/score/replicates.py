@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from csebench.plan.declarations import ItemScore
+from csebench.plan.schema.declarations import ItemScore
 from csebench.score.score_types import Items, Sample, Score, sample
 
 if TYPE_CHECKING:

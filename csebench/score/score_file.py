@@ -22,10 +22,10 @@ from pydantic import (
 
 from csebench.base.errors import BadInput
 from csebench.base.files import digest, read_typed
-from csebench.plan.declarations import Evaluation, EvaluatorDeclaration
-from csebench.plan.registry import EVALUATORS, Protocol, protocol
-from csebench.plan.spec import Spec
-from csebench.plan.versions import draft_code
+from csebench.plan.catalog.registry import EVALUATORS, Protocol, protocol
+from csebench.plan.code_versions import draft_code
+from csebench.plan.schema.declarations import Evaluation, EvaluatorDeclaration
+from csebench.plan.schema.spec import Spec
 from csebench.score.replicates import DRAWS, VERSION
 from csebench.score.score_types import Score
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from csebench.plan.declarations import ItemScore
+from csebench.plan.schema.declarations import ItemScore
 
 # by name: a value per pair, sentence or query, and what goes with them
 Items = dict[str, np.ndarray]

@@ -8,8 +8,8 @@ than most of the scale's are of a protocol of their own.
 from collections import defaultdict
 from collections.abc import Iterable
 
-from csebench.plan.registry import METHODS, valid_declarations, valid_evaluators
-from csebench.plan.spec import Spec
+from csebench.plan.catalog.registry import METHODS, valid_declarations, valid_evaluators
+from csebench.plan.schema.spec import Spec
 from csebench.score.data_of_scores import EvaluationData, Scored, data_of_most
 from csebench.score.store import newest
 

@@ -24,12 +24,12 @@ from csebench.base.files import (
 from csebench.base.outputs import check_output, is_stream, is_taken, not_ours
 from csebench.base.project import ROOT, folders, published
 from csebench.base.runs import read_progress
-from csebench.plan.catalog import RUNS, results_folder
-from csebench.plan.catalog import scale as read_scale
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, protocol
-from csebench.plan.spec import Spec
+from csebench.plan.catalog.files import RUNS, results_folder
+from csebench.plan.catalog.files import scale as read_scale
+from csebench.plan.catalog.registry import COMPONENTS, METHODS, declaration, fill, protocol
+from csebench.plan.code_versions import draft_codes
+from csebench.plan.schema.spec import Spec
 from csebench.plan.targets import Page, score_path, unavailable
-from csebench.plan.versions import draft_codes
 from csebench.score.score_file import is_other_code, read_published, settings
 from csebench.score.score_types import Items
 

@@ -10,7 +10,7 @@ import torch
 
 from csebench.base.errors import RunFailed
 from csebench.base.project import folders, name_of
-from csebench.plan.registry import METHODS
+from csebench.plan.catalog.registry import METHODS
 
 # in PyTorch's message, before the tensor and its versions
 SIGN = "modified by an inplace operation: "

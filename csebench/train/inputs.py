@@ -8,9 +8,9 @@ from csebench.base.errors import BadInput
 from csebench.base.files import DataRoot, sha256
 from csebench.data.corpus import check_sha256, draw_subset, read_corpus, read_positives
 from csebench.data.sts import Pairs, read_sts
-from csebench.plan.catalog import STSB_DEV
-from csebench.plan.registry import declaration
-from csebench.plan.spec import Spec
+from csebench.plan.catalog.files import STSB_DEV
+from csebench.plan.catalog.registry import declaration
+from csebench.plan.schema.spec import Spec
 
 
 @dataclass(frozen=True)

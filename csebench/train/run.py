@@ -17,9 +17,9 @@ from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder
 from csebench.model.pooling import TEMPLATES
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, check_length
-from csebench.plan import versions
-from csebench.plan.registry import declaration, load
-from csebench.plan.spec import Spec
+from csebench.plan import code_versions
+from csebench.plan.catalog.registry import declaration, load
+from csebench.plan.schema.spec import Spec
 from csebench.train import parallel
 from csebench.train.foreign import ForeignCode
 from csebench.train.inputs import gather
@@ -71,7 +71,7 @@ def train(
         parallel.stop()
         if is_main_process():
             report |= {"run": spec.run_id, "spec": spec.model_dump()}
-            marks = versions.mark(versions.units_of_run(spec))
+            marks = code_versions.mark(code_versions.units_of_run(spec))
             report |= {
                 "provenance": watch.record(
                     data_sha256=inputs.sha256, chunk_size=chunk_size, **marks

@@ -20,9 +20,9 @@ from csebench.model.embedder import check_finite
 from csebench.model.encoder import Encoder
 from csebench.model.layers import Layers, to_device
 from csebench.model.sentence_encoder import SentenceEncoder
-from csebench.plan.declarations import Evaluation, Precision
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, load
-from csebench.plan.spec import Spec
+from csebench.plan.catalog.registry import COMPONENTS, METHODS, declaration, load
+from csebench.plan.schema.declarations import Evaluation, Precision
+from csebench.plan.schema.spec import Spec
 from csebench.train import checkpoint, in_place, parallel
 from csebench.train.checkpoint import TrainState
 from csebench.train.foreign import ForeignCode

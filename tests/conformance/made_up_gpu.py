@@ -20,7 +20,7 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 from csebench.data.sts import read_sts
 from csebench.model.encoder import PADDED_TO
 from csebench.model.sentence_encoder import SentenceEncoder
-from csebench.plan.declarations import Evaluation
+from csebench.plan.schema.declarations import Evaluation
 from csebench.train import trainer
 
 DEVICE = "madeup"

@@ -22,9 +22,16 @@ from transformers import AutoModel, AutoTokenizer
 from csebench.base.models import read_facts
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import TEMPLATES, Encoded, pool
-from csebench.plan.declarations import POOLERS, Evaluation
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, names, parse_python
-from csebench.plan.registry import files as files_of
+from csebench.plan.catalog.registry import (
+    COMPONENTS,
+    METHODS,
+    declaration,
+    fill,
+    names,
+    parse_python,
+)
+from csebench.plan.catalog.registry import files as files_of
+from csebench.plan.schema.declarations import POOLERS, Evaluation
 from csebench.score.models import open_model
 from csebench.train import trainer
 

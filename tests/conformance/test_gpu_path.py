@@ -15,7 +15,7 @@ from csebench.base.project import ROOT
 from csebench.model.encoder import Encoder
 from csebench.model.layers import Dropout, bert_layer
 from csebench.model.sentence_encoder import split
-from csebench.plan.declarations import EncoderRef
+from csebench.plan.schema.declarations import EncoderRef
 from csebench.train import trainer
 
 # of passes

@@ -8,7 +8,7 @@ import torch
 from test_conformance import assembled, batches
 
 from csebench.base.errors import BadInput
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, names
+from csebench.plan.catalog.registry import COMPONENTS, METHODS, declaration, names
 from csebench.train import trainer
 
 PAIRS = [(m, c) for m in names(METHODS) if declaration(m).is_trained for c in names(COMPONENTS)]

@@ -18,10 +18,10 @@ from hub_server import Hub, Repository
 from safetensors.torch import load_file, save
 
 from csebench.base.project import ROOT
-from csebench.plan import catalog
-from csebench.plan.declarations import EncoderRef
-from csebench.plan.registry import COMPONENTS, declaration
-from csebench.plan.where_data_is import Download, Source, sources
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.data_sources import Download, Source, sources
+from csebench.plan.catalog.registry import COMPONENTS, declaration
+from csebench.plan.schema.declarations import EncoderRef
 
 SMOKE = ROOT / "data" / "smoke"
 SENTENCES = (SMOKE / "wiki/smoke.txt").read_text(encoding="utf-8").splitlines()

@@ -15,8 +15,9 @@ from hub_server import Hub
 from project import Project, copied
 
 from csebench import cli
-from csebench.plan import catalog, recipe, targets
-from csebench.report.cells import grid_view
+from csebench.plan import recipe, targets
+from csebench.plan.catalog import files as catalog
+from csebench.report.numbers.cells import grid_view
 from csebench.report.pages.index import state
 
 SCALE = "paper"

@@ -27,10 +27,12 @@ from csebench.base.project import ROOT
 from csebench.cli import main
 from csebench.data import fetch, preflight
 from csebench.model.encoder import Encoder
-from csebench.plan import catalog, targets, where_data_is
-from csebench.plan.declarations import EncoderRef
-from csebench.plan.registry import COMPONENTS, declaration, protocol
-from csebench.report.standard_sets import is_standard_data
+from csebench.plan import targets
+from csebench.plan.catalog import data_sources
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import COMPONENTS, declaration, protocol
+from csebench.plan.schema.declarations import EncoderRef
+from csebench.report.numbers.standard_sets import is_standard_data
 from csebench.score.data_of_scores import EvaluationData
 from csebench.score.evaluate import data_sha256
 from csebench.score.models import open_model
@@ -573,12 +575,12 @@ def test_a_released_checkpoint_is_scored_with_its_own_pooler(hub, smoke_data, tm
 def root(hub, smoke_data, tmp_path, monkeypatch):
     """The data root of what is fetched, with counts of the small files, whose sums are in the
     registry; sources that have servers of their own are the loopback hub's."""
-    known, file = dict(catalog.datasets()), where_data_is.sources_file()
+    known, file = dict(catalog.datasets()), data_sources.sources_file()
     for name, value in hub_data.small_sums().items():
         known[name] = known[name].model_copy(update={"sha256": value})
     file = file.model_copy(update={"sources": file.sources | hub_data.served(hub)})
     monkeypatch.setattr(catalog, "datasets", lambda: known)
-    monkeypatch.setattr(where_data_is, "sources_file", lambda: file)
+    monkeypatch.setattr(data_sources, "sources_file", lambda: file)
     (root := tmp_path / catalog.FETCHED).mkdir(parents=True)
     shutil.copy(smoke_data / "counts.yaml", root)
     return root
@@ -605,7 +607,7 @@ def test_test_sets_are_checked_when_they_are_fetched(root, reason):
 def test_a_source_brings_the_files_of_the_data_root(smoke_data, root, name, monkeypatch):
     """In place of what an earlier version, or a killed download, left; what says that all are
     there comes last."""
-    source, moved, replace = where_data_is.sources()[name], [], os.replace
+    source, moved, replace = data_sources.sources()[name], [], os.replace
     part = root / f".{name}.part"
     for old in (part / source.folder / "left.txt", part / source.marker, root / source.marker):
         old.parent.mkdir(parents=True, exist_ok=True)
@@ -663,7 +665,7 @@ def test_an_archive_whose_files_leave_its_folder_is_refused(hub, root, name):
     with tarfile.open(fileobj=content, mode="w:gz") as tar:
         tar.addfile(member)
     hub.archives["files/aclImdb_v1.tar.gz"] = content.getvalue()
-    where_data_is.sources()["imdb"] = hub_data.served(hub)["imdb"]
+    data_sources.sources()["imdb"] = hub_data.served(hub)["imdb"]
     with pytest.raises(RunFailed, match="imdb is not what was expected"):
         fetch.fetch_source("imdb", root)
     assert not [path for path in root.parent.rglob("*") if path.name in ("outside", "link")]

@@ -8,7 +8,7 @@ import yaml
 from hub_project import Rehearsal
 
 from csebench.plan import targets
-from csebench.report.cells import printed_view
+from csebench.report.numbers.cells import printed_view
 
 pytestmark = pytest.mark.slow
 

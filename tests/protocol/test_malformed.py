@@ -6,7 +6,7 @@ import re
 import pytest
 
 from csebench.base.errors import BadInput
-from csebench.plan.registry import load
+from csebench.plan.catalog.registry import load
 from csebench.score.evaluate import run_evaluator
 
 STS, SICK = "downstream/STS/STS", "misc/sts_raw/SICK/SICK_trial.txt"

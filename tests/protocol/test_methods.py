@@ -15,8 +15,8 @@ from torch.nn.functional import normalize
 from csebench.base.errors import BadInput
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import TEMPLATES, pool
-from csebench.plan.declarations import EncoderRef
-from csebench.plan.registry import COMPONENTS, load
+from csebench.plan.catalog.registry import COMPONENTS, load
+from csebench.plan.schema.declarations import EncoderRef
 from csebench.train.augment import copy, delete, insert_copies, reverse, shuffle
 from csebench.train.losses import cos_sim
 from csebench.train.method import Views, concat_views

@@ -11,10 +11,11 @@ import re
 import pytest
 
 from csebench.base.errors import BadInput
-from csebench.base.files import read_yaml
 from csebench.base.project import ROOT
-from csebench.plan import catalog, grids
-from csebench.plan.papers import Paper, Recipe, Row, SettingsTable
+from csebench.base.yaml_lines import read_yaml
+from csebench.plan import grids
+from csebench.plan.catalog import files as catalog
+from csebench.plan.schema.paper import Paper, Recipe, Row, SettingsTable
 
 PUBLISHED = ROOT / "tests" / "protocol" / "published"
 TRANSCRIBED = sorted(path.stem for path in PUBLISHED.glob("*.tsv"))

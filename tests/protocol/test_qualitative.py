@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from csebench.base.errors import BadInput
 from csebench.model.embedder import Embedder
-from csebench.plan.registry import evaluator_declaration, load, load_drawing
+from csebench.plan.catalog.registry import evaluator_declaration, load, load_drawing
 from csebench.score import store
 from csebench.score.drawing import Source
 from csebench.score.evaluate import evaluate

@@ -17,9 +17,9 @@ from sentence_transformers.sentence_transformer import modules
 from csebench.base.errors import BadInput
 from csebench.model import embedder
 from csebench.model.embedder import Embedder
-from csebench.plan.declarations import Evaluation
-from csebench.plan.registry import evaluator_declaration, load, protocol
-from csebench.plan.where_data_is import sources
+from csebench.plan.catalog.data_sources import sources
+from csebench.plan.catalog.registry import evaluator_declaration, load, protocol
+from csebench.plan.schema.declarations import Evaluation
 from csebench.score import models
 from csebench.score.evaluate import evaluate, evaluate_run, run_evaluator
 from csebench.score.models import open_model

@@ -13,7 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 from csebench.base.project import ROOT
 from csebench.data.sts import read_sts
 from csebench.model.metrics import cosine, spearman
-from csebench.plan.declarations import ItemScore
+from csebench.plan.schema.declarations import ItemScore
 from csebench.score.models import open_model
 from csebench.score.score_types import sample
 from evaluators import sts, stsb_dev

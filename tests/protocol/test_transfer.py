@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from csebench.base.project import ROOT
-from csebench.plan.registry import load, protocol
+from csebench.plan.catalog.registry import load, protocol
 from evaluators import _probe, _senteval, transfer
 
 SETTINGS = {"test": protocol("transfer").params, "fasttest": protocol("transfer:fasttest").params}

@@ -25,8 +25,8 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertTokeniz
 from csebench.model.encoder import Encoder
 from csebench.model.layers import Head
 from csebench.model.pooling import mean_pool
-from csebench.plan.declarations import EncoderRef
-from csebench.plan.registry import COMPONENTS, declaration, fill, load
+from csebench.plan.catalog.registry import COMPONENTS, declaration, fill, load
+from csebench.plan.schema.declarations import EncoderRef
 from csebench.train import losses
 from csebench.train.method import Views
 from csebench.train.mlm import mask_batch, masked_lm_loss

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from csebench.plan.papers import Family
-from csebench.report import compare
-from csebench.report.compare import Answer, Comparison, Estimate
+from csebench.plan.schema.paper import Family
+from csebench.report.numbers import compare
+from csebench.report.numbers.compare import Answer, Comparison, Estimate
 from csebench.report.pages.table import printed_lead
 from csebench.report.words import family_sentence, sentence
 

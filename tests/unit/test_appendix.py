@@ -7,7 +7,8 @@ from made_up import clear, made_up, table
 
 from csebench import cli
 from csebench.base.errors import BadInput
-from csebench.plan import catalog, targets
+from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
 
 GRID = table({"BERT": ("bert", ["31.40"])}, [{"label": "Avg.", "task": "Avg."}])
 PAPER = {

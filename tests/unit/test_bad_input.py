@@ -11,7 +11,8 @@ from made_up import copy_project
 from csebench import cli
 from csebench.base import caches
 from csebench.base.project import ROOT
-from csebench.plan import catalog, targets
+from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
 
 SMOKE = ROOT / "data" / "smoke"
 CORPUS = SMOKE / "wiki" / "smoke.txt"

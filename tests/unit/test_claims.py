@@ -9,11 +9,12 @@ from pydantic import ValidationError
 from score_files import write_scores
 
 from csebench.base.project import ROOT
-from csebench.plan import catalog, targets
-from csebench.plan.papers import Claim, Paper, Published
-from csebench.report import claims, compare, printed_spread
-from csebench.report.cells import grid_view
-from csebench.report.claims import (
+from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.schema.paper import Claim, Paper, Published
+from csebench.report.numbers import claims, compare, printed_spread
+from csebench.report.numbers.cells import grid_view
+from csebench.report.numbers.claims import (
     AS_STATED,
     CONTRADICTED,
     NO_SIZE,
@@ -22,7 +23,7 @@ from csebench.report.claims import (
     SUPPORTED,
     UNTESTABLE,
 )
-from csebench.report.others import Spread
+from csebench.report.numbers.others import Spread
 
 QUOTE = "better by far"
 LIMIT = {"relation": "comparable"}

@@ -14,9 +14,10 @@ import pytest
 from csebench import cli
 from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
-from csebench.cli import run, verbs
+from csebench.cli import run, train_options, verbs
 from csebench.data import preflight
-from csebench.plan import catalog, cli_spec, targets
+from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
 
 VERBS = next(action for action in verbs.parser()._actions if action.choices).choices
 
@@ -49,13 +50,13 @@ def test_show_describes_all_that_has_a_name(capsys):
 def test_a_model_is_named_as_an_encoder_is(tmp_path, monkeypatch):
     ref = next(iter(catalog.scale("paper").encoders.values()))
     for name in (ref.name, ref.name.rpartition("/")[2]):
-        assert cli_spec.find_model(name) == f"{ref.name}@{ref.revision}"
+        assert train_options.find_model(name) == f"{ref.name}@{ref.revision}"
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "simcse-0123456789" / "model").mkdir(parents=True)
-    assert cli_spec.find_model("simcse-0123456789") == "runs/simcse-0123456789/model"
+    assert train_options.find_model("simcse-0123456789") == "runs/simcse-0123456789/model"
     for name in ("./runs", "owner/model", "owner/model@main"):
-        assert cli_spec.find_model(name) == name
-    assert cli_spec.find_model("runs") == "./runs"
+        assert train_options.find_model(name) == name
+    assert train_options.find_model("runs") == "./runs"
 
 
 LISTINGS = """plan micse --runs --scale paper; papers; methods; evaluators; check micse/table2; audit

@@ -13,11 +13,12 @@ from score_files import edit_score_file, write_scores
 from csebench.base.project import ROOT
 from csebench.data.sts import read_sts
 from csebench.model.metrics import averages
-from csebench.plan import catalog, grids, targets
-from csebench.plan.papers import Family, Premise
-from csebench.plan.registry import evaluator_declaration
-from csebench.report import compare
-from csebench.report.cells import grid_view
+from csebench.plan import grids, targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import evaluator_declaration
+from csebench.plan.schema.paper import Family, Premise
+from csebench.report.numbers import compare
+from csebench.report.numbers.cells import grid_view
 from csebench.score.replicates import read_replicates
 from csebench.score.score_types import sample, sentence_ids
 

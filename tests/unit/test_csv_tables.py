@@ -7,10 +7,11 @@ import pytest
 
 from csebench.base.files import with_digest, write_json
 from csebench.base.project import ROOT
-from csebench.plan import catalog, recipe
-from csebench.plan.catalog import RESULTS
-from csebench.plan.papers import Recipe
-from csebench.plan.spec import Spec
+from csebench.plan import recipe
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.files import RESULTS
+from csebench.plan.schema.paper import Recipe
+from csebench.plan.schema.spec import Spec
 from csebench.score.scores_csv import describe_run, score_rows
 
 MINI = ROOT / RESULTS / "mini"

@@ -10,15 +10,16 @@ from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json, write_json
 from csebench.base.project import ROOT
-from csebench.cli import attempt
-from csebench.plan import catalog, cost, targets, tuning, versions
-from csebench.plan.cli_spec import read_spec
-from csebench.plan.papers import Recipe
+from csebench.cli.train_options import read_spec
+from csebench.plan import code_versions, forecast, targets, tuning
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import protocol
 from csebench.plan.recipe import conditions, make_spec
-from csebench.plan.registry import protocol
+from csebench.plan.schema.paper import Recipe
 from csebench.score import store
 from csebench.score.score_file import settings
 from csebench.score.scores_csv import score_rows
+from csebench.study import attempt
 
 METHOD = '''
 """A method of one's own."""
@@ -144,10 +145,10 @@ def test_a_method_of_the_project_is_known_by_its_version_until_its_code_changes(
 ):
     """The lock with another hash stands for an edited file."""
     before = spec_of("simcse")
-    lock = read_json(versions.LOCK)
+    lock = read_json(code_versions.LOCK)
     lock["methods/simcse"]["code"] = "0" * 16
     write_json(tmp_path / "lock.json", lock)
-    monkeypatch.setattr(versions, "LOCK", tmp_path / "lock.json")
+    monkeypatch.setattr(code_versions, "LOCK", tmp_path / "lock.json")
     caches.clear()
     edited = spec_of("simcse")
     assert [*edited.code] == ["methods/simcse"] and edited.run_id != before.run_id
@@ -257,11 +258,11 @@ def test_scores_of_todays_draft_are_in_scores_csv_and_those_of_its_older_code_ar
 def test_an_edited_method_that_is_no_host_blocks_no_scale(tmp_path, monkeypatch):
     """The search for it counts as not made; one that other methods start from is refused."""
     searches = tuning.tuned_settings("mini").keys()
-    lock = read_json(versions.LOCK)
-    monkeypatch.setattr(versions, "LOCK", tmp_path / "lock.json")
+    lock = read_json(code_versions.LOCK)
+    monkeypatch.setattr(code_versions, "LOCK", tmp_path / "lock.json")
     for name, message in (("micse", None), ("simcse", "made under other settings")):
         edited = {**lock, f"methods/{name}": {"version": 0, "code": ""}}
-        write_json(versions.LOCK, edited)
+        write_json(code_versions.LOCK, edited)
         caches.clear()
         if message is None:
             assert searches - tuning.tuned_settings("mini").keys() == {name}
@@ -285,5 +286,5 @@ def test_try_says_that_scores_of_an_edited_evaluator_are_made_anew(own):
     edit(own / "evaluators/mine_dev.py", lambda text: f"{text}\nLIMIT = 3\n")
     (notice,) = attempt.restart_notices(tried)
     assert notice == "mine_dev: its code changed, so its scores are made anew."
-    work = cost.Work(tried.pages)
+    work = forecast.Work(tried.pages)
     assert (spec_of().run_id, "mine_dev") in work.missing

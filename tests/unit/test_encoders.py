@@ -18,7 +18,7 @@ from csebench.model import families
 from csebench.model.encoder import SpecialTokens
 from csebench.model.export import save_encoder
 from csebench.model.families import FAMILIES, family_of
-from csebench.plan.declarations import POOLERS
+from csebench.plan.schema.declarations import POOLERS
 from csebench.score.models import open_model
 from csebench.train.run import load_encoder
 

@@ -11,12 +11,13 @@ from test_foreign_code import save_sentence_transformer
 
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import read_json, with_digest, write_json
-from csebench.base.processes import take, use_threads
+from csebench.base.locks import take
+from csebench.base.processes import use_threads
 from csebench.model import embedder
 from csebench.model.embedder import PROBE, Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import SentenceEncoder
-from csebench.plan.declarations import EncoderRef, Evaluation
+from csebench.plan.schema.declarations import EncoderRef, Evaluation
 from csebench.score import evaluate as module
 from csebench.score import models
 from csebench.score.evaluate import evaluate_run, has_data, publish

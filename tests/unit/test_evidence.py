@@ -9,15 +9,15 @@ import pytest
 
 from csebench.base import caches
 from csebench.base.errors import BadInput
-from csebench.base.files import read_with_lines
 from csebench.base.project import ROOT
-from csebench.plan import evidence
-from csebench.plan.evidence import Key
+from csebench.base.yaml_lines import read_with_lines
+from csebench.plan.catalog import evidence
+from csebench.plan.catalog.evidence import Key
 from csebench.plan.grids import find_grid
-from csebench.plan.papers import EvidenceKey
-from csebench.report import others as statistics
-from csebench.report import printed_spread
-from csebench.report.cells import printed_view
+from csebench.plan.schema.paper import EvidenceKey
+from csebench.report.numbers import others as statistics
+from csebench.report.numbers import printed_spread
+from csebench.report.numbers.cells import printed_view
 from csebench.report.pages.evidence import reach_text, sweeps_text
 
 SIMCSE = Key("simcse", "bert-base", "cls_before_pooler")

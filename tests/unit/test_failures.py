@@ -5,15 +5,16 @@ from unittest.mock import Mock
 
 import pytest
 
-from csebench import run as jobs
 from csebench.base import caches
 from csebench.base.errors import OutOfMemory, RunFailed, Untrainable
 from csebench.base.files import write_json
 from csebench.base.runs import PROGRESS, Progress
-from csebench.plan import catalog, targets
-from csebench.plan.declarations import Evaluation
+from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.schema.declarations import Evaluation
 from csebench.report.pages.table import table_page
 from csebench.score import evaluate, store
+from csebench.study import work as jobs
 
 
 @pytest.fixture

@@ -9,10 +9,11 @@ from score_files import write_scores
 
 from csebench.base import caches
 from csebench.base.errors import BadInput
-from csebench.plan import grids, registry, targets
-from csebench.plan.registry import declaration, evaluator_declaration, valid_evaluators
-from csebench.report import figures
-from csebench.report.cells import grid_view
+from csebench.plan import grids, targets
+from csebench.plan.catalog import registry
+from csebench.plan.catalog.registry import declaration, evaluator_declaration, valid_evaluators
+from csebench.report.figures import scores as figures
+from csebench.report.numbers.cells import grid_view
 
 
 @pytest.fixture(autouse=True)

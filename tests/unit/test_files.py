@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from csebench.base import files
-from csebench.base.processes import locked
+from csebench.base.locks import locked
 from csebench.score import evaluate, models
 
 

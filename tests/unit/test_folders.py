@@ -14,7 +14,8 @@ from csebench.base.files import DataRoot, matches
 from csebench.base.hub import EncoderRef, local_folder
 from csebench.base.project import ROOT, folders, name_of
 from csebench.data.sts import read_sts
-from csebench.plan import catalog, evidence, registry, where_data_is
+from csebench.plan.catalog import data_sources, evidence, registry
+from csebench.plan.catalog import files as catalog
 from csebench.score.evaluate import data_sha256
 
 COLUMNS = [{"label": "1%", "size": "1%", "task": "Avg."}]
@@ -188,10 +189,10 @@ def test_data_of_ones_own_join_the_projects_file_by_file(with_data):
     assert [pairs.left for pairs in read_sts(root, "STS12")] == [
         p.left for p in read_sts(ROOT / SMOKE, "STS12")
     ]
-    assert where_data_is.unavailable("words", "smoke") is None and where_data_is.given_data(
+    assert data_sources.unavailable("words", "smoke") is None and data_sources.given_data(
         "words", "smoke"
     )
-    assert where_data_is.missing("misc/words/one.txt", smoke) is None
+    assert data_sources.missing("misc/words/one.txt", smoke) is None
     assert [*matches(root, "misc/words/*.txt")] == ["misc/words/one.txt"]
     assert matches(root, "beir/own/**/corpus.jsonl")
 
@@ -240,23 +241,23 @@ def test_a_message_names_the_place_that_the_scale_reads(with_data, monkeypatch):
     (with_data / SMOKE / "misc/words/one.txt").unlink()
     smoke, mini = catalog.scale("smoke"), catalog.scale("mini")
     texts = [
-        where_data_is.unavailable("words", "smoke"),
-        where_data_is.missing("misc/words/one.txt", smoke),
+        data_sources.unavailable("words", "smoke"),
+        data_sources.missing("misc/words/one.txt", smoke),
     ]
-    texts.append(where_data_is.missing("beir/scifact/corpus.jsonl", smoke))
+    texts.append(data_sources.missing("beir/scifact/corpus.jsonl", smoke))
     shutil.rmtree(with_data / SMOKE)
     caches.clear()
-    texts.append(where_data_is.unavailable("words", "smoke"))
+    texts.append(data_sources.unavailable("words", "smoke"))
     for text in texts:
         assert (
             "own/data/smoke (docs/data.md)." in text
             and "CSEBENCH_DATA" not in text
             and "--data" not in text
         )
-    assert "CSEBENCH_DATA" in where_data_is.unavailable("words", "mini")
+    assert "CSEBENCH_DATA" in data_sources.unavailable("words", "mini")
     for folder in ("", "given"):
         monkeypatch.setenv("CSEBENCH_DATA", folder)
-        assert "CSEBENCH_DATA" in where_data_is.missing("misc/words/one.txt", mini)
+        assert "CSEBENCH_DATA" in data_sources.missing("misc/words/one.txt", mini)
     with pytest.raises(BadInput, match=r"put it into elsewhere \(docs/data.md\)") as refused:
         data_sha256(registry.protocol("words"), Path("elsewhere"))
     assert "CSEBENCH_DATA" not in str(refused.value)
@@ -268,7 +269,7 @@ def test_data_of_ones_own_are_read_from_the_given_folder_at_other_scales(
     put(tmp_path / "given", "misc/words/one.txt")
     monkeypatch.setenv("CSEBENCH_DATA", str(tmp_path / "given"))
     caches.clear()
-    assert where_data_is.unavailable("words", "mini") is None
+    assert data_sources.unavailable("words", "mini") is None
 
 
 def test_an_encoder_that_the_project_has_is_refused_with_both_places(own, tmp_path, monkeypatch):

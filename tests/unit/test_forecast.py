@@ -7,29 +7,30 @@ from score_files import PROVENANCE, scored_by, write_score_file
 from csebench import cli
 from csebench.base.files import write_json
 from csebench.base.runs import DONE, PRUNED
-from csebench.plan import catalog, cost, recipe, targets
-from csebench.plan.cost import Step, Work
+from csebench.plan import forecast, recipe, targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.forecast import Step, Work
 from csebench.plan.grids import CellPlan, find_grid, parts_of_cell
-from csebench.plan.papers import Recipe
+from csebench.plan.schema.paper import Recipe
 
 BASE, MINI = "google-bert/bert-base-uncased", "encoders/bert-mini-wiki"
 SAME = [BASE, "FacebookAI/roberta-base"]  # of one shape
 COMMON = {"batch_size": 32, "max_length": 32, "precision": "bf16", "factor": 2, "source": "made up"}
 FAST = {"simcse": 0.1, "ct": 0.2, "infocse": 0.3, "condenser": 0.5}
 SLOW = {"simcse": 1.0, "pcl": 8.0, "simcse+ami": 1.3, "simcse+moco": 1.2}
-fast = cost.StepTimes(
+fast = forecast.StepTimes(
     device="fast", encoders=SAME, sentences_per_second=1000, seconds=FAST, **COMMON
 )
-slow = cost.StepTimes(device="slow", encoders=[MINI], seconds=SLOW, **COMMON)
-SCORED = cost.EvaluatorTimes(sentences=20_000, scoring_seconds=8, factor=4, source="made up")
+slow = forecast.StepTimes(device="slow", encoders=[MINI], seconds=SLOW, **COMMON)
+SCORED = forecast.EvaluatorTimes(sentences=20_000, scoring_seconds=8, factor=4, source="made up")
 
 
 @pytest.fixture(autouse=True)
 def measured(monkeypatch, tmp_path):
     """Those devices, on which STS and STS-B dev were measured, too, and no run or score that is
     there."""
-    monkeypatch.setattr(cost, "step_times", lambda: [fast, slow])
-    monkeypatch.setattr(cost, "evaluator_times", lambda: {"sts": SCORED, "stsb_dev": SCORED})
+    monkeypatch.setattr(forecast, "step_times", lambda: [fast, slow])
+    monkeypatch.setattr(forecast, "evaluator_times", lambda: {"sts": SCORED, "stsb_dev": SCORED})
     monkeypatch.chdir(tmp_path)
 
 
@@ -43,37 +44,42 @@ def spec(method, **changes):
 def test_seconds_of_a_run_by_hand():
     """The start of the job, 15,625 steps of twice the measured tokens, 125 evaluations on STS-B
     dev."""
-    steps, start = 15_625 * 0.1 * (64 * 32) / (32 * 32), cost.START_SECONDS
-    assert cost.training(spec("simcse"), fast).seconds == pytest.approx(
+    steps, start = 15_625 * 0.1 * (64 * 32) / (32 * 32), forecast.START_SECONDS
+    assert forecast.training(spec("simcse"), fast).seconds == pytest.approx(
         start + steps + 125 * 3_000 / 1000
     )
     # dev is in the steps
-    assert cost.training(spec("simcse"), slow).seconds == pytest.approx(start + 10 * steps)
+    assert forecast.training(spec("simcse"), slow).seconds == pytest.approx(start + 10 * steps)
     longer = spec("ct", params={"max_length": 64, "batch_size": 32, "evaluate_every": 5000})
-    assert cost.training(longer, fast).seconds == pytest.approx(start + 5_000 * 0.2 * 2 + 3)
+    assert forecast.training(longer, fast).seconds == pytest.approx(start + 5_000 * 0.2 * 2 + 3)
 
 
 def test_what_is_not_trained_starts_and_embeds_what_it_is_fitted_on():
-    assert cost.training(spec("bert"), fast).seconds == cost.START_SECONDS
+    assert forecast.training(spec("bert"), fast).seconds == forecast.START_SECONDS
     # 100,000
-    assert cost.training(spec("whitening"), fast).seconds == pytest.approx(cost.START_SECONDS + 100)
-    assert cost.training(spec("whitening"), slow) is None  # nothing tells how fast it embeds
+    assert forecast.training(spec("whitening"), fast).seconds == pytest.approx(
+        forecast.START_SECONDS + 100
+    )
+    assert forecast.training(spec("whitening"), slow) is None  # nothing tells how fast it embeds
     slower = fast.model_copy(
         update={"device": "slower", "sentences_per_second": None, "seconds": {"simcse": 0.2}}
     )
-    estimate = cost.embedding(1000, slower)  # at the speed that follows from its steps
+    estimate = forecast.embedding(1000, slower)  # at the speed that follows from its steps
     assert (estimate.seconds, estimate.high) == (pytest.approx(2), pytest.approx(2 * 2 * 1.5))
 
 
 def test_a_score_is_embedding_and_the_rest():
-    assert cost.scoring("sts", fast) == cost.Estimate(28, 20 / 2 + 8 / 4, 20 * 2 + 8 * 4)
-    assert cost.scoring("beir:nq", fast) is None
+    assert forecast.scoring("sts", fast) == forecast.Estimate(28, 20 / 2 + 8 / 4, 20 * 2 + 8 * 4)
+    assert forecast.scoring("beir:nq", fast) is None
 
 
 def test_what_was_not_measured_has_the_wider_range():
     """A factor of 2 is stated for the device; a step that follows from another device's has 1.5
     times that."""
-    measured, derived = cost.training(spec("simcse"), fast), cost.training(spec("pcl"), fast)
+    measured, derived = (
+        forecast.training(spec("simcse"), fast),
+        forecast.training(spec("pcl"), fast),
+    )
     assert (measured.high / measured.seconds, measured.seconds / measured.low) == (
         pytest.approx(2),
         pytest.approx(2),
@@ -82,19 +88,23 @@ def test_what_was_not_measured_has_the_wider_range():
 
 
 def test_an_encoder_takes_the_time_of_one_of_the_same_shape():
-    assert cost.devices("FacebookAI/roberta-base") == cost.devices(BASE) == [fast]
-    assert cost.devices("google-bert/bert-large-uncased") == cost.devices("somebody/bert") == []
+    assert forecast.devices("FacebookAI/roberta-base") == forecast.devices(BASE) == [fast]
+    assert (
+        forecast.devices("google-bert/bert-large-uncased")
+        == forecast.devices("somebody/bert")
+        == []
+    )
 
 
 def test_the_device_of_a_forecast_is_the_fastest_that_was_measured(monkeypatch):
     faster = fast.model_copy(update={"device": "faster", "seconds": {"simcse": 0.001}})
-    monkeypatch.setattr(cost, "step_times", lambda: [fast, slow, faster])
-    assert [times.device for times in cost.devices(BASE)] == ["faster", "fast"]
+    monkeypatch.setattr(forecast, "step_times", lambda: [fast, slow, faster])
+    assert [times.device for times in forecast.devices(BASE)] == ["faster", "fast"]
     assert [work("micse/table3", scale=scale).device for scale in ("mini", "paper")] == [
         "slow",
         "faster",
     ]
-    monkeypatch.setattr(cost, "step_times", lambda: [fast])
+    monkeypatch.setattr(forecast, "step_times", lambda: [fast])
     assert work("micse/table3", scale="mini").device is None
 
 
@@ -113,40 +123,43 @@ def test_the_device_of_a_forecast_is_the_fastest_that_was_measured(monkeypatch):
     ],
 )
 def test_step_of_a_method_that_was_measured_elsewhere(name, seconds):
-    assert cost.step_seconds(name, fast) == (seconds and pytest.approx(seconds))
+    assert forecast.step_seconds(name, fast) == (seconds and pytest.approx(seconds))
 
 
 def test_components_of_the_recipe_are_added_not_those_of_the_method():
-    with_ami = cost.training(spec("simcse", components={"ami": {}}), fast).seconds
-    assert with_ami - cost.training(spec("simcse"), fast).seconds == pytest.approx(
+    with_ami = forecast.training(spec("simcse", components={"ami": {}}), fast).seconds
+    assert with_ami - forecast.training(spec("simcse"), fast).seconds == pytest.approx(
         15_625 * 0.03 * 2
     )
-    assert cost.training(spec("micse"), fast) is None  # not SimCSE's with AMI and MoCo
+    assert forecast.training(spec("micse"), fast) is None  # not SimCSE's with AMI and MoCo
 
 
 def test_minutes_asked_of_a_cluster():
     """Three times the forecast and an hour, doubled by attempt; a day at most, or where nothing
     is known."""
-    assert [cost.job_minutes(601, attempt) for attempt in (1, 2, 3)] == [91, 182, 364]
-    assert cost.job_minutes(0, 1) == 60
+    assert [forecast.job_minutes(601, attempt) for attempt in (1, 2, 3)] == [91, 182, 364]
+    assert forecast.job_minutes(0, 1) == 60
     assert (
-        cost.job_minutes(20 * 3600, 1)
-        == cost.job_minutes(600, 9)
-        == cost.job_minutes(None, 1)
+        forecast.job_minutes(20 * 3600, 1)
+        == forecast.job_minutes(600, 9)
+        == forecast.job_minutes(None, 1)
         == 24 * 60
     )
 
 
 def test_a_cluster_is_asked_for_the_fastest_device_with_all_that_is_known(monkeypatch):
     slower = fast.model_copy(update={"device": "slower", "seconds": {"simcse": 0.5}})
-    monkeypatch.setattr(cost, "step_times", lambda: [slower, fast, slow])
+    monkeypatch.setattr(forecast, "step_times", lambda: [slower, fast, slow])
     every = targets.runs("paper").values()
     planned = next(run for run in every if run.method == "simcse" and run.encoder.name == BASE)
     scores = [
-        cost.scoring(evaluator, fast) for evaluator in targets.evaluators("paper")[planned.run_id]
+        forecast.scoring(evaluator, fast)
+        for evaluator in targets.evaluators("paper")[planned.run_id]
     ]
-    known = sum(filter(None, scores), cost.training(planned, fast))
-    assert any(scores) and cost.fastest_seconds(planned, "paper") == pytest.approx(known.seconds)
+    known = sum(filter(None, scores), forecast.training(planned, fast))
+    assert any(scores) and forecast.fastest_seconds(planned, "paper") == pytest.approx(
+        known.seconds
+    )
 
 
 def work(*given, scale="paper"):
@@ -259,7 +272,7 @@ def test_shared_runs_are_paid_once():
 
 
 def test_what_was_not_measured_is_counted_and_not_estimated(monkeypatch):
-    monkeypatch.setattr(cost, "evaluator_times", dict)
+    monkeypatch.setattr(forecast, "evaluator_times", dict)
     table = work("infocse/table4")
     estimate, unknown = table.cost(table.steps(table.missing))
     assert unknown == len(table.missing) > 0
@@ -278,7 +291,7 @@ def test_a_derived_cell_needs_the_cells_that_it_is_computed_from(monkeypatch):
     )
     assert (*place, grid.baseline_row, delta) not in cells
     lost = CellPlan(grid.rows[row], grid.columns[shown], missing="cited only")
-    monkeypatch.setattr(cost, "parts_of_cell", lambda *place: [*parts_of_cell(*place), lost])
+    monkeypatch.setattr(forecast, "parts_of_cell", lambda *place: [*parts_of_cell(*place), lost])
     assert not work("msse/table4").cells
 
 
@@ -303,17 +316,17 @@ X86 = "processor\t: 0\nflags\t\t: fpu avx2 avx512f {}\nprocessor\t: 1\n"
 def test_a_cpu_without_bf16_instructions_is_said(
     scale, device, cpu, is_said, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(cost, "CPU_INFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(forecast, "CPU_INFO", tmp_path / "cpuinfo")
     if cpu is not None:
-        cost.CPU_INFO.write_text(cpu)
-    note = cost.bf16_note(catalog.scale(scale), device)
+        forecast.CPU_INFO.write_text(cpu)
+    note = forecast.bf16_note(catalog.scale(scale), device)
     assert (note is not None) == is_said and (note is None or "no bf16 instructions" in note)
 
 
 def test_the_plan_says_that_this_cpu_lacks_bf16(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        cost, "bf16_note", lambda scale, device: f"{scale.scale} on {device} takes longer"
+        forecast, "bf16_note", lambda scale, device: f"{scale.scale} on {device} takes longer"
     )
     assert cli.main(["plan", "micse/table3", "--scale", "mini"]) == 0
     assert "mini on slow takes longer" in " ".join(capsys.readouterr().out.split())

@@ -14,7 +14,7 @@ from sentence_transformers.sentence_transformer.modules import Dense
 from csebench.base.errors import BadInput
 from csebench.data.translate import Translator
 from csebench.model.encoder import Encoder
-from csebench.plan.declarations import EncoderRef
+from csebench.plan.schema.declarations import EncoderRef
 from csebench.score import models
 
 TRANSFORMER = "sentence_transformers.base.modules.transformer.Transformer"

@@ -15,14 +15,15 @@ import yaml
 from pseudo_terminal import LONGEST, Terminal
 from tiny_runs import weights
 
-from csebench import cli, workflow
+from csebench import cli
 from csebench.base import caches
-from csebench.base.processes import locked
+from csebench.base.locks import locked
 from csebench.base.project import ROOT
 from csebench.base.runs import CHECKPOINT
 from csebench.base.supervision import NOT_FINISHED
-from csebench.cli import attempt
-from csebench.plan import catalog, recipe, targets
+from csebench.plan import recipe, targets
+from csebench.plan.catalog import files as catalog
+from csebench.study import attempt, workflow
 
 SETTINGS = {"against": ("simcse",), "scale": "smoke", "evaluators": ("sts",), "seeds": 1}
 SLOW_STEP = """        if os.path.exists("slow"):

@@ -15,8 +15,9 @@ from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
 from csebench.base.terminal import csv_text
 from csebench.plan import targets
-from csebench.report import csv_tables, figures
-from csebench.report.cells import grid_view
+from csebench.report import csv_tables
+from csebench.report.figures import scores as figures
+from csebench.report.numbers.cells import grid_view
 from csebench.report.pages.table import table_page
 from csebench.score.score_file import read_published
 from csebench.score.scores_csv import SCORES, score_rows

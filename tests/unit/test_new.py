@@ -7,11 +7,11 @@ import pytest
 
 from csebench import cli
 from csebench.base import caches
-from csebench.base.files import read_yaml
 from csebench.base.project import ROOT
+from csebench.base.yaml_lines import read_yaml
 from csebench.cli import new
-from csebench.plan import catalog
-from csebench.plan.papers import Paper, SettingsTable
+from csebench.plan.catalog import files as catalog
+from csebench.plan.schema.paper import Paper, SettingsTable
 
 
 @pytest.fixture

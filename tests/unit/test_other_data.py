@@ -16,9 +16,11 @@ from csebench import api
 from csebench.base.terminal import json_text
 from csebench.cli import main
 from csebench.plan import grids, targets
-from csebench.plan.papers import Claim
-from csebench.report import claims, compare, csv_tables, figures, words
-from csebench.report.cells import grid_view
+from csebench.plan.schema.paper import Claim
+from csebench.report import csv_tables, words
+from csebench.report.figures import scores as figures
+from csebench.report.numbers import claims, compare
+from csebench.report.numbers.cells import grid_view
 from csebench.report.pages.index import coverage
 from csebench.report.pages.table import table_page
 from csebench.score.scores_csv import score_rows

@@ -15,11 +15,12 @@ from score_files import edit_score_file, write_scores
 
 from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
-from csebench.plan import catalog, grids, targets
-from csebench.plan.registry import evaluator_declaration
-from csebench.plan.spec import Spec
-from csebench.report.cells import grid_view
-from csebench.report.forest import draw_comparison
+from csebench.plan import grids, targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import evaluator_declaration
+from csebench.plan.schema.spec import Spec
+from csebench.report.figures.forest import draw_comparison
+from csebench.report.numbers.cells import grid_view
 from csebench.report.pages import draw
 from csebench.report.pages.page import Fold, Page, Table
 from csebench.report.pages.table import view_parts

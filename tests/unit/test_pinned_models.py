@@ -13,9 +13,9 @@ from csebench.base.files import sha256
 from csebench.base.hub import EncoderRef, folder_of, local_folder
 from csebench.base.models import check_foreign, check_revision, model_sha256, pinned_folder
 from csebench.base.project import ROOT, VARIABLE
-from csebench.cli import parse
+from csebench.cli import parse, train_options
 from csebench.data import preflight
-from csebench.plan import catalog, cli_spec
+from csebench.plan.catalog import files as catalog
 
 SHIPPED = ROOT / "encoders" / "bert-mini-wiki"
 PUBLISHED = catalog.scale("mini").encoders["bert-base"].revision
@@ -56,8 +56,8 @@ def test_a_name_with_a_commit_is_the_hubs_whatever_folders_there_are(name, here,
     ref = EncoderRef.parse(PINNED)
     assert (ref.name, ref.revision) == (ID, COMMIT)
     assert local_folder(ref) is None and folder_of(PINNED) is None
-    assert cli_spec.find_encoder(PINNED) == ref
-    assert cli_spec.find_model(PINNED) == PINNED
+    assert train_options.find_encoder(PINNED) == ref
+    assert train_options.find_model(PINNED) == PINNED
     monkeypatch.setattr(hub, "cached_model", lambda _: None)
     assert not preflight.files_of(preflight.Need("encoder", ID, ref), catalog.scale("paper"))
     for role in ("--model", "--encoder"):
@@ -99,10 +99,10 @@ def test_a_folder_is_given_by_its_path_or_by_its_name_and_recorded_as_one(name, 
     folder = model_in(Path(name))
     found = folder_of(name)
     assert found is not None and found.samefile(folder)
-    recorded = cli_spec.find_model(name)
+    recorded = train_options.find_model(name)
     assert folder_of(recorded) is not None and not hub.ID.fullmatch(recorded)
     # which is a name of config/
-    encoder = cli_spec.find_encoder(f"./{name}" if name == ID else name)
+    encoder = train_options.find_encoder(f"./{name}" if name == ID else name)
     assert encoder.revision == model_sha256(folder)
     assert local_folder(encoder).samefile(folder)
 
@@ -110,7 +110,7 @@ def test_a_folder_is_given_by_its_path_or_by_its_name_and_recorded_as_one(name, 
 def test_the_name_of_a_folder_of_the_project_stays(here):
     """Run ids are computed from it."""
     for name in ("encoders/bert-mini-wiki", str(SHIPPED)):
-        assert cli_spec.find_model(name) == name
+        assert train_options.find_model(name) == name
     assert local_folder(catalog.scale("mini").encoders["bert-base"]) == SHIPPED
 
 
@@ -126,16 +126,16 @@ def test_a_branch_beside_a_folder_of_its_name_is_refused(name, here):
 @pytest.mark.parametrize("name", [ID, "bert-base-uncased"])
 def test_a_folder_with_the_name_of_an_encoder_of_the_hub_is_refused_in_training(name, here):
     """`csebench evaluate` reads the folder, and `train` took the hub's model."""
-    assert cli_spec.find_encoder(name).revision == COMMIT
+    assert train_options.find_encoder(name).revision == COMMIT
     (here / name).mkdir(parents=True)
     with pytest.raises(BadInput, match=f"Write ./{name} for the folder, or {ID}@{COMMIT}"):
-        cli_spec.find_encoder(name)
+        train_options.find_encoder(name)
 
 
 @pytest.mark.parametrize("name", ["owner/model@main", "owner/model@v1.0"])
 def test_a_run_starts_from_no_branch(name):
     with pytest.raises(BadInput, match=f"^{name}: a branch moves; name the commit"):
-        cli_spec.find_encoder(name)
+        train_options.find_encoder(name)
 
 
 @pytest.mark.parametrize("name", ["./mine", "{here}/mine", "../here/mine"])

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from csebench import cli, workflow
+from csebench import cli
 from csebench.base import caches, models
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256
 from csebench.base.project import ROOT
-from csebench.plan import catalog, cost, grids, targets
+from csebench.plan import forecast, grids, targets
+from csebench.plan.catalog import files as catalog
+from csebench.study import workflow
 
 GRIDS = [(paper, name) for paper in catalog.paper_names() for name in targets.grid_names(paper)]
 SCALES = catalog.scale_names()
@@ -114,10 +116,10 @@ def test_plan_counts_shared_runs_once(capsys):
 def test_a_forecast_has_the_hours_that_a_paper_states():
     """20,000 steps of miCSE at 0.27 s on miCSE's own device are 1.5 hours
     (data/step_times.yaml)."""
-    (times,) = [times for times in cost.step_times() if times.device == "NVIDIA V100"]
-    assert cost.training(micse_cells("micse", "paper")[3].specs[0], times).seconds == pytest.approx(
-        1.5 * 3600, abs=5
-    )
+    (times,) = [times for times in forecast.step_times() if times.device == "NVIDIA V100"]
+    assert forecast.training(
+        micse_cells("micse", "paper")[3].specs[0], times
+    ).seconds == pytest.approx(1.5 * 3600, abs=5)
 
 
 def test_planning_imports_nothing_heavy(monkeypatch, tmp_path):

@@ -9,9 +9,9 @@ import pytest
 import scipy.stats
 
 from csebench.cli import main
-from csebench.report.compare import Estimate
-from csebench.report.power import noncentrality, seeds_needed, smallest_difference
-from csebench.report.stats import quantile
+from csebench.report.numbers.compare import Estimate
+from csebench.report.numbers.power import noncentrality, seeds_needed, smallest_difference
+from csebench.report.numbers.stats import quantile
 
 
 def varying(std, item_variance=0.0):

@@ -15,15 +15,18 @@ from functools import partial
 import pytest
 
 from csebench import cli
-from csebench import run as planned
-from csebench.base import files, processes, supervision
+from csebench.base import files, locks, supervision
+from csebench.base import gpus as gpu_module
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.processes import acquire_gpus, device_type
+from csebench.base.gpus import acquire_gpus, device_type
 from csebench.base.provenance import Stopwatch
 from csebench.base.runs import DONE, REPORT, lock_run
-from csebench.plan import catalog, targets
-from csebench.plan.declarations import Evaluation
+from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.schema.declarations import Evaluation
 from csebench.score.evaluate import evaluate_run
+from csebench.study import search
+from csebench.study import work as planned
 
 
 class Process:
@@ -81,7 +84,7 @@ def is_locked(folder):
     lock = folder.with_name(f".{folder.name}.lock")
     if not lock.exists():
         return False
-    if (file := processes.take(lock)) is not None:
+    if (file := locks.take(lock)) is not None:
         os.close(file)
     return file is None
 
@@ -176,12 +179,12 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(processes, "version", lambda package: "2.13.0")
+    monkeypatch.setattr(gpu_module, "version", lambda package: "2.13.0")
     for name in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "WORLD_SIZE"):
         monkeypatch.setenv(name, "")  # so that it is restored
         monkeypatch.delenv(name)
     yield make
-    processes._release(0)
+    gpu_module._release(0)
 
 
 class Waits(Exception):
@@ -203,8 +206,8 @@ def acquire(machine, monkeypatch):
             acquire_gpus(*request)
         except Waits:
             return None
-        locks.extend(processes._held)
-        processes._held.clear()
+        locks.extend(gpu_module._held)
+        gpu_module._held.clear()
         return os.environ["CUDA_VISIBLE_DEVICES"]
 
     monkeypatch.setattr(time, "sleep", sleep)
@@ -313,7 +316,7 @@ def test_the_gpus_that_cuda_would_show(listed, allowed, gpus, machine, monkeypat
     machine(listed)
     if allowed is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", allowed)
-    assert processes.visible_gpus() == gpus.split()
+    assert gpu_module.visible_gpus() == gpus.split()
 
 
 @pytest.mark.parametrize("lacking", ["GPU", "driver", "CUDA"])
@@ -323,7 +326,7 @@ def test_no_gpu(lacking, machine, monkeypatch, tmp_path):
     elif lacking == "driver":
         (tmp_path / "nvidia-smi").unlink()
     else:
-        monkeypatch.setattr(processes, "version", lambda package: "2.13.0+cpu")
+        monkeypatch.setattr(gpu_module, "version", lambda package: "2.13.0+cpu")
     acquire_gpus()
     assert "CUDA_VISIBLE_DEVICES" not in os.environ and not [*tmp_path.rglob("*.lock")]
 
@@ -371,7 +374,7 @@ def test_a_gpu_that_pytorch_cannot_use_ends_the_run(named, machine, monkeypatch)
 def test_the_option_device_leaves_gpus_alone(machine, monkeypatch):
     monkeypatch.setattr(planned, "publish", lambda *_: acquire_gpus())
     assert cli.main(["publish", "run", "sts", "--device", "cpu"]) == 0
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == "" and not processes._held
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "" and not gpu_module._held
 
 
 @pytest.mark.parametrize("command", ["train", "work", "tune", "evaluate"])
@@ -383,7 +386,7 @@ def test_who_waits_for_a_gpu_holds_no_run(command, finished, smoke_data, monkeyp
     commands = {
         "train": (partial(planned.train_spec, spec, folder), (), {}),
         "work": (partial(planned.work, run, "smoke", None, 1, 4), (1, 4, 0), {}),
-        "tune": (partial(planned.trained, spec, catalog.scale("smoke")), (), {}),
+        "tune": (partial(search.trained, spec, catalog.scale("smoke")), (), {}),
         "evaluate": (
             partial(evaluate_run, folder, ["sts"], smoke_data, Evaluation()),
             (),
@@ -397,6 +400,7 @@ def test_who_waits_for_a_gpu_holds_no_run(command, finished, smoke_data, monkeyp
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(planned, "acquire_gpus", wait)
+    monkeypatch.setattr(search, "acquire_gpus", wait)
     monkeypatch.setattr("csebench.score.evaluate.acquire_gpus", wait)
     if command == "evaluate":
         shutil.copytree(finished("bert"), folder)

@@ -6,14 +6,15 @@ import threading
 import pytest
 from score_files import edit_score_file, write_score_file
 
-from csebench import workflow
 from csebench.base.files import write_json
-from csebench.base.processes import take
+from csebench.base.locks import take
 from csebench.base.runs import delete_model, has_model, is_done
-from csebench.plan import catalog, targets
-from csebench.plan.registry import protocol
+from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import protocol
 from csebench.score import prune
 from csebench.score.score_file import settings
+from csebench.study import workflow
 
 
 @pytest.fixture

@@ -12,17 +12,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import parse_json, read_with_lines, read_yaml, with_digest
+from csebench.base.files import parse_json, with_digest
 from csebench.base.models import check_model, read_facts
 from csebench.base.project import ROOT
 from csebench.base.runs import is_done, read_progress, read_report
+from csebench.base.yaml_lines import read_with_lines, read_yaml
+from csebench.cli import train_options
 from csebench.data.corpus import read_corpus, read_positives
 from csebench.data.sts import read_sts
-from csebench.plan import cli_spec, targets, tuning
-from csebench.plan.declarations import Scale
-from csebench.plan.evidence import Source
-from csebench.plan.papers import Paper
-from csebench.plan.where_data_is import Download, SourcesFile
+from csebench.plan import targets, tuning
+from csebench.plan.catalog.data_sources import Download, SourcesFile
+from csebench.plan.catalog.evidence import Source
+from csebench.plan.schema.declarations import Scale
+from csebench.plan.schema.paper import Paper
 from csebench.score.score_file import read_published
 from csebench.score.store import items
 from evaluators.beir import distinct_ids
@@ -90,7 +92,7 @@ REPORT = {
     "provenance": {"seconds": 3.5, "gpu": None, "processor": "x"},
 }
 JSON_READERS = {  # name of the file: its content, how it is read
-    "spec.json": (lambda: spec().model_dump(), lambda path: cli_spec.read_spec(str(path))),
+    "spec.json": (lambda: spec().model_dump(), lambda path: train_options.read_spec(str(path))),
     "saved/spec.json": (lambda: spec().model_dump(), lambda path: is_done(path.parent, spec())),
     "progress.json": (lambda: PROGRESS, lambda path: read_progress(path.parent)),
     "train.json": (lambda: REPORT, lambda path: read_report(path.parent)),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from csebench.plan.declarations import ItemScore
+from csebench.plan.schema.declarations import ItemScore
 from csebench.score import replicates
 from csebench.score.score_types import Sample, Score, sentence_ids
 

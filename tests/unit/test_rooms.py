@@ -7,12 +7,12 @@ import sys
 from graphlib import TopologicalSorter
 
 from csebench.base.project import ROOT
-from csebench.plan import made_from
-from csebench.plan.registry import panels
+from csebench.plan import page_records
+from csebench.plan.catalog.registry import panels
 
 ROOMS = ("base", "plan", "data", "model", "train", "score", "report")
 # modules that stand above all rooms
-TOP = ("run", "workflow", "versions", "api", "cli", "__main__")
+TOP = ("study", "api", "cli", "__main__")
 ORDER = ["__init__", *ROOMS, *TOP]
 ADAPTERS = ("methods", "evaluators")
 HEAVY = ("torch", "transformers", "mteb", "beir")
@@ -78,13 +78,13 @@ def loaded_by(modules):
 def test_planning_reporting_and_drawing_load_nothing_heavy():
     """Nor by way of what they import from other rooms: pages and figures are made where torch is
     not installed."""
-    light = [m for m in MODULES if room(m) in (*LIGHT_ROOMS, "workflow", "cli")]
+    light = [m for m in MODULES if room(m) in (*LIGHT_ROOMS, "study", "cli")]
     assert not {*HEAVY} & {
         *loaded_by([*light, *(f"evaluators.{name}" for (name,) in panels().values())])
     }
 
 
 def test_pages_are_rebuilt_for_every_room_that_writes_them():
-    """csebench/plan/made_from.py: CODE names what csebench/report/ loads."""
+    """csebench/plan/page_records.py: CODE names what csebench/report/ loads."""
     loaded = loaded_by([m for m in MODULES if room(m) == "report"])
-    assert {room(m) for m in loaded if m.startswith("csebench.")} == {*made_from.CODE}
+    assert {room(m) for m in loaded if m.startswith("csebench.")} == {*page_records.CODE}

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from csebench import workflow
 from csebench.base.project import ROOT
 from csebench.plan import targets
+from csebench.study import workflow
 
 FILES = "".join(path.read_text() for path in sorted((ROOT / "rules").glob("*.smk")))
 RULES = dict(re.findall(r"^rule (\w+):\n((?: .*\n|\n)+)", FILES, re.M))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from csebench.base import files
 from csebench.base.errors import BadInput
-from csebench.plan.declarations import Evaluation
+from csebench.plan.schema.declarations import Evaluation
 from csebench.score.evaluate import publish
 from csebench.score.replicates import read_replicates
 from csebench.score.score_file import read_published

@@ -18,7 +18,7 @@ from transformers import AutoModelForMaskedLM
 import csebench
 from csebench.base.errors import BadInput
 from csebench.model.embedder import Embedder
-from csebench.plan.declarations import Evaluation
+from csebench.plan.schema.declarations import Evaluation
 from csebench.score.evaluate import evaluate, run_evaluator
 from csebench.score.models import open_model
 from evaluators import mteb, stsb_retrieval

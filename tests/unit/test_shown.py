@@ -16,8 +16,9 @@ from csebench import cli
 from csebench.base import caches, files, shown, terminal
 from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
+from csebench.base.yaml_lines import read_yaml
 from csebench.plan import targets
-from csebench.plan.papers import Paper
+from csebench.plan.schema.paper import Paper
 from csebench.report.pages.page import Fold, Page, Picture, Table
 
 BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029", "\t"]
@@ -287,7 +288,7 @@ def test_a_yaml_file_with_what_cannot_be_seen_is_refused(part, place, tmp_path):
     with pytest.raises(
         BadInput, match=r"line 1: .*the character '\\[uxU].*' cannot be printed"
     ) as error:
-        files.read_yaml(path, Paper)
+        read_yaml(path, Paper)
     assert is_clean(str(error.value))
 
 
@@ -296,7 +297,7 @@ def test_a_title_is_one_line(key, tmp_path):
     content = {"name": "mine", "title": "t", "reference": "r", "tables": {}} | {key: "x\n# y"}
     (tmp_path / "mine.yaml").write_text(json.dumps(content))
     with pytest.raises(BadInput, match=f"line 1: {key}: must be one line"):
-        files.read_yaml(tmp_path / "mine.yaml", Paper)
+        read_yaml(tmp_path / "mine.yaml", Paper)
 
 
 ARGUMENTS = [

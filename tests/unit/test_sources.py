@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from csebench import workflow
 from csebench.base import caches, files
 from csebench.base.files import DataRoot, matches
 from csebench.cli import main
 from csebench.data.sts import read_sts
-from csebench.plan import catalog, targets, where_data_is
-from csebench.plan.registry import protocol
+from csebench.plan import targets
+from csebench.plan.catalog import data_sources
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import protocol
 from csebench.score.evaluate import data_sha256
+from csebench.study import workflow
 
 FLICKR = "neighbours"
 
@@ -106,14 +108,14 @@ def test_a_missing_file_is_named_with_what_to_do(monkeypatch):
     """A scale with a data root of its own fetches nothing."""
     monkeypatch.setenv("CSEBENCH_DATA", "nowhere")
     mini = catalog.scale("mini")
-    text = where_data_is.missing(
+    text = data_sources.missing(
         catalog.STSB_DEV, mini.model_copy(update={"data_root": "data/none"})
     )
     assert (
         f"{catalog.STSB_DEV}: no such file of the benchmark data in data/none; `csebench fetch"
         " senteval`" in text
     )
-    assert "in nowhere and data/official;" in where_data_is.missing("wiki/a.txt", mini)
+    assert "in nowhere and data/official;" in data_sources.missing("wiki/a.txt", mini)
 
 
 @pytest.fixture
@@ -124,14 +126,14 @@ def file(tmp_path, monkeypatch):
 
 
 def hashed(file):
-    return where_data_is.kept_hashes({"sts.csv": file})["sts.csv"]
+    return data_sources.kept_hashes({"sts.csv": file})["sts.csv"]
 
 
 def test_a_file_is_read_again_only_when_it_changes(file, monkeypatch):
     """Also where its size and the time of its content are as they were."""
     first, times = hashed(file), (file.stat().st_atime_ns, file.stat().st_mtime_ns)
     with monkeypatch.context() as patched:
-        patched.setattr(where_data_is, "sha256", lambda path: pytest.fail("was read again"))
+        patched.setattr(data_sources, "sha256", lambda path: pytest.fail("was read again"))
         assert hashed(file) == first == files.sha256(file)
     file.write_text("two\n")
     os.utime(file, ns=times)
@@ -141,12 +143,12 @@ def test_a_file_is_read_again_only_when_it_changes(file, monkeypatch):
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"PATH": 3}', '{"PATH": [1, 2]}', "\udcff"])
 def test_a_damaged_file_of_hashes_is_made_again(file, content):
-    where_data_is.HASHES.parent.mkdir(parents=True, exist_ok=True)
-    where_data_is.HASHES.write_bytes(
+    data_sources.HASHES.parent.mkdir(parents=True, exist_ok=True)
+    data_sources.HASHES.write_bytes(
         content.replace("PATH", str(file)).encode("utf-8", "surrogateescape")
     )
     assert hashed(file) == files.sha256(file)
-    assert json.loads(where_data_is.HASHES.read_text())[str(file)][1] == files.sha256(file)
+    assert json.loads(data_sources.HASHES.read_text())[str(file)][1] == files.sha256(file)
 
 
 def test_what_cannot_be_had_plans_no_training_and_keeps_its_identity(given):
@@ -167,8 +169,8 @@ def test_what_cannot_be_had_plans_no_training_and_keeps_its_identity(given):
 
 def test_a_task_of_mteb_comes_from_its_hub_where_none_of_its_files_are_there(given, smoke_data):
     task = "mteb:Banking77Classification"
-    assert where_data_is.from_hub(protocol(task), catalog.data_root(catalog.scale("paper")))
-    assert not where_data_is.from_hub(protocol(task), smoke_data)
+    assert data_sources.from_hub(protocol(task), catalog.data_root(catalog.scale("paper")))
+    assert not data_sources.from_hub(protocol(task), smoke_data)
     assert workflow.evaluator_data(task, "paper") == []
     put(given, "misc/banking77/categories.json")
     caches.clear()

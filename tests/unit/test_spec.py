@@ -7,11 +7,11 @@ from pydantic import ValidationError
 
 from csebench.base import caches
 from csebench.base.errors import BadInput
-from csebench.plan.cli_spec import read_spec
-from csebench.plan.declarations import Dataset, Declaration, EncoderRef, RunSettings
-from csebench.plan.papers import Recipe
+from csebench.cli.train_options import read_spec
+from csebench.plan.catalog.registry import declaration, fill
 from csebench.plan.recipe import Conditions, make_spec
-from csebench.plan.registry import declaration, fill
+from csebench.plan.schema.declarations import Dataset, Declaration, EncoderRef, RunSettings
+from csebench.plan.schema.paper import Recipe
 
 ENCODER = EncoderRef(name="some/encoder", revision="1" * 40)
 CORPUS = Dataset(path="wiki/corpus.txt", sha256="a" * 64)

@@ -14,7 +14,7 @@ from csebench.base import caches, files
 from csebench.base.errors import BadInput
 from csebench.base.models import check_foreign
 from csebench.base.project import ROOT
-from csebench.plan import catalog
+from csebench.plan.catalog import files as catalog
 from csebench.score import store
 
 SMOKE = ROOT / "data" / "smoke"

@@ -15,14 +15,16 @@ from csebench.base.errors import BadInput
 from csebench.base.files import DataRoot, with_digest, write_json
 from csebench.base.project import ROOT
 from csebench.data import fetch
-from csebench.plan import catalog, grids, targets
-from csebench.plan.papers import Claim
-from csebench.plan.registry import protocol
-from csebench.plan.where_data_is import Download, Source, hashes_file
-from csebench.report import claims, compare, standard_sets, stats, words
-from csebench.report.cells import grid_view
+from csebench.plan import grids, targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.data_sources import Download, Source, hashes_file
+from csebench.plan.catalog.registry import protocol
+from csebench.plan.schema.paper import Claim
+from csebench.report import words
+from csebench.report.numbers import claims, compare, standard_sets, stats
+from csebench.report.numbers.cells import grid_view
+from csebench.report.numbers.standard_sets import glob_as_regex, set_name
 from csebench.report.pages.table import table_page
-from csebench.report.standard_sets import glob_as_regex, set_name
 from csebench.score.data_of_scores import EvaluationData, Scored
 from csebench.score.evaluate import data_sha256
 

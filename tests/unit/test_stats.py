@@ -7,9 +7,9 @@ import pytest
 import scipy.stats
 from pydantic import TypeAdapter
 
-from csebench.plan.papers import PublishedValue
-from csebench.report import stats
-from csebench.report.compare import Estimate
+from csebench.plan.schema.paper import PublishedValue
+from csebench.report.numbers import stats
+from csebench.report.numbers.compare import Estimate
 
 printed = TypeAdapter(PublishedValue).validate_python
 

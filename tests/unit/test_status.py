@@ -11,13 +11,15 @@ from unittest.mock import Mock
 import pytest
 from score_files import write_scores
 
-from csebench import cli, run
+from csebench import cli
 from csebench.base import files
 from csebench.base import runs as run_folders
 from csebench.base.errors import BadInput
 from csebench.cli import status
-from csebench.plan import catalog, targets
+from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
 from csebench.score import store
+from csebench.study import work as run
 
 
 @pytest.fixture

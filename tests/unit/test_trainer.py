@@ -18,8 +18,8 @@ from csebench.model import metrics
 from csebench.model.encoder import Encoder, head_of
 from csebench.model.layers import additive, bert_layer
 from csebench.model.sentence_encoder import SentenceEncoder
-from csebench.plan.declarations import EncoderRef
-from csebench.plan.registry import COMPONENTS, declaration, fill, load
+from csebench.plan.catalog.registry import COMPONENTS, declaration, fill, load
+from csebench.plan.schema.declarations import EncoderRef
 from csebench.train import trainer
 from csebench.train.method import View
 from methods.components.ami import aligned

@@ -15,7 +15,7 @@ from csebench.data import translate
 from csebench.data.corpus import lines, read_positives
 from csebench.data.translate import back_translate
 from csebench.plan import recipe, targets
-from csebench.plan.registry import declaration
+from csebench.plan.catalog.registry import declaration
 from methods.msse import Method
 
 

@@ -12,8 +12,9 @@ from csebench import cli
 from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
-from csebench.cli import attempt
-from csebench.plan import registry, targets
+from csebench.plan import targets
+from csebench.plan.catalog import registry
+from csebench.study import attempt
 
 EQUAL = (ROOT / "methods" / "simcse.py").read_text().replace('"name": "simcse"', '"name": "mine"')
 

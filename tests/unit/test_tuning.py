@@ -10,15 +10,17 @@ import pytest
 import yaml
 from made_up import copy_project
 
-from csebench import cli, run
+from csebench import cli
 from csebench.base import caches
 from csebench.base.errors import BadInput, Stopped, Untrainable
 from csebench.base.files import write_json
 from csebench.base.project import ROOT
-from csebench.plan import catalog, grids, targets, tuning
-from csebench.plan.spec import Spec
+from csebench.plan import grids, targets, tuning
+from csebench.plan.catalog import files as catalog
+from csebench.plan.schema.spec import Spec
 from csebench.report.pages import table
 from csebench.report.pages.page import Page
+from csebench.study import search as trials_of_searches
 
 SCALE = "tuned"
 FAST = {"learning_rate": 1e-4, "temperature": 0.1}
@@ -155,7 +157,7 @@ def trained(project, monkeypatch):
             json.dumps({"best_dev": score(spec.run_id), "model_sha256": "0" * 64})
         )
 
-    monkeypatch.setattr(run, "train_and_score", train_and_score)
+    monkeypatch.setattr(trials_of_searches, "train_and_score", train_and_score)
     return ids
 
 
@@ -165,7 +167,7 @@ def score(run_id):
 
 def search(number, name="simcse"):
     lines = []
-    run.tune([name], "smoke", number, lines.append)
+    trials_of_searches.tune([name], "smoke", number, lines.append)
     return tuning.read_search(tuning.search_path(name, "smoke")), lines
 
 
@@ -223,7 +225,7 @@ def test_a_finished_run_is_not_repeated(trained):
     first = search(3)[0]
     scored = {run.run for run in runs_of(first) if run.dev is not None}
     for run_id in scored:
-        run.delete_model(catalog.RUNS / run_id)
+        trials_of_searches.delete_model(catalog.RUNS / run_id)
     before, count = len(trained), len(first.trials)
     assert search(5)[0].trials[:count] == first.trials
     assert not {*trained[before:]} & scored
@@ -232,7 +234,7 @@ def test_a_finished_run_is_not_repeated(trained):
 
 @pytest.mark.parametrize("fault", [Stopped("stopped"), OSError(28, "No space left on device")])
 def test_a_fault_stops_a_search_and_a_repeat_makes_what_is_missing(fault, trained, monkeypatch):
-    train = run.train_and_score
+    train = trials_of_searches.train_and_score
 
     def stopped(*args, **kwargs):
         if len(trained) == 2:
@@ -240,7 +242,7 @@ def test_a_fault_stops_a_search_and_a_repeat_makes_what_is_missing(fault, traine
         train(*args, **kwargs)
 
     with monkeypatch.context() as patched, pytest.raises(type(fault)):
-        patched.setattr(run, "train_and_score", stopped)
+        patched.setattr(trials_of_searches, "train_and_score", stopped)
         search(4)
     result = tuning.read_search(tuning.search_path("simcse", "smoke"))
     assert (len(result.trials), result.planned) == (1, 4)
@@ -283,7 +285,7 @@ def test_a_damaged_file_is_refused_before_any_search(trained):
     path = tuning.search_path("simcse", "smoke")
     write_json(path, {"trials": []})
     with pytest.raises(BadInput, match=str(path)):
-        run.tune(["ct", "simcse"], "smoke", 2, print)
+        trials_of_searches.tune(["ct", "simcse"], "smoke", 2, print)
     assert not trained
 
 

@@ -3,9 +3,10 @@
 import pytest
 from pydantic import ValidationError
 
-from csebench.plan import catalog, grids
-from csebench.plan.declarations import Declaration
-from csebench.plan.registry import declaration
+from csebench.plan import grids
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import declaration
+from csebench.plan.schema.declarations import Declaration
 
 LITERAL = {"name": "x", "version": 1, "title": "X", "paper": "P", "citation": "C"}
 

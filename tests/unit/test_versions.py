@@ -5,28 +5,28 @@ import re
 
 import pytest
 
-from csebench import workflow
 from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.files import write_json
 from csebench.base.project import ROOT
-from csebench.plan import versions
-from csebench.plan.spec import Spec
+from csebench.plan import code_versions
+from csebench.plan.schema.spec import Spec
 from csebench.report import provenance
+from csebench.study import workflow
 
 
 @pytest.fixture(scope="module")
 def now():
-    return versions.current()
+    return code_versions.current()
 
 
 def test_lock_is_up_to_date(now):
     """A new file may wait for its first note; what is noted must be as it is."""
-    changed = [unit for unit, noted in versions.locked().items() if noted != now.get(unit)]
+    changed = [unit for unit, noted in code_versions.locked().items() if noted != now.get(unit)]
     assert not changed, (
-        "bump their versions, or run: python -m csebench.plan.versions --bless UNIT …"
+        "bump their versions, or run: python -m csebench.plan.code_versions --bless UNIT …"
     )
-    assert "trainer" in versions.locked()
+    assert "trainer" in code_versions.locked()
 
 
 EDITS = {  # file, what is there (a pattern), what it becomes, the units that must be asked
@@ -119,15 +119,17 @@ def test_an_edit_that_can_change_a_number_needs_a_version(now, tmp_path, edit):
     assert count == 1, f"{file}: nothing there is {old}"
     copy.parent.mkdir(parents=True)
     copy.write_text(edited)
-    made_of = {unit: paths for unit, (_, paths) in versions.units().items() if ROOT / file in paths}
+    made_of = {
+        unit: paths for unit, (_, paths) in code_versions.units().items() if ROOT / file in paths
+    }
     # no file of one's own
-    made_of = {unit: paths for unit, paths in made_of.items() if unit in versions.locked()}
+    made_of = {unit: paths for unit, paths in made_of.items() if unit in code_versions.locked()}
     after = {
         unit: [copy if path == ROOT / file else path for path in paths]
         for unit, paths in made_of.items()
     }
     assert [
-        unit for unit in made_of if versions.code_hash(*after[unit]) != now[unit]["code"]
+        unit for unit in made_of if code_versions.code_hash(*after[unit]) != now[unit]["code"]
     ] == units
 
 
@@ -136,48 +138,48 @@ def unit(tmp_path, monkeypatch):
     """A unit of one file, with a lock that has it noted."""
     file = tmp_path / "unit.py"
     file.write_text("x = 1\n")
-    monkeypatch.setattr(versions, "LOCK", tmp_path / "lock.json")
+    monkeypatch.setattr(code_versions, "LOCK", tmp_path / "lock.json")
     monkeypatch.setattr(
-        versions, "units", lambda *_: {"unit": (file.read_text().count("version"), [file])}
+        code_versions, "units", lambda *_: {"unit": (file.read_text().count("version"), [file])}
     )
-    versions.main([])
+    code_versions.main([])
     caches.clear()
     yield file
     caches.clear()  # of what was planned with this lock
 
 
 def test_changed_code_is_refused_until_a_blessing_or_a_new_version_settles_it(unit):
-    before = versions.LOCK.read_text()
+    before = code_versions.LOCK.read_text()
     unit.write_text("x = 2\n")
     for arguments, message in (([], r"^unit: "), (["--bless", "units"], "Did you mean 'unit'")):
         with pytest.raises(BadInput, match=message):
-            versions.main(arguments)
-        assert versions.LOCK.read_text() == before
+            code_versions.main(arguments)
+        assert code_versions.LOCK.read_text() == before
     for text, arguments in (("x = 2\n", ["--bless", "unit"]), ("x = 3  # version\n", [])):
         unit.write_text(text)
-        versions.main(arguments)
-        assert not versions.changed_without_bump()
+        code_versions.main(arguments)
+        assert not code_versions.changed_without_bump()
 
 
 def test_a_unit_that_the_lock_lacks_needs_no_blessing(unit):
     """As a new file of the project; until it is noted, its code identifies its results."""
-    write_json(versions.LOCK, {})
+    write_json(code_versions.LOCK, {})
     unit.write_text("x = 2\n")
-    assert not versions.changed_without_bump()
-    versions.main([])
-    assert [*versions.locked()] == ["unit"]
+    assert not code_versions.changed_without_bump()
+    code_versions.main([])
+    assert [*code_versions.locked()] == ["unit"]
 
 
 def test_results_of_changed_code_are_marked_and_pages_name_it(unit, capsys):
     unit.write_text("x = 2\n")
-    versions.unversioned_code.cache_clear()
-    marks = [versions.mark(units) for units in (["unit", "other"], ["other"], [])]
+    code_versions.unversioned_code.cache_clear()
+    marks = [code_versions.mark(units) for units in (["unit", "other"], ["other"], [])]
     assert marks == [{"unversioned_code": ["unit"]}, {}, {}]
     workflow.report_defects("smoke")
-    versions.unversioned_code.cache_clear()
+    code_versions.unversioned_code.cache_clear()
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("csebench: unit: ") and line.endswith(
-        "python -m csebench.plan.versions --bless unit"
+        "python -m csebench.plan.code_versions --bless unit"
     )
     (line,) = provenance.unversioned_lines(
         [{"provenance": m, "training": {"provenance": {}}} for m in marks]
@@ -198,6 +200,6 @@ def test_a_result_is_of_all_units_that_make_it():
     }
     spec = Spec.model_validate({"method": "msse", "method_version": 1, **content})
     made = ["trainer", "methods/msse", "methods/components/ami", "translate"]
-    assert [*versions.units_of_run(spec)] == made
-    assert {*versions.units_of_score("sts")} == {"trainer", "replicates", "evaluators/sts"}
-    assert {*made, *versions.units_of_score("sts")} <= {*versions.units()}
+    assert [*code_versions.units_of_run(spec)] == made
+    assert {*code_versions.units_of_score("sts")} == {"trainer", "replicates", "evaluators/sts"}
+    assert {*made, *code_versions.units_of_score("sts")} <= {*code_versions.units()}

@@ -15,7 +15,7 @@ from csebench.base.errors import BadInput
 from csebench.base.files import sha256, with_digest, write_json
 from csebench.base.models import model_sha256
 from csebench.base.runs import is_done
-from csebench.plan.declarations import Evaluation
+from csebench.plan.schema.declarations import Evaluation
 from csebench.score import models
 from csebench.score.evaluate import evaluate_run
 from csebench.train.run import load_encoder

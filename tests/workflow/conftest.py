@@ -6,7 +6,7 @@ import re
 import pytest
 from project import ONE_ROW, Project, new_project
 
-from csebench.base.processes import locked
+from csebench.base.locks import locked
 
 BERT = (
     '      - {label: BERT, run: {method: bert}, source: copied, from: "someone", values:'
@@ -43,7 +43,7 @@ def made(tmp_path_factory, worker_id):
             variants = re.search(r'^        "mlm": \(.*?(?=^    \},)', text, re.M | re.S)[0]
             project.edit("methods/simcse.py", variants, "")
             # as the run ids of tests are those of the whole method
-            project.run("--bless", "methods/simcse", module="csebench.plan.versions")
+            project.run("--bless", "methods/simcse", module="csebench.plan.code_versions")
             project.make("all")
             project.folder.rename(shared)
     return Project(shared)

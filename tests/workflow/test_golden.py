@@ -29,7 +29,8 @@ from score_files import make_scores
 from csebench.base import caches
 from csebench.base.project import ROOT
 from csebench.cli import main
-from csebench.plan import catalog, targets
+from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
 
 GOLDEN = Path(__file__).parent / "golden"
 

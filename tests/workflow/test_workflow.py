@@ -207,7 +207,7 @@ NOTE = ("\nfrom csebench", "\n# a note\nfrom csebench")
 def test_what_no_page_depends_on_makes_nothing_again(copy):
     """The trainer: what it changes has a new version, and with it other runs. Newer copies of
     the same data; the same scores at another time."""
-    for module in ("train/trainer.py", "model/encoder.py", "run.py"):
+    for module in ("train/trainer.py", "model/encoder.py", "study/work.py"):
         copy.edit(f"csebench/{module}", *NOTE)
     for path in (copy.folder / "data" / "smoke").rglob("*.csv"):
         path.write_bytes(path.read_bytes())

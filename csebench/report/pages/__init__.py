@@ -5,12 +5,13 @@ from pathlib import Path
 
 from csebench.base.files import write_text
 from csebench.plan import targets
-from csebench.plan.catalog import RESULTS, results_folder
-from csebench.plan.papers import Figure
-from csebench.report import csv_tables, figures
-from csebench.report.cells import grid_view
-from csebench.report.compare import answers
-from csebench.report.forest import draw_forest
+from csebench.plan.catalog.files import RESULTS, results_folder
+from csebench.plan.schema.paper import Figure
+from csebench.report import csv_tables
+from csebench.report.figures import scores as figures
+from csebench.report.figures.forest import draw_forest
+from csebench.report.numbers.cells import grid_view
+from csebench.report.numbers.compare import answers
 from csebench.report.pages.audit import audit_page
 from csebench.report.pages.claims import claims_page
 from csebench.report.pages.evidence import draw_runs, evidence_page

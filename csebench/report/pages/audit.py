@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from csebench.plan.catalog import paper_names
-from csebench.report.audit import (
+from csebench.plan.catalog.files import paper_names
+from csebench.report.numbers.audit import (
     KINDS,
     SERIOUS,
     SEVERITIES,

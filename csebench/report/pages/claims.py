@@ -6,15 +6,21 @@ from pathlib import Path
 
 from csebench.base.project import REPOSITORY
 from csebench.base.terminal import counted
-from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, paper, paper_names, results_folder
-from csebench.plan.evidence import AVERAGE, names
-from csebench.plan.papers import Claim
+from csebench.plan.catalog.evidence import AVERAGE, names
+from csebench.plan.catalog.files import (
+    DEFAULT_SCALE,
+    SIDE_BY_SIDE,
+    paper,
+    paper_names,
+    results_folder,
+)
+from csebench.plan.schema.paper import Claim
 from csebench.plan.targets import grid_label, page
-from csebench.report import claims
-from csebench.report.cells import PAPER_SCALE
-from csebench.report.others import method_title, spread
+from csebench.report.numbers import claims
+from csebench.report.numbers.cells import PAPER_SCALE
+from csebench.report.numbers.others import method_title, spread
+from csebench.report.numbers.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
 from csebench.report.pages.page import Fold, Page, Part, Table, relative_path
-from csebench.report.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
 from csebench.report.provenance import scale_line
 
 

@@ -1,18 +1,18 @@
 """The page "Does it reproduce?" (`results/evidence.md`) and its picture: what runs that others
-published say of the printed values. The numbers are in csebench/report/others.py. Same data, same
-bytes: no dates, no scale.
+published say of the printed values. The numbers are in csebench/report/numbers/others.py. Same
+data, same bytes: no dates, no scale.
 """
 
 from pathlib import Path
 
 import numpy as np
 
-from csebench.plan import evidence
-from csebench.plan.catalog import paper, paper_names
-from csebench.plan.evidence import DEV, Key
-from csebench.report import others, stats
+from csebench.plan.catalog import evidence
+from csebench.plan.catalog.evidence import DEV, Key
+from csebench.plan.catalog.files import paper, paper_names
+from csebench.report.numbers import others, stats
+from csebench.report.numbers.stats import SLACK
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
-from csebench.report.stats import SLACK
 from csebench.report.words import outward_range
 from csebench.score.drawing import COLOURS, GREY, STYLE, WIDTH, write_figure
 

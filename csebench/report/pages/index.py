@@ -5,7 +5,7 @@ import os
 from collections import Counter
 
 from csebench.base.errors import by_number
-from csebench.plan.catalog import (
+from csebench.plan.catalog.files import (
     DEFAULT_SCALE,
     SIDE_BY_SIDE,
     VARIANTS,
@@ -13,10 +13,16 @@ from csebench.plan.catalog import (
     paper_names,
     results_folder,
 )
-from csebench.plan.papers import SettingsTable
+from csebench.plan.schema.paper import SettingsTable
 from csebench.plan.targets import grid_label, left_out, page, planned_grids
-from csebench.report.cells import ON_OTHER_DATA, PAPER_SCALE, GridView, grid_view, scored_text
-from csebench.report.compare import Answer, answer
+from csebench.report.numbers.cells import (
+    ON_OTHER_DATA,
+    PAPER_SCALE,
+    GridView,
+    grid_view,
+    scored_text,
+)
+from csebench.report.numbers.compare import Answer, answer
 from csebench.report.pages.evidence import reach_text
 from csebench.report.pages.page import Page, Part, Picture, Table
 from csebench.report.pages.table import STALE, nothing_to_draw

@@ -18,15 +18,26 @@ import yaml
 from csebench.base import caches
 from csebench.base.errors import BadInput, RunFailed, last_error, look_up
 from csebench.base.files import near_file, read_json, read_text, write_text
+from csebench.base.locks import locked
 from csebench.base.models import train_again
 from csebench.base.outputs import is_taken, not_ours
-from csebench.base.processes import locked, run_program
+from csebench.base.processes import run_program
 from csebench.base.project import ROOT, folders, join
 from csebench.base.runs import read_report
 from csebench.base.terminal import counted
-from csebench.cli.plan import downloads
-from csebench.plan import catalog, cost, targets, tuning
-from csebench.plan.papers import Recipe
+from csebench.data.preflight import downloads
+from csebench.plan import forecast, targets, tuning
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.data_sources import unavailable
+from csebench.plan.catalog.registry import (
+    COMPONENTS,
+    EVALUATORS,
+    METHODS,
+    check_name,
+    declaration,
+    protocol,
+)
+from csebench.plan.code_versions import draft_code
 from csebench.plan.recipe import (
     choices,
     conditions,
@@ -37,16 +48,7 @@ from csebench.plan.recipe import (
     recipe_defect,
     recipe_name,
 )
-from csebench.plan.registry import (
-    COMPONENTS,
-    EVALUATORS,
-    METHODS,
-    check_name,
-    declaration,
-    protocol,
-)
-from csebench.plan.versions import draft_code
-from csebench.plan.where_data_is import unavailable
+from csebench.plan.schema.paper import Recipe
 from csebench.score.store import read_scores, score
 
 CHECKED_STEPS = 2
@@ -263,10 +265,10 @@ def budget(attempt: Attempt, trials: int | None) -> int:
     return trials or max(known, default=1)
 
 
-def forecast(attempt: Attempt, trials: int) -> list[str]:
+def forecast_lines(attempt: Attempt, trials: int) -> list[str]:
     """What is left to do and its hours, in lines; an unmeasured step counts as one of the first
     of `against`."""
-    work = cost.Work(attempt.pages)
+    work = forecast.Work(attempt.pages)
     steps = work.steps(work.missing)
     trained = [work.specs[step.run] for step in steps if step.kind == "train"]
     searched = []
@@ -284,9 +286,9 @@ def forecast(attempt: Attempt, trials: int) -> list[str]:
     )
     for spec in [*trained, *searched]:
         alike = spec.model_copy(update=known | {"components": {}})
-        price = times and (cost.training(spec, times) or cost.training(alike, times))
+        price = times and (forecast.training(spec, times) or forecast.training(alike, times))
         unknown += price is None
-        estimate += price or cost.Estimate()
+        estimate += price or forecast.Estimate()
     unmeasured = f", without {counted(unknown, 'part')} that nobody has measured" if unknown else ""
     device = f"on one {work.device}" if work.device else "on a device that nobody has measured"
     left = (
@@ -294,7 +296,7 @@ def forecast(attempt: Attempt, trials: int) -> list[str]:
         f" {counted(len(scored), 'score')}"
     )
     lines = [f"Left to make: {left}.", f"Forecast: {estimate.hours} {device}{unmeasured}."]
-    if (note := cost.bf16_note(work.scale, work.device)) is not None:
+    if (note := forecast.bf16_note(work.scale, work.device)) is not None:
         lines.append(note)
     return lines
 
@@ -354,9 +356,9 @@ def run_command(attempt: Attempt, *command: str) -> None:
 def results(attempt: Attempt) -> list[dict]:
     """The comparisons, as of `csebench compare --json`, with page, seconds of training here, and
     what to do next."""
-    from csebench.report.cells import grid_view
-    from csebench.report.compare import answers
     from csebench.report.csv_tables import comparison_record
+    from csebench.report.numbers.cells import grid_view
+    from csebench.report.numbers.compare import answers
     from csebench.report.words import SMOKE
 
     records, searches = [], [tuning.made_search(name, attempt.scale) for name in attempt.searches()]
@@ -430,7 +432,7 @@ def details(record: dict) -> list[str]:
 
 def what_next(comparison: Any) -> str:
     """Whether more seeds could show a difference of the size that was seen."""
-    from csebench.report.power import seeds_needed
+    from csebench.report.numbers.power import seeds_needed
 
     seen = comparison.estimate
     if seen is None or comparison.p is None:
@@ -487,7 +489,7 @@ def try_method(
         stack.enter_context(locked(attempt.paper_file))
         write_paper(attempt)
         notices = [*restart_notices(attempt), *replaced_defaults(attempt)]
-        notices += [*forecast(attempt, count), downloads(attempt.pages)]
+        notices += [*forecast_lines(attempt, count), downloads(attempt.pages)]
         for line in notices:
             print(line, file=sys.stderr, flush=True)
         if plan:

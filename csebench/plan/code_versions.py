@@ -2,7 +2,7 @@
 
 Code that changes a number bumps a version, or it is stated that it changes none. The file
 `tests/version_lock.json` holds the version of every unit of the project and a hash of its code;
-`python -m csebench.plan.versions` brings it up to date. The units are
+`python -m csebench.plan.code_versions` brings it up to date. The units are
 
 - each method, component and evaluator, with what it imports from methods/ and evaluators/,
 - the trainer: the rooms model/ and train/, with what they import from data/,
@@ -27,9 +27,8 @@ from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
 from csebench.base.files import read_json, write_json
 from csebench.base.project import PACKAGE, ROOT
-from csebench.plan import registry
-from csebench.plan.declarations import without_text
-from csebench.plan.registry import (
+from csebench.plan.catalog import registry
+from csebench.plan.catalog.registry import (
     COMPONENTS,
     EVALUATORS,
     METHODS,
@@ -38,7 +37,8 @@ from csebench.plan.registry import (
     parse_python,
     read_literal,
 )
-from csebench.plan.spec import TRAINER_VERSION, TRANSLATION_VERSION, Spec, digest
+from csebench.plan.schema.declarations import without_text
+from csebench.plan.schema.spec import TRAINER_VERSION, TRANSLATION_VERSION, Spec, digest
 
 LOCK = ROOT / "tests" / "version_lock.json"
 DECLARATION = "DECLARATION"
@@ -243,7 +243,7 @@ def main(arguments: list[str]) -> None:
             f"{', '.join(refused)}: the code changed, the version did not. Bump `version` if a"
             " number can change"
         )
-        raise BadInput(f"{why}; if none can: python -m csebench.plan.versions --bless UNIT …")
+        raise BadInput(f"{why}; if none can: python -m csebench.plan.code_versions --bless UNIT …")
     write_json(LOCK, now)
 
 
@@ -251,5 +251,5 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except BadInput as error:
-        print(f"csebench.plan.versions: {error}", file=sys.stderr)
+        print(f"csebench.plan.code_versions: {error}", file=sys.stderr)
         sys.exit(2)

@@ -15,13 +15,12 @@ from pydantic import BaseModel, RootModel
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, look_up, problem_of, unknown, validated
-from csebench.base.files import DataRoot, Lines, project_files, read_with_lines, read_yaml
+from csebench.base.files import DataRoot, project_files
 from csebench.base.hub import local_folder
 from csebench.base.project import ROOT, folders
-from csebench.plan import registry
-from csebench.plan.declarations import Dataset, Scale, Training
-from csebench.plan.papers import Column, Family, Paper, Recipe, Row, Table
-from csebench.plan.registry import (
+from csebench.base.yaml_lines import Lines, read_with_lines, read_yaml
+from csebench.plan.catalog import registry
+from csebench.plan.catalog.registry import (
     COMPONENTS,
     EVALUATORS,
     METHODS,
@@ -29,7 +28,9 @@ from csebench.plan.registry import (
     names,
     valid_declarations,
 )
-from csebench.plan.spec import RUNS as RUNS
+from csebench.plan.schema.declarations import Dataset, Scale, Training
+from csebench.plan.schema.paper import Column, Family, Paper, Recipe, Row, Table
+from csebench.plan.schema.spec import RUNS as RUNS
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")

@@ -16,12 +16,14 @@ from pydantic import AfterValidator, Field
 
 from csebench.base.caches import cached
 from csebench.base.errors import MOST_ERRORS, BadInput, unknown
-from csebench.base.files import Lines, project_files, read_with_lines
+from csebench.base.files import project_files
 from csebench.base.project import folders
-from csebench.plan import catalog, registry
-from csebench.plan.declarations import Line, Pooler, Strict
-from csebench.plan.papers import Erratum, Published, PublishedValue, Row
-from csebench.plan.registry import EVALUATORS, METHODS
+from csebench.base.yaml_lines import Lines, read_with_lines
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog import registry
+from csebench.plan.catalog.registry import EVALUATORS, METHODS
+from csebench.plan.schema.declarations import Line, Pooler, Strict
+from csebench.plan.schema.paper import Erratum, Published, PublishedValue, Row
 
 FULL = "100%"  # of the training set
 # averages of the seven STS test sets and of the seven transfer tasks

@@ -13,14 +13,14 @@ from itertools import chain, combinations, product
 from math import ceil, floor
 from typing import NamedTuple
 
-from csebench.plan import evidence
-from csebench.plan.catalog import DEFAULT_SCALE, paper, paper_names
-from csebench.plan.papers import Column, Grid, Published, Row
-from csebench.plan.registry import tasks_of, valid_evaluators
+from csebench.plan.catalog import evidence
+from csebench.plan.catalog.files import DEFAULT_SCALE, paper, paper_names
+from csebench.plan.catalog.registry import tasks_of, valid_evaluators
+from csebench.plan.schema.paper import Column, Grid, Published, Row
 from csebench.plan.targets import grid_label, grid_names
-from csebench.report import claims
-from csebench.report.others import rows as score_rows
-from csebench.report.stats import SLACK
+from csebench.report.numbers import claims
+from csebench.report.numbers.others import rows as score_rows
+from csebench.report.numbers.stats import SLACK
 
 MIN_SHARED = 3  # cells that two rows have in common before they are compared
 MIN_EQUAL = 0.6  # fraction of these that are equal before the others count as contradictions

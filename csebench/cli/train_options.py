@@ -7,13 +7,13 @@ from csebench.base.errors import BadInput, unknown, validated
 from csebench.base.files import DataRoot, parse_json, read_text, sha256
 from csebench.base.hub import COMMIT, as_path, find_folder, folder_of, local_folder, names_commit
 from csebench.base.models import model_sha256
-from csebench.plan import catalog
-from csebench.plan.declarations import Dataset, EncoderRef, RunSettings
-from csebench.plan.papers import Recipe
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import COMPONENTS, declaration, fill
+from csebench.plan.code_versions import draft_codes
 from csebench.plan.recipe import Conditions, by_component, make_spec, refuse_contradictions
-from csebench.plan.registry import COMPONENTS, declaration, fill
-from csebench.plan.spec import TRAINER_VERSION, Spec
-from csebench.plan.versions import draft_codes
+from csebench.plan.schema.declarations import Dataset, EncoderRef, RunSettings
+from csebench.plan.schema.paper import Recipe
+from csebench.plan.schema.spec import TRAINER_VERSION, Spec
 
 
 def spec_from(args: Namespace, size: int) -> Spec:

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from csebench.base.errors import BadInput, look_up
-from csebench.plan.declarations import Line, Strict, Url, Value
+from csebench.plan.schema.declarations import Line, Strict, Url, Value
 
 SEEDS_NEEDED = 3  # of our runs, for a verdict on a published value
 PRINTED = r"(-?\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?"
@@ -67,7 +67,7 @@ class Recipe(Strict):
 
 
 class EvidenceKey(Strict):
-    """Whose published runs are of a row's method (csebench/plan/evidence.py)."""
+    """Whose published runs are of a row's method (csebench/plan/catalog/evidence.py)."""
 
     method: str  # of evidence/methods.yaml
     encoder: str | None = None  # None: the row's
@@ -401,14 +401,14 @@ Finding = Literal[
 
 
 class Erratum(Strict):
-    """An error in print that no check of csebench/report/audit.py can find."""
+    """An error in print that no check of csebench/report/numbers/audit.py can find."""
 
     where: str  # table2, or a place in the text
     row: str | None = None  # with `kind`: replaces what the audit finds of this row at `where`
     also: dict[str, str] = {}  # one more place, by the paper's name
     text: str
     kind: Finding = "found by reading"
-    # as csebench/report/audit.py defines them
+    # as csebench/report/numbers/audit.py defines them
     severity: Literal["serious", "notable", "minor"] = "minor"
 
 

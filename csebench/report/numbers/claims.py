@@ -1,6 +1,6 @@
 """What papers conclude from their tables, judged on the printed numbers and on our runs.
 
-A claim is data (csebench/plan/papers.py). It becomes contrasts of two rows each; these give a
+A claim is data (csebench/plan/schema/paper.py). It becomes contrasts of two rows each; these give a
 judgement, which keeps direction, test and size apart; claims with one quote are rows of one
 sentence. Error rates: benchmarks/judge.py.
 
@@ -18,13 +18,13 @@ from math import inf, sqrt
 import numpy as np
 
 from csebench.base.caches import cached, cached_by_folder
-from csebench.plan.catalog import paper
-from csebench.plan.papers import Claim, Published
+from csebench.plan.catalog.files import paper
+from csebench.plan.schema.paper import Claim, Published
 from csebench.plan.targets import defect
-from csebench.report import compare, stats
-from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, printed_view
-from csebench.report.printed_spread import add, row_variance
-from csebench.report.stats import SLACK, Summary
+from csebench.report.numbers import compare, stats
+from csebench.report.numbers.cells import PAPER_SCALE, Cell, GridView, grid_view, printed_view
+from csebench.report.numbers.printed_spread import add, row_variance
+from csebench.report.numbers.stats import SLACK, Summary
 from csebench.report.words import VERBS, differing, outward
 
 SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE = (

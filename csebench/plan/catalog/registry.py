@@ -19,9 +19,10 @@ from csebench.base.errors import (
     unknown,
     validated,
 )
-from csebench.base.files import Lines, project_files, read_text, unprintable
+from csebench.base.files import project_files, read_text, unprintable
 from csebench.base.project import PACKAGE, find, folders, name_of
-from csebench.plan.declarations import Declaration, EvaluatorDeclaration, Panel, Value
+from csebench.base.yaml_lines import Lines
+from csebench.plan.schema.declarations import Declaration, EvaluatorDeclaration, Panel, Value
 
 METHODS = Path("methods")  # of the project, and of every folder that joins it
 COMPONENTS = METHODS / "components"

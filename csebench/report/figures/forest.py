@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from csebench.plan.targets import grid_path
-from csebench.report.cells import GridView
-from csebench.report.compare import Answer, Comparison
+from csebench.report.numbers.cells import GridView
+from csebench.report.numbers.compare import Answer, Comparison
 from csebench.report.words import ends_text, short_label
 from csebench.score.drawing import GREY, STYLE, WIDTH, write_figure
 

@@ -1,8 +1,8 @@
 """Power, before training: the smallest true difference that a test detects, and how many seeds a
 difference needs.
 
-For the tests of csebench/report/compare.py, from known spreads: of scores, printed, or of seeds
-that others published.
+For the tests of csebench/report/numbers/compare.py, from known spreads: of scores, printed, or of
+seeds that others published.
 """
 
 from bisect import bisect_left
@@ -11,11 +11,11 @@ from dataclasses import replace
 from itertools import accumulate, chain
 from math import inf, sqrt
 
-from csebench.plan.catalog import paper_names
-from csebench.report import claims, compare
-from csebench.report.cells import Cell, GridView, printed_view
-from csebench.report.printed_spread import add, row_variance
-from csebench.report.stats import LEVEL, quantile
+from csebench.plan.catalog.files import paper_names
+from csebench.report.numbers import claims, compare
+from csebench.report.numbers.cells import Cell, GridView, printed_view
+from csebench.report.numbers.printed_spread import add, row_variance
+from csebench.report.numbers.stats import LEVEL, quantile
 
 POWER = 0.8  # the chance with which a "smallest difference" is detected
 ITEM_ERROR = 0.18  # assumed, in points: of a difference over test items

@@ -14,16 +14,17 @@ from pydantic import Field, RootModel
 
 from csebench.base.caches import cached
 from csebench.base.errors import unknown
-from csebench.base.files import read_yaml
 from csebench.base.project import ROOT
 from csebench.base.runs import has_model
-from csebench.plan import catalog, targets
-from csebench.plan.declarations import Scale, Strict
+from csebench.base.yaml_lines import read_yaml
+from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import declaration
 from csebench.plan.grids import find_grid, parts_of_cell, plan_grid
-from csebench.plan.papers import SettingsTable
 from csebench.plan.recipe import positives_path, recipe_name
-from csebench.plan.registry import declaration
-from csebench.plan.spec import Spec
+from csebench.plan.schema.declarations import Scale, Strict
+from csebench.plan.schema.paper import SettingsTable
+from csebench.plan.schema.spec import Spec
 
 REFERENCE = "simcse"  # method that all others are timed against
 DEV_SENTENCES = 3_000  # of STS-B dev, embedded in every evaluation during training

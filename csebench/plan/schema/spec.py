@@ -8,7 +8,7 @@ from pydantic import Field
 
 from csebench.base.errors import BadInput
 from csebench.base.files import digest
-from csebench.plan.declarations import EncoderRef, Precision, Seed, Strict, Threads, Value
+from csebench.plan.schema.declarations import EncoderRef, Precision, Seed, Strict, Threads, Value
 
 # of randomness in training; that of the subset is in CorpusSpec
 Source = Literal["order", "dropout", "head"]
@@ -47,7 +47,7 @@ class Spec(Strict):
     threads: Threads  # one and two threads give different bits
     trainer_version: int = TRAINER_VERSION
     # Hash of the code, by unit (`methods/margin`), where no version stands for it:
-    # plan/versions.py.
+    # plan/code_versions.py.
     code: dict[str, str] = Field(default={}, exclude_if=lambda v: not v)
 
     @property

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from csebench.base.caches import cached
-from csebench.plan import evidence
-from csebench.plan.catalog import paper, paper_names
-from csebench.plan.evidence import AVERAGE, FULL, Evidence, Key, PublishedRun, Setup
+from csebench.plan.catalog import evidence
+from csebench.plan.catalog.evidence import AVERAGE, FULL, Evidence, Key, PublishedRun, Setup
+from csebench.plan.catalog.files import paper, paper_names
 from csebench.plan.grids import find_grid
-from csebench.plan.papers import Column, Grid, Published, Row
+from csebench.plan.schema.paper import Column, Grid, Published, Row
 from csebench.plan.targets import grid_label, grid_names
-from csebench.report import stats
+from csebench.report.numbers import stats
 
 SWEEP, SINGLE, LATER, MEAN_ONLY = "seed sweep", "single runs", "re-run in later papers", "mean only"
 

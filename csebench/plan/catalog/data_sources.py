@@ -11,11 +11,12 @@ from pydantic import BaseModel, Field, RootModel
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput
-from csebench.base.files import DataRoot, digest, matches, read_typed, read_yaml, sha256, write_json
+from csebench.base.files import DataRoot, digest, matches, read_typed, sha256, write_json
 from csebench.base.project import ROOT, folders
-from csebench.plan import catalog
-from csebench.plan.declarations import Scale, Strict, Url
-from csebench.plan.registry import Protocol, protocol
+from csebench.base.yaml_lines import read_yaml
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import Protocol, protocol
+from csebench.plan.schema.declarations import Scale, Strict, Url
 
 
 class Download(Strict):

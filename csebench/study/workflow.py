@@ -12,12 +12,13 @@ from csebench.base.errors import BadInput, last_error
 from csebench.base.files import matches
 from csebench.base.runs import DONE, PRUNED
 from csebench.base.shown import visible, visible_lines
-from csebench.plan import catalog, cost, made_from, recipe, targets
-from csebench.plan.declarations import Scale
-from csebench.plan.registry import protocol
-from csebench.plan.spec import Spec, digest
-from csebench.plan.versions import unversioned_code
-from csebench.plan.where_data_is import from_hub, missing, source_of, sources
+from csebench.plan import forecast, page_records, recipe, targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.data_sources import from_hub, missing, source_of, sources
+from csebench.plan.catalog.registry import protocol
+from csebench.plan.code_versions import unversioned_code
+from csebench.plan.schema.declarations import Scale
+from csebench.plan.schema.spec import Spec, digest
 from csebench.score.score_file import settings
 
 # of the rule page; `inputs_of` refuses what is no page
@@ -84,7 +85,7 @@ def report_defects(scale: str) -> None:
         lines.append(
             f"{', '.join(changed)}: the code changed, the version did not. New results are kept"
             " apart from those of the version, or marked. Bump `version` if a number can change;"
-            f" if none can: python -m csebench.plan.versions --bless {' '.join(changed)}"
+            f" if none can: python -m csebench.plan.code_versions --bless {' '.join(changed)}"
         )
     for line in lines:
         print(f"csebench: {visible_lines(line)}", file=sys.stderr, flush=True)
@@ -100,15 +101,15 @@ def inputs_of(output: str, scale: str | None = None, is_dry_run: bool = False) -
     contradict the `scale` of `--config`.
     """
     path = Path(output)
-    made = made_from.made_files(path)
-    if scale not in (None, made_from.name_and_scale(path)[1]):
+    made = page_records.made_files(path)
+    if scale not in (None, page_records.name_and_scale(path)[1]):
         raise BadInput(
             f"{path} is not a page of scale {scale}: its pages are in"
             f" {catalog.results_folder(scale)}/."
         )
     return [
-        *([] if path.is_relative_to(made_from.PARTIAL) else made),
-        made_from.renewed_record(path, is_dry_run),
+        *([] if path.is_relative_to(page_records.PARTIAL) else made),
+        page_records.renewed_record(path, is_dry_run),
     ]
 
 
@@ -130,7 +131,7 @@ def inputs_of_all(scale: str) -> list[Path]:
         p.path for p in pages if p.path.suffix == ".svg" and (p.path.exists() or has_picture(p))
     ]
     files += [catalog.results_folder(scale) / name for name in names]
-    return [*files, catalog.RESULTS / "evidence.md", *made_from.scores_of_pages(pages)]
+    return [*files, catalog.RESULTS / "evidence.md", *page_records.scores_of_pages(pages)]
 
 
 # ---------------------------------------------------------------- jobs
@@ -225,4 +226,4 @@ def identity(evaluator: str, scale_name: str) -> str:
 def training_minutes(run_id: str, first_scale: str, attempt: int) -> int:
     """What a cluster is asked for."""
     spec, scale = planned_run(run_id, first_scale)
-    return cost.job_minutes(cost.fastest_seconds(spec, scale.scale), attempt)
+    return forecast.job_minutes(forecast.fastest_seconds(spec, scale.scale), attempt)

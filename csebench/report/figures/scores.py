@@ -10,15 +10,15 @@ from operator import sub
 from pathlib import Path
 
 from csebench.base.terminal import counted
-from csebench.plan.catalog import scale as read_scale
-from csebench.plan.declarations import Panel
+from csebench.plan.catalog.files import scale as read_scale
+from csebench.plan.catalog.registry import load_drawing
 from csebench.plan.grids import untrained_cell
-from csebench.plan.papers import Row
-from csebench.plan.registry import load_drawing
+from csebench.plan.schema.declarations import Panel
+from csebench.plan.schema.paper import Row
 from csebench.plan.targets import grid_path, score_path
-from csebench.report import stats
-from csebench.report.cells import Cell, GridView, combine_parts
 from csebench.report.csv_tables import CELLS, cell_rows
+from csebench.report.numbers import stats
+from csebench.report.numbers.cells import Cell, GridView, combine_parts
 from csebench.report.words import ends_text
 from csebench.score.data_of_scores import Scored
 from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, Source, row_colour, write_figure

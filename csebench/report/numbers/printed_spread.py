@@ -9,11 +9,11 @@ score and no scale is read.
 from collections.abc import Sequence
 from math import inf, sqrt
 
-from csebench.plan.evidence import FULL, score_name
-from csebench.plan.registry import METHODS, tasks_of, valid_declarations
-from csebench.report import stats
-from csebench.report.cells import Cell
-from csebench.report.others import spread as seed_spread
+from csebench.plan.catalog.evidence import FULL, score_name
+from csebench.plan.catalog.registry import METHODS, tasks_of, valid_declarations
+from csebench.report.numbers import stats
+from csebench.report.numbers.cells import Cell
+from csebench.report.numbers.others import spread as seed_spread
 
 # of the mean of printed cells, with its degrees of freedom; None: not known
 Variance = tuple[float, float] | None

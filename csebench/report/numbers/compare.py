@@ -7,7 +7,7 @@ scores (csebench/score/replicates.py), of all test sets of an evaluator together
 that declare no items (alignment, purity, tasks of MTEB) are compared over seeds alone. Rows that
 are scored on different test data are not compared. Neither are rows of which some runs have
 replicates of a score and others have none. Which pairs a table compares is declared beside it
-(csebench/plan/papers.py: Family).
+(csebench/plan/schema/paper.py: Family).
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,12 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 from csebench.base.caches import cached_by_folder
+from csebench.plan.catalog.registry import declaration, protocol, tasks_of
 from csebench.plan.grids import CellPlan
-from csebench.plan.papers import OTHERS, Column, Family, Grid
-from csebench.plan.registry import declaration, protocol, tasks_of
+from csebench.plan.schema.paper import OTHERS, Column, Family, Grid
 from csebench.plan.targets import score_path
-from csebench.report import stats
-from csebench.report.cells import Cell, GridView, combine_by_seed, same_runs
+from csebench.report.numbers import stats
+from csebench.report.numbers.cells import Cell, GridView, combine_by_seed, same_runs
 from csebench.score.replicates import Replicates, read_replicates
 from csebench.score.store import read_scores
 

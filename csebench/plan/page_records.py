@@ -12,7 +12,8 @@ from pathlib import Path
 
 from csebench.base.files import digest, sha256, write_text
 from csebench.base.project import PACKAGE, folders, name_of
-from csebench.plan import catalog, targets, tuning
+from csebench.plan import targets, tuning
+from csebench.plan.catalog import files as catalog
 from csebench.plan.targets import Page
 
 PARTIAL = catalog.RESULTS / "partial"  # pages that are made from the scores that exist

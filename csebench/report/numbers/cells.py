@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
-from csebench.plan.catalog import scale as read_scale
+from csebench.plan.catalog.files import scale as read_scale
+from csebench.plan.catalog.registry import declaration, tasks_of
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
-from csebench.plan.papers import Figure, Grid, Published, SettingsTable
-from csebench.plan.registry import declaration, tasks_of
-from csebench.plan.spec import Spec
+from csebench.plan.schema.paper import Figure, Grid, Published, SettingsTable
+from csebench.plan.schema.spec import Spec
 from csebench.plan.targets import unavailable
-from csebench.report import stats
-from csebench.report.others import Group, others
-from csebench.report.standard_sets import is_standard_data
+from csebench.report.numbers import stats
+from csebench.report.numbers.others import Group, others
+from csebench.report.numbers.standard_sets import is_standard_data
 from csebench.score.data_of_scores import EvaluationData, Scored, data_of_most
 from csebench.score.replicates import has_replicates
 from csebench.score.store import score, value, why_missing

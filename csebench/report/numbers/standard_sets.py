@@ -7,12 +7,13 @@ from pathlib import Path, PurePath
 from pydantic import RootModel
 
 from csebench.base.caches import cached, cached_by_folder
-from csebench.base.files import read_typed, read_yaml, sha256_of_files
+from csebench.base.files import read_typed, sha256_of_files
 from csebench.base.project import folders
-from csebench.plan import catalog
-from csebench.plan.declarations import Strict
-from csebench.plan.registry import Protocol, protocol
-from csebench.plan.where_data_is import FetchedFiles, hashes_file, sources
+from csebench.base.yaml_lines import read_yaml
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.data_sources import FetchedFiles, hashes_file, sources
+from csebench.plan.catalog.registry import Protocol, protocol
+from csebench.plan.schema.declarations import Strict
 from csebench.score.data_of_scores import EvaluationData
 
 

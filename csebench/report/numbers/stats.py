@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from csebench.plan.papers import SEEDS_NEEDED, Published
+from csebench.plan.schema.paper import SEEDS_NEEDED, Published
 
 REPRODUCED, CLOSE, LOWER, HIGHER = "reproduced", "close", "lower", "higher"
 TOO_FEW, NOT_COMPARABLE = "too few seeds", "not comparable"

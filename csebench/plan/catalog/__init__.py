@@ -1,0 +1,1 @@
+"""Find and read what the project declares: methods, papers, scales, evidence, sources of data."""

@@ -1,0 +1,1 @@
+"""What files and runs may say: declarations, papers, specs. Checked by pydantic alone."""

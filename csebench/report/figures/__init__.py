@@ -1,0 +1,1 @@
+"""Figures of scores and forest plots."""

@@ -1,0 +1,1 @@
+"""What pages say, as values: statistics, comparisons, claims, audit. No sentence is worded here."""
