@@ -34,7 +34,7 @@ from csebench.base.project import ROOT
 from csebench.base.terminal import bar
 from csebench.plan.catalog.registry import evaluator_declaration
 from csebench.score import replicates
-from csebench.score.evaluate import evaluate
+from csebench.score.evaluate import evaluate_model
 from csebench.score.score_types import Sample, sample
 from csebench.score.store import items
 
@@ -112,11 +112,11 @@ def read(path: Path) -> dict[str, Sample]:
 
 def with_largest(largest: float, models: list[dict[str, Sample]]):
     """Units, where clusters are resampled by sentence above a fraction of a test set."""
-    kept, replicates.LARGEST = replicates.LARGEST, largest
+    kept, replicates.LARGEST_CLUSTER = replicates.LARGEST_CLUSTER, largest
     try:
         return replicates.membership(list(models[0].values()))
     finally:
-        replicates.LARGEST = kept
+        replicates.LARGEST_CLUSTER = kept
 
 
 def differences_by_task(
@@ -135,7 +135,7 @@ def differences_by_task(
 def real(paths: list[Path]) -> None:
     models = [read(path) for path in paths]
     kinds = {
-        "as used": with_largest(replicates.LARGEST, models),
+        "as used": with_largest(replicates.LARGEST_CLUSTER, models),
         "clusters": with_largest(1.0, models),
     }
     kinds |= {
@@ -187,7 +187,7 @@ def score_smoke(folder: Path) -> list[Path]:
     """The smallest encoder with two poolings."""
     paths = [folder / f"{pooler}.json" for pooler in ("avg", "cls_before_pooler")]
     for path in paths:
-        evaluate("encoders/bert-mini-wiki", ["sts"], ROOT / "data/smoke", path, path.stem)
+        evaluate_model("encoders/bert-mini-wiki", ["sts"], ROOT / "data/smoke", path, path.stem)
     return paths
 
 

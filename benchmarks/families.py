@@ -142,7 +142,7 @@ def main():
         for family in view.grid.compare:
             if (rate := family_error(rng, view, family, draws)) is not None:
                 families.append(["/".join(grid), family.question, rate[1], rate[2], rate[0]])
-        for column in (view.score_grid.columns[i] for i in compare.averages(view)):
+        for column in (view.score_grid.columns[i] for i in compare.summary_columns(view)):
             if (rate := best_error(rng, view, column, draws)) is not None:
                 best.append(["/".join(grid), column.label, rate[1], rate[2], rate[0]])
     print(

@@ -26,7 +26,7 @@ from csebench.base.terminal import bar
 from csebench.data.corpus import read_corpus
 from csebench.data.sts import read_sts
 from csebench.plan.catalog.files import scale
-from csebench.plan.catalog.registry import COMPONENTS, METHODS, declaration, names
+from csebench.plan.catalog.registry import COMPONENTS, METHODS, adapter_names, declaration
 from csebench.score.models import open_model
 from csebench.train.trainer import optimise
 
@@ -61,8 +61,8 @@ class Steps:
 
 def main():
     options = parser(__doc__, "a step of 8 sentences of three methods, nothing is saved", "bf16")
-    every = [n for n in names(METHODS) if declaration(n).is_trained]
-    every += [f"simcse+{n}" for n in names(COMPONENTS)]
+    every = [n for n in adapter_names(METHODS) if declaration(n).is_trained]
+    every += [f"simcse+{n}" for n in adapter_names(COMPONENTS)]
     options.add_argument(
         "names", nargs="*", metavar="NAME", help="simcse+ami, for example; all without it"
     )

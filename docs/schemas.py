@@ -16,14 +16,14 @@ from pydantic import BaseModel
 
 from csebench.base.files import write_text
 from csebench.base.project import ROOT
-from csebench.plan.catalog.evidence import Names, Source
+from csebench.plan.catalog.evidence import EvidenceSource, Names
 from csebench.plan.schema.declarations import Scale
 from csebench.plan.schema.paper import Paper
 from csebench.plan.schema.spec import Spec
 
 FOLDER = ROOT / "docs" / "schemas"
 MODELS: dict[str, type[BaseModel]] = {"paper": Paper, "scale": Scale, "spec": Spec}
-EVIDENCE: dict[str, type[BaseModel]] = {"source": Source, "methods": Names}
+EVIDENCE: dict[str, type[BaseModel]] = {"source": EvidenceSource, "methods": Names}
 
 
 def schemas() -> dict[str, str]:

@@ -30,8 +30,8 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from csebench.base.files import sha256
 from csebench.base.models import model_sha256
-from csebench.data.corpus import lines
-from csebench.plan.schema.declarations import Training
+from csebench.data.corpus import read_lines
+from csebench.plan.schema.declarations import TrainingSettings
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 HELD_OUT = 2_000  # last lines of the corpus, for the loss in the model card
@@ -107,7 +107,10 @@ def parser() -> argparse.ArgumentParser:
         "--learning-rate", type=float, default=1e-3, help="peak; linear warm-up and decay"
     )
     options.add_argument(
-        "--clip", type=float, default=Training.model_fields["clip"].default, help="gradient norm"
+        "--clip",
+        type=float,
+        default=TrainingSettings.model_fields["clip"].default,
+        help="gradient norm",
     )
     options.add_argument(
         "--mask-probability", type=float, default=0.2, help="share of the tokens to mask"
@@ -119,7 +122,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> None:
     options = parser()
     args = options.parse_args(arguments)
-    sentences = lines(args.corpus)
+    sentences = read_lines(args.corpus)
     held = min(HELD_OUT, len(sentences) // 20)
     if held == 0:
         options.error(

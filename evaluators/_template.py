@@ -22,7 +22,7 @@ from csebench.score.score_types import Items, Score, sentence_ids
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase
 
-    from csebench.score.drawing import Source
+    from csebench.score.drawing import DrawingSource
 
 # A literal: it is read without running the file, so no calls and no names. Every key:
 # csebench/plan/schema/declarations.py.
@@ -84,7 +84,7 @@ def evaluate(model: Embedder, data_root: Path, shown: int) -> tuple[list[Score],
     return rows, items | {"shown": np.arange(len(pairs))[:shown]}
 
 
-def draw_template(figure: FigureBase, items: Items, source: Source) -> list[list]:
+def draw_template(figure: FigureBase, items: Items, source: DrawingSource) -> list[list]:
     """Fills a figure; returns what it plots as a table, of which a column `text` is not
     published."""
     from csebench.score.drawing import points

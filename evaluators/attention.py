@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from csebench.model.pooling import Encoded
     from csebench.model.sentence_encoder import SentenceEncoder
-    from csebench.score.drawing import Source
+    from csebench.score.drawing import DrawingSource
 
 DECLARATION = {
     "name": "attention",
@@ -338,7 +338,9 @@ def span(kind: str, numbers: np.ndarray) -> str:
 # ---------------------------------------------------------------- figures
 
 
-def draw_attention_similarity(figure: FigureBase, items: Items, source: Source) -> list[list]:
+def draw_attention_similarity(
+    figure: FigureBase, items: Items, source: DrawingSource
+) -> list[list]:
     """miCSE Figure 5."""
     groups = {g: items[f"similarity/{g}"] for g in ("negative", "positive")}
     heading = "pairs of dropout views: same sentence, two sentences"
@@ -347,7 +349,7 @@ def draw_attention_similarity(figure: FigureBase, items: Items, source: Source) 
     )
 
 
-def draw_attention_syntax(figure: FigureBase, items: Items, source: Source) -> list[list]:
+def draw_attention_syntax(figure: FigureBase, items: Items, source: DrawingSource) -> list[list]:
     """miCSE Figure 6."""
     groups = {g: items[f"syntax/{g}"] for g in ("non-identical", "identical")}
     centroids = [values.mean(0) for values in groups.values()]
@@ -368,7 +370,7 @@ def draw_clouds(
     figure: FigureBase,
     groups: dict[str, np.ndarray],
     task: str,
-    source: Source,
+    source: DrawingSource,
     heading: str,
     x: str,
     y: str,
@@ -407,7 +409,9 @@ def draw_clouds(
     return [["pair", "cosine", "mutual_information_nats"], *rows]
 
 
-def draw_attention_histograms(figure: FigureBase, items: Items, source: Source) -> list[list]:
+def draw_attention_histograms(
+    figure: FigureBase, items: Items, source: DrawingSource
+) -> list[list]:
     """miCSE Figure 8."""
     from matplotlib.colors import LogNorm
 

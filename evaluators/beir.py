@@ -33,7 +33,7 @@ import torch
 from beir.retrieval.evaluation import pytrec_eval
 
 from csebench.base.errors import BadInput, shortened
-from csebench.base.files import DataRoot, matches, parse_json, read_text, unreadable
+from csebench.base.files import DataRoot, matches, parse_json, read_text, unreadable_file
 from csebench.model.embedder import Embedder
 from csebench.plan.schema.declarations import Precision
 from csebench.score.score_types import Items, Score
@@ -425,7 +425,7 @@ def entries(path: Path) -> Iterator[tuple[str, str, str]]:
                 # files may be joined
                 yield entry(line.removeprefix(codecs.BOM_UTF8), f"{path}: line {number}")
     except OSError as e:
-        raise unreadable(path, e) from None
+        raise unreadable_file(path, e) from None
     if number == 0:
         raise BadInput(f"{path}: is empty.")
 

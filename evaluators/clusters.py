@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from csebench.base.errors import BadInput
-from csebench.data.corpus import draw_subset, lines
+from csebench.data.corpus import draw_subset, read_lines
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import unit
 from csebench.score.score_types import Items, Score
@@ -28,7 +28,7 @@ from csebench.score.score_types import Items, Score
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase
 
-    from csebench.score.drawing import Source
+    from csebench.score.drawing import DrawingSource
 
 DECLARATION = {
     "name": "clusters",
@@ -150,7 +150,7 @@ def imdb(data_root: Path) -> list[tuple[str, str]]:
     """(review, class) of all files, which have a header, tabs and no quoting."""
     reviews = []
     for path in sorted(data_root.glob(DECLARATION["files"]["imdb"][0])):
-        header, *rest = lines(path)
+        header, *rest = read_lines(path)
         if header.split("\t") != ["label", "id", "rating", "text"] or not rest:
             raise BadInput(
                 f"{path}: expected the columns label, id, rating, text, and reviews (got"
@@ -174,7 +174,7 @@ def imdb(data_root: Path) -> list[tuple[str, str]]:
 def stackoverflow(data_root: Path) -> list[tuple[str, str]]:
     """(title, tag)"""
     title_file, label_file = (data_root / name for name in DECLARATION["files"]["stackoverflow"])
-    titles, labels = lines(title_file), lines(label_file)
+    titles, labels = read_lines(title_file), read_lines(label_file)
     if len(titles) != len(labels):
         raise BadInput(f"{label_file}: {len(labels)} labels for {len(titles)} titles.")
     tags = {str(number): tag for number, tag in enumerate(TAGS, 1)}
@@ -193,7 +193,7 @@ READERS = {"imdb": imdb, "stackoverflow": stackoverflow}
 # ---------------------------------------------------------------- figure
 
 
-def draw_clusters(figure: FigureBase, items: Items, source: Source) -> list[list]:
+def draw_clusters(figure: FigureBase, items: Items, source: DrawingSource) -> list[list]:
     """InforMin-CL Figure 2, MSSE Figure 4: the same points by cluster and by label; the eight
     largest have colours."""
     from csebench.score.drawing import GREY, points

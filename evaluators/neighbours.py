@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from csebench.base.errors import BadInput
-from csebench.data.corpus import draw_subset, lines
+from csebench.data.corpus import draw_subset, read_lines
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import unit
 from csebench.score.score_types import Items, Score
@@ -185,7 +185,7 @@ def key(text: str) -> str:
 def read(path: Path) -> list[tuple[str, str]]:
     """(image, caption) of every line `image#number TAB caption`."""
     captions = []
-    for number, line in enumerate(lines(path), 1):
+    for number, line in enumerate(read_lines(path), 1):
         image, hash_, rest = line.partition("#")
         _, tab, text = rest.partition("\t")
         if not (image and hash_ and tab and text.strip()):

@@ -20,13 +20,13 @@ import numpy as np
 
 from csebench.data.sts import Pairs, read_sts
 from csebench.model.embedder import Embedder
-from csebench.model.metrics import averages, cosine, spearman
+from csebench.model.metrics import cosine, mean_scores, spearman
 from csebench.score.score_types import Items, Score, sentence_ids
 
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase
 
-    from csebench.score.drawing import Source
+    from csebench.score.drawing import DrawingSource
 
 DECLARATION = {
     "name": "sts",
@@ -97,7 +97,7 @@ def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
         for c, pairs in zip(cosines, parts, strict=True):
             items |= {f"{task}/{pairs.subset}": c, f"gold/{task}/{pairs.subset}": pairs.gold}
             items[f"sentences/{task}/{pairs.subset}"] = sentence_ids(pairs.left, pairs.right)
-    mean, printed = averages([score.value for score in rows if score.subset == "all"])
+    mean, printed = mean_scores([score.value for score in rows if score.subset == "all"])
     return [*rows, row("Avg.", "all", mean), row("Avg.", "printed", printed)], items
 
 
@@ -114,7 +114,7 @@ def concatenate(name: str, parts: list[Pairs]) -> Pairs:
     )
 
 
-def draw_cosine_gold(figure: FigureBase, items: Items, source: Source) -> list[list]:
+def draw_cosine_gold(figure: FigureBase, items: Items, source: DrawingSource) -> list[list]:
     """miCSE Figure 7: STS-B's test pairs."""
     from csebench.score.drawing import points
 

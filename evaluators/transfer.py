@@ -25,7 +25,7 @@ from pathlib import Path
 from sklearn.metrics import f1_score
 
 from csebench.model.embedder import Embedder
-from csebench.model.metrics import averages
+from csebench.model.metrics import mean_scores
 from csebench.score.score_types import Items, Score
 from evaluators._senteval import (
     Labelled,
@@ -134,7 +134,9 @@ def evaluate(model: Embedder, data_root: Path, **settings: int | str) -> tuple[l
             else []
         )
         items |= {task: predicted == test.labels, f"sentences/{task}": ids(test)}
-    mean, printed = averages([r.value for r in rows if (r.subset, r.metric) == ("all", "accuracy")])
+    mean, printed = mean_scores(
+        [r.value for r in rows if (r.subset, r.metric) == ("all", "accuracy")]
+    )
     return [*rows, row("Avg.", "all", mean), row("Avg.", "printed", printed)], items
 
 

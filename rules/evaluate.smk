@@ -22,7 +22,7 @@ rule evaluate:
     params:
         scale=scale_of,
         evaluator=evaluator_of,
-        identity=of_evaluation(jobs.identity),
+        identity=of_evaluation(jobs.settings_identity),
         # where a file is changed in place, its scores are made again
         data=of_evaluation(data_sources.given_data),
     message:

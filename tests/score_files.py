@@ -8,13 +8,13 @@ import yaml
 
 from csebench.base.files import with_digest, write_json
 from csebench.base.project import ROOT
-from csebench.model.metrics import averages
+from csebench.model.metrics import mean_scores
 from csebench.plan import grids, targets
 from csebench.plan.catalog.registry import evaluator_declaration, panels, protocol
 from csebench.plan.schema.declarations import Evaluation
 from csebench.plan.schema.paper import Figure
 from csebench.score.replicates import make_replicates
-from csebench.score.score_file import ROUNDING, settings
+from csebench.score.score_file import RANGE_TOLERANCE, settings
 from csebench.score.score_types import Score
 
 GOLD = np.arange(9) / 2
@@ -61,8 +61,8 @@ def fill(average: dict, scores: list[dict], tasks: list[str]) -> list[dict]:
     )
     for number, task in enumerate(missing):
         known[task] = (left // len(missing) + (number < left % len(missing))) / 1e4
-    nearest = averages([known[task] for task in tasks])[average["subset"] == "printed"]
-    if abs(nearest - average["value"]) > ROUNDING:
+    nearest = mean_scores([known[task] for task in tasks])[average["subset"] == "printed"]
+    if abs(nearest - average["value"]) > RANGE_TOLERANCE:
         average["value"] = nearest
     same = {"evaluator": average["evaluator"], "protocol": FILLED} | same
     return [same | {"task": task, "value": known[task]} for task in missing]

@@ -17,7 +17,7 @@ from csebench.base.shown import visible
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 MOST_ERRORS = 20  # of one file that a message lists
-MOST_NAMES = 12  # that a message lists
+MOST_LISTED = 12  # that a message lists
 
 
 class BadInput(Exception):
@@ -88,7 +88,7 @@ def unknown(kind: str, name: str, known: Iterable, where: str = "", hint: str = 
     """The error for a name that does not exist: the nearest that does; all of them if they are
     few, else a `hint`."""
     known, name = sorted({*map(str, known)}, key=by_number), shortened(str(name))
-    if len(known) <= MOST_NAMES:
+    if len(known) <= MOST_LISTED:
         hint = f"Known: {', '.join(known) or 'none'}."
     where = f"{where}: " if where else ""
     return BadInput(f"{where}unknown {kind} {name!r}.{did_you_mean(name, known)} {hint}".rstrip())

@@ -40,13 +40,13 @@ UNREADABLE_NPZ = (
     BadZipFile,
     zlib.error,
 )
-OWN_FOLDER = "`csebench init DIR` makes a folder of your own, which takes files and results."
+OWN_FOLDER_HINT = "`csebench init DIR` makes a folder of your own, which takes files and results."
 
 
 def read_bytes(path: Path) -> bytes:
     """Read a file. Raises BadInput where it is missing, is not a regular file, or cannot be
     read."""
-    size = state_of(path).st_size
+    size = file_state(path).st_size
     if size > memory_of_machine():
         raise BadInput(
             f"{shortened(str(path))}: has {size:,} bytes, more than the memory of this machine."
@@ -55,10 +55,10 @@ def read_bytes(path: Path) -> bytes:
         with open(path, "rb") as file:
             return file.read(size)  # not to the end: some files below /proc and /sys have none
     except (OSError, ValueError, MemoryError) as e:
-        raise unreadable(path, e) from None
+        raise unreadable_file(path, e) from None
 
 
-def state_of(path: str | Path) -> os.stat_result:
+def file_state(path: str | Path) -> os.stat_result:
     """Return what the system says about a regular file, without opening it.
 
     Raises:
@@ -68,7 +68,7 @@ def state_of(path: str | Path) -> os.stat_result:
     try:
         state = os.stat(path)
     except (OSError, ValueError) as e:  # ValueError: a name with a NUL
-        raise unreadable(path, e) from None
+        raise unreadable_file(path, e) from None
     if stat.S_ISREG(state.st_mode):
         return state
     name = shortened(str(path))
@@ -89,7 +89,7 @@ def is_there(path: Path) -> bool:
         os.stat(path)
     except OSError as e:
         if e.errno == errno.ELOOP:
-            raise unreadable(path, e) from None
+            raise unreadable_file(path, e) from None
     return path.exists()
 
 
@@ -99,7 +99,7 @@ def refuse_special_files(folder: Path) -> None:
     for path in sorted(folder.rglob("*")):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         if path.exists() and not path.is_dir() and not hidden:
-            state_of(path)
+            file_state(path)
 
 
 def memory_of_machine() -> int:
@@ -171,7 +171,7 @@ def unprintable(text: str) -> str | None:
     return f"the character '{character}' cannot be printed; remove it."
 
 
-def unreadable(path: str | Path, error: Exception) -> BadInput:
+def unreadable_file(path: str | Path, error: Exception) -> BadInput:
     """Why the system does not open a file."""
     name = shortened(str(path))
     if isinstance(error, FileNotFoundError):
@@ -198,11 +198,11 @@ def with_digest(content: dict[str, Any]) -> dict[str, Any]:
 def sha256(path: Path) -> str:
     """Hash of a file as 64 hex digits; kept for this process while size and times, also the
     ctime, stay the same."""
-    state = state_of(path)
+    state = file_state(path)
     try:
         return _sha256(Path(path), state.st_mtime_ns, state.st_ctime_ns, state.st_size)
     except OSError as e:
-        raise unreadable(path, e) from None
+        raise unreadable_file(path, e) from None
 
 
 def sha256_of_files(sums: Iterable[tuple[str, str]]) -> str:

@@ -33,7 +33,7 @@ READ = re.compile(
 COMMIT = re.compile(r"[0-9a-f]{40}")
 ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # what a repository of the hub can be called
 # of the project, or one's own; a name below it is taken for no id of the hub
-OWN_FOLDER = "encoders/"
+ENCODERS_FOLDER = "encoders/"
 
 
 class EncoderRef(BaseModel):
@@ -80,7 +80,7 @@ def is_path(name: str) -> bool:
 
 def as_path(name: str) -> str:
     """Write the name of a folder so that no record takes it for an id of the hub."""
-    if is_path(name) or name.startswith(OWN_FOLDER) or not ID.fullmatch(name):
+    if is_path(name) or name.startswith(ENCODERS_FOLDER) or not ID.fullmatch(name):
         return name
     return f"./{name}"
 
@@ -115,7 +115,7 @@ def local_folder(ref: EncoderRef) -> Path | None:
                 " revision."
             )
         return None
-    if ref.name.startswith(OWN_FOLDER):
+    if ref.name.startswith(ENCODERS_FOLDER):
         refuse_second_encoder(ref.name)
     return find_folder(ref.name)
 
@@ -148,8 +148,8 @@ def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:
     view is returned that has those files only.
 
     Raises:
-        BadInput: there is no such folder; also as `fetch`.
-        RunFailed: as `fetch`.
+        BadInput: there is no such folder; also as `fetch_files`.
+        RunFailed: as `fetch_files`.
     """
     folder = local_folder(ref)
     if folder is not None:
@@ -157,7 +157,7 @@ def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:
     if is_path(ref.name) or SHA256.fullmatch(ref.revision):
         raise BadInput(f"{kind} {ref.name}: no such folder.")
     what = f"{kind} {ref.name} at {ref.revision[:12]}"
-    snapshot = fetch(ref.name, ref.revision, "model", what)
+    snapshot = fetch_files(ref.name, ref.revision, "model", what)
     _, files = listed(ref.name, snapshot.name, "model", what)
     return view(snapshot, ref.name, model_files(files))
 
@@ -205,14 +205,14 @@ def cached_model(ref: EncoderRef) -> Path | None:
 
 
 def missing_bytes(ref: EncoderRef, what: str) -> int:
-    """Bytes of a model that are not in the cache; raises as `fetch`, also where only the list of
-    files is public."""
+    """Bytes of a model that are not in the cache; raises as `fetch_files`, also where only the list
+    of files is public."""
     names = model_files(listed(ref.name, ref.revision, "model", what)[1])
     infos = _snapshot(ref.name, ref.revision, "model", what, names, dry_run=True)
     return sum(info.file_size or 0 for info in infos if info.will_download)
 
 
-def fetch(
+def fetch_files(
     repository: str, revision: str, repo_type: str, what: str, names: Iterable[str] = ()
 ) -> Path:
     """Folder in the cache with the named files of a repository, or those of a model, as the hub
@@ -264,7 +264,7 @@ def drop_changed(folder: Path, files: dict, names: Iterable[str]) -> list[str]:
 
 def listed(repository: str, revision: str, repo_type: str, what: str, **more) -> tuple[Path, dict]:
     """Folder in the cache of a repository's commit, and the hub's list of its files: `size` in
-    bytes, `blob_id` (git's sha1) and `lfs_sha256` by name. Raises as `fetch`."""
+    bytes, `blob_id` (git's sha1) and `lfs_sha256` by name. Raises as `fetch_files`."""
     from huggingface_hub._tree_cache import read_tree_cache
 
     # fetches the list, and no file

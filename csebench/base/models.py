@@ -333,7 +333,7 @@ def check_vocabulary(tokenizer, config, what: str) -> None:
         )
 
 
-def unreadable(what: str, error: Exception) -> BadInput:
+def unreadable_model(what: str, error: Exception) -> BadInput:
     """The refusal of a model that transformers, sentence-transformers or a library below them
     cannot load."""
     reason = first_line(error)

@@ -38,7 +38,7 @@ PACKAGES += (
 ARITHMETIC = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
 ARITHMETIC += ("OPENBLAS_CORETYPE", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE")
 # new files of other kinds change no result
-CODE = ("*.py", "*.yaml", "*.smk", "*.json", "Snakefile")
+CODE_PATTERNS = ("*.py", "*.yaml", "*.smk", "*.json", "Snakefile")
 # set for hooks of git, perhaps another repository's
 OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 
@@ -69,7 +69,8 @@ def code_state() -> dict:
         )
     changes = run_git("diff", "--no-ext-diff", "HEAD", "--", ".", ":!results") or b""
     changes += (
-        run_git("ls-files", "--others", "--exclude-standard", "--", *CODE, ":!results") or b""
+        run_git("ls-files", "--others", "--exclude-standard", "--", *CODE_PATTERNS, ":!results")
+        or b""
     )
     changes_sha256 = hashlib.sha256(changes).hexdigest() if changes else None
     return {

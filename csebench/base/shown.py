@@ -15,9 +15,10 @@ REPLACEMENT = "\ufffd"  # Unicode's own for what cannot be shown
 MARKUP = re.compile(r"[\\`*\[\]<>|]|!(?=\[)")  # of Markdown and HTML
 FORMULA = ("=", "+", "-", "@")  # with which a formula begins in a spreadsheet
 # `-0.5 ± 0.1`, `-0.2 to +0.3`; no call, no reference
-NUMBER = r"[-+]?\d[\d.,]*(e[-+]?\d+)?%?"
+NUMBER_PATTERN = r"[-+]?\d[\d.,]*(e[-+]?\d+)?%?"
 SIGNED_NUMBER = re.compile(
-    rf"{NUMBER}( ± {NUMBER})?[†‡]*( to {NUMBER})?( \[\d+ missing\])?[†‡]*|[-+]"
+    rf"{NUMBER_PATTERN}( ± {NUMBER_PATTERN})?[†‡]*"
+    rf"( to {NUMBER_PATTERN})?( \[\d+ missing\])?[†‡]*|[-+]"
 )
 
 

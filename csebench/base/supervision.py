@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-DONE = b"done"
+ANNOUNCEMENT = b"done"
 NOT_FINISHED = (
     "csebench: the command ended without finishing: code of a method, component or evaluator ended"
     " the process (os._exit, exec); raise an error instead."
@@ -69,7 +69,7 @@ def announce_end() -> None:
     becomes a program that can be trusted. Does nothing where nobody watches, nor in a process
     that the watched one forked."""
     if _watched is not None and _watched.process == os.getpid():
-        os.write(_watched.pipe, DONE)
+        os.write(_watched.pipe, ANNOUNCEMENT)
 
 
 def end_with_parent() -> None:
@@ -118,7 +118,7 @@ def _is_announced(pipe: int) -> bool:
     # a process that the command left behind may keep the other end open
     os.set_blocking(pipe, False)
     try:
-        return os.read(pipe, len(DONE)) == DONE
+        return os.read(pipe, len(ANNOUNCEMENT)) == ANNOUNCEMENT
     except BlockingIOError:
         return False
 

@@ -18,7 +18,7 @@ from csebench.base.processes import is_main_process
 from csebench.base.shown import as_csv_cell, as_json_escapes, visible, visible_lines
 
 GAP = "  "  # between columns
-NUMBER = re.compile(r"([-+]?[\d.,]+( ?± ?[\d.]+)?|–)?")
+NUMBER_CELL = re.compile(r"([-+]?[\d.,]+( ?± ?[\d.]+)?|–)?")
 LONGEST_WORD = 24  # that a narrow column keeps whole
 
 
@@ -68,7 +68,7 @@ def table_text(columns: Sequence[str], rows: Iterable[Sequence], floatfmt: str =
     cells = [*zip_longest(titles, *([text(cell) for cell in row] for row in rows), fillvalue="")]
     widths = column_widths(cells, shutil.get_terminal_size().columns)
     aligned = [
-        str.rjust if all(map(NUMBER.fullmatch, column[1:])) else str.ljust for column in cells
+        str.rjust if all(map(NUMBER_CELL.fullmatch, column[1:])) else str.ljust for column in cells
     ]
 
     def lines(row: Sequence[str]) -> list[str]:

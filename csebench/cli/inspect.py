@@ -7,9 +7,15 @@ from csebench.cli.options import parse_targets
 from csebench.plan import tuning
 from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog import registry
-from csebench.plan.catalog.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
+from csebench.plan.catalog.registry import (
+    COMPONENTS,
+    EVALUATORS,
+    METHODS,
+    adapter_names,
+    declaration,
+)
 from csebench.plan.recipe import recipe_defect
-from csebench.plan.targets import defect, grid_names, target_name
+from csebench.plan.targets import grid_defect, grid_names, target_name
 
 BROKEN = "BROKEN"  # a file that is not valid; the reason stands beside it
 MORE = "\n`csebench show NAME` has everything about one; --json has all fields of all."
@@ -19,9 +25,11 @@ def list_methods(args):
     """Methods and components: all fields as JSON, the first for people."""
     rows = []
     for folder in (METHODS, COMPONENTS):
-        for name in names(folder):
+        for name in adapter_names(folder):
             if broken := (
-                recipe_defect(name, []) if folder == METHODS else registry.defect(name, folder)
+                recipe_defect(name, [])
+                if folder == METHODS
+                else registry.adapter_defect(name, folder)
             ):
                 rows.append([name, BROKEN, broken])
                 continue
@@ -51,8 +59,8 @@ def list_methods(args):
 def list_evaluators(args):
     """All fields as JSON, some for people."""
     rows = []
-    for name in names(EVALUATORS):
-        if broken := registry.defect(name, EVALUATORS):
+    for name in adapter_names(EVALUATORS):
+        if broken := registry.adapter_defect(name, EVALUATORS):
             rows.append([name, None, None, BROKEN, broken])
             continue
         d = registry.evaluator_declaration(name)
@@ -73,7 +81,7 @@ def list_papers(args):
         parts = [", ".join(paper.tables), ", ".join(paper.figures), len(paper.claims_by_quote())]
         rows.append([name, paper.reference, *parts])
         broken |= {
-            target_name(name, grid): defect(name, grid, catalog.DEFAULT_SCALE)
+            target_name(name, grid): grid_defect(name, grid, catalog.DEFAULT_SCALE)
             for grid in grid_names(name)
         }
     rows += [[name, f"{BROKEN}: {why}"] for name, why in broken.items() if why]
@@ -95,7 +103,7 @@ def show_power(args):
             if args.json or power.UNKNOWN not in row:
                 tables.setdefault(row[0], []).append(row)
     else:
-        head, legend, hidden = power.HEAD, power.LEGEND, ("table", "known from")
+        head, legend, hidden = power.POWER_COLUMNS, power.LEGEND, ("table", "known from")
         grids = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
         tables = {
             "/".join(grid): power.table_rows(grid_view(*grid, args.scale), args.difference)

@@ -8,7 +8,7 @@ import re
 from pydantic import TypeAdapter, ValidationError
 
 from csebench.base.errors import BadInput
-from csebench.base.files import OWN_FOLDER, read_text, write_text
+from csebench.base.files import OWN_FOLDER_HINT, read_text, write_text
 from csebench.base.outputs import check_output
 from csebench.base.project import MARKER, ROOT, folders
 from csebench.cli.paper_import import with_tables
@@ -16,7 +16,7 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.schema.declarations import Name
 
 LAYOUT = ("methods", "methods/components", "evaluators", "papers", "evidence", "config", "data")
-TEMPLATES = {
+FILE_TEMPLATES = {
     "method": "methods/_template.py",
     "component": "methods/components/_template.py",
     "evaluator": "evaluators/_template.py",
@@ -56,7 +56,7 @@ def file_name(text: str) -> str:
 def new(args):
     """Write a file from the template of its kind. Raises BadInput: the name is taken, or the
     table cannot be read."""
-    template, name = TEMPLATES[args.kind], args.name
+    template, name = FILE_TEMPLATES[args.kind], args.name
     file = template.replace("_template", name)
     if args.kind == "paper":
         catalog.check_file_name("papers", name)
@@ -74,7 +74,7 @@ def new(args):
             raise BadInput("--from: only a paper is made from a table.")
         text = with_tables(text, args.table, unread)
     path = folders()[-1] / file
-    check_output(path, remedy=OWN_FOLDER)
+    check_output(path, remedy=OWN_FOLDER_HINT)
     write_text(path, text.replace("$schema=..", f"$schema={os.path.relpath(ROOT, path.parent)}"))
     print("\n".join([file, *unread, "", f"csebench show {name}"]))
 

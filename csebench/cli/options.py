@@ -14,13 +14,13 @@ from csebench.base.outputs import check_output, followed, is_stream
 from csebench.plan import targets
 from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog import registry
-from csebench.plan.schema.declarations import LARGEST, POOLERS
+from csebench.plan.schema.declarations import LARGEST_INTEGER, POOLERS
 
 # of poolers, in libraries
 OTHER_NAMES = {"mean": "avg", "average": "avg", "first-last-avg": "avg_first_last_2022"}
 
 
-def number(annotation: Any) -> Callable[[str], Any]:
+def number_type(annotation: Any) -> Callable[[str], Any]:
     """The argparse type of an option whose values and bounds are declared for pydantic."""
     adapter = TypeAdapter(annotation)
 
@@ -34,9 +34,9 @@ def number(annotation: Any) -> Callable[[str], Any]:
     return parse
 
 
-def whole(low: int, high: int = LARGEST) -> Callable[[str], int]:
+def whole(low: int, high: int = LARGEST_INTEGER) -> Callable[[str], int]:
     """The type of an option that is a whole number within bounds."""
-    return number(Annotated[int, Field(ge=low, le=high)])
+    return number_type(Annotated[int, Field(ge=low, le=high)])
 
 
 def output_file(text: str, is_folder: bool = False) -> Path:
@@ -72,7 +72,7 @@ def parse_targets(args) -> list[targets.Page]:
     )
 
 
-def paper_names() -> list[str]:
+def paper_and_grid_names() -> list[str]:
     """Papers, and their tables and figures."""
     grids = [
         f"{paper}/{name}" for paper in catalog.paper_names() for name in targets.grid_names(paper)
@@ -84,4 +84,7 @@ def described_names() -> list[str]:
     """What `csebench show` describes: methods, components, evaluators, papers, tables and
     figures."""
     folders = (registry.METHODS, registry.COMPONENTS, registry.EVALUATORS)
-    return [*(name for folder in folders for name in registry.names(folder)), *paper_names()]
+    return [
+        *(name for folder in folders for name in registry.adapter_names(folder)),
+        *paper_and_grid_names(),
+    ]

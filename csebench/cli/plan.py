@@ -11,14 +11,14 @@ from csebench.plan import forecast, targets
 from csebench.plan.forecast import Step, Work
 from csebench.plan.targets import target_name
 
-TABLES = [
+TABLE_COLUMNS = [
     "table or figure alone",
     "cells complete",
     "runs to train",
     "hours (range)",
     "not measured",
 ]
-RUNS = ["run", "sentences", "seed", "state", "seconds", "tables"]
+RUN_COLUMNS = ["run", "sentences", "seed", "state", "seconds", "tables"]
 
 
 def show_plan(args):
@@ -47,15 +47,18 @@ def show_plan(args):
         content = {
             "scale": work.scale.scale,
             "device": work.device,
-            "tables": records(TABLES, tables),
+            "tables": records(TABLE_COLUMNS, tables),
         }
-        return print(json_text(content | {"runs": records(RUNS, listed)}))
+        return print(json_text(content | {"runs": records(RUN_COLUMNS, listed)}))
     parts = [
-        summary(work, runs, shown_in),
+        plan_summary(work, runs, shown_in),
         hours_table(work),
-        table_text(TABLES, tables) if tables else "",
+        table_text(TABLE_COLUMNS, tables) if tables else "",
     ]
-    parts += [preflight.downloads(work.pages), table_text(RUNS, listed, ".1f") if args.runs else ""]
+    parts += [
+        preflight.downloads(work.pages),
+        table_text(RUN_COLUMNS, listed, ".1f") if args.runs else "",
+    ]
     return print_text("\n\n".join(filter(None, parts)))
 
 
@@ -68,7 +71,7 @@ def tables_of_runs(scale: str) -> dict[str, list[str]]:
     return tables
 
 
-def summary(work: Work, runs: list[RunStatus], shown_in: dict[str, list[str]]) -> str:
+def plan_summary(work: Work, runs: list[RunStatus], shown_in: dict[str, list[str]]) -> str:
     """How many runs and cells are done, and how many runs are shared."""
     states, shown = Counter(run.state for run in runs), {target_name(*grid) for grid in work.grids}
     shared = sum(not shown.issuperset(shown_in[run.spec.run_id]) for run in runs)

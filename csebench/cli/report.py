@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csebench.base.errors import BadInput, RunFailed, did_you_mean, problem_of, unknown
-from csebench.base.files import OWN_FOLDER, read_bytes, write_text
+from csebench.base.files import OWN_FOLDER_HINT, read_bytes, write_text
 from csebench.base.outputs import check_output, is_taken, not_ours
 from csebench.base.project import snakemake
 from csebench.base.terminal import counted, json_text, print_table, print_text
@@ -42,10 +42,10 @@ def print_comparison(view: GridView, names: list[str], as_json: bool) -> None:
     """Print the comparison of two rows of a table, in words and numbers."""
     from csebench.report import words
     from csebench.report.csv_tables import comparison_record
-    from csebench.report.numbers.compare import averages, compare
+    from csebench.report.numbers.compare import compare, summary_columns
 
     row, against = (index_of_row(view, name) for name in names)
-    comparison = compare(view, row, against, averages(view))
+    comparison = compare(view, row, against, summary_columns(view))
     if as_json:
         return print(json_text(comparison_record(comparison)))
     answer = words.sentence(comparison)
@@ -179,7 +179,7 @@ def render_over_all(name: str, scale: str, args) -> None:
 def render_figure(page: targets.Page, args) -> None:
     """Draw a figure into its place in results/, and print the names of its files."""
     from csebench.report.numbers.cells import grid_view
-    from csebench.report.pages import draw
+    from csebench.report.pages import draw_page
     from csebench.report.pages.table import has_values, nothing_to_draw
 
     if args.out not in (None, page.path):
@@ -190,14 +190,14 @@ def render_figure(page: targets.Page, args) -> None:
     if args.out is None and not has_values(view):
         reason = nothing_to_draw(view) or "nothing to draw: no scores."
         raise BadInput(f"render: {args.target}: {reason}")
-    check_output(page.path, remedy=OWN_FOLDER)
+    check_output(page.path, remedy=OWN_FOLDER_HINT)
     with recording(page.path, page.path):
-        print(*draw(page), sep="\n")
+        print(*draw_page(page), sep="\n")
 
 
 def render_page(page: targets.Page, args) -> None:
     """Print a page of tables, or write it with its pictures."""
-    from csebench.report.pages import draw
+    from csebench.report.pages import draw_page
     from csebench.report.pages.table import table_page
 
     if args.out is None:
@@ -205,7 +205,7 @@ def render_page(page: targets.Page, args) -> None:
     with recording(page.path.with_suffix(".md"), args.out):
         write_page(args.out, table_page(page).write(args.format), args.format)
         if args.out == page.path:
-            draw(page)
+            draw_page(page)
     return None
 
 
@@ -240,7 +240,7 @@ def write_csv(args):
 
     catalog.scale(args.scale)
     path = catalog.results_folder(args.scale) / "scores.csv"
-    check_output(path, remedy=OWN_FOLDER)
+    check_output(path, remedy=OWN_FOLDER_HINT)
     with recording(path, path):
         for file, text in csv_tables.csv_files(args.scale).items():
             write_text(file, text)
@@ -252,6 +252,6 @@ def write_html(args):
 
     catalog.scale(args.scale)
     path = catalog.results_folder(args.scale) / "html"
-    check_output(path.parent, is_folder=True, remedy=OWN_FOLDER)
+    check_output(path.parent, is_folder=True, remedy=OWN_FOLDER_HINT)
     with recording(path, path):
         print(write_site(args.scale))

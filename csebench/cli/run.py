@@ -25,7 +25,7 @@ from csebench.study import work as planned_run
 def check(args):
     from csebench.data import preflight
 
-    states = preflight.check(parse_targets(args))
+    states = preflight.check_needs(parse_targets(args))
     if args.json:
         rows = [[s.need.kind, s.need.name, s.state, s.size, s.why] for s in states]
         print_table(["kind", "name", "state", "bytes", "why"], rows, as_json=True)
@@ -151,7 +151,7 @@ def evaluate(args):
         print(
             f"{args.out}: is no file, so per-item values are not kept.", file=sys.stderr, flush=True
         )
-    result = scoring.evaluate(model, evaluators, data_root, args.out, args.pooler, settings)
+    result = scoring.evaluate_model(model, evaluators, data_root, args.out, args.pooler, settings)
     if is_standard_output(args.out):  # the scores are printed already, for a program
         return
     if args.json:
@@ -213,11 +213,11 @@ def try_method(args):
         return print(json_text(records))
     for record in records:
         print_text(f"Scale {args.scale}. {record['question']} {record['sentence']}")
-        print_text("\n".join(f"  {line}" for line in attempt.details(record)))
+        print_text("\n".join(f"  {line}" for line in attempt.comparison_lines(record)))
 
 
 def publish(args):
-    planned_run.publish(args.run_id, args.evaluator, args.scale)
+    planned_run.publish_planned(args.run_id, args.evaluator, args.scale)
 
 
 def prune(args):

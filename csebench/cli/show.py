@@ -16,8 +16,8 @@ from csebench.plan.catalog.registry import (
     COMPONENTS,
     EVALUATORS,
     METHODS,
+    adapter_names,
     any_declaration,
-    names,
     protocol,
 )
 from csebench.plan.schema.declarations import Declaration, Variant
@@ -36,7 +36,12 @@ def show_name(args):
                 f"show: {name} has no such cell; `csebench show {name}` lists its rows and columns."
             )
     else:
-        shown = [*declarations(name, scale), *papers(name), *pages(name, scale), *runs(name, scale)]
+        shown = [
+            *declarations(name, scale),
+            *papers(name),
+            *matching_pages(name, scale),
+            *matching_runs(name, scale),
+        ]
         shown += claims(name, scale) if " " in name else []
     if not shown:
         hint = "`csebench methods`, `csebench evaluators` and `csebench papers` list names."
@@ -52,10 +57,10 @@ def declarations(name: str, scale: str) -> Iterator[Shown]:
     """A method, with its settings at a scale, a component, or an evaluator, also with settings,
     as `beir:scifact`."""
     for folder, kind in ((METHODS, "method"), (COMPONENTS, "component"), (EVALUATORS, "evaluator")):
-        if name in names(folder):
+        if name in adapter_names(folder):
             declared, here = any_declaration(name, folder), {}
             page = catalog.SIDE_BY_SIDE, catalog.SIDE_BY_SIDE, scale
-            if folder == METHODS and targets.defect(*page) is None:
+            if folder == METHODS and targets.grid_defect(*page) is None:
                 specs = [
                     spec
                     for cell, *_ in grids.plan_grid(*page)
@@ -68,7 +73,7 @@ def declarations(name: str, scale: str) -> Iterator[Shown]:
                 {"what": kind, **declared.model_dump(mode="json"), **here},
             )
     taker, colon, _ = name.partition(":")
-    if colon and taker in names(EVALUATORS):
+    if colon and taker in adapter_names(EVALUATORS):
         wanted = protocol(name)
         text = (
             f"{name}: {wanted.declaration.title}\nsettings: {wanted.params}\ntasks:"
@@ -127,7 +132,7 @@ def papers(name: str) -> Iterator[Shown]:
     yield f"{head}\n\n{table}\n\n{count}", {"what": "paper", **paper.model_dump()}
 
 
-def pages(name: str, scale: str) -> Iterator[Shown]:
+def matching_pages(name: str, scale: str) -> Iterator[Shown]:
     """A table or figure with its published values, of every paper that has one of that name."""
     if not re.search(r"(^|/)(table|figure)\w+(\.\w+)?$", name):
         return
@@ -233,7 +238,7 @@ def claims(words: str, scale: str) -> Iterator[Shown]:
         yield "\n".join(lines), {"what": "claim", **claim_record(judged)}
 
 
-def runs(run_id: str, scale: str) -> Iterator[Shown]:
+def matching_runs(run_id: str, scale: str) -> Iterator[Shown]:
     """A run by its id: its state, what it is made from, and what shows it."""
     if not re.fullmatch(r"\w+-[0-9a-f]{10}", run_id):
         return

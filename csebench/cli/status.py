@@ -43,7 +43,7 @@ def show_status(args):
         f"Scale {args.scale}: runs in {catalog.RUNS}/, scores in"
         f" {catalog.results_folder(args.scale)}/scores/"
     )
-    return print_text("\n\n".join([f"{head}\n{summary(pages, runs)}", *details(runs)]))
+    return print_text("\n\n".join([f"{head}\n{status_summary(pages, runs)}", *detail_tables(runs)]))
 
 
 def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
@@ -92,7 +92,7 @@ def is_alive(progress: dict) -> bool:
     return True
 
 
-def summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
+def status_summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
     """Counts of states, and hours spent: of a resumed run since its last start."""
     counts = Counter(run.state for run in runs)
     lines = [
@@ -153,7 +153,7 @@ def published_trainings(pages: list[targets.Page], run_ids: set[str]) -> list[di
     return [*found.values()]
 
 
-def details(runs: list[RunStatus]) -> list[str]:
+def detail_tables(runs: list[RunStatus]) -> list[str]:
     """Tables of running runs, failed runs and failed scores, as far as there are any."""
     running, failed, unscored = [], [], []
     for spec, state, facts in runs:

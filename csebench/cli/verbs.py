@@ -15,16 +15,16 @@ from csebench.base.project import ROOT, __version__
 from csebench.cli import inspect, new, plan, report, run, show, status
 from csebench.cli.options import (
     described_names,
-    number,
+    number_type,
     output_file,
     output_folder,
-    paper_names,
+    paper_and_grid_names,
     pooler,
     whole,
 )
 from csebench.plan import tuning
 from csebench.plan.catalog import files as catalog
-from csebench.plan.catalog.registry import EVALUATORS, METHODS, names
+from csebench.plan.catalog.registry import EVALUATORS, METHODS, adapter_names
 from csebench.plan.schema.declarations import POOLERS, BatchSize, Precision, Seed, Threads
 
 DESCRIPTION = """\
@@ -142,7 +142,7 @@ def add_completed(to: Parser, known: Callable[[], Iterable[str]], *flags, **more
 
 
 def target_names() -> list[str]:
-    return ["all", *catalog.GENERATED, *paper_names()]
+    return ["all", *catalog.GENERATED, *paper_and_grid_names()]
 
 
 def add_look(verb):
@@ -197,7 +197,7 @@ def add_look(verb):
     example = "micse/table2 --difference 0.5"
     v = verb("power", inspect.show_power, about, example, targets="+", scale="paper", json=True)
     points = "difference between two rows, in points (default: the printed one)"
-    above_zero = number(Annotated[float, Field(gt=0, allow_inf_nan=False)])
+    above_zero = number_type(Annotated[float, Field(gt=0, allow_inf_nan=False)])
     v.add_argument("--difference", type=above_zero, metavar="POINTS", help=points)
 
     about = "list claims of the papers, judged on the printed numbers and on our runs"
@@ -229,7 +229,7 @@ def add_run(verb):
 
     about = "write a file of your own that works at once: a method, component, evaluator or paper"
     v = verb("new", new.new, about, "method mine", "paper mine --from table.tsv")
-    v.add_argument("kind", choices=new.TEMPLATES, help="what the file is")
+    v.add_argument("kind", choices=new.FILE_TEMPLATES, help="what the file is")
     v.add_argument("name", type=new.file_name, help="its name: small letters, digits and _")
     v.add_argument(
         "--from", dest="table", type=Path, metavar="TABLE.tsv", help="table of a paper, as pasted"
@@ -244,7 +244,7 @@ def add_run(verb):
     described.add_argument(
         "spec", nargs="?", help="JSON file or JSON text, without the options below"
     )
-    add_completed(described, lambda: names(METHODS), "--method", help="name of a method")
+    add_completed(described, lambda: adapter_names(METHODS), "--method", help="name of a method")
     v.add_argument("--variant", help="variant of the method (default: its declared settings)")
     v.add_argument(
         "--with",
@@ -273,9 +273,11 @@ def add_run(verb):
     v.add_argument(
         "--size", type=whole(2, 10**12), help="sentences to draw from the corpus (default: all)"
     )
-    v.add_argument("--seed", type=number(Seed), default=42, help="seed of sampling and training")
+    v.add_argument(
+        "--seed", type=number_type(Seed), default=42, help="seed of sampling and training"
+    )
     v.add_argument("--precision", choices=get_args(Precision), default="fp32", help="of training")
-    v.add_argument("--threads", type=number(Threads), default=1, help="CPU threads")
+    v.add_argument("--threads", type=number_type(Threads), default=1, help="CPU threads")
     add_chunk_size(v)
     add_benchmarks(v)
     add_out(v, "folder of the run; the model is in OUT/model", output_folder)
@@ -297,7 +299,7 @@ def add_run(verb):
     )
     add_completed(
         v,
-        lambda: names(EVALUATORS),
+        lambda: adapter_names(EVALUATORS),
         "--evaluators",
         default="sts",
         help="as in sts,transfer,beir:scifact",
@@ -309,7 +311,9 @@ def add_run(verb):
     )
     add_benchmarks(v)
     v.add_argument("--precision", choices=get_args(Precision), default="fp32", help="of embedding")
-    v.add_argument("--batch-size", type=number(BatchSize), default=128, help="sentences per batch")
+    v.add_argument(
+        "--batch-size", type=number_type(BatchSize), default=128, help="sentences per batch"
+    )
     add_out(v, "JSON file of scores; per-item values go into FILE.items.npz beside it")
 
     v = verb(
@@ -369,7 +373,12 @@ def add_run(verb):
     )
     hosts = "methods to compare with; with --component those that it is plugged into"
     add_completed(
-        v, lambda: names(METHODS), "--against", default="simcse", metavar="NAMES", help=hosts
+        v,
+        lambda: adapter_names(METHODS),
+        "--against",
+        default="simcse",
+        metavar="NAMES",
+        help=hosts,
     )
     v.add_argument("--component", action="store_true", help="the file is a component")
     v.add_argument("--seeds", type=whole(1, 100), default=5, help="runs of each row")
@@ -478,7 +487,9 @@ def add_data(verb):
         help="two MarianMT models, ID@COMMIT or folders, in one argument",
     )
     add_out(v, "file of the translated sentences")
-    v.add_argument("--batch-size", type=number(BatchSize), default=64, help="sentences per batch")
+    v.add_argument(
+        "--batch-size", type=number_type(BatchSize), default=64, help="sentences per batch"
+    )
 
 
 # ---------------------------------------------------------------- options of several verbs

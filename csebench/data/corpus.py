@@ -21,7 +21,7 @@ QUOTING = (
 )
 
 
-def lines(path: Path) -> list[str]:
+def read_lines(path: Path) -> list[str]:
     """Read the lines of a UTF-8 file. Only line feeds end a line (a sentence may hold U+0085 or
     U+2028).
 
@@ -67,7 +67,7 @@ def read_corpus(
             all are, if need be.
     """
     check_sha256(path, expected_sha256)
-    sentences = lines(path)
+    sentences = read_lines(path)
     if kind == "triplets":
         is_published = expected_sha256 is not None and expected_sha256.startswith("hub:")
         return _read_triplets(path, is_published)
@@ -186,7 +186,7 @@ def read_positives(path: Path, corpus_sha256: str, translators: str, count: int)
         raise BadInput(
             f"{facts}: is {shortened(repr(stated))}, this run wants {wanted}; translate again."
         )
-    positives = lines(path)
+    positives = read_lines(path)
     if len(positives) != count:
         raise BadInput(
             f"{path}: {len(positives)} lines for a corpus of {count}: truncated; translate again."

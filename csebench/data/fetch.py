@@ -16,7 +16,7 @@ from csebench.base.files import DataRoot, read_text, sha256, with_digest, write_
 from csebench.base.terminal import bar
 from csebench.data.corpus import check_sha256
 from csebench.data.sts import PUBLISHED_COUNTS, read_sts
-from csebench.plan.catalog.data_sources import Download, Source, hashes_file, sources
+from csebench.plan.catalog.data_sources import DataSource, Download, hashes_file, sources
 from csebench.plan.catalog.files import dataset
 from csebench.plan.schema.declarations import EncoderRef
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mteb.abstasks import AbsTask
 
 ARCHIVES = (".zip", ".tar", ".gz")
-BLOCK = 2**20  # bytes that are read at a time
+READ_SIZE = 2**20  # bytes that are read at a time
 # where a server cannot be reached
 SUPPLY = "put its files into the folder that CSEBENCH_DATA names (docs/data.md)"
 
@@ -59,13 +59,13 @@ def fetch_source(name: str, root: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def download(source: Source, part: Path) -> list[Path]:
+def download(source: DataSource, part: Path) -> list[Path]:
     """Download the files of a source; a file of the hub stays in its cache."""
     if source.hub is None:
         return [fetch_url(wanted, part) for wanted in source.downloads]
     ref = EncoderRef.parse(source.hub)
     what = f"{ref.name}/{source.file}"
-    folder = hub.fetch(ref.name, ref.revision, "dataset", what, [source.file])
+    folder = hub.fetch_files(ref.name, ref.revision, "dataset", what, [source.file])
     return [folder / source.file]
 
 
@@ -112,7 +112,7 @@ def fetch_url(wanted: Download, folder: Path) -> Path:
     try:
         with urlopen(wanted.url, timeout=60) as stream, open(out, "wb") as file:
             with bar(None, out.name, "B", total=stream.length, unit_scale=True) as progress:
-                while block := stream.read(BLOCK):
+                while block := stream.read(READ_SIZE):
                     file.write(block)
                     actual.update(block)
                     progress.update(len(block))

@@ -92,17 +92,17 @@ def _models(spec: Spec) -> Iterator[Need]:
             yield Need(kind, ref.name, ref)
 
 
-def check(pages: list[Page], ask: bool = True) -> list[State]:
+def check_needs(pages: list[Page], ask: bool = True) -> list[State]:
     """State of every need: of what is not here, servers are asked, several at a time. Without
     `ask`, what can be fetched counts as reachable, and tasks of mteb, whose lookup takes
     seconds, are left out."""
     wanted = [need for need in needs(pages) if ask or need.kind != "mteb"]
     with ThreadPoolExecutor(8) as pool:
-        states = pool.map(lambda need: state_of(need, pages[0].scale, ask), wanted)
+        states = pool.map(lambda need: need_state(need, pages[0].scale, ask), wanted)
         return list(bar(states, "checking", "source", total=len(wanted)))
 
 
-def state_of(need: Need, scale_name: str, ask: bool = True) -> State:
+def need_state(need: Need, scale_name: str, ask: bool = True) -> State:
     """Whether a need is here, can be fetched (`ask`: its server, for the size), or is missing,
     and why."""
     scale = catalog.scale(scale_name)
@@ -164,7 +164,7 @@ def fetch_all(pages: list[Page]) -> Iterator[tuple[str, bool]]:
     """Bring all that pages need and that is not here; gives a line for every need, and whether
     it failed."""
     for need in bar(needs(pages), "fetching", "source"):
-        state = state_of(need, pages[0].scale, ask=False)
+        state = need_state(need, pages[0].scale, ask=False)
         try:
             if state.state == MISSING:
                 raise RunFailed(state.why)
@@ -223,7 +223,7 @@ def _size(count: int) -> str:
 
 def downloads(pages: list[Page]) -> str:
     """How many models and data have to be downloaded first, and what cannot be."""
-    states = check(pages, ask=False)
+    states = check_needs(pages, ask=False)
     absent = sum(s.state == REACHABLE for s in states)
     lines = [f"Models and data to be downloaded: {absent} (`csebench check` has their sizes)."]
     return "\n".join([*lines, *(f"Missing: {s.why}" for s in states if s.state == MISSING)])

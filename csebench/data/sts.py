@@ -10,7 +10,7 @@ from pydantic import Field, RootModel
 from csebench.base.errors import BadInput
 from csebench.base.files import DataRoot, is_there
 from csebench.base.yaml_lines import read_yaml
-from csebench.data.corpus import lines
+from csebench.data.corpus import read_lines
 
 STS = "downstream/STS"
 Count = Annotated[int, Field(ge=1)]
@@ -115,13 +115,13 @@ def expected_counts(
     return counts[task]
 
 
-Row = tuple[str, str, float]  # two sentences and their score
+RatedPair = tuple[str, str, float]  # two sentences and their score
 
 
-def _inputs(inputs: Path, scores: Path) -> list[Row]:
+def _inputs(inputs: Path, scores: Path) -> list[RatedPair]:
     """STS12-16: sentences in one file, scores in another, an empty score for a pair that nobody
     graded."""
-    texts, golds = lines(inputs), lines(scores)
+    texts, golds = read_lines(inputs), read_lines(scores)
     if len(texts) != len(golds):
         raise BadInput(
             f"{inputs}: {len(texts)} lines, but {scores.name} has {len(golds)}: one of them is cut"
@@ -139,10 +139,10 @@ def _inputs(inputs: Path, scores: Path) -> list[Row]:
     return rows
 
 
-def _table(path: Path, columns: tuple[int, int, int], header: int = 0) -> list[Row]:
+def _table(path: Path, columns: tuple[int, int, int], header: int = 0) -> list[RatedPair]:
     """STS-B and SICK: one tab-separated file, `header` lines first; quotes are text."""
     rows = []
-    for number, line in enumerate(lines(path)[header:], 1 + header):
+    for number, line in enumerate(read_lines(path)[header:], 1 + header):
         fields = line.split("\t")
         if len(fields) <= max(columns):
             raise BadInput(
@@ -154,7 +154,7 @@ def _table(path: Path, columns: tuple[int, int, int], header: int = 0) -> list[R
     return rows
 
 
-def _row(left: str, right: str, gold: str, path: Path, number: int) -> Row:
+def _row(left: str, right: str, gold: str, path: Path, number: int) -> RatedPair:
     try:
         score = float(gold)
     except ValueError:

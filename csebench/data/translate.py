@@ -11,7 +11,7 @@ from csebench.base.errors import BadInput
 from csebench.base.files import digest, sha256, write_json
 from csebench.base.gpus import device_type
 from csebench.base.hub import fetch_model
-from csebench.base.models import check_foreign, check_vocabulary, unreadable
+from csebench.base.models import check_foreign, check_vocabulary, unreadable_model
 from csebench.base.terminal import bar
 from csebench.data.corpus import read_corpus
 from csebench.plan.recipe import back_translation_facts
@@ -32,7 +32,7 @@ class Translator:
             self.tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
             model = AutoModelForSeq2SeqLM.from_pretrained(source, trust_remote_code=False)
         except Exception as e:  # of transformers, tokenizers or safetensors, by what is damaged
-            raise unreadable(what, e) from None
+            raise unreadable_model(what, e) from None
         check_vocabulary(self.tokenizer, model.config, what)
         self.model = model.to(device_type()).eval()
         self.batch_size, self.beams, self.max_length = batch_size, beams, max_length

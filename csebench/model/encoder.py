@@ -37,7 +37,7 @@ from csebench.base.models import (
     check_model,
     check_revision,
     check_vocabulary,
-    unreadable,
+    unreadable_model,
 )
 from csebench.model.chunks import in_chunks
 from csebench.model.families import AVERAGES, dropout_keys, family_of
@@ -50,7 +50,7 @@ from csebench.model.layers import (
     to_device,
     use_cheap_dropout,
 )
-from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
+from csebench.model.pooling import ONE_POSITION, PROMPT_TEMPLATES, TWO_LAYERS, Encoded
 from csebench.model.weights import check_weights
 from csebench.plan.schema.declarations import EncoderRef
 from csebench.plan.schema.spec import RUNS
@@ -58,7 +58,7 @@ from csebench.plan.schema.spec import RUNS
 logging.set_verbosity_error()  # else every load reports the masked-LM head that we do not want
 logging.disable_progress_bar()
 
-MODULES = "modules.safetensors"  # what a method exports beside its encoder
+MODULES_FILE = "modules.safetensors"  # what a method exports beside its encoder
 NO_MASK = "the tokenizer has no mask token; name one as mask_token in tokenizer_config.json."
 BERTS = ("bert", "roberta")  # whose modules are laid out alike
 # multiples of tokens, by kind of device, so that few shapes are compiled; else 1
@@ -170,7 +170,7 @@ class Encoder(nn.Module):
                 **changes,
             )
         except Exception as e:  # of transformers, tokenizers or safetensors, by what is damaged
-            raise unreadable(what, e) from None
+            raise unreadable_model(what, e) from None
         if not family.dropout:
             name_padding(tokenizer)
             model.config.use_cache = False  # a decoder would keep keys and values for a next token
@@ -375,7 +375,7 @@ class Encoder(nn.Module):
     def load_module(self, name: str, module: nn.Module) -> None:
         """Fill a module from what the run that made this encoder exported, if it is of such a
         run. Raises BadInput where that is of another shape."""
-        file = self.source / MODULES
+        file = self.source / MODULES_FILE
         if not file.exists():
             return
         stored = {
@@ -470,11 +470,11 @@ class Encoder(nn.Module):
     def in_template(self, rows: list[list[int]], pooler: str | None) -> list[list[int]]:
         """Sentences' ids in the template of a pooler that has one; the sentence gives way where
         both are too long."""
-        if pooler not in TEMPLATES:
+        if pooler not in PROMPT_TEMPLATES:
             return rows
         if self.tokenizer.mask_token is None:
             raise BadInput(f"--pooler {pooler}: {NO_MASK}")
-        template = TEMPLATES[pooler].replace("[MASK]", self.tokenizer.mask_token)
+        template = PROMPT_TEMPLATES[pooler].replace("[MASK]", self.tokenizer.mask_token)
         before, after = (
             self.tokenizer(t, add_special_tokens=False)["input_ids"] for t in template.split("[X]")
         )
@@ -598,7 +598,7 @@ def read_config(source: Any, what: str) -> Any:
     try:
         config = AutoConfig.from_pretrained(source, trust_remote_code=False)
     except Exception as e:  # of transformers, by what is damaged
-        raise unreadable(what, e) from None
+        raise unreadable_model(what, e) from None
     if type(config) not in MODEL_MAPPING:
         raise BadInput(
             f"{what}: config.json: model_type {config.model_type} has no encoder in transformers."

@@ -7,8 +7,8 @@ from safetensors.numpy import save_file
 from torch import nn
 
 from csebench.base.files import write_json
-from csebench.model.encoder import MODULES, Encoder
-from csebench.model.pooling import TEMPLATES, TWO_LAYERS
+from csebench.model.encoder import MODULES_FILE, Encoder
+from csebench.model.pooling import PROMPT_TEMPLATES, TWO_LAYERS
 
 TANH = "torch.nn.modules.activation.Tanh"
 ST = "sentence_transformers.models"  # where its modules have been found since version 1
@@ -41,10 +41,10 @@ def save_encoder(
             for name, module in modules.items()
             for k, v in module.state_dict().items()
         }
-        save_file({k: v.detach().cpu().numpy() for k, v in state.items()}, folder / MODULES)
+        save_file({k: v.detach().cpu().numpy() for k, v in state.items()}, folder / MODULES_FILE)
     if transform is not None:
         return transform.save(folder)
-    if pooler in TEMPLATES:
+    if pooler in PROMPT_TEMPLATES:
         prompt = {"idx": 0, "name": "0", "path": "", "type": "csebench.model.prompt.Prompt"}
         return write_json(folder / "modules.json", [prompt])
     config = {"max_seq_length": encoder.max_seq_length, "do_lower_case": False}

@@ -24,7 +24,7 @@ NOT_TRIED = "training it has not been tried"
 
 
 @dataclass(frozen=True)
-class Family:
+class EncoderFamily:
     """One row of the table.
 
     Attributes:
@@ -48,30 +48,32 @@ class Family:
 
 
 FAMILIES = (
-    Family("BERT", ("bert",), dropout=BERT_DROPOUT),
-    Family("RoBERTa", ("roberta",), dropout=BERT_DROPOUT),
-    Family("XLM-R, CamemBERT", ("xlm-roberta", "camembert"), dropout=BERT_DROPOUT),
-    Family("ERNIE", ("ernie",), dropout=BERT_DROPOUT),
-    Family("MPNet", ("mpnet",), dropout=BERT_DROPOUT),
-    Family("ALBERT", ("albert",), dropout=BERT_DROPOUT),
-    Family("ELECTRA", ("electra",), NO_POOLER, BERT_DROPOUT),
-    Family("DeBERTa, DeBERTa-v2, DeBERTa-v3", ("deberta", "deberta-v2"), NO_POOLER, BERT_DROPOUT),
-    Family("DistilBERT", ("distilbert",), NO_POOLER, ("dropout", "attention_dropout")),
-    Family(
+    EncoderFamily("BERT", ("bert",), dropout=BERT_DROPOUT),
+    EncoderFamily("RoBERTa", ("roberta",), dropout=BERT_DROPOUT),
+    EncoderFamily("XLM-R, CamemBERT", ("xlm-roberta", "camembert"), dropout=BERT_DROPOUT),
+    EncoderFamily("ERNIE", ("ernie",), dropout=BERT_DROPOUT),
+    EncoderFamily("MPNet", ("mpnet",), dropout=BERT_DROPOUT),
+    EncoderFamily("ALBERT", ("albert",), dropout=BERT_DROPOUT),
+    EncoderFamily("ELECTRA", ("electra",), NO_POOLER, BERT_DROPOUT),
+    EncoderFamily(
+        "DeBERTa, DeBERTa-v2, DeBERTa-v3", ("deberta", "deberta-v2"), NO_POOLER, BERT_DROPOUT
+    ),
+    EncoderFamily("DistilBERT", ("distilbert",), NO_POOLER, ("dropout", "attention_dropout")),
+    EncoderFamily(
         "ModernBERT",
         ("modernbert",),
         NO_POOLER,
         ("embedding_dropout", "attention_dropout", "mlp_dropout"),
     ),
-    Family("NomicBERT", ("nomic_bert",), NO_POOLER, BERT_DROPOUT),
-    Family(
+    EncoderFamily("NomicBERT", ("nomic_bert",), NO_POOLER, BERT_DROPOUT),
+    EncoderFamily(
         "BERT's relatives",
         ("data2vec-text", "megatron-bert", "rembert", "roberta-prelayernorm", "xlm-roberta-xl"),
         dropout=BERT_DROPOUT,
     ),
-    Family("RoFormer", ("roformer",), NO_POOLER, BERT_DROPOUT),
-    Family("XLNet", ("xlnet",), AVERAGES, not_trained=OTHER_TOKENS),
-    Family(
+    EncoderFamily("RoFormer", ("roformer",), NO_POOLER, BERT_DROPOUT),
+    EncoderFamily("XLNet", ("xlnet",), AVERAGES, not_trained=OTHER_TOKENS),
+    EncoderFamily(
         "T5, mT5, UMT5",
         ("t5", "mt5", "umt5"),
         AVERAGES,
@@ -79,26 +81,28 @@ FAMILIES = (
         states="those of the encoder",
         encoder_only=True,
     ),
-    Family(
+    EncoderFamily(
         "BART, mBART",
         ("bart", "mbart"),
         ("avg",),
         not_trained=TWO_HALVES,
         states="those of the decoder, which reads the sentence too, as `AutoModel` gives them",
     ),
-    Family("GPT-2", ("gpt2",), AVERAGES, not_trained=LEFT_TO_RIGHT),
-    Family(
+    EncoderFamily("GPT-2", ("gpt2",), AVERAGES, not_trained=LEFT_TO_RIGHT),
+    EncoderFamily(
         "Llama, Mistral, Qwen2, Qwen3, Gemma, Gemma 2, Gemma 3",
         ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text"),
         AVERAGES,
         not_trained=LEFT_TO_RIGHT,
     ),
 )
-OTHER = Family("any other with a last hidden state for every token", (), not_trained=NOT_TRIED)
+OTHER = EncoderFamily(
+    "any other with a last hidden state for every token", (), not_trained=NOT_TRIED
+)
 BY_MODEL_TYPE = {model_type: family for family in FAMILIES for model_type in family.model_types}
 
 
-def family_of(model_type: str) -> Family:
+def family_of(model_type: str) -> EncoderFamily:
     return BY_MODEL_TYPE.get(model_type, OTHER)
 
 
@@ -117,7 +121,7 @@ def dropout_keys(model_type: str, what: str) -> tuple[str, ...]:
     return family.dropout
 
 
-def table() -> str:
+def encoder_table() -> str:
     """The table as docs/encoders.md shows it."""
     lines = ["| architecture | `model_type` | evaluated with | trained |", "|---|---|---|---|"]
     for family in (*FAMILIES, OTHER):
@@ -132,7 +136,7 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def poolers_in_words(family: Family) -> str:
+def poolers_in_words(family: EncoderFamily) -> str:
     if family is OTHER:
         return "every pooler for which it gives what is needed, found out when it is opened"
     if family.poolers == POOLERS:

@@ -3,7 +3,7 @@ of tensors where they are, those of the host as arrays."""
 
 import numpy as np
 
-BLOCK = 1024  # rows of distances at a time
+ROWS_PER_BLOCK = 1024  # rows of distances at a time
 
 
 def unit(vectors):
@@ -61,14 +61,14 @@ def uniformity(vectors) -> float:
     x, total = torch.as_tensor(unit(vectors)), 0.0
     x = x.cuda() if torch.cuda.is_available() else x
     squares, n = x.square().sum(1), len(vectors)
-    for start in range(0, n, BLOCK):
-        rows = slice(start, start + BLOCK)
+    for start in range(0, n, ROWS_PER_BLOCK):
+        rows = slice(start, start + ROWS_PER_BLOCK)
         distances = squares[rows, None] + squares - 2 * x[rows] @ x.T
         total = total + distances.mul_(-2).exp_().sum()
     return float(np.log((float(total) - n) / (n * (n - 1)))) if n > 1 else float("nan")
 
 
-def averages(values: list[float]) -> tuple[float, float]:
+def mean_scores(values: list[float]) -> tuple[float, float]:
     """Of tasks' scores: the mean, and the mean as SimCSE prints it, of values rounded to two
     decimals of a percent."""
     return float(np.mean(values)), float(np.mean([round(100 * value, 2) for value in values])) / 100

@@ -9,10 +9,13 @@ from csebench.base.errors import BadInput
 from csebench.model.layers import at_position
 
 # MSSE args.py:15, and its config
-TEMPLATES = {"mask": '"[X]" means [MASK].', "mask_bare": "[X] means [MASK]"}
+PROMPT_TEMPLATES = {"mask": '"[X]" means [MASK].', "mask_bare": "[X] means [MASK]"}
 # pooler: states
 TWO_LAYERS = {"avg_top2": (-2, -1), "avg_first_last_2021": (0, -1), "avg_first_last_2022": (1, -1)}
-ONE_POSITION = ("cls_before_pooler", *TEMPLATES)  # poolers that read one state of the last layer
+ONE_POSITION = (
+    "cls_before_pooler",
+    *PROMPT_TEMPLATES,
+)  # poolers that read one state of the last layer
 
 
 @dataclass
@@ -29,7 +32,7 @@ class Encoded:
     def position(self, pooler: str) -> torch.Tensor | None:
         """(N,) the last [MASK] of each row, that of the template, for a pooler that reads there;
         else None."""
-        if pooler not in TEMPLATES:
+        if pooler not in PROMPT_TEMPLATES:
             return None
         return (
             torch.arange(self.ids.shape[1], device=self.ids.device) * (self.ids == self.mask_id)

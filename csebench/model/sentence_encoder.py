@@ -16,7 +16,7 @@ from csebench.base.errors import BadInput, first_line
 from csebench.base.files import read_json, read_text
 from csebench.base.gpus import device_type
 from csebench.base.hub import fetch_model
-from csebench.base.models import check_foreign, check_vocabulary, unreadable
+from csebench.base.models import check_foreign, check_vocabulary, unreadable_model
 from csebench.base.terminal import bar, on_terminal
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import TRIAL, Encoder, check_full_precision, position_limit
@@ -210,7 +210,7 @@ def routes_by_role(model: Any) -> bool:
     return False
 
 
-def check_kind(folder: Path) -> None:
+def check_single_vector(folder: Path) -> None:
     """Refuse a model that gives no single dense vector of a sentence.
 
     sentence-transformers would take its encoder, and pool by the mean.
@@ -242,7 +242,7 @@ def open_whole(folder: Path):
 
     what = f"model {folder}"
     check_foreign(folder, ("**/*config.json", "**/modules.json"))
-    check_kind(folder)
+    check_single_vector(folder)
     check_full_precision(folder, "**/config.json")
     try:
         model = SentenceTransformer(
@@ -260,7 +260,7 @@ def open_whole(folder: Path):
     except BadInput:
         raise
     except Exception as e:  # of its library or those below it, by what is damaged
-        raise unreadable(what, e) from None
+        raise unreadable_model(what, e) from None
     return model
 
 

@@ -32,8 +32,8 @@ from csebench.plan.catalog.registry import (
     COMPONENTS,
     EVALUATORS,
     METHODS,
+    adapter_names,
     files,
-    names,
     parse_python,
     read_literal,
 )
@@ -133,7 +133,7 @@ def units() -> dict[str, tuple[int, list[Path]]]:
     version, _ = read_literal(REPLICATES, "VERSION")
     units["replicates"] = (version, [REPLICATES, REPLICATES.with_name("score_types.py")])
     for folder in (METHODS, COMPONENTS, EVALUATORS):
-        for name in names(folder):
+        for name in adapter_names(folder):
             with contextlib.suppress(BadInput):
                 version = registry.any_declaration(name, folder).version
                 units[f"{folder}/{name}"] = (version, registry.with_imports(files(folder)[name]))
@@ -148,14 +148,14 @@ def current() -> dict[str, dict]:
     }
 
 
-def locked() -> dict[str, dict]:
+def read_lock() -> dict[str, dict]:
     """Read the lock: the version of every unit and the hash of its code."""
     return read_json(LOCK, "Restore it: `git checkout` of this file.")
 
 
 def changed_without_bump() -> list[str]:
     """List the units whose code is not what the lock has under their version."""
-    noted, changed = locked(), []
+    noted, changed = read_lock(), []
     for unit, now in current().items():
         before = noted.get(unit)
         if before and before["version"] == now["version"] and before["code"] != now["code"]:
@@ -175,7 +175,7 @@ def draft_code(name: str, folder: Path) -> str | None:
     """
     code = code_hash(*registry.with_imports(files(folder)[name]))
     version = registry.any_declaration(name, folder).version
-    if locked().get(f"{folder}/{name}") == {"version": version, "code": code}:
+    if read_lock().get(f"{folder}/{name}") == {"version": version, "code": code}:
         return None
     return code
 

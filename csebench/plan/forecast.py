@@ -64,7 +64,7 @@ class EvaluatorTimes(Strict):
 
 
 @dataclass(frozen=True)
-class Estimate:
+class TimeEstimate:
     """Seconds, and between which they lie."""
 
     seconds: float = 0.0
@@ -72,12 +72,14 @@ class Estimate:
     high: float = 0.0
 
     @classmethod
-    def within(cls, seconds: float, factor: float) -> "Estimate":
+    def within(cls, seconds: float, factor: float) -> "TimeEstimate":
         return cls(seconds, seconds / factor, seconds * factor)
 
-    def __add__(self, other: "Estimate") -> "Estimate":
+    def __add__(self, other: "TimeEstimate") -> "TimeEstimate":
         """The sum, as if all forecasts were too low together, or too high."""
-        return Estimate(self.seconds + other.seconds, self.low + other.low, self.high + other.high)
+        return TimeEstimate(
+            self.seconds + other.seconds, self.low + other.low, self.high + other.high
+        )
 
     @property
     def hours(self) -> str:
@@ -148,9 +150,9 @@ def step_seconds(name: str, times: StepTimes) -> float | None:
 # ---------------------------------------------------------------- one run, one score
 
 
-def training(spec: Spec, times: StepTimes) -> Estimate | None:
+def training_estimate(spec: Spec, times: StepTimes) -> TimeEstimate | None:
     """Forecast of a run without its scores; None where its step cannot be derived."""
-    method, start = declaration(spec.method), Estimate.within(START_SECONDS, times.factor)
+    method, start = declaration(spec.method), TimeEstimate.within(START_SECONDS, times.factor)
     if method.kind == "fitted":
         embedded = embedding(int(spec.number("fit_sentences")), times)
         return None if embedded is None else start + embedded
@@ -165,32 +167,34 @@ def training(spec: Spec, times: StepTimes) -> Estimate | None:
         / (times.batch_size * times.max_length)
     )
     factor = times.factor * (1 if name in times.seconds else DERIVED)
-    start += Estimate.within(spec.number("steps") * step * size, factor)
+    start += TimeEstimate.within(spec.number("steps") * step * size, factor)
     evaluations = math.ceil(spec.number("steps") / spec.number("evaluate_every"))
     rate = times.sentences_per_second
     return start + (
-        Estimate.within(evaluations * DEV_SENTENCES / rate, times.factor) if rate else Estimate()
+        TimeEstimate.within(evaluations * DEV_SENTENCES / rate, times.factor)
+        if rate
+        else TimeEstimate()
     )
 
 
-def embedding(sentences: int, times: StepTimes) -> Estimate | None:
+def embedding(sentences: int, times: StepTimes) -> TimeEstimate | None:
     """Forecast of embedding sentences; where that was not measured, in proportion to another
     device's, or None."""
     if times.sentences_per_second:
-        return Estimate.within(sentences / times.sentences_per_second, times.factor)
+        return TimeEstimate.within(sentences / times.sentences_per_second, times.factor)
     for other in step_times():
         if other.sentences_per_second and other.encoders == times.encoders:
             rate = other.sentences_per_second * _token_seconds(other) / _token_seconds(times)
-            return Estimate.within(sentences / rate, times.factor * DERIVED)
+            return TimeEstimate.within(sentences / rate, times.factor * DERIVED)
     return None
 
 
-def scoring(evaluator: str, times: StepTimes) -> Estimate | None:
+def scoring(evaluator: str, times: StepTimes) -> TimeEstimate | None:
     """Forecast of scoring a model by an evaluator; None where that was not measured."""
     cost = evaluator_times().get(evaluator)
     if cost is None or (embedded := embedding(cost.sentences, times)) is None:
         return None
-    return embedded + Estimate.within(cost.scoring_seconds, cost.factor)
+    return embedded + TimeEstimate.within(cost.scoring_seconds, cost.factor)
 
 
 # ---------------------------------------------------------------- what is left of pages
@@ -204,7 +208,7 @@ class Step(NamedTuple):
     evaluator: str = ""  # of `score`
 
 
-Score = tuple[str, str]  # id of the run, evaluator
+ScoreKey = tuple[str, str]  # id of the run, evaluator
 
 
 class Work:
@@ -238,7 +242,9 @@ class Work:
             name: t for name, times in measured.items() for t in times if t.device == self.device
         }
 
-    def _cells(self, possible: set[Score]) -> dict[tuple[str, str, int, int], frozenset[Score]]:
+    def _cells(
+        self, possible: set[ScoreKey]
+    ) -> dict[tuple[str, str, int, int], frozenset[ScoreKey]]:
         """Scores behind every cell that can be finished, by paper, table, row and column."""
         cells = {}
         for paper, name in self.grids:
@@ -254,7 +260,7 @@ class Work:
                     cells[paper, name, row, column] = scores
         return cells
 
-    def steps(self, scores: Iterable[Score]) -> set[Step]:
+    def steps(self, scores: Iterable[ScoreKey]) -> set[Step]:
         """What must be done for scores that are not there yet."""
         steps: set[Step] = set()
         for run, evaluator in set(scores) - self.made:
@@ -272,21 +278,23 @@ class Work:
         return steps
 
     @cached
-    def price(self, step: Step) -> Estimate | None:
+    def price(self, step: Step) -> TimeEstimate | None:
         """Forecast of a step; None where nothing was measured."""
         times = None if step.kind == "translate" else self.times.get(self.encoders[step.run])
         if times is None:
             return None
         return (
-            training(self.specs[step.run], times)
+            training_estimate(self.specs[step.run], times)
             if step.kind == "train"
             else scoring(step.evaluator, times)
         )
 
-    def cost(self, steps: Iterable[Step]) -> tuple[Estimate, int]:
+    def cost(self, steps: Iterable[Step]) -> tuple[TimeEstimate, int]:
         """(forecast of steps, number of those that were not measured and are not in it)"""
         prices = [self.price(step) for step in steps]
-        return sum((price for price in prices if price is not None), Estimate()), prices.count(None)
+        return sum((price for price in prices if price is not None), TimeEstimate()), prices.count(
+            None
+        )
 
 
 # ---------------------------------------------------------------- jobs of a cluster
@@ -297,7 +305,7 @@ def fastest_seconds(spec: Spec, scale: str) -> float | None:
     known for, or None."""
     scores = sorted(targets.evaluators(scale)[spec.run_id])
     for times in devices(targets.base_encoder(spec, scale)):
-        if (trained := training(spec, times)) is not None:
+        if (trained := training_estimate(spec, times)) is not None:
             known = (
                 estimate
                 for evaluator in scores

@@ -7,7 +7,7 @@ from csebench.base.caches import cached
 from csebench.base.errors import BadInput, look_up, unknown
 from csebench.plan import tuning
 from csebench.plan.catalog.files import SIDE_BY_SIDE, encoder_roles, paper, place_in_paper, scale
-from csebench.plan.catalog.registry import EVALUATORS, declaration, defect, panels, protocol
+from csebench.plan.catalog.registry import EVALUATORS, adapter_defect, declaration, panels, protocol
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining, recipe_defect
 from csebench.plan.schema.declarations import Scale, Value
 from csebench.plan.schema.paper import (
@@ -56,7 +56,7 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
         return []
     check_columns(grid, paper_name, name)
     if isinstance(grid, Figure):
-        check_kind(grid, paper_name, name)
+        check_figure_kind(grid, paper_name, name)
     rows = []
     for index, row in enumerate(grid.rows):
         where = place_in_paper(paper_name, name, "rows", index)
@@ -82,7 +82,9 @@ def check_columns(grid: Grid, paper_name: str, name: str) -> None:
         evaluator = grid.column_evaluator(column)
         key = ("columns", index) if column.evaluator else ("evaluator",)
         where = place_in_paper(paper_name, name, *key)
-        if defect(evaluator, EVALUATORS, where):  # a broken file has no columns, but a reason
+        if adapter_defect(
+            evaluator, EVALUATORS, where
+        ):  # a broken file has no columns, but a reason
             continue
         tasks = protocol(evaluator, where).tasks
         if column.task not in tasks:
@@ -90,7 +92,7 @@ def check_columns(grid: Grid, paper_name: str, name: str) -> None:
             raise unknown(f"task of {evaluator}", column.task, tasks, where)
 
 
-def check_kind(figure: Figure, paper_name: str, name: str) -> None:
+def check_figure_kind(figure: Figure, paper_name: str, name: str) -> None:
     """Raises BadInput where nothing draws a kind of figure, or two evaluators do."""
     if figure.kind in FIGURES_OF_SCORES:
         return
@@ -123,7 +125,7 @@ def _cell(
     evaluator = substitute(requested, scale)
     if evaluator is None:
         return CellPlan(row, column, missing=f"no {requested} at scale {scale.scale}")
-    if broken := defect(evaluator, EVALUATORS, where):
+    if broken := adapter_defect(evaluator, EVALUATORS, where):
         return CellPlan(row, column, missing=broken)
     swept = run.sweep | column.sweep
     if absent := absent_values(swept, scale):

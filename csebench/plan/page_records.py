@@ -17,7 +17,7 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.targets import Page
 
 PARTIAL = catalog.RESULTS / "partial"  # pages that are made from the scores that exist
-CODE = ("base", "plan", "score", "report")  # rooms that csebench/report/ imports
+PAGE_ROOMS = ("base", "plan", "score", "report")  # rooms that csebench/report/ imports
 # an edited label renders again, and trains nothing
 DATA = ("config", "papers", "evidence", "methods", "evaluators")
 
@@ -75,13 +75,13 @@ def record_of(output: Path) -> Path:
 def content_hash(output: Path) -> str | None:
     """Hash of what a file below results/ is made from: files of rules, code, data; None if one
     of rules is missing."""
-    made = made_files(output)
+    made = made_by_rules(output)
     if not output.is_relative_to(PARTIAL) and not all(path.exists() for path in made):
         return None
     names = (*DATA, "docs") if output.name == "html" else DATA
     sources = [
         *(folder / name for folder in folders() for name in names),
-        *(PACKAGE / room for room in CODE),
+        *(PACKAGE / room for room in PAGE_ROOMS),
     ]
     project = [
         path
@@ -97,7 +97,7 @@ def content_hash(output: Path) -> str | None:
     )
 
 
-def made_files(output: Path) -> list[Path]:
+def made_by_rules(output: Path) -> list[Path]:
     """The files that rules make for a file below results/: scores, pages, searches."""
     name, scale = name_and_scale(output)
     if name == "evidence":

@@ -32,7 +32,7 @@ from csebench.plan.catalog.registry import (
 )
 from csebench.plan.code_versions import draft_codes
 from csebench.plan.schema.declarations import (
-    LARGEST,
+    LARGEST_INTEGER,
     Dataset,
     Declaration,
     EncoderRef,
@@ -43,7 +43,11 @@ from csebench.plan.schema.declarations import (
 from csebench.plan.schema.paper import Recipe
 from csebench.plan.schema.spec import TRANSLATION_VERSION, ComponentSpec, CorpusSpec, Spec, digest
 
-SHARED = ("learning_rate", "temperature", "pooler")  # searched once for the methods of a kind
+SEARCHED_TOGETHER = (
+    "learning_rate",
+    "temperature",
+    "pooler",
+)  # searched once for the methods of a kind
 HOSTS = ("simcse", "simcse_sup")  # on which they are searched, if they are of the kind
 FEWEST_STEPS = 50  # that a scale leaves of a schedule
 
@@ -74,7 +78,7 @@ def conditions(scale: Scale, tuned: Mapping[str, dict[str, Value]] = {}) -> Cond
 
 
 @dataclass(frozen=True)
-class Layers:
+class SettingLayers:
     """What sets the hyper-parameters of a method or component, from its defaults upwards.
 
     The scale has its place between `recipe` and `search`; see `resolve`.
@@ -105,7 +109,7 @@ def make_spec(
     variant = variant_settings(method, recipe.variant, where)
     used = used_components(method, variant, recipe)
     by_search = by_component(choices(method, used, given.tuned))
-    layers = Layers(
+    layers = SettingLayers(
         variant=variant.params,
         recipe=recipe.params,
         search=by_search.get("", {}),
@@ -116,7 +120,7 @@ def make_spec(
     components = {}
     for name in used:
         component = component_of(method, name, where)
-        layers = Layers(
+        layers = SettingLayers(
             host=method.components.get(name, {}),
             variant=variant.components.get(name) or {},
             recipe=recipe.components.get(name, {}),
@@ -146,7 +150,7 @@ def make_spec(
 
 
 def resolve(
-    declared: Declaration, layers: Layers, of_scale: RunSettings, where: str
+    declared: Declaration, layers: SettingLayers, of_scale: RunSettings, where: str
 ) -> dict[str, Value]:
     """Fill in the hyper-parameters of a method or component: typed, checked and complete.
 
@@ -158,7 +162,7 @@ def resolve(
     )  # typed: the scale's changes depend on it
     scale = of_scale.changes(declared, own)
     if declared.kind != "component":
-        scale = shortened(own, of_scale.steps_factor) | scale
+        scale = shortened_schedule(own, of_scale.steps_factor) | scale
     search = {key: value for key, value in layers.search.items() if key not in stated}
     return fill(declared, {**layers.host, **stated, **scale, **search, **layers.sweep}, where)
 
@@ -216,7 +220,7 @@ def recipe_defect(method: str, components: Iterable[str], where: str = "") -> st
     """Say what is wrong with a file that a method with added components needs; None if nothing."""
     files = [(method, METHODS), *((name, COMPONENTS) for name in components)]
     for name, folder in files:
-        if broken := registry.defect(name, folder, where):
+        if broken := registry.adapter_defect(name, folder, where):
             return broken
     return problem_of(check_alone, method)
 
@@ -231,12 +235,12 @@ def check_alone(method: str) -> None:
         corpora={"sentences": any_data, "triplets": any_data},
         dev_sha256="",
         settings=RunSettings(),
-        stage=(LARGEST, 0),
+        stage=(LARGEST_INTEGER, 0),
     )
     for variant in (None, *declaration(method).variant_params):
         where, keys = lines.locate(("variants", variant) if variant else ())
         recipe = Recipe(method=method, variant=variant)
-        make_spec(recipe, any_encoder, LARGEST, 0, given, ": ".join([where, *keys[1:]]))
+        make_spec(recipe, any_encoder, LARGEST_INTEGER, 0, given, ": ".join([where, *keys[1:]]))
 
 
 def refuse_contradictions(spec: Spec, where: str) -> None:
@@ -300,7 +304,7 @@ def inherited(method: Declaration) -> list[str]:
     if host(method.kind) in ("", method.name):
         return []
     known = method.hyperparameters.model_fields
-    return [key for key in SHARED if key in known and key not in method.keeps]
+    return [key for key in SEARCHED_TOGETHER if key in known and key not in method.keeps]
 
 
 def choices(
@@ -330,7 +334,7 @@ def by_component(settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
 # ---------------------------------------------------------------- stages and schedules
 
 
-def shortened(params: dict[str, Any], factor: float) -> dict[str, Value]:
+def shortened_schedule(params: dict[str, Any], factor: float) -> dict[str, Value]:
     """Shorten the schedule of a method to a fraction of its steps and of its warm-up.
 
     At least FEWEST_STEPS are left. STS-B dev is evaluated as often as before, at least once.

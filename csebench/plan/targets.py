@@ -178,7 +178,7 @@ def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
     if (key := name.removeprefix("table")) not in known:
         raise unknown("table", key, known)
     having = [p for p in paper_names() if key in paper(p).tables]
-    papers = [p for p in having if defect(p, name, scale_name) is None] or having
+    papers = [p for p in having if grid_defect(p, name, scale_name) is None] or having
     return Page(name, tuple(papers), scale_name, results_folder(scale_name) / f"{name}.md")
 
 
@@ -194,7 +194,7 @@ def pages(scale_name: str) -> tuple[Page, ...]:
 
 
 @cached
-def defect(paper_name: str, name: str, scale_name: str) -> str | None:
+def grid_defect(paper_name: str, name: str, scale_name: str) -> str | None:
     """Why a table or figure has no page at a scale: its file names what does not exist; None
     where it has one."""
     return problem_of(plan_grid, paper_name, name, scale_name)
@@ -206,13 +206,13 @@ def planned_grids(scale_name: str) -> list[tuple[str, str]]:
         (p, name)
         for p in paper_names()
         for name in grid_names(p)
-        if defect(p, name, scale_name) is None
+        if grid_defect(p, name, scale_name) is None
     ]
 
 
 def left_out(scale_name: str) -> list[str]:
     """What is wrong with papers, and with tables and figures, that have no pages at a scale."""
-    defects = [defect(p, name, scale_name) for p in paper_names() for name in grid_names(p)]
+    defects = [grid_defect(p, name, scale_name) for p in paper_names() for name in grid_names(p)]
     return [*catalog.broken_papers().values(), *filter(None, defects)]
 
 

@@ -5,9 +5,9 @@ of the corpus that no table uses. The first trial has the settings of a method t
 searched; the others follow in random order. Where the choice lies at an end of its values, the
 next value outward is tried, too.
 
-The shared settings of a kind (plan/recipe.py: SHARED) are searched on its host alone, and those of
-a method without added components. Every other search starts from what these chose, and covers the
-rest. csebench/study/work.py runs the trials.
+The shared settings of a kind (plan/recipe.py: SEARCHED_TOGETHER) are searched on its host alone,
+and those of a method without added components. Every other search starts from what these chose, and
+covers the rest. csebench/study/work.py runs the trials.
 """
 
 import math
@@ -331,7 +331,7 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
         folder, again = search_path("", scale_name).parent, command(["METHOD"], scale_name)
         raise BadInput(f"{key}: no search in {folder}/; `{again}` makes one.")
     for search in searches:
-        if reason := defect(search, scale_name):
+        if reason := search_defect(search, scale_name):
             path = search_path(search.name, scale_name)
             again = command([search.name], scale_name, search.planned)
             raise BadInput(f"{path}: {reason}; `{again}` makes it again.")
@@ -363,7 +363,7 @@ def is_broken(name: str) -> bool:
     return recipe_defect(method, added) is not None
 
 
-def defect(search: Search, scale_name: str) -> str | None:
+def search_defect(search: Search, scale_name: str) -> str | None:
     """Say why nothing can be taken from a search; None where it can.
 
     A search stays valid that covers shared settings which are inherited today, or those of the
@@ -371,7 +371,9 @@ def defect(search: Search, scale_name: str) -> str | None:
     """
     space, (first, *others) = search_space(search.name), search.trials
     inherited_today = {key: value for key, value in first.settings.items() if key not in space}
-    if changed := differences(search.spec, plan_trial(search.name, inherited_today, scale_name)):
+    if changed := spec_differences(
+        search.spec, plan_trial(search.name, inherited_today, scale_name)
+    ):
         return f"made under other settings ({', '.join(changed)})"
     for number, trial in enumerate(others, 1):
         strange = [
@@ -397,7 +399,7 @@ def is_outward(trial: Trial, search: Search, number: int, scale_name: str) -> bo
     return False
 
 
-def differences(first: Spec, second: Spec) -> list[str]:
+def spec_differences(first: Spec, second: Spec) -> list[str]:
     """Name the settings, versions and data in which two runs differ."""
     one, two = comparable(first), comparable(second)
     return sorted(key for key in one.keys() | two.keys() if one.get(key) != two.get(key))

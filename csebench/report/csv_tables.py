@@ -18,7 +18,7 @@ from csebench.report.numbers.claims import Judged, Judgement
 from csebench.report.numbers.compare import Comparison, answers
 from csebench.report.words import sentence
 from csebench.score.scores_csv import SCORES, score_rows
-from csebench.score.store import score
+from csebench.score.store import stored_score
 
 CELLS = [
     "paper",
@@ -144,7 +144,7 @@ def cell_rows(view: GridView) -> Iterable[dict]:
         scored = [
             Spec.model_validate(done["spec"]).run_id
             for run in runs
-            if (done := score(*run, view.scale)[0])
+            if (done := stored_score(*run, view.scale)[0])
         ]
         yield {
             "paper": view.paper,

@@ -22,7 +22,7 @@ from csebench.plan.targets import Page
 from csebench.plan.tuning import searches_before, settings_text, tuned_settings
 from csebench.report.numbers.cells import scored_text
 from csebench.score.data_of_scores import SHOWN_DIGITS, EvaluationData, Scored
-from csebench.score.store import score
+from csebench.score.store import stored_score
 
 CHANGES = "+changes"  # after a commit: files had changes that were not committed
 
@@ -150,7 +150,9 @@ def substitutions(page: Page, grids: list[Grid]) -> list[str]:
 def provenance_lines(page: Page) -> str:
     """How the scores on a page were made, as a list: runs, protocols, commits, hardware."""
     wanted = page.scores()
-    shown = [score(spec, evaluator, page.scale) for (_, evaluator), spec in sorted(wanted.items())]
+    shown = [
+        stored_score(spec, evaluator, page.scale) for (_, evaluator), spec in sorted(wanted.items())
+    ]
     contents, outdated = [content for content, _ in shown if content], sum(old for _, old in shown)
     declared = {e: protocol(e).declaration for e in sorted({evaluator for _, evaluator in wanted})}
     lines = [
@@ -192,7 +194,7 @@ def data_lines(page: Page) -> list[str]:
     """The test data of evaluators whose scores on the page are of several, as lines of a list."""
     counts: dict[str, Counter[EvaluationData]] = {}
     for (_, evaluator), spec in sorted(page.scores().items()):
-        content, is_outdated = score(spec, evaluator, page.scale)
+        content, is_outdated = stored_score(spec, evaluator, page.scale)
         if content is not None:
             counts.setdefault(evaluator, Counter())[Scored(content, is_outdated).data] += 1
     lines = []

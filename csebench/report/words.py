@@ -11,7 +11,7 @@ from csebench.report.numbers.compare import Answer, Comparison
 from csebench.report.numbers.stats import SLACK
 
 SMOKE = f"No answer: scale {DEFAULT_SCALE} only shows that the workflow runs."
-MOST_NAMES = 6  # of rows that a sentence lists
+MOST_ROWS = 6  # of rows that a sentence lists
 MOST_SETTINGS = 3  # in which rows differ
 VERBS = {  # of relations, in the order in which a family's sentence has them
     compare.BETTER: "better",
@@ -91,10 +91,10 @@ def not_matched(comparisons: Iterable[Comparison]) -> str:
     texts = [setting.text for c in tested for setting in c.differs]
     count = f" in {sum(bool(c.differs) for c in tested)} of {len(tested)} comparisons"
     where = count if len({c.differs for c in tested}) > 1 else ""
-    return f"Not matched{where}: {differing(texts)}." if texts else ""
+    return f"Not matched{where}: {differences_text(texts)}." if texts else ""
 
 
-def differing(texts: Sequence[str]) -> str:
+def differences_text(texts: Sequence[str]) -> str:
     """`learning rate 3e-5 against 1e-4`; of many the first."""
     first, more = [*dict.fromkeys(texts)][:MOST_SETTINGS], len({*texts}) - MOST_SETTINGS
     return ", ".join(first) + (f" and {more} more" if more > 0 else "")
@@ -116,7 +116,7 @@ def family_sentence(answer: Answer) -> str:
         if relation == compare.NOT_SHOWN and equality:
             verb = "no difference shown"
         if len(rows) < len(comparisons) or relation in (compare.BETTER, compare.WORSE):
-            verb += names(rows, comparisons if relation == compare.NOT_RUN else run)
+            verb += distinguishing_names(rows, comparisons if relation == compare.NOT_RUN else run)
         elif reasons := dict.fromkeys(c.reason for c in rows if c.reason):
             verb += f": {', '.join(reasons)}"
         if relation == compare.NOT_SHOWN:  # estimates, and what is excluded in each at once
@@ -136,7 +136,7 @@ def family_sentence(answer: Answer) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def names(comparisons: Sequence[Comparison], family: Sequence[Comparison]) -> str:
+def distinguishing_names(comparisons: Sequence[Comparison], family: Sequence[Comparison]) -> str:
     """What tells a few comparisons from the others, after a word: rows, what one row is compared
     with, or columns."""
     rows, bases, columns = (
@@ -160,7 +160,7 @@ def names(comparisons: Sequence[Comparison], family: Sequence[Comparison]) -> st
         word, listed = " in", [c.columns for c in comparisons]
     elif len(rows) == 1:
         word = " than" if comparisons[0].relation in (compare.BETTER, compare.WORSE) else " against"
-    few = len(listed) <= MOST_NAMES and all(
+    few = len(listed) <= MOST_ROWS and all(
         len(cols) < 4 or len(cols) == len(columns) for cols in by_name.values()
     )
     return f"{word} {', '.join(listed)}" if few else f": {len(comparisons)} of {len(family)}"

@@ -33,7 +33,7 @@ STYLE: dict[Any, Any] = {
 )
 
 
-class Source(NamedTuple):
+class DrawingSource(NamedTuple):
     """What is drawn, for titles and for scores that stand in them."""
 
     evaluator: str  # as people write it: `clusters:imdb`

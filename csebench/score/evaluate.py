@@ -52,7 +52,7 @@ from csebench.plan.catalog.registry import EVALUATORS, Protocol, load, protocol
 from csebench.plan.schema.declarations import EncoderRef, Evaluation
 from csebench.score import store
 from csebench.score.replicates import make_replicates
-from csebench.score.score_file import REMEDY, Scores, refuse, row_defects, settings
+from csebench.score.score_file import REMEDY, ScoreContent, refuse_file, row_defects, settings
 from csebench.score.score_types import Items, Score
 
 
@@ -75,7 +75,7 @@ def has_data(evaluator: str, data_root: Path | DataRoot) -> bool:
     return problem_of(data_sha256, protocol(evaluator), data_root) is None
 
 
-def identity(
+def score_identity(
     evaluator: str,
     model: str,
     data_root: Path | DataRoot,
@@ -106,7 +106,7 @@ def check_unchanged(before: dict[str, dict], after: dict[str, dict]) -> None:
     """Raises RunFailed where files of the model or of the data changed between two identities.
 
     Args:
-        before, after: `identity` by evaluator.
+        before, after: `score_identity` by evaluator.
     """
     for evaluator, made_by in before.items():
         for key, what in (("model_sha256", "the model"), ("data_sha256", "the test data")):
@@ -189,7 +189,7 @@ def is_result(made: Any) -> bool:
     return False
 
 
-def evaluate(
+def evaluate_model(
     model: str,
     evaluators: list[str],
     data_root: Path | DataRoot,
@@ -218,7 +218,7 @@ def evaluate(
             """State the identity by evaluator, as files are now; a model may have prompts."""
             identities = {}
             for e in evaluators:
-                identities[e] = identity(e, model, data_root, pooler_used, evaluation)
+                identities[e] = score_identity(e, model, data_root, pooler_used, evaluation)
                 if prompts:
                     identities[e]["prompts"] = prompts
             return identities
@@ -230,21 +230,21 @@ def evaluate(
         identify_opened = partial(identify, opened.prompts)
         with contextlib.nullcontext() if is_stream(out) else locked(out):
             check_unchanged(before, identify_opened())
-            return score(opened, model, identify_opened, data_root, out)
+            return score_model(opened, model, identify_opened, data_root, out)
 
 
-def score(
+def score_model(
     opened: Embedder,
     model: str,
     identify: Callable[[], dict[str, dict]],
     data_root: Path | DataRoot,
     out: Path,
 ) -> dict:
-    """Score an open model and write `out`, as `evaluate` does; what one evaluator embeds is there
-    for the next.
+    """Score an open model and write `out`, as `evaluate_model` does; what one evaluator embeds is
+    there for the next.
 
     Args:
-        identify: gives the `identity` of every evaluator that is wanted, as files are now.
+        identify: gives the `score_identity` of every evaluator that is wanted, as files are now.
 
     Raises:
         RunFailed: evaluators failed, or the model or the data changed meanwhile.
@@ -340,11 +340,11 @@ def evaluate_run(
     pooler = read_facts(folder)["pooler"]
 
     def identify(e: str) -> dict:
-        return identity(e, model, data_root, pooler, evaluation)
+        return score_identity(e, model, data_root, pooler, evaluation)
 
     identities = {e: identify(e) for e in evaluators}
     kept = {e: kept_file(run, e, made_by) for e, made_by in identities.items()}
-    if not missing_scores(kept):
+    if not unscored_evaluators(kept):
         check_kept(kept, identities)
         return kept
     acquire_gpus(sharing=0)
@@ -355,12 +355,12 @@ def evaluate_run(
         if (threads := report.spec.get("threads")) is not None:
             use_threads(threads)  # as it was trained: another number gives other bits
         opened = None
-        for e in missing_scores(kept):  # without those that another process made meanwhile
+        for e in unscored_evaluators(kept):  # without those that another process made meanwhile
             try:
                 if opened is None:
                     opened = open_model(model, evaluation=evaluation)
                 check_unchanged({e: identities[e]}, {e: identify(e)})
-                score(opened, model, lambda e=e: {e: identify(e)}, data_root, kept[e])
+                score_model(opened, model, lambda e=e: {e: identify(e)}, data_root, kept[e])
                 forget_failure(run, e)
             except Exception as error:  # of the evaluator, or of a library below it
                 store.note_failure(run, e, error)
@@ -378,7 +378,7 @@ def kept_file(run: Path, evaluator: str, made_by: dict) -> Path:
     return run / "scores" / f"{protocol(evaluator).key}-{digest(made_by)}.json"
 
 
-def missing_scores(kept: dict[str, Path]) -> list[str]:
+def unscored_evaluators(kept: dict[str, Path]) -> list[str]:
     """Name the evaluators of which a run has no scores, or not the per-item values behind them."""
     missing = []
     for evaluator, path in kept.items():
@@ -398,7 +398,7 @@ def check_kept(kept: dict[str, Path], identities: dict[str, dict]) -> None:
     """Raises BadInput where a kept score JSON does not state the identity that its name stands
     for."""
     for evaluator, path in kept.items():
-        content, _ = read_typed(path, Scores, REMEDY)
+        content, _ = read_typed(path, ScoreContent, REMEDY)
         stated, wanted = content["evaluations"], identities[evaluator]
         if [digest(made_by) for made_by in stated] == [digest(wanted)]:
             continue
@@ -411,14 +411,14 @@ def check_kept(kept: dict[str, Path], identities: dict[str, dict]) -> None:
         )
 
 
-def publish(
+def publish_scores(
     run: Path, evaluator: str, data_root: Path | DataRoot, evaluation: Evaluation, out: Path
 ) -> None:
     """A run's scores with what was run, how it was trained, and replicates over test items: the
     JSON that tables are rendered from. Per-item values stay with the run."""
     path = evaluate_run(run, [evaluator], data_root, evaluation)[evaluator]
-    scores, checked = read_typed(path, Scores, REMEDY)
-    refuse(path, row_defects(checked.scores, protocol(evaluator).declaration))
+    scores, checked = read_typed(path, ScoreContent, REMEDY)
+    refuse_file(path, row_defects(checked.scores, protocol(evaluator).declaration))
     if (report := read_report(run)) is None:
         raise BadInput(f"{run}: its training is not finished.")
     training = {

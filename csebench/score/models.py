@@ -12,7 +12,7 @@ from csebench.plan.schema.declarations import POOLERS, EncoderRef, Evaluation
 
 def has_modules(ref: EncoderRef) -> bool:
     """Whether it is a model of sentence-transformers, which states its pooling; raises as
-    `hub.fetch`."""
+    `hub.fetch_files`."""
     folder = hub.local_folder(ref)
     if folder is not None:
         return (folder / "modules.json").exists()

@@ -12,9 +12,9 @@ from csebench.plan import targets
 from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import protocol
 from csebench.plan.schema.declarations import Evaluation
-from csebench.score.score_file import REMEDY, Scores, is_other_code, settings
+from csebench.score.score_file import REMEDY, ScoreContent, is_other_code, settings
 
-NOT_FINISHED = "it is not finished"
+UNFINISHED = "it is not finished"
 
 
 def prune(run_id: str, scale_name: str) -> None:
@@ -32,7 +32,7 @@ def delete_unneeded(run_id: str, scale_name: str) -> str | None:
         why the model stays, or None where it was deleted.
     """
     if training_report(catalog.RUNS / run_id) is None:
-        return NOT_FINISHED
+        return UNFINISHED
     with lock_run(catalog.RUNS / run_id):
         reason = reason_to_keep(run_id, scale_name)
         if reason is None:
@@ -44,7 +44,7 @@ def reason_to_keep(run_id: str, scale_name: str) -> str | None:
     """What the model of a finished run is needed for; None where every score that pages of the
     scale show of it is published, and no other run starts from it."""
     if (done := training_report(catalog.RUNS / run_id)) is None:
-        return NOT_FINISHED
+        return UNFINISHED
     if run_id in {spec.encoder.revision for spec in targets.runs(scale_name).values()}:
         return "other runs start from it"
     scale, evaluators = catalog.scale(scale_name), targets.evaluators(scale_name)[run_id]
@@ -63,7 +63,7 @@ def is_published(
     path = targets.score_path(run_id, evaluator, scale_name)
     if not path.exists() or path.stat().st_mtime < done.stat().st_mtime:
         return False
-    made_by = read_typed(path, Scores, REMEDY)[0]["evaluations"][0]
+    made_by = read_typed(path, ScoreContent, REMEDY)[0]["evaluations"][0]
     weights = read_typed(done, Report, train_again(done.parent))[0].get(
         "model_sha256", made_by.get("model_sha256")
     )

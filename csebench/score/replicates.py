@@ -32,7 +32,7 @@ VERSION = 1  # increase it when a change of this file or of score_types.py chang
 # 1.4 kB of a score; a standard error is exact up to 511 units, then off by 3 %
 # (benchmarks/clusters.py)
 DRAWS = 512
-LARGEST = 0.1  # of a test set, in one cluster
+LARGEST_CLUSTER = 0.1  # of a test set, in one cluster
 
 
 @dataclass(frozen=True)
@@ -121,18 +121,18 @@ def membership(samples: list[Sample]) -> "csr_array":
     ids = [sorted(set(of_item.tolist())) for sentences in known for of_item in sentences]
     pairs = [(row, sentence) for row, of_item in enumerate(ids) for sentence in of_item]
     item = np.array([row for row, _ in pairs])
-    sentence = number([name for _, name in pairs])
+    sentence = number_distinct([name for _, name in pairs])
     cluster = clusters(item, sentence)
     of_test_set = np.split(cluster, np.cumsum(sizes)[:-1])
     huge = {
         c
         for part in of_test_set
-        for c in np.flatnonzero(np.bincount(part) > max(1, LARGEST * len(part)))
+        for c in np.flatnonzero(np.bincount(part) > max(1, LARGEST_CLUSTER * len(part)))
     }
     by_sentence = np.isin(cluster[item], list(huge))
     whole = np.flatnonzero(~np.isin(cluster, list(huge)))
     item = np.concatenate([whole, item[by_sentence]])
-    unit = number(
+    unit = number_distinct(
         [
             *(("cluster", c) for c in cluster[whole]),
             *(("sentence", s) for s in sentence[by_sentence]),
@@ -152,7 +152,7 @@ def clusters(item: np.ndarray, sentence: np.ndarray) -> np.ndarray:
     return connected_components(edges, directed=False)[1][:items]
 
 
-def number(values: list) -> np.ndarray:
+def number_distinct(values: list) -> np.ndarray:
     """Whole numbers in the order of first appearance, the same for equal values."""
     known: dict = {}
     return np.array([known.setdefault(value, len(known)) for value in values])

@@ -29,16 +29,16 @@ from csebench.plan.schema.spec import Spec
 from csebench.score.replicates import DRAWS, VERSION
 from csebench.score.score_types import Score
 
-LARGEST = 1e9  # of numbers that pages compute with
+LARGEST_VALUE = 1e9  # of numbers that pages compute with
 BYTES_OF_REPLICATES = 2 * DRAWS  # 16 bits each
 FIRST_VERSION = 1  # of replicates that state none
-ROUNDING = 1e-6  # of a value at the end of its range
+RANGE_TOLERANCE = 1e-6  # of a value at the end of its range
 REMEDY = "Restore the file, or delete it, and the evaluation runs again."
 
 
 # Pages read the JSON as it is, not the model of it: a number must be one in the file, and no text
 # that could be one.
-Number = Annotated[FiniteFloat, Field(strict=True, ge=-LARGEST, le=LARGEST)]
+Number = Annotated[FiniteFloat, Field(strict=True, ge=-LARGEST_VALUE, le=LARGEST_VALUE)]
 Whole = Annotated[int, Field(strict=True, ge=0, le=2**63)]
 
 
@@ -56,7 +56,8 @@ class ScoreRow(BaseModel):
 
 
 class ScoredBy(BaseModel):
-    """What decides the scores of a model; `store.score` compares it with today's settings."""
+    """What decides the scores of a model. `store.stored_score` compares it with today's
+    settings."""
 
     evaluator: str
     version: Whole
@@ -96,7 +97,7 @@ class CurvePoint(BaseModel):
     spearman: Number | None
 
 
-class Training(BaseModel):
+class TrainingFacts(BaseModel):
     """What pages and figures read of the report of a run."""
 
     run: str | None = None
@@ -107,7 +108,7 @@ class Training(BaseModel):
     provenance: Provenance
 
 
-class Encoded(BaseModel):
+class EncodedChanges(BaseModel):
     """Changes of a score in resamples, as `replicates.encode` writes them."""
 
     unit: Annotated[Number, Field(gt=0)]
@@ -128,7 +129,7 @@ class Encoded(BaseModel):
 
 
 class ScoreReplicates(BaseModel):
-    clustered: Encoded
+    clustered: EncodedChanges
 
 
 class PublishedReplicates(BaseModel):
@@ -156,7 +157,7 @@ def version_of_replicates(content: Any) -> str:
     return OURS if version == VERSION else OTHER
 
 
-Replicates = Annotated[
+ReplicatesRecord = Annotated[
     Annotated[PublishedReplicates, Tag(OURS)] | Annotated[OtherReplicates, Tag(OTHER)],
     Discriminator(version_of_replicates),
 ]
@@ -182,7 +183,7 @@ class ReadableTexts(BaseModel):
         return self
 
 
-class Scores(BaseModel):
+class ScoreContent(BaseModel):
     """The keys of a score JSON that others depend on; it may have more."""
 
     evaluations: Annotated[list[ScoredBy], Field(min_length=1)]
@@ -192,15 +193,15 @@ class Scores(BaseModel):
     sha256: str  # of the other keys
 
 
-class ScoreFile(Scores):
+class ScoreFile(ScoreContent):
     """The same of a published one."""
 
     run: str
     spec: Spec
-    training: Training
+    training: TrainingFacts
     provenance: Provenance
     evaluations: Annotated[list[ScoredBy], Field(min_length=1, max_length=1)]
-    replicates: Replicates | None = None  # None: there are none
+    replicates: ReplicatesRecord | None = None  # None: there are none
     texts: ReadableTexts | None = None
 
     @field_validator("replicates", "texts", mode="before")
@@ -238,7 +239,7 @@ def read_published(path: Path) -> dict:
     holds what no evaluation gives.
     """
     content, file = read_typed(path, ScoreFile, REMEDY)
-    refuse(
+    refuse_file(
         path,
         defects(
             file, path.name.removesuffix(".json"), f"{file.spec.method}-{digest(content['spec'])}"
@@ -247,7 +248,7 @@ def read_published(path: Path) -> dict:
     return content
 
 
-def refuse(path: Path, problems: Iterator[str]) -> None:
+def refuse_file(path: Path, problems: Iterator[str]) -> None:
     """Raises BadInput with the first of what is wrong in a file, if anything is."""
     if (problem := next(problems, None)) is not None:
         raise BadInput(f"{path}: {problem} {REMEDY}")
@@ -298,7 +299,7 @@ def row_defects(rows: Sequence[ScoreRow | Score], declared: EvaluatorDeclaration
     values in percent with two decimals.
     """
     # not above: pages are not made again for an edit in model/
-    from csebench.model.metrics import averages
+    from csebench.model.metrics import mean_scores
 
     values: dict[tuple[str, str], dict[str, float]] = {}  # (task, metric): by subset
     for number, row in enumerate(rows):
@@ -307,7 +308,7 @@ def row_defects(rows: Sequence[ScoreRow | Score], declared: EvaluatorDeclaration
             yield f"scores.{number}: {row.task}, {row.subset}, {row.metric} stands twice."
         subsets[row.subset] = row.value
         low, high = declared.bounds_of(row.metric)
-        if not low - ROUNDING <= row.value <= high + ROUNDING:
+        if not low - RANGE_TOLERANCE <= row.value <= high + RANGE_TOLERANCE:
             yield (
                 f"scores.{number}.value: {row.value} is no {row.metric}, which is from {low:g} to"
                 f" {high:g}."
@@ -319,9 +320,9 @@ def row_defects(rows: Sequence[ScoreRow | Score], declared: EvaluatorDeclaration
             of_tasks = [
                 values.get((name, metric), {}).get("all", math.nan) for name in declared.tasks
             ]
-            means["all"], means["printed"] = averages(of_tasks)
+            means["all"], means["printed"] = mean_scores(of_tasks)
         for subset, mean in means.items():
-            if subset in subsets and not abs(subsets[subset] - mean) <= ROUNDING:
+            if subset in subsets and not abs(subsets[subset] - mean) <= RANGE_TOLERANCE:
                 yield (
                     f"scores: {task}, {subset}, {metric}: {subsets[subset]}, but its parts give"
                     f" {mean}."

@@ -14,11 +14,11 @@ from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import (
     UNREADABLE_NPZ,
     digest,
+    file_state,
     is_there,
     read_json,
     replacing,
     sha256,
-    state_of,
     write_bytes,
 )
 from csebench.base.outputs import check_output, is_stream, is_taken, not_ours
@@ -115,7 +115,7 @@ def items(content: dict, path: Path) -> dict[str, Items] | None:
     file = items_file(content, path)
     if file is None:
         return None
-    state_of(file)  # refuses a pipe or a device
+    file_state(file)  # refuses a pipe or a device
     remedy = f"Restore it; or delete it and {path}, and the evaluation runs again."
     stated = content.get("items_sha256")
     if stated is not None and (actual := sha256(file)) != stated:
@@ -216,7 +216,7 @@ def completed(name: str, folder: Path, params: dict) -> dict:
         return params
 
 
-def score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
+def stored_score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
     """The score JSON that pages show of a run, and whether it is outdated (†): of an older code
     version, or of other settings than the scale has; those that were added later are not in
     older files."""
@@ -240,7 +240,7 @@ def stale_runs(pages: Iterable[Page]) -> set[str]:
         if newest(page.scale)
         for (run_id, evaluator), spec in page.available().items()
         if not score_path(run_id, evaluator, page.scale).exists()
-        and score(spec, evaluator, page.scale)[1]
+        and stored_score(spec, evaluator, page.scale)[1]
     }
 
 

@@ -49,7 +49,7 @@ from csebench.plan.recipe import (
     recipe_name,
 )
 from csebench.plan.schema.paper import Recipe
-from csebench.score.store import read_scores, score
+from csebench.score.store import read_scores, stored_score
 
 CHECKED_STEPS = 2
 # a name to lock: Snakemake refuses to work on a file that another one makes
@@ -249,7 +249,7 @@ def write_paper(attempt: Attempt) -> None:
     caches.clear()
 
 
-def budget(attempt: Attempt, trials: int | None) -> int:
+def trial_count(attempt: Attempt, trials: int | None) -> int:
     """Trials of a search: as many as what it is compared with had. Raises BadInput for another
     number."""
     if trials is not None and not catalog.scale(attempt.scale).tuned:
@@ -286,9 +286,11 @@ def forecast_lines(attempt: Attempt, trials: int) -> list[str]:
     )
     for spec in [*trained, *searched]:
         alike = spec.model_copy(update=known | {"components": {}})
-        price = times and (forecast.training(spec, times) or forecast.training(alike, times))
+        price = times and (
+            forecast.training_estimate(spec, times) or forecast.training_estimate(alike, times)
+        )
         unknown += price is None
-        estimate += price or forecast.Estimate()
+        estimate += price or forecast.TimeEstimate()
     unmeasured = f", without {counted(unknown, 'part')} that nobody has measured" if unknown else ""
     device = f"on one {work.device}" if work.device else "on a device that nobody has measured"
     left = (
@@ -301,7 +303,7 @@ def forecast_lines(attempt: Attempt, trials: int) -> list[str]:
     return lines
 
 
-def check(attempt: Attempt) -> None:
+def check_two_steps(attempt: Attempt) -> None:
     """Train two steps twice, on what the project ships. Raises RunFailed where they fail, or
     differ in any bit."""
     scale = catalog.scale(catalog.DEFAULT_SCALE)
@@ -341,7 +343,7 @@ def check(attempt: Attempt) -> None:
         )
 
 
-def run_command(attempt: Attempt, *command: str) -> None:
+def run_csebench(attempt: Attempt, *command: str) -> None:
     """Run a verb, or the workflow, in a process of its own, which gives a GPU back at its end.
     Raises RunFailed."""
     stderr = 2  # also in a notebook
@@ -390,21 +392,23 @@ def results(attempt: Attempt) -> list[dict]:
             }
             if attempt.scale == catalog.DEFAULT_SCALE:
                 record |= {"sentence": SMOKE, "next": ""}
-            new, base = (curves(view, label) for label in (comparison.row, comparison.against))
+            new, base = (
+                training_curves(view, label) for label in (comparison.row, comparison.against)
+            )
             if new and new == base:
                 record["next"] = SAME_TRAINING
             records.append(record)
     return records
 
 
-def curves(view: Any, label: str) -> list:
+def training_curves(view: Any, label: str) -> list:
     """Loss and scores on STS-B dev over training, of each scored run of a row."""
     cell, *_ = view.rows[view.grid.row(label)]
-    contents = [score(spec, cell.plan.evaluator, view.scale)[0] for spec in cell.plan.specs]
+    contents = [stored_score(spec, cell.plan.evaluator, view.scale)[0] for spec in cell.plan.specs]
     return [content["training"].get("curve") for content in contents if content is not None]
 
 
-def details(record: dict) -> list[str]:
+def comparison_lines(record: dict) -> list[str]:
     """What is behind the sentence of a comparison, in lines."""
     lines = [f"Not matched: {record['differs']}."] if record["differs"] else []
     if record["gain"] != "":
@@ -484,7 +488,7 @@ def try_method(
     attempt = open_attempt(Path(file), component, scale=scale, seeds=seeds, **distinct)
     # the folder that paths of results are relative to
     with chdir(folders()[-1]), ExitStack() as stack:
-        count = budget(attempt, trials)
+        count = trial_count(attempt, trials)
         # the runs of another `try` are planned from this file
         stack.enter_context(locked(attempt.paper_file))
         write_paper(attempt)
@@ -494,10 +498,10 @@ def try_method(
             print(line, file=sys.stderr, flush=True)
         if plan:
             return []
-        check(attempt)
+        check_two_steps(attempt)
         print(f"Two steps of {attempt.name} train, twice the same.", file=sys.stderr, flush=True)
         if searches := attempt.searches():
-            run_command(
+            run_csebench(
                 attempt, "csebench", "tune", *searches, "--scale", scale, "--trials", str(count)
             )
         how = (
@@ -511,5 +515,5 @@ def try_method(
         )
         pages = (str(page.path) for page in attempt.pages)
         with locked(WORKFLOW):
-            run_command(attempt, "snakemake", *how, "--config", f"scale={scale}", "--", *pages)
+            run_csebench(attempt, "snakemake", *how, "--config", f"scale={scale}", "--", *pages)
         return results(attempt)

@@ -44,10 +44,10 @@ def work(
     attempt: int = 1,
 ) -> None:
     """Train a planned run and score it by what pages show. The run is done when it is trained: an
-    evaluator that fails leaves its reason, and the other scores are made (`publish` tries again,
-    and fails). While another process works on the run, waits for it, and then does what is left.
-    Raises BadInput where no page of the scale needs the run, or its data is missing; RunFailed
-    where training failed.
+    evaluator that fails leaves its reason, and the other scores are made (`publish_planned` tries
+    again, and fails). While another process works on the run, waits for it, and then does what is
+    left. Raises BadInput where no page of the scale needs the run, or its data is missing;
+    RunFailed where training failed.
 
     Args:
         only: evaluators that the pages show that are wanted; None: those of every page of the
@@ -126,16 +126,16 @@ def train_and_score(
 
         corpus, positives = recipe.corpus_path(spec, scale), recipe.positives_path(spec)
         train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
-        # else the GPUs of all processes would wait: `publish` makes the scores, on one
+        # else the GPUs of all processes would wait: `publish_planned` makes the scores, on one
         if not is_distributed():
             ready = [evaluator for evaluator in evaluators if has_data(evaluator, data_root)]
             evaluate_run(folder, ready, data_root, scale.evaluation, keep_going=True)
 
 
-def publish(run_id: str, evaluator: str, scale_name: str) -> None:
+def publish_planned(run_id: str, evaluator: str, scale_name: str) -> None:
     """Put the scores of a finished run into results/. After the last, a scale that keeps scores
     deletes the model."""
-    from csebench.score.evaluate import publish as write_scores
+    from csebench.score.evaluate import publish_scores as write_scores
 
     # refuses an unknown one, as `score_file` does an unknown evaluator
     targets.run(run_id, scale_name)

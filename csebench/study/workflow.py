@@ -101,7 +101,7 @@ def inputs_of(output: str, scale: str | None = None, is_dry_run: bool = False) -
     contradict the `scale` of `--config`.
     """
     path = Path(output)
-    made = page_records.made_files(path)
+    made = page_records.made_by_rules(path)
     if scale not in (None, page_records.name_and_scale(path)[1]):
         raise BadInput(
             f"{path} is not a page of scale {scale}: its pages are in"
@@ -149,7 +149,7 @@ def run_data(run_id: str, first_scale: str) -> list[Path]:
     """Corpus and dev set of a run, what is made of its corpus, and the run before it: files that
     rules make."""
     spec, scale = planned_run(run_id, first_scale)
-    files = made_files(recipe.training_files(spec, scale), scale)
+    files = fetched_markers(recipe.training_files(spec, scale), scale)
     if (positives := recipe.positives_path(spec)) is not None:
         files.append(positives)
     if spec.run_before is not None:
@@ -157,7 +157,7 @@ def run_data(run_id: str, first_scale: str) -> list[Path]:
     return files
 
 
-def made_files(names: Iterable[str], scale: Scale) -> list[Path]:
+def fetched_markers(names: Iterable[str], scale: Scale) -> list[Path]:
     """The files by which rules show that the sources of some files of the data root are fetched.
     Given data are no inputs: their hashes are in the identities of runs and scores, and another
     place of the data root, as in a moved checkout, must start nothing. What can neither be read
@@ -197,7 +197,7 @@ def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:
         return []
     given = catalog.given_root(scale)
     patterns = [p for p in wanted.files if "*" not in p or given is None or not matches(given, p)]
-    return made_files(patterns, scale)
+    return fetched_markers(patterns, scale)
 
 
 @refusing
@@ -217,7 +217,7 @@ def wanted_evaluators(run_id: str, first_scale: str, wanted: Iterable[str]) -> s
     )
 
 
-def identity(evaluator: str, scale_name: str) -> str:
+def settings_identity(evaluator: str, scale_name: str) -> str:
     """The key of an evaluation's settings: another version or batch size is scored again."""
     return digest(settings(protocol(evaluator), catalog.scale(scale_name).evaluation))
 

@@ -22,7 +22,7 @@ class Inputs:
     sha256: dict[str, str | None]  # of the files read, for the provenance
 
 
-def gather(
+def read_inputs(
     spec: Spec, corpus: Path | None, data_root: Path | DataRoot, positives: Path | None
 ) -> Inputs:
     """Read what the spec names; raises BadInput where a file is missing, or another than the spec

@@ -42,7 +42,7 @@ def run_steps(
     would end the same way.
 
     Args:
-        task: the `Training` of csebench/train/trainer.py.
+        task: the `TrainingTask` of csebench/train/trainer.py.
         folder: of the run, where checkpoints go.
         received: signals; one ends the loop after the current step, behind a checkpoint, with
             Stopped.

@@ -24,7 +24,7 @@ from csebench.base.supervision import end_with_parent
 BUCKET = 25 * 2**20  # bytes of gradients that are sent at a time, as in DistributedDataParallel
 
 
-def start() -> None:
+def start_processes() -> None:
     """Joins the processes, by NCCL or gloo. They end with torchrun, which holds the lock of the
     run."""
     if is_distributed():

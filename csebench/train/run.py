@@ -15,14 +15,14 @@ from csebench.base.runs import Progress, finish, is_done, lock_run
 from csebench.data.corpus import draw_subset
 from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder
-from csebench.model.pooling import TEMPLATES
+from csebench.model.pooling import PROMPT_TEMPLATES
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, check_length
 from csebench.plan import code_versions
 from csebench.plan.catalog.registry import declaration, load
 from csebench.plan.schema.spec import Spec
 from csebench.train import parallel
 from csebench.train.foreign import ForeignCode
-from csebench.train.inputs import gather
+from csebench.train.inputs import read_inputs
 from csebench.train.trainer import fit
 
 
@@ -39,16 +39,16 @@ def train(
 
     Continues from the checkpoint that a killed run left, and ends with the same weights. A finished
     model is kept as it is. While another process trains the run, waits for its model. Files that
-    are read: see `gather`; settings and errors of training: see `fit`. Raises BadInput also where
-    `out` holds another run, and Stopped, after a checkpoint, where SIGTERM, SIGINT or SIGHUP asked
-    for an end.
+    are read: see `read_inputs`; settings and errors of training: see `fit`. Raises BadInput also
+    where `out` holds another run, and Stopped, after a checkpoint, where SIGTERM, SIGINT or SIGHUP
+    asked for an end.
     """
-    parallel.start()
+    parallel.start_processes()
     with lock_run(out):
         if is_done(out, spec):
             return finish(out)
         watch = Stopwatch()
-        inputs = gather(spec, corpus, data_root, positives)
+        inputs = read_inputs(spec, corpus, data_root, positives)
         use_threads(spec.threads)
         encoder, transform, modules, report = load_encoder(spec), None, {}, {}
         if is_main_process():
@@ -150,10 +150,10 @@ def card(spec: Spec) -> str:
     if SHA256.fullmatch(spec.encoder.revision):
         origin = f"folder, {origin}"
     loads = "AutoModel" if method.kind == "fitted" else "AutoModel and SentenceTransformer"
-    if pooler in TEMPLATES:
+    if pooler in PROMPT_TEMPLATES:
         loads += (
             ", of which the second needs csebench and trust_remote_code=True; template:"
-            f" {TEMPLATES[pooler]}"
+            f" {PROMPT_TEMPLATES[pooler]}"
         )
     return (
         f"# {spec.run_id}\n\n{method.title}, trained by csebench on {corpus} from"

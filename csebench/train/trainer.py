@@ -33,7 +33,7 @@ from csebench.train.method import Method, Views
 VANISHED = 1e-4  # a loss below this share of its start trains next to nothing
 
 
-class Training:
+class TrainingTask:
     """A method with its components, as a task of the loop."""
 
     def __init__(
@@ -169,7 +169,7 @@ def fit(
             modules, optimizer = assemble(spec.method, encoder, spec.params, plugins, chunk_size)
         if spec.seeds:  # else dropout goes on with the generator that made the new weights
             foreign.seed(spec.seed_of("dropout"))
-        task = Training(spec, modules, optimizer, inputs, foreign)
+        task = TrainingTask(spec, modules, optimizer, inputs, foreign)
         state = TrainState(modules, optimizer)
         checkpoint.resume(state, out, task.name)
         first = state.step

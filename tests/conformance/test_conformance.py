@@ -21,13 +21,13 @@ from transformers import AutoModel, AutoTokenizer
 
 from csebench.base.models import read_facts
 from csebench.model.encoder import Encoder
-from csebench.model.pooling import TEMPLATES, Encoded, pool
+from csebench.model.pooling import PROMPT_TEMPLATES, Encoded, pool
 from csebench.plan.catalog.registry import (
     COMPONENTS,
     METHODS,
+    adapter_names,
     declaration,
     fill,
-    names,
     parse_python,
 )
 from csebench.plan.catalog.registry import files as files_of
@@ -43,7 +43,7 @@ def all_runs():
     """Every method, its variants that take another path through the code, and every component on
     SimCSE, as keyword arguments of make_spec. Every pair of method and component: test_pairs.py."""
     runs, seen = {}, set()
-    for name in names(METHODS):
+    for name in adapter_names(METHODS):
         for variant in (None, *declaration(name).variant_params):
             if (path := code_path(name, variant)) not in seen:
                 seen.add(path)
@@ -51,7 +51,7 @@ def all_runs():
                     "method": name,
                     "variant": variant,
                 }
-    for component in names(COMPONENTS):
+    for component in adapter_names(COMPONENTS):
         runs[f"simcse+{component}"] = {"method": "simcse", "components": {component: {}}}
     return runs
 
@@ -83,7 +83,7 @@ KINDS = ["simcse", "bert", "whitening", "random"]
 NAMED = [
     pytest.param(name, folder, id=name)
     for folder in (METHODS, COMPONENTS)
-    for name in names(folder)
+    for name in adapter_names(folder)
 ]
 files = pytest.mark.parametrize(("name", "folder"), NAMED)
 
@@ -335,7 +335,7 @@ def hf_vectors(model, sentences, pooler):
         AutoTokenizer.from_pretrained(model),
         AutoModel.from_pretrained(model).eval(),
     )
-    sentences = [TEMPLATES.get(pooler, "[X]").replace("[X]", s) for s in sentences]
+    sentences = [PROMPT_TEMPLATES.get(pooler, "[X]").replace("[X]", s) for s in sentences]
     limit = encoder.config.max_position_embeddings
     batch = tokenizer(
         sentences, padding=True, truncation=True, max_length=limit, return_tensors="pt"
@@ -356,7 +356,7 @@ def test_export_gives_equal_vectors_everywhere(run, finished, sentences):
     alike. It has a model card that names the run, no pickled weights, no traces of training."""
     model = finished(**EXPORTED[run]) / "model"
     some, facts = [*sentences[:12], LONG], read_facts(model)
-    if facts["pooler"] in TEMPLATES:
+    if facts["pooler"] in PROMPT_TEMPLATES:
         some.remove(LONG)  # of which AutoTokenizer would cut off the end of the template
     ours = open_model(str(model)).embed(some)
     np.testing.assert_allclose(hf_vectors(model, some, facts["pooler"]), ours, atol=1e-5)

@@ -22,16 +22,16 @@ from csebench.model.embedder import Embedder
 from csebench.model.metrics import spearman
 from csebench.plan.catalog.registry import (
     EVALUATORS,
+    adapter_names,
     evaluator_declaration,
     files,
     load,
-    names,
     protocol,
     read_literal,
 )
 from csebench.plan.schema.declarations import EvaluatorDeclaration
 from csebench.score import models, store
-from csebench.score.evaluate import evaluate, run_evaluator
+from csebench.score.evaluate import evaluate_model, run_evaluator
 from csebench.score.models import open_model
 from csebench.score.score_types import Score, sample
 from evaluators import _template
@@ -41,7 +41,7 @@ TEMPLATE = ROOT / EVALUATORS / "_template.py"
 
 def every():
     """Every evaluator with every variant, as people write them."""
-    for name in names(EVALUATORS):
+    for name in adapter_names(EVALUATORS):
         d = evaluator_declaration(name)
         text = f"{name}:{d.example}" if d.takes else name
         yield text
@@ -113,7 +113,7 @@ ALLOWED = {
 
 def test_the_engine_names_no_evaluator():
     """What it needs to know of one, the evaluator declares."""
-    folder, quoted = ROOT / "csebench", re.compile(rf'"({"|".join(names(EVALUATORS))})[:"]')
+    folder, quoted = ROOT / "csebench", re.compile(rf'"({"|".join(adapter_names(EVALUATORS))})[:"]')
     named = {
         path: {*quoted.findall(path.read_text(encoding="utf-8"))} for path in folder.rglob("*.py")
     }
@@ -152,7 +152,7 @@ def test_rows_are_tidy_and_two_runs_byte_identical(evaluator, finished, smoke_da
     """Every row has a finite value, none is twice; a task that stands for itself is declared."""
     d, model = protocol(evaluator).declaration, finished("bert") / "model"
     files = [tmp_path / "1.json", tmp_path / "2.json"]
-    one, two = (evaluate(str(model), [evaluator], smoke_data, file) for file in files)
+    one, two = (evaluate_model(str(model), [evaluator], smoke_data, file) for file in files)
     assert (
         json.dumps(one["scores"]) == json.dumps(two["scores"])
         and one["evaluations"] == two["evaluations"]
@@ -289,7 +289,7 @@ def test_missing_or_malformed_data(evaluator, content, monkeypatch, smoke_data, 
             for path in group:
                 path.unlink() if content is None else path.write_bytes(content)
             with pytest.raises(BadInput) as error:
-                evaluate("a-model", [evaluator], data, tmp_path / "out.json")
+                evaluate_model("a-model", [evaluator], data, tmp_path / "out.json")
             message, named = (
                 str(error.value),
                 (data / pattern if content is None else path, path.parent),

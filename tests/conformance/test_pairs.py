@@ -8,10 +8,15 @@ import torch
 from test_conformance import assembled, batches
 
 from csebench.base.errors import BadInput
-from csebench.plan.catalog.registry import COMPONENTS, METHODS, declaration, names
+from csebench.plan.catalog.registry import COMPONENTS, METHODS, adapter_names, declaration
 from csebench.train import trainer
 
-PAIRS = [(m, c) for m in names(METHODS) if declaration(m).is_trained for c in names(COMPONENTS)]
+PAIRS = [
+    (m, c)
+    for m in adapter_names(METHODS)
+    if declaration(m).is_trained
+    for c in adapter_names(COMPONENTS)
+]
 REFUSED = [
     (m, c) for m, c in PAIRS if {*declaration(m).refuses} & {*declaration(c, COMPONENTS).asks}
 ]

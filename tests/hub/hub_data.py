@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save
 
 from csebench.base.project import ROOT
 from csebench.plan.catalog import files as catalog
-from csebench.plan.catalog.data_sources import Download, Source, sources
+from csebench.plan.catalog.data_sources import DataSource, Download, sources
 from csebench.plan.catalog.registry import COMPONENTS, declaration
 from csebench.plan.schema.declarations import EncoderRef
 
@@ -76,7 +76,7 @@ def fill(hub: Hub, tiny_bert: Path, tiny_roberta: Path) -> None:
         hub.archives[f"files/{name}.zip"] = content.getvalue()
 
 
-def served(hub: Hub) -> dict[str, Source]:
+def served(hub: Hub) -> dict[str, DataSource]:
     """The sources of data/sources.yaml that have a server of their own, as this hub serves them."""
     changed = {}
     for name, source in sources().items():

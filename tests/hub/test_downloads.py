@@ -230,7 +230,7 @@ def test_a_name_that_cannot_be_a_model_is_bad_input(hub, name, message):
     with pytest.raises(BadInput, match=message):
         hub_files.fetch_model(EncoderRef.parse(name))
     with pytest.raises(BadInput, match=r"the hub has no such file \(vocab.txt\)"):
-        hub_files.fetch(OTHER.name, OTHER.revision, "model", "a vocabulary", ["vocab.txt"])
+        hub_files.fetch_files(OTHER.name, OTHER.revision, "model", "a vocabulary", ["vocab.txt"])
 
 
 def change(path: Path, in_place: bool = True) -> None:
@@ -674,14 +674,14 @@ def test_an_archive_whose_files_leave_its_folder_is_refused(hub, root, name):
 def test_a_data_set_of_mteb_with_wrong_bytes_is_refused_and_fetched_again(hub):
     need = preflight.Need("mteb", "Banking77Classification")
     assert need in preflight.needs(targets.parse_target("msse/figure5", "paper"))
-    state, files = preflight.state_of(need, "paper"), hub.find("datasets", "mteb/banking77").files
+    state, files = preflight.need_state(need, "paper"), hub.find("datasets", "mteb/banking77").files
     assert (state.state, state.size) == ("reachable", sum(map(len, files.values())))
     hub.fail("wrong", "mteb/banking77", "default/train.jsonl", times=1)
     with pytest.raises(RunFailed, match=r"train\.jsonl differs from the hash"):
         fetch.load_task(fetch.mteb_task(need.name))
-    assert preflight.state_of(need, "paper").state == "reachable"
+    assert preflight.need_state(need, "paper").state == "reachable"
     fetch.load_task(fetch.mteb_task(need.name))
-    assert preflight.state_of(need, "paper").state == "here"
+    assert preflight.need_state(need, "paper").state == "here"
 
 
 NEEDS = {
@@ -698,7 +698,8 @@ def test_needs_of_a_page_are_looked_up_without_a_connection(hub, target, needs):
     """Its models and data; but for tasks of mteb, whose lookup takes seconds."""
     pages = targets.parse_target(target, "paper")
     states = {
-        state.need.name: (state.state, state.size) for state in preflight.check(pages, ask=False)
+        state.need.name: (state.state, state.size)
+        for state in preflight.check_needs(pages, ask=False)
     }
     assert states == dict.fromkeys(needs.split(), ("reachable", None)) and not hub.requests
 

@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 
 from csebench.base.errors import BadInput
 from csebench.model.encoder import Encoder
-from csebench.model.pooling import TEMPLATES, pool
+from csebench.model.pooling import PROMPT_TEMPLATES, pool
 from csebench.plan.catalog.registry import COMPONENTS, load
 from csebench.plan.schema.declarations import EncoderRef
 from csebench.train.augment import copy, delete, insert_copies, reverse, shuffle
@@ -111,14 +111,14 @@ def test_long_sentences_are_cut_between_cls_and_sep(build):
     assert (row[0], row[-1]) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
 
 
-@pytest.mark.parametrize("pooler", TEMPLATES)
+@pytest.mark.parametrize("pooler", PROMPT_TEMPLATES)
 def test_a_long_sentence_gives_way_to_its_prompt_and_its_own_mask_is_not_pooled(
     pooler, tiny_bert, sentences
 ):
     """Token by token a prompt is what AutoTokenizer makes of it: tests/conformance."""
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local")).eval()
     (long,) = encoder.in_template(encoder.ids([sentences[0] * 50]), pooler)
-    template = TEMPLATES[pooler].partition("[X]")[2]
+    template = PROMPT_TEMPLATES[pooler].partition("[X]")[2]
     end = encoder.tokenizer(template, add_special_tokens=False)["input_ids"]
     assert len(long) == encoder.max_seq_length and long[-1 - len(end) : -1] == end
     batch = encoder.tokenize([f"a [MASK] in {sentences[0]}"], pooler=pooler)

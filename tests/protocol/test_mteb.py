@@ -14,7 +14,7 @@ from mteb.abstasks.retrieval import AbsTaskRetrieval
 from csebench.base.errors import BadInput, RunFailed
 from csebench.data import fetch
 from csebench.plan.catalog.registry import load
-from csebench.score.evaluate import evaluate as evaluate_model
+from csebench.score.evaluate import evaluate_model as evaluate_model
 from evaluators.mteb import DECLARATION, evaluate, read
 from evaluators.sts import evaluate as evaluate_sts
 

@@ -11,8 +11,8 @@ from csebench.base.errors import BadInput
 from csebench.model.embedder import Embedder
 from csebench.plan.catalog.registry import evaluator_declaration, load, load_drawing
 from csebench.score import store
-from csebench.score.drawing import Source
-from csebench.score.evaluate import evaluate
+from csebench.score.drawing import DrawingSource
+from csebench.score.evaluate import evaluate_model
 from csebench.score.models import open_model
 from csebench.train.losses import RHO2_MAX, ami_paper
 from evaluators import attention, clusters, neighbours
@@ -42,7 +42,7 @@ def scores(tiny_bert, smoke_data, tmp_path_factory):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attention, "parse", by_length)
-        content = evaluate(str(tiny_bert), wanted, smoke_data, out, "avg")
+        content = evaluate_model(str(tiny_bert), wanted, smoke_data, out, "avg")
     return store.items(content, out), content
 
 
@@ -216,7 +216,7 @@ def plotted(kind, evaluator, scores):
     """What a panel plots, by column."""
     items, content = scores
     head, *rows = load_drawing(kind)[1](
-        Figure(), items[evaluator], Source(evaluator, "tiny", content)
+        Figure(), items[evaluator], DrawingSource(evaluator, "tiny", content)
     )
     return dict(zip(head, map(np.array, zip(*rows, strict=True)), strict=True))
 

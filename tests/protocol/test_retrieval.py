@@ -21,7 +21,7 @@ from csebench.plan.catalog.data_sources import sources
 from csebench.plan.catalog.registry import evaluator_declaration, load, protocol
 from csebench.plan.schema.declarations import Evaluation
 from csebench.score import models
-from csebench.score.evaluate import evaluate, evaluate_run, run_evaluator
+from csebench.score.evaluate import evaluate_model, evaluate_run, run_evaluator
 from csebench.score.models import open_model
 from csebench.score.replicates import make_replicates
 from evaluators import beir as retrieval
@@ -270,7 +270,7 @@ def test_a_sentence_is_embedded_once_for_all_evaluators(
     for evaluator in together:
         run_evaluator(evaluator, random, smoke_data)
     run = shutil.copytree(finished("random"), tmp_path / "run")
-    result = evaluate(str(run / "model"), together, smoke_data, tmp_path / "all.json")
+    result = evaluate_model(str(run / "model"), together, smoke_data, tmp_path / "all.json")
     embedded = [result["timings"][e]["sentences_embedded"] for e in together]
     # the sentences of STS-B test belong to sts, too
     assert sum(embedded) == len(random.known) and embedded[2] == 0
@@ -304,7 +304,7 @@ def test_a_sentence_transformers_folder_with_modules_of_its_own(tiny_bert, smoke
     some = ["a short sentence", "a sentence of many more words than the eight that it reads " * 2]
     wanted = SentenceTransformer(str(tmp_path / "st"), device="cpu").encode(some)
     np.testing.assert_allclose(open_model(str(tmp_path / "st")).embed(some), wanted, atol=1e-6)
-    result = evaluate(str(tmp_path / "st"), ["geometry"], smoke_data, tmp_path / "out.json")
+    result = evaluate_model(str(tmp_path / "st"), ["geometry"], smoke_data, tmp_path / "out.json")
     assert result["evaluations"][0]["pooler"] is None
 
 
@@ -318,7 +318,7 @@ def test_max_length_is_part_of_the_protocol(tiny_bert, smoke_data, tmp_path):
             "avg",
             Evaluation(max_length=length),
         )
-        first = evaluate(str(tiny_bert), *arguments)["scores"][0]
+        first = evaluate_model(str(tiny_bert), *arguments)["scores"][0]
         scores[first["protocol"]] = first["value"]
     assert {*scores} == {"beir-avg-cos-6-fp32", "beir-avg-cos-full-fp32"} and len(
         {*scores.values()}

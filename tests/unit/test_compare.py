@@ -12,7 +12,7 @@ from score_files import edit_score_file, write_scores
 
 from csebench.base.project import ROOT
 from csebench.data.sts import read_sts
-from csebench.model.metrics import averages
+from csebench.model.metrics import mean_scores
 from csebench.plan import grids, targets
 from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import evaluator_declaration
@@ -157,7 +157,7 @@ def write_sts(spec, noise, seed):
         values[task, "spearman"] = scipy.stats.spearmanr(cosines, gold).statistic
         items |= own | {f"gold/{task}/{p.subset}": p.gold for p in pairs}
         items |= {f"sentences/{task}/{p.subset}": sentence_ids(p.left, p.right) for p in pairs}
-    values["Avg.", "spearman"] = averages(list(values.values()))[1]
+    values["Avg.", "spearman"] = mean_scores(list(values.values()))[1]
     publish(spec, "sts", values, items)
     return 100 * values["Avg.", "spearman"]
 
@@ -195,7 +195,7 @@ def pair(row="Good", against="Bad", number=1):
     clear()
     view = grid_view("made_up", f"table{number}", SCALE)
     rows = [view.score_grid.row(label) for label in (row, against)]
-    return compare.compare(view, *rows, compare.averages(view))
+    return compare.compare(view, *rows, compare.summary_columns(view))
 
 
 def test_the_primary_question_comes_first_and_is_not_corrected(sts):

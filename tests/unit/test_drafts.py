@@ -161,17 +161,17 @@ def test_scores_of_an_edited_evaluator_are_outdated(own):
     spec = spec_of("simcse")
     write_scores(spec, "mine_dev", "smoke", [("STS-B", "spearman", 0.5)])
     caches.clear()
-    assert store.score(spec, "mine_dev", "smoke")[1] is False
+    assert store.stored_score(spec, "mine_dev", "smoke")[1] is False
     before = settings(protocol("mine_dev"), catalog.scale("smoke").evaluation)
     edit(own / "evaluators/mine_dev.py", lambda text: f"{text}\nLIMIT = 3\n")
-    assert store.score(spec, "mine_dev", "smoke")[1] is True
+    assert store.stored_score(spec, "mine_dev", "smoke")[1] is True
     assert settings(protocol("mine_dev"), catalog.scale("smoke").evaluation) != before
 
 
 def test_scores_that_other_code_of_a_draft_made_are_not_shown_for_it(own):
     write_scores(spec_of(), "sts", "smoke", [("Avg.", "spearman", 0.5)])
     edit(own / "methods/mine.py", lambda text: text.replace("return super()", "return -super()"))
-    assert store.score(spec_of(), "sts", "smoke") == (None, False)
+    assert store.stored_score(spec_of(), "sts", "smoke") == (None, False)
 
 
 def test_a_spec_of_other_code_is_refused_and_one_without_code_takes_todays(own):

@@ -53,7 +53,7 @@ def own_vectors(folder, texts, loader=AutoModel, **truncation):
 
 
 def test_the_documentation_shows_the_table():
-    assert families.table() in (ROOT / "docs" / "encoders.md").read_text(encoding="utf-8")
+    assert families.encoder_table() in (ROOT / "docs" / "encoders.md").read_text(encoding="utf-8")
 
 
 def test_every_architecture_of_the_table_is_tried_here():

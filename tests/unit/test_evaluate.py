@@ -20,7 +20,7 @@ from csebench.model.sentence_encoder import SentenceEncoder
 from csebench.plan.schema.declarations import EncoderRef, Evaluation
 from csebench.score import evaluate as module
 from csebench.score import models
-from csebench.score.evaluate import evaluate_run, has_data, publish
+from csebench.score.evaluate import evaluate_run, has_data, publish_scores
 from csebench.score.models import open_model
 from csebench.score.score_types import Score
 from csebench.train.method import Method
@@ -74,12 +74,12 @@ def test_a_retrained_run_is_scored_anew(
     """The trainer changed without a new version: the other weights have the run id of the old
     ones."""
     run = shutil.copytree(finished("simcse"), tmp_path / "run")
-    publish(run, "sts", smoke_data, Evaluation(), tmp_path / "before.json")
+    publish_scores(run, "sts", smoke_data, Evaluation(), tmp_path / "before.json")
     shutil.rmtree(run / "model")
     (run / "train.json").unlink()
     monkeypatch.setattr(Method, "learning_rate_factor", lambda *_: 100.0)
     train(make_spec("simcse"), run)
-    publish(run, "sts", smoke_data, Evaluation(), tmp_path / "after.json")
+    publish_scores(run, "sts", smoke_data, Evaluation(), tmp_path / "after.json")
     before, after = (read_json(tmp_path / f"{name}.json") for name in ("before", "after"))
     assert before["run"] == after["run"]
     assert [row["value"] for row in before["scores"]] != [row["value"] for row in after["scores"]]
@@ -176,7 +176,7 @@ def test_a_failing_evaluator_is_named_and_costs_no_other_score(
         module, "load", lambda name, folder: failing if name == "sts" else load(name, folder)
     )
     with pytest.raises(RunFailed, match=rf"^[^\n]*\bsts\b[^\n]*{message}[^\n]*$"):
-        module.evaluate(
+        module.evaluate_model(
             str(finished("random") / "model"),
             ["sts", "stsb_dev"],
             smoke_data,
@@ -229,7 +229,7 @@ def test_scores_of_another_run_under_the_name_of_this_one_are_refused(
 
 
 def publish_sts(run, data, out):
-    publish(run, "sts", data, Evaluation(), out)
+    publish_scores(run, "sts", data, Evaluation(), out)
 
 
 @pytest.mark.parametrize("changes", ["the model", "the test data"])
@@ -254,7 +254,7 @@ def test_nothing_is_written_where_files_change_while_a_model_is_scored(
 
     monkeypatch.setattr(place, moment, with_an_edit)
     with pytest.raises(RunFailed, match=f"files of {changes} changed while the model was scored"):
-        module.evaluate(str(model), ["sts"], data, tmp_path / "out.json")
+        module.evaluate_model(str(model), ["sts"], data, tmp_path / "out.json")
     assert not list(tmp_path.glob("out*"))
 
 
@@ -269,5 +269,5 @@ def test_a_model_is_not_pruned_while_it_is_scored(finished, smoke_data, tmp_path
         lambda *_, **__: was_locked.append(take(tmp_path / "runs/.oracle-1.lock")),
     )
     with pytest.raises(AttributeError):  # there is no model to go on with
-        module.evaluate(str(run / "model"), ["sts"], smoke_data, tmp_path / "out.json")
+        module.evaluate_model(str(run / "model"), ["sts"], smoke_data, tmp_path / "out.json")
     assert was_locked == [None]

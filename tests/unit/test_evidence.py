@@ -12,7 +12,7 @@ from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
 from csebench.base.yaml_lines import read_with_lines
 from csebench.plan.catalog import evidence
-from csebench.plan.catalog.evidence import Key
+from csebench.plan.catalog.evidence import MatchKey
 from csebench.plan.grids import find_grid
 from csebench.plan.schema.paper import EvidenceKey
 from csebench.report.numbers import others as statistics
@@ -20,7 +20,7 @@ from csebench.report.numbers import printed_spread
 from csebench.report.numbers.cells import printed_view
 from csebench.report.pages.evidence import reach_text, sweeps_text
 
-SIMCSE = Key("simcse", "bert-base", "cls_before_pooler")
+SIMCSE = MatchKey("simcse", "bert-base", "cls_before_pooler")
 SOURCE = """\
 who: somebody
 repository: somebody/simcse
@@ -263,7 +263,7 @@ def joined(tmp_path, monkeypatch):
 
 def test_runs_of_another_source_count_once(joined):
     sweep = read_with_lines(
-        ROOT / "evidence/hppRC-simple-simcse.yaml", evidence.Source, as_written=True
+        ROOT / "evidence/hppRC-simple-simcse.yaml", evidence.EvidenceSource, as_written=True
     )[0]
     runs = sweep.experiments[0].runs[:3]
     scores = [
@@ -277,13 +277,13 @@ def test_runs_of_another_source_count_once(joined):
     with pytest.raises(
         BadInput, match=r"aaa\.yaml: line 12: .* of a run of hppRC-simple-simcse"
     ) as refused:
-        evidence.sources()
+        evidence.evidence_sources()
     assert len(str(refused.value).splitlines()) == 3
     joined(
         "evidence/aaa.yaml",
         SOURCE.replace(RUN, copies).replace("comparable: true", "comparable: false"),
     )
-    assert [*evidence.sources()][-1] == "aaa"
+    assert [*evidence.evidence_sources()][-1] == "aaa"
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_printed_averages_are_in_percent_and_of_known_encoders(joined, printed, 
         f"encoders: {{}}\nmethods:\n  mine: {{title: Mine, printed: {{{printed}}}}}\n",
     )
     with pytest.raises(BadInput) as refused:
-        evidence.names()
+        evidence.evidence_names()
     assert words in str(refused.value) and "line 3" in str(refused.value)
 
 
@@ -365,7 +365,7 @@ def test_a_method_that_no_named_paper_has_is_printed_by_its_own(joined):
     )
     text = paper_of("later", "X").replace(", run: {method: simcse}, X", own)
     joined("papers/later.yaml", text)
-    key = Key("mine", "bert-base", None)
+    key = MatchKey("mine", "bert-base", None)
     assert statistics.printed_by_authors(key)[1:] == (1, "Newcomer, Table 1")
     joined("papers/later.yaml", text.replace("source: measured", "source: unknown"))
     assert statistics.printed_by_authors(key) is None
@@ -424,7 +424,7 @@ def test_an_experiment_may_have_another_pooler(tmp_path):
 
 
 def test_printed_values_are_stated_only_where_papers_do_not_agree_on_one():
-    in_papers: dict[Key, set[str]] = {}
+    in_papers: dict[MatchKey, set[str]] = {}
     for _, _, grid, one_row in statistics.rows():
         average = one_row.values[-1]
         if (
@@ -436,9 +436,9 @@ def test_printed_values_are_stated_only_where_papers_do_not_agree_on_one():
             in_papers.setdefault(evidence.key_of_row(one_row, grid.encoder), set()).add(
                 average.text
             )
-    for name, method in evidence.names().methods.items():
+    for name, method in evidence.evidence_names().methods.items():
         for encoder in method.printed:
-            key = Key(name, encoder, evidence.default_pooler(name))
+            key = MatchKey(name, encoder, evidence.default_pooler(name))
             assert len(in_papers.get(key, ())) != 1, f"{key}: papers/ prints {in_papers[key]}"
 
 

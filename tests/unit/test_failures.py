@@ -43,7 +43,7 @@ def test_of_evaluators_one_fails_and_the_others_are_made(run, smoke_data, tmp_pa
     assert list(kept) == ["stsb_dev"] and kept["stsb_dev"].exists()
     assert store.failures(run) == {"geometry": "the hub cannot be reached"}
     with pytest.raises(RunFailed, match="cannot"):
-        evaluate.publish(run, "geometry", smoke_data, Evaluation(), tmp_path / "out.json")
+        evaluate.publish_scores(run, "geometry", smoke_data, Evaluation(), tmp_path / "out.json")
     assert not (tmp_path / "out.json").exists()
 
 
@@ -54,7 +54,7 @@ def test_a_later_score_takes_the_reason_away_and_vectors_of_other_settings(run, 
     )
     for folder in (of_this, of_another):  # which killed scorings left
         folder.mkdir(parents=True)
-    evaluate.publish(run, "stsb_dev", smoke_data, Evaluation(), run / "out.json")
+    evaluate.publish_scores(run, "stsb_dev", smoke_data, Evaluation(), run / "out.json")
     assert store.failures(run) == {} and json.loads((run / "out.json").read_text())["scores"]
     assert not of_this.exists() and of_another.exists()
 

@@ -42,7 +42,7 @@ def score_cells(paper, name, scale, value):
 
 def drawn(paper, name, scale):
     """The rows of a figure's table, and all its texts."""
-    paths = {path.suffix: path for path in figures.draw(grid_view(paper, name, scale))}
+    paths = {path.suffix: path for path in figures.draw_figure(grid_view(paper, name, scale))}
     assert set(paths) == {".svg", ".csv"} and set(paths.values()) == set(
         paths[".svg"].parent.iterdir()
     )
@@ -78,7 +78,8 @@ def test_curves():
     assert found["MoCo+SimCSE", "0.1%"]["ours"] == found["miCSE", "10%"]["ours"] == ""
     assert "MoCo+SimCSE" not in texts
     changes = [
-        cells[3].ours for cells in figures.differences(grid_view("micse", "figure4", "mini"))
+        cells[3].ours
+        for cells in figures.baseline_differences(grid_view("micse", "figure4", "mini"))
     ]
     assert [change and (change.mean, change.n) for change in changes] == [
         None,
@@ -117,7 +118,9 @@ def test_published_values_are_drawn_at_the_scale_of_the_paper(scale):
 
 def test_no_two_methods_declare_the_same_colour():
     declared = [
-        c for name in registry.names(registry.METHODS) for c in declaration(name).colours.values()
+        c
+        for name in registry.adapter_names(registry.METHODS)
+        for c in declaration(name).colours.values()
     ]
     assert len({*declared}) == len(declared) > 20
 

@@ -84,8 +84,8 @@ def test_evaluations_into_one_file_take_turns(tiny_bert, smoke_data, tmp_path, m
     monkeypatch.setattr(models, "open_model", lambda *_: Mock(prompts={}))
 
     def work(enter):
-        monkeypatch.setattr(evaluate, "score", enter)
-        evaluate.evaluate(str(tiny_bert), ["sts"], smoke_data, tmp_path / "out.json", "avg")
+        monkeypatch.setattr(evaluate, "score_model", enter)
+        evaluate.evaluate_model(str(tiny_bert), ["sts"], smoke_data, tmp_path / "out.json", "avg")
 
     in_turns(work)
     assert list(tmp_path.iterdir()) == []

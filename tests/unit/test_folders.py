@@ -54,9 +54,9 @@ def own(tmp_path, monkeypatch):
 
 def test_what_is_in_it_is_the_projects(own):
     assert folders() == [ROOT, own]
-    assert registry.load("mine").__module__ == "methods.mine" and "simcse" in registry.names(
-        registry.METHODS
-    )
+    assert registry.load(
+        "mine"
+    ).__module__ == "methods.mine" and "simcse" in registry.adapter_names(registry.METHODS)
     assert {"micse", "own"} <= {*catalog.paper_names()} and catalog.scale(
         "own_scale"
     ).corpus == "own"
@@ -64,15 +64,15 @@ def test_what_is_in_it_is_the_projects(own):
     (own / "evidence").mkdir()
     shutil.copy(ROOT / "evidence" / "Echo.yaml", own / "evidence" / "more.yaml")
     caches.clear()
-    assert {"Echo", "more"} <= evidence.sources().keys()
+    assert {"Echo", "more"} <= evidence.evidence_sources().keys()
 
 
 REFUSED = {  # file of the project -> what finds it
-    "methods/simcse.py": lambda: registry.names(registry.METHODS),
+    "methods/simcse.py": lambda: registry.adapter_names(registry.METHODS),
     "papers/micse.yaml": catalog.paper_names,
     "config/mini.yaml": catalog.scale_names,
-    "evidence/Echo.yaml": evidence.sources,
-    "evidence/methods.yaml": evidence.names,
+    "evidence/Echo.yaml": evidence.evidence_sources,
+    "evidence/methods.yaml": evidence.evidence_names,
     "data/registry.yaml": catalog.datasets,
     "evaluators/_probe.py": lambda: registry.load("transfer", registry.EVALUATORS),
 }

@@ -45,22 +45,28 @@ def test_seconds_of_a_run_by_hand():
     """The start of the job, 15,625 steps of twice the measured tokens, 125 evaluations on STS-B
     dev."""
     steps, start = 15_625 * 0.1 * (64 * 32) / (32 * 32), forecast.START_SECONDS
-    assert forecast.training(spec("simcse"), fast).seconds == pytest.approx(
+    assert forecast.training_estimate(spec("simcse"), fast).seconds == pytest.approx(
         start + steps + 125 * 3_000 / 1000
     )
     # dev is in the steps
-    assert forecast.training(spec("simcse"), slow).seconds == pytest.approx(start + 10 * steps)
+    assert forecast.training_estimate(spec("simcse"), slow).seconds == pytest.approx(
+        start + 10 * steps
+    )
     longer = spec("ct", params={"max_length": 64, "batch_size": 32, "evaluate_every": 5000})
-    assert forecast.training(longer, fast).seconds == pytest.approx(start + 5_000 * 0.2 * 2 + 3)
+    assert forecast.training_estimate(longer, fast).seconds == pytest.approx(
+        start + 5_000 * 0.2 * 2 + 3
+    )
 
 
 def test_what_is_not_trained_starts_and_embeds_what_it_is_fitted_on():
-    assert forecast.training(spec("bert"), fast).seconds == forecast.START_SECONDS
+    assert forecast.training_estimate(spec("bert"), fast).seconds == forecast.START_SECONDS
     # 100,000
-    assert forecast.training(spec("whitening"), fast).seconds == pytest.approx(
+    assert forecast.training_estimate(spec("whitening"), fast).seconds == pytest.approx(
         forecast.START_SECONDS + 100
     )
-    assert forecast.training(spec("whitening"), slow) is None  # nothing tells how fast it embeds
+    assert (
+        forecast.training_estimate(spec("whitening"), slow) is None
+    )  # nothing tells how fast it embeds
     slower = fast.model_copy(
         update={"device": "slower", "sentences_per_second": None, "seconds": {"simcse": 0.2}}
     )
@@ -69,7 +75,9 @@ def test_what_is_not_trained_starts_and_embeds_what_it_is_fitted_on():
 
 
 def test_a_score_is_embedding_and_the_rest():
-    assert forecast.scoring("sts", fast) == forecast.Estimate(28, 20 / 2 + 8 / 4, 20 * 2 + 8 * 4)
+    assert forecast.scoring("sts", fast) == forecast.TimeEstimate(
+        28, 20 / 2 + 8 / 4, 20 * 2 + 8 * 4
+    )
     assert forecast.scoring("beir:nq", fast) is None
 
 
@@ -77,8 +85,8 @@ def test_what_was_not_measured_has_the_wider_range():
     """A factor of 2 is stated for the device; a step that follows from another device's has 1.5
     times that."""
     measured, derived = (
-        forecast.training(spec("simcse"), fast),
-        forecast.training(spec("pcl"), fast),
+        forecast.training_estimate(spec("simcse"), fast),
+        forecast.training_estimate(spec("pcl"), fast),
     )
     assert (measured.high / measured.seconds, measured.seconds / measured.low) == (
         pytest.approx(2),
@@ -127,11 +135,11 @@ def test_step_of_a_method_that_was_measured_elsewhere(name, seconds):
 
 
 def test_components_of_the_recipe_are_added_not_those_of_the_method():
-    with_ami = forecast.training(spec("simcse", components={"ami": {}}), fast).seconds
-    assert with_ami - forecast.training(spec("simcse"), fast).seconds == pytest.approx(
+    with_ami = forecast.training_estimate(spec("simcse", components={"ami": {}}), fast).seconds
+    assert with_ami - forecast.training_estimate(spec("simcse"), fast).seconds == pytest.approx(
         15_625 * 0.03 * 2
     )
-    assert forecast.training(spec("micse"), fast) is None  # not SimCSE's with AMI and MoCo
+    assert forecast.training_estimate(spec("micse"), fast) is None  # not SimCSE's with AMI and MoCo
 
 
 def test_minutes_asked_of_a_cluster():
@@ -156,7 +164,7 @@ def test_a_cluster_is_asked_for_the_fastest_device_with_all_that_is_known(monkey
         forecast.scoring(evaluator, fast)
         for evaluator in targets.evaluators("paper")[planned.run_id]
     ]
-    known = sum(filter(None, scores), forecast.training(planned, fast))
+    known = sum(filter(None, scores), forecast.training_estimate(planned, fast))
     assert any(scores) and forecast.fastest_seconds(planned, "paper") == pytest.approx(
         known.seconds
     )

@@ -30,7 +30,7 @@ def paper_from(project, text):
     return read_yaml(project / "papers" / "pasted.yaml", Paper)
 
 
-@pytest.mark.parametrize("kind", new.TEMPLATES)
+@pytest.mark.parametrize("kind", new.FILE_TEMPLATES)
 def test_a_new_file_is_valid_under_its_name(kind, project, capsys):
     assert cli.main(["new", kind, "mine_2"]) == 0 and cli.main(["show", "mine_2"]) == 0
     path = project / capsys.readouterr().out.splitlines()[0]

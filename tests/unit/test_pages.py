@@ -21,8 +21,8 @@ from csebench.plan.catalog.registry import evaluator_declaration
 from csebench.plan.schema.spec import Spec
 from csebench.report.figures.forest import draw_comparison
 from csebench.report.numbers.cells import grid_view
-from csebench.report.pages import draw
-from csebench.report.pages.page import Fold, Page, Table
+from csebench.report.pages import draw_page
+from csebench.report.pages.page import Fold, PageContent, TextTable
 from csebench.report.pages.table import view_parts
 from csebench.score import store
 
@@ -122,14 +122,16 @@ def write_score(spec, cell, value, scale, stale=STALE):
 )
 def test_golden_section(file, name, scale, project, golden):
     parts = view_parts(grid_view("golden", name, scale), catalog.results_folder(scale) / "golden")
-    golden(GOLDEN / file, Page("A title", "", [*chain(*parts)]).write("markdown"))
+    golden(GOLDEN / file, PageContent("A title", "", [*chain(*parts)]).write("markdown"))
 
 
 def forest_plot():
     """The SVG of the comparisons of Table 10."""
     clear()
     (page,) = targets.parse_target("golden/table10", "paper")
-    return next(path for path in draw(page) if path.suffix == ".svg").read_text(encoding="utf-8")
+    return next(path for path in draw_page(page) if path.suffix == ".svg").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_forest_plot_marks_the_printed_difference_where_it_judges_ours(project):
@@ -154,8 +156,8 @@ def test_an_arrow_shows_that_an_interval_goes_beyond_the_axis():
 
 def test_tables_of_a_page_are_written_in_other_formats():
     """As they are, but those that are folded."""
-    table = Table(["a", "b|c"], [["<img src=x>", "1"], ["[x](javascript:y)", "_2_"]])
-    page = Page("A title", "Scale tiny", ["**An answer.**", table, Fold("More", [table])])
+    table = TextTable(["a", "b|c"], [["<img src=x>", "1"], ["[x](javascript:y)", "_2_"]])
+    page = PageContent("A title", "Scale tiny", ["**An answer.**", table, Fold("More", [table])])
     assert page.write("csv").splitlines() == ["a,b|c", "<img src=x>,1", "[x](javascript:y),_2_"]
     assert json.loads(page.write("json"))["tables"][0]["rows"][1] == {
         "a": "[x](javascript:y)",

@@ -148,7 +148,7 @@ def test_a_path_has_no_commit(name, here):
 
 @pytest.mark.parametrize("ref", [("./none", "main"), ("/none", "0" * 64), ("owner/none", "0" * 64)])
 def test_a_folder_that_is_missing_is_not_looked_for_on_the_hub(ref, here, monkeypatch):
-    monkeypatch.setattr(hub, "fetch", None)
+    monkeypatch.setattr(hub, "fetch_files", None)
     with pytest.raises(BadInput, match=f"^encoder {ref[0]}: no such folder"):
         hub.fetch_model(EncoderRef(name=ref[0], revision=ref[1]))
 
@@ -241,7 +241,7 @@ def test_an_own_project_learns_what_to_state_instead_of_the_sum_of_weights(
 
 def test_an_encoder_that_was_changed_is_missing_before_anything_starts(encoder):
     need = preflight.Need("encoder", "encoder", EncoderRef(name=str(encoder), revision=PUBLISHED))
-    state = preflight.state_of(need, "mini")
+    state = preflight.need_state(need, "mini")
     assert state.state == preflight.MISSING and "another encoder was expected" in state.why
 
 

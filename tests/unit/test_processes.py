@@ -372,7 +372,7 @@ def test_a_gpu_that_pytorch_cannot_use_ends_the_run(named, machine, monkeypatch)
 
 
 def test_the_option_device_leaves_gpus_alone(machine, monkeypatch):
-    monkeypatch.setattr(planned, "publish", lambda *_: acquire_gpus())
+    monkeypatch.setattr(planned, "publish_planned", lambda *_: acquire_gpus())
     assert cli.main(["publish", "run", "sts", "--device", "cpu"]) == 0
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "" and not gpu_module._held
 

@@ -22,7 +22,7 @@ from csebench.data.corpus import read_corpus, read_positives
 from csebench.data.sts import read_sts
 from csebench.plan import targets, tuning
 from csebench.plan.catalog.data_sources import Download, SourcesFile
-from csebench.plan.catalog.evidence import Source
+from csebench.plan.catalog.evidence import EvidenceSource
 from csebench.plan.schema.declarations import Scale
 from csebench.plan.schema.paper import Paper
 from csebench.score.score_file import read_published
@@ -112,7 +112,7 @@ OTHER_READERS = {  # name of the file: where its content is, how it is read
     "config/smoke.yaml": lambda path: read_yaml(path, Scale),
     "papers/informin_cl.yaml": lambda path: read_yaml(path, Paper),
     "data/sources.yaml": lambda path: read_yaml(path, SourcesFile),
-    "evidence/Echo.yaml": lambda path: read_with_lines(path, Source, as_written=True),
+    "evidence/Echo.yaml": lambda path: read_with_lines(path, EvidenceSource, as_written=True),
     "data/smoke/wiki/smoke.txt": read_corpus,
     "data/smoke/nli/smoke.csv": lambda path: read_corpus(path, kind="triplets"),
     "data/smoke/downstream/STS/STSBenchmark/sts-dev.csv": lambda path: read_sts(

@@ -85,6 +85,42 @@ def test_planning_reporting_and_drawing_load_nothing_heavy():
 
 
 def test_pages_are_rebuilt_for_every_room_that_writes_them():
-    """csebench/plan/page_records.py: CODE names what csebench/report/ loads."""
+    """csebench/plan/page_records.py: PAGE_ROOMS names what csebench/report/ loads."""
     loaded = loaded_by([m for m in MODULES if room(m) == "report"])
-    assert {room(m) for m in loaded if m.startswith("csebench.")} == {*page_records.CODE}
+    assert {room(m) for m in loaded if m.startswith("csebench.")} == {*page_records.PAGE_ROOMS}
+
+
+VERBS = {  # modules whose functions are named as the commands that people type
+    "csebench.api",
+    "csebench.cli.inspect",
+    "csebench.cli.new",
+    "csebench.cli.plan",
+    "csebench.cli.report",
+    "csebench.cli.run",
+    "csebench.cli.show",
+    "csebench.cli.status",
+}
+
+
+def public_names(path):
+    """Names that a module defines for others; a type variable is nothing of its own."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names = [node.name]
+        elif isinstance(node, ast.Assign) and "TypeVar" not in ast.dump(node.value):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        elif isinstance(node, ast.AnnAssign):
+            names = [node.target.id]
+        else:
+            names = []
+        yield from (name for name in names if not name.startswith("_") and name != "main")
+
+
+def test_a_public_name_means_one_thing():
+    """But for verbs, which do what a function of the same name computes."""
+    defined = {}
+    for module, path in MODULES.items():
+        if module not in VERBS:
+            for name in public_names(path):
+                defined.setdefault(name, []).append(module)
+    assert not {name: modules for name, modules in defined.items() if len(modules) > 1}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from csebench.base import files
 from csebench.base.errors import BadInput
 from csebench.plan.schema.declarations import Evaluation
-from csebench.score.evaluate import publish
+from csebench.score.evaluate import publish_scores
 from csebench.score.replicates import read_replicates
 from csebench.score.score_file import read_published
 
@@ -21,7 +21,7 @@ def made(finished, smoke_data, tmp_path_factory):
     """A published score JSON of a run, and its run."""
     run, out = finished("bert"), tmp_path_factory.mktemp("published")
     path = out / f"{json.loads((run / 'train.json').read_text())['run']}.sts.json"
-    publish(run, "sts", smoke_data, Evaluation(), path)
+    publish_scores(run, "sts", smoke_data, Evaluation(), path)
     return path, run
 
 
@@ -199,5 +199,5 @@ def test_what_was_changed_in_a_run_is_not_published(
     (file,) = run.glob(pattern)
     damage(file)
     with pytest.raises(BadInput, match=rf"{file}: .*{message}"):
-        publish(run, "sts", smoke_data, Evaluation(), tmp_path / "out.json")
+        publish_scores(run, "sts", smoke_data, Evaluation(), tmp_path / "out.json")
     assert not (tmp_path / "out.json").exists()

@@ -19,7 +19,7 @@ import csebench
 from csebench.base.errors import BadInput
 from csebench.model.embedder import Embedder
 from csebench.plan.schema.declarations import Evaluation
-from csebench.score.evaluate import evaluate, run_evaluator
+from csebench.score.evaluate import evaluate_model, run_evaluator
 from csebench.score.models import open_model
 from evaluators import mteb, stsb_retrieval
 
@@ -141,9 +141,13 @@ def test_prompts_are_those_of_the_library_by_role(stated, prompts, plain):
 
 
 def test_prompts_stand_in_the_identity_of_models_that_have_some(plain, smoke_data, tmp_path):
-    without = evaluate(str(plain), ["geometry"], smoke_data, tmp_path / "1.json")["evaluations"][0]
+    without = evaluate_model(str(plain), ["geometry"], smoke_data, tmp_path / "1.json")[
+        "evaluations"
+    ][0]
     edit(plain / KIND, prompts={"query": "text : "})
-    stated = evaluate(str(plain), ["geometry"], smoke_data, tmp_path / "2.json")["evaluations"][0]
+    stated = evaluate_model(str(plain), ["geometry"], smoke_data, tmp_path / "2.json")[
+        "evaluations"
+    ][0]
     assert "prompts" not in without
     assert stated["prompts"] == {"sentence": "", "query": "text : ", "document": ""}
 

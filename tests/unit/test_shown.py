@@ -19,7 +19,7 @@ from csebench.base.project import ROOT
 from csebench.base.yaml_lines import read_yaml
 from csebench.plan import targets
 from csebench.plan.schema.paper import Paper
-from csebench.report.pages.page import Fold, Page, Picture, Table
+from csebench.report.pages.page import Fold, PageContent, Picture, TextTable
 
 BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029", "\t"]
 HIDDEN = [
@@ -164,8 +164,8 @@ def parsed(page):
 
 
 def test_every_part_of_a_page_is_a_text():
-    table = Table([HOSTILE, "b"], [[HOSTILE, "x"]], HOSTILE)
-    page = Page(HOSTILE, HOSTILE, [Picture("x.svg", HOSTILE), table, Fold(HOSTILE, [table])])
+    table = TextTable([HOSTILE, "b"], [[HOSTILE, "x"]], HOSTILE)
+    page = PageContent(HOSTILE, HOSTILE, [Picture("x.svg", HOSTILE), table, Fold(HOSTILE, [table])])
     text = page.write("markdown")
     kinds, links, html = parsed(text)
     assert kinds.count("heading_open") == 1 and kinds.count("table_open") == 2

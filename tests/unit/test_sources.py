@@ -67,7 +67,7 @@ def test_evaluators_read_two_folders_as_they_read_one(smoke_data, tmp_path):
 def test_a_partial_data_root_leaves_the_rest_to_be_fetched(given):
     corpus, dev = (catalog.dataset(name).path for name in ("wiki1m-simcse", "stsb-dev"))
     put(given, corpus)
-    assert workflow.made_files([corpus, dev], catalog.scale("paper")) == [
+    assert workflow.fetched_markers([corpus, dev], catalog.scale("paper")) == [
         Path(catalog.FETCHED) / dev
     ]
 

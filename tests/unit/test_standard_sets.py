@@ -17,7 +17,7 @@ from csebench.base.project import ROOT
 from csebench.data import fetch
 from csebench.plan import grids, targets
 from csebench.plan.catalog import files as catalog
-from csebench.plan.catalog.data_sources import Download, Source, hashes_file
+from csebench.plan.catalog.data_sources import DataSource, Download, hashes_file
 from csebench.plan.catalog.registry import protocol
 from csebench.plan.schema.paper import Claim
 from csebench.report import words
@@ -243,7 +243,7 @@ def test_a_set_is_stated_once_and_with_known_keys(project):
 def brought(root, monkeypatch):
     """`csebench fetch beir:scifact`, with data/smoke's corpus in its place."""
     downloads = [Download(url="https://a.b/scifact.zip", sum="md5:0")]
-    source = Source(downloads=downloads, folder="beir/scifact", ready="source.json")
+    source = DataSource(downloads=downloads, folder="beir/scifact", ready="source.json")
     monkeypatch.setattr(fetch, "sources", lambda: {"beir:scifact": source})
 
     def fetch_url(_, folder):

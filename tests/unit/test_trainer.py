@@ -356,7 +356,7 @@ def test_a_run_without_a_score_on_dev_has_no_model(make_spec, train, tmp_path, m
 def test_figures_on_dev(tiny_bert, monkeypatch):
     """Alignment is that of pairs graded above 4, uniformity of all distinct vectors (Wang &
     Isola 2020)."""
-    monkeypatch.setattr(metrics, "BLOCK", 2)
+    monkeypatch.setattr(metrics, "ROWS_PER_BLOCK", 2)
     encoder, texts = load_encoder(tiny_bert).eval(), ["a", "c c", "the b", "x y", "z w q"]
     pairs = Pairs(
         "all",

@@ -12,7 +12,7 @@ from csebench.base.errors import BadInput
 from csebench.base.files import sha256
 from csebench.data import corpus as corpora
 from csebench.data import translate
-from csebench.data.corpus import lines, read_positives
+from csebench.data.corpus import read_lines, read_positives
 from csebench.data.translate import back_translate
 from csebench.plan import recipe, targets
 from csebench.plan.catalog.registry import declaration
@@ -58,7 +58,7 @@ def test_a_line_for_every_line(translator, small, tmp_path, monkeypatch):
     """There and back, each in the place of its sentence, which stays where nothing is
     translated."""
     back_translate(small, tmp_path / "out.txt", f"{translator} {translator}", batch_size=4)
-    made, given = lines(tmp_path / "out.txt"), lines(small)
+    made, given = read_lines(tmp_path / "out.txt"), read_lines(small)
     assert (
         read_positives(tmp_path / "out.txt", sha256(small), f"{translator} {translator}", 20)
         == made
@@ -94,7 +94,7 @@ def test_killed_and_resumed(small, tmp_path, monkeypatch):
     with open(part, "a") as file:
         file.write("a line and\nhalf of anoth")
     back_translate(small, tmp_path / "out.txt", "there back")
-    assert lines(tmp_path / "out.txt") == [line[::-1].upper() for line in lines(small)]
+    assert read_lines(tmp_path / "out.txt") == [line[::-1].upper() for line in read_lines(small)]
     assert calls == ["there", "back", "there", *["there", "back"] * 2]
 
 
@@ -138,7 +138,7 @@ def test_positives_that_are_missing_cut_short_or_of_another_corpus(translated, t
     facts = path.with_name("positives.txt.json")
     with pytest.raises(BadInput, match="--positives FILE"):
         train(spec, tmp_path / "run")
-    path.write_text("".join(f"{line}\n" for line in lines(path)[:399]), encoding="utf-8")
+    path.write_text("".join(f"{line}\n" for line in read_lines(path)[:399]), encoding="utf-8")
     with pytest.raises(BadInput, match="399 lines for a corpus of 400"):
         train(spec, tmp_path / "run", positives=path)
     facts.write_text(facts.read_text().replace(spec.corpus.sha256[:12], "0" * 12))

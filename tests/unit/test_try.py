@@ -88,7 +88,7 @@ def test_a_shared_setting_that_differs_is_named(own):
     record = results(own, [0.80, 0.81, 0.82])
     assert (
         "dropout 0.2 against 0.1" in record["differs"]
-        and "Not matched" in attempt.details(record)[0]
+        and "Not matched" in attempt.comparison_lines(record)[0]
     )
 
 

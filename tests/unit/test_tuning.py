@@ -19,7 +19,7 @@ from csebench.plan import grids, targets, tuning
 from csebench.plan.catalog import files as catalog
 from csebench.plan.schema.spec import Spec
 from csebench.report.pages import table
-from csebench.report.pages.page import Page
+from csebench.report.pages.page import PageContent
 from csebench.study import search as trials_of_searches
 
 SCALE = "tuned"
@@ -118,7 +118,7 @@ def test_trials_differ_in_declared_values_alone_and_no_table_has_them(name):
     assert len({spec.run_id for spec in runs}) == len(runs) == 2 * len(trials)
     for planned in others:
         assert all(planned.settings[key] in values for key, values in space.items())
-        assert {*tuning.differences(planned.specs[0], untuned)} <= {*space}
+        assert {*tuning.spec_differences(planned.specs[0], untuned)} <= {*space}
     assert all(spec.corpus.subset_seed == spec.seed for spec in runs)
     assert not {spec.seed for spec in runs} & {spec.seed for spec in used.values() if spec.corpus}
 
@@ -406,5 +406,5 @@ def test_an_edited_search_and_that_of_another_name_are_refused(project):
 def test_the_page_of_methods_has_what_a_search_gained(project):
     assert table.tuning_parts(SCALE) == []
     write_search("simcse", FAST, planned=3, made=2)
-    text = Page("", "", table.tuning_parts(SCALE)).write("markdown")
+    text = PageContent("", "", table.tuning_parts(SCALE)).write("markdown")
     assert "| SimCSE (unsupervised) | 2 of 3 | 60.00 |" in text and "| 65.00 | +5.00 |" in text

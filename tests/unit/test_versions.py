@@ -22,11 +22,11 @@ def now():
 
 def test_lock_is_up_to_date(now):
     """A new file may wait for its first note; what is noted must be as it is."""
-    changed = [unit for unit, noted in code_versions.locked().items() if noted != now.get(unit)]
+    changed = [unit for unit, noted in code_versions.read_lock().items() if noted != now.get(unit)]
     assert not changed, (
         "bump their versions, or run: python -m csebench.plan.code_versions --bless UNIT …"
     )
-    assert "trainer" in code_versions.locked()
+    assert "trainer" in code_versions.read_lock()
 
 
 EDITS = {  # file, what is there (a pattern), what it becomes, the units that must be asked
@@ -123,7 +123,7 @@ def test_an_edit_that_can_change_a_number_needs_a_version(now, tmp_path, edit):
         unit: paths for unit, (_, paths) in code_versions.units().items() if ROOT / file in paths
     }
     # no file of one's own
-    made_of = {unit: paths for unit, paths in made_of.items() if unit in code_versions.locked()}
+    made_of = {unit: paths for unit, paths in made_of.items() if unit in code_versions.read_lock()}
     after = {
         unit: [copy if path == ROOT / file else path for path in paths]
         for unit, paths in made_of.items()
@@ -167,7 +167,7 @@ def test_a_unit_that_the_lock_lacks_needs_no_blessing(unit):
     unit.write_text("x = 2\n")
     assert not code_versions.changed_without_bump()
     code_versions.main([])
-    assert [*code_versions.locked()] == ["unit"]
+    assert [*code_versions.read_lock()] == ["unit"]
 
 
 def test_results_of_changed_code_are_marked_and_pages_name_it(unit, capsys):

@@ -26,7 +26,7 @@ class Download(Strict):
     sum: str = Field(pattern="^(md5|sha256):[0-9a-f]+$")
 
 
-class Source(Strict):
+class DataSource(Strict):
     """What `csebench fetch NAME` brings (data/sources.yaml)."""
 
     # ID@COMMIT of the data set that has `file`; without one, there are `downloads`
@@ -47,7 +47,7 @@ class Source(Strict):
 class SourcesFile(Strict):
     """data/sources.yaml."""
 
-    sources: dict[str, Source]
+    sources: dict[str, DataSource]
     by_hand: dict[str, str]  # what to do about a file without a public source
 
 
@@ -68,7 +68,7 @@ def sources_file() -> SourcesFile:
     return read_yaml(ROOT / "data" / "sources.yaml", SourcesFile)
 
 
-def sources() -> dict[str, Source]:
+def sources() -> dict[str, DataSource]:
     """What can be fetched, by name."""
     return sources_file().sources
 

@@ -52,7 +52,7 @@ def tasks() -> dict[str, list[str]]:
 
 def score_names() -> list[str] | None:
     """What a score may be called; None, for any name, while the file of an evaluator is broken."""
-    if len(registry.valid_evaluators()) < len(registry.names(EVALUATORS)):
+    if len(registry.valid_evaluators()) < len(registry.adapter_names(EVALUATORS)):
         return None
     return [*(name for average, of in tasks().items() for name in (*of, average)), *DEV]
 
@@ -74,12 +74,14 @@ def known_name(name: str, kind: str, known: Collection[str] | None) -> str:
     return name
 
 
-MethodName = Annotated[str, AfterValidator(lambda name: known_name(name, METHOD, names().methods))]
+MethodName = Annotated[
+    str, AfterValidator(lambda name: known_name(name, METHOD, evidence_names().methods))
+]
 EncoderName = Annotated[
-    str, AfterValidator(lambda name: known_name(name, ENCODER, names().encoders))
+    str, AfterValidator(lambda name: known_name(name, ENCODER, evidence_names().encoders))
 ]
 Task = Annotated[str, AfterValidator(lambda name: known_name(name, "task", score_names()))]
-Scores = Annotated[dict[Task, PublishedValue], Field(min_length=1)]  # as printed, in percent
+PrintedScores = Annotated[dict[Task, PublishedValue], Field(min_length=1)]  # as printed, in percent
 
 
 # ---------------------------------------------------------------- schema
@@ -107,16 +109,16 @@ class PublishedRun(Strict):
     seed: str | None = None
     by: str | None = None  # where a source has runs of several people
     best_step: int | None = Field(default=None, ge=0)
-    scores: Scores
+    scores: PrintedScores
     quote: str | None = None  # that locates the numbers
 
 
-class Summary(Strict):
+class RunsSummary(Strict):
     """Mean, or mean ± standard deviation, of n runs."""
 
     n: int = Field(ge=2)
     seeds: list[str] = []
-    scores: Scores
+    scores: PrintedScores
     quote: str | None = None
 
 
@@ -137,7 +139,7 @@ class Experiment(Strict):
     # False: a value, its setting or its encoder is doubtful; it takes no part in a verdict
     sure: bool = True
     setup: Setup = Setup()
-    summary: Summary | None = None
+    summary: RunsSummary | None = None
     runs: list[PublishedRun] = []
 
 
@@ -151,7 +153,7 @@ class Remark(Strict):
     sure: bool = True
 
 
-class Source(Strict):
+class EvidenceSource(Strict):
     """A place where scores are published: files at a commit (`repository`, `commit`, `path`), an
     issue (`repository`, `thread`), or tables of a paper of papers/ (`paper`, `tables`)."""
 
@@ -181,7 +183,7 @@ class Printed(Strict):
     note: str | None = None
 
 
-class Method(Strict):
+class EvidenceMethod(Strict):
     title: Line
     printed: dict[str, Printed] = {}  # by encoder
     errata: list[Erratum] = []  # of a paper that is not in papers/
@@ -194,7 +196,7 @@ class Names(Strict):
     # methods that none of these has.
     papers: list[str] = []
     encoders: dict[str, str]
-    methods: dict[str, Method]
+    methods: dict[str, EvidenceMethod]
 
 
 # ---------------------------------------------------------------- checks of a file
@@ -208,7 +210,7 @@ class Problem:
     text: str
 
 
-def refuse(problems: Iterator[Problem], lines: Lines) -> None:
+def refuse_evidence(problems: Iterator[Problem], lines: Lines) -> None:
     """Raise BadInput with file, line and keys of each problem; do nothing if there is none."""
     messages = []
     for problem in problems:
@@ -222,7 +224,7 @@ def refuse(problems: Iterator[Problem], lines: Lines) -> None:
         raise BadInput("\n".join(messages))
 
 
-def source_problems(source: Source) -> Iterator[Problem]:
+def source_problems(source: EvidenceSource) -> Iterator[Problem]:
     """Find what cannot be true in a source: its place, its date, its numbers, runs that are
     given twice."""
     yield from place_problems(source)
@@ -232,7 +234,7 @@ def source_problems(source: Source) -> Iterator[Problem]:
     yield from doubled_runs(source)
 
 
-def place_problems(source: Source) -> Iterator[Problem]:
+def place_problems(source: EvidenceSource) -> Iterator[Problem]:
     """A source names one place where its numbers can be looked up, and has numbers or remarks."""
     places = (
         (source.repository, source.commit, source.path),
@@ -281,7 +283,9 @@ def first_day(text: str) -> date | None:
         return None
 
 
-def experiment_problems(source: Source, experiment: Experiment, keys: tuple) -> Iterator[Problem]:
+def experiment_problems(
+    source: EvidenceSource, experiment: Experiment, keys: tuple
+) -> Iterator[Problem]:
     """What cannot be true of the runs of an experiment and of their summary."""
     if not experiment.runs and experiment.summary is None:
         yield Problem(keys, "an experiment has `runs` or a `summary`.")
@@ -372,7 +376,9 @@ def average_problem(scores: dict[str, Published], average: str, columns: list[st
     return f"{printed.text}: its {len(columns)} tasks average {low:.3f}. {REALLY}"
 
 
-def summary_problems(summary: Summary, runs: list[PublishedRun], keys: tuple) -> Iterator[Problem]:
+def summary_problems(
+    summary: RunsSummary, runs: list[PublishedRun], keys: tuple
+) -> Iterator[Problem]:
     """A summary whose numbers are not those of its runs, where these are given."""
     if summary.seeds and len(summary.seeds) != summary.n:
         yield Problem((*keys, "seeds"), f"{len(summary.seeds)} seeds of {summary.n} runs.")
@@ -407,7 +413,7 @@ def unit_of_deviation(printed: Published) -> float:
     return 10.0 ** -len(deviation.partition(".")[2])
 
 
-def doubled_runs(source: Source) -> Iterator[Problem]:
+def doubled_runs(source: EvidenceSource) -> Iterator[Problem]:
     """A seed that is given twice within a setup, or all scores of a run twice within a setting."""
     seen: dict[tuple, tuple] = {}
     for number, x in enumerate(source.experiments):
@@ -459,16 +465,16 @@ def name_problems(part: Names, encoders: Collection[str]) -> Iterator[Problem]:
 # ---------------- reading, and which evidence is of a row
 
 
-def read_source(path: Path) -> tuple[Source, Lines]:
+def read_source(path: Path) -> tuple[EvidenceSource, Lines]:
     """The source of a file, and its lines. Raises BadInput for what does not fit or cannot be
     true."""
-    source, lines = read_with_lines(path, Source, as_written=True)
-    refuse(source_problems(source), lines)
+    source, lines = read_with_lines(path, EvidenceSource, as_written=True)
+    refuse_evidence(source_problems(source), lines)
     return source, lines
 
 
 @cached
-def sources() -> dict[str, Source]:
+def evidence_sources() -> dict[str, EvidenceSource]:
     """Every source by the name of its file, those of the project before those of folders that join
     it.
 
@@ -478,16 +484,16 @@ def sources() -> dict[str, Source]:
     paths = project_files("evidence", "*.yaml", ["methods"])
     places = [folder / "evidence" for folder in folders()]
     in_order = sorted(paths, key=lambda name: places.index(paths[name].parent))
-    found: dict[str, Source] = {}
+    found: dict[str, EvidenceSource] = {}
     first: dict[tuple, str] = {}  # the source of each run that counts
     for name in in_order:
         source, lines = read_source(paths[name])
-        refuse(runs_of_others(name, source, first), lines)
+        refuse_evidence(runs_of_others(name, source, first), lines)
         found[name] = source
     return found
 
 
-def runs_of_others(name: str, source: Source, first: dict[tuple, str]) -> Iterator[Problem]:
+def runs_of_others(name: str, source: EvidenceSource, first: dict[tuple, str]) -> Iterator[Problem]:
     """Find runs that count and that another source gives, too; `first` maps runs to their
     source, and grows."""
     for number, experiment in enumerate(source.experiments):
@@ -506,7 +512,7 @@ def runs_of_others(name: str, source: Source, first: dict[tuple, str]) -> Iterat
 
 
 @cached
-def names() -> Names:
+def evidence_names() -> Names:
     """The names of methods and encoders, and printed values that no row of papers/ has."""
     files = [folder / "evidence" / "methods.yaml" for folder in folders()]
     read = {path: read_with_lines(path, Names, as_written=True) for path in files if path.exists()}
@@ -514,7 +520,7 @@ def names() -> Names:
     encoders = catalog.joined({path: part.encoders for path, part in parts.items()})
     methods = catalog.joined({path: part.methods for path, part in parts.items()})
     for part, lines in read.values():
-        refuse(name_problems(part, encoders), lines)
+        refuse_evidence(name_problems(part, encoders), lines)
     papers = [name for part in parts.values() for name in part.papers]
     return Names(papers=papers, encoders=encoders, methods=methods)
 
@@ -524,7 +530,7 @@ class Evidence:
     """An experiment with the source that it is from."""
 
     name: str  # of the source's file
-    source: Source
+    source: EvidenceSource
     experiment: Experiment
 
     @property
@@ -535,7 +541,7 @@ class Evidence:
         return outer.model_copy(update={**inner.model_dump(exclude_none=True), "differs": differs})
 
 
-class Key(NamedTuple):
+class MatchKey(NamedTuple):
     """What evidence must share with a row."""
 
     method: str
@@ -547,11 +553,13 @@ class Key(NamedTuple):
 def all_evidence() -> list[Evidence]:
     """Every experiment of every source."""
     return [
-        Evidence(name, source, e) for name, source in sources().items() for e in source.experiments
+        Evidence(name, source, e)
+        for name, source in evidence_sources().items()
+        for e in source.experiments
     ]
 
 
-def key_of_row(row: Row, encoder: str) -> Key | None:
+def key_of_row(row: Row, encoder: str) -> MatchKey | None:
     """Method, encoder and pooler whose evidence is of a row of a table, whose encoder has a role;
     None where there can be none: a variant, a component, a sweep, or a parameter beyond the
     training budget makes a recipe another method. Raises BadInput where the row names `evidence` of
@@ -560,18 +568,18 @@ def key_of_row(row: Row, encoder: str) -> Key | None:
     given, recipe = row.evidence, row.run
     role = (given and given.encoder) or (recipe and recipe.encoder) or encoder
     if given is not None:
-        if given.method not in names().methods:
-            raise unknown(METHOD, given.method, names().methods, f"{row.label}: evidence")
-        return Key(given.method, role, default_pooler(given.method))
+        if given.method not in evidence_names().methods:
+            raise unknown(METHOD, given.method, evidence_names().methods, f"{row.label}: evidence")
+        return MatchKey(given.method, role, default_pooler(given.method))
     other = recipe and (
         recipe.variant
         or recipe.components
         or recipe.sweep
         or {*recipe.params} - BUDGET - {"pooler"}
     )
-    if recipe is None or other or recipe.method not in names().methods:
+    if recipe is None or other or recipe.method not in evidence_names().methods:
         return None
-    return Key(
+    return MatchKey(
         recipe.method, role, str(recipe.params.get("pooler", "")) or default_pooler(recipe.method)
     )
 
@@ -583,16 +591,16 @@ def default_pooler(method: str) -> str | None:
     return declared and declared.hyperparameters.model_fields["pooler"].default
 
 
-def key_of(experiment: Experiment) -> Key:
+def key_of(experiment: Experiment) -> MatchKey:
     """The key of an experiment; without a pooler of its own, the method's default."""
-    return Key(
+    return MatchKey(
         experiment.method,
         experiment.encoder,
         experiment.pooler or default_pooler(experiment.method),
     )
 
 
-def evidence_of(key: Key, score: str, size: str = FULL) -> list[Evidence]:
+def evidence_of(key: MatchKey, score: str, size: str = FULL) -> list[Evidence]:
     """Every experiment with a score (one of `score_names`) of the method itself, comparable or
     not, sure or not. Of a transfer task, scores on dev folds do not count."""
     of_transfer = score in (TRANSFER, *tasks().get(TRANSFER, []))

@@ -24,11 +24,11 @@ from csebench.plan.catalog.registry import (
     COMPONENTS,
     EVALUATORS,
     METHODS,
-    defect,
-    names,
+    adapter_defect,
+    adapter_names,
     valid_declarations,
 )
-from csebench.plan.schema.declarations import Dataset, Scale, Training
+from csebench.plan.schema.declarations import Dataset, Scale, TrainingSettings
 from csebench.plan.schema.paper import Column, Family, Paper, Recipe, Row, Table
 from csebench.plan.schema.spec import RUNS as RUNS
 
@@ -115,10 +115,12 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
             )
     for encoder in scale.encoders.values():
         local_folder(encoder)  # refuses two of one name
-    validated(Training, scale.override, f"{file}: override")
+    validated(TrainingSettings, scale.override, f"{file}: override")
     declared = [*valid_declarations(METHODS).values(), *valid_declarations(COMPONENTS).values()]
     params = {name for d in declared for name in d.hyperparameters.model_fields}
-    if len(declared) < len(names(METHODS)) + len(names(COMPONENTS)):  # a broken file may have any
+    if len(declared) < len(adapter_names(METHODS)) + len(
+        adapter_names(COMPONENTS)
+    ):  # a broken file may have any
         params |= {
             *scale.substitutes,
             *(name for settings in scale.kinds.values() for name in settings),
@@ -144,7 +146,10 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
             raise unknown(kind, strange[0], known, f"{file}: {key}")
     for evaluator, substitute in scale.evaluators.items():
         registry.check_name(evaluator.partition(":")[0], EVALUATORS, f"{file}: evaluators")
-        if substitute is not None and defect(substitute, EVALUATORS, f"{file}: evaluators") is None:
+        if (
+            substitute is not None
+            and adapter_defect(substitute, EVALUATORS, f"{file}: evaluators") is None
+        ):
             registry.protocol(substitute, f"{file}: evaluators")
     return scale
 
@@ -229,8 +234,8 @@ def side_by_side() -> Paper:
     as reason."""
     labels, methods = method_labels(), valid_declarations(METHODS)
     rows = {
-        labels.get(name, name): defect(name, METHODS) or Recipe(method=name)
-        for name in names(METHODS)
+        labels.get(name, name): adapter_defect(name, METHODS) or Recipe(method=name)
+        for name in adapter_names(METHODS)
     }
     untrained = next(
         (labels[name] for name, declared in methods.items() if declared.kind == "untrained"), None

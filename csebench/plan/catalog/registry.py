@@ -34,7 +34,7 @@ def files(folder: Path) -> dict[str, Path]:
     return project_files(folder, "[!_]*.py")
 
 
-def names(folder: Path) -> list[str]:
+def adapter_names(folder: Path) -> list[str]:
     """Names of the methods, components or evaluators in a folder."""
     return [*files(folder)]
 
@@ -193,7 +193,7 @@ def base_method(path: Path) -> str | None:
     for base in bases:
         first, dot, rest = base.partition(".")
         folder, _, name = (meant.get(first, first) + dot + rest).rpartition(".")[0].rpartition(".")
-        if folder == METHODS.name and name != path.stem and name in names(METHODS):
+        if folder == METHODS.name and name != path.stem and name in adapter_names(METHODS):
             return name
     return None
 
@@ -201,13 +201,13 @@ def base_method(path: Path) -> str | None:
 def check_name(name: str, folder: Path, where: str = "") -> None:
     """Raises BadInput for an unknown method, component or evaluator; `where` (file: key) begins
     the message."""
-    if name not in names(folder):
+    if name not in adapter_names(folder):
         kind = {METHODS: "method", COMPONENTS: "component", EVALUATORS: "evaluator"}[folder]
         verb = "evaluators" if folder == EVALUATORS else "methods"
-        raise unknown(kind, name, names(folder), where, f"`csebench {verb}` lists all.")
+        raise unknown(kind, name, adapter_names(folder), where, f"`csebench {verb}` lists all.")
 
 
-def defect(text: str, folder: Path, where: str = "") -> str | None:
+def adapter_defect(text: str, folder: Path, where: str = "") -> str | None:
     """What is wrong with the file of a method, component or evaluator (as `beir:scifact`, too),
     or None."""
     name = text.partition(":")[0]
@@ -224,7 +224,9 @@ def declaration(name: str, folder: Path = METHODS) -> Declaration:
 def valid_declarations(folder: Path) -> dict[str, Declaration]:
     """The declarations of methods or components by name, without those of invalid files."""
     return {
-        name: declaration(name, folder) for name in names(folder) if defect(name, folder) is None
+        name: declaration(name, folder)
+        for name in adapter_names(folder)
+        if adapter_defect(name, folder) is None
     }
 
 
@@ -233,8 +235,8 @@ def valid_evaluators() -> dict[str, EvaluatorDeclaration]:
     """The declarations of evaluators by name, without those of invalid files."""
     return {
         name: evaluator_declaration(name)
-        for name in names(EVALUATORS)
-        if defect(name, EVALUATORS) is None
+        for name in adapter_names(EVALUATORS)
+        if adapter_defect(name, EVALUATORS) is None
     }
 
 

@@ -36,7 +36,7 @@ Value = bool | int | float | str
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]  # numpy's generators take no other
 Threads = Annotated[int, Field(strict=True, ge=1, le=1024)]
 BatchSize = Annotated[int, Field(ge=1, le=2**20)]
-LARGEST = 2**31 - 1  # of whole numbers among the hyper-parameters
+LARGEST_INTEGER = 2**31 - 1  # of whole numbers among the hyper-parameters
 # a link on pages, or fetched
 Url = Annotated[str, Field(pattern=r"^https?://[\w.-]+(:\d+)?/[\w./~%?&=+,:@{}#-]*$")]
 Precision = Literal["fp32", "bf16"]
@@ -98,7 +98,7 @@ class Unstated:
     value: Value
 
 
-class Training(BaseModel):
+class TrainingSettings(BaseModel):
     """Hyper-parameters that every method has; a declaration may override the defaults, which are of
     SimCSE's trainer (transformers 4.2.1: no warm-up, no weight decay, linear decay) and of its
     unsupervised BERT-base script.
@@ -106,20 +106,20 @@ class Training(BaseModel):
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
     # optimiser steps, the same for every corpus size
-    steps: int = Field(default=15_625, ge=1, le=LARGEST)
+    steps: int = Field(default=15_625, ge=1, le=LARGEST_INTEGER)
     batch_size: int = Field(default=64, ge=2, le=2**20)  # sentences
     # tokens in training; evaluation is not truncated
     max_length: int = Field(default=32, ge=4, le=2**20)
     optimizer: Literal["adamw", "rmsprop"] = "adamw"
     learning_rate: float = Field(default=3e-5, gt=0)
-    warmup_steps: int = Field(default=0, ge=0, le=LARGEST)
+    warmup_steps: int = Field(default=0, ge=0, le=LARGEST_INTEGER)
     weight_decay: float = Field(default=0.0, ge=0)
     clip: float = Field(
         default=1.0, gt=0, description="largest norm of the gradient (`max_grad_norm`)"
     )
     dropout: float = Field(default=0.1, ge=0, lt=1)  # hidden and attention
     # steps between evaluations on STS-B dev
-    evaluate_every: int = Field(default=125, ge=1, le=LARGEST)
+    evaluate_every: int = Field(default=125, ge=1, le=LARGEST_INTEGER)
     pooler: Pooler = "cls_before_pooler"  # in training, on STS-B dev and at test
     selection: Annotated[Literal["best", "last"], Unstated("best")] = "best"  # the step kept
 
@@ -235,9 +235,9 @@ class Declaration(Strict):
 
     @cached_property
     def hyperparameters(self) -> type[BaseModel]:
-        """The hyper-parameters, a method's with `Training`'s, as a model. Numbers declared not
-        negative stay so."""
-        inherited = Training.model_fields if self.kind != "component" else {}
+        """The hyper-parameters, a method's with `TrainingSettings`'s, as a model. Numbers declared
+        not negative stay so."""
+        inherited = TrainingSettings.model_fields if self.kind != "component" else {}
         fields: dict[str, Any] = {}
         for name, (value, _) in self.params.items():
             kind = Literal[tuple(self.choices[name])] if name in self.choices else type(value)
@@ -246,10 +246,14 @@ class Declaration(Strict):
                 for bound in inherited[name].metadata:
                     kind = Annotated[kind, bound]
             elif isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-                kind = Annotated[kind, Field(ge=0, le=LARGEST if isinstance(value, int) else None)]
+                kind = Annotated[
+                    kind, Field(ge=0, le=LARGEST_INTEGER if isinstance(value, int) else None)
+                ]
             fields[name] = (kind, value)
         base: dict[str, Any] = (
-            {"__base__": Training} if inherited else {"__config__": Training.model_config}
+            {"__base__": TrainingSettings}
+            if inherited
+            else {"__config__": TrainingSettings.model_config}
         )
         return create_model(self.name, **base, **fields)
 
@@ -383,7 +387,7 @@ class RunSettings(Strict):
 
     precision: Precision = "fp32"
     threads: Threads = 1
-    # of the steps of every recipe (recipe.shortened)
+    # of the steps of every recipe (recipe.shortened_schedule)
     steps_factor: float = Field(default=1.0, gt=0, le=1)
     override: dict[str, Value] = {}  # hyper-parameters of every method
     kinds: dict[TrainedKind, dict[str, Value]] = {}  # of the methods of a kind that have them

@@ -395,7 +395,7 @@ class Claim(Strict):
         return [self.place, f"table{self.versus_table}"] if self.versus_table else [self.place]
 
 
-Finding = Literal[
+ErratumKind = Literal[
     "found by reading", "sentence against table", "impossible value", "inconsistent value"
 ]
 
@@ -407,7 +407,7 @@ class Erratum(Strict):
     row: str | None = None  # with `kind`: replaces what the audit finds of this row at `where`
     also: dict[str, str] = {}  # one more place, by the paper's name
     text: str
-    kind: Finding = "found by reading"
+    kind: ErratumKind = "found by reading"
     # as csebench/report/numbers/audit.py defines them
     severity: Literal["serious", "notable", "minor"] = "minor"
 
@@ -418,7 +418,9 @@ def _file_name(key):
     return key
 
 
-Key = Annotated[str, Field(pattern=r"^\w+$"), BeforeValidator(_file_name)]  # of a table or figure
+GridName = Annotated[
+    str, Field(pattern=r"^\w+$"), BeforeValidator(_file_name)
+]  # of a table or figure
 
 
 def _names_cells(claim: Claim, info: ValidationInfo) -> Claim:
@@ -452,8 +454,8 @@ class Paper(Strict):
     title: Line
     reference: Line
     url: Url | None = None
-    tables: dict[Key, Annotated[AnyTable, Discriminator(_kind)]]
-    figures: dict[Key, Figure] = {}
+    tables: dict[GridName, Annotated[AnyTable, Discriminator(_kind)]]
+    figures: dict[GridName, Figure] = {}
     claims: list[Annotated[Claim, AfterValidator(_names_cells)]] = []
     errata: list[Erratum] = []
 

@@ -11,7 +11,7 @@ from csebench.base.files import digest
 from csebench.plan.schema.declarations import EncoderRef, Precision, Seed, Strict, Threads, Value
 
 # of randomness in training; that of the subset is in CorpusSpec
-Source = Literal["order", "dropout", "head"]
+NoiseSource = Literal["order", "dropout", "head"]
 RUNS = Path("runs")
 TRAINER_VERSION = 2  # increase it when a change of the engine changes a trained model
 TRANSLATION_VERSION = 1  # increase it when csebench/data/translate.py would write other sentences
@@ -42,7 +42,7 @@ class Spec(Strict):
     dev_sha256: str | None = None  # of the STS-B dev file on which the best step is selected
     seed: Seed
     # of sources with a seed of their own
-    seeds: dict[Source, Seed] = Field(default={}, exclude_if=lambda v: not v)
+    seeds: dict[NoiseSource, Seed] = Field(default={}, exclude_if=lambda v: not v)
     precision: Precision
     threads: Threads  # one and two threads give different bits
     trainer_version: int = TRAINER_VERSION
@@ -79,7 +79,7 @@ class Spec(Strict):
         corpus = self.corpus and self.corpus.model_copy(update={"subset_seed": seed})
         return self.model_copy(update={"seed": seed, "corpus": corpus})
 
-    def seed_of(self, source: Source) -> int:
+    def seed_of(self, source: NoiseSource) -> int:
         """The seed of the order of batches, of dropout and other noise in the steps, or of new
         weights (the head)."""
         return self.seeds.get(source, self.seed)

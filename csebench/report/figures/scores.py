@@ -21,9 +21,17 @@ from csebench.report.numbers import stats
 from csebench.report.numbers.cells import Cell, GridView, combine_parts
 from csebench.report.words import ends_text
 from csebench.score.data_of_scores import Scored
-from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, Source, row_colour, write_figure
+from csebench.score.drawing import (
+    GREY,
+    MARKERS,
+    STYLE,
+    WIDTH,
+    DrawingSource,
+    row_colour,
+    write_figure,
+)
 from csebench.score.score_types import Items
-from csebench.score.store import items, score, value
+from csebench.score.store import items, stored_score, value
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 OFFSET = 1.035  # between rows at the same size: a factor, as sizes are on a logarithmic axis
@@ -37,7 +45,7 @@ RIGHT_OF_AXES = {
 CURVE = ("alignment", "uniformity", "spearman")  # of a run's training, on STS-B dev
 
 
-def draw(view: GridView) -> list[Path]:
+def draw_figure(view: GridView) -> list[Path]:
     """Writes a paper's figure as `.svg` and `.csv`, where what is missing is empty; returns the
     files."""
     import matplotlib
@@ -45,13 +53,15 @@ def draw(view: GridView) -> list[Path]:
 
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
-        if draw_cells := {"curves": curves, "bars": dots, "scatter": scatter}.get(view.figure.kind):
+        if draw_cells := {"curves": draw_curves, "bars": dots, "scatter": scatter}.get(
+            view.figure.kind
+        ):
             drawn = draw_cells(figure, view)
             table = [CELLS, *([*row.values()] for row in cell_rows(view))]
             counts = (cell.ours.n for cell in view.cells if cell.ours)
             note = seeds_note(counts, "error bars: ± one standard deviation over seeds")
         else:
-            table, note, drawn = (training if view.figure.kind == "training" else draw_rows)(
+            table, note, drawn = (draw_training if view.figure.kind == "training" else draw_rows)(
                 figure, view
             )
         if view.elsewhere:
@@ -86,7 +96,7 @@ def row_style(row: Row, place: int) -> dict:
 # ---------------------------------------------------------------- figures of cells
 
 
-def differences(view: GridView) -> list[list[Cell]]:
+def baseline_differences(view: GridView) -> list[list[Cell]]:
     """Of every cell to the baseline's, seed by seed; none of the baseline itself."""
     base, rows = view.rows[view.figure.baseline_row], []
     for cells in view.rows:
@@ -112,7 +122,7 @@ def draw_untrained(draw_line, shown: GridView) -> list:
     cell = untrained_cell(shown.paper, shown.name, shown.scale)
     if cell is None:
         return []
-    content, is_outdated = score(cell.specs[0], cell.evaluator, shown.scale)
+    content, is_outdated = stored_score(cell.specs[0], cell.evaluator, shown.scale)
     if content is None or not shown.is_on_its_data(cell.evaluator, Scored(content, is_outdated)):
         return []
     fraction = value(content, cell.task, cell.column.metric)
@@ -131,18 +141,18 @@ def draw_untrained(draw_line, shown: GridView) -> list:
     ]
 
 
-def curves(figure, shown: GridView) -> bool:
+def draw_curves(figure, shown: GridView) -> bool:
     """A line a row over the sizes of the training set."""
     grid, sentences = shown.figure, read_scale(shown.scale).sizes
     x = [sentences[column.size] for column in grid.columns]
     count = 2 if grid.baseline else 1
     figure.set_size_inches(WIDTH, 3.6 * count)
     axes = figure.subplots(count, squeeze=False)[:, 0]
-    handles = lines(axes[0], x, shown.rows, grid.rows)
+    handles = draw_lines(axes[0], x, shown.rows, grid.rows)
     untrained = draw_untrained(axes[0].axhline, shown)
     axes[0].set_ylabel(grid.axis.replace(", ", ",\n"))
     if grid.baseline:
-        lines(axes[1], x, differences(shown), grid.rows)
+        draw_lines(axes[1], x, baseline_differences(shown), grid.rows)
         base = grid.rows[grid.baseline_row]
         axes[1].axhline(
             0, **row_style(base, grid.baseline_row) | {"marker": "", "linewidth": 1, "zorder": 1}
@@ -161,7 +171,7 @@ def curves(figure, shown: GridView) -> bool:
     return bool(handles)
 
 
-def lines(axes, x: list[int], cells: list[list[Cell]], rows: list[Row]) -> list:
+def draw_lines(axes, x: list[int], cells: list[list[Cell]], rows: list[Row]) -> list:
     """A line a row over its sizes, a little apart; returns what a legend shows, in the order in
     which lines end."""
     ends, more = [], {"markersize": 5, "linewidth": 1.5, "elinewidth": 0.9}
@@ -182,7 +192,7 @@ def lines(axes, x: list[int], cells: list[list[Cell]], rows: list[Row]) -> list:
 def dots(figure, shown: GridView) -> bool:
     """A dot with its deviation per row, below the name of each column; with a baseline, of the
     differences to it."""
-    grid, cells = shown.figure, differences(shown) if shown.figure.baseline else shown.rows
+    grid, cells = shown.figure, baseline_differences(shown) if shown.figure.baseline else shown.rows
     rows = [i for i, of_row in enumerate(cells) if any(cell.ours for cell in of_row)]
     axes, labels, headings = figure.subplots(), [], []  # a label per line, from the top
     for j, column in enumerate(grid.columns):
@@ -256,7 +266,7 @@ def scatter(figure, shown: GridView) -> bool:
 # ---------------------------------------------------------------- figures of what runs keep
 
 
-def training(figure, shown: GridView):
+def draw_training(figure, shown: GridView):
     """A row is a path in the plane of uniformity and alignment over the evaluated steps, the
     mean of its seeds, from the number of its first step to an arrow head at its last."""
     axes = figure.subplots()
@@ -305,7 +315,7 @@ def curve(cell: Cell, scale: str) -> tuple[dict[int, dict[str, stats.Summary]], 
     points: dict[int, list[dict]] = {}
     runs = []
     for spec in cell.plan.specs:
-        content, _ = score(spec, cell.plan.evaluator, scale)
+        content, _ = stored_score(spec, cell.plan.evaluator, scale)
         training = content["training"] if content else {}
         kept_encoder = training.get("best_encoder", 0)
         for point in training.get("curve") or []:
@@ -339,7 +349,7 @@ def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:
         arrays, content = run
         drawn.append(next(parts))
         head, *lines = draw_panel(
-            drawn[-1], arrays, Source(cell.plan.evaluator, row.label, content)
+            drawn[-1], arrays, DrawingSource(cell.plan.evaluator, row.label, content)
         )
         # sentences belong to others
         published = [i for i, name in enumerate(head) if name != "text"]
@@ -360,7 +370,7 @@ def items_of_first_run(cell: Cell, panel: Panel, view: GridView) -> tuple[Items,
     if not cell.plan.specs:
         return None
     spec = cell.plan.specs[0]
-    content, is_outdated = score(spec, cell.plan.evaluator, view.scale)
+    content, is_outdated = stored_score(spec, cell.plan.evaluator, view.scale)
     if content is None or value(content, cell.plan.task, cell.plan.column.metric) is None:
         return None
     if not view.is_on_its_data(cell.plan.evaluator, Scored(content, is_outdated)):

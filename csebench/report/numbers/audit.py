@@ -33,7 +33,7 @@ NEAR_DUPLICATE, SENTENCE, READING = (
     "sentence against table",
     "found by reading",
 )
-KINDS = {
+FINDING_KINDS = {
     SENTENCE: (
         "the printed numbers go the other way, or differ by another amount than the sentence says"
     ),
@@ -79,7 +79,7 @@ def findings() -> list[Finding]:
     errata = [(name, erratum) for name in paper_names() for erratum in paper(name).errata]
     errata += [
         (method.title, erratum)
-        for method in evidence.names().methods.values()
+        for method in evidence.evidence_names().methods.values()
         for erratum in method.errata
     ]
     explained = [
@@ -117,7 +117,12 @@ def findings() -> list[Finding]:
         every.append(Finding(erratum.kind, erratum.severity, places, text))
     return sorted(
         every,
-        key=lambda f: ([*SEVERITIES].index(f.severity), [*KINDS].index(f.kind), f.places, f.text),
+        key=lambda f: (
+            [*SEVERITIES].index(f.severity),
+            [*FINDING_KINDS].index(f.kind),
+            f.places,
+            f.text,
+        ),
     )
 
 

@@ -18,7 +18,7 @@ from csebench.report.numbers.others import Group, others
 from csebench.report.numbers.standard_sets import is_standard_data
 from csebench.score.data_of_scores import EvaluationData, Scored, data_of_most
 from csebench.score.replicates import has_replicates
-from csebench.score.store import score, value, why_missing
+from csebench.score.store import stored_score, value, why_missing
 
 PAPER_SCALE = "paper"
 ON_OTHER_DATA = "‡"  # behind a score on other test data than those of the table
@@ -223,7 +223,7 @@ class GridView:
         untrained = untrained_cell(self.paper, self.name, self.scale)  # a line in some figures
         for cell in [*(cell.plan for cell in self.cells), *([untrained] if untrained else [])]:
             for spec in cell.specs:
-                content, outdated = score(spec, cell.evaluator, self.scale)
+                content, outdated = stored_score(spec, cell.evaluator, self.scale)
                 if (
                     content is not None
                     and value(content, cell.task, cell.column.metric) is not None
@@ -339,7 +339,7 @@ def _score_files(cells: list[Cell], scale: str) -> ScoreFiles:
         for spec in cell.plan.specs:
             if spec.run_id in by_run:
                 continue
-            content, is_outdated = score(spec, cell.plan.evaluator, scale)
+            content, is_outdated = stored_score(spec, cell.plan.evaluator, scale)
             if content is not None:
                 by_run[spec.run_id] = Scored(content, is_outdated)
     return {evaluator: by_run for evaluator, by_run in files.items() if by_run}

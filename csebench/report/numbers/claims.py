@@ -20,12 +20,12 @@ import numpy as np
 from csebench.base.caches import cached, cached_by_folder
 from csebench.plan.catalog.files import paper
 from csebench.plan.schema.paper import Claim, Published
-from csebench.plan.targets import defect
+from csebench.plan.targets import grid_defect
 from csebench.report.numbers import compare, stats
 from csebench.report.numbers.cells import PAPER_SCALE, Cell, GridView, grid_view, printed_view
 from csebench.report.numbers.printed_spread import add, row_variance
 from csebench.report.numbers.stats import SLACK, Summary
-from csebench.report.words import VERBS, differing, outward
+from csebench.report.words import VERBS, differences_text, outward
 
 SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE = (
     "supported",
@@ -40,7 +40,9 @@ AS_STATED, OTHER, NO_SIZE = "as stated", "other", "none"
 SEEN, NOT_SEEN, OPPOSITE = "seen here", "not seen", "the opposite is seen here"
 UNASKED = VERBS[compare.NOT_ASKED]
 NO_NUMBERS = "no numbers to compare"
-Pairs = list[tuple[Cell, Cell]]  # of one difference; their mean, where a claim is about an average
+CellPairs = list[
+    tuple[Cell, Cell]
+]  # of one difference; their mean, where a claim is about an average
 # many claims are about one table
 _our_view, _printed_view = cached_by_folder(grid_view), cached(printed_view)
 
@@ -161,7 +163,7 @@ class Judged:
                 if limit <= 0
                 else f"; above {outward(limit)} is excluded"
             )
-        unmatched = f"; not matched: {differing(ours.differs)}" if ours.differs else ""
+        unmatched = f"; not matched: {differences_text(ours.differs)}" if ours.differs else ""
         return f"*{seen}*: {detail}{bound}{unmatched}"
 
     @property
@@ -193,7 +195,7 @@ def stated_quotes(
     return [
         of
         for of in about
-        if not any(defect(of[0], p, scale) for claim in of[1] for p in claim.places)
+        if not any(grid_defect(of[0], p, scale) for claim in of[1] for p in claim.places)
     ]
 
 
@@ -229,7 +231,7 @@ def judge_numbers(paper_name: str, claim: Claim, scale: str, printed: bool) -> J
     return replace(judge_row(claim, contrasts, digits), strict=printed)
 
 
-def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, Pairs]]:
+def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, CellPairs]]:
     """(other row, column, pairs of cells) of every contrast; with `on_average`, one contrast has
     all columns."""
     here_grid, there_grid = here.score_grid, there.score_grid
@@ -251,7 +253,7 @@ def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str,
 
 
 def contrast_printed(
-    claim: Claim, here: GridView, versus: str, column: str, pairs: Pairs
+    claim: Claim, here: GridView, versus: str, column: str, pairs: CellPairs
 ) -> Contrast | str:
     """Of printed numbers; or why there is none."""
     printed = [cell.published for pair in pairs for cell in pair if cell.published is not None]
@@ -286,7 +288,7 @@ def contrast_printed(
 
 
 def contrast_runs(
-    claim: Claim, here: GridView, versus: str, column: str, pairs: Pairs
+    claim: Claim, here: GridView, versus: str, column: str, pairs: CellPairs
 ) -> Contrast | str:
     """Of our runs, paired by seed, over seeds and test items; or why there is none."""
     cells = [cell for pair in pairs for cell in pair]
@@ -321,7 +323,9 @@ def contrast_runs(
     (error, df), p = estimate.error(), estimate.p()
     sizes = {"sentences"} if claim.versus_column else set()  # what the claim itself compares
     differs = tuple(
-        setting.text for setting in compare.differing(*pairs[0]) if setting.name not in sizes
+        setting.text
+        for setting in compare.setting_differences(*pairs[0])
+        if setting.name not in sizes
     )
     known_error = None if p is None else error
     only = compare.is_over_seeds_only(estimate, pairs)

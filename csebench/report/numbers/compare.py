@@ -32,7 +32,15 @@ INACTIVE = 0.02  # points: an effect that is shown to be smaller is none
 # which gives a difference no error, and so no bound
 EQUAL_SCORES = "both rows have the same score in every run"
 # settings that rows should have in common, and what they are called where it is not their name
-SHARED = ("learning_rate", "temperature", "pooler", "batch_size", "steps", "max_length", "dropout")
+COMPARED_SETTINGS = (
+    "learning_rate",
+    "temperature",
+    "pooler",
+    "batch_size",
+    "steps",
+    "max_length",
+    "dropout",
+)
 CALLED = {"learning_rate": "learning rate", "batch_size": "batch", "max_length": "length"}
 BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
 SAME_RUNS, INACTIVE_HERE, ONE_SEED = "same runs", "inactive", "one seed"
@@ -190,11 +198,11 @@ def column_groups(view: GridView, family: Family) -> list[list[int]]:
     return (
         [[i] for i in single_columns(view.score_grid)]
         if family.columns == "each"
-        else [averages(view)]
+        else [summary_columns(view)]
     )
 
 
-def averages(view: GridView) -> list[int]:
+def summary_columns(view: GridView) -> list[int]:
     """The columns whose mean sums up a table: its own averages, or all where it has none that
     can be run."""
     declared = [
@@ -297,7 +305,7 @@ def compare(
         grid.rows[against].label,
         ", ".join(labels) if len(labels) < 3 else f"{labels[0]} to {labels[-1]}",
         NOT_RUN,
-        differs=differing(*pairs[0]),
+        differs=setting_differences(*pairs[0]),
         printed=float(np.mean(gains)) if len(gains) == len(pairs) else None,
         scored=(sum(view.runs[run] is not None for run in runs), len(runs)),
         pairs=tuple(pairs),
@@ -425,7 +433,7 @@ def estimate_of(terms: Sequence[tuple[float, Cell]], scale: str) -> Estimate:
     return Estimate(summary.mean, summary.n, summary.std, item_se)
 
 
-def differing(a: Cell, b: Cell) -> tuple[Setting, ...]:
+def setting_differences(a: Cell, b: Cell) -> tuple[Setting, ...]:
     """Shared settings, encoder and training data in which two rows differ, but for those that
     the comparison is about: what rows of one method state differently, and what a method keeps
     by definition."""
@@ -445,7 +453,7 @@ def differing(a: Cell, b: Cell) -> tuple[Setting, ...]:
         Setting(
             CALLED.get(key, key), setting_text(here.params[key]), setting_text(there.params[key])
         )
-        for key in SHARED
+        for key in COMPARED_SETTINGS
         if key not in about and key in here.params and key in there.params
     ]
     if here.run_before is None and there.run_before is None:

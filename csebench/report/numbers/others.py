@@ -11,7 +11,7 @@ import numpy as np
 
 from csebench.base.caches import cached
 from csebench.plan.catalog import evidence
-from csebench.plan.catalog.evidence import AVERAGE, FULL, Evidence, Key, PublishedRun, Setup
+from csebench.plan.catalog.evidence import AVERAGE, FULL, Evidence, MatchKey, PublishedRun, Setup
 from csebench.plan.catalog.files import paper, paper_names
 from csebench.plan.grids import find_grid
 from csebench.plan.schema.paper import Column, Grid, Published, Row
@@ -63,7 +63,7 @@ class Group:
         first, *others = self.evidence
         if others:
             return f"{len(self.sources)} sources with their own setups"
-        return "; ".join(filter(None, (budget(first.setup, row), circumstances(first.setup))))
+        return "; ".join(filter(None, (budget_text(first.setup, row), circumstances(first.setup))))
 
     def reach(self, value: float) -> int:
         """How many runs are at or above a value."""
@@ -72,7 +72,7 @@ class Group:
 
 @cached
 def groups(
-    key: Key, score: str = AVERAGE, size: str = FULL, without_paper: str = ""
+    key: MatchKey, score: str = AVERAGE, size: str = FULL, without_paper: str = ""
 ) -> list[Group]:
     """Groups of comparable, sure runs with a score, but a paper's own: sweeps, largest first;
     single runs; means."""
@@ -104,7 +104,7 @@ def group(kind: str, runs: list[tuple[Evidence, PublishedRun]], score: str) -> G
 
 
 @cached
-def keys_with_runs() -> list[Key]:
+def keys_with_runs() -> list[MatchKey]:
     """Every trained method and encoder with comparable runs; methods with most runs first."""
     trained = [
         evidence.key_of(e.experiment)
@@ -117,7 +117,7 @@ def keys_with_runs() -> list[Key]:
         key.method: max(n for other, n in runs.items() if other.method == key.method)
         for key in keys
     }
-    encoders = list(evidence.names().encoders)
+    encoders = list(evidence.evidence_names().encoders)
     return sorted(
         keys, key=lambda k: (-most[k.method], k.method, str(k.pooler), encoders.index(k.encoder))
     )
@@ -145,7 +145,7 @@ class PrintedAverage:
 
 
 @cached
-def printed_by_authors(key: Key) -> Print | None:
+def printed_by_authors(key: MatchKey) -> Print | None:
     """The average that a method's authors print for an encoder; None where it is not known.
 
     evidence/methods.yaml has it where no row of papers/ prints it, or where two rows print two
@@ -153,7 +153,7 @@ def printed_by_authors(key: Key) -> Print | None:
     that of the first paper. Re-runs by another paper, and values of unknown source, do not count.
     """
     averages = printed_averages(key)
-    stated = evidence.names().methods[key.method].printed.get(key.encoder)
+    stated = evidence.evidence_names().methods[key.method].printed.get(key.encoder)
     if stated is not None and key.pooler == evidence.default_pooler(key.method):
         value, seeds, where = stated.value, stated.seeds, stated.note or "as its sources state it"
     elif averages:
@@ -170,7 +170,7 @@ def printed_by_authors(key: Key) -> Print | None:
     return Print(value, seeds, "; ".join([where, *others]))
 
 
-def printed_averages(key: Key) -> list[PrintedAverage]:
+def printed_averages(key: MatchKey) -> list[PrintedAverage]:
     """Averages that rows of papers/ print for a method, as its authors have them.
 
     Those of papers that evidence/methods.yaml names; if none of these has one, those of all papers.
@@ -191,7 +191,9 @@ def printed_averages(key: Key) -> list[PrintedAverage]:
             value, seeds = scores[AVERAGE]
             is_measured = row.source == "measured"
             averages.append(PrintedAverage(name, grid_name, value, seeds, len(scores), is_measured))
-    in_named = [average for average in averages if average.paper in evidence.names().papers]
+    in_named = [
+        average for average in averages if average.paper in evidence.evidence_names().papers
+    ]
     return in_named or averages
 
 
@@ -212,7 +214,7 @@ def papers_in_order() -> list[str]:
     """Valid papers: those that evidence/methods.yaml names, in its order; then the others by
     name."""
     valid = paper_names()
-    named = [name for name in evidence.names().papers if name in valid]
+    named = [name for name in evidence.evidence_names().papers if name in valid]
     return [*dict.fromkeys([*named, *valid])]
 
 
@@ -223,7 +225,7 @@ def score_of(grid: Grid, column: Column, size: str = FULL) -> str | None:
     return evidence.score_name(column.evaluator or grid.evaluator, column.task)
 
 
-def sweeps() -> list[tuple[Key, Group, Print]]:
+def sweeps() -> list[tuple[MatchKey, Group, Print]]:
     """Seed sweeps of a method with a printed value: what the page's figures and its first lines
     are about."""
     largest = [(key, groups(key)[0], printed_by_authors(key)) for key in keys_with_runs()]
@@ -252,7 +254,7 @@ def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Group | Non
     return replace(largest, summary=summary, runs=(), values=values)
 
 
-def budget(setup: Setup, row: Row | None = None) -> str:
+def budget_text(setup: Setup, row: Row | None = None) -> str:
     """`batch 64 (this row: 50), learning rate 3e-5, 15,625 steps`."""
     params = row.run.params if row is not None and row.run is not None else {}
     parts = []
@@ -284,12 +286,12 @@ def circumstances(setup: Setup) -> str:
     return "; ".join(filter(None, parts))
 
 
-def title(key: Key) -> str:
+def title(key: MatchKey) -> str:
     """`unsup-SimCSE, BERT-base`; with the pooler where it is not the method's own."""
     return f"{method_title(key)}, {encoder_and_pooler(key)}"
 
 
-def encoder_and_pooler(key: Key) -> str:
+def encoder_and_pooler(key: MatchKey) -> str:
     """`BERT-base`; with the pooler where it is not the method's own."""
     if key.pooler == evidence.default_pooler(key.method):
         return encoder_title(key)
@@ -297,11 +299,11 @@ def encoder_and_pooler(key: Key) -> str:
 
 
 def method_title(named) -> str:
-    return evidence.names().methods[named.method].title
+    return evidence.evidence_names().methods[named.method].title
 
 
 def encoder_title(named) -> str:
-    return evidence.names().encoders[named.encoder]
+    return evidence.evidence_names().encoders[named.encoder]
 
 
 class Spread(NamedTuple):

@@ -21,7 +21,7 @@ POWER = 0.8  # the chance with which a "smallest difference" is detected
 ITEM_ERROR = 0.18  # assumed, in points: of a difference over test items
 # of ITEM_ERROR at which seeds are counted, as it is not known on another encoder
 SHARES = (0.0, 0.5, 1.0, 1.5)
-HEAD = [
+POWER_COLUMNS = [
     "table",
     "row",
     "against",
@@ -101,7 +101,7 @@ def table_rows(view: GridView, difference: float | None = None) -> list[list]:
         if design is not None:
             smallest, needed = (
                 smallest_difference(design, seeds),
-                seeds_text(seeds_needed(wanted, design)),
+                needed_seeds_text(seeds_needed(wanted, design)),
             )
             known = [
                 f"{design.seed_sd:.2f}",
@@ -149,7 +149,7 @@ def claim_rows() -> list[list]:
                 designs = [replace(design, item_se=share * ITEM_ERROR) for share in SHARES]
                 # more error, no fewer
                 needed = [*accumulate((seeds_needed(points, d) for d in designs), max)]
-                seeds = [f"{design.seed_sd:.2f}", *map(seeds_text, needed)]
+                seeds = [f"{design.seed_sd:.2f}", *map(needed_seeds_text, needed)]
             row = [
                 name,
                 claim.place,
@@ -166,6 +166,6 @@ def claim_rows() -> list[list]:
     return rows
 
 
-def seeds_text(seeds: float) -> str:
+def needed_seeds_text(seeds: float) -> str:
     """The number of seeds as text: `13`, `no number` where test items alone vary too much."""
     return "no number" if seeds == inf else f"{seeds:.0f}"

@@ -26,13 +26,13 @@ def page_path(name: str, scale: str) -> Path:
     return (RESULTS if name == "evidence" else results_folder(scale)) / f"{name}.md"
 
 
-def draw(page: targets.Page) -> list[Path]:
+def draw_page(page: targets.Page) -> list[Path]:
     """Draws what a page shows: a paper's figure, or the forest plot of a table's comparisons."""
     if len(page.grids()) > 1:
         return []
     view = grid_view(*page.grids()[0], page.scale)
     if isinstance(view.grid, Figure):
-        return figures.draw(view)
+        return figures.draw_figure(view)
     title = forest_title(view, answered := answers(view))
     return draw_forest(view, answered, title) if title else []
 
@@ -51,7 +51,9 @@ def write_all(scale: str) -> list[Path]:
     written = dict(texts(scale))
     for path, text in written.items():
         write_text(path, text)
-    pictures = [path for page in targets.pages(scale) if has_picture(page) for path in draw(page)]
+    pictures = [
+        path for page in targets.pages(scale) if has_picture(page) for path in draw_page(page)
+    ]
     return [*written, *pictures, *draw_runs(RESULTS)]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from csebench.base.project import REPOSITORY
 from csebench.base.terminal import counted
-from csebench.plan.catalog.evidence import AVERAGE, names
+from csebench.plan.catalog.evidence import AVERAGE, evidence_names
 from csebench.plan.catalog.files import (
     DEFAULT_SCALE,
     SIDE_BY_SIDE,
@@ -20,11 +20,11 @@ from csebench.report.numbers import claims
 from csebench.report.numbers.cells import PAPER_SCALE
 from csebench.report.numbers.others import method_title, spread
 from csebench.report.numbers.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
-from csebench.report.pages.page import Fold, Page, Part, Table, relative_path
+from csebench.report.pages.page import Fold, PageContent, Part, TextTable, relative_path
 from csebench.report.provenance import scale_line
 
 
-def claims_page(scale: str) -> Page:
+def claims_page(scale: str) -> PageContent:
     """Opens with sentences that the printed numbers contradict, or give another size; folds the
     others, by paper."""
     sentences, folder = claims.judge_all(scale, paper_names()), results_folder(scale)
@@ -58,7 +58,7 @@ def claims_page(scale: str) -> Page:
             " test items. A study on another encoder says what it saw and contradicts no paper's"
             " sentence."
         ),
-        Fold("How claims are judged", [legend()]),
+        Fold("How claims are judged", [claims_legend()]),
         "## Contradicted by the printed numbers",
         sentence_table(contradicted, scale, folder),
         "## Of another size in the printed numbers",
@@ -76,12 +76,16 @@ def claims_page(scale: str) -> Page:
         parts += [Fold(summary, [sentence_table(rest, scale, folder)])] if rest else []
     needed = [[paper(row[0]).label, *row[1:]] for row in claim_rows()]
     parts.append(
-        Fold("How many seeds would show each claim", [CLAIMS_LEGEND, Table(CLAIMS_HEAD, needed)])
+        Fold(
+            "How many seeds would show each claim", [CLAIMS_LEGEND, TextTable(CLAIMS_HEAD, needed)]
+        )
     )
-    return Page("What the papers say of their tables", scale_line(page(SIDE_BY_SIDE, scale)), parts)
+    return PageContent(
+        "What the papers say of their tables", scale_line(page(SIDE_BY_SIDE, scale)), parts
+    )
 
 
-def sentence_table(sentences: list[claims.Judged], scale: str, folder: Path) -> Table:
+def sentence_table(sentences: list[claims.Judged], scale: str, folder: Path) -> TextTable:
     """A line per sentence, and per claim of several, on a page in a folder; at the default scale
     without our runs."""
     lines = []
@@ -104,14 +108,16 @@ def sentence_table(sentences: list[claims.Judged], scale: str, folder: Path) -> 
                 [text, about, judged.published.text, "–" if scale == DEFAULT_SCALE else judged.here]
             )
     ours = "our runs" if scale == PAPER_SCALE else f"here ({scale})"
-    return Table(
+    return TextTable(
         ["claim", "about", "printed (over seeds)", f"{ours}, over seeds and test items"], lines
     )
 
 
-def legend() -> str:
+def claims_legend() -> str:
     """How claims are judged."""
-    spreads = [(title, spread(encoder, AVERAGE)) for encoder, title in names().encoders.items()]
+    spreads = [
+        (title, spread(encoder, AVERAGE)) for encoder, title in evidence_names().encoders.items()
+    ]
     known = [
         f"{title} {s.std:.2f} ({s.n} seeds of {method_title(s)}, {s.source})"
         for title, s in spreads

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from csebench.plan.catalog import evidence
-from csebench.plan.catalog.evidence import DEV, Key
+from csebench.plan.catalog.evidence import DEV, MatchKey
 from csebench.plan.catalog.files import paper, paper_names
 from csebench.report.numbers import others, stats
 from csebench.report.numbers.stats import SLACK
-from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
+from csebench.report.pages.page import Fold, PageContent, Part, Picture, TextTable, as_list
 from csebench.report.words import outward_range
 from csebench.score.drawing import COLOURS, GREY, STYLE, WIDTH, write_figure
 
@@ -23,9 +23,17 @@ WITHIN = {
     stats.HIGHER: "below the range {}",
 }  # where the printed value lies; the names are of the runs
 PICKED_FROM = (1, 3, 5, 10, 50)  # numbers of seeds of which the best is reported
-HEAD = ["method, encoder", "printed", "others' runs", "n", "mean ± sd", "min to max", "reach print"]
-HEAD += ["printed value lies"]
-KINDS = {
+EVIDENCE_COLUMNS = [
+    "method, encoder",
+    "printed",
+    "others' runs",
+    "n",
+    "mean ± sd",
+    "min to max",
+    "reach print",
+]
+EVIDENCE_COLUMNS += ["printed value lies"]
+SOURCE_KINDS = {
     "retrained": "trained again by others",
     "paper": "re-run in a later paper",
     "checkpoint": "released checkpoint scored by others",
@@ -39,7 +47,7 @@ OWN_CODE = "own re-implementation"  # what a source states
 BIN = 0.15  # of the score: dots within one stand side by side
 
 
-def evidence_page(_scale: str) -> Page:
+def evidence_page(_scale: str) -> PageContent:
     """The same at every scale."""
     of_sweeps = [key for key, _, _ in others.sweeps()]
     few = [
@@ -47,19 +55,19 @@ def evidence_page(_scale: str) -> Page:
     ]
     remarks = [
         f"{others.method_title(remark)}, {others.encoder_title(remark)} ({name}): {remark.text}."
-        for name, source in evidence.sources().items()
+        for name, source in evidence.evidence_sources().items()
         for remark in source.remarks
     ]
     setups: dict[str, list[str]] = {}  # how the runs of sweeps were made, by source
     for key, runs, _ in others.sweeps():
         setup = runs.evidence[0].setup
         lines = setups.setdefault(runs.sources[0], [others.circumstances(setup)])
-        lines.append(f"{others.encoder_title(key)}: {others.budget(setup)}")
+        lines.append(f"{others.encoder_title(key)}: {others.budget_text(setup)}")
     parts: list[Part] = [
         reach_text(),
         sweeps_text(),
         Picture("evidence.svg", "Others' runs against the printed values"),
-        Table(HEAD, [row for key in of_sweeps for row in group_rows(key)]),
+        TextTable(EVIDENCE_COLUMNS, [row for key in of_sweeps for row in group_rows(key)]),
         (
             "Average of the seven STS test sets, Spearman × 100. *Reach print*: runs at or above"
             " the printed value. The last column: where the printed value lies, against the range"
@@ -68,7 +76,7 @@ def evidence_page(_scale: str) -> Page:
         counts_text(),
         Fold(
             f"Methods with few runs: {len(few)} groups",
-            ["Is a number missing? Open an issue.", Table(HEAD, few)],
+            ["Is a number missing? Open an issue.", TextTable(EVIDENCE_COLUMNS, few)],
         ),
         Fold("What picking the best of several seeds adds", selection_parts()),
         Fold(
@@ -82,7 +90,7 @@ def evidence_page(_scale: str) -> Page:
         ),
         "Regenerate: `snakemake -j4 results/evidence.md`.",
     ]
-    return Page("Does it reproduce?", "", parts)
+    return PageContent("Does it reproduce?", "", parts)
 
 
 def reach_text() -> str:
@@ -105,7 +113,9 @@ def reach_sentence(method: str) -> str:
             some.append(f"on {others.encoder_and_pooler(key)} {count} of {runs.summary.n} do")
         else:
             none.append(others.encoder_and_pooler(key))
-    sweeps = f"{len(none) + len(some)} seed sweeps of {evidence.names().methods[method].title}"
+    sweeps = (
+        f"{len(none) + len(some)} seed sweeps of {evidence.evidence_names().methods[method].title}"
+    )
     text = f"**In {len(none)} of {sweeps} no run reaches the printed value**"
     if none:
         text += f" ({', '.join(none)})"
@@ -153,7 +163,7 @@ def counts_text() -> str:
     )
 
 
-def group_rows(key: Key) -> list[list[str]]:
+def group_rows(key: MatchKey) -> list[list[str]]:
     """A row for every group of runs of a method on an encoder, as under HEAD."""
     value, rows = others.printed_by_authors(key), []
     for runs in others.groups(key):
@@ -208,7 +218,7 @@ def selection_parts() -> list[Part]:
             " the chance that the one picked by dev reaches the printed value. STS-B test is one of"
             " the seven test sets."
         ),
-        Table(
+        TextTable(
             ["", "correlation of dev and test", "mean", *(f"best of {k}" for k in PICKED_FROM)],
             rows,
         ),
@@ -216,9 +226,9 @@ def selection_parts() -> list[Part]:
     ]
 
 
-def source_table() -> Table:
+def source_table() -> TextTable:
     rows = []
-    for name, source in evidence.sources().items():
+    for name, source in evidence.evidence_sources().items():
         place = f"issues/{source.thread}" if source.thread else f"tree/{source.commit}"
         url = f"https://github.com/{source.repository}/{place}"
         where = f"[{source.repository}]({url}) " + (source.path or f"#{source.thread}")
@@ -227,11 +237,11 @@ def source_table() -> Table:
             tables = f"Tables {', '.join(first)} and {last}" if first else f"Table {last}"
             label = paper(source.paper).label if source.paper in paper_names() else source.paper
             where = f"{label}, {tables}"
-        kinds = ", ".join(dict.fromkeys(KINDS[e.kind] for e in source.experiments))
+        kinds = ", ".join(dict.fromkeys(SOURCE_KINDS[e.kind] for e in source.experiments))
         count = sum(len(e.runs) or (e.summary.n if e.summary else 0) for e in source.experiments)
         scores = f"{count}: {kinds}" if count else "remarks"
         rows.append([name, source.who, where, source.licence or "", source.date, scores])
-    return Table(["source", "who", "where", "licence", "date", "scores"], rows)
+    return TextTable(["source", "who", "where", "licence", "date", "scores"], rows)
 
 
 def draw_runs(folder: Path) -> list[Path]:
@@ -258,7 +268,7 @@ def draw_runs(folder: Path) -> list[Path]:
         return write_figure(folder / "evidence.svg", figure, table)
 
 
-def panel(axis, key: Key, value: others.Print) -> list[list]:
+def panel(axis, key: MatchKey, value: others.Print) -> list[list]:
     """One encoder's runs; returns the rows of what is drawn."""
     method, encoder, line = others.method_title(key), others.encoder_title(key), value.value.value
     rows, drawn = [], [g for g in others.groups(key) if g.kind != others.MEAN_ONLY]

@@ -24,13 +24,13 @@ from csebench.report.numbers.cells import (
 )
 from csebench.report.numbers.compare import Answer, answer
 from csebench.report.pages.evidence import reach_text
-from csebench.report.pages.page import Page, Part, Picture, Table
+from csebench.report.pages.page import PageContent, Part, Picture, TextTable
 from csebench.report.pages.table import STALE, nothing_to_draw
 from csebench.report.provenance import scale_line
 from csebench.report.words import family_sentence, not_matched
 
 
-def index_page(scale: str) -> Page:
+def index_page(scale: str) -> PageContent:
     views = [grid_view(name, grid, scale) for name, grid in planned_grids(scale)]
     evidence = os.path.relpath(results_folder(DEFAULT_SCALE) / "evidence.md", results_folder(scale))
     apart = (
@@ -70,7 +70,7 @@ def index_page(scale: str) -> Page:
             " score](scores.csv) · [every cell](cells.csv) · [every comparison](comparisons.csv)"
         ),
     ]
-    return Page(f"Results at scale {scale}", scale_line(page(SIDE_BY_SIDE, scale)), parts)
+    return PageContent(f"Results at scale {scale}", scale_line(page(SIDE_BY_SIDE, scale)), parts)
 
 
 def questions(views: list[GridView]) -> str:
@@ -112,7 +112,7 @@ def state(view: GridView) -> str:
     return "complete" if done == wanted else "partial"
 
 
-def coverage(views: list[GridView]) -> Table:
+def coverage(views: list[GridView]) -> TextTable:
     """Tables and figures × papers: how many of the runs of each have scores."""
     links: dict[str, dict[str, str]] = {}  # by table or figure and paper
     for view in views:
@@ -128,4 +128,4 @@ def coverage(views: list[GridView]) -> Table:
             grid_label(name) if name.startswith("figure") else f"[{grid_label(name)}]({name}.md)"
         )
         rows.append([label, *(links[name].get(paper_name, "") for paper_name in paper_names())])
-    return Table(["", *(paper(name).label for name in paper_names())], rows)
+    return TextTable(["", *(paper(name).label for name in paper_names())], rows)

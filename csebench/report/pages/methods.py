@@ -5,7 +5,7 @@ from statistics import median
 from csebench.plan import tuning
 from csebench.plan.catalog.files import scale
 from csebench.plan.catalog.registry import COMPONENTS, declaration
-from csebench.report.pages.page import Fold, Part, Table
+from csebench.report.pages.page import Fold, Part, TextTable
 
 
 def tuning_parts(scale_name: str) -> list[Part]:
@@ -29,7 +29,16 @@ def tuning_parts(scale_name: str) -> list[Part]:
             gain_text = f"{gains[title]:+z.2f}"
         count = f"{tried} of {search.planned}" if tried < search.planned else str(tried)
         chosen = "–" if best is None else tuning.settings_text(best.settings)
-        rows.append([title, count, points(first), chosen, points(best and best.dev), gain_text])
+        rows.append(
+            [
+                title,
+                count,
+                search_points(first),
+                chosen,
+                search_points(best and best.dev),
+                gain_text,
+            ]
+        )
     gained = "No search has a score with the settings of the scale."
     if gains:
         largest, unchanged = (
@@ -54,11 +63,11 @@ def tuning_parts(scale_name: str) -> list[Part]:
             " changes only for more than their deviation. A score is Spearman × 100 on STS-B dev,"
             " the set that chose the settings, so part of a gain is chance."
         ),
-        Table(["method", "trials", "without tuning", "chosen settings", "tuned", "gain"], rows),
+        TextTable(["method", "trials", "without tuning", "chosen settings", "tuned", "gain"], rows),
         f"Search again: `{again}`.",
     ]
     return [Fold("What tuning chose for each method, and gained", parts)]
 
 
-def points(score: float | None) -> str:
+def search_points(score: float | None) -> str:
     return "–" if score is None else f"{100 * score:.2f}"

@@ -14,7 +14,7 @@ from csebench.base.terminal import csv_text, json_text, records
 from csebench.plan.targets import grid_path
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """Texts in rows below a head; `title` tells it from others of a page."""
 
     head: Sequence[str]
@@ -36,10 +36,10 @@ class Fold(NamedTuple):
     parts: Sequence["Part"]
 
 
-Part = str | Table | Picture | Fold  # a text is a paragraph or a list, in Markdown
+Part = str | TextTable | Picture | Fold  # a text is a paragraph or a list, in Markdown
 
 
-class Page(NamedTuple):
+class PageContent(NamedTuple):
     """What a reader gets: the parts stand in the order in which they are read."""
 
     title: str
@@ -55,7 +55,7 @@ class Page(NamedTuple):
             ]
             return "\n\n".join(map(part_markdown, [*head, *self.parts])) + "\n"
         # those that are not folded
-        tables = [part for part in self.parts if isinstance(part, Table)]
+        tables = [part for part in self.parts if isinstance(part, TextTable)]
         if form == "latex":
             texts = (latex_table(table) for table in tables)
             return "\n\n".join(texts) + "\n"
@@ -65,7 +65,7 @@ class Page(NamedTuple):
         return json_text({"title": self.title, "scale": self.scale_line, "tables": content}) + "\n"
 
 
-def latex_table(table: Table) -> str:
+def latex_table(table: TextTable) -> str:
     rows = [[visible(cell) for cell in row] for row in table.rows]
     return tabulate(
         rows, [visible(cell) for cell in table.head], "latex_booktabs", disable_numparse=True
@@ -89,7 +89,7 @@ def part_markdown(part: Part) -> str:
                 "</details>",
             ]
         )
-    if isinstance(part, Table):
+    if isinstance(part, TextTable):
         lines = [f"| {' | '.join(map(escape_cell, row))} |" for row in (part.head, *part.rows)]
         lines.insert(1, "|---" * len(part.head) + "|")
         return f"**{escape_html(visible(part.title))}**\n\n" * bool(part.title) + "\n".join(lines)

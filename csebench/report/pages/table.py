@@ -31,13 +31,21 @@ from csebench.report.numbers.compare import (
     WORSE,
     Answer,
     answers,
-    averages,
     best_rows,
     block,
+    summary_columns,
 )
 from csebench.report.pages.claims import sentence_table
 from csebench.report.pages.methods import tuning_parts
-from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list, relative_path
+from csebench.report.pages.page import (
+    Fold,
+    PageContent,
+    Part,
+    Picture,
+    TextTable,
+    as_list,
+    relative_path,
+)
 from csebench.report.provenance import (
     deviation_lines,
     page_conditions,
@@ -45,7 +53,7 @@ from csebench.report.provenance import (
     scale_line,
 )
 from csebench.score.data_of_scores import SHOWN_DIGITS, Scored
-from csebench.score.store import score
+from csebench.score.store import stored_score
 
 SOURCES = {
     "measured": "measured by the authors",
@@ -74,7 +82,7 @@ HOW_VARIANTS = (
 )
 
 
-def table_page(page: targets.Page) -> Page:
+def table_page(page: targets.Page) -> PageContent:
     """The page of one paper's table or figure, of one number in all papers, or of all variants."""
     views, folder = [grid_view(*grid, page.scale) for grid in page.grids()], page.path.parent
     if len(views) == 1:
@@ -82,7 +90,7 @@ def table_page(page: targets.Page) -> Page:
         said, shown, folds = view_parts(view, folder)
         tuned = tuning_parts(page.scale) if view.paper == SIDE_BY_SIDE else []
         parts = [*status_line(view), *said, *shown, *folds, *tuned, *made(page)]
-        return Page(heading(view), scale_line(page), parts)
+        return PageContent(heading(view), scale_line(page), parts)
     of_variants, firsts, sections = page.papers == (VARIANTS,), [], []
     for view in views:
         said, shown, folds = view_parts(view, folder)
@@ -97,7 +105,7 @@ def table_page(page: targets.Page) -> Page:
         paper(VARIANTS).title if of_variants else f"{targets.grid_label(page.name)} of all papers"
     )
     legends = [HOW_VARIANTS] if of_variants else []
-    return Page(
+    return PageContent(
         title, scale_line(page), [*legends, as_list(by_text(firsts)), *sections, *made(page)]
     )
 
@@ -161,7 +169,7 @@ def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], lis
     if shown and (has_values(view) or not is_figure):
         columns = view.score_grid.columns if view.scale != DEFAULT_SCALE else []
         best = [best_rows(view, column) for column in columns]
-        parts += [*score_tables(view, shown, best), *legend(view, shown, best)]
+        parts += [*score_tables(view, shown, best), *table_legend(view, shown, best)]
     printed = printed_fold(view, folded=bool(shown))
     parts += [] if shown else printed
     folds = [*(printed if shown else []), *others_fold(view)]
@@ -170,7 +178,7 @@ def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], lis
         how = [HOW_COMPARED, *seeds_only_text(answered)]
         for answer in answered:
             rows = [words.comparison_row(c) for c in answer.comparisons]
-            compared += [answer.family.question, Table(words.COMPARISON_HEAD, rows)]
+            compared += [answer.family.question, TextTable(words.COMPARISON_HEAD, rows)]
         count = sum(len(answer.comparisons) for answer in answered)
         folds.append(Fold(f"Every declared comparison: {count}", [*compared, *how]))
     if view.scale != DEFAULT_SCALE and (claims := judge_all(view.scale, [view.paper], view.name)):
@@ -237,7 +245,7 @@ def nothing_to_draw(view: GridView) -> str:
     """Why a figure has nothing to draw though its runs were scored; empty where it has, or they
     were not."""
     for plan in [] if has_values(view) else [cell.plan for cell in view.cells if cell.plan.specs]:
-        if score(plan.specs[0], plan.evaluator, view.scale)[0]:
+        if stored_score(plan.specs[0], plan.evaluator, view.scale)[0]:
             needs = f"{plan.evaluator} needs {protocol(plan.evaluator).declaration.needs}"
             return (
                 f"Nothing to draw here: the runs have no scores of the task {plan.task} ({needs})."
@@ -304,7 +312,7 @@ def row_order(view: GridView) -> list[int]:
     )
 
 
-def score_tables(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list[Table]:
+def score_tables(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list[TextTable]:
     """Our scores, bold where one row is best in a column; rows that learn with labels are a
     table of their own."""
     bold = {(i, j) for j, sets in enumerate(best) for rows in sets if len(rows) == 1 for i in rows}
@@ -316,9 +324,9 @@ def score_tables(view: GridView, shown: list[int], best: list[list[set[int]]]) -
         texts = [cell_text(cell, (i, j) in bold) for j, cell in enumerate(cells)]
         tables[of is not None and of[1] == "triplets"].append([view.grid.rows[i].label, *texts])
     if not tables[False]:
-        return [Table(head, tables[True])]
+        return [TextTable(head, tables[True])]
     return [
-        Table(head, rows, "Trained with labels" * supervised)
+        TextTable(head, rows, "Trained with labels" * supervised)
         for supervised, rows in tables.items()
         if rows
     ]
@@ -338,7 +346,7 @@ def cell_text(cell: Cell, bold: bool) -> str:
     return f"{text} ({cell.published.text}{f' {sign}' if sign else ''})"
 
 
-def legend(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list[Part]:
+def table_legend(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list[Part]:
     """How to read the cells, and which rows may be best in the columns that sum up the table,
     folded if many."""
     cells = [cell for i in shown for cell in view.rows[i]]
@@ -362,12 +370,12 @@ def legend(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list
         ["Bold: best at 95 %."] if any(len(rows) == 1 for sets in best for rows in sets) else []
     )
     columns: dict[tuple[str, ...], list[str]] = {}  # by the rows that may be best in them
-    for column in averages(view) if best else []:
+    for column in summary_columns(view) if best else []:
         for rows in (rows for rows in best[column] if len(rows) > 1):
             labels = tuple(words.short_label(view.grid.rows[i].label) for i in sorted(rows))
             columns.setdefault(labels, []).append(view.score_grid.columns[column].label)
     lines = [f"{', '.join(labels)}: {', '.join(rows)}." for rows, labels in columns.items()]
-    many = len(lines) > 2 or any(len(rows) > words.MOST_NAMES for rows in columns)
+    many = len(lines) > 2 or any(len(rows) > words.MOST_ROWS for rows in columns)
     parts += [] if many else [f"Possibly best in {line}" for line in lines]
     if any(cell.ours is None and not cell.runs_elsewhere for cell in cells):
         parts.append("–: no run or no number.")
@@ -411,7 +419,7 @@ def by_text(of_rows: Iterable[tuple[str, str]]) -> list[str]:
     return [f"{'; '.join(labels)}: {text}" for text, labels in rows.items()]
 
 
-def table_of(view: GridView, text: Callable[[Cell], str | None]) -> Table:
+def table_of(view: GridView, text: Callable[[Cell], str | None]) -> TextTable:
     """A text of every cell, of the rows and columns that have one."""
     rows = [
         (row.label, [text(c) for c in cells])
@@ -420,7 +428,7 @@ def table_of(view: GridView, text: Callable[[Cell], str | None]) -> Table:
     rows = [(label, texts) for label, texts in rows if any(texts)]
     columns = [i for i in range(len(view.score_grid.columns)) if any(texts[i] for _, texts in rows)]
     body = [[label, *(texts[i] or "–" for i in columns)] for label, texts in rows]
-    return Table(["Model", *(view.score_grid.columns[i].label for i in columns)], body)
+    return TextTable(["Model", *(view.score_grid.columns[i].label for i in columns)], body)
 
 
 def others_fold(view: GridView) -> list[Part]:
@@ -466,7 +474,7 @@ def texts_fold(view: GridView) -> list[Part]:
         declared = protocol(cell.plan.evaluator).declaration.texts if cell.plan.specs else None
         if declared is None:
             continue
-        content, is_outdated = score(cell.plan.specs[0], cell.plan.evaluator, view.scale)
+        content, is_outdated = stored_score(cell.plan.specs[0], cell.plan.evaluator, view.scale)
         if content is None or not view.is_on_its_data(
             cell.plan.evaluator, Scored(content, is_outdated)
         ):
@@ -486,7 +494,7 @@ def texts_fold(view: GridView) -> list[Part]:
     for number, query in enumerate(texts["queries"]):
         columns = [*(of_row[number] for of_row in retrieved.values()), *texts["printed"][number]]
         rows = [[f"#{rank}", *row] for rank, row in enumerate(zip(*columns, strict=True), 1)]
-        tables += [f"Query: {visible(query)}", Table(head, rows)]
+        tables += [f"Query: {visible(query)}", TextTable(head, rows)]
     return [Fold("Retrieved texts", tables)]
 
 
@@ -549,7 +557,7 @@ def settings_parts(
         " printed."
     )
     shown: list[Part] = [
-        Table(["Setting", *(column.label for column in table.columns)], body),
+        TextTable(["Setting", *(column.label for column in table.columns)], body),
         legend,
     ]
     folds: list[Part] = [Fold("Notes", [as_list(table.notes)])] if table.notes else []
