@@ -40,9 +40,9 @@ def compare_rows(args):
 
 def print_comparison(view: GridView, names: list[str], as_json: bool) -> None:
     """Print the comparison of two rows of a table, in words and numbers."""
-    from csebench.report import words
     from csebench.report.csv_tables import comparison_record
     from csebench.report.numbers.compare import compare, summary_columns
+    from csebench.report.words import comparisons as words
 
     row, against = (index_of_row(view, name) for name in names)
     comparison = compare(view, row, against, summary_columns(view))
@@ -59,7 +59,7 @@ def print_comparison(view: GridView, names: list[str], as_json: bool) -> None:
 
 def index_of_row(view: GridView, name: str) -> int:
     """Find the only row of a table with a label, whole or shortened. Raises BadInput."""
-    from csebench.report.words import short_label
+    from csebench.report.words.comparisons import short_label
 
     labels = [row.label for row in view.score_grid.rows]
     meant = [i for i, label in enumerate(labels) if name in (label, short_label(label))]
@@ -71,9 +71,9 @@ def index_of_row(view: GridView, name: str) -> int:
 
 def print_declared_comparisons(views: list[GridView], as_json: bool) -> None:
     """Print every declared comparison of tables, by the question that it answers."""
-    from csebench.report import words
     from csebench.report.csv_tables import comparison_records
     from csebench.report.numbers.compare import answers
+    from csebench.report.words import comparisons as words
 
     if as_json:
         records = [record for view in views for record in comparison_records(view)]

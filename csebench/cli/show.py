@@ -173,7 +173,7 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
     from csebench.report.csv_tables import cell_rows
     from csebench.report.numbers.cells import grid_view
     from csebench.report.pages.table import others_text
-    from csebench.report.words import short_label
+    from csebench.report.words.comparisons import short_label
 
     def is_meant(label: str | None, of: str) -> bool:
         return label in (None, of, short_label(of))

@@ -16,7 +16,7 @@ from csebench.plan.targets import pages
 from csebench.report.numbers.cells import GridView, grid_view
 from csebench.report.numbers.claims import Judged, Judgement
 from csebench.report.numbers.compare import Comparison, answers
-from csebench.report.words import sentence
+from csebench.report.words.comparisons import sentence
 from csebench.score.scores_csv import SCORES, score_rows
 from csebench.score.store import stored_score
 

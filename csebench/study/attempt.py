@@ -361,7 +361,7 @@ def results(attempt: Attempt) -> list[dict]:
     from csebench.report.csv_tables import comparison_record
     from csebench.report.numbers.cells import grid_view
     from csebench.report.numbers.compare import answers
-    from csebench.report.words import SMOKE
+    from csebench.report.words.comparisons import SMOKE
 
     records, searches = [], [tuning.made_search(name, attempt.scale) for name in attempt.searches()]
     trained = {

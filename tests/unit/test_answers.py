@@ -9,7 +9,7 @@ from csebench.plan.schema.paper import Family
 from csebench.report.numbers import compare
 from csebench.report.numbers.compare import Answer, Comparison, Estimate
 from csebench.report.pages.table import printed_lead
-from csebench.report.words import family_sentence, sentence
+from csebench.report.words.comparisons import family_sentence, sentence
 
 
 def comparison(relation, low=0.0, high=0.0, **values):

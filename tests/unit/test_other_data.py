@@ -17,12 +17,13 @@ from csebench.base.terminal import json_text
 from csebench.cli import main
 from csebench.plan import grids, targets
 from csebench.plan.schema.paper import Claim
-from csebench.report import csv_tables, words
+from csebench.report import csv_tables
 from csebench.report.figures import scores as figures
 from csebench.report.numbers import claims, compare
 from csebench.report.numbers.cells import grid_view
 from csebench.report.pages.index import coverage
 from csebench.report.pages.table import table_page
+from csebench.report.words import comparisons as words
 from csebench.score.scores_csv import score_rows
 
 SCALE = "tiny"

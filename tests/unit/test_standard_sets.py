@@ -20,11 +20,11 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.data_sources import DataSource, Download, hashes_file
 from csebench.plan.catalog.registry import protocol
 from csebench.plan.schema.paper import Claim
-from csebench.report import words
 from csebench.report.numbers import claims, compare, standard_sets, stats
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.standard_sets import glob_as_regex, set_name
 from csebench.report.pages.table import table_page
+from csebench.report.words import comparisons as words
 from csebench.score.data_of_scores import EvaluationData, Scored
 from csebench.score.evaluate import data_sha256
 

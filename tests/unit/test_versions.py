@@ -107,7 +107,7 @@ EDITS = {  # file, what is there (a pattern), what it becomes, the units that mu
         [],
     ),
     "how a model is downloaded": ("csebench/base/hub.py", r"return ", "return None or ", []),
-    "a room that computes no score": ("csebench/report/words.py", "beats", "wins", []),
+    "a room that computes no score": ("csebench/report/words/comparisons.py", "beats", "wins", []),
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from csebench.plan.targets import grid_path
 from csebench.report.numbers.cells import GridView
 from csebench.report.numbers.compare import Answer, Comparison
-from csebench.report.words import ends_text, short_label
+from csebench.report.words.comparisons import ends_text, short_label
 from csebench.score.drawing import GREY, STYLE, WIDTH, write_figure
 
 LINE = 0.25  # inches

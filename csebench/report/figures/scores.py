@@ -19,7 +19,7 @@ from csebench.plan.targets import grid_path, score_path
 from csebench.report.csv_tables import CELLS, cell_rows
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import Cell, GridView, combine_parts
-from csebench.report.words import ends_text
+from csebench.report.words.comparisons import ends_text
 from csebench.score.data_of_scores import Scored
 from csebench.score.drawing import (
     GREY,

@@ -25,7 +25,7 @@ from csebench.report.numbers import compare, stats
 from csebench.report.numbers.cells import PAPER_SCALE, Cell, GridView, grid_view, printed_view
 from csebench.report.numbers.printed_spread import add, row_variance
 from csebench.report.numbers.stats import SLACK, Summary
-from csebench.report.words import VERBS, differences_text, outward
+from csebench.report.words.comparisons import VERBS, differences_text, outward
 
 SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE = (
     "supported",

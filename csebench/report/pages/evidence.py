@@ -13,7 +13,7 @@ from csebench.plan.catalog.files import paper, paper_names
 from csebench.report.numbers import others, stats
 from csebench.report.numbers.stats import SLACK
 from csebench.report.pages.page import Fold, PageContent, Part, Picture, TextTable, as_list
-from csebench.report.words import outward_range
+from csebench.report.words.comparisons import outward_range
 from csebench.score.drawing import COLOURS, GREY, STYLE, WIDTH, write_figure
 
 WITHIN = {

@@ -22,7 +22,6 @@ from csebench.plan.catalog.files import (
 from csebench.plan.catalog.registry import protocol
 from csebench.plan.grids import recipe_values
 from csebench.plan.schema.paper import Figure, SettingsTable
-from csebench.report import words
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import ON_OTHER_DATA, Cell, GridView, grid_view
 from csebench.report.numbers.claims import judge_all
@@ -52,6 +51,7 @@ from csebench.report.provenance import (
     provenance_lines,
     scale_line,
 )
+from csebench.report.words import comparisons as words
 from csebench.score.data_of_scores import SHOWN_DIGITS, Scored
 from csebench.score.store import stored_score
 
