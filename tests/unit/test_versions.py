@@ -102,8 +102,8 @@ EDITS = {  # file, what is there (a pattern), what it becomes, the units that mu
     "a docstring": ("csebench/train/losses.py", '"""', '"""Losses. ', []),
     "the type of an argument": (
         "csebench/data/corpus.py",
-        r"def lines\(path: Path\)",
-        "def lines(path)",
+        r"def read_lines\(path: Path\)",
+        "def read_lines(path)",
         [],
     ),
     "how a model is downloaded": ("csebench/base/hub.py", r"return ", "return None or ", []),
