@@ -324,7 +324,7 @@ def add_run(verb):
         scale=SCALE,
         device=True,
     )
-    v.add_argument("run_id", help="id of a run, as `csebench plan --runs` lists it")
+    v.add_argument("run_id", help="id of a run (list them: csebench plan --runs)")
     v.add_argument(
         "--processes",
         type=whole(0, 64),
@@ -392,7 +392,7 @@ def add_run(verb):
     v = verb(
         "publish", run.publish, about, "RUN beir:scifact --scale mini", scale=SCALE, device=True
     )
-    v.add_argument("run_id", help="id of a run, as `csebench plan --runs` lists it")
+    v.add_argument("run_id", help="id of a run (list them: csebench plan --runs)")
     v.add_argument("evaluator", help="an evaluator with its settings, as in beir:scifact")
 
     about = "delete the models of runs whose scores are all published"

@@ -60,16 +60,20 @@ def test_outputs_are_those_of_a_clean_clone(capsys):
 
 
 def test_files_that_scripts_write_are_not_stale():
-    """The schemas, and the picture of the rooms."""
-    schemas, rooms = (
-        runpy.run_path(str(ROOT / "docs" / f"{name}.py")) for name in ("schemas", "draw_rooms")
+    """The schemas and their page, the reference of the command line, the picture of the rooms."""
+    schemas, commands, rooms = (
+        runpy.run_path(str(ROOT / "docs" / f"{name}.py"))
+        for name in ("schemas", "command_line", "draw_rooms")
     )
     texts = {
         schemas["FOLDER"] / f"{name}.json": text for name, text in schemas["schemas"]().items()
     }
-    for path, text in (texts | {rooms["PICTURE"]: rooms["draw"]()}).items():
+    texts[schemas["PAGE"]] = schemas["reference"]()
+    texts[commands["PAGE"]] = commands["reference"]()
+    texts[rooms["PICTURE"]] = rooms["draw"]()
+    for path, text in texts.items():
         assert path.read_text(encoding="utf-8") == text, (
-            f"{path}: run docs/schemas.py, or docs/draw_rooms.py"
+            f"{path}: run docs/schemas.py, docs/command_line.py or docs/draw_rooms.py"
         )
 
 
