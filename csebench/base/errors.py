@@ -1,5 +1,9 @@
-"""The exceptions that end a command with a message: what is wrong, where (file, line, key), and
-what to do."""
+"""Exceptions that end a command with a message, and the functions that word such messages.
+
+A message says what is wrong, where (file, line, key), and what to do. Here are the exceptions of
+the whole engine, the messages about unknown names, and those about content that does not fit its
+schema. Messages about a certain file or model stay in the module that reads it.
+"""
 
 import difflib
 import re
@@ -7,7 +11,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,117 +20,49 @@ from csebench.base.shown import visible
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
-MOST_ERRORS = 20  # of one file that a message lists
-MOST_LISTED = 12  # that a message lists
+MOST_ERRORS = 20  # errors of one file that a message lists
+MOST_LISTED = 12  # known names that a message lists
 
 
 class BadInput(Exception):
-    """Invalid input: exit code 2, nothing is written."""
+    """Invalid input: exit code 2, and nothing is written."""
 
 
 class MissingFile(BadInput):
-    """A file that is to be read does not exist."""
+    """A file that should be read does not exist."""
 
 
 class RunFailed(Exception):
-    """A run failed after it had started: exit code 1, other runs continue."""
+    """A failure of a run that had started: exit code 1, and other runs continue."""
 
 
 class Untrainable(RunFailed):
-    """A run whose own settings end it, as by a loss that is not finite: another try would end
-    the same way."""
+    """A failure that the settings of the run cause, such as a loss that is not finite.
+
+    A retry would fail in the same way.
+    """
 
 
 class OutOfMemory(RunFailed):
-    """A run that does not fit on its GPU: another try would end the same way, but for another
-    chunk size."""
+    """A failure of a run that does not fit on its GPU.
+
+    A retry would fail in the same way, unless it has another chunk size.
+    """
 
 
 class Stopped(RunFailed):
-    """A run was stopped from outside, and resumes from a checkpoint; `interrupted`: by SIGINT,
-    exit code 130."""
+    """The end of a run that was stopped from outside. It can resume from a checkpoint.
+
+    Attributes:
+        interrupted: whether SIGINT stopped it, which gives exit code 130.
+    """
 
     def __init__(self, message: str, interrupted: bool = False):
         super().__init__(message)
         self.interrupted = interrupted
 
 
-def problem_of(function: Callable, *args) -> str | None:
-    """The message of the BadInput that a call raises; None where it raises none."""
-    try:
-        function(*args)
-    except BadInput as error:
-        return str(error)
-    return None
-
-
-def first_line(error: BaseException) -> str:
-    """First line of a message; of errors without one, their kind."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-
-
-def last_error(printed: str) -> str:
-    """The reason in what a process printed: the last of its messages and exceptions, else its
-    last line."""
-    last = printed.split("\n")[-2:-1] or ["ended without a message; was it killed?"]
-    reasons = [*last, *re.findall(r"^(?:csebench: |[\w.]*(?:Error|Exception): ).+", printed, re.M)]
-    # PyTorch's advice on anomalies would leave no room for what was changed, and its versions
-    reason = reasons[-1].partition(" Hint: enable anomaly detection")[0]
-    return shortened(reason.removeprefix("csebench: "))
-
-
-def place(error: BaseException) -> str:
-    """`evaluators/sts.py: line 3`: where an error was raised, the last line of the project on
-    the way there."""
-    frames = traceback.extract_tb(error.__traceback__)
-    known = tuple(f"{folder}/" for folder in folders())
-    frame = next((f for f in reversed(frames) if f.filename.startswith(known)), frames[-1])
-    return f"{name_of(Path(frame.filename))}: line {frame.lineno}"
-
-
-def unknown(kind: str, name: str, known: Iterable, where: str = "", hint: str = "") -> BadInput:
-    """The error for a name that does not exist: the nearest that does; all of them if they are
-    few, else a `hint`."""
-    known, name = sorted({*map(str, known)}, key=by_number), shortened(str(name))
-    if len(known) <= MOST_LISTED:
-        hint = f"Known: {', '.join(known) or 'none'}."
-    where = f"{where}: " if where else ""
-    return BadInput(f"{where}unknown {kind} {name!r}.{did_you_mean(name, known)} {hint}".rstrip())
-
-
-def look_up(kind: str, name: str, known: Mapping[str, T], where: str = "") -> T:
-    """What a name stands for. Raises BadInput (`unknown`) where it stands for nothing."""
-    if name not in known:
-        raise unknown(kind, name, known, where)
-    return known[name]
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'simcse'?`, the known name that is most like another, in upper or lower case;
-    else nothing.
-
-    Of a file of the project, as `methods/simsce.py`, the name without folder and suffix counts.
-    """
-    known = {text.lower(): text for text in known}
-    wanted = re.sub(r"^.*/(\w+)\.(?:py|yaml)$", r"\1", name.lower())
-    near = difflib.get_close_matches(wanted, known, 1)
-    return f" Did you mean {known[near[0]]!r}?" if near else ""
-
-
-def by_number(name: str) -> tuple:
-    """A sort key for names: table2 before table10."""
-    return tuple(
-        (not part.isdigit(), int(part) if part.isdigit() else part)
-        for part in re.findall(r"\d+|\D+", name)
-    )
-
-
-@cache  # a class does not change
-def keys_of(model: type[BaseModel]) -> list[str]:
-    """The keys of a model and of the models inside it."""
-    schema = model.model_json_schema()
-    parts = [schema, *schema.get("$defs", {}).values()]
-    return [key for part in parts for key in part.get("properties", {})]
+# ---------------------------------------------------------------- content that does not fit
 
 
 def validated(
@@ -137,35 +73,170 @@ def validated(
     remedy: str = "",
     context=None,
 ) -> M:
-    """Content as a pydantic model. Raises BadInput with a line `file: key: what is wrong` per
-    error; where a key is unknown, it names the nearest of the model and of the models inside it.
+    """Turn content into a pydantic model.
 
     Args:
-        locate: `files.Lines.locate`: `file: line 3`, and the keys that are in the file, for a path
-            of keys.
-        remedy: what to do, at the end of the message.
+        locate: `yaml_lines.Lines.locate`. For a path of keys, it gives `file: line 3` and the keys
+            that are in the file.
+        remedy: what to do, added to the message.
+
+    Raises:
+        BadInput: has a line `file: key: what is wrong` for every error.
     """
     try:
         return model.model_validate(content, context=context)
     except ValidationError as error:
-        lines, errors = [], error.errors(include_url=False)
-    known = keys_of(model)
-    for e in errors[:MOST_ERRORS]:
-        where, keys = locate(e["loc"]) if locate else (file, e["loc"])
-        keys = (*keys, e["loc"][-1]) if locate and e["type"] == "missing" else keys
-        begin = f"{where}: {visible('.'.join(map(str, keys))) or '(top level)'}:"
-        if e["type"] == "extra_forbidden":
-            lines.append(f"{begin} unknown key.{did_you_mean(str(e['loc'][-1]), known)}")
-        else:
-            # the input is a whole section
-            is_long = e["type"] == "missing" or isinstance(e["input"], dict | list)
-            got = "" if is_long else f" (got {shortened(repr(e['input']))})"
-            lines.append(f"{begin} {e['msg'].removeprefix('Value error, ')}{got}.")
+        errors = error.errors(include_url=False)
+    lines = [_error_line(model, error, file, locate) for error in errors[:MOST_ERRORS]]
     if len(errors) > MOST_ERRORS:
         lines.append(f"{file}: and {len(errors) - MOST_ERRORS} more.")
-    raise BadInput("\n".join([*lines[:-1], f"{lines[-1]} {remedy}".rstrip()]))
+    message = "\n".join(lines)
+    raise BadInput(f"{message} {remedy}".rstrip())
+
+
+def _error_line(
+    model: type[BaseModel], error: Mapping[str, Any], file: str, locate: Callable | None
+) -> str:
+    """Word one error of pydantic as `file: key: what is wrong`."""
+    is_missing = error["type"] == "missing"
+    where, keys = file, error["loc"]
+    if locate is not None:
+        where, keys = locate(error["loc"])
+        if is_missing:  # so it is not among the keys that the file has
+            keys = (*keys, error["loc"][-1])
+    key = visible(".".join(map(str, keys))) or "(top level)"
+    if error["type"] == "extra_forbidden":
+        suggestion = did_you_mean(str(error["loc"][-1]), keys_of(model))
+        return f"{where}: {key}: unknown key.{suggestion}"
+    reason = error["msg"].removeprefix("Value error, ")
+    # a whole section would be too long to show
+    if is_missing or isinstance(error["input"], dict | list):
+        return f"{where}: {key}: {reason}."
+    return f"{where}: {key}: {reason} (got {shortened(repr(error['input']))})."
+
+
+@cache  # a class does not change
+def keys_of(model: type[BaseModel]) -> list[str]:
+    """List the keys of a model and of the models inside it."""
+    schema = model.model_json_schema()
+    keys = []
+    for part in (schema, *schema.get("$defs", {}).values()):
+        keys.extend(part.get("properties", {}))
+    return keys
+
+
+# ---------------------------------------------------------------- unknown names
+
+
+def look_up(kind: str, name: str, known: Mapping[str, T], where: str = "") -> T:
+    """Return the entry of a name.
+
+    Raises:
+        BadInput: there is no such name (`unknown`).
+    """
+    if name not in known:
+        raise unknown(kind, name, known, where)
+    return known[name]
+
+
+def unknown(kind: str, name: str, known: Iterable, where: str = "", hint: str = "") -> BadInput:
+    """Word the error for a name that does not exist.
+
+    The message suggests the most similar known name. It lists the known names if they are few.
+    Otherwise it ends with the hint.
+    """
+    name = shortened(str(name))
+    known_names = sorted({str(entry) for entry in known}, key=by_number)
+    if not known_names:
+        hint = "Known: none."
+    elif len(known_names) <= MOST_LISTED:
+        hint = f"Known: {', '.join(known_names)}."
+    message = f"unknown {kind} {name!r}.{did_you_mean(name, known_names)} {hint}".rstrip()
+    if where:
+        message = f"{where}: {message}"
+    return BadInput(message)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Suggest the most similar known name: ` Did you mean 'simcse'?`.
+
+    Upper and lower case count as equal. For a file of the project, such as `methods/simsce.py`,
+    the name without folder and suffix is compared.
+
+    Returns:
+        The suggestion, or an empty text if no name is similar.
+    """
+    known_by_lower_case = {text.lower(): text for text in known}
+    stem = re.sub(r"^.*/(\w+)\.(?:py|yaml)$", r"\1", name.lower())
+    nearest = difflib.get_close_matches(stem, known_by_lower_case, 1)
+    if not nearest:
+        return ""
+    return f" Did you mean {known_by_lower_case[nearest[0]]!r}?"
+
+
+def by_number(name: str) -> tuple:
+    """Return a sort key for names that hold numbers, so that table2 comes before table10."""
+    key = []
+    for part in re.findall(r"\d+|\D+", name):
+        if part.isdecimal():
+            key.append((False, int(part)))
+        else:
+            key.append((True, part))
+    return tuple(key)
 
 
 def shortened(text: str, length: int = 300) -> str:
-    """A text as a message can show it; of a long one its ends."""
-    return text if len(text) <= length else f"{text[: length // 2]}…{text[-length // 3 :]}"
+    """Shorten a long text to its beginning and end, for a message."""
+    if len(text) <= length:
+        return text
+    return f"{text[: length // 2]}…{text[-length // 3 :]}"
+
+
+# ---------------------------------------------------------------- errors of others
+
+
+def problem_of(function: Callable, *args) -> str | None:
+    """Call a function, and return the message of the BadInput that it raises. None if it raises
+    none."""
+    try:
+        function(*args)
+    except BadInput as error:
+        return str(error)
+    return None
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or its class if it has no message."""
+    message = str(error).strip() or type(error).__name__
+    return message.splitlines()[0].rstrip(".")
+
+
+def last_error(printed: str) -> str:
+    """Find the reason of a failure in what a process printed.
+
+    It is the last message of csebench or the last exception. If there is neither, it is the last
+    whole line.
+    """
+    messages = re.findall(r"^(?:csebench: |[\w.]*(?:Error|Exception): ).+", printed, re.M)
+    whole_lines = printed.split("\n")[:-1]
+    if messages:
+        reason = messages[-1]
+    elif whole_lines:
+        reason = whole_lines[-1]
+    else:
+        reason = "ended without a message; was it killed?"
+    # PyTorch's advice about anomalies is long, and would push the cause out of the message
+    reason = reason.partition(" Hint: enable anomaly detection")[0]
+    return shortened(reason.removeprefix("csebench: "))
+
+
+def place(error: BaseException) -> str:
+    """Name the place where an error was raised: `evaluators/sts.py: line 3`.
+
+    It is the last line of the project on the way there, because that is the one a user can change.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    project = tuple(f"{folder}/" for folder in folders())
+    frames_of_project = [frame for frame in frames if frame.filename.startswith(project)]
+    frame = (frames_of_project or frames)[-1]
+    return f"{name_of(Path(frame.filename))}: line {frame.lineno}"

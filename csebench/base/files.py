@@ -1,6 +1,9 @@
-"""Reading, hashing and writing of files. Whatever the bytes of a file are, a reader returns their
-content or raises BadInput, which names file, line and key. A pipe or a device is refused before it
-is opened. Every write is atomic.
+"""Reading, hashing and writing of files.
+
+A reader returns the content of a file or raises BadInput, which names file, line and key. This
+holds for any bytes. A pipe or a device is refused before it is opened. Every write is atomic.
+YAML with the lines of its keys is read in base/yaml_lines.py. Where a command may write is decided
+in base/outputs.py.
 """
 
 import contextlib
@@ -28,9 +31,9 @@ from csebench.base.project import folders
 from csebench.base.shown import HIDDEN
 
 M = TypeVar("M", bound=BaseModel)
-DIGEST = "sha256"  # key of the digest of a JSON file, which is of all other keys
+DIGEST = "sha256"  # key of a JSON file whose value is the digest of all its other keys
 SHA256 = re.compile(r"[0-9a-f]{64}")
-UNREADABLE_NPZ = (
+UNREADABLE_NPZ = (  # what NumPy raises for a damaged .npz file
     OSError,
     EOFError,
     ValueError,
@@ -43,9 +46,15 @@ UNREADABLE_NPZ = (
 OWN_FOLDER_HINT = "`csebench init DIR` makes a folder of your own, which takes files and results."
 
 
+# ---------------------------------------------------------------- reading
+
+
 def read_bytes(path: Path) -> bytes:
-    """Read a file. Raises BadInput where it is missing, is not a regular file, or cannot be
-    read."""
+    """Read a file.
+
+    Raises:
+        BadInput: the file is missing, is not a regular file, or cannot be read.
+    """
     size = file_state(path).st_size
     if size > memory_of_machine():
         raise BadInput(
@@ -58,12 +67,75 @@ def read_bytes(path: Path) -> bytes:
         raise unreadable_file(path, e) from None
 
 
+def read_text(path: Path) -> str:
+    """Read a UTF-8 file. Its line ends are not changed.
+
+    Raises:
+        BadInput: the file cannot be read (`read_bytes`), or is not UTF-8.
+    """
+    content = read_bytes(path)
+    try:
+        return content.decode("utf-8")  # Path.read_text would translate a lone carriage return
+    except UnicodeDecodeError as e:
+        line = content[: e.start].count(b"\n") + 1
+        raise BadInput(
+            f"{path}: line {line}: not UTF-8 (byte {content[e.start]:#04x}); save it as UTF-8."
+        ) from None
+
+
+def read_json(path: Path, remedy: str = "") -> Any:
+    """Read a JSON file.
+
+    Args:
+        remedy: what to do, added to the message about JSON that is not valid.
+
+    Raises:
+        MissingFile: there is no such file.
+        BadInput: the file cannot be read (`read_bytes`), or is not valid JSON (`parse_json`).
+    """
+    return parse_json(read_bytes(path), str(path), remedy)
+
+
+def parse_json(text: str | bytes, where: str, remedy: str = "") -> Any:
+    """Parse a JSON text in UTF-8. NaN and infinity are not valid.
+
+    Args:
+        where: names the text in a message.
+        remedy: what to do, added to the message.
+    """
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except (ValueError, TypeError) as e:  # TypeError: a word of the command line that is not UTF-8
+        raise BadInput(f"{where}: not valid JSON: {e}. {remedy}".rstrip()) from None
+
+
+def read_typed(path: Path, model: type[M], remedy: str = "") -> tuple[dict[str, Any], M]:
+    """Read a JSON file that holds an object.
+
+    Args:
+        remedy: what to do, added to each message.
+
+    Returns:
+        The content as it is, and as a model.
+
+    Raises:
+        BadInput: the file cannot be read, does not fit the model, or states a digest (`DIGEST`)
+            that is not the one of its content.
+    """
+    content = read_json(path, remedy)
+    typed = validated(model, content, str(path), remedy=remedy)
+    if DIGEST in content and content != with_digest(content):
+        reason = f"edited since it was written (its content has not the {DIGEST} it states)."
+        raise BadInput(f"{path}: {reason} {remedy}".rstrip())
+    return content, typed
+
+
 def file_state(path: str | Path) -> os.stat_result:
     """Return what the system says about a regular file, without opening it.
 
     Raises:
-        BadInput: it cannot be found, or it is something else. Opening a pipe can wait for ever, and
-            a device such as /dev/zero has no end.
+        BadInput: the file cannot be found, or is not a regular file. Opening a pipe can wait for
+            ever, and a device such as /dev/zero has no end.
     """
     try:
         state = os.stat(path)
@@ -83,8 +155,11 @@ def file_state(path: str | Path) -> os.stat_result:
 
 
 def is_there(path: Path) -> bool:
-    """Whether a name leads to something. Raises BadInput for a loop of links, which
-    `Path.exists` does not see."""
+    """Whether a name leads to a file or a folder.
+
+    Raises:
+        BadInput: the name is a loop of links. `Path.exists` would say that nothing is there.
+    """
     try:
         os.stat(path)
     except OSError as e:
@@ -94,76 +169,49 @@ def is_there(path: Path) -> bool:
 
 
 def refuse_special_files(folder: Path) -> None:
-    """Raise BadInput where a folder that a library will read holds a pipe, a socket or a device.
-    Hidden parts are not read: git keeps sockets there."""
+    """Refuse a folder that holds a pipe, a socket or a device, before a library reads it.
+
+    Hidden files and folders are skipped, because libraries do not read them: git keeps sockets
+    there.
+    """
     for path in sorted(folder.rglob("*")):
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.exists() and not path.is_dir() and not hidden:
+        parts = path.relative_to(folder).parts
+        is_hidden = any(part.startswith(".") for part in parts)
+        if not is_hidden and path.exists() and not path.is_dir():
             file_state(path)
 
 
 def memory_of_machine() -> int:
-    """Bytes of main memory."""
+    """Return the size of main memory in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def project_files(folder: str | Path, pattern: str, but: Iterable[str] = ()) -> dict[str, Path]:
-    """Files in a folder of the project, and of those that join it, by their names without
-    suffix: not those of `but`, nor hidden ones, as locks of editors. Two of one name are
-    refused."""
-    files: dict[str, Path] = {}
-    for path in (path for base in folders() for path in (base / folder).glob(pattern)):
-        if (
-            path.stem not in but
-            and path.name[0] != "."
-            and files.setdefault(path.stem, path) != path
-        ):
-            raise BadInput(f"{path}: {files[path.stem]} has this name, too; rename one of them.")
-    return dict(sorted(files.items()))
+def unreadable_file(path: str | Path, error: Exception) -> BadInput:
+    """Word the error for a file that the system does not open."""
+    name = shortened(str(path))
+    if isinstance(error, FileNotFoundError):
+        return MissingFile(f"{name}: no such file.{near_file(Path(path))}")
+    if isinstance(error, MemoryError):
+        return BadInput(f"{name}: does not fit in the memory that is free.")
+    reason = getattr(error, "strerror", None) or error
+    return BadInput(f"{name}: cannot be opened: {reason}.")
 
 
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with its line ends unchanged. Raises BadInput as `read_bytes`,
-    or for other bytes."""
-    content = read_bytes(path)
+def near_file(path: Path) -> str:
+    """Suggest the file of the same folder with the most similar name:
+    ` Did you mean 'corpus.txt'?`. Empty if there is none."""
     try:
-        return content.decode("utf-8")  # Path.read_text would translate a lone carriage return
-    except UnicodeDecodeError as e:
-        line = content[: e.start].count(b"\n") + 1
-        raise BadInput(
-            f"{path}: line {line}: not UTF-8 (byte {content[e.start]:#04x}); save it as UTF-8."
-        ) from None
-
-
-def read_json(path: Path, remedy: str = "") -> Any:
-    """The content of a JSON file. Raises BadInput as `parse_json` does, MissingFile where there
-    is none."""
-    return parse_json(read_bytes(path), str(path), remedy)
-
-
-def parse_json(text: str | bytes, where: str, remedy: str = "") -> Any:
-    """The value of a JSON text in UTF-8, without NaN and infinity; `where` and `remedy` are for
-    messages."""
-    try:
-        return from_json(text, allow_inf_nan=False)
-    except (ValueError, TypeError) as e:  # TypeError: a word of the command line that is not UTF-8
-        raise BadInput(f"{where}: not valid JSON: {e}. {remedy}".rstrip()) from None
-
-
-def read_typed(path: Path, model: type[M], remedy: str = "") -> tuple[dict[str, Any], M]:
-    """The content of a JSON file that is an object, as it is and as a model; one with the field
-    `sha256` must state its digest. A message ends with `remedy`."""
-    content = read_json(path, remedy)
-    typed = validated(model, content, str(path), remedy=remedy)
-    if DIGEST in content and content != with_digest(content):
-        reason = f"edited since it was written (its content has not the {DIGEST} it states)."
-        raise BadInput(f"{path}: {reason} {remedy}".rstrip())
-    return content, typed
+        names = [other.name for other in path.parent.iterdir()]
+    except OSError:  # no such folder, or it belongs to another user
+        return ""
+    return did_you_mean(path.name, names)
 
 
 def unprintable(text: str) -> str | None:
-    """Why a page cannot print a text; None where it can. Tabs and line ends lay out the text of
-    a file."""
+    """Say why a page cannot print a text. None if it can.
+
+    Tabs and line ends are allowed, because they lay out the text of a file.
+    """
     part = HIDDEN.search(text.replace("\t", " ").replace("\r", " "))
     if part is None:
         return None
@@ -171,38 +219,41 @@ def unprintable(text: str) -> str | None:
     return f"the character '{character}' cannot be printed; remove it."
 
 
-def unreadable_file(path: str | Path, error: Exception) -> BadInput:
-    """Why the system does not open a file."""
-    name = shortened(str(path))
-    if isinstance(error, FileNotFoundError):
-        return MissingFile(f"{name}: no such file.{near_file(Path(path))}")
-    if isinstance(error, MemoryError):
-        return BadInput(f"{name}: does not fit in the memory that is free.")
-    return BadInput(f"{name}: cannot be opened: {getattr(error, 'strerror', None) or error}.")
+# ---------------------------------------------------------------- hashing
 
 
 def digest(content, length: int = 10) -> str:
-    """The first `length` hex digits of the sha256 of a value's canonical JSON; the order of keys
-    does not matter."""
+    """Compute the first `length` hex digits of the sha256 of a value's canonical JSON.
+
+    The order of keys does not matter.
+    """
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:length]
 
 
 def with_digest(content: dict[str, Any]) -> dict[str, Any]:
-    """The content of a JSON file with a digest of it, so that a later edit is noticed
-    (`read_typed`)."""
-    content = {key: value for key, value in content.items() if key != DIGEST}
-    return content | {DIGEST: digest(content, 64)}
+    """Add the digest to the content of a JSON file, so that `read_typed` notices a later edit."""
+    without_digest = {key: value for key, value in content.items() if key != DIGEST}
+    return without_digest | {DIGEST: digest(without_digest, 64)}
 
 
 def sha256(path: Path) -> str:
-    """Hash of a file as 64 hex digits; kept for this process while size and times, also the
-    ctime, stay the same."""
+    """Hash a file: 64 hex digits.
+
+    The hash is remembered for this process, until the size or a time of the file changes. The time
+    of the last change of its state (ctime) counts, because programs can set the other one back.
+    """
     state = file_state(path)
     try:
         return _sha256(Path(path), state.st_mtime_ns, state.st_ctime_ns, state.st_size)
     except OSError as e:
         raise unreadable_file(path, e) from None
+
+
+@cached
+def _sha256(path: Path, _modified: int, _changed: int, _size: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sha256_of_files(sums: Iterable[tuple[str, str]]) -> str:
@@ -215,18 +266,44 @@ def sha256_of_files(sums: Iterable[tuple[str, str]]) -> str:
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-@cached
-def _sha256(path: Path, _modified: int, _changed: int, _size: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+# ---------------------------------------------------------------- writing
+
+
+def write_json(path: Path, content) -> None:
+    """Write JSON with `write_text`. NaN and infinity are refused.
+
+    Keys are sorted, so that equal content gives equal bytes.
+    """
+    write_text(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text as UTF-8 with `write_bytes`. Its line ends are not changed."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file and make its folder, atomically (`replacing`).
+
+    A device, a pipe or an open file is written to directly.
+    """
+    if is_stream(path):
+        with system_errors(path):
+            write_to_stream(path, content)
+        return
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file that takes the name of `path` at the end of the block, so that a killed
-    process leaves the old file or the new one, complete. The folder is made."""
+    """Give a temporary file, which takes the name of `path` at the end of the block.
+
+    So a process that is killed leaves the old file or the new one, and either is complete. The
+    folder of `path` is made.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # unique among hosts
+    # the name is random, because several hosts may write to one folder
     temporary = path.with_name(f".{path.name.lstrip('.')}.{uuid.uuid4().hex[:12]}")
     try:
         with system_errors(path):
@@ -239,64 +316,70 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def system_errors(path: Path) -> Iterator[None]:
-    """Raise an error of the system, such as a full disk, as an OSError that names a file, also
-    where torch, safetensors or tokenizers raise errors of their own."""
+    """Raise an error of the system, such as a full disk, as an OSError that names a file.
+
+    torch, safetensors and tokenizers wrap errors of the system in errors of their own.
+    """
     try:
         yield
     except Exception as e:
-        # torch.save raises one over that of the system
-        error = e.__context__ if type(e) is RuntimeError else e
-        if number := re.search(r"\(os error (\d+)\)", str(e)):  # as Rust words it
-            error = OSError(int(number[1]), os.strerror(int(number[1])))
+        error: BaseException | None = e
+        if type(e) is RuntimeError:  # torch.save raises it while it handles the system's error
+            error = e.__context__
+        rust_error = re.search(r"\(os error (\d+)\)", str(e))
+        if rust_error is not None:
+            number = int(rust_error[1])
+            error = OSError(number, os.strerror(number))
         if not isinstance(error, OSError):
             raise
         error.filename = error.filename or str(path)
         raise error from None
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, and its folder, atomically (`replacing`). Write through to a device, a pipe
-    or an open file."""
-    if is_stream(path):
-        with system_errors(path):
-            write_to_stream(path, content)
-        return
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
+# ---------------------------------------------------------------- files of several folders
 
 
-def write_text(path: Path, text: str) -> None:
-    """`write_bytes` of UTF-8; line ends stay as they are."""
-    write_bytes(path, text.encode("utf-8"))
+def project_files(folder: str | Path, pattern: str, exclude: Iterable[str] = ()) -> dict[str, Path]:
+    """Find files in a folder of the project and of the folders that join it.
+
+    Hidden files are left out: editors keep locks there.
+
+    Args:
+        exclude: names without suffix that are left out, too.
+
+    Returns:
+        The files by their names without suffix, sorted.
+
+    Raises:
+        BadInput: two files have the same name.
+    """
+    files: dict[str, Path] = {}
+    for project in folders():
+        for path in (project / folder).glob(pattern):
+            if path.stem in exclude or path.name.startswith("."):
+                continue
+            if path.stem in files and files[path.stem] != path:
+                raise _second_file(path, files[path.stem])
+            files[path.stem] = path
+    return dict(sorted(files.items()))
 
 
-def write_json(path: Path, content) -> None:
-    """`write_text` of JSON with sorted keys, so that equal content gives equal bytes; without
-    NaN and infinity."""
-    write_text(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")
-
-
-def near_file(path: Path) -> str:
-    """` Did you mean 'corpus.txt'?`, the file of the same folder with the most similar name;
-    else nothing."""
-    try:
-        names = [other.name for other in path.parent.iterdir()]
-    except OSError:  # no such folder, or that of another user
-        return ""
-    return did_you_mean(path.name, names)
+def _second_file(second: Path, first: Path) -> BadInput:
+    """Word the error for a file that another folder has under the same name."""
+    return BadInput(f"{second}: {first} has this name, too; rename one of them.")
 
 
 @dataclass(frozen=True)
 class DataRoot:
-    """Several data roots; stands for a `Path` where data is read.
+    """Several data roots that are used like one `Path` to read data.
 
-    `root / name` is the file or folder of that name in the first root that has it; where none has
-    it, in the first.
+    `root / name` is the file or folder of that name in the first root that has it. If no root has
+    it, it is the path in the first root.
 
     Attributes:
-        joined: the roots are the project's and those of folders that join it, the project's first.
-            None of them replaces a file of another: a file that two of them have is refused when it
-            is read.
+        joined: whether the roots belong to the project and to the folders that join it, the
+            project's first. No such folder may replace a file of another: a file that two of them
+            have is refused when it is read.
     """
 
     roots: tuple[Path, ...]
@@ -304,10 +387,12 @@ class DataRoot:
 
     def __truediv__(self, name: str | os.PathLike) -> Path:
         paths = [root / name for root in self.roots]
-        found = [path for path in paths if path.exists()]
+        existing = [path for path in paths if path.exists()]
         if self.joined:
-            refuse_second([path for path in found if not path.is_dir()])
-        return found[0] if found else paths[0]
+            files = [path for path in existing if not path.is_dir()]
+            if len(files) > 1:
+                raise _second_file(files[1], files[0])
+        return existing[0] if existing else paths[0]
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.roots))
@@ -316,31 +401,31 @@ class DataRoot:
         return list(matches(self, pattern).values())
 
 
-def refuse_second(paths: list[Path]) -> None:
-    """Refuse a file that a folder of one's own has under the name of one of the project's."""
-    if len(paths) > 1:
-        raise BadInput(f"{paths[1]}: {paths[0]} has this name, too; rename one of them.")
-
-
 def matches(root: Path | DataRoot, pattern: str) -> dict[str, Path]:
-    """Find the files that a pattern means, by their names below their root, sorted.
+    """Find the files that match a pattern in one data root or several.
 
-    Of equal names, that of the first root counts. Any name at all, as in `wiki/*.txt`, means
-    whatever the user put there: the first root that has a file answers it. Of joined roots, the
-    first that has a file answers any pattern, so that nothing is added to what the project's own
-    evaluators read.
+    If two roots have a file of one name, the first root counts. Some patterns are answered by the
+    first root that has any match, and the others add nothing:
+
+    - a pattern for any name, such as `wiki/*.txt`, because it means whatever the user put there;
+    - every pattern, if the roots are joined, so that no folder adds to what the project's own
+      evaluators read.
+
+    Returns:
+        The files by their names below their root, sorted.
 
     Raises:
-        BadInput: two of the roots that joined have a file of the same name.
+        BadInput: two joined roots have a file of the same name.
     """
-    paths: dict[Path, Path] = {}
-    joined = isinstance(root, DataRoot) and root.joined
-    first_answers = joined or Path(pattern).stem == "*"
-    for folder in root.roots if isinstance(root, DataRoot) else (root,):
+    if isinstance(root, Path):
+        root = DataRoot((root,))
+    first_answers = root.joined or Path(pattern).stem == "*"
+    paths: dict[Path, Path] = {}  # by their names below their root
+    for folder in root.roots:
         found = {path.relative_to(folder): path for path in folder.glob(pattern)}
         for name, path in found.items():
-            if joined and name in paths and not path.is_dir():
-                refuse_second([paths[name], path])
-        if not (paths and first_answers):
+            if root.joined and name in paths and not path.is_dir():
+                raise _second_file(path, paths[name])
+        if not paths or not first_answers:
             paths = found | paths
     return {str(name): paths[name] for name in sorted(paths)}

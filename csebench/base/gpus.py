@@ -1,4 +1,8 @@
-"""The GPUs of this machine: which there are, and which of them this process holds."""
+"""The GPUs of this machine: which there are, and which of them this process holds.
+
+A process locks its GPUs before it imports torch, so that csebench puts no two runs on one GPU,
+unless they may share it. How a run uses its GPUs: csebench/train.
+"""
 
 import fcntl
 import os
@@ -7,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass, field
 from importlib.metadata import version
-from itertools import takewhile
 from pathlib import Path
 
 from csebench.base.errors import BadInput, RunFailed
@@ -16,13 +20,141 @@ from csebench.base.locks import take
 from csebench.base.processes import is_distributed
 
 POLL_SECONDS = 1
-
-
 _held: list[int] = []  # open files of the locks of this process's GPUs
 
 
+def device_type() -> str:
+    """Return the type of the device to compute on: `cuda` or `cpu`.
+
+    Raises:
+        RunFailed: CUDA_VISIBLE_DEVICES names a GPU, which it also does if this process has locked
+            one, but torch can use none.
+    """
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    if gpus not in ("", "-1", "NoDevFiles"):  # NoDevFiles: SLURM assigned no GPU
+        raise RunFailed(
+            f"PyTorch {torch.__version__} cannot use the GPU {gpus} of CUDA_VISIBLE_DEVICES."
+            " Compare `nvidia-smi -L`; `--device cpu` computes on the CPU."
+        )
+    return "cpu"
+
+
+def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
+    """Wait until GPUs are free, lock them until this process ends, and name them in
+    CUDA_VISIBLE_DEVICES.
+
+    CUDA reads that variable once, so call this before torch is imported. Nothing happens in a
+    process that holds GPUs or that torchrun started. A SLURM job without an assigned GPU sees none.
+
+    Args:
+        count: number of GPUs. 0 means one, or the CPU if there is none.
+        sharing: runs that may be on one GPU at a time. A run that shares never joins a run that
+            does not. 0 means one more place on a GPU that others share, without waiting for theirs.
+        needed_mb: memory that a GPU must have free. A GPU that has less in all is used, too.
+
+    Raises:
+        BadInput: fewer GPUs are visible.
+    """
+    if is_distributed() or _held:
+        return
+    if "SLURM_JOB_ID" in os.environ:
+        os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+    gpus = visible_gpus()
+    if count > 1:  # NCCL connects no slices
+        gpus = [gpu for gpu in gpus if not gpu.startswith("MIG-")]
+    if len(gpus) < count:
+        allowed = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
+        raise BadInput(
+            f"GPUs requested: {count}, available: {len(gpus)} (PyTorch {version('torch')},"
+            f" CUDA_VISIBLE_DEVICES: {allowed}). Compare `nvidia-smi -L`; ask for fewer, 0 for the"
+            " CPU (in a SLURM profile, gpu: 0)."
+        )
+    if not gpus:
+        return
+
+    count = count or 1
+    is_first_try = True
+    while not _lock_gpus(gpus, count, sharing, needed_mb):
+        if is_first_try:
+            size = f", each with {needed_mb:,} MiB of memory" if needed_mb else ""
+            line = f"waiting for {count} of {len(gpus)} GPUs to be free{size}"
+            print(line, file=sys.stderr, flush=True)
+        is_first_try = False
+        time.sleep(POLL_SECONDS)
+
+
+# ---------------------------------------------------------------- which GPUs there are
+
+
+def visible_gpus() -> list[str]:
+    """List the GPUs that this process may use, by their UUIDs.
+
+    A GPU that is cut into MIG slices is listed as its slices. There are none if PyTorch is built
+    without CUDA. As in CUDA, CUDA_VISIBLE_DEVICES ends at the first name that is no GPU. A number
+    in it is the one of nvidia-smi. CUDA may number GPUs of different models otherwise.
+    """
+    if version("torch").endswith("+cpu"):
+        return []
+    devices = _devices_by_name()
+    allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if allowed is None:
+        names = [name for name in devices if name.isdigit()]
+    else:
+        names = [name.strip() for name in allowed.split(",")]
+    visible: dict[str, None] = {}  # a set in order
+    for name in names:
+        full_name = _full_name(name, devices)
+        if full_name is None:
+            break
+        visible.update(dict.fromkeys(devices[full_name]))
+    return list(visible)
+
+
+@dataclass
+class _ListedGpu:
+    """A GPU in the output of `nvidia-smi -L`."""
+
+    number: str
+    uuid: str
+    slices: list[str] = field(default_factory=list)  # UUIDs
+
+
+def _devices_by_name() -> dict[str, list[str]]:
+    """Find the UUIDs that each name in CUDA_VISIBLE_DEVICES stands for.
+
+    A GPU has its number and its UUID as names, and a slice has its UUID.
+    """
+    gpus: list[_ListedGpu] = []
+    for number, uuid in re.findall(r"^(?:GPU (\d+))?.*\(UUID: (.+)\)", nvidia_smi("-L"), re.M):
+        if number:
+            gpus.append(_ListedGpu(number, uuid))
+        elif gpus:  # a line below its GPU
+            gpus[-1].slices.append(uuid)
+
+    devices: dict[str, list[str]] = {}
+    for gpu in gpus:
+        devices[gpu.number] = devices[gpu.uuid] = gpu.slices or [gpu.uuid]
+        for uuid in gpu.slices:
+            devices[uuid] = [uuid]
+    return devices
+
+
+def _full_name(name: str, devices: dict[str, list[str]]) -> str | None:
+    """Complete the name of a device, because CUDA takes shortened UUIDs, too. None if there is no
+    such device."""
+    is_uuid = name[3:4] == "-"  # `GPU-…` or `MIG-…`
+    for known in devices:
+        if known == name or (is_uuid and known.startswith(name)):
+            return known
+    return None
+
+
 def nvidia_smi(*options: str) -> str:
-    """What nvidia-smi prints; nothing where there is no such program."""
+    """Return what nvidia-smi prints; nothing if there is no such program."""
     try:
         return subprocess.run(
             ["nvidia-smi", *options], capture_output=True, text=True, check=False
@@ -31,128 +163,78 @@ def nvidia_smi(*options: str) -> str:
         return ""
 
 
-def device_type() -> str:
-    """`cuda` or `cpu`. Raises RunFailed where torch can use no GPU and CUDA_VISIBLE_DEVICES
-    names one, as it does in a process that has locked one; SLURM writes NoDevFiles where it
-    assigned none."""
-    import torch
-
-    gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    if not torch.cuda.is_available() and gpus not in ("", "-1", "NoDevFiles"):
-        what_to_do = "Compare `nvidia-smi -L`; `--device cpu` computes on the CPU."
-        raise RunFailed(
-            f"PyTorch {torch.__version__} cannot use the GPU {gpus} of CUDA_VISIBLE_DEVICES."
-            f" {what_to_do}"
-        )
-    return "cuda" if torch.cuda.is_available() else "cpu"
+# ---------------------------------------------------------------- locks
 
 
-def visible_gpus() -> list[str]:
-    """UUIDs of the GPUs that this process may use, or of the MIG slices that a GPU is cut into;
-    none where PyTorch is built without CUDA. As in CUDA, CUDA_VISIBLE_DEVICES ends at the first
-    name of no GPU; a number is that of nvidia-smi, which CUDA's own may differ from where cards
-    differ."""
-    named, of_gpu = {}, []  # UUIDs by number and UUID of a GPU, and by UUID of a slice
-    for number, uuid in re.findall(r"^(?:GPU (\d+))?.*\(UUID: (.+)\)", nvidia_smi("-L"), re.M):
-        if number:
-            named[number] = named[uuid] = of_gpu = [uuid]
-        else:
-            of_gpu[:] = [*(other for other in of_gpu if other.startswith("MIG-")), uuid]
-            named[uuid] = [uuid]
-    allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
-    names = filter(str.isdigit, named) if allowed is None else map(str.strip, allowed.split(","))
-    whole = (
-        next((n for n in named if n == name or (name[3:4] == "-" and n.startswith(name))), "")
-        for name in names
-    )
-    # CUDA takes shortened UUIDs, too
-    known = [] if version("torch").endswith("+cpu") else takewhile(bool, whole)
-    return list(dict.fromkeys(uuid for name in known for uuid in named[name]))
+@dataclass(frozen=True)
+class _GpuMemory:
+    """Memory of a GPU in MiB. It is unknown for slices, which nvidia-smi does not list."""
 
-
-def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
-    """Wait until GPUs are free, lock them until this process ends, and name them in
-    CUDA_VISIBLE_DEVICES, which CUDA reads once: so before torch is imported. Does nothing in a
-    process that has GPUs or that torchrun started. A SLURM job without an assigned GPU sees none.
-
-    Args:
-        count: GPUs; 0: one, or the CPU where there is none. Raises BadInput where fewer are
-            visible.
-        sharing: runs that may be on one GPU at a time; a run that shares never joins one that does
-            not. 0: one more beside those that share, which it does not wait for.
-        needed_mb: memory that a GPU must have free, if it has as much at all.
-    """
-    if is_distributed() or _held:
-        return
-    if "SLURM_JOB_ID" in os.environ:
-        os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-    # NCCL connects no slices
-    gpus = [gpu for gpu in visible_gpus() if count <= 1 or not gpu.startswith("MIG-")]
-    if len(gpus) < count:
-        seen = (
-            f"PyTorch {version('torch')}, CUDA_VISIBLE_DEVICES:"
-            f" {os.environ.get('CUDA_VISIBLE_DEVICES', 'not set')}"
-        )
-        what_to_do = (
-            "Compare `nvidia-smi -L`; ask for fewer, 0 for the CPU (in a SLURM profile, gpu: 0)."
-        )
-        raise BadInput(f"GPUs requested: {count}, available: {len(gpus)} ({seen}). {what_to_do}")
-    size = f", each with {needed_mb:,} MiB of memory" if needed_mb else ""
-    line = f"waiting for {count or 1} of {len(gpus)} GPUs to be free{size}\n"
-    while gpus and not _lock_gpus(gpus, count or 1, sharing, needed_mb):
-        print(line, end="", file=sys.stderr, flush=True)
-        line = ""
-        time.sleep(POLL_SECONDS)
+    free: int = 0
+    total: int = 0
 
 
 def _lock_gpus(gpus: list[str], count: int, sharing: int, needed_mb: int) -> bool:
-    """Lock so many free GPUs, those with the most free memory, if there are so many. A GPU has one
-    lock, exclusive or shared, and one per place for those that share it, all in a folder of this
-    user in the temporary folder.
-    """
+    """Lock so many GPUs, the one with the most free memory first. If fewer are free, lock none."""
+    folder = _lock_folder()
+    listed = nvidia_smi(
+        "--query-gpu=uuid,memory.free,memory.total", "--format=csv,noheader,nounits"
+    )
+    memory = dict.fromkeys(gpus, _GpuMemory())
+    for gpu, free, total in re.findall(r"(\S+), (\d+), (\d+)", listed):
+        memory[gpu] = _GpuMemory(int(free), int(total))
+
+    locked_gpus = []
+    for gpu in sorted(gpus, key=lambda gpu: memory[gpu].free, reverse=True):
+        if len(locked_gpus) == count:
+            break
+        # waiting would not help if the GPU has less memory in all
+        is_worth_waiting = memory[gpu].free < needed_mb <= memory[gpu].total
+        if not is_worth_waiting and _lock_gpu(folder, gpu, sharing):
+            locked_gpus.append(gpu)
+    if len(locked_gpus) < count:
+        _release(0)
+        return False
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(locked_gpus)
+    return True
+
+
+def _lock_folder() -> Path:
+    """Return the folder of this user in the temporary folder that holds the locks of GPUs."""
     folder = Path(tempfile.gettempdir()) / f"csebench-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.lstat().st_uid != os.getuid():
         raise BadInput(
             f"{folder}: belongs to another user; delete it, or set TMPDIR to another folder."
         )
+    return folder
 
-    def lock(name: str, kind: int) -> bool:
-        file = take(folder / f"{name}.lock", kind | fcntl.LOCK_NB)
-        _held.extend([] if file is None else [file])
-        return file is not None
 
-    # no slices
-    listed = nvidia_smi(
-        "--query-gpu=uuid,memory.free,memory.total", "--format=csv,noheader,nounits"
-    )
-    memory = dict.fromkeys(gpus, (0, 0))  # MiB free, and in all
-    memory |= {
-        gpu: (int(free), int(whole))
-        for gpu, free, whole in re.findall(r"(\S+), (\d+), (\d+)", listed)
-    }
-    mine = []
-    for gpu in sorted(gpus, key=lambda gpu: -memory[gpu][0]):
-        held_before, fits = len(_held), not memory[gpu][0] < needed_mb <= memory[gpu][1]
-        places = (f"{gpu}.{place}" for place in range(sharing) or ["beside"])
-        kind = fcntl.LOCK_EX if sharing == 1 else fcntl.LOCK_SH
-        if (
-            fits
-            and len(mine) < count
-            and lock(gpu, kind)
-            and any(lock(p, fcntl.LOCK_EX) for p in places)
-        ):
-            mine.append(gpu)
-        else:
-            _release(held_before)
-    if len(mine) < count:
-        _release(0)
+def _lock_gpu(folder: Path, gpu: str, sharing: int) -> bool:
+    """Lock one GPU, if it is free.
+
+    A GPU has one lock, which runs that share it take as a shared lock. Each of these runs also
+    takes one place, which has an exclusive lock.
+    """
+    held_before = len(_held)
+    kind = fcntl.LOCK_EX if sharing == 1 else fcntl.LOCK_SH
+    places = [f"{gpu}.{number}" for number in range(sharing)] or [f"{gpu}.beside"]
+    if _lock(folder, gpu, kind) and any(_lock(folder, place, fcntl.LOCK_EX) for place in places):
+        return True
+    _release(held_before)
+    return False
+
+
+def _lock(folder: Path, name: str, kind: int) -> bool:
+    """Take a lock and keep it, without waiting."""
+    file = take(folder / f"{name}.lock", kind | fcntl.LOCK_NB)
+    if file is None:
         return False
-    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(mine)
+    _held.append(file)
     return True
 
 
 def _release(keep: int) -> None:
-    """Release the locks of this process but the first `keep`."""
+    """Release the locks of this process, except the first `keep`."""
     while len(_held) > keep:
         os.close(_held.pop())

@@ -1,4 +1,10 @@
-"""Locks of files and folders between processes."""
+"""Locks between processes on files and folders. Who locks what is decided by the callers.
+
+A lock is `flock` on a file. It ends with the process, however the process ends. It outlives
+`os.exec`, by which torchrun replaces a process. On NFS, Linux locks at the server, so a lock holds
+between hosts, unless the folder is mounted with `nolock` or `local_lock`. If a file system has no
+locks, one line says so, and the work goes on without a lock.
+"""
 
 import contextlib
 import errno
@@ -13,12 +19,15 @@ NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # from a file system 
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Be the only process that works on a file or folder; waits, with one line on stderr, while
-    another does. The lock is a hidden file beside it, which stays once there is something to
-    lock."""
+    """Be the only process that works on a file or folder.
+
+    If another process works on it, print one line on stderr and wait. The lock is a hidden file in
+    the same folder. It is deleted at the end only if the block has made nothing at `path`.
+    """
     lock = path.with_name(f".{path.name}.lock")
     lock.parent.mkdir(parents=True, exist_ok=True)
-    if (file := take(lock)) is None:
+    file = take(lock)
+    if file is None:
         print(
             f"{path.name}: another process works on it; waiting for its end.",
             file=sys.stderr,
@@ -29,14 +38,21 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         if not path.exists():
-            lock.unlink(missing_ok=True)
+            lock.unlink(missing_ok=True)  # while it is held: `take` notices that it is gone
         if file is not None:
             os.close(file)
 
 
 def take(lock: Path, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> int | None:
-    """The open file of a lock, which is held until it is closed; None where another process
-    holds it."""
+    """Take a lock.
+
+    Args:
+        lock: the file, which is made if it does not exist.
+        kind: as `fcntl.flock` takes it. By default, do not wait.
+
+    Returns:
+        The open file. The lock is held until it is closed. None if another process holds the lock.
+    """
     file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)  # NFS locks only what is open for writing
     try:
         fcntl.flock(file, kind)
@@ -46,14 +62,23 @@ def take(lock: Path, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> int | None:
     except OSError as e:
         if e.errno not in NO_LOCKS:
             raise
-        line = (
+        print(
             f"{lock.parent}: this file system has no locks ({e.strerror}); let no other process"
-            " work here."
+            " work here.",
+            file=sys.stderr,
+            flush=True,
         )
-        print(line, file=sys.stderr, flush=True)
-    with contextlib.suppress(FileNotFoundError):
-        if os.path.samestat(os.fstat(file), lock.stat()):
-            os.set_inheritable(file, True)
-            return file
-    os.close(file)  # deleted meanwhile, by a process that made nothing
+    if _has_name(file, lock):
+        os.set_inheritable(file, True)  # so that `os.exec` keeps the lock
+        return file
+    # the process that held the lock deleted the file, so others lock a new one
+    os.close(file)
     return take(lock, kind)
+
+
+def _has_name(file: int, path: Path) -> bool:
+    """Whether an open file still has its name."""
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False

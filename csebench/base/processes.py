@@ -1,10 +1,7 @@
-"""What processes share: the rank among those that torchrun started, the lock between processes, the
-GPUs of this machine. The exchange of tensors: csebench/train/parallel.py.
+"""This process among others: its rank, its threads, the signals it gets, the programs it runs.
 
-A lock is `flock` on a file. It ends with the process, however that ends, and outlives `os.exec`, by
-which torchrun replaces one. On NFS, Linux locks at the server, so it holds between hosts, unless
-the folder is mounted with `nolock` or `local_lock`. A file system without locks is named in one
-line, and the work goes on without a lock.
+Locks between processes: base/locks.py. GPUs: base/gpus.py. The process around a whole command:
+base/supervision.py. The exchange of tensors: csebench/train/parallel.py.
 """
 
 import contextlib
@@ -14,7 +11,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from csebench.base.errors import Stopped
 
@@ -28,7 +24,7 @@ def is_distributed() -> bool:
 
 
 def rank() -> int:
-    """Number of this process, from 0; 0 for a single process."""
+    """Return the number of this process, from 0. A single process has number 0."""
     return int(os.environ.get("RANK", 0)) if is_distributed() else 0
 
 
@@ -38,9 +34,11 @@ def is_main_process() -> bool:
 
 
 def use_threads(count: int) -> None:
-    """Use so many CPU threads, in torch and in the BLAS of numpy and scipy: another number gives
-    other bits."""
-    import scipy.linalg  # noqa: F401  # loads its BLAS, of which the limit holds
+    """Use so many CPU threads in torch, and in the BLAS of numpy and scipy.
+
+    Another number of threads gives other bits.
+    """
+    import scipy.linalg  # noqa: F401  # loads its BLAS: the limit holds for what is loaded
     import torch
     from threadpoolctl import threadpool_limits
 
@@ -52,20 +50,26 @@ def use_threads(count: int) -> None:
 def stop_signals(
     react: Callable[[signal.Signals], None] | None = None,
 ) -> Iterator[list[signal.Signals]]:
-    """The signals received so far, which do not end the process: SIGTERM, which clusters send some
-    seconds before they kill, SIGINT (Ctrl-C), and SIGHUP (a closed terminal). A signal that the
-    process ignores stays ignored, as SIGHUP by `nohup`. Only the main thread gets signals; in
-    another one there are none.
+    """Collect signals that ask for the end, instead of ending the process.
+
+    They are SIGTERM, which clusters send some seconds before they kill, SIGINT (Ctrl-C), and SIGHUP
+    (a closed terminal). A signal that the process ignores stays ignored, such as SIGHUP after
+    `nohup`.
 
     Args:
         react: called with each signal.
+
+    Returns:
+        The signals received so far. The list grows. It stays empty outside the main thread, because
+        only the main thread gets signals.
     """
     received: list[signal.Signals] = []
 
     def note(number: int, _) -> None:
-        received.append(signal.Signals(number))
+        signal_number = signal.Signals(number)
+        received.append(signal_number)
         if react is not None:
-            react(received[-1])
+            react(signal_number)
 
     with contextlib.ExitStack() as stack:
         for number in STOP_SIGNALS:
@@ -74,34 +78,35 @@ def stop_signals(
 
 
 def run_program(command: list[str], task: str, **options) -> subprocess.CompletedProcess[str]:
-    """Run a program and wait for its end, also where a signal asks this process for its own.
+    """Run a program and wait for its end, even if a signal asks this process to end.
 
-    The program is in a process group of its own. At the first signal it gets SIGINT once, with all
-    that it started, and writes its checkpoints. A later Ctrl-C kills it. It inherits the locks of
-    this process: they are held while it runs, even where this process is killed.
+    The program is in a process group of its own. At the first signal, the program and all that it
+    started get SIGINT once, and write their checkpoints. A later Ctrl-C kills them. The program
+    inherits the locks of this process: they are held while it runs, even if this process is killed.
 
     Args:
-        task: what messages call the work.
-        options: of `subprocess.Popen`.
+        task: name of the work in messages.
+        options: passed to `subprocess.Popen`.
 
     Raises:
         Stopped: a signal came, and the program has ended.
     """
     group = ProgramGroup(task)
-    own_group: dict[str, Any] = {
-        "process_group": 0,
-        "stdin": subprocess.DEVNULL,
-        "close_fds": False,
-    }
-    job_control = {signal.SIGTSTP: group.suspend, signal.SIGQUIT: group.quit}
     with contextlib.ExitStack() as stack:
         received = stack.enter_context(stop_signals(group.stop))
         stack.enter_context(not_inheriting_ignored_sigint())
-        for number, react in job_control.items():
-            stack.enter_context(handled(number, react))
-        program = subprocess.Popen(command, text=True, **own_group, **options)
+        stack.enter_context(handled(signal.SIGTSTP, group.suspend))
+        stack.enter_context(handled(signal.SIGQUIT, group.quit))
+        program = subprocess.Popen(
+            command,
+            text=True,
+            process_group=0,
+            stdin=subprocess.DEVNULL,  # a group in the background may not read from the terminal
+            close_fds=False,  # so that the program inherits the locks
+            **options,
+        )
         group.number = program.pid
-        if received:  # before there was a program
+        if received:  # before there was a program to stop
             group.stop(received[0])
         stdout, stderr = program.communicate()
     if received:
@@ -111,40 +116,38 @@ def run_program(command: list[str], task: str, **options) -> subprocess.Complete
 
 
 class ProgramGroup:
-    """The process group of a program, as the signals to the process that waits for it reach it."""
+    """The process group of a program. Its methods react to the signals that this process gets."""
 
     def __init__(self, task: str):
         self.task = task
-        self.number: int | None = None  # once the program runs
-        self.asked: float | None = None  # when it was asked for its end
-
-    def send(self, signal_number: signal.Signals) -> None:
-        """Send a signal to all of the group, if there is still one."""
-        if self.number is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.number, signal_number)
+        self.number: int | None = None  # set when the program runs
+        self.asked: float | None = None  # time at which it was asked to end
 
     def stop(self, received: signal.Signals) -> None:
-        """Ask for the end; kill at a later Ctrl-C, but not at one that is pressed twice."""
+        """Ask the group to end at the first signal. Kill it at a later Ctrl-C.
+
+        A Ctrl-C that is pressed twice in a row counts once.
+        """
         if self.number is None:
             return
         if self.asked is None:
             self.asked = time.monotonic()
             line = (
-                f"{self.task}: {received.name}: stopping behind a checkpoint. Ctrl-C later ends it"
-                " at once."
+                f"{self.task}: {received.name}: stopping after a checkpoint. A later Ctrl-C"
+                " ends it at once."
             )
-            with contextlib.suppress(OSError):  # of a terminal that was closed
-                # `print` may be at work where the signal came
+            with contextlib.suppress(OSError):  # the terminal was closed
+                # not by `print`, which may be at work at the moment of the signal
                 os.write(2, f"csebench: {line}\n".encode())
-            # Never the others: at SIGHUP Snakemake ends without telling its jobs, and at SIGTERM it
-            # waits for itself for ever where the signal finds it with its scheduler's lock.
+            # Always SIGINT. At SIGHUP, Snakemake ends without telling its jobs. At SIGTERM, it
+            # waits for itself for ever if the signal comes while it holds its scheduler's lock.
             self.send(signal.SIGINT)
-        elif received == signal.SIGINT and time.monotonic() - self.asked > PRESSED_TWICE:
+            return
+        if received == signal.SIGINT and time.monotonic() - self.asked > PRESSED_TWICE:
             self.send(signal.SIGKILL)
 
     def suspend(self, *_) -> None:
-        """Stop the group and this process, as Ctrl-Z does, until this process is to go on."""
+        """Suspend the group and this process, as Ctrl-Z does, until this process continues."""
         self.send(signal.SIGSTOP)
         os.kill(os.getpid(), signal.SIGSTOP)
         self.send(signal.SIGCONT)
@@ -155,18 +158,24 @@ class ProgramGroup:
         signal.signal(signal.SIGQUIT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGQUIT)
 
+    def send(self, signal_number: signal.Signals) -> None:
+        """Send a signal to all processes of the group, if there are any."""
+        if self.number is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.number, signal_number)
+
 
 @contextlib.contextmanager
 def not_inheriting_ignored_sigint() -> Iterator[None]:
-    """Let programs that are started meanwhile react to SIGINT, also where this process ignores it,
-    as what a script starts with `&` does. This process goes on without reacting."""
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGINT) != signal.SIG_IGN
-    ):
+    """Let programs that are started in the block react to SIGINT, even if this process ignores it.
+
+    A script that starts a process with `&` lets it ignore SIGINT. This process still does not
+    react.
+    """
+    if not is_main_thread() or not is_ignored(signal.SIGINT):
         yield
         return
-    # A new program inherits what is ignored, but no handler.
+    # A new program inherits that a signal is ignored, but it inherits no handler.
     signal.signal(signal.SIGINT, lambda *_: None)
     try:
         yield
@@ -176,11 +185,11 @@ def not_inheriting_ignored_sigint() -> Iterator[None]:
 
 @contextlib.contextmanager
 def handled(number: signal.Signals, handler: Callable) -> Iterator[None]:
-    """Have a function handle a signal, in the main thread, unless the signal is ignored."""
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(number) == signal.SIG_IGN
-    ):
+    """Let a function handle a signal in the block, unless this process ignores the signal.
+
+    Outside the main thread, which alone gets signals, nothing changes.
+    """
+    if not is_main_thread() or is_ignored(number):
         yield
         return
     before = signal.signal(number, handler)
@@ -188,3 +197,13 @@ def handled(number: signal.Signals, handler: Callable) -> Iterator[None]:
         yield
     finally:
         signal.signal(number, before)
+
+
+def is_main_thread() -> bool:
+    """Whether this is the thread that gets signals."""
+    return threading.current_thread() is threading.main_thread()
+
+
+def is_ignored(number: signal.Signals) -> bool:
+    """Whether this process ignores a signal."""
+    return signal.getsignal(number) == signal.SIG_IGN

@@ -1,5 +1,8 @@
-"""Provenance in every score JSON: code, command, packages, hardware, time. None of it is part of
-a run's identity."""
+"""Provenance in every report and score JSON: code, command, packages, hardware, time.
+
+It records how a number came about. None of it is part of a run's identity, so nothing here may
+change an id or a score.
+"""
 
 import hashlib
 import os
@@ -24,8 +27,6 @@ PACKAGES = (
     "scipy",
     "pydantic",
     "safetensors",
-)
-PACKAGES += (
     "scikit-learn",
     "beir",
     "pytrec-eval-terrier",
@@ -34,32 +35,74 @@ PACKAGES += (
     "matplotlib",
     "spacy",
 )
-# what makes the same processor compute other bits (docs/determinism.md)
-ARITHMETIC = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
-ARITHMETIC += ("OPENBLAS_CORETYPE", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE")
+# environment variables that make the same processor compute other bits (docs/determinism.md)
+ARITHMETIC = (
+    "ATEN_CPU_CAPABILITY",
+    "MKL_CBWR",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "ONEDNN_MAX_CPU_ISA",
+    "OPENBLAS_CORETYPE",
+    "CUBLAS_WORKSPACE_CONFIG",
+    "NVIDIA_TF32_OVERRIDE",
+)
 # new files of other kinds change no result
 CODE_PATTERNS = ("*.py", "*.yaml", "*.smk", "*.json", "Snakefile")
-# set for hooks of git, perhaps another repository's
+# Git sets them for hooks, perhaps of another repository. They would lead git there.
 OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 
 
-def run_git(*args: str) -> bytes | None:
-    """What a git command prints about the project; None where it fails, as outside a checkout,
-    which may belong to another user: whoever runs its Python need not fear its git
-    configuration."""
-    command = ["git", "-C", str(ROOT), "-c", f"safe.directory={ROOT}", *args]
-    environment = {name: value for name, value in os.environ.items() if name not in OF_HOOKS}
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, check=False)
-    except OSError:  # it is not installed, or must not be run
-        return None
-    return done.stdout if done.returncode == 0 else None
+class Stopwatch:
+    """A recorder of the provenance of the work between its construction and `record()`."""
+
+    def __init__(self):
+        self.started = time.time()
+        self.code = code_state()
+
+    def record(self, **more) -> dict:
+        """Return the provenance as JSON values, with `more` added.
+
+        Times are in seconds, memory is in MiB.
+        """
+        import torch
+        from threadpoolctl import threadpool_info
+
+        gpu, peak_gpu_mb = None, None
+        if torch.cuda.is_available():
+            gpu = torch.cuda.get_device_name()
+            peak_gpu_mb = torch.cuda.max_memory_reserved() // 2**20
+        drivers = nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader")
+        blas_libraries = [lib for lib in threadpool_info() if lib["user_api"] == "blas"]
+        return {
+            **self.code,
+            "argv": sys.argv,
+            "python": platform.python_version(),
+            "packages": {package: _version(package) for package in PACKAGES},
+            "processor": processor(),
+            "cores": os.cpu_count(),
+            "gpu": gpu,
+            "driver": drivers.partition("\n")[0],  # all GPUs of a machine have the same one
+            "cuda": torch.version.cuda,
+            "cudnn": torch.backends.cudnn.version(),
+            "fp32_matmul": torch.get_float32_matmul_precision(),  # highest: no TF32
+            "threads": torch.get_num_threads(),
+            "blas_threads": sorted({lib["num_threads"] for lib in blas_libraries}),
+            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+            "environment": {name: os.environ[name] for name in ARITHMETIC if name in os.environ},
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.started)),
+            "seconds": round(time.time() - self.started, 2),
+            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            "peak_gpu_mb": peak_gpu_mb,
+            **more,
+        }
 
 
-@cache  # not `cached`: a process imports its code once, and later edits are not what it runs
+@cache  # not `cached`: a process imports its code once, and does not run later edits
 def code_state() -> dict:
-    """Commit, and sha256 of all changes since, with the names of new files of code; None for a
-    clean tree."""
+    """Return the commit, and the sha256 of all changes since then.
+
+    New files of code count as changes. The sha256 is None if there are no changes. Both are None
+    outside a git checkout.
+    """
     commit = run_git("rev-parse", "HEAD")
     if commit is None and (ROOT / ".git").exists():
         print(
@@ -67,16 +110,46 @@ def code_state() -> dict:
             file=sys.stderr,
             flush=True,
         )
-    changes = run_git("diff", "--no-ext-diff", "HEAD", "--", ".", ":!results") or b""
-    changes += (
-        run_git("ls-files", "--others", "--exclude-standard", "--", *CODE_PATTERNS, ":!results")
-        or b""
+    edits = run_git("diff", "--no-ext-diff", "HEAD", "--", ".", ":!results")
+    new_files = run_git(
+        "ls-files", "--others", "--exclude-standard", "--", *CODE_PATTERNS, ":!results"
     )
-    changes_sha256 = hashlib.sha256(changes).hexdigest() if changes else None
+    changes = (edits or b"") + (new_files or b"")
     return {
         "commit": commit.decode().strip() if commit else None,
-        "dirty_diff_sha256": changes_sha256,
+        "dirty_diff_sha256": hashlib.sha256(changes).hexdigest() if changes else None,
     }
+
+
+def run_git(*args: str) -> bytes | None:
+    """Run a git command on the project.
+
+    A checkout may belong to another user, which git refuses by default. Here it is safe: whoever
+    runs its Python code need not fear its git configuration.
+
+    Returns:
+        What the command prints; None if it fails, as outside a checkout.
+    """
+    command = ["git", "-C", str(ROOT), "-c", f"safe.directory={ROOT}", *args]
+    environment = {name: value for name, value in os.environ.items() if name not in OF_HOOKS}
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    except OSError:  # git is not installed, or may not be run
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+@cache
+def processor() -> str:
+    """Return the name of the CPU."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    for line in lines:
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
 
 
 @cache
@@ -85,56 +158,3 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-@cache
-def processor() -> str:
-    """Name of the CPU."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(
-            line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
-        )
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
-
-
-class Stopwatch:
-    """Provenance of the work between construction and `record()`."""
-
-    def __init__(self):
-        self.started = time.time()
-        self.code = code_state()
-
-    def record(self, **more) -> dict:
-        """Provenance as JSON values, with `more` added; times in seconds, memory in MiB."""
-        import torch
-        from threadpoolctl import threadpool_info
-
-        gpu = torch.cuda.is_available()
-        return {
-            **self.code,
-            "argv": sys.argv,
-            "python": platform.python_version(),
-            "packages": {p: _version(p) for p in PACKAGES},
-            "processor": processor(),
-            "cores": os.cpu_count(),
-            "gpu": torch.cuda.get_device_name() if gpu else None,
-            "driver": (
-                nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader").partition("\n")[0]
-            ),
-            "cuda": torch.version.cuda,
-            "cudnn": torch.backends.cudnn.version(),
-            "fp32_matmul": torch.get_float32_matmul_precision(),  # highest: no TF32
-            "threads": torch.get_num_threads(),
-            "blas_threads": sorted(
-                {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
-            ),
-            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-            "environment": {name: os.environ[name] for name in ARITHMETIC if name in os.environ},
-            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.started)),
-            "seconds": round(time.time() - self.started, 2),
-            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-            "peak_gpu_mb": torch.cuda.max_memory_reserved() // 2**20 if gpu else None,
-            **more,
-        }

@@ -1,6 +1,9 @@
-"""The folder of a run, `runs/<id>/`: its files, whether the run is done, the lock that gives it one
-worker at a time, and its progress: `progress.json`, which `csebench status` reads, and lines on
-stderr. Never imports torch.
+"""The folder of a run, `runs/<id>/`.
+
+Here are the names of its files, whether the run is done, the lock that gives it one worker at a
+time, and its progress: `progress.json`, which `csebench status` reads, and lines on stderr. What a
+model's folder holds: base/models.py. What a checkpoint holds: train/checkpoint.py. Never imports
+torch.
 """
 
 import contextlib
@@ -23,23 +26,25 @@ from csebench.base.models import REPORT, Report, check_model, train_again
 from csebench.base.outputs import not_ours
 from csebench.base.processes import is_distributed, is_main_process
 
-DONE = "train.json"  # the report of the model in the folder of the run, which Snakemake waits for
-PRUNED = "pruned.json"  # the same, once the model has been deleted
-PROGRESS = "progress.json"  # of an unfinished run
-# from which an unfinished run resumes; names the file with its state
+DONE = "train.json"  # the model's report, copied to the run's folder; Snakemake waits for it
+PRUNED = "pruned.json"  # the same report, after the model has been deleted
+PROGRESS = "progress.json"  # of a run that is not done
+# An unfinished run resumes from it. It names the file that holds the state.
 CHECKPOINT = ".checkpoint.json"
-CHECKPOINT_FILES = ".checkpoint*"  # these, half-written ones, and those of older versions
-SET_ASIDE = ".set-aside"  # before the names of the files of a checkpoint that could not be used
-WRITE_SECONDS = 2  # between writes of progress.json
-LINE_SECONDS = 30  # between lines on stderr
+# CHECKPOINT, files of states, half-written files, and files of older versions of csebench
+CHECKPOINT_FILES = ".checkpoint*"
+SET_ASIDE = ".set-aside"  # put before the names of checkpoint files that could not be used
+WRITE_SECONDS = 2  # between two writes of progress.json
+LINE_SECONDS = 30  # between two lines on stderr
 _locked: set[Path] = set()  # folders that this process has locked
 
 
 @contextlib.contextmanager
 def lock_run(folder: Path) -> Iterator[None]:
-    """Be the only process that works on a run; waits while another does. Does nothing inside
-    another such block, and in a process that torchrun started: that which became torchrun holds the
-    lock for all of them.
+    """Be the only process that works on a run. Wait while another process does.
+
+    Nothing is locked inside another such block. Nothing is locked by a process that torchrun
+    started, either: torchrun itself holds the lock for all of them.
     """
     folder = folder.resolve()
     if is_distributed() or folder in _locked:
@@ -53,10 +58,18 @@ def lock_run(folder: Path) -> Iterator[None]:
             _locked.remove(folder)
 
 
+# ---------------------------------------------------------------- what a folder holds
+
+
 def is_done(folder: Path, spec: BaseModel) -> bool:
-    """Whether a folder has the complete model of a run. Raises BadInput where it holds another
-    run, a model without a spec, a damaged spec, or a model whose files were changed since."""
-    model, saved_spec = folder / "model", folder / "spec.json"
+    """Whether a folder has the complete model of a run.
+
+    Raises:
+        BadInput: the folder holds another run, a model without a spec, a damaged spec, or a model
+            whose files were changed.
+    """
+    model = folder / "model"
+    saved_spec = folder / "spec.json"
     remedy = f"Choose another folder, or delete {folder}."
     if is_there(saved_spec) and read_json(saved_spec, remedy) != spec.model_dump():
         raise BadInput(
@@ -72,8 +85,13 @@ def is_done(folder: Path, spec: BaseModel) -> bool:
 
 
 def check_run_folder(folder: Path) -> None:
-    """Raise BadInput where a folder that is given for a run holds files of others that the run
-    would replace. What belongs to another run is refused by `is_done`."""
+    """Refuse a folder for a run if the run would replace files of others in it.
+
+    A folder with a spec.json belongs to a run. If that is another run, `is_done` refuses it.
+
+    Raises:
+        BadInput: names the file that would be replaced.
+    """
     if (folder / "spec.json").exists():
         return
     for name in (DONE, PRUNED, PROGRESS, "model.part"):
@@ -83,7 +101,8 @@ def check_run_folder(folder: Path) -> None:
 
 
 def is_progress_of_run(path: Path) -> bool:
-    """Whether a file is the progress of a run. One that failed early has no spec.json beside it."""
+    """Whether a file is the progress of a run. A run that failed early leaves it without a
+    spec.json."""
     if path.name != PROGRESS:
         return False
     try:
@@ -91,6 +110,35 @@ def is_progress_of_run(path: Path) -> bool:
     except BadInput:
         return False
     return progress is not None and progress["run"] != ""
+
+
+def training_report(folder: Path) -> Path | None:
+    """Find the report of a finished run, also if its model has been deleted.
+
+    Returns:
+        None if the run is not done.
+    """
+    for name in (DONE, PRUNED):
+        if is_there(folder / name):
+            return folder / name
+    return None
+
+
+def read_report(folder: Path) -> dict | None:
+    """Read the report of a finished run. None if the run is not done."""
+    path = training_report(folder)
+    if path is None:
+        return None
+    content, _ = read_typed(path, Report, train_again(folder))
+    return content
+
+
+def has_model(folder: Path) -> bool:
+    """Whether a run is done and its model has not been deleted."""
+    return (folder / DONE).exists() and not (folder / PRUNED).exists()
+
+
+# ---------------------------------------------------------------- steps of its life
 
 
 def finish(folder: Path) -> None:
@@ -103,116 +151,33 @@ def finish(folder: Path) -> None:
 
 
 def remove_checkpoint(folder: Path) -> None:
-    """Delete the checkpoint of a run, and those that were set aside."""
-    for path in (*folder.glob(CHECKPOINT_FILES), *folder.glob(SET_ASIDE + CHECKPOINT_FILES)):
-        path.unlink(missing_ok=True)
-
-
-def training_report(folder: Path) -> Path | None:
-    """The report of a finished run, whether its model is still there or not; None before the run
-    is done."""
-    return next((path for name in (DONE, PRUNED) if is_there(path := folder / name)), None)
-
-
-def read_report(folder: Path) -> dict | None:
-    """The content of that report."""
-    path = training_report(folder)
-    return None if path is None else read_typed(path, Report, train_again(folder))[0]
-
-
-def has_model(folder: Path) -> bool:
-    """Whether a run is done and its model has not been deleted."""
-    return (folder / DONE).exists() and not (folder / PRUNED).exists()
+    """Delete the checkpoint of a run, and the checkpoints that were set aside."""
+    for pattern in (CHECKPOINT_FILES, SET_ASIDE + CHECKPOINT_FILES):
+        for path in folder.glob(pattern):
+            path.unlink(missing_ok=True)
 
 
 def delete_model(folder: Path) -> None:
-    """Delete the model of a finished run, whose report is copied to pruned.json. train.json stays
-    until the next workflow is planned (csebench/study/workflow.py: trained_run): Snakemake fails a
-    job and deletes its score if an input vanishes at its end. The model's own report goes first:
-    what a killed process leaves is no finished model.
+    """Delete the model of a finished run.
+
+    Its report is copied to pruned.json. train.json stays until the next workflow is planned
+    (csebench/study/workflow.py: trained_run), because Snakemake fails a job and deletes its score
+    if an input vanishes before the job ends.
     """
     model = folder / "model"
     with contextlib.suppress(FileNotFoundError):
         write_bytes(folder / PRUNED, (folder / DONE).read_bytes())
+    # The model's own report goes first. If this process is killed now, the rest does not look like
+    # a finished model.
     (model / REPORT).unlink(missing_ok=True)
     shutil.rmtree(model, ignore_errors=True)
 
 
-class Progress:
-    """The progress of a run in `folder`; a context manager around the work. An exception is written
-    as the run's failure and re-raised, with a note if it is unexpected; a killed or stopped run
-    leaves the file as last written.
-    """
-
-    def __init__(self, folder: Path, run: str):
-        self.folder, self.is_main = folder, is_main_process()
-        self.now = ProgressRecord(
-            run=run, state="running", host=socket.gethostname(), pid=os.getpid()
-        )
-        self.started = time.monotonic()
-
-    def __enter__(self) -> "Progress":
-        self._write("running")
-        return self
-
-    def __exit__(self, kind, error, trace) -> None:
-        if not isinstance(error, Exception) or isinstance(error, Stopped):
-            return
-        with contextlib.suppress(BadInput):  # damaged meanwhile: it is written anew
-            written = read_progress(self.folder)
-            # by the trainer, which knows the step
-            if written is not None and written["state"] == "failed":
-                return
-        self.now.is_final = isinstance(error, OutOfMemory | Untrainable)
-        if isinstance(error, BadInput | RunFailed):
-            return self._write("failed", message=str(error))
-        self._write("failed", message=traceback.format_exception_only(error)[0].strip())
-        where = f" after step {self.now.step} of {self.now.steps}" if self.now.steps else ""
-        resume = (
-            "; the same command resumes it from its checkpoint"
-            if (self.folder / CHECKPOINT).exists()
-            else ""
-        )
-        error.add_note(f"{self.now.run} failed{where}{resume}.")
-
-    def start(self, step: int, steps: int, gpu: str | None) -> None:
-        """Begin or resume training after `step` of `steps`; `gpu` is the name of the GPU, None
-        for the CPU."""
-        self.now.step, self.now.steps, self.now.gpu = step, steps, gpu
-        self.started = time.monotonic()
-        self._write("running")
-        self._log()
-
-    def step(self, step: int, loss: float | None, dev: float | None) -> None:
-        """Note that `step` is done; `loss` is the last that was read, `dev` the best score on
-        STS-B dev so far."""
-        self.now.step, self.now.loss, self.now.dev = step, loss, dev
-        time_now, is_last = time.monotonic(), step == self.now.steps
-        if is_last or time_now >= self.write_due:
-            self._write("running")
-        if is_last or time_now >= self.log_due:
-            self._log()
-
-    def _write(self, state: Literal["running", "failed"], message: str = "") -> None:
-        """Write progress.json; not without the run's folder, which bad input leaves uncreated."""
-        self.now.seconds, self.now.updated = time.monotonic() - self.started, time.time()
-        self.now.state, self.now.message = state, message
-        self.write_due = time.monotonic() + WRITE_SECONDS
-        if self.folder.exists() and (self.is_main or state == "failed"):
-            write_json(self.folder / PROGRESS, self.now.model_dump())
-
-    def _log(self) -> None:
-        self.log_due, now = time.monotonic() + LINE_SECONDS, self.now
-        results = [] if now.loss is None else [f"loss {now.loss:.3f}"]
-        results += [] if now.dev is None else [f"dev {100 * now.dev:.2f}"]
-        if self.is_main:
-            position = f"step {now.step}/{now.steps} ({100 * now.step // now.steps} %)"
-            with contextlib.suppress(OSError):  # of a terminal that was closed: it ends no run
-                print("  ".join([now.run, position, *results]), file=sys.stderr, flush=True)
+# ---------------------------------------------------------------- progress
 
 
 class ProgressRecord(BaseModel):
-    """What others read of a progress.json."""
+    """What csebench reads from a progress.json."""
 
     run: str = ""
     state: Literal["running", "failed"]
@@ -226,14 +191,116 @@ class ProgressRecord(BaseModel):
     pid: int = Field(default=0, ge=0, lt=2**31)
     updated: FiniteFloat = 0
     message: str = ""  # of a failed run
-    is_final: bool = False  # another try would fail in the same way
+    is_final: bool = False  # a retry would fail in the same way
 
 
 def read_progress(folder: Path) -> dict | None:
-    """What others read of a run's progress.json; None where it does not exist, or no longer."""
+    """Read the progress.json of a run. None if there is none, or no longer."""
+    remedy = "Delete it; the run writes it anew."
     try:
-        return read_typed(folder / PROGRESS, ProgressRecord, "Delete it; the run writes it anew.")[
-            1
-        ].model_dump()
+        _, progress = read_typed(folder / PROGRESS, ProgressRecord, remedy)
     except MissingFile:
         return None
+    return progress.model_dump()
+
+
+class Progress:
+    """A context manager around the work of a run, which keeps its progress.json.
+
+    An exception is written as the failure of the run and raised again, with a note if it is
+    unexpected. A run that is killed or stopped leaves the file as it was written last.
+    """
+
+    def __init__(self, folder: Path, run: str):
+        self.folder = folder
+        self.is_main = is_main_process()
+        self.now = ProgressRecord(
+            run=run, state="running", host=socket.gethostname(), pid=os.getpid()
+        )
+        self.started = time.monotonic()
+
+    def __enter__(self) -> "Progress":
+        self._write("running")
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        if not isinstance(error, Exception) or isinstance(error, Stopped):
+            return
+        if self._is_failure_written():
+            return
+        self.now.is_final = isinstance(error, OutOfMemory | Untrainable)
+        if isinstance(error, BadInput | RunFailed):
+            self._write("failed", message=str(error))
+            return
+        self._write("failed", message=traceback.format_exception_only(error)[0].strip())
+        note = f"{self.now.run} failed"
+        if self.now.steps:
+            note += f" after step {self.now.step} of {self.now.steps}"
+        if (self.folder / CHECKPOINT).exists():
+            note += "; the same command resumes it from its checkpoint"
+        error.add_note(f"{note}.")
+
+    def start(self, step: int, steps: int, gpu: str | None) -> None:
+        """Begin or resume training.
+
+        Args:
+            step: steps that are done.
+            steps: steps of the whole run.
+            gpu: name of the GPU; None for the CPU.
+        """
+        self.now.step = step
+        self.now.steps = steps
+        self.now.gpu = gpu
+        self.started = time.monotonic()
+        self._write("running")
+        self._log()
+
+    def step(self, step: int, loss: float | None, dev: float | None) -> None:
+        """Note that a step is done. Write and print from time to time.
+
+        Args:
+            loss: the last loss that was read.
+            dev: the best score on STS-B dev so far.
+        """
+        self.now.step = step
+        self.now.loss = loss
+        self.now.dev = dev
+        now = time.monotonic()
+        is_last = step == self.now.steps
+        if is_last or now >= self.write_due:
+            self._write("running")
+        if is_last or now >= self.log_due:
+            self._log()
+
+    def _is_failure_written(self) -> bool:
+        """Whether the trainer, which knows the step, has already written this failure."""
+        try:
+            written = read_progress(self.folder)
+        except BadInput:  # damaged, so it is written again
+            return False
+        return written is not None and written["state"] == "failed"
+
+    def _write(self, state: Literal["running", "failed"], message: str = "") -> None:
+        """Write progress.json. After bad input there may be no folder to write it to."""
+        self.now.state = state
+        self.now.message = message
+        self.now.seconds = time.monotonic() - self.started
+        self.now.updated = time.time()
+        self.write_due = time.monotonic() + WRITE_SECONDS
+        is_writer = self.is_main or state == "failed"
+        if is_writer and self.folder.exists():
+            write_json(self.folder / PROGRESS, self.now.model_dump())
+
+    def _log(self) -> None:
+        """Print a line: step, loss and score."""
+        self.log_due = time.monotonic() + LINE_SECONDS
+        if not self.is_main:
+            return
+        now = self.now
+        parts = [now.run, f"step {now.step}/{now.steps} ({100 * now.step // now.steps} %)"]
+        if now.loss is not None:
+            parts.append(f"loss {now.loss:.3f}")
+        if now.dev is not None:
+            parts.append(f"dev {100 * now.dev:.2f}")
+        with contextlib.suppress(OSError):  # the terminal was closed, which must end no run
+            print("  ".join(parts), file=sys.stderr, flush=True)

@@ -1,5 +1,8 @@
-"""What a terminal shows: bars while something takes more than two seconds, and tables; tables
-for programs."""
+"""Output on a terminal and output for programs: progress bars, tables, JSON and CSV.
+
+Which characters of a text may be shown is decided in base/shown.py. What a table says is decided by
+its callers.
+"""
 
 import csv
 import io
@@ -9,7 +12,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from math import sqrt
 
 from tqdm import tqdm
@@ -18,8 +21,9 @@ from csebench.base.processes import is_main_process
 from csebench.base.shown import as_csv_cell, as_json_escapes, visible, visible_lines
 
 GAP = "  "  # between columns
-NUMBER_CELL = re.compile(r"([-+]?[\d.,]+( ?± ?[\d.]+)?|–)?")
-LONGEST_WORD = 24  # that a narrow column keeps whole
+NO_VALUE = "–"
+NUMBER_CELL = re.compile(rf"([-+]?[\d.,]+( ?± ?[\d.]+)?|{NO_VALUE})?")
+LONGEST_WORD = 24  # characters of a word that a narrow column does not break
 
 
 def on_terminal() -> bool:
@@ -28,99 +32,171 @@ def on_terminal() -> bool:
 
 
 def bar(items: Iterable | None, what: str, unit: str = "it", **more) -> tqdm:
-    """A progress bar that appears after two seconds, in a terminal only: iterates over the
-    items, or over nothing, to be moved by `update`; `more` is for tqdm, as in `total=100`."""
-    about = {"desc": what, "unit": unit, "delay": 2, "leave": False, "disable": not on_terminal()}
-    return tqdm(items, **about | more)
+    """Show a progress bar on a terminal, if the work takes more than two seconds.
+
+    Args:
+        items: the bar iterates over them. None: the caller moves the bar by `update`.
+        what: the work.
+        more: options of tqdm, such as `total=100`.
+    """
+    options = {"desc": what, "unit": unit, "delay": 2, "leave": False}
+    options["disable"] = not on_terminal()
+    return tqdm(items, **options | more)
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False, shown=()) -> None:
-    """Print rows as a table of the columns `shown` (all if empty), or whole as a JSON list with
-    an object per row."""
-    by_column = records(columns, rows)
-    if as_json:
-        return print(json_text(by_column))
-    shown = shown or columns
-    return print(
-        table_text(shown, [[record.get(column) for column in shown] for record in by_column])
-    )
+def counted(count: int, noun: str) -> str:
+    """Word a count: `1 run`, `2 runs`, `1,000 runs`."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun}s"
 
 
 def print_text(text: str) -> None:
-    """Print a text, which may hold tables; lines that are wider than the terminal are broken,
-    but not within words."""
+    """Print a text, which may hold tables.
+
+    Lines that are wider than the terminal are broken between words.
+    """
     width = shutil.get_terminal_size().columns
     for line in visible_lines(text).split("\n"):
         print(textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False))
     sys.stdout.flush()
 
 
+# ---------------------------------------------------------------- tables
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False, shown=()) -> None:
+    """Print rows as a table, or as a JSON list with an object per row.
+
+    Args:
+        shown: the columns of the table; all if empty. JSON always has all columns.
+    """
+    by_column = records(columns, rows)
+    if as_json:
+        print(json_text(by_column))
+        return
+    visible_columns = shown or columns
+    visible_rows = [[record.get(column) for column in visible_columns] for record in by_column]
+    print(table_text(visible_columns, visible_rows))
+
+
 def table_text(columns: Sequence[str], rows: Iterable[Sequence], floatfmt: str = "g") -> str:
-    """A table that fits the terminal: text is wrapped, numbers stand at the right, `–` is for
-    None."""
+    """Lay out a table that fits the terminal.
 
-    def text(cell) -> str:
-        if cell is None:
-            return "–"
-        return f"{cell:{floatfmt}}" if isinstance(cell, float) else visible(str(cell))
+    Text is wrapped. Columns of numbers are aligned at the right. None is shown as `–`.
 
-    titles = [text(column) for column in columns]
-    cells = [*zip_longest(titles, *([text(cell) for cell in row] for row in rows), fillvalue="")]
-    widths = column_widths(cells, shutil.get_terminal_size().columns)
-    aligned = [
-        str.rjust if all(map(NUMBER_CELL.fullmatch, column[1:])) else str.ljust for column in cells
-    ]
+    Args:
+        columns: the titles. If there are none, the table has no head.
+        rows: short rows are filled with empty cells.
+    """
+    table = [_cell_texts(columns, floatfmt)]
+    table += [_cell_texts(row, floatfmt) for row in rows]
+    table_by_column = list(zip_longest(*table, fillvalue=""))
+    widths = column_widths(table_by_column, shutil.get_terminal_size().columns)
+    layout = [_Column(width, texts) for width, texts in zip(widths, table_by_column, strict=True)]
 
-    def lines(row: Sequence[str]) -> list[str]:
-        wrapped = (textwrap.wrap(cell, width) for cell, width in zip(row, widths, strict=True))
-        parts = zip_longest(*wrapped, fillvalue="")
-        return [
-            GAP.join(map(lambda align, *of: align(*of), aligned, part, widths)).rstrip()
-            for part in parts
-        ]
+    lines = []
+    for number, row in enumerate(zip(*table_by_column, strict=True)):
+        is_head = number == 0
+        if is_head and not columns:
+            continue
+        lines.extend(_row_lines(row, layout))
+        if is_head:
+            lines.append(GAP.join("-" * width for width in widths))
+    return "\n".join(lines)
 
-    head, *body = (lines(row) for row in zip(*cells, strict=True))
-    if columns:
-        body = [head, [GAP.join("-" * width for width in widths)], *body]
-    return "\n".join(chain(*body))
+
+def _cell_texts(row: Sequence, floatfmt: str) -> list[str]:
+    """Turn the values of a row into the texts of its cells."""
+    texts = []
+    for value in row:
+        if value is None:
+            texts.append(NO_VALUE)
+        elif isinstance(value, float):
+            texts.append(f"{value:{floatfmt}}")
+        else:
+            texts.append(visible(str(value)))
+    return texts
+
+
+class _Column:
+    """The layout of a column: its width, and the side at which its text is aligned."""
+
+    def __init__(self, width: int, texts: Sequence[str]):
+        self.width = width
+        self.is_number = all(NUMBER_CELL.fullmatch(text) for text in texts[1:])  # not the title
+
+    def pad(self, text: str) -> str:
+        """Fill a text up to the width of the column."""
+        if self.is_number:
+            return text.rjust(self.width)
+        return text.ljust(self.width)
+
+
+def _row_lines(row: Sequence[str], layout: Sequence[_Column]) -> list[str]:
+    """Lay out a row. It has as many lines as its longest cell has after wrapping."""
+    wrapped = [textwrap.wrap(text, column.width) for text, column in zip(row, layout, strict=True)]
+    lines = []
+    for parts in zip_longest(*wrapped, fillvalue=""):
+        padded = [column.pad(part) for part, column in zip(parts, layout, strict=True)]
+        lines.append(GAP.join(padded).rstrip())
+    return lines
 
 
 def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Widths with which columns fit side by side: the more text, the wider; words stay whole
-    where there is room."""
-    widths = [max(1, *map(len, cells)) for cells in columns]
-    words = [
-        min(LONGEST_WORD, max(len(word) for cell in cells for word in cell.split() or [""]))
-        for cells in columns
-    ]
-    share = [max(1.0, sqrt(sum(map(len, cells)))) for cells in columns]
-    for _ in range(sum(widths) + len(GAP) * (len(columns) - 1) - width):
-        widest = max(
-            range(len(widths)),
-            key=lambda i: (widths[i] > words[i], widths[i] > 1, widths[i] / share[i]),
-        )
-        widths[widest] = max(1, widths[widest] - 1)
+    """Choose widths with which columns of text fit side by side.
+
+    A column with more text becomes wider. Words are broken only if there is no room otherwise.
+
+    Args:
+        columns: the texts of each column.
+        width: the room for all columns and the gaps between them.
+    """
+    widths = []
+    longest_words = []
+    shares = []  # of the room, in proportion
+    for texts in columns:
+        lengths = [len(text) for text in texts]
+        word_lengths = [len(word) for word in " ".join(texts).split()]
+        widths.append(max(1, *lengths))
+        longest_words.append(min(LONGEST_WORD, max(word_lengths, default=0)))
+        shares.append(max(1.0, sqrt(sum(lengths))))
+
+    def whole_words_then_widest(index: int) -> tuple[bool, bool, float]:
+        """Prefer a column whose words stay whole, then any that can be narrower, then the one that
+        is widest for its share."""
+        has_whole_words = widths[index] > longest_words[index]
+        return has_whole_words, widths[index] > 1, widths[index] / shares[index]
+
+    gaps = len(GAP) * (len(columns) - 1)
+    excess = sum(widths) + gaps - width
+    for _ in range(excess):
+        narrowed = max(range(len(widths)), key=whole_words_then_widest)
+        widths[narrowed] = max(1, widths[narrowed] - 1)
     return widths
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 run`, `2 runs`, `1,000 runs`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+# ---------------------------------------------------------------- JSON and CSV
 
 
 def records(columns: Sequence[str], rows: Iterable[Sequence]) -> list[dict]:
-    """Each row as a dict by column; a short row lacks the last columns."""
+    """Turn each row into a dict by column. A short row lacks the last columns."""
     return [dict(zip(columns, row, strict=False)) for row in rows]
 
 
 def json_text(content) -> str:
-    """JSON for people and programs: letters of any language as they are, what cannot be seen as
-    escapes."""
+    """Word content as JSON for people and programs.
+
+    Letters of any language stay as they are. Characters that nobody sees are written as escapes.
+    """
     return as_json_escapes(json.dumps(content, indent=2, ensure_ascii=False))
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[dict]) -> str:
-    """Equal rows give equal bytes; no cell has a line break, or is a formula (`as_csv_cell`)."""
+    """Word rows as CSV. Equal rows give equal bytes.
+
+    No cell has a line break, or is a formula (`as_csv_cell`).
+    """
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writerow({column: as_csv_cell(column) for column in columns})

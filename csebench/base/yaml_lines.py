@@ -1,4 +1,8 @@
-"""YAML files with the lines of their keys, so that messages can name them."""
+"""YAML files with the lines of their keys, so that a message can name the line.
+
+Reading of other files: base/files.py. What a YAML file must hold is stated by the pydantic model
+that its reader passes.
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,28 +14,82 @@ from csebench.base.errors import BadInput, validated
 from csebench.base.files import M, read_text, unprintable
 from csebench.base.project import name_of
 
+NULL = "tag:yaml.org,2002:null"
+SEQUENCE = "tag:yaml.org,2002:seq"
+MAPPING = "tag:yaml.org,2002:map"
+NOT_YAML = (
+    yaml.YAMLError,
+    # PyYAML does not catch what Python raises for some values, such as a date of month 13
+    ValueError,
+    OverflowError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+)
+
+
+def read_yaml(path: Path, model: type[M]) -> M:
+    """Read a YAML file as a pydantic model.
+
+    Raises:
+        BadInput: the file cannot be read or does not fit the model (`read_with_lines`).
+    """
+    return read_with_lines(path, model)[0]
+
+
+def read_with_lines(path: Path, model: type[M], as_written: bool = False) -> tuple[M, "Lines"]:
+    """Read a YAML file as a pydantic model, and note the lines of its keys.
+
+    Args:
+        as_written: take scalars as text, so that 81.10 keeps its digits.
+
+    Raises:
+        BadInput: the file is missing, is not YAML, holds a character that no page can print, or
+            does not fit the model.
+    """
+    file = name_of(path)
+    try:
+        loader = Loader(read_text(path), file, as_written)
+        top = loader.get_single_node()
+        content = None if top is None else loader.value(top)
+    except NOT_YAML as e:
+        mark = getattr(e, "problem_mark", None)
+        where = file if mark is None else f"{file}: line {mark.line + 1}"
+        reason = getattr(e, "problem", None) or e
+        if isinstance(e, RecursionError):
+            reason = "nested too deeply"
+        raise BadInput(f"{where}: not valid YAML: {reason}.") from None
+    return validated(model, content, file, loader.lines.locate), loader.lines
+
 
 @dataclass(frozen=True)
 class Lines:
-    """Where the keys and items of a YAML file, or of a literal in Python, are."""
+    """The lines of the keys and items of a YAML file, or of a literal in Python."""
 
     file: str
     # by keys and positions: ("experiments", 0, "runs", 3)
     numbers: dict[tuple, int] = field(default_factory=dict)
 
     def locate(self, place: tuple) -> tuple[str, tuple]:
-        """`evidence/x.yaml: line 12`, and the keys of a place that are in the file: a schema
-        adds its own, such as the kind of a table. Of a place inside an alias, those of the
-        alias."""
+        """Find the line of a path of keys.
+
+        The path is pydantic's. A schema adds keys of its own, such as the kind of a table, and
+        these are skipped. Inside an alias, the line is the one of the alias.
+
+        Returns:
+            `evidence/x.yaml: line 12`, or the file alone, and the keys that are in the file.
+        """
         keys = ()
         for key in place:
-            keys = (*keys, key) if (*keys, key) in self.numbers else keys
-        return (
-            f"{self.file}: line {self.numbers[keys]}" if keys in self.numbers else self.file
-        ), keys
+            if (*keys, key) in self.numbers:
+                keys = (*keys, key)
+        if keys not in self.numbers:
+            return self.file, keys
+        return f"{self.file}: line {self.numbers[keys]}", keys
 
 
-# that of libyaml is four times as fast
+# the loader of libyaml is four times as fast
 FastLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -40,76 +98,60 @@ class Loader(FastLoader):
 
     def __init__(self, text: str, file: str, as_written: bool):
         super().__init__(text)
-        self.lines, self.as_written = Lines(file), as_written
-        # by node: an alias is its anchor's, and not walked again
+        self.lines = Lines(file)
+        self.as_written = as_written
+        # by the id of their node: an alias has the node of its anchor, which is not read again
         self.containers: dict[int, dict | list] = {}
 
     def value(self, node: yaml.Node, place: tuple = ()) -> Any:
-        """A node as dicts, lists and scalars; keys are text."""
-        self.lines.numbers[place] = self.lines.numbers.get(place, node.start_mark.line + 1)
+        """Turn a node into dicts with text as keys, lists and scalars.
+
+        Args:
+            place: keys and positions that lead to the node.
+        """
+        self.lines.numbers.setdefault(place, node.start_mark.line + 1)
         if id(node) in self.containers:
             return self.containers[id(node)]
-        if node.tag == "tag:yaml.org,2002:seq":
-            items = self.containers[id(node)] = []
-            items.extend(self.value(item, (*place, i)) for i, item in enumerate(node.value))
-            return items
-        if node.tag == "tag:yaml.org,2002:map":
-            content = self.containers[id(node)] = {}
-            for key, inner in node.value:
-                is_word = isinstance(key, yaml.ScalarNode)
-                if is_word and (problem := unprintable(key.value)) is not None:
-                    raise BadInput(f"{self.lines.file}: line {key.start_mark.line + 1}: {problem}")
-                if not is_word or key.value in content:
-                    problem = (
-                        f"key {key.value!r} occurs twice; keep one"
-                        if is_word
-                        else "a key must be a word"
-                    )
-                    raise yaml.constructor.ConstructorError(
-                        problem=problem, problem_mark=key.start_mark
-                    )
-                self.lines.numbers[*place, key.value] = key.start_mark.line + 1
-                content[key.value] = self.value(inner, (*place, key.value))
-            return content
-        is_text = isinstance(node, yaml.ScalarNode)
-        if is_text and (problem := unprintable(node.value)) is not None:
-            raise BadInput(f"{self.lines.locate(place)[0]}: {problem}")
-        if is_text and self.as_written and node.tag != "tag:yaml.org,2002:null":
-            return node.value
+        if node.tag == SEQUENCE:
+            return self._list(node, place)
+        if node.tag == MAPPING:
+            return self._dict(node, place)
+        return self._scalar(node, place)
+
+    def _list(self, node: yaml.Node, place: tuple) -> list:
+        items: list = []
+        self.containers[id(node)] = items  # before its items, which may have an alias of it
+        for index, item in enumerate(node.value):
+            items.append(self.value(item, (*place, index)))
+        return items
+
+    def _dict(self, node: yaml.Node, place: tuple) -> dict:
+        content: dict = {}
+        self.containers[id(node)] = content  # before its values, which may have an alias of it
+        for key, inner in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise _error_at(key, "a key must be a word")
+            problem = unprintable(key.value)
+            if problem is not None:
+                raise BadInput(f"{self.lines.file}: line {line}: {problem}")
+            if key.value in content:
+                raise _error_at(key, f"key {key.value!r} occurs twice; keep one")
+            self.lines.numbers[*place, key.value] = line
+            content[key.value] = self.value(inner, (*place, key.value))
+        return content
+
+    def _scalar(self, node: yaml.Node, place: tuple) -> Any:
+        if isinstance(node, yaml.ScalarNode):
+            problem = unprintable(node.value)
+            if problem is not None:
+                where, _ = self.lines.locate(place)
+                raise BadInput(f"{where}: {problem}")
+            if self.as_written and node.tag != NULL:
+                return node.value
         return self.construct_object(node, deep=True)
 
 
-def read_yaml(path: Path, model: type[M]) -> M:
-    """The content of a YAML file as a pydantic model. Raises BadInput as `read_with_lines` does."""
-    return read_with_lines(path, model)[0]
-
-
-def read_with_lines(path: Path, model: type[M], as_written: bool = False) -> tuple[M, Lines]:
-    """The content of a YAML file as a model, and its lines; `as_written` takes scalars as text, so
-    that 81.10 keeps its digits. Raises BadInput where it is missing, is no YAML, holds what no page
-    can print, or does not fit.
-    """
-    file = name_of(path)
-    try:
-        loader = Loader(read_text(path), file, as_written)
-        top = loader.get_single_node()
-        content = None if top is None else loader.value(top)
-    except (
-        yaml.YAMLError,
-        ValueError,
-        OverflowError,
-        TypeError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-    ) as e:
-        # of PyYAML, which does not catch a date of month 13
-        mark = getattr(e, "problem_mark", None)
-        line = f"line {mark.line + 1}: " if mark else ""
-        reason = (
-            "nested too deeply"
-            if isinstance(e, RecursionError)
-            else getattr(e, "problem", None) or e
-        )
-        raise BadInput(f"{file}: {line}not valid YAML: {reason}.") from None
-    return validated(model, content, file, loader.lines.locate), loader.lines
+def _error_at(node: yaml.Node, problem: str) -> yaml.YAMLError:
+    """Word an error of YAML, so that it is reported with its line."""
+    return yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
