@@ -1,12 +1,15 @@
-"""Forecasts from measured steps: seconds, and their range, of a run, of a score, and of what
-pages lack (`Work`)."""
+"""Forecasts of seconds, with their range, from steps that were measured.
+
+This module forecasts a run (`training_estimate`), a score (`scoring`), the work that is left for
+pages (`Work`), and the minutes to request from a cluster (`job_minutes`). What was measured is in
+data/step_times.yaml and data/evaluator_times.yaml.
+"""
 
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -20,7 +23,7 @@ from csebench.base.yaml_lines import read_yaml
 from csebench.plan import targets
 from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import declaration
-from csebench.plan.grids import find_grid, parts_of_cell, plan_grid
+from csebench.plan.grids import CellPlan, find_grid, parts_of_cell, plan_grid
 from csebench.plan.recipe import positives_path, recipe_name
 from csebench.plan.schema.declarations import Scale, Strict
 from csebench.plan.schema.paper import SettingsTable
@@ -28,9 +31,9 @@ from csebench.plan.schema.spec import Spec
 
 REFERENCE = "simcse"  # method that all others are timed against
 DEV_SENTENCES = 3_000  # of STS-B dev, embedded in every evaluation during training
-# of a job, besides training and scoring (benchmarks/results/2026-11-22-overhead.txt)
+# of a job, before it trains or scores (benchmarks/results/2026-11-22-overhead.txt)
 START_SECONDS = 4.0
-DERIVED = 1.5  # widens the range of what was not measured on this device, but follows from others
+DERIVED = 1.5  # widens the range of an estimate that follows from measurements on other devices
 MARGIN = 3  # the device of a cluster may be slower than the measured one
 UNMEASURED_MINUTES = 60  # for loading of models, and for evaluators that were not measured
 # clusters rarely grant more; a run that is cut off resumes in the next attempt
@@ -38,15 +41,17 @@ LONGEST_MINUTES = 24 * 60
 
 
 class StepTimes(Strict):
-    """Seconds per training step of methods, on one device and shape of encoders
-    (benchmarks/methods.py --save)."""
+    """Seconds per training step of methods, on one device and one shape of encoders.
+
+    `benchmarks/methods.py --save` writes them.
+    """
 
     device: str  # name of the GPU, or of the processor with `, 2 threads`
     encoders: list[str]  # of one shape, as in config/
     batch_size: int
     max_length: int
     precision: str
-    # embedded in an evaluation; None: those of training are in the steps
+    # in an evaluation during training; None: the steps contain the time of evaluations
     sentences_per_second: float | None = None
     source: str  # who measured it, when, how
     # a run takes between 1 / factor and factor of the forecast
@@ -55,17 +60,17 @@ class StepTimes(Strict):
 
 
 class EvaluatorTimes(Strict):
-    """What scoring one model by an evaluator takes."""
+    """The cost of scoring one model by an evaluator."""
 
     sentences: int  # embedded; longer texts count as several, by their words
     scoring_seconds: float  # on a CPU, after embedding
-    factor: float = Field(ge=1)  # as of StepTimes
+    factor: float = Field(ge=1)  # as in StepTimes
     source: str
 
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """Seconds, and between which they lie."""
+    """Seconds, and the range in which they lie."""
 
     seconds: float = 0.0
     low: float = 0.0
@@ -73,10 +78,11 @@ class TimeEstimate:
 
     @classmethod
     def within(cls, seconds: float, factor: float) -> "TimeEstimate":
+        """Make an estimate that may be wrong by a factor, in either direction."""
         return cls(seconds, seconds / factor, seconds * factor)
 
     def __add__(self, other: "TimeEstimate") -> "TimeEstimate":
-        """The sum, as if all forecasts were too low together, or too high."""
+        """Add estimates, as if all of them were too low together, or too high."""
         return TimeEstimate(
             self.seconds + other.seconds, self.low + other.low, self.high + other.high
         )
@@ -84,16 +90,18 @@ class TimeEstimate:
     @property
     def hours(self) -> str:
         """`5.2 h (2.6 to 10)`."""
-        return (
-            f"{_hours(self.seconds)} h ({_hours(self.low)} to {_hours(self.high)})"
-            if self.seconds
-            else "0 h"
-        )
+        if not self.seconds:
+            return "0 h"
+        return f"{_hours(self.seconds)} h ({_hours(self.low)} to {_hours(self.high)})"
 
 
 def _hours(seconds: float) -> str:
     hours = seconds / 3600
-    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.1f}" if hours >= 1 else f"{hours:.2f}"
+    if hours >= 100:
+        return f"{hours:,.0f}"
+    if hours >= 1:
+        return f"{hours:.1f}"
+    return f"{hours:.2f}"
 
 
 # ---------------------------------------------------------------- what was measured
@@ -106,80 +114,117 @@ def step_times() -> list[StepTimes]:
 
 @cached
 def evaluator_times() -> dict[str, EvaluatorTimes]:
-    return read_yaml(
-        ROOT / "data" / "evaluator_times.yaml", RootModel[dict[str, EvaluatorTimes]]
-    ).root
+    path = ROOT / "data" / "evaluator_times.yaml"
+    return read_yaml(path, RootModel[dict[str, EvaluatorTimes]]).root
 
 
 def devices(encoder: str) -> list[StepTimes]:
-    """Step times of an encoder, the fastest device first."""
-    return sorted(
-        (times for times in step_times() if encoder in times.encoders), key=_token_seconds
-    )
+    """List the step times that were measured for an encoder, the fastest device first."""
+    measured = [times for times in step_times() if encoder in times.encoders]
+    return sorted(measured, key=_token_seconds)
 
 
 def _token_seconds(times: StepTimes) -> float:
-    """Seconds of the reference method per token, or of any method where it is not known."""
-    return (step_seconds(REFERENCE, times) or min(times.seconds.values())) / (
-        times.batch_size * times.max_length
-    )
+    """Return the seconds per token of the reference method, or of the fastest method if the step
+    of the reference method is not known."""
+    seconds = step_seconds(REFERENCE, times) or min(times.seconds.values())
+    return seconds / (times.batch_size * times.max_length)
 
 
 def step_seconds(name: str, times: StepTimes) -> float | None:
-    """Seconds per step of a method on a device: measured there; else scaled from another device, by
-    a method that was measured on both; else the step of the host plus what each component adds to
-    the reference method; else None.
+    """Return the seconds per step of a method on a device.
+
+    The first of these that is possible:
+
+    1. They were measured on the device.
+    2. They were measured on another device, and are scaled by a method that was measured on both.
+    3. The method has added components: each adds to the step of the method what it adds to a step
+       of the reference method.
+
+    Returns:
+        None if none is possible.
     """
     if name in times.seconds:
         return times.seconds[name]
-    for known, known_seconds in times.seconds.items():
+    scaled = scaled_step_seconds(name, times)
+    if scaled is not None:
+        return scaled
+
+    method, *components = name.split("+")
+    if not components or (method == REFERENCE and len(components) == 1):
+        return None
+    method_seconds = step_seconds(method, times)
+    reference_seconds = step_seconds(REFERENCE, times)
+    if method_seconds is None or reference_seconds is None:
+        return None
+    added_seconds = 0.0
+    for component in components:
+        with_component = step_seconds(f"{REFERENCE}+{component}", times)
+        if with_component is None:
+            return None
+        added_seconds += with_component - reference_seconds
+    return method_seconds + added_seconds
+
+
+def scaled_step_seconds(name: str, times: StepTimes) -> float | None:
+    """Scale the step of a method on another device to this one.
+
+    Returns:
+        None if no method was measured on both devices.
+    """
+    for common, common_seconds in times.seconds.items():
         for other in step_times():
-            if {name, known} <= set(other.seconds):
-                return known_seconds * other.seconds[name] / other.seconds[known]
-    host, *components = name.split("+")
-    if not components or (host == REFERENCE and len(components) == 1):
-        return None
-    names = (host, REFERENCE, *(f"{REFERENCE}+{c}" for c in components))
-    parts = [seconds for name in names if (seconds := step_seconds(name, times)) is not None]
-    if len(parts) < len(names):
-        return None
-    host_seconds, reference, *with_component = parts
-    return host_seconds + sum(seconds - reference for seconds in with_component)
+            if name in other.seconds and common in other.seconds:
+                return common_seconds * other.seconds[name] / other.seconds[common]
+    return None
 
 
 # ---------------------------------------------------------------- one run, one score
 
 
 def training_estimate(spec: Spec, times: StepTimes) -> TimeEstimate | None:
-    """Forecast of a run without its scores; None where its step cannot be derived."""
-    method, start = declaration(spec.method), TimeEstimate.within(START_SECONDS, times.factor)
+    """Forecast a run without its scores.
+
+    Returns:
+        None if nothing tells how long its step takes.
+    """
+    method = declaration(spec.method)
+    start = TimeEstimate.within(START_SECONDS, times.factor)
     if method.kind == "fitted":
         embedded = embedding(int(spec.number("fit_sentences")), times)
         return None if embedded is None else start + embedded
     if not method.is_trained:
         return start
+
+    # the steps: measured for a batch of another size
     name = recipe_name(method, spec.components)
-    if (step := step_seconds(name, times)) is None:
+    seconds_of_step = step_seconds(name, times)
+    if seconds_of_step is None:
         return None
-    size = (
-        spec.number("batch_size")
-        * spec.number("max_length")
-        / (times.batch_size * times.max_length)
-    )
-    factor = times.factor * (1 if name in times.seconds else DERIVED)
-    start += TimeEstimate.within(spec.number("steps") * step * size, factor)
-    evaluations = math.ceil(spec.number("steps") / spec.number("evaluate_every"))
+    tokens = spec.number("batch_size") * spec.number("max_length")
+    size = tokens / (times.batch_size * times.max_length)
+    factor = times.factor
+    if name not in times.seconds:
+        factor *= DERIVED
+    steps = spec.number("steps")
+    estimate = start + TimeEstimate.within(steps * seconds_of_step * size, factor)
+
+    # the evaluations on STS-B dev
     rate = times.sentences_per_second
-    return start + (
-        TimeEstimate.within(evaluations * DEV_SENTENCES / rate, times.factor)
-        if rate
-        else TimeEstimate()
-    )
+    if rate:
+        evaluations = math.ceil(steps / spec.number("evaluate_every"))
+        estimate += TimeEstimate.within(evaluations * DEV_SENTENCES / rate, times.factor)
+    return estimate
 
 
 def embedding(sentences: int, times: StepTimes) -> TimeEstimate | None:
-    """Forecast of embedding sentences; where that was not measured, in proportion to another
-    device's, or None."""
+    """Forecast the embedding of sentences on a device.
+
+    If it was not measured there, it is taken from another device, in proportion to their steps.
+
+    Returns:
+        None if it was measured on no device for these encoders.
+    """
     if times.sentences_per_second:
         return TimeEstimate.within(sentences / times.sentences_per_second, times.factor)
     for other in step_times():
@@ -190,9 +235,12 @@ def embedding(sentences: int, times: StepTimes) -> TimeEstimate | None:
 
 
 def scoring(evaluator: str, times: StepTimes) -> TimeEstimate | None:
-    """Forecast of scoring a model by an evaluator; None where that was not measured."""
+    """Forecast the scoring of a model by an evaluator; None if that was not measured."""
     cost = evaluator_times().get(evaluator)
-    if cost is None or (embedded := embedding(cost.sentences, times)) is None:
+    if cost is None:
+        return None
+    embedded = embedding(cost.sentences, times)
+    if embedded is None:
         return None
     return embedded + TimeEstimate.within(cost.scoring_seconds, cost.factor)
 
@@ -204,126 +252,180 @@ class Step(NamedTuple):
     """A piece of work that is done once."""
 
     kind: Literal["translate", "train", "score"]
-    run: str  # of `translate`, the key of the corpus
-    evaluator: str = ""  # of `score`
+    run: str  # id of the run; for `translate`, the key of the corpus
+    evaluator: str = ""  # for `score`
 
 
 ScoreKey = tuple[str, str]  # id of the run, evaluator
+CellKey = tuple[str, str, int, int]  # paper, table or figure, row, column
 
 
 class Work:
-    """What is left of pages of one scale. A score costs several steps: its run is trained, perhaps
-    after another run or a back-translation, then scored; a step is paid once, whatever needs it.
-    `device` is of data/step_times.yaml;
-    None: the fastest for the commonest encoder that was measured on any."""
+    """The work that is left for pages of one scale.
+
+    A score costs several steps: its run is trained, perhaps after another run or a
+    back-translation, and is then scored. A step is paid once, however many scores need it.
+    """
 
     def __init__(self, pages: list[targets.Page], device: str | None = None):
+        """Find out what is left.
+
+        Args:
+            device: a name of data/step_times.yaml; None: the fastest device that was measured for
+                the commonest encoder of the pages, or for the next one if there is none.
+
+        Raises:
+            BadInput: there is no such device.
+        """
         self.pages = pages
         self.scale = catalog.scale(pages[0].scale)
-        self.grids = list(dict.fromkeys(grid for page in pages for grid in page.grids()))
-        self.specs = {run: spec for page in pages for run, spec in page.runs().items()}
-        self.encoders = {
-            run: targets.base_encoder(spec, self.scale.scale) for run, spec in self.specs.items()
-        }
-        possible = {score for page in pages for score in page.available()}
+        self.grids: list[tuple[str, str]] = []  # (paper, table or figure), each once
+        self.specs: dict[str, Spec] = {}
+        possible: set[ScoreKey] = set()
+        for page in pages:
+            self.grids += [grid for grid in page.grids() if grid not in self.grids]
+            self.specs |= page.runs()
+            possible |= {*page.available()}
+        self.encoders: dict[str, str] = {}  # by the id of the run
+        for run_id, spec in self.specs.items():
+            self.encoders[run_id] = targets.base_encoder(spec, self.scale.scale)
+
         self.made = {score for score in possible if targets.is_scored(*score, self.scale.scale)}
         self.cells = self._cells(possible)
         self.missing = set().union(*self.cells.values()) - self.made
-        known = [times.device for times in step_times()]
-        if device is not None and device not in known:
-            raise unknown("device of data/step_times.yaml", device, known)
-        measured = {
-            name: devices(name) for name, _ in Counter(self.encoders.values()).most_common()
-        }
-        self.device = device or next(
-            (times[0].device for times in measured.values() if times), None
-        )
-        self.times = {
-            name: t for name, times in measured.items() for t in times if t.device == self.device
-        }
 
-    def _cells(
-        self, possible: set[ScoreKey]
-    ) -> dict[tuple[str, str, int, int], frozenset[ScoreKey]]:
-        """Scores behind every cell that can be finished, by paper, table, row and column."""
+        self.device = self._fastest_device() if device is None else checked_device(device)
+        self.times: dict[str, StepTimes] = {}  # on this device, by encoder
+        for encoder in dict.fromkeys(self.encoders.values()):
+            for times in devices(encoder):
+                if times.device == self.device:
+                    self.times[encoder] = times
+
+    def _cells(self, possible: set[ScoreKey]) -> dict[CellKey, frozenset[ScoreKey]]:
+        """List the scores that each cell needs, for every cell that can be finished."""
         cells = {}
         for paper, name in self.grids:
-            grid, rows = find_grid(paper, name), plan_grid(paper, name, self.scale.scale)
+            grid = find_grid(paper, name)
             if isinstance(grid, SettingsTable):
                 continue
-            for row, column in product(range(len(rows)), range(len(grid.columns))):
-                parts = parts_of_cell(grid, rows, row, column)
-                scores = frozenset(
-                    (spec.run_id, part.evaluator) for part in parts for spec in part.specs
-                )
-                if scores and all(part.specs for part in parts) and scores <= possible:
-                    cells[paper, name, row, column] = scores
+            rows = plan_grid(paper, name, self.scale.scale)
+            for row in range(len(rows)):
+                for column in range(len(grid.columns)):
+                    parts = parts_of_cell(grid, rows, row, column)
+                    scores = scores_of_parts(parts)
+                    if scores and scores <= possible:
+                        cells[paper, name, row, column] = scores
         return cells
 
+    def _fastest_device(self) -> str | None:
+        """Name the fastest device for the commonest encoder that was measured on any; None if no
+        encoder of the pages was measured."""
+        for encoder, _ in Counter(self.encoders.values()).most_common():
+            measured = devices(encoder)
+            if measured:
+                return measured[0].device
+        return None
+
     def steps(self, scores: Iterable[ScoreKey]) -> set[Step]:
-        """What must be done for scores that are not there yet."""
+        """Collect the steps that must be done for scores. Scores that are there need none."""
         steps: set[Step] = set()
-        for run, evaluator in set(scores) - self.made:
-            steps |= {Step("score", run, evaluator), *self._training(run)}
+        for run_id, evaluator in set(scores) - self.made:
+            steps.add(Step("score", run_id, evaluator))
+            steps |= self._training(run_id)
         return steps
 
-    def _training(self, run: str) -> set[Step]:
-        if has_model(catalog.RUNS / run):
+    def _training(self, run_id: str) -> set[Step]:
+        """Collect the steps that must be done for the model of a run."""
+        if has_model(catalog.RUNS / run_id):
             return set()
-        spec, steps = self.specs[run], {Step("train", run)}
+        spec = self.specs[run_id]
+        steps = {Step("train", run_id)}
         if spec.run_before is not None:
             steps |= self._training(spec.run_before)
-        if (positives := positives_path(spec)) is not None and not positives.exists():
+        positives = positives_path(spec)
+        if positives is not None and not positives.exists():
             steps.add(Step("translate", positives.stem))
         return steps
 
     @cached
     def price(self, step: Step) -> TimeEstimate | None:
-        """Forecast of a step; None where nothing was measured."""
-        times = None if step.kind == "translate" else self.times.get(self.encoders[step.run])
+        """Forecast a step; None if nothing was measured."""
+        if step.kind == "translate":
+            return None
+        times = self.times.get(self.encoders[step.run])
         if times is None:
             return None
-        return (
-            training_estimate(self.specs[step.run], times)
-            if step.kind == "train"
-            else scoring(step.evaluator, times)
-        )
+        if step.kind == "train":
+            return training_estimate(self.specs[step.run], times)
+        return scoring(step.evaluator, times)
 
     def cost(self, steps: Iterable[Step]) -> tuple[TimeEstimate, int]:
-        """(forecast of steps, number of those that were not measured and are not in it)"""
-        prices = [self.price(step) for step in steps]
-        return sum((price for price in prices if price is not None), TimeEstimate()), prices.count(
-            None
-        )
+        """Forecast steps together.
+
+        Returns:
+            the forecast, and the number of steps that were not measured and are not part of it.
+        """
+        total = TimeEstimate()
+        unmeasured = 0
+        for step in steps:
+            price = self.price(step)
+            if price is None:
+                unmeasured += 1
+            else:
+                total += price
+        return total, unmeasured
+
+
+def scores_of_parts(parts: list[CellPlan]) -> frozenset[ScoreKey]:
+    """Collect the scores that a cell is computed from; nothing if one of its parts has no runs."""
+    scores: set[ScoreKey] = set()
+    for part in parts:
+        if not part.specs:
+            return frozenset()
+        scores |= {(spec.run_id, part.evaluator) for spec in part.specs}
+    return frozenset(scores)
+
+
+def checked_device(name: str) -> str:
+    """Return the name of a device of data/step_times.yaml, or raise BadInput for another one."""
+    known = [times.device for times in step_times()]
+    if name not in known:
+        raise unknown("device of data/step_times.yaml", name, known)
+    return name
 
 
 # ---------------------------------------------------------------- jobs of a cluster
 
 
 def fastest_seconds(spec: Spec, scale: str) -> float | None:
-    """Forecast of a run and of its scores of known cost, on the fastest device that its step is
-    known for, or None."""
-    scores = sorted(targets.evaluators(scale)[spec.run_id])
+    """Forecast a run with its scores, on the fastest device for which its step is known.
+
+    Scores whose cost is not known are left out.
+
+    Returns:
+        seconds; None if its step is known for no device.
+    """
+    evaluators = sorted(targets.evaluators(scale)[spec.run_id])
     for times in devices(targets.base_encoder(spec, scale)):
-        if (trained := training_estimate(spec, times)) is not None:
-            known = (
-                estimate
-                for evaluator in scores
-                if (estimate := scoring(evaluator, times)) is not None
-            )
-            return sum(known, trained).seconds
+        total = training_estimate(spec, times)
+        if total is None:
+            continue
+        for evaluator in evaluators:
+            total += scoring(evaluator, times) or TimeEstimate()
+        return total.seconds
     return None
 
 
 def job_minutes(forecast: float | None, attempt: int) -> int:
-    """Minutes to request from a cluster for a forecast in seconds, or without one; doubled in
-    every attempt."""
+    """Return the minutes to request from a cluster, doubled in every attempt.
+
+    Args:
+        forecast: in seconds; None if there is none.
+    """
     if forecast is None:
         return LONGEST_MINUTES
-    return min(
-        LONGEST_MINUTES,
-        (UNMEASURED_MINUTES + math.ceil(MARGIN * forecast / 60)) * 2 ** (attempt - 1),
-    )
+    first_attempt = UNMEASURED_MINUTES + math.ceil(MARGIN * forecast / 60)
+    return min(LONGEST_MINUTES, first_attempt * 2 ** (attempt - 1))
 
 
 # ---------------------------------------------------------------- bf16 on this CPU
@@ -334,18 +436,22 @@ BF16 = {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}
 
 
 def bf16_note(scale: Scale, device: str | None) -> str | None:
-    """Say that a forecast for a CPU in bf16 is too low here; None where it is not, or where that
-    is unknown."""
+    """Say that a forecast for a CPU in bf16 is too low on this machine.
+
+    Returns:
+        None if it is not too low, or if that is unknown.
+    """
     in_bf16 = "bf16" in (scale.precision, scale.evaluation.precision)
-    # `NVIDIA V100`; `AMD EPYC, 2 threads`
-    if not in_bf16 or device is None or "thread" not in device:
+    # a CPU is named with its threads, `AMD EPYC, 2 threads`; a GPU is `NVIDIA V100`
+    is_for_cpu = device is not None and "thread" in device
+    if not in_bf16 or not is_for_cpu:
         return None
     try:
         text = CPU_INFO.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    known = re.findall(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
-    if not known or BF16 & {*known[0].split()}:
+    instructions = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    if instructions is None or BF16 & {*instructions[1].split()}:
         return None
     names = "avx512_bf16, amx_bf16"
     return (

@@ -1,5 +1,9 @@
-"""From targets (names or paths that a user asks for) to pages, and from pages to runs and score
-files."""
+"""From targets, the names and paths that a user asks for, to pages, runs and score files.
+
+A target names one or more pages (`parse_target`). A page shows tables or figures, which need runs
+and scores. csebench/plan/grids.py plans the cells of one table or figure. This module knows which
+pages a scale has, and the paths of their files.
+"""
 
 import re
 from collections.abc import Iterable
@@ -29,10 +33,12 @@ from csebench.plan.recipe import corpus_path, positives_path
 from csebench.plan.schema.paper import Figure
 from csebench.plan.schema.spec import RUNS, Spec
 
+# ---------------------------------------------------------------- a page
+
 
 @dataclass(frozen=True)
 class Page:
-    """A page of results: one paper's table or figure, or the tables of all papers with one
+    """A page of results: a table or figure of one paper, or the tables of all papers with one
     number."""
 
     name: str  # table2, figure3, methods, variants
@@ -41,93 +47,168 @@ class Page:
     path: Path
 
     def grids(self) -> list[tuple[str, str]]:
-        """(paper, name) of the tables or figures on the page."""
+        """List the tables or figures on the page, as (paper, name)."""
         if self.name == VARIANTS:
             return [(VARIANTS, method) for method in paper(VARIANTS).tables]
         return [(paper_name, self.name) for paper_name in self.papers]
 
     @cached
     def cells(self) -> list[CellPlan]:
-        """The cells of its tables or figures, with the untrained encoder's whose line a figure
-        shows."""
-        cells = [
-            cell for grid in self.grids() for row in plan_grid(*grid, self.scale) for cell in row
-        ]
-        return cells + [
-            cell for grid in self.grids() if (cell := untrained_cell(*grid, self.scale))
-        ]
+        """List the cells of the tables or figures, and the cells of the untrained encoder that
+        figures show as a line."""
+        cells: list[CellPlan] = []
+        lines: list[CellPlan] = []
+        for paper_name, name in self.grids():
+            for row in plan_grid(paper_name, name, self.scale):
+                cells += row
+            line = untrained_cell(paper_name, name, self.scale)
+            if line is not None:
+                lines.append(line)
+        return cells + lines
 
     @cached
     def runs(self) -> dict[str, Spec]:
-        """The runs that the page needs, by id, with those that they start from."""
-        return {spec.run_id: spec for cell in self.cells() for spec in (*cell.before, *cell.specs)}
+        """Collect the runs that the page needs, by id, and the runs that they start from."""
+        runs = {}
+        for cell in self.cells():
+            runs |= {spec.run_id: spec for spec in (*cell.before, *cell.specs)}
+        return runs
 
     @cached
     def scores(self) -> dict[tuple[str, str], Spec]:
-        """The scores that the page shows, as (run id, evaluator)."""
-        return {(spec.run_id, cell.evaluator): spec for cell in self.cells() for spec in cell.specs}
+        """Collect the scores that the page shows, as (run id, evaluator), with the run of each."""
+        scores = {}
+        for cell in self.cells():
+            scores |= {(spec.run_id, cell.evaluator): spec for spec in cell.specs}
+        return scores
 
     def available(self) -> dict[tuple[str, str], Spec]:
-        """Those that exist or can be made: not where an evaluator's data are neither here nor
-        public."""
-        scores = self.scores().items()
-        usable = {
-            evaluator
-            for _, evaluator in self.scores()
-            if unavailable(evaluator, self.scale) is None
-        }
-        return {
-            pair: spec
-            for pair, spec in scores
-            if pair[1] in usable or score_path(*pair, self.scale).exists()
-        }
+        """Collect the scores of the page that exist or can be made.
+
+        A score cannot be made if the data of its evaluator are neither here nor public.
+        """
+        evaluators = {evaluator for _, evaluator in self.scores()}
+        usable = {name for name in evaluators if unavailable(name, self.scale) is None}
+        available = {}
+        for (run_id, evaluator), spec in self.scores().items():
+            if evaluator in usable or score_path(run_id, evaluator, self.scale).exists():
+                available[run_id, evaluator] = spec
+        return available
 
     def available_runs(self) -> dict[str, Spec]:
-        """The runs behind those scores, with the runs that they start from."""
-        wanted = {
-            run for spec in self.available().values() for run in (spec.run_id, spec.run_before)
-        }
-        return {run_id: spec for run_id, spec in self.runs().items() if run_id in wanted}
+        """Collect the runs of the available scores, by id, and the runs that they start from."""
+        needed: set[str | None] = set()
+        for spec in self.available().values():
+            needed |= {spec.run_id, spec.run_before}
+        return {run_id: spec for run_id, spec in self.runs().items() if run_id in needed}
+
+
+# ---------------------------------------------------------------- pages of a scale
+
+
+@cached
+def pages(scale_name: str) -> tuple[Page, ...]:
+    """List every page of a scale: tables of all papers, generated tables, then each paper's own.
+
+    Tables and figures with a defect (`left_out`) have no page.
+    """
+    own_pages = []
+    for paper_name, name in planned_grids(scale_name):
+        own_pages.append(page(name, scale_name, paper_name))
+    tables = {own_page.name for own_page in own_pages if own_page.name.startswith("table")}
+    shared_names = [*sorted(tables, key=by_number), *GENERATED]
+    shared_pages = [page(name, scale_name) for name in shared_names]
+    return (*shared_pages, *own_pages)
+
+
+def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
+    """Make a page: of a table or figure of one paper, of `table2` of all papers, or a generated
+    one.
+
+    Args:
+        paper_name: None: all papers.
+
+    Raises:
+        BadInput: there is no such table or figure.
+    """
+    if name in GENERATED:
+        return Page(name, (name,), scale_name, grid_path(name, name, scale_name, "md"))
+    if paper_name is not None:
+        ending = "svg" if isinstance(find_grid(paper_name, name), Figure) else "md"
+        path = grid_path(paper_name, name, scale_name, ending)
+        return Page(name, (paper_name,), scale_name, path)
+
+    key = name.removeprefix("table")
+    with_table = [paper_name for paper_name in paper_names() if key in paper(paper_name).tables]
+    if not with_table:
+        known: list[str] = []
+        for paper_name in paper_names():
+            known += paper(paper_name).tables
+        raise unknown("table", key, known)
+    valid = [p for p in with_table if grid_defect(p, name, scale_name) is None]
+    papers = tuple(valid or with_table)
+    return Page(name, papers, scale_name, results_folder(scale_name) / f"{name}.md")
+
+
+def planned_grids(scale_name: str) -> list[tuple[str, str]]:
+    """List the tables and figures of papers/ that have a page at a scale, as (paper, name)."""
+    grids = []
+    for paper_name in paper_names():
+        for name in grid_names(paper_name):
+            if grid_defect(paper_name, name, scale_name) is None:
+                grids.append((paper_name, name))
+    return grids
+
+
+@cached
+def grid_defect(paper_name: str, name: str, scale_name: str) -> str | None:
+    """Say why a table or figure has no page at a scale: it names what does not exist.
+
+    Returns:
+        None if it has a page.
+    """
+    return problem_of(plan_grid, paper_name, name, scale_name)
+
+
+def left_out(scale_name: str) -> list[str]:
+    """Say what is wrong with the papers, tables and figures that have no pages at a scale."""
+    reasons = [*catalog.broken_papers().values()]
+    for paper_name in paper_names():
+        for name in grid_names(paper_name):
+            defect = grid_defect(paper_name, name, scale_name)
+            if defect is not None:
+                reasons.append(defect)
+    return reasons
+
+
+def grid_names(paper_name: str) -> list[str]:
+    """List the names of a paper's tables and figures: `table2`, `figure3`."""
+    content = paper(paper_name)
+    return [f"table{key}" for key in content.tables] + [f"figure{key}" for key in content.figures]
+
+
+def grid_label(name: str) -> str:
+    """Return `Table 2` for `table2`, `Table A1` for `tableA1`. Capitalise other names."""
+    for kind in ("table", "figure"):
+        if name.startswith(kind):
+            return f"{kind.capitalize()} {name.removeprefix(kind)}".strip()
+    return name.capitalize()
+
+
+# ---------------------------------------------------------------- runs of a scale
 
 
 @cached
 def runs(scale_name: str) -> dict[str, Spec]:
-    """Every run that the pages of a scale need, by id."""
-    return {run_id: spec for page in pages(scale_name) for run_id, spec in page.runs().items()}
-
-
-def finished_runs(pages: Iterable[Page]) -> set[str]:
-    """Runs of pages of which nothing is left to be made: their model is there, or every score
-    that the pages show is published. A run that others start from is finished, too, when all of
-    these are."""
-    specs: dict[str, Spec] = {}
-    unscored: set[str] = set()
-    for page in pages:
-        specs |= page.available_runs()
-        unscored |= {
-            run_id for run_id, e in page.available() if not is_scored(run_id, e, page.scale)
-        }
-    left = {run_id for run_id in unscored if not has_model(RUNS / run_id)}
-    left |= {
-        before
-        for run_id in left
-        if (before := specs[run_id].run_before) and not has_model(RUNS / before)
-    }
-    return {*specs} - left
-
-
-@cached
-def evaluators(scale_name: str) -> dict[str, set[str]]:
-    """The evaluators that score each run of a scale; none for a pre-training run."""
-    evaluators: dict[str, set[str]] = {run_id: set() for run_id in runs(scale_name)}
+    """Collect every run that the pages of a scale need, by id."""
+    by_id = {}
     for page in pages(scale_name):
-        for run_id, evaluator in page.scores():
-            evaluators[run_id].add(evaluator)
-    return evaluators
+        by_id |= page.runs()
+    return by_id
 
 
 def run(run_id: str, scale_name: str) -> Spec:
-    """A run of a scale by id."""
+    """Look up a run of a scale. Raise BadInput if no page of the scale needs it."""
     if run_id not in runs(scale_name):
         hint = f"`csebench plan all --scale {scale_name} --runs` lists the runs."
         edited = "A run has another id after an edit of its method's code or settings;"
@@ -136,7 +217,14 @@ def run(run_id: str, scale_name: str) -> Spec:
 
 
 def scale_of_run(run_id: str, first: str) -> str:
-    """The scale whose pages need a run; `first` is tried before the others."""
+    """Find the scale whose pages need a run.
+
+    Args:
+        first: the scale to try before the others.
+
+    Raises:
+        BadInput: no page of any scale needs it.
+    """
     for name in dict.fromkeys([first, *scale_names()]):
         if run_id in runs(name):
             return name
@@ -145,18 +233,27 @@ def scale_of_run(run_id: str, first: str) -> str:
 
 
 def base_encoder(spec: Spec, scale_name: str) -> str:
-    """The encoder whose architecture a run has: of a run that starts from another run's model,
-    that run's."""
-    return (
-        spec.encoder.name
-        if spec.run_before is None
-        else run(spec.run_before, scale_name).encoder.name
-    )
+    """Name the encoder whose architecture a run has.
+
+    A run that starts from the model of another run has the architecture of that run.
+    """
+    if spec.run_before is None:
+        return spec.encoder.name
+    return run(spec.run_before, scale_name).encoder.name
 
 
 def back_translation(key: str, first: str) -> tuple[Path, str]:
-    """(corpus, translators) of the back-translated corpus with a key, from a run of scale
-    `first`, or of another."""
+    """Find what a back-translated corpus is made from, by its key.
+
+    Args:
+        first: the scale whose runs are searched before those of other scales.
+
+    Returns:
+        (path of the corpus to translate, translators).
+
+    Raises:
+        BadInput: no run of any scale needs it.
+    """
     for name in dict.fromkeys([first, *scale_names()]):
         for spec in runs(name).values():
             positives, corpus = positives_path(spec), corpus_path(spec, scale(name))
@@ -165,81 +262,58 @@ def back_translation(key: str, first: str) -> tuple[Path, str]:
     raise BadInput(f"no table of any scale needs a back-translation {key!r}.")
 
 
-def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
-    """The page of `table2` of all papers, of a table or figure of one paper, or a generated one."""
-    if name in GENERATED:
-        return Page(name, (name,), scale_name, grid_path(name, name, scale_name, "md"))
-    if paper_name is not None:
-        ending = "svg" if isinstance(find_grid(paper_name, name), Figure) else "md"
-        return Page(
-            name, (paper_name,), scale_name, grid_path(paper_name, name, scale_name, ending)
-        )
-    known = [key for p in paper_names() for key in paper(p).tables]
-    if (key := name.removeprefix("table")) not in known:
-        raise unknown("table", key, known)
-    having = [p for p in paper_names() if key in paper(p).tables]
-    papers = [p for p in having if grid_defect(p, name, scale_name) is None] or having
-    return Page(name, tuple(papers), scale_name, results_folder(scale_name) / f"{name}.md")
-
-
 @cached
-def pages(scale_name: str) -> tuple[Page, ...]:
-    """Every page of a scale: tables over all papers, generated ones, then each paper's; without
-    those `left_out`."""
-    of_papers = [page(name, scale_name, of_paper) for of_paper, name in planned_grids(scale_name)]
-    tables = sorted(
-        {page.name for page in of_papers if page.name.startswith("table")}, key=by_number
-    )
-    return (*(page(name, scale_name) for name in (*tables, *GENERATED)), *of_papers)
+def evaluators(scale_name: str) -> dict[str, set[str]]:
+    """Collect the evaluators that score each run of a scale, by id; none score a pre-training
+    run."""
+    by_run: dict[str, set[str]] = {run_id: set() for run_id in runs(scale_name)}
+    for page in pages(scale_name):
+        for run_id, evaluator in page.scores():
+            by_run[run_id].add(evaluator)
+    return by_run
 
 
-@cached
-def grid_defect(paper_name: str, name: str, scale_name: str) -> str | None:
-    """Why a table or figure has no page at a scale: its file names what does not exist; None
-    where it has one."""
-    return problem_of(plan_grid, paper_name, name, scale_name)
+def finished_runs(pages: Iterable[Page]) -> set[str]:
+    """Collect the ids of runs that need no more training.
+
+    The model of such a run is there, or every score that the pages show of it is published. A run
+    that others start from is also finished if all of these are.
+    """
+    specs: dict[str, Spec] = {}
+    unscored: set[str] = set()
+    for page in pages:
+        specs |= page.available_runs()
+        for run_id, evaluator in page.available():
+            if not is_scored(run_id, evaluator, page.scale):
+                unscored.add(run_id)
+
+    unfinished = {run_id for run_id in unscored if not has_model(RUNS / run_id)}
+    started_from = {specs[run_id].run_before for run_id in unfinished}
+    for before in started_from:
+        if before is not None and not has_model(RUNS / before):
+            unfinished.add(before)
+    return {*specs} - unfinished
 
 
-def planned_grids(scale_name: str) -> list[tuple[str, str]]:
-    """(paper, name) of every table and figure of papers/ that has a page at a scale."""
-    return [
-        (p, name)
-        for p in paper_names()
-        for name in grid_names(p)
-        if grid_defect(p, name, scale_name) is None
-    ]
-
-
-def left_out(scale_name: str) -> list[str]:
-    """What is wrong with papers, and with tables and figures, that have no pages at a scale."""
-    defects = [grid_defect(p, name, scale_name) for p in paper_names() for name in grid_names(p)]
-    return [*catalog.broken_papers().values(), *filter(None, defects)]
-
-
-def grid_names(paper_name: str) -> list[str]:
-    """Names of a paper's tables and figures: `table2`, `figure3`."""
-    about = paper(paper_name)
-    return [f"table{key}" for key in about.tables] + [f"figure{key}" for key in about.figures]
-
-
-def grid_label(name: str) -> str:
-    """`Table 2` for `table2`, `Table A1` for `tableA1`; other names capitalised."""
-    kind = next((kind for kind in ("table", "figure") if name.startswith(kind)), name)
-    return f"{kind.capitalize()} {name.removeprefix(kind)}".strip()
-
-
-def target_name(paper: str, name: str) -> str:
-    """A table or figure as a target: `micse/table2`."""
-    return name if paper == name else f"{paper}/{name}"
+# ---------------------------------------------------------------- targets
 
 
 def parse_target(target: str, scale_name: str) -> list[Page]:
-    """The pages of `all`, `methods`, `variants`, `variants/micse`, `table2`, `micse` (all of the
-    paper's), `micse/figure3`, or of a path such as `results/mini/micse/table2.md`."""
+    """Find the pages of a target.
+
+    Args:
+        target: `all`, `methods`, `variants`, `variants/micse`, `table2`, `micse` (every page of the
+            paper), `micse/figure3`, or a path such as `results/mini/micse/table2.md`.
+        scale_name: for a target that names no scale.
+
+    Raises:
+        BadInput: there is no such target, or the file of the paper is invalid.
+    """
     if target == "all":
         return list(pages(scale_name))
     parts, scale_name = split_target(target, scale_name)
-    if broken := catalog.broken_papers().get("".join(parts[:1])):
+    broken = catalog.broken_papers().get(parts[0]) if parts else None
+    if broken is not None:
         raise BadInput(broken)
     match parts:
         case [name] if name in GENERATED or re.fullmatch(r"table\w+", name):
@@ -250,43 +324,60 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
             return [page(name, scale_name, VARIANTS)]
         case [folder, name] if folder in paper_names() and re.fullmatch(r"(table|figure)\w+", name):
             return [page(name, scale_name, folder)]
-    known = [
-        str(p.path.relative_to(results_folder(scale_name)).with_suffix(""))
-        for p in pages(scale_name)
-    ]
-    known += [
-        *paper_names(),
-        "all",
-        *(f"{name}/{target}" for name in scale_names() for target in known),
-    ]
+    known = known_targets(scale_name)
+    if target.endswith(".yaml"):  # a file of papers/
+        known = paper_names()
     hint = (
         "`csebench papers` lists tables and figures; `csebench show NAME` describes methods,"
         " evaluators and runs."
     )
-    if target.endswith(".yaml"):  # a file of papers/
-        known = paper_names()
     raise unknown("target", "/".join(parts) or target, known, hint=hint)
 
 
+def known_targets(scale_name: str) -> list[str]:
+    """List what a target can be, for a message."""
+    folder = results_folder(scale_name)
+    of_pages = [str(p.path.relative_to(folder).with_suffix("")) for p in pages(scale_name)]
+    known = [*of_pages, *paper_names(), "all"]
+    for name in scale_names():
+        known += [f"{name}/{target}" for target in of_pages]
+    return known
+
+
 def split_target(target: str, scale_name: str) -> tuple[list[str], str]:
-    """The names in a target or a path, and the scale, which a path may name."""
-    parts = (
-        re.sub(r"\.(md|svg)$", "", target)
-        .removeprefix("results/")
-        .removeprefix("partial/")
-        .split("/")
-    )
-    return (parts[1:], parts[0]) if parts[0] in scale_names() else (parts, scale_name)
+    """Split a target or a path into its names, and find its scale.
+
+    Args:
+        scale_name: for a target that names no scale.
+    """
+    name = re.sub(r"\.(md|svg)$", "", target)
+    name = name.removeprefix("results/").removeprefix("partial/")
+    parts = name.split("/")
+    if parts[0] in scale_names():
+        return parts[1:], parts[0]
+    return parts, scale_name
+
+
+def target_name(paper: str, name: str) -> str:
+    """Write a table or figure as a target: `micse/table2`."""
+    if paper == name:  # a generated paper with one table
+        return name
+    return f"{paper}/{name}"
+
+
+# ---------------------------------------------------------------- files
 
 
 def grid_path(paper_name: str, name: str, scale_name: str, ending: str) -> Path:
-    """Path of a file about one paper's table or figure: `results/micse/table2.md`."""
+    """Return the path of a file about one paper's table or figure: `results/micse/table2.md`."""
     folder = results_folder(scale_name)
-    return (folder if name == paper_name else folder / paper_name) / f"{name}.{ending}"
+    if name != paper_name:
+        folder = folder / paper_name
+    return folder / f"{name}.{ending}"
 
 
 def is_scored(run_id: str, evaluator: str, scale_name: str) -> bool:
-    """Whether a score is there, and made by today's code of an evaluator that is a draft."""
+    """Whether a score is there. If its evaluator is a draft, today's code must have made it."""
     path = score_path(run_id, evaluator, scale_name)
     if not path.exists():
         return False
@@ -298,10 +389,10 @@ def is_scored(run_id: str, evaluator: str, scale_name: str) -> bool:
 
 
 def score_path(run_id: str, evaluator: str, scale_name: str) -> Path:
-    """Path of a score JSON, which may be one that the project publishes."""
+    """Return the path to read a score JSON from, which may be one that the project publishes."""
     return published(score_file(run_id, evaluator, scale_name))
 
 
 def score_file(run_id: str, evaluator: str, scale_name: str) -> Path:
-    """Path to write a score JSON to: `results/scores/<run>.<evaluator>.json`."""
+    """Return the path to write a score JSON to: `results/scores/<run>.<evaluator>.json`."""
     return results_folder(scale_name) / "scores" / f"{run_id}.{protocol(evaluator).key}.json"

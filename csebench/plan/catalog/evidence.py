@@ -1,7 +1,8 @@
-"""Scores that others published (`evidence/*.yaml`): their schema, the checks of a file, and which
-are of a row.
+"""Scores that others published (`evidence/*.yaml`).
 
-docs/evidence.md says how to contribute a source.
+Here are the schema of these files, what is read from them, which evidence belongs to a row of a
+table, and the checks that refuse what cannot be true. csebench/report/numbers/others.py compares
+the scores. docs/evidence.md says how to contribute a source.
 """
 
 import re
@@ -23,20 +24,22 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog import registry
 from csebench.plan.catalog.registry import EVALUATORS, METHODS
 from csebench.plan.schema.declarations import Line, Pooler, Strict
-from csebench.plan.schema.paper import Erratum, Published, PublishedValue, Row
+from csebench.plan.schema.paper import Erratum, Published, PublishedValue, Recipe, Row
 
 FULL = "100%"  # of the training set
-# averages of the seven STS test sets and of the seven transfer tasks
-AVERAGE, TRANSFER = "Avg.", "TransferAvg"
+AVERAGE = "Avg."  # of the seven STS test sets
+TRANSFER = "TransferAvg"  # average of the seven transfer tasks
 DEV = ("stsb_dev", "sickr_dev")
-# in which a re-training may differ, and says so
+# settings in which a re-training of a method may differ from it, and says so
 BUDGET = {"batch_size", "learning_rate", "steps", "warmup_steps"}
 FIRST_YEAR = 2018  # of BERT, which is older than every method here
 NOT_NOTED = "not noted"  # in place of a date
 ROUNDING = 1e-9  # of binary fractions
-REALLY = "If the source really has it, add `sure: false` to the experiment."
+
 # in messages
-METHOD, ENCODER = "method of evidence/methods.yaml", "encoder of evidence/methods.yaml"
+REALLY = "If the source really has it, add `sure: false` to the experiment."
+METHOD_KIND = "method of evidence/methods.yaml"
+ENCODER_KIND = "encoder of evidence/methods.yaml"
 
 
 # ---------------------------------------------------------------- names and scores
@@ -44,43 +47,80 @@ METHOD, ENCODER = "method of evidence/methods.yaml", "encoder of evidence/method
 
 @cached
 def tasks() -> dict[str, list[str]]:
-    """The tasks of STS and of transfer, by what their average is called (`published_as` of
+    """List the tasks of STS and of transfer, by the name of their average (`published_as` of
     evaluators)."""
-    declared = registry.valid_evaluators().values()
-    return {d.published_as: d.tasks for d in declared if d.published_as and d.average}
+    by_average = {}
+    for declared in registry.valid_evaluators().values():
+        if declared.published_as and declared.average:
+            by_average[declared.published_as] = declared.tasks
+    return by_average
 
 
 def score_names() -> list[str] | None:
-    """What a score may be called; None, for any name, while the file of an evaluator is broken."""
+    """List the names that a score may have.
+
+    Returns:
+        None, for any name, as long as the file of an evaluator is invalid.
+    """
     if len(registry.valid_evaluators()) < len(registry.adapter_names(EVALUATORS)):
         return None
-    return [*(name for average, of in tasks().items() for name in (*of, average)), *DEV]
+    names = []
+    for average, columns in tasks().items():
+        names += [*columns, average]
+    return [*names, *DEV]
 
 
 def score_name(evaluator: str, task: str) -> str | None:
-    """What a task of an evaluator is called in evidence; None where evidence has none of it."""
-    # None: such as `transfer:fasttest`, another protocol
+    """Return the name that evidence has for a task of an evaluator.
+
+    Returns:
+        None if evidence has no such scores, as for `transfer:fasttest`, which is another protocol.
+    """
     declared = registry.valid_evaluators().get(evaluator)
-    if declared is None or declared.published_as is None or task not in (*declared.tasks, "Avg."):
+    if declared is None or declared.published_as is None:
         return None
-    return declared.published_as if task == "Avg." or not declared.average else task
+    if task not in (*declared.tasks, "Avg."):
+        return None
+    is_only_task = not declared.average
+    if task == "Avg." or is_only_task:
+        return declared.published_as
+    return task
 
 
 def known_name(name: str, kind: str, known: Collection[str] | None) -> str:
-    """The name, which has to be one that other files state; None: any. Raises ValueError for
-    another."""
+    """Return a name that has to be one of those that other files state.
+
+    Args:
+        known: None: every name is accepted.
+
+    Raises:
+        ValueError: the name is not among them.
+    """
     if known is not None and name not in known:
         raise ValueError(str(unknown(kind, name, known)).rstrip("."))
     return name
 
 
-MethodName = Annotated[
-    str, AfterValidator(lambda name: known_name(name, METHOD, evidence_names().methods))
-]
-EncoderName = Annotated[
-    str, AfterValidator(lambda name: known_name(name, ENCODER, evidence_names().encoders))
-]
-Task = Annotated[str, AfterValidator(lambda name: known_name(name, "task", score_names()))]
+def _known_method(name: str) -> str:
+    return known_name(name, METHOD_KIND, evidence_names().methods)
+
+
+def _known_encoder(name: str) -> str:
+    return known_name(name, ENCODER_KIND, evidence_names().encoders)
+
+
+def _known_paper(name: str) -> str:
+    return known_name(name, "paper", catalog.paper_files())
+
+
+def _known_task(name: str) -> str:
+    return known_name(name, "task", score_names())
+
+
+MethodName = Annotated[str, AfterValidator(_known_method)]
+EncoderName = Annotated[str, AfterValidator(_known_encoder)]
+PaperName = Annotated[str, AfterValidator(_known_paper)]
+Task = Annotated[str, AfterValidator(_known_task)]
 PrintedScores = Annotated[dict[Task, PublishedValue], Field(min_length=1)]  # as printed, in percent
 
 
@@ -100,14 +140,15 @@ class Setup(Strict):
     precision: str | None = None
     versions: str | None = None
     gpu: str | None = None
-    differs: str | None = None  # from the authors' recipe or protocol, what no other key has
+    # from the authors' recipe or protocol, if no other key has it
+    differs: str | None = None
 
 
 class PublishedRun(Strict):
     """One training run, or one scored model."""
 
     seed: str | None = None
-    by: str | None = None  # where a source has runs of several people
+    by: str | None = None  # who made the run, if a source has runs of several people
     best_step: int | None = Field(default=None, ge=0)
     scores: PrintedScores
     quote: str | None = None  # that locates the numbers
@@ -128,13 +169,14 @@ class Experiment(Strict):
     method: MethodName
     setting: str | None = None  # how it differs from the method itself
     encoder: EncoderName
-    pooler: Pooler | None = None  # where it is not the method's own
+    pooler: Pooler | None = None  # None: the method's own
     kind: Literal["retrained", "checkpoint", "untrained", "authors", "paper"] = "retrained"
     size: str = FULL  # of the training set
     corpus: str | None = None
-    # what its transfer scores are of; dev: the trainer's fast evaluation
+    # the data of its transfer scores; dev: the trainer's fast evaluation
     transfer: Literal["test", "dev"] = "test"
-    # with the authors' number: corpus, budget, objective, pooler and aggregation of the paper
+    # with the authors' number: it has the corpus, budget, objective, pooler and aggregation of the
+    # paper
     comparable: bool
     # False: a value, its setting or its encoder is doubtful; it takes no part in a verdict
     sure: bool = True
@@ -144,7 +186,7 @@ class Experiment(Strict):
 
 
 class Remark(Strict):
-    """What a source says without a number that can be used."""
+    """A statement of a source without a number that can be used."""
 
     method: MethodName
     encoder: EncoderName
@@ -154,20 +196,18 @@ class Remark(Strict):
 
 
 class EvidenceSource(Strict):
-    """A place where scores are published: files at a commit (`repository`, `commit`, `path`), an
-    issue (`repository`, `thread`), or tables of a paper of papers/ (`paper`, `tables`)."""
+    """A place where scores are published.
+
+    It is files of a repository at a commit (`repository`, `commit`, `path`), an issue
+    (`repository`, `thread`), or tables of a paper of papers/ (`paper`, `tables`).
+    """
 
     who: str
     repository: str | None = Field(None, pattern=r"^[\w.-]+/[\w.-]+$")  # on GitHub
     commit: str | None = Field(None, pattern=r"^[0-9a-f]{8,40}$")
     path: str | None = None
     thread: int | None = Field(None, ge=1)  # number of the issue
-    paper: (
-        Annotated[
-            str, AfterValidator(lambda name: known_name(name, "paper", catalog.paper_files()))
-        ]
-        | None
-    ) = None
+    paper: PaperName | None = None
     tables: list[str] = []
     licence: str | None = None
     date: str
@@ -178,12 +218,16 @@ class EvidenceSource(Strict):
 
 
 class Printed(Strict):
+    """An average that a method's authors print for an encoder."""
+
     value: PublishedValue
     seeds: int = Field(default=1, ge=1)
     note: str | None = None
 
 
 class EvidenceMethod(Strict):
+    """A method that evidence can be about."""
+
     title: Line
     printed: dict[str, Printed] = {}  # by encoder
     errata: list[Erratum] = []  # of a paper that is not in papers/
@@ -197,6 +241,184 @@ class Names(Strict):
     papers: list[str] = []
     encoders: dict[str, str]
     methods: dict[str, EvidenceMethod]
+
+
+# ---------------------------------------------------------------- reading
+
+
+@cached
+def evidence_sources() -> dict[str, EvidenceSource]:
+    """Read every source, by the name of its file.
+
+    Sources of the project come before those of folders that join it.
+
+    Raises:
+        BadInput: a source is not valid, or gives runs of another source.
+    """
+    paths = project_files("evidence", "*.yaml", ["methods"])
+    evidence_folders = [folder / "evidence" for folder in folders()]
+
+    def by_folder(name: str) -> int:
+        return evidence_folders.index(paths[name].parent)
+
+    sources: dict[str, EvidenceSource] = {}
+    source_of_run: dict[tuple, str] = {}  # the first source of each run that counts
+    for name in sorted(paths, key=by_folder):
+        source, lines = read_source(paths[name])
+        refuse_evidence(runs_of_others(name, source, source_of_run), lines)
+        sources[name] = source
+    return sources
+
+
+def read_source(path: Path) -> tuple[EvidenceSource, Lines]:
+    """Read the source of a file, and the lines of its keys.
+
+    Raises:
+        BadInput: something in it does not fit the schema, or cannot be true.
+    """
+    source, lines = read_with_lines(path, EvidenceSource, as_written=True)
+    refuse_evidence(source_problems(source), lines)
+    return source, lines
+
+
+@cached
+def evidence_names() -> Names:
+    """Read the names of methods and encoders, and printed values that no row of papers/ has.
+
+    Files of folders that join the project add to those of the project.
+    """
+    parts: dict[Path, Names] = {}
+    lines_of: dict[Path, Lines] = {}
+    for folder in folders():
+        path = folder / "evidence" / "methods.yaml"
+        if path.exists():
+            parts[path], lines_of[path] = read_with_lines(path, Names, as_written=True)
+    encoders = catalog.joined({path: part.encoders for path, part in parts.items()})
+    methods = catalog.joined({path: part.methods for path, part in parts.items()})
+    papers = []
+    for path, part in parts.items():
+        refuse_evidence(name_problems(part, encoders), lines_of[path])
+        papers += part.papers
+    return Names(papers=papers, encoders=encoders, methods=methods)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """An experiment, and the source that it is from."""
+
+    name: str  # of the source's file
+    source: EvidenceSource
+    experiment: Experiment
+
+    @property
+    def setup(self) -> Setup:
+        """Setup of the experiment, completed by the setup of its source.
+
+        `differs` has the texts of both.
+        """
+        of_source, of_experiment = self.source.setup, self.experiment.setup
+        differences = [text for text in (of_source.differs, of_experiment.differs) if text]
+        stated = of_experiment.model_dump(exclude_none=True)
+        stated["differs"] = "; ".join(differences) or None
+        return of_source.model_copy(update=stated)
+
+
+@cached
+def all_evidence() -> list[Evidence]:
+    """List every experiment of every source."""
+    evidence = []
+    for name, source in evidence_sources().items():
+        evidence += [Evidence(name, source, experiment) for experiment in source.experiments]
+    return evidence
+
+
+# ---------------------------------------------------------------- the evidence of a row
+
+
+class MatchKey(NamedTuple):
+    """What evidence must share with a row, to belong to it."""
+
+    method: str
+    encoder: str
+    pooler: str | None  # None: the authors' own, because methods/ has no such method
+
+
+def evidence_of(key: MatchKey, score: str, size: str = FULL) -> list[Evidence]:
+    """List every experiment with a score of the method itself, comparable or not, sure or not.
+
+    Args:
+        score: one of `score_names`. Scores of a transfer task on dev folds do not count.
+        size: of the training set.
+    """
+    is_transfer = score in (TRANSFER, *tasks().get(TRANSFER, []))
+    found = []
+    for evidence in all_evidence():
+        experiment = evidence.experiment
+        if experiment.setting is not None or experiment.size != size:
+            continue
+        if key_of(experiment) != key or not has_score(experiment, score):
+            continue
+        if is_transfer and experiment.transfer == "dev":
+            continue
+        found.append(evidence)
+    return found
+
+
+def has_score(experiment: Experiment, score: str) -> bool:
+    """Whether a run of an experiment, or its summary, has a score."""
+    if experiment.summary is not None and score in experiment.summary.scores:
+        return True
+    return any(score in run.scores for run in experiment.runs)
+
+
+def key_of(experiment: Experiment) -> MatchKey:
+    """Return the key of an experiment; without a pooler of its own, it has the method's default."""
+    pooler = experiment.pooler or default_pooler(experiment.method)
+    return MatchKey(experiment.method, experiment.encoder, pooler)
+
+
+def key_of_row(row: Row, encoder: str) -> MatchKey | None:
+    """Return the key of the evidence that belongs to a row of a table.
+
+    Args:
+        encoder: the role of the table's encoder, for a row that names none.
+
+    Returns:
+        None if there can be no evidence, because the recipe is another method
+        (`is_another_method`), or because evidence/methods.yaml does not have it.
+
+    Raises:
+        BadInput: the row names `evidence` of a method that evidence/methods.yaml does not have.
+    """
+    recipe = row.run
+    if recipe is not None and recipe.encoder:
+        encoder = recipe.encoder
+    methods = evidence_names().methods
+    if row.evidence is not None:
+        method = row.evidence.method
+        if method not in methods:
+            raise unknown(METHOD_KIND, method, methods, f"{row.label}: evidence")
+        return MatchKey(method, row.evidence.encoder or encoder, default_pooler(method))
+    if recipe is None or is_another_method(recipe) or recipe.method not in methods:
+        return None
+    pooler = str(recipe.params.get("pooler", "")) or default_pooler(recipe.method)
+    return MatchKey(recipe.method, encoder, pooler)
+
+
+def is_another_method(recipe: Recipe) -> bool:
+    """Whether a recipe differs from its method in more than the pooler and the training budget."""
+    if recipe.variant or recipe.components or recipe.sweep:
+        return True
+    return bool({*recipe.params} - BUDGET - {"pooler"})
+
+
+@cached
+def default_pooler(method: str) -> str | None:
+    """Return the pooler that a method's file declares; None if methods/ has no valid file of it."""
+    declared = registry.valid_declarations(METHODS).get(method)
+    if declared is None:
+        return None
+    return declared.hyperparameters.model_fields["pooler"].default
 
 
 # ---------------------------------------------------------------- checks of a file
@@ -215,13 +437,17 @@ def refuse_evidence(problems: Iterator[Problem], lines: Lines) -> None:
     messages = []
     for problem in problems:
         where, _ = lines.locate(problem.keys)
-        keys = ".".join(map(str, problem.keys))
-        messages.append(f"{where}: {keys}: {problem.text}")
+        messages.append(f"{where}: {dotted(problem.keys)}: {problem.text}")
     if len(messages) > MOST_ERRORS:
-        more = f"{lines.file}: and {len(messages) - MOST_ERRORS} more."
-        messages = [*messages[:MOST_ERRORS], more]
+        rest = f"{lines.file}: and {len(messages) - MOST_ERRORS} more."
+        messages = [*messages[:MOST_ERRORS], rest]
     if messages:
         raise BadInput("\n".join(messages))
+
+
+def dotted(keys: tuple) -> str:
+    """Write keys as `experiments.0.runs.3`."""
+    return ".".join(map(str, keys))
 
 
 def source_problems(source: EvidenceSource) -> Iterator[Problem]:
@@ -235,33 +461,34 @@ def source_problems(source: EvidenceSource) -> Iterator[Problem]:
 
 
 def place_problems(source: EvidenceSource) -> Iterator[Problem]:
-    """A source names one place where its numbers can be looked up, and has numbers or remarks."""
-    places = (
-        (source.repository, source.commit, source.path),
-        (source.repository, source.thread),
-        (source.paper, source.tables or None),
-    )
-    complete = [place for place in places if None not in place]
-    if len(complete) != 1:
-        wanted = (
+    """Find out whether a source names exactly one place where its numbers can be looked up, and
+    whether it has numbers or remarks."""
+    is_at_commit = None not in (source.repository, source.commit, source.path)
+    is_issue = None not in (source.repository, source.thread)
+    is_in_paper = source.paper is not None and len(source.tables) > 0
+    if [is_at_commit, is_issue, is_in_paper].count(True) != 1:
+        places = (
             "`repository`, `commit` and `path`; `repository` and `thread`; `paper` and `tables`"
         )
-        yield Problem(("who",), f"a source names one place: {wanted}.")
+        yield Problem(("who",), f"a source names one place: {places}.")
     if not source.experiments and not source.remarks:
         yield Problem(("who",), "a source has `experiments` or `remarks`.")
 
 
 def date_problems(text: str) -> Iterator[Problem]:
-    """`2023-11-22`, `2023-11`, `2023`, two of them with `to` between them, or `not noted`; `?`
-    marks doubt."""
+    """Find what is wrong with a date.
+
+    It is `2023-11-22`, `2023-11`, `2023`, two of these with `to` between them, or `not noted`. `?`
+    at the end marks doubt.
+    """
     if text == NOT_NOTED:
         return
     days = []
     for part in text.removesuffix("?").split(" to "):
         day = first_day(part)
         if day is None:
-            wanted = f"write 2023-11-22, 2023-11, 2023, `2023-11 to 2023-12`, or `{NOT_NOTED}`"
-            yield Problem(("date",), f"{part!r} is no date; {wanted}.")
+            forms = f"write 2023-11-22, 2023-11, 2023, `2023-11 to 2023-12`, or `{NOT_NOTED}`"
+            yield Problem(("date",), f"{part!r} is no date; {forms}.")
             return
         days.append(day)
     if len(days) > 2 or days != sorted(days):
@@ -274,7 +501,7 @@ def date_problems(text: str) -> Iterator[Problem]:
 
 
 def first_day(text: str) -> date | None:
-    """The first day of a year, a month or a day; None if the text is none of these."""
+    """Return the first day of a year, a month or a day; None if the text is none of these."""
     if re.fullmatch(r"\d{4}(-\d\d){0,2}", text) is None:
         return None
     try:
@@ -286,7 +513,7 @@ def first_day(text: str) -> date | None:
 def experiment_problems(
     source: EvidenceSource, experiment: Experiment, keys: tuple
 ) -> Iterator[Problem]:
-    """What cannot be true of the runs of an experiment and of their summary."""
+    """Find what cannot be true in the runs of an experiment and in their summary."""
     if not experiment.runs and experiment.summary is None:
         yield Problem(keys, "an experiment has `runs` or a `summary`.")
     steps = experiment.setup.steps or source.setup.steps
@@ -307,7 +534,7 @@ def experiment_problems(
 
 
 def score_problems(scores: dict[str, Published], sure: bool, keys: tuple) -> Iterator[Problem]:
-    """Scores out of their range, fractions, and averages that are not those of their tasks.
+    """Find scores out of their range, fractions, and averages that contradict their tasks.
 
     A source that really prints such an average or such a small score says `sure: false`.
     """
@@ -330,7 +557,7 @@ def score_problems(scores: dict[str, Published], sure: bool, keys: tuple) -> Ite
 
 
 def range_problem(task: str, score: Published) -> str | None:
-    """Say that a score is none in percent; None if it can be one."""
+    """Say that a number cannot be a score in percent; None if it can be one."""
     low = lowest(task)
     if not low <= score.value <= 100:
         return f"{score.text} is not between {low} and 100, in percent."
@@ -348,7 +575,7 @@ def fraction_text(score: Published) -> str:
 
 
 def lowest(task: str) -> int:
-    """The lowest score that a task can have: 0 of an accuracy, -100 of a correlation."""
+    """Return the lowest score that a task can have: 0 for an accuracy, -100 for a correlation."""
     accuracies = (TRANSFER, *tasks().get(TRANSFER, ()))
     return 0 if task in accuracies else -100
 
@@ -356,17 +583,19 @@ def lowest(task: str) -> int:
 def average_problem(scores: dict[str, Published], average: str, columns: list[str]) -> str | None:
     """Say that an average contradicts its tasks; None if it fits.
 
-    Where some tasks are not given, the average must be possible with any score of these. A unit of
-    the last digit is allowed: half for the rounding of the average, half for that of its tasks.
+    If the scores of some tasks are not given, the average must be possible with any score of them.
+    A unit of the last digit is allowed: half for the rounding of the average, half for that of its
+    tasks.
     """
-    known = [scores[task] for task in columns if task in scores]
-    if not known:
+    given = [scores[task] for task in columns if task in scores]
+    if not given:
         return None
     printed = scores[average]
-    coarsest = max(printed.unit, *(score.unit for score in known))
+    coarsest = max(printed.unit, *(score.unit for score in given))
     slack = printed.unit / 2 + coarsest / 2 + ROUNDING
-    total = sum(score.value for score in known)
-    absent = len(columns) - len(known)
+
+    total = sum(score.value for score in given)
+    absent = len(columns) - len(given)
     low = (total + absent * lowest(average)) / len(columns)
     high = (total + absent * 100) / len(columns)
     if low - slack <= printed.value <= high + slack:
@@ -379,7 +608,7 @@ def average_problem(scores: dict[str, Published], average: str, columns: list[st
 def summary_problems(
     summary: RunsSummary, runs: list[PublishedRun], keys: tuple
 ) -> Iterator[Problem]:
-    """A summary whose numbers are not those of its runs, where these are given."""
+    """Find numbers of a summary that contradict its runs, if these are given."""
     if summary.seeds and len(summary.seeds) != summary.n:
         yield Problem((*keys, "seeds"), f"{len(summary.seeds)} seeds of {summary.n} runs.")
     if len({*summary.seeds}) < len(summary.seeds):
@@ -395,48 +624,80 @@ def summary_problems(
         if len(scores) < len(runs):
             yield Problem(here, f"only {len(scores)} of {len(runs)} runs have this score.")
             continue
-        values = [score.value for score in scores]
-        slack = max(score.unit for score in scores) + ROUNDING
-        mean = fmean(values)
-        if abs(printed.value - mean) > printed.unit / 2 + slack:
-            yield Problem(here, f"{printed.text}: the mean of its runs is {mean:.3f}.")
-        if printed.std is None:
-            continue
-        std = stdev(values)
-        if abs(printed.std - std) > unit_of_deviation(printed) / 2 + slack:
-            yield Problem(here, f"{printed.text}: the deviation of its runs is {std:.3f}.")
+        for text in mean_problems(printed, scores):
+            yield Problem(here, f"{printed.text}: {text}")
+
+
+def mean_problems(printed: Published, scores: list[Published]) -> Iterator[str]:
+    """Say that a printed mean, or its deviation, contradicts the scores of its runs."""
+    values = [score.value for score in scores]
+    slack = max(score.unit for score in scores) + ROUNDING
+    mean = fmean(values)
+    if abs(printed.value - mean) > printed.unit / 2 + slack:
+        yield f"the mean of its runs is {mean:.3f}."
+    if printed.std is None:
+        return
+    std = stdev(values)
+    if abs(printed.std - std) > unit_of_deviation(printed) / 2 + slack:
+        yield f"the deviation of its runs is {std:.3f}."
 
 
 def unit_of_deviation(printed: Published) -> float:
-    """One unit of the last printed digit of a deviation: 0.1 for `78.13 ± 0.4`."""
+    """Return one unit of the last printed digit of a deviation: 0.1 for `78.13 ± 0.4`."""
     deviation = printed.text.partition("±")[2]
-    return 10.0 ** -len(deviation.partition(".")[2])
+    decimals = deviation.partition(".")[2]
+    return 10.0 ** -len(decimals)
 
 
 def doubled_runs(source: EvidenceSource) -> Iterator[Problem]:
-    """A seed that is given twice within a setup, or all scores of a run twice within a setting."""
-    seen: dict[tuple, tuple] = {}
-    for number, x in enumerate(source.experiments):
-        setting = (x.method, x.setting, x.encoder, x.pooler, x.kind, x.size, x.corpus, x.transfer)
-        for index, run in enumerate(x.runs):
+    """Find runs and summaries that a source gives twice.
+
+    A seed must not occur twice within a setup. All scores of a run, or of a summary, must not occur
+    twice within a setting.
+    """
+    first_place: dict[tuple, tuple] = {}  # the keys at which something was found first
+    for number, experiment in enumerate(source.experiments):
+        for index, run in enumerate(experiment.runs):
             keys = ("experiments", number, "runs", index)
-            identities = {}
-            if run.seed is not None:
-                by_seed = ("seed", setting, x.setup, run.by, run.seed)
-                identities[by_seed] = f"seed {run.seed}"
-            if is_telling(run.scores):
-                identities[("scores", setting, printed_scores(run.scores))] = "scores"
-            for identity, what in identities.items():
-                first = seen.setdefault(identity, keys)
+            for identity in run_identities(experiment, run):
+                first = first_place.setdefault((identity.kind, identity.values), keys)
                 if first != keys:
-                    other = ".".join(map(str, first))
-                    yield Problem(keys, f"has the {what} of {other}; give a run once.")
-        if x.summary is not None and is_telling(x.summary.scores):
+                    text = f"has the {identity.text} of {dotted(first)}; give a run once."
+                    yield Problem(keys, text)
+        summary = experiment.summary
+        if summary is not None and is_telling(summary.scores):
             keys = ("experiments", number, "summary")
-            first = seen.setdefault(("summary", setting, printed_scores(x.summary.scores)), keys)
+            values = (setting_of(experiment), printed_scores(summary.scores))
+            first = first_place.setdefault(("summary", values), keys)
             if first != keys:
-                other = ".".join(map(str, first))
-                yield Problem(keys, f"has the scores of {other}; give it once.")
+                yield Problem(keys, f"has the scores of {dotted(first)}; give it once.")
+
+
+@dataclass(frozen=True)
+class RunIdentity:
+    """Values that two different runs of a source do not share."""
+
+    kind: Literal["seed", "scores"]
+    values: tuple
+    text: str  # what is shared, for a message
+
+
+def run_identities(experiment: Experiment, run: PublishedRun) -> list[RunIdentity]:
+    """List what identifies a run: its seed, and its scores if equal ones are no chance."""
+    setting = setting_of(experiment)
+    identities = []
+    if run.seed is not None:
+        values = (setting, experiment.setup, run.by, run.seed)
+        identities.append(RunIdentity("seed", values, f"seed {run.seed}"))
+    if is_telling(run.scores):
+        values = (setting, printed_scores(run.scores))
+        identities.append(RunIdentity("scores", values, "scores"))
+    return identities
+
+
+def setting_of(x: Experiment) -> tuple:
+    """Return what tells the setting of an experiment from other settings."""
+    return (x.method, x.setting, x.encoder, x.pooler, x.kind, x.size, x.corpus, x.transfer)
 
 
 def is_telling(scores: dict[str, Published]) -> bool:
@@ -448,54 +709,15 @@ def printed_scores(scores: dict[str, Published]) -> tuple:
     return tuple(sorted((task, score.value) for task, score in scores.items()))
 
 
-def name_problems(part: Names, encoders: Collection[str]) -> Iterator[Problem]:
-    """What cannot be true of the averages that evidence/methods.yaml has."""
-    for name, method in part.methods.items():
-        for encoder, printed in method.printed.items():
-            keys = ("methods", name, "printed", encoder)
-            if encoder not in encoders:
-                yield Problem(keys, str(unknown(ENCODER, encoder, encoders)))
-            text = range_problem(AVERAGE, printed.value)
-            if text is None and is_fraction(printed.value):
-                text = fraction_text(printed.value)
-            if text is not None:
-                yield Problem((*keys, "value"), text)
+def runs_of_others(
+    name: str, source: EvidenceSource, source_of_run: dict[tuple, str]
+) -> Iterator[Problem]:
+    """Find runs that would count twice, because another source gives them, too.
 
-
-# ---------------- reading, and which evidence is of a row
-
-
-def read_source(path: Path) -> tuple[EvidenceSource, Lines]:
-    """The source of a file, and its lines. Raises BadInput for what does not fit or cannot be
-    true."""
-    source, lines = read_with_lines(path, EvidenceSource, as_written=True)
-    refuse_evidence(source_problems(source), lines)
-    return source, lines
-
-
-@cached
-def evidence_sources() -> dict[str, EvidenceSource]:
-    """Every source by the name of its file, those of the project before those of folders that join
-    it.
-
-    Raises BadInput, with file and line, for one that does not fit, or that gives runs of another
-    one.
+    Args:
+        name: of the source.
+        source_of_run: the first source of each run; the runs of this source are added.
     """
-    paths = project_files("evidence", "*.yaml", ["methods"])
-    places = [folder / "evidence" for folder in folders()]
-    in_order = sorted(paths, key=lambda name: places.index(paths[name].parent))
-    found: dict[str, EvidenceSource] = {}
-    first: dict[tuple, str] = {}  # the source of each run that counts
-    for name in in_order:
-        source, lines = read_source(paths[name])
-        refuse_evidence(runs_of_others(name, source, first), lines)
-        found[name] = source
-    return found
-
-
-def runs_of_others(name: str, source: EvidenceSource, first: dict[tuple, str]) -> Iterator[Problem]:
-    """Find runs that count and that another source gives, too; `first` maps runs to their
-    source, and grows."""
     for number, experiment in enumerate(source.experiments):
         if not (experiment.comparable and experiment.sure):
             continue
@@ -505,109 +727,26 @@ def runs_of_others(name: str, source: EvidenceSource, first: dict[tuple, str]) -
             if not is_telling(run.scores):
                 continue
             identity = (experiment.method, experiment.encoder, printed_scores(run.scores))
-            if first.setdefault(identity, name) != name:
+            first = source_of_run.setdefault(identity, name)
+            if first != name:
                 keys = ("experiments", number, "runs", index)
-                text = f"has the scores of a run of {first[identity]}, and would count twice;"
+                text = f"has the scores of a run of {first}, and would count twice;"
                 yield Problem(keys, f"{text} leave it out, or say `comparable: false`.")
 
 
-@cached
-def evidence_names() -> Names:
-    """The names of methods and encoders, and printed values that no row of papers/ has."""
-    files = [folder / "evidence" / "methods.yaml" for folder in folders()]
-    read = {path: read_with_lines(path, Names, as_written=True) for path in files if path.exists()}
-    parts = {path: part for path, (part, _) in read.items()}
-    encoders = catalog.joined({path: part.encoders for path, part in parts.items()})
-    methods = catalog.joined({path: part.methods for path, part in parts.items()})
-    for part, lines in read.values():
-        refuse_evidence(name_problems(part, encoders), lines)
-    papers = [name for part in parts.values() for name in part.papers]
-    return Names(papers=papers, encoders=encoders, methods=methods)
+def name_problems(part: Names, encoders: Collection[str]) -> Iterator[Problem]:
+    """Find what cannot be true in the averages that evidence/methods.yaml has.
 
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """An experiment with the source that it is from."""
-
-    name: str  # of the source's file
-    source: EvidenceSource
-    experiment: Experiment
-
-    @property
-    def setup(self) -> Setup:
-        """That of the source, over it that of the experiment; what differs is said of both."""
-        outer, inner = self.source.setup, self.experiment.setup
-        differs = "; ".join(filter(None, (outer.differs, inner.differs))) or None
-        return outer.model_copy(update={**inner.model_dump(exclude_none=True), "differs": differs})
-
-
-class MatchKey(NamedTuple):
-    """What evidence must share with a row."""
-
-    method: str
-    encoder: str
-    pooler: str | None  # None: methods/ has no such file, so the authors' own
-
-
-@cached
-def all_evidence() -> list[Evidence]:
-    """Every experiment of every source."""
-    return [
-        Evidence(name, source, e)
-        for name, source in evidence_sources().items()
-        for e in source.experiments
-    ]
-
-
-def key_of_row(row: Row, encoder: str) -> MatchKey | None:
-    """Method, encoder and pooler whose evidence is of a row of a table, whose encoder has a role;
-    None where there can be none: a variant, a component, a sweep, or a parameter beyond the
-    training budget makes a recipe another method. Raises BadInput where the row names `evidence` of
-    a method that evidence/methods.yaml does not have.
+    Args:
+        encoders: the encoders of every such file.
     """
-    given, recipe = row.evidence, row.run
-    role = (given and given.encoder) or (recipe and recipe.encoder) or encoder
-    if given is not None:
-        if given.method not in evidence_names().methods:
-            raise unknown(METHOD, given.method, evidence_names().methods, f"{row.label}: evidence")
-        return MatchKey(given.method, role, default_pooler(given.method))
-    other = recipe and (
-        recipe.variant
-        or recipe.components
-        or recipe.sweep
-        or {*recipe.params} - BUDGET - {"pooler"}
-    )
-    if recipe is None or other or recipe.method not in evidence_names().methods:
-        return None
-    return MatchKey(
-        recipe.method, role, str(recipe.params.get("pooler", "")) or default_pooler(recipe.method)
-    )
-
-
-@cached
-def default_pooler(method: str) -> str | None:
-    """The pooler of a method's file; None where methods/ has none, or a broken one."""
-    declared = registry.valid_declarations(METHODS).get(method)
-    return declared and declared.hyperparameters.model_fields["pooler"].default
-
-
-def key_of(experiment: Experiment) -> MatchKey:
-    """The key of an experiment; without a pooler of its own, the method's default."""
-    return MatchKey(
-        experiment.method,
-        experiment.encoder,
-        experiment.pooler or default_pooler(experiment.method),
-    )
-
-
-def evidence_of(key: MatchKey, score: str, size: str = FULL) -> list[Evidence]:
-    """Every experiment with a score (one of `score_names`) of the method itself, comparable or
-    not, sure or not. Of a transfer task, scores on dev folds do not count."""
-    of_transfer = score in (TRANSFER, *tasks().get(TRANSFER, []))
-    return [
-        evidence
-        for evidence in all_evidence()
-        if (e := evidence.experiment).setting is None and e.size == size and key_of(e) == key
-        if any(score in part.scores for part in (*e.runs, *filter(None, [e.summary])))
-        if not (of_transfer and e.transfer == "dev")
-    ]
+    for name, method in part.methods.items():
+        for encoder, printed in method.printed.items():
+            keys = ("methods", name, "printed", encoder)
+            if encoder not in encoders:
+                yield Problem(keys, str(unknown(ENCODER_KIND, encoder, encoders)))
+            text = range_problem(AVERAGE, printed.value)
+            if text is None and is_fraction(printed.value):
+                text = fraction_text(printed.value)
+            if text is not None:
+                yield Problem((*keys, "value"), text)
