@@ -1,50 +1,68 @@
-"""Edits of a sentence's tokens: PCL's set (EMNLP 2022; pcl/train.py:494-628), which ESimCSE's
-repetition joins.
+"""Edits of the tokens of a sentence.
 
-An edit maps the ids between [CLS] and [SEP], (T,), to other ids; it draws from torch's generator.
+They are PCL's (EMNLP 2022; pcl/train.py:494-628), and ESimCSE's repetition. An edit maps the ids
+between [CLS] and [SEP], (T,), to other ids. Random edits draw from torch's generator.
 """
 
 import torch
 
 
 def copy(ids):
+    """Change nothing."""
     return ids
 
 
 def shuffle(ids):
+    """Put the tokens in a random order."""
     return ids[torch.randperm(len(ids))]
 
 
 def reverse(ids):
+    """Put the tokens in the reverse order."""
     return ids.flip(0)
 
 
 def delete(ids, rate=0.2):
-    """Leaves out a share of the tokens, at random positions."""
+    """Leave out a share of the tokens, at random positions."""
     remaining = torch.randperm(len(ids))[round(rate * len(ids)) :]
     return ids[remaining.sort().values]
 
 
 def insert_copies(ids, rate=0.2, most=None):
-    """Copies of random tokens, each put at a random position; at most until there are `most`
-    tokens."""
+    """Insert copies of random tokens, each at a random position.
+
+    Args:
+        rate: how many, as a share of the tokens.
+        most: tokens that the result may have. None: no limit.
+    """
     count = round(rate * len(ids))
-    for _ in range(count if most is None else min(count, most - len(ids))):
-        token, place = ids[int(torch.randint(len(ids), ()))], int(torch.randint(len(ids) + 1, ()))
-        ids = torch.cat([ids[:place], token[None], ids[place:]])
+    if most is not None:
+        count = min(count, most - len(ids))
+    for _ in range(count):
+        source = int(torch.randint(len(ids), ()))
+        target = int(torch.randint(len(ids) + 1, ()))
+        ids = torch.cat([ids[:target], ids[source][None], ids[target:]])
     return ids
 
 
 def double(ids, rate=0.32, form="paper"):
-    """ESimCSE's repetition: some tokens doubled in place (esimcse/train.py:498-530).
+    """Double some tokens in place: ESimCSE's repetition (esimcse/train.py:498-530).
 
-    Of a sentence of n tokens with [CLS] and [SEP], up to max(2, rate·n) in form `paper`, fewer than
-    min(10, rate·n) in form `code`, which leaves short sentences alone.
+    How many is drawn from 0 up to a limit, with n the length of the sentence with [CLS] and [SEP].
+
+    Args:
+        form: `paper` draws up to max(2, rate·n). `code` draws fewer than min(10, rate·n), which
+            leaves short sentences as they are.
     """
     n = len(ids) + 2
-    most = max(2, int(rate * n)) if form == "paper" else max(0, min(10, int(rate * n)) - 1)
+    if form == "paper":
+        limit = max(2, int(rate * n))
+    else:
+        limit = max(0, min(10, int(rate * n)) - 1)
+    order = torch.randperm(len(ids))
+    count = int(torch.randint(limit + 1, ()))
     times = torch.ones(len(ids), dtype=torch.long)
-    times[torch.randperm(len(ids))[: int(torch.randint(most + 1, ()))]] = 2
+    times[order[:count]] = 2
     return ids.repeat_interleave(times)
 
 

@@ -1,8 +1,9 @@
-"""What a run resumes from: its state, and the files of a checkpoint.
+"""The state of a run, and the files of a checkpoint.
 
-A checkpoint is a file with the state (weights, also the best so far, moments of the optimiser,
-random state, curve) and `.checkpoint.json`, written after it, which names the run, and the file
-with its sha256. A process that is killed at any moment leaves the checkpoint before or the new one.
+A checkpoint is two files. One has the state: weights, the best weights so far, moments of the
+optimiser, random state, and curve. The other, `.checkpoint.json`, is written after it, and has the
+id of the run and the first file's name and sha256. A process that is killed at any moment leaves
+the previous checkpoint or the new one. When to write one is decided in csebench/train/loop.py.
 """
 
 import json
@@ -23,12 +24,13 @@ from csebench.train import parallel
 
 
 class TrainState:
-    """All that a run resumes from, saved and restored as a whole."""
+    """The state that a run resumes from, saved and restored as a whole."""
 
     PLAIN = ("step", "curve", "losses", "pending", "best")
 
     def __init__(self, modules: nn.Module, optimizer: torch.optim.Optimizer):
-        self.modules, self.optimizer = modules, optimizer
+        self.modules = modules
+        self.optimizer = optimizer
         self.device = next(modules.parameters()).device
         self.step = 0  # steps done
         self.curve: list[dict] = []  # of evaluations
@@ -37,15 +39,21 @@ class TrainState:
         self.best: dict = {"score": -np.inf}  # of the evaluations: score, step, encoder, weights
 
     def state_dict(self) -> dict:
+        """Return the values to save."""
         values = {name: getattr(self, name) for name in self.PLAIN}
-        values |= {"state": self.modules.state_dict(), "optimizer": self.optimizer.state_dict()}
-        values |= {"rng": torch.get_rng_state()}
-        return values | (
-            {"cuda_rng": torch.cuda.get_rng_state()} if self.device.type == "cuda" else {}
-        )
+        values["state"] = self.modules.state_dict()
+        values["optimizer"] = self.optimizer.state_dict()
+        values["rng"] = torch.get_rng_state()
+        if self.device.type == "cuda":
+            values["cuda_rng"] = torch.cuda.get_rng_state()
+        return values
 
     def load_state_dict(self, values: dict) -> None:
-        """Of values on the host, where the best weights stay."""
+        """Restore saved values.
+
+        Args:
+            values: on the host, where the best weights stay.
+        """
         for name in self.PLAIN:
             setattr(self, name, values[name])
         self.pending = [loss.to(self.device) for loss in self.pending]
@@ -68,45 +76,59 @@ def save(state: TrainState, folder: Path, run: str) -> None:
 
 
 def resume(state: TrainState, folder: Path, run: str) -> None:
-    """Go on from the checkpoint of a run, if there is one. One that is damaged, or of another
-    run, is set aside with a line on stderr, and the run starts at step 0."""
-    problem, values = None, None
+    """Restore the state of a run from its checkpoint, if there is one.
+
+    A checkpoint that is damaged, or of another run, is set aside with a line on stderr. The run
+    then starts at step 0.
+    """
+    problem = None
+    values = None
     try:
         values = _read(folder, run)
-    except BadInput as e:
-        problem = str(e)
-    # every process has read before a file is moved
-    if parallel.any_rank(problem is not None, state.device):
-        if is_main_process():
-            for path in folder.glob(CHECKPOINT_FILES):
-                os.replace(path, path.with_name(SET_ASIDE + path.name))
-            reason = problem or "another process cannot use it"
-            line = (
-                f"{run}: {folder / CHECKPOINT} is not used: {reason}; set aside, the run starts at"
-                " step 0."
-            )
-            print(line, file=sys.stderr, flush=True)
-    elif values is not None:
-        state.load_state_dict(values)
+    except BadInput as error:
+        problem = str(error)
+
+    # Every process has read before a file is moved: this waits for all of them.
+    is_unusable = parallel.any_rank(problem is not None, state.device)
+    if not is_unusable:
+        if values is not None:
+            state.load_state_dict(values)
+        return
+    if is_main_process():
+        for path in folder.glob(CHECKPOINT_FILES):
+            os.replace(path, path.with_name(SET_ASIDE + path.name))
+        reason = problem or "another process cannot use it"
+        line = (
+            f"{run}: {folder / CHECKPOINT} is not used: {reason}; set aside, the run starts at"
+            " step 0."
+        )
+        print(line, file=sys.stderr, flush=True)
 
 
 def _read(folder: Path, run: str) -> dict | None:
-    """The values of the checkpoint of a run; None where there is none. Raises BadInput with what
-    is wrong in it."""
+    """Read the checkpoint of a run.
+
+    Returns:
+        The values of its state, or None if there is no checkpoint.
+
+    Raises:
+        BadInput: it is damaged, of another run, or of another format.
+    """
     try:
         index = json.loads((folder / CHECKPOINT).read_bytes())
         if index["run"] != run:
             raise BadInput(f"it is of {index['run']}")
         path = folder / index["file"]
-        if (actual := sha256(path)) != index["sha256"]:
+        actual = sha256(path)
+        if actual != index["sha256"]:
             raise BadInput(
                 f"{path.name} is damaged: its sha256 is {actual[:12]}…, expected"
                 f" {index['sha256'][:12]}…"
             )
-        return torch.load(path, map_location="cpu", weights_only=True)  # which runs no code
+        return torch.load(path, map_location="cpu", weights_only=True)  # runs no code of the file
     except FileNotFoundError:
         return None
     except UnpicklingError:
         raise BadInput(f"{path.name} holds more than tensors") from None
-    except (KeyError, TypeError, ValueError) as e:
-        raise BadInput(f"it is not what csebench writes: {type(e).__name__}: {e}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInput(f"it is not what csebench writes: {type(error).__name__}: {error}") from None

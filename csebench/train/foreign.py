@@ -1,8 +1,8 @@
-"""What the code of a method must leave as it is: the process, and the settings of torch that decide
-numbers.
+"""Guard the process, and the settings of torch that decide numbers, against the code of a method.
 
-A method is code of others that runs inside the trainer. Whatever it changes for the whole
-process changes numbers of every later step, and of the runs that the same process makes next."""
+A method is code of others that runs inside the trainer. If it changes a setting of the whole
+process, it changes the numbers of every later step, and of the next runs of the same process.
+"""
 
 import os
 import sys
@@ -13,21 +13,26 @@ from threadpoolctl import ThreadpoolController
 
 from csebench.base.errors import RunFailed, place
 
-DENORMAL = 1e-40  # a float32 that is 0 where torch.set_flush_denormal is on
+DENORMAL = 1e-40  # a float32 that becomes 0 in computations if torch.set_flush_denormal is on
 
 
 class ForeignCode:
-    """A context manager around code of a method. Raises RunFailed where that changes a setting
-    of torch, reseeds its random numbers, or ends by what is no error in Python, as by
-    SystemExit. A process that the code forked ends here: it must not write the files of the run."""
+    """A context manager around code of a method.
+
+    A process that the code forked ends here, because it must not write the files of the run.
+
+    Raises:
+        RunFailed: the code changed a setting of torch, seeded its random numbers, or raised an
+            exception that is no error, such as SystemExit.
+    """
 
     def __init__(self, run: str, holds_interrupts: bool = True):
-        """State whose code it is.
+        """Note the present settings.
 
         Args:
             run: id of the run, for messages.
-            holds_interrupts: whether Ctrl-C is noted for later (`stop_signals`), so that a
-                KeyboardInterrupt is raised by the code itself.
+            holds_interrupts: the process only notes Ctrl-C for later (`stop_signals`), so a
+                KeyboardInterrupt comes from the code itself.
         """
         self.run = run
         self.holds_interrupts = holds_interrupts
@@ -37,12 +42,12 @@ class ForeignCode:
         self.seeds = read_seeds()
 
     def seed(self, value: int) -> None:
-        """Seed torch, as the trainer does between two parts of foreign code."""
+        """Seed torch. For the trainer, between two parts of foreign code."""
         torch.manual_seed(value)
         self.accept_seeds()
 
     def accept_seeds(self) -> None:
-        """Take the present seeds for those of the run, as after a checkpoint."""
+        """Expect the present seeds from now on, for example after a checkpoint restored them."""
         self.seeds = read_seeds()
 
     def __enter__(self) -> "ForeignCode":
@@ -57,26 +62,31 @@ class ForeignCode:
         if isinstance(error, KeyboardInterrupt) and not self.holds_interrupts:
             return
         if not isinstance(error, Exception):
-            reason = (
-                f"{place(error)}: ends the process ({type(error).__name__}); raise an error"
-                " instead."
-            )
-            raise RunFailed(f"{self.run}: {reason}") from error
+            raise RunFailed(
+                f"{self.run}: {place(error)}: ends the process ({type(error).__name__}); raise an"
+                " error instead."
+            ) from error
 
     def end_forked_process(self) -> None:
-        """End a process that the code forked and that would go on with the run."""
+        """End this process, which the code forked, so that it does not go on with the run."""
         with suppress(OSError):
-            line = (
-                f"{self.run}: code of the method forked a process that goes on with the run; it is"
-                " ended. Let it"
+            print(
+                f"csebench: {self.run}: code of the method forked a process that goes on with the"
+                " run; it is ended. Let it end by os._exit.",
+                file=sys.stderr,
+                flush=True,
             )
-            print(f"csebench: {line} end by os._exit.", file=sys.stderr, flush=True)
         os._exit(1)
 
     def check_settings(self) -> None:
-        """Raises RunFailed with the first setting that is not as it was."""
+        """Compare settings and seeds with those of the start.
+
+        Raises:
+            RunFailed: one of them changed. The message names the first.
+        """
+        expected = self.settings | self.seeds
         for name, now in (self.read_settings() | read_seeds()).items():
-            before = (self.settings | self.seeds).get(name, now)
+            before = expected.get(name, now)  # the seeds of CUDA appear when it starts
             if now != before:
                 raise RunFailed(
                     f"{self.run}: code of the method changes {name} from {before} to {now}, and"
@@ -85,7 +95,7 @@ class ForeignCode:
                 )
 
     def read_settings(self) -> dict[str, object]:
-        """The settings that decide numbers, by the call that reads them."""
+        """Read the settings that decide numbers, by the call that reads each."""
         denormal = torch.tensor(DENORMAL, dtype=torch.float32, device="cpu")
         settings = {
             "torch.get_num_threads()": torch.get_num_threads(),
@@ -101,12 +111,13 @@ class ForeignCode:
             "torch.set_flush_denormal": (denormal * 1).item() == 0,
         }
         for library in self.libraries:
-            settings[f"the threads of {os.path.basename(library.filepath)}"] = library.num_threads
+            name = os.path.basename(library.filepath)
+            settings[f"the threads of {name}"] = library.num_threads
         return settings
 
 
 def read_seeds() -> dict[str, object]:
-    """The seeds of torch, by the call that reads them."""
+    """Read the seeds of torch, by the call that reads each."""
     seeds: dict[str, object] = {"torch.initial_seed()": torch.initial_seed()}
     if torch.cuda.is_initialized():
         seeds["torch.cuda.initial_seed()"] = torch.cuda.initial_seed()

@@ -1,5 +1,8 @@
-"""The error for a tensor that a method changes in place (`x += 1`) although a gradient needs its
-old values."""
+"""Explain PyTorch's error about a tensor that is changed in place (`x += 1`).
+
+A gradient needs the old values of such a tensor. PyTorch notices in the backward pass, where the
+line of the method that is to blame is no longer known.
+"""
 
 import re
 import warnings
@@ -17,31 +20,38 @@ SIGN = "modified by an inplace operation: "
 
 
 def is_changed_in_place(error: RuntimeError) -> bool:
+    """Whether an error of a backward pass is about a tensor that is changed in place."""
     return SIGN in str(error)
 
 
 def explained(error: RuntimeError, loss: Callable[[], torch.Tensor]) -> RunFailed:
-    """The error with the line of the method whose result is changed, and without PyTorch's hint.
+    """Return an error that names the line of the method, and leaves out PyTorch's hint.
+
+    The line is the one that computed the changed tensor, if it can be found.
 
     Args:
         loss: computes the loss of the same batch again. The run has failed, so its state may
-        change.
+            change.
     """
     tensor = str(error).partition(SIGN)[2].partition(" Hint:")[0].rstrip(".")
-    what = "needs a tensor that is changed in place later"
     line = line_of_forward(loss)
     if line is None:
-        what = f"a gradient {what}"
+        subject = "a gradient"
     else:
-        what = f"{line}: the gradient of this line {what}"
-    return RunFailed(f"{what}: {tensor}. Write `x = x + 1` in place of `x += 1`.")
+        subject = f"{line}: the gradient of this line"
+    return RunFailed(
+        f"{subject} needs a tensor that is changed in place later: {tensor}. Write `x = x + 1`"
+        " instead of `x += 1`."
+    )
 
 
 def line_of_forward(loss: Callable[[], torch.Tensor]) -> str | None:
-    """The last line of methods/ on the way to the operation without a gradient; None if there is
-    none.
+    """Find the line of a method that called the operation whose gradient is lost.
 
-    PyTorch warns with the traceback of this operation where it looks for anomalies.
+    While it detects anomalies, PyTorch warns with the traceback of that operation.
+
+    Returns:
+        The last line of methods/ in the traceback, or None if there is none.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -51,11 +61,12 @@ def line_of_forward(loss: Callable[[], torch.Tensor]) -> str | None:
             except RuntimeError as error:
                 if not is_changed_in_place(error):
                     return None
-    places = [folder / METHODS for folder in folders()]
-    lines = []
+
+    method_folders = [folder / METHODS for folder in folders()]
+    last_line = None
     for warning in caught:
         for name, number in re.findall(r'File "(.+)", line (\d+)', str(warning.message)):
             path = Path(name)
-            if any(path.is_relative_to(place) for place in places):
-                lines.append(f"{name_of(path)}: line {number}")
-    return lines[-1] if lines else None
+            if any(path.is_relative_to(folder) for folder in method_folders):
+                last_line = f"{name_of(path)}: line {number}"
+    return last_line

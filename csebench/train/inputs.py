@@ -1,4 +1,8 @@
-"""What a run reads, checked and in memory before anything is written."""
+"""Read the inputs of a run: its sentences, and STS-B dev.
+
+Everything is checked and in memory before a run writes its first file. Reading a file of a certain
+format is the work of csebench/data/.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +19,9 @@ from csebench.plan.schema.spec import Spec
 
 @dataclass(frozen=True)
 class Inputs:
-    """Of one run."""
+    """The inputs of one run."""
 
-    sentences: Sequence  # sentences, or tuples of sentences; empty where nothing is trained
+    sentences: Sequence  # sentences, or tuples of sentences; empty if nothing is trained
     dev: Pairs | None  # STS-B dev, which selects the best step
     sha256: dict[str, str | None]  # of the files read, for the provenance
 
@@ -25,22 +29,24 @@ class Inputs:
 def read_inputs(
     spec: Spec, corpus: Path | None, data_root: Path | DataRoot, positives: Path | None
 ) -> Inputs:
-    """Read what the spec names; raises BadInput where a file is missing, or another than the spec
-    means.
+    """Read the files that a run trains on.
 
     Args:
-        data_root: holds STS-B dev.
-        positives: the corpus back-translated, for a run that takes its positives from there.
+        data_root: folder of benchmark data, with STS-B dev.
+        positives: back-translated corpus, for a run that takes its positives from there.
+
+    Raises:
+        BadInput: a file is missing, or is another one than the spec means.
     """
     sentences: Sequence = ()
-    read: dict[str, str | None] = {"corpus": None, "dev": spec.dev_sha256}
+    digests: dict[str, str | None] = {"corpus": None, "dev": spec.dev_sha256}
     if spec.corpus is not None:
         if corpus is None:
             raise BadInput(f"method {spec.method} needs a corpus: give --corpus FILE.")
         sentences = read_corpus(
             corpus, spec.corpus.sha256, declaration(spec.method).corpus, size=spec.corpus.size
         )
-        read["corpus"] = sha256(corpus)
+        digests["corpus"] = sha256(corpus)
         if spec.back_translated:
             if positives is None:
                 raise BadInput(
@@ -49,10 +55,11 @@ def read_inputs(
             translators = str(spec.params["translators"])
             rewritten = read_positives(positives, spec.corpus.sha256, translators, len(sentences))
             sentences = list(zip(sentences, rewritten, strict=True))
-            read["positives"] = sha256(positives)
+            digests["positives"] = sha256(positives)
         sentences = draw_subset(sentences, spec.corpus.size, spec.corpus.subset_seed)
+
     dev = None
     if spec.dev_sha256 is not None:
         check_sha256(data_root / STSB_DEV, spec.dev_sha256)
         (dev,) = read_sts(data_root, "STS-B", "dev")
-    return Inputs(sentences, dev, read)
+    return Inputs(sentences, dev, digests)

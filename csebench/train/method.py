@@ -1,4 +1,9 @@
-"""What a method is to the trainer. A method file overrides `loss`, often `views`, seldom more."""
+"""Base classes of methods and components: what the trainer calls.
+
+The file of a method extends `Method` and overrides `loss`, often `views`, and seldom more. A
+component extends `Component`. Both work on `Views`: two views of a batch. Losses that several
+methods share are in csebench/train/losses.py.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -17,38 +22,40 @@ from csebench.train import parallel
 class View:
     """One view of a batch of N sentences."""
 
-    z: torch.Tensor  # (N, D) what the loss compares: behind the head
-    pooled: torch.Tensor  # (N, D) the sentence vector: before the head
-    # the tokenised sentences, (N, T) each, on the host; with `labels` where masked
+    z: torch.Tensor  # (N, D) what the loss compares: the output of the head
+    pooled: torch.Tensor  # (N, D) the sentence vector: the input of the head
+    # the tokenised sentences, (N, T) each, on the host; with `labels` if tokens are masked
     batch: dict[str, torch.Tensor]
-    # by layer (N, H, T, T), where a component asked
+    # by layer (N, H, T, T), if a component asked for them
     attention: dict[int, torch.Tensor] = field(default_factory=dict)
     # (N,) bool on the host, rows whose other view is of the same text; None: all
     same: torch.Tensor | None = None
     # (N, D) at position 0 of every layer, if wanted
     states: list[torch.Tensor] = field(default_factory=list)
-    blocks: int = 1  # how often the view shows the batch, one time behind the other
+    blocks: int = 1  # how often the view shows the batch, one block of N rows after the other
 
     def gathered(self) -> "View":
-        """The vectors of all processes' sentences; tokens and attention stay this process's."""
-        z, pooled, *states = (
-            parallel.gather(x, self.blocks) for x in (self.z, self.pooled, *self.states)
-        )
-        same = (
-            None
-            if self.same is None
-            else parallel.gather(to_device(self.same, z.device), self.blocks)
-        )
+        """Return the view with the vectors of all processes.
+
+        Tokens and attention stay those of this process.
+        """
+        z = parallel.gather(self.z, self.blocks)
+        pooled = parallel.gather(self.pooled, self.blocks)
+        states = [parallel.gather(state, self.blocks) for state in self.states]
+        same = None
+        if self.same is not None:
+            same = parallel.gather(to_device(self.same, z.device), self.blocks)
         return replace(self, z=z, pooled=pooled, states=states, same=same)
 
     def rows(self, index) -> "View":
+        """Return a view of some rows, without `same` and `states`.
+
+        Args:
+            index: any index of a tensor's first dimension.
+        """
         batch = {key: value[index] for key, value in self.batch.items()}
-        return View(
-            self.z[index],
-            self.pooled[index],
-            batch,
-            {i: a[index] for i, a in self.attention.items()},
-        )
+        attention = {layer: maps[index] for layer, maps in self.attention.items()}
+        return View(self.z[index], self.pooled[index], batch, attention)
 
     @property
     def ids(self) -> torch.Tensor:
@@ -61,12 +68,12 @@ class View:
 
 @dataclass
 class Views:
-    """What a loss compares: two views of a batch, and what stands beside them."""
+    """What a loss compares: two views of a batch, and further negatives."""
 
     view1: View
     view2: View
-    hard: View | None = None  # hard negatives, of supervised methods
-    queue: torch.Tensor | None = None  # (Q, D) further negatives, where components give some
+    hard: View | None = None  # hard negatives of supervised methods
+    queue: torch.Tensor | None = None  # (Q, D) further negatives, if components give some
 
     def __iter__(self) -> Iterator[View]:
         return iter((self.view1, self.view2))
@@ -80,24 +87,31 @@ class Views:
         return self.view2.z
 
     def gathered(self) -> "Views":
-        """Those of the whole batch, where several processes share it
-        (csebench/train/parallel.py)."""
+        """Return the views of the whole batch, if several processes share it.
+
+        See csebench/train/parallel.py.
+        """
         if parallel.world_size() == 1:
             return self
-        hard = None if self.hard is None else self.hard.gathered()
+        hard = self.hard
+        if hard is not None:
+            hard = hard.gathered()
         return replace(self, view1=self.view1.gathered(), view2=self.view2.gathered(), hard=hard)
 
 
 def concat_views(views: Views, padding_id: int) -> dict[str, torch.Tensor]:
-    """The tokenised batch of both views, (2N, T): the rows of `view1`, then those of `view2`,
-    padded to the longer."""
-    batches, length = [view.batch for view in views], max(view.ids.shape[1] for view in views)
+    """Join the tokenised batches of both views, padded to the longer one.
+
+    Returns:
+        (2N, T) for each key: the rows of `view1`, then those of `view2`.
+    """
+    batches = [view.batch for view in views]
+    length = max(view.ids.shape[1] for view in views)
     padding = {"input_ids": padding_id, "labels": -100}  # 0 for the rest
 
-    def padded(key, value):
-        return torch.nn.functional.pad(
-            value, (0, length - value.shape[1]), value=padding.get(key, 0)
-        )
+    def padded(key: str, value: torch.Tensor) -> torch.Tensor:
+        missing = length - value.shape[1]
+        return torch.nn.functional.pad(value, (0, missing), value=padding.get(key, 0))
 
     return {key: torch.cat([padded(key, batch[key]) for batch in batches]) for key in batches[0]}
 
@@ -108,111 +122,143 @@ class Method(nn.Module):
     Attributes:
         encoder: the encoder that is trained and exported.
         p: hyper-parameters, as attributes.
-        edits: what components do to a tokenised batch before it is encoded; set once, when they are
-            plugged in.
-        keeps_last: the last step is exported instead of the best on STS-B dev (pre-training).
-        decays_all: weight decay falls on biases and LayerNorm, too, which the trainer of
-            transformers leaves out.
-        group: sentences of a batch that belong together, and stay in one process.
+        edits: functions of components that change a tokenised batch before it is encoded. A
+            component adds its own when it is made.
+        keeps_last: export the last step instead of the best on STS-B dev (pre-training).
+        decays_all: let weight decay fall on biases and LayerNorm, too. The trainer of transformers
+            leaves them out.
+        group: sentences of a batch that belong together. They stay in one process.
     """
 
-    keeps_last, decays_all, group = False, False, 1
+    keeps_last = False
+    decays_all = False
+    group = 1
 
     def __init__(self, encoder: Encoder, params: dict):
         super().__init__()
-        self.encoder, self.p = encoder, SimpleNamespace(**params)
+        self.encoder = encoder
+        self.p = SimpleNamespace(**params)
         self.head: nn.Module | None = None
         self.edits: list[Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]] = []
 
     def encoders(self) -> list[Encoder]:
-        """The encoders that are scored on STS-B dev, of which the best is kept. What is trained
-        is every parameter of the method's modules, unless its `requires_grad` is false."""
+        """Return the encoders that are scored on STS-B dev. The best of them is kept.
+
+        This does not say what is trained: every parameter of the method's modules is, unless its
+        `requires_grad` is false.
+        """
         return [self.encoder]
 
     def learned(self) -> dict[str, float]:
-        """Learned values to be recorded at every evaluation, such as a temperature:
-        {"temperature": 0.05}."""
+        """Return learned values to record at every evaluation, such as {"temperature": 0.05}."""
         return {}
 
     def sentences_per_step(self) -> int:
+        """Return how many sentences of the corpus a step takes."""
         return self.p.batch_size
 
     def tokenize(self, sentences: list[str]) -> dict[str, torch.Tensor]:
+        """Tokenise sentences, in the template of the pooler if it has one."""
         return self.encoder.tokenize(sentences, self.p.max_length, self.p.pooler)
 
     def tokenize_edited(self, sentences: list[str], edits: list) -> dict[str, torch.Tensor]:
-        """The sentences after each edit (train/augment.py), (edits * N, T): all of the first,
-        then the next."""
-        rows, limit = self.encoder.ids(sentences, self.p.max_length), self.encoder.max_seq_length
-        words = [
-            (edit, row, torch.tensor(row[1:-1], dtype=torch.long)) for edit in edits for row in rows
-        ]
-        rows = [[row[0], *edit(ids).tolist(), row[-1]] for edit, row, ids in words]
-        rows = [self.encoder.cut(row, limit) for row in rows]
-        return self.encoder.pad(self.encoder.in_template(rows, self.p.pooler))
+        """Tokenise sentences and edit them.
+
+        Args:
+            edits: functions of token ids, such as those of csebench/train/augment.py.
+
+        Returns:
+            (edits * N, T): all sentences after the first edit, then all after the next.
+        """
+        limit = self.encoder.max_seq_length
+        rows = self.encoder.ids(sentences, self.p.max_length)
+        edited_rows = []
+        for edit in edits:
+            for row in rows:
+                words = torch.tensor(row[1:-1], dtype=torch.long)
+                edited = [row[0], *edit(words).tolist(), row[-1]]
+                edited_rows.append(self.encoder.cut(edited, limit))
+        return self.encoder.pad(self.encoder.in_template(edited_rows, self.p.pooler))
 
     def pool(self, encoded: Encoded) -> torch.Tensor:
+        """Return the sentence vectors (N, D) of a forward pass."""
         return pool(self.p.pooler, encoded)
 
     def project(self, pooled: torch.Tensor) -> torch.Tensor:
-        """From the sentence vector to what the loss compares: the head, if there is one."""
-        return pooled if self.head is None else self.head(pooled)
+        """Map sentence vectors to what the loss compares: by the head, if there is one."""
+        if self.head is None:
+            return pooled
+        return self.head(pooled)
 
     def view(self, sentences: list[str], encoder: Encoder | None = None) -> View:
-        """One pass, through `self.encoder` unless another is given."""
+        """Encode sentences in one pass, with `self.encoder` unless another one is given."""
         return self.encode(self.tokenize(sentences), encoder)
 
     def encode(self, batch: dict[str, torch.Tensor], encoder: Encoder | None = None) -> View:
+        """Encode a tokenised batch in one pass, after the edits of components."""
+        if encoder is None:
+            encoder = self.encoder
         for edit in self.edits:
             batch = edit(batch)
-        return self.as_view((encoder or self.encoder)(batch, self.reads()), batch)
+        return self.as_view(encoder(batch, self.reads()), batch)
 
     def reads(self) -> str | None:
-        """The pooler whose states a forward pass computes; None: every hidden state."""
+        """Return the pooler whose states a forward pass computes. None: every hidden state."""
         return self.p.pooler
 
     def as_view(self, encoded: Encoded, batch: dict[str, torch.Tensor]) -> View:
+        """Pool and project the result of a forward pass."""
         pooled = self.pool(encoded)
         return View(self.project(pooled), pooled, batch, encoded.attention)
 
     def views(self, sentences: list[str]) -> Views:
-        """Two dropout masks over one forward pass; rows 2i and 2i+1 are the views of sentence i
-        (SimCSE)."""
-        both = self.view([sentence for sentence in sentences for _ in range(2)])
+        """Return two views of a batch: here, two dropout masks in one forward pass (SimCSE).
+
+        The pass has 2N rows. Rows 2i and 2i+1 are the views of sentence i.
+        """
+        twice = []
+        for sentence in sentences:
+            twice += [sentence, sentence]
+        both = self.view(twice)
         return Views(both.rows(slice(0, None, 2)), both.rows(slice(1, None, 2)))
 
     def loss(self, views: Views) -> torch.Tensor:
-        """Scalar to be minimised."""
+        """Return the scalar to minimise."""
         raise NotImplementedError(f"{type(self).__module__} must define loss(views)")
 
     def after_step(self) -> None:
-        """Called after every optimiser step."""
+        """Do what follows a step of the optimiser. The trainer calls this after every one."""
 
     def exported(self) -> dict[str, nn.Module]:
-        """Modules that are written beside the encoder, for a method that starts from this one."""
+        """Return modules to write beside the encoder, for a method that starts from this one."""
         return {}
 
     def learning_rate_factor(self, step: int) -> float:
-        """Factor on the learning rate at a step (0-based): linear warm-up, then linear decay to
-        0."""
-        warmup, steps = self.p.warmup_steps, self.p.steps
+        """Return the factor on the learning rate at a step, counted from 0.
+
+        Linear warm-up, then linear decay to 0.
+        """
+        warmup = self.p.warmup_steps
+        steps = self.p.steps
         if step < warmup:
             return (step + 1) / warmup
         return max(0.0, (steps - step) / max(1, steps - warmup))
 
 
 class ClsHeadMethod(Method):
-    """A method with a head in training (`mlp_only_train`); with the pooler `cls` the head stays at
-    test.
+    """A method with a head that is only used in training (`mlp_only_train`).
 
-    The parameter `projector`, where it has one, says which: `mlp` (also without it): SimCSE's,
-    where [CLS] is pooled; `linear`: one layer; `batchnorm`: DiffCSE's; `none`.
+    With the pooler `cls`, the head is the encoder's own pooler layer, and stays at test.
+
+    The parameter `projector` selects the head. `mlp` is SimCSE's, if the pooler is
+    `cls_before_pooler`, and also the default of a method without the parameter. `linear` is one
+    layer, `batchnorm` is DiffCSE's, and `none` is no head.
     """
 
     def __init__(self, encoder, params):
         super().__init__(encoder, params)
-        # a new one, in the place of the checkpoint's (SimCSE issue #179)
         if self.p.pooler == "cls":
+            # new weights instead of those of the checkpoint (SimCSE issue #179)
             initialise(encoder.model.pooler.dense)
         projector = getattr(self.p, "projector", "mlp")
         if projector == "batchnorm":
@@ -224,8 +270,9 @@ class ClsHeadMethod(Method):
 
 
 class Component(nn.Module):
-    """A plug-in for two-view methods: it adds a term to the loss, gives it negatives, or edits what
-    is encoded.
+    """A plug-in for two-view methods.
+
+    It adds a term to the loss, gives the loss negatives, or edits what is encoded.
 
     Attributes:
         queue: (Q, D) negatives for the method's own loss, or None.
@@ -238,8 +285,12 @@ class Component(nn.Module):
         self.p = SimpleNamespace(**params)
 
     def term(self, method: Method, views: Views) -> torch.Tensor | float:
-        """What is added to the method's loss, weight included."""
+        """Return the term to add to the method's loss, weight included."""
         return 0.0
 
     def after_step(self, method: Method, views: Views) -> None:
-        """Called after every optimiser step with the views of its batch."""
+        """Do what follows a step of the optimiser. The trainer calls this after every one.
+
+        Args:
+            views: those of the batch of the step.
+        """

@@ -1,4 +1,8 @@
-"""Masked language modelling: the one masking rule that every method shares."""
+"""Masked language modelling: the masking rule and the loss that all methods share.
+
+Which tokens of which view are masked, and what the loss is added to, is up to the methods and
+components.
+"""
 
 import torch
 
@@ -10,53 +14,61 @@ from csebench.train.losses import upcast_fp32
 def mask_tokens(ids, maskable, mask_id, vocab_size, probability):
     """Mask a *copy* of `ids` as BERT does (Devlin et al. 2019, sec. 3.1; SimCSE train.py:498-530).
 
+    Of the chosen tokens, 80 % become `[MASK]`, 10 % become a uniform random id, which may be the
+    original or a special one, and 10 % stay.
+
     Args:
-        ids: (rows, length) int64; left untouched.
+        ids: (rows, length) int64. They are left as they are.
         maskable: (rows, length) bool, False at special tokens and padding.
         probability: chance of a maskable token to be chosen.
 
     Returns:
-        (masked ids, labels): of the chosen tokens 80 % become `[MASK]`, 10 % a uniform random id
-        (the original and special ids included), 10 % stay; labels are -100 where nothing was
-        chosen. Draws in the order of the official collators, from torch's global generator.
+        The masked ids and the labels, (rows, length) each. Labels are the original ids of the
+        chosen tokens, and -100 elsewhere.
     """
+    # Draw in the order of the official collators, from torch's global generator.
     chosen = torch.bernoulli(torch.full(ids.shape, probability)).bool() & maskable.cpu()
     as_mask = torch.bernoulli(torch.full(ids.shape, 0.8)).bool() & chosen
+    # half of the remaining 20 %
     as_random = torch.bernoulli(torch.full(ids.shape, 0.5)).bool() & chosen & ~as_mask
     random_ids = torch.randint(vocab_size, ids.shape)
-    chosen, as_mask, as_random, random_ids = (
-        t.to(ids.device) for t in (chosen, as_mask, as_random, random_ids)
-    )
-    labels = ids.masked_fill(~chosen, -100)
-    masked = ids.masked_fill(as_mask, mask_id)
-    return torch.where(as_random, random_ids, masked), labels
+
+    labels = ids.masked_fill(~chosen.to(ids.device), -100)
+    masked = ids.masked_fill(as_mask.to(ids.device), mask_id)
+    masked = torch.where(as_random.to(ids.device), random_ids.to(ids.device), masked)
+    return masked, labels
 
 
 def mask_batch(tokenizer, ids, probability):
-    """`mask_tokens` of everything but the tokenizer's special tokens, padding among them."""
-    maskable = ~torch.isin(ids, torch.tensor(tokenizer.all_special_ids, device=ids.device))
+    """Mask any tokens except the tokenizer's special ones, to which padding belongs.
+
+    See `mask_tokens`.
+    """
+    special_ids = torch.tensor(tokenizer.all_special_ids, device=ids.device)
+    maskable = ~torch.isin(ids, special_ids)
     return mask_tokens(ids, maskable, tokenizer.mask_token_id, len(tokenizer), probability)
 
 
 def masked_lm_loss(head, states, labels):
-    """Cross-entropy over the chosen tokens only, so that the vocabulary-wide product is not paid
-    elsewhere.
+    """Compute the cross-entropy of the chosen tokens.
+
+    Logits are computed for these tokens only, because they are as wide as the vocabulary.
 
     Args:
         head: maps (tokens, hidden) to (tokens, vocabulary) logits.
         states: (rows, length, hidden) last hidden states.
-        labels: (rows, length), -100 at tokens that were not chosen; best on the host: else the
-            device is waited for.
+        labels: (rows, length), -100 at tokens that were not chosen. If they are on a GPU, the host
+            waits for it.
 
     Returns:
-        mean loss over chosen tokens, 0 for a batch without them.
+        The mean over the chosen tokens of all processes, or 0 for a batch without any.
     """
-    rows, places = (labels != -100).nonzero(as_tuple=True)
-    weight = parallel.mean_weight(len(rows), states.device)
+    rows, positions = (labels != -100).nonzero(as_tuple=True)  # (tokens,) each
+    weight = parallel.mean_weight(len(rows), states.device)  # asks all processes: before a return
     if len(rows) == 0:
-        return states.sum() * 0.0
-    chosen = to_device(labels[rows, places], states.device)
-    logits = upcast_fp32(
-        head(states[to_device(rows, states.device), to_device(places, states.device)])
-    )
-    return weight * torch.nn.functional.cross_entropy(logits, chosen)
+        return states.sum() * 0.0  # with a gradient, as any other loss
+    targets = to_device(labels[rows, positions], states.device)  # (tokens,)
+    rows = to_device(rows, states.device)
+    positions = to_device(positions, states.device)
+    logits = upcast_fp32(head(states[rows, positions]))  # (tokens, vocabulary)
+    return weight * torch.nn.functional.cross_entropy(logits, targets)

@@ -1,18 +1,22 @@
-"""Data parallel inside a run: processes that torchrun or `accelerate launch` started, each with its
-share of a batch.
+"""Share the batches of a run among processes (data parallel).
 
-A process encodes its share; vectors are gathered, so that every process has the loss of the whole
-batch, all of whose sentences are negatives, as in the official code (SimCSE models.py:171-192).
-Terms over tokens or attention are means over the share, which are averaged. Gradients come out as
-those of one process with the whole batch; the official ones are smaller by the number of processes,
-which only clipping and AdamW's epsilon notice. Batch normalisation in a head is over the share, in
-a projector behind the gathered vectors (SCD) over the batch. Only nearly those of the whole batch:
-replaced-token detection, and the noise of MSSE's released layer-wise term. One process gets back
-what it gave.
+torchrun or `accelerate launch` starts the processes. Each encodes its share of a batch. Vectors are
+gathered, so every process computes the loss of the whole batch, in which all sentences of the batch
+are negatives. This is what the official code does (SimCSE models.py:171-192). Terms over tokens or
+attention are means over a share, and these means are averaged.
+
+Gradients are those of one process with the whole batch. In the official code they are smaller by
+the number of processes, which only clipping and AdamW's epsilon notice. Batch normalisation in a
+head is over the share. In a projector of gathered vectors (SCD) it is over the batch. Two results
+differ a little from those of the whole batch: replaced-token detection, and the noise of MSSE's
+released layer-wise term.
+
+With one process, every function returns what it was given.
 """
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -25,35 +29,47 @@ BUCKET = 25 * 2**20  # bytes of gradients that are sent at a time, as in Distrib
 
 
 def start_processes() -> None:
-    """Joins the processes, by NCCL or gloo. They end with torchrun, which holds the lock of the
-    run."""
+    """Join the processes of the run, by NCCL or gloo."""
     if is_distributed():
-        end_with_parent()
+        end_with_parent()  # torchrun, which holds the lock of the run
         from accelerate import PartialState
 
         PartialState(cpu=not torch.cuda.is_available())
 
 
 def stop() -> None:
+    """Leave the group of processes, if there is one."""
     if dist.is_initialized():
         dist.destroy_process_group()
 
 
 def world_size() -> int:
-    return dist.get_world_size() if dist.is_initialized() else 1
+    """Return the number of processes that share the run."""
+    if dist.is_initialized():
+        return dist.get_world_size()
+    return 1
 
 
 def shard(batch: list, group: int = 1) -> list:
-    """This process's part of a batch: equal parts of whole groups of sentences; what is left
-    over is left out."""
-    size = len(batch) // (world_size() * group) * group if world_size() > 1 else len(batch)
-    return batch[rank() * size : (rank() + 1) * size]
+    """Return this process's part of a batch.
+
+    All parts are equal and consist of whole groups of sentences. The sentences that remain are left
+    out.
+    """
+    if world_size() == 1:
+        return batch
+    groups = len(batch) // (world_size() * group)
+    size = groups * group
+    start = rank() * size
+    return batch[start : start + size]
 
 
 class Gathered(torch.autograd.Function):
-    """The same rows in every process. All have the same loss of them, so a process has the gradient
-    of its own rows without asking the others: that of one loss, as often as there are processes,
-    for gradients are averaged.
+    """The rows of all processes, in the order of the processes.
+
+    Every process computes the same loss of them. So it has the gradient of its own rows without
+    asking the others. It multiplies this gradient by the number of processes, because gradients are
+    averaged later.
     """
 
     @staticmethod
@@ -65,20 +81,25 @@ class Gathered(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        return world_size() * gradient[rank() * ctx.rows : (rank() + 1) * ctx.rows]
+        start = rank() * ctx.rows
+        return world_size() * gradient[start : start + ctx.rows]
 
 
 def gather(x: torch.Tensor, blocks: int = 1) -> torch.Tensor:
-    """(blocks * n, …) of every process -> (blocks * N, …): the rows of all, each block in the
-    order of the batch."""
+    """Gather the rows of all processes, (blocks * n, …) of each -> (blocks * N, …).
+
+    Args:
+        blocks: how often `x` shows this process's n sentences. Each block of the result shows all N
+            sentences, in the order of the batch.
+    """
     if world_size() == 1:
         return x
-    rows = Gathered.apply(x).unflatten(0, (world_size(), blocks, -1))
-    return rows.transpose(0, 1).flatten(0, 2)
+    by_process = Gathered.apply(x).unflatten(0, (world_size(), blocks, -1))
+    return by_process.transpose(0, 1).flatten(0, 2)
 
 
 def mean(x: torch.Tensor) -> torch.Tensor:
-    """Over the processes, without gradient."""
+    """Average a tensor over the processes, without gradient."""
     if world_size() == 1:
         return x
     total = x.detach().clone()
@@ -87,67 +108,86 @@ def mean(x: torch.Tensor) -> torch.Tensor:
 
 
 def any_rank(flag: bool, device) -> bool:
-    """Whether it is true in any process. Waits for the device."""
+    """Whether a flag is set in any process. Waits for the device."""
     return bool(mean(torch.full((), float(flag), device=device)) > 0)
 
 
 def mean_weight(items: int, device) -> torch.Tensor | float:
-    """The weight of a mean over this process's items in the mean over processes, which may have
-    fewer or more."""
+    """Return the weight of this process's mean in the mean over processes.
+
+    Args:
+        items: how many items this process's mean is over. Other processes may have fewer or more.
+    """
     if world_size() == 1:
         return 1.0
     count = torch.full((), float(items), device=device)
     return count / mean(count)
 
 
-def buckets_of(weights: list[nn.Parameter]) -> list[list[nn.Parameter]]:
-    """Group weights into buckets of BUCKET bytes, nearly in the order of the backward pass."""
-    buckets: list[list[nn.Parameter]] = [[]]
-    for weight in reversed(weights):
-        if sum(w.nbytes for w in buckets[-1]) >= BUCKET:
-            buckets.append([])
-        buckets[-1].append(weight)
-    return buckets
-
-
 @contextmanager
 def averaged_gradients(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """Average the gradients of a backward pass over the processes, in buckets of BUCKET bytes,
-    while the pass goes on.
+    """Average the gradients of a backward pass over the processes, while the pass goes on.
 
-    A bucket is sent when all its gradients are there, the buckets before it too, so that every
-    process sends the same ones in the same order. Weights that a process did not use, as where its
-    share has no masked token, have the gradient 0 there. A weight's gradient is complete when it
-    appears, in chunks, too.
+    Gradients are sent in buckets of BUCKET bytes. A bucket is sent when all its gradients are
+    complete and the buckets before it are sent, so every process sends the same buckets in the same
+    order. A weight that a process did not use, for example because its share has no masked token,
+    has the gradient 0 there. A gradient is complete when it appears, also if the batch is computed
+    in chunks.
     """
     if world_size() == 1:
         yield
         return
-    weights = dict.fromkeys(w for module in modules for w in module.parameters() if w.requires_grad)
-    buckets = buckets_of([*weights])
-    there, sent = set(), []
+    weights: dict[nn.Parameter, None] = {}  # a set in order: modules may share weights
+    for module in modules:
+        for weight in module.parameters():
+            if weight.requires_grad:
+                weights[weight] = None
+    waiting = buckets_of([*weights])
+    complete: set[nn.Parameter] = set()
+    transfers = []
 
-    def send(bucket: list[nn.Parameter]) -> None:
-        flat = torch.cat(
-            [(torch.zeros_like(w) if w.grad is None else w.grad).flatten() for w in bucket]
-        )
-        flat /= world_size()
-        for weight, part in zip(bucket, flat.split([w.numel() for w in bucket]), strict=True):
-            weight.grad = part.view_as(weight)
-        sent.append(dist.all_reduce(flat, async_op=True))
+    def note_complete(weight: nn.Parameter) -> None:
+        complete.add(weight)
+        while waiting and complete.issuperset(waiting[0]):
+            transfers.append(send_average(waiting.pop(0)))
 
-    def note(weight: nn.Parameter) -> None:
-        there.add(weight)
-        while buckets and there.issuperset(buckets[0]):
-            send(buckets.pop(0))
-
-    hooks = [weight.register_post_accumulate_grad_hook(note) for weight in weights]
+    hooks = [weight.register_post_accumulate_grad_hook(note_complete) for weight in weights]
     try:
         yield
     finally:
         for hook in hooks:
             hook.remove()
-    for bucket in buckets:
-        send(bucket)
-    for work in sent:
-        work.wait()
+    for bucket in waiting:
+        transfers.append(send_average(bucket))
+    for transfer in transfers:
+        transfer.wait()
+
+
+def buckets_of(weights: list[nn.Parameter]) -> list[list[nn.Parameter]]:
+    """Group weights into buckets of BUCKET bytes, nearly in the order of the backward pass."""
+    buckets: list[list[nn.Parameter]] = [[]]
+    for weight in reversed(weights):
+        if sum(earlier.nbytes for earlier in buckets[-1]) >= BUCKET:
+            buckets.append([])
+        buckets[-1].append(weight)
+    return buckets
+
+
+def send_average(bucket: list[nn.Parameter]) -> Any:
+    """Start to average the gradients of a bucket over the processes.
+
+    The gradients become parts of one flat tensor, in which the averages arrive.
+
+    Returns:
+        The transfer, to wait for.
+    """
+    gradients = []
+    for weight in bucket:
+        gradient = torch.zeros_like(weight) if weight.grad is None else weight.grad
+        gradients.append(gradient.flatten())
+    flat = torch.cat(gradients)
+    flat /= world_size()
+    sizes = [weight.numel() for weight in bucket]
+    for weight, part in zip(bucket, flat.split(sizes), strict=True):
+        weight.grad = part.view_as(weight)
+    return dist.all_reduce(flat, async_op=True)

@@ -1,10 +1,16 @@
-"""One run: gather its inputs, fit, export. Ends with a finished model, or with nothing that
-looks like one."""
+"""Make the model of a run: gather its inputs, train or fit it, and export it.
+
+A run ends with a finished model, or with nothing that looks like one. How a method is trained is in
+csebench/train/trainer.py, and the files of an exported encoder are written by
+csebench/model/export.py.
+"""
 
 import os
 import shutil
 from pathlib import Path
 from typing import Any
+
+from torch import nn
 
 from csebench.base.errors import BadInput
 from csebench.base.files import SHA256, DataRoot, system_errors, with_digest, write_json, write_text
@@ -22,7 +28,7 @@ from csebench.plan.catalog.registry import declaration, load
 from csebench.plan.schema.spec import Spec
 from csebench.train import parallel
 from csebench.train.foreign import ForeignCode
-from csebench.train.inputs import read_inputs
+from csebench.train.inputs import Inputs, read_inputs
 from csebench.train.trainer import fit
 
 
@@ -34,82 +40,111 @@ def train(
     positives: Path | None = None,
     chunk_size: int | None = None,
 ) -> None:
-    """Make the model of a run: `out/model/`, moved there when it is whole, and `out/train.json`,
-    its report.
+    """Make the model of a run in `out/model/`, and its report `out/train.json`.
 
-    Continues from the checkpoint that a killed run left, and ends with the same weights. A finished
-    model is kept as it is. While another process trains the run, waits for its model. Files that
-    are read: see `read_inputs`; settings and errors of training: see `fit`. Raises BadInput also
-    where `out` holds another run, and Stopped, after a checkpoint, where SIGTERM, SIGINT or SIGHUP
-    asked for an end.
+    The model is moved there when it is whole. A finished model is kept as it is. If a killed run
+    left a checkpoint, training goes on from there, and ends with the same weights. If another
+    process trains the run, this one waits for its model.
+
+    Args:
+        corpus, data_root, positives: see `read_inputs`.
+        chunk_size: see `fit`.
+
+    Raises:
+        BadInput: an input is missing or wrong (see `read_inputs` and `fit`), or `out` holds
+            another run.
+        Untrainable: see `fit`.
+        Stopped: SIGTERM, SIGINT or SIGHUP asked for an end. A checkpoint has been written.
     """
     parallel.start_processes()
     with lock_run(out):
         if is_done(out, spec):
-            return finish(out)
+            finish(out)
+            return
+
+        # Read every input before anything is written.
         watch = Stopwatch()
         inputs = read_inputs(spec, corpus, data_root, positives)
         use_threads(spec.threads)
-        encoder, transform, modules, report = load_encoder(spec), None, {}, {}
+        encoder = load_encoder(spec)
         if is_main_process():
-            # nothing is written before every input has been read
             write_json(out / "spec.json", spec.model_dump())
+
+        # Fit or train. Controls do neither.
         method = declaration(spec.method)
-        # a map of the vectors of some sentences
+        transform = None
+        modules: dict[str, nn.Module] = {}
+        report: dict[str, Any] = {}
         if encoder is not None and method.kind == "fitted":
-            assert spec.corpus is not None
-            some = draw_subset(
-                inputs.sentences, int(spec.number("fit_sentences")), spec.corpus.subset_seed
-            )
-            vectors = SentenceEncoder(encoder, str(spec.params["pooler"])).embed(list(some))
-            method_class = load(spec.method)  # whose file may seed what it likes
-            with ForeignCode(spec.run_id, holds_interrupts=False):
-                transform = Affine(*method_class.fit(vectors, spec.params))
+            transform = fit_transform(spec, encoder, inputs)
         if encoder is not None and method.is_trained:
             with Progress(out, spec.run_id) as progress:
                 report, modules = fit(spec, out, encoder, inputs, progress, chunk_size)
         parallel.stop()
-        if is_main_process():
-            report |= {"run": spec.run_id, "spec": spec.model_dump()}
-            marks = code_versions.mark(code_versions.units_of_run(spec))
-            report |= {
-                "provenance": watch.record(
-                    data_sha256=inputs.sha256, chunk_size=chunk_size, **marks
-                )
-            }
-            # on a file system without locks another process may have been faster
-            if not is_done(out, spec):
-                with system_errors(out / "model.part"):
-                    export(spec, out, report, encoder, transform, modules)
-            finish(out)
+
+        # Export.
+        if not is_main_process():
+            return
+        report |= {"run": spec.run_id, "spec": spec.model_dump()}
+        versions = code_versions.mark(code_versions.units_of_run(spec))
+        report["provenance"] = watch.record(
+            data_sha256=inputs.sha256, chunk_size=chunk_size, **versions
+        )
+        # On a file system without locks, another process may have been faster.
+        if not is_done(out, spec):
+            with system_errors(out / "model.part"):
+                export(spec, out, report, encoder, transform, modules)
+        finish(out)
 
 
 def load_encoder(spec: Spec) -> Encoder | None:
-    """The encoder that a run starts from; None for a control."""
-    method, params = declaration(spec.method), dict[str, Any](spec.params)
+    """Load the encoder that a run starts from.
+
+    Returns:
+        The encoder, or None for a control, which has none.
+
+    Raises:
+        BadInput: its revision is not pinned, or the method cannot use it.
+    """
+    method = declaration(spec.method)
     if method.kind == "control":
         return None
+    encoder_name = spec.encoder.name
     if spec.run_before is None and not spec.encoder.is_pinned:
         raise BadInput(
-            f"encoder {spec.encoder.name}: the revision {spec.encoder.revision!r} does not say"
-            " which files are read. State a commit of the hub (40 digits), or the sha256 of a"
-            " folder (64 digits)."
+            f"encoder {encoder_name}: the revision {spec.encoder.revision!r} does not say which"
+            " files are read. State a commit of the hub (40 digits), or the sha256 of a folder"
+            " (64 digits)."
         )
-    with_pooler = params.get("pooler") == "cls"
+    params = dict[str, Any](spec.params)
+    pooler = params.get("pooler")
     encoder = Encoder.load(
-        spec.encoder, params.get("dropout"), with_pooler, new_pooler=method.is_trained
+        spec.encoder,
+        params.get("dropout"),
+        with_pooler=pooler == "cls",
+        new_pooler=method.is_trained,
     )
-    encoder.check_trainable(params["pooler"], f"encoder {spec.encoder.name}")
-    check_length(
-        params.get("max_length", 0), encoder.max_seq_length, spec.encoder.name, "max_length"
-    )
+    encoder.check_trainable(params["pooler"], f"encoder {encoder_name}")
+    max_length = params.get("max_length", 0)
+    check_length(max_length, encoder.max_seq_length, encoder_name, "max_length")
     if not encoder.tokenizer.is_fast:
         kind = type(encoder.tokenizer).__name__
         raise BadInput(
-            f"encoder {spec.encoder.name}: {kind} is written in Python; give the folder a"
+            f"encoder {encoder_name}: {kind} is written in Python; give the folder a"
             " tokenizer.json."
         )
     return encoder
+
+
+def fit_transform(spec: Spec, encoder: Encoder, inputs: Inputs) -> Affine:
+    """Fit the map of a method that is not trained, to the vectors of some sentences."""
+    assert spec.corpus is not None
+    count = int(spec.number("fit_sentences"))
+    sentences = draw_subset(inputs.sentences, count, spec.corpus.subset_seed)
+    vectors = SentenceEncoder(encoder, str(spec.params["pooler"])).embed(list(sentences))
+    method_class = load(spec.method)  # outside the guard: its file may seed what it likes
+    with ForeignCode(spec.run_id, holds_interrupts=False):
+        return Affine(*method_class.fit(vectors, spec.params))
 
 
 def export(
@@ -118,14 +153,21 @@ def export(
     report: dict,
     encoder: Encoder | None,
     transform: Affine | None,
-    modules: dict,
+    modules: dict[str, nn.Module],
 ) -> None:
-    """Write `out/model/`, which takes its name when it is whole. What a killed process left of
-    it is deleted: the lock of the run excludes that another process is writing it. A control has
-    no encoder."""
-    model, part = out / "model", out / "model.part"
+    """Write `out/model/`. The folder gets this name when it is whole.
+
+    Args:
+        encoder: None for a control.
+        transform: the map that follows pooling, if one was fitted.
+        modules: what the method exports beside the encoder, by name.
+    """
+    model = out / "model"
+    part = out / "model.part"
+    # A killed process may have left them. None is writing them now, because the run is locked.
     for leftover in (model, part):
         shutil.rmtree(leftover, ignore_errors=True)
+
     facts = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}
     if encoder is None:
         facts |= {"control": spec.method, "params": spec.params}
@@ -139,17 +181,24 @@ def export(
 
 
 def card(spec: Spec) -> str:
-    """The model card of a run."""
+    """Write the text of the model card of a run."""
     method = declaration(spec.method)
-    corpus = (
-        f"{spec.corpus.size:,} {method.corpus} of {spec.corpus.name}" if spec.corpus else "nothing"
-    )
-    pooler, steps, batch = (spec.params.get(key) for key in ("pooler", "steps", "batch_size"))
-    corpus += f", {int(steps) * int(batch):,} seen," if steps and batch else ""
+    corpus = "nothing"
+    if spec.corpus is not None:
+        corpus = f"{spec.corpus.size:,} {method.corpus} of {spec.corpus.name}"
+    steps = spec.params.get("steps")
+    batch_size = spec.params.get("batch_size")
+    if steps and batch_size:
+        corpus += f", {int(steps) * int(batch_size):,} seen,"
+
     origin = f"revision {spec.encoder.revision[:12]}"
     if SHA256.fullmatch(spec.encoder.revision):
         origin = f"folder, {origin}"
-    loads = "AutoModel" if method.kind == "fitted" else "AutoModel and SentenceTransformer"
+
+    pooler = spec.params.get("pooler")
+    loads = "AutoModel and SentenceTransformer"
+    if method.kind == "fitted":
+        loads = "AutoModel"
     if pooler in PROMPT_TEMPLATES:
         loads += (
             ", of which the second needs csebench and trust_remote_code=True; template:"

@@ -1,7 +1,10 @@
-"""Training of a method: its steps, evaluations on STS-B dev, the best weights. The loop:
-csebench/train/loop.py."""
+"""Train a method: its steps, its evaluations on STS-B dev, and its best weights.
 
-import contextlib
+`fit` trains a run. `TrainingTask` says what a step and an evaluation of a run are. The loop that
+asks for them is in csebench/train/loop.py, and csebench/train/checkpoint.py has the files that a
+run resumes from. Reading the inputs and writing the model is the work of csebench/train/run.py.
+"""
+
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
@@ -33,113 +36,6 @@ from csebench.train.method import Method, Views
 VANISHED = 1e-4  # a loss below this share of its start trains next to nothing
 
 
-class TrainingTask:
-    """A method with its components, as a task of the loop."""
-
-    def __init__(
-        self,
-        spec: Spec,
-        modules: nn.ModuleDict,
-        optimizer: torch.optim.Optimizer,
-        inputs: Inputs,
-        foreign: ForeignCode,
-    ):
-        method = modules["method"]
-        assert isinstance(method, Method)
-        self.method, self.components, self.optimizer = method, modules["components"], optimizer
-        self.name, self.seed = spec.run_id, spec.seed_of("order")
-        self.foreign = foreign
-        self.precision: Precision = spec.precision
-        self.sentences, self.dev = inputs.sentences, inputs.dev
-        self.p, self.device = method.p, method.encoder.device
-        processes, size = parallel.world_size(), method.sentences_per_step()
-        self.least = 2 if processes == 1 else processes * method.group  # sentences of a batch
-        if processes > 1 and size < self.least:
-            raise BadInput(
-                f"{self.name}: {processes} processes cannot share a batch of {size} sentences."
-            )
-
-    def make_step(self, step: int) -> torch.Tensor:
-        batch = batch_at(
-            step, self.sentences, self.method.sentences_per_step(), self.seed, self.least
-        )
-        batch = parallel.shard(batch, self.method.group)
-        try:
-            with self.foreign:
-                return optimise(
-                    self.method,
-                    self.components,
-                    self.optimizer,
-                    batch,
-                    self.precision,
-                    check=step == 0,
-                )
-        except torch.OutOfMemoryError:
-            pass  # leave the handler before probing: its traceback keeps the tensors of the step
-        raise self.memory_error(batch)
-
-    def memory_error(self, batch: list) -> RunFailed:
-        """Return the error for a step that does not fit in GPU memory, with what would fit."""
-        problem = f"{self.name}: {len(batch)} sentences do not fit in the memory of the GPU"
-        if self.is_memory_shared():
-            return RunFailed(f"{problem}, of which other processes have a part; another try may.")
-        size = self.fitting_chunk(batch)
-        if not size:
-            return OutOfMemory(f"{problem}; take a smaller `batch_size` or `max_length`.")
-        to_snakemake = f"to Snakemake: --set-resources train:chunk_size={size}"
-        if parallel.world_size() == 1:
-            return OutOfMemory(f"{problem}; give --chunk-size {size}, which fits ({to_snakemake}).")
-        return OutOfMemory(f"{problem}; give --chunk-size {size} ({to_snakemake}).")
-
-    def is_memory_shared(self) -> bool:
-        """Whether other processes hold more of the GPU's memory than CUDA itself needs."""
-        if self.device.type != "cuda":
-            return False
-        free, whole = torch.cuda.mem_get_info()
-        return whole - free - torch.cuda.memory_reserved() > whole / 10
-
-    def fitting_chunk(self, batch: list) -> int:
-        """The largest chunk size, by halves, with which a step fits in memory; 0 where none
-        does. It is tried, as the run has ended, unless several processes would have to."""
-        size = self.method.encoder.chunk_size // 2 if self.method.encoder.chunk_size else len(batch)
-        while size and parallel.world_size() == 1:
-            self.optimizer.zero_grad()
-            torch.cuda.empty_cache()
-            with contextlib.suppress(torch.OutOfMemoryError):
-                use_chunks(nn.ModuleList([self.method, self.components]), size)
-                optimise(self.method, self.components, self.optimizer, batch, self.precision)
-                break
-            size //= 2
-        return size
-
-    def evaluate(self, state: TrainState) -> None:
-        """Every encoder of the method on STS-B dev; of all steps, or of the last, the first of
-        the best is kept."""
-        keeps_last = self.method.keeps_last or self.p.selection == "last"
-        about = {"step": state.step, "loss": state.losses[-1][1]}
-        with self.foreign:
-            learned = {name: float(value) for name, value in self.method.learned().items()}
-        about |= {"learned": learned} if learned else {}
-        for number, encoder in enumerate(self.method.encoders()):
-            point = dev_point(encoder, self.p.pooler, self.dev, self.precision)
-            # of equal vectors
-            point = {key: value if np.isfinite(value) else None for key, value in point.items()}
-            state.curve.append({**about, "encoder": number, **point})
-            score = point["spearman"]
-            newer = keeps_last and state.step > state.best.get("step", 0)
-            if score is not None and (newer or score > state.best["score"]):
-                weights = {
-                    key: v.detach().to("cpu", copy=True)
-                    for key, v in encoder.model.state_dict().items()
-                }
-                state.best = {
-                    "score": score,
-                    "step": state.step,
-                    "encoder": number,
-                    "weights": weights,
-                }
-
-
 def fit(
     spec: Spec,
     out: Path,
@@ -148,35 +44,47 @@ def fit(
     progress: Progress,
     chunk_size: int | None = None,
 ) -> tuple[dict, dict[str, nn.Module]]:
-    """Train; leaves `encoder` at its best on STS-B dev. Returns the report, and what the method
-    exports beside it.
-
-    Raises BadInput where the loss is no scalar that trains, Untrainable where a loss or the vectors
-    are not finite, there is no gradient, or STS-B dev gave no score.
+    """Train a run, and leave its best weights on STS-B dev in `encoder`.
 
     Args:
-        chunk_size: sentences that an encoder has in memory at a time; None: the batch. See
-        csebench/model/chunks.py.
+        out: folder of the run, which holds its checkpoint.
+        chunk_size: sentences that an encoder has in memory at a time. None means the whole batch.
+            See csebench/model/chunks.py.
+
+    Returns:
+        The report of the run, and the modules that the method exports beside the encoder. Both are
+        empty in every process of a run other than the main one.
+
+    Raises:
+        BadInput: the loss is no scalar with a gradient.
+        Untrainable: a loss or a vector is not finite, the encoder gets no gradient, or STS-B dev
+            gave no score.
     """
     plugins = {name: component.params for name, component in spec.components.items()}
     foreign = ForeignCode(spec.run_id)
     with stop_signals() as received:
-        # a file is imported once in a process: what it draws or seeds then is no part of a run
+        # A process imports a file once. What the file draws or seeds then is no part of the run.
         with foreign, torch.random.fork_rng(devices=[]):
             load_code(spec)
+
+        # new weights
         foreign.seed(spec.seed_of("head"))
         with foreign:
             modules, optimizer = assemble(spec.method, encoder, spec.params, plugins, chunk_size)
-        if spec.seeds:  # else dropout goes on with the generator that made the new weights
+
+        # Without seeds by source, dropout goes on with the generator that drew the new weights.
+        if spec.seeds:
             foreign.seed(spec.seed_of("dropout"))
         task = TrainingTask(spec, modules, optimizer, inputs, foreign)
         state = TrainState(modules, optimizer)
         checkpoint.resume(state, out, task.name)
-        first = state.step
-        if rank() > 0:  # each process has its own dropout masks
-            foreign.seed(spec.seed_of("dropout") + 1_000_003 * rank() + first)
-        foreign.accept_seeds()  # those of the checkpoint
-        seconds = run_steps(task, state, out, progress, received)
+        first_step = state.step
+        if rank() > 0:  # each process has dropout masks of its own
+            foreign.seed(spec.seed_of("dropout") + 1_000_003 * rank() + first_step)
+        foreign.accept_seeds()  # a checkpoint has restored its own
+
+        seconds_per_step = run_steps(task, state, out, progress, received)
+
     if rank() > 0:
         return {}, {}
     best = state.best
@@ -189,17 +97,13 @@ def fit(
         "curve": state.curve,
         "losses": state.losses,
         "steps": state.step,
-        "resumed_at": first or None,
-    }
-    report |= {
+        "resumed_at": first_step or None,
         "best_step": best["step"],
         "best_encoder": best["encoder"],
         "best_dev": best["score"],
-    }
-    report |= {
         "sentences": len(inputs.sentences),
         "processes": parallel.world_size(),
-        "seconds_per_step": seconds,
+        "seconds_per_step": seconds_per_step,
     }
     if has_vanished(state.losses):
         report["loss_vanished"] = True
@@ -209,7 +113,7 @@ def fit(
 
 
 def has_vanished(losses: list[list[float]]) -> bool:
-    """Whether a loss is 0, or below VANISHED of its start, through a run.
+    """Whether a loss is 0 in all steps, or below VANISHED of its start in all later ones.
 
     Args:
         losses: [step, mean loss since the reading before] of every reading. The first is the start.
@@ -224,19 +128,169 @@ def vanished_text(run_id: str, losses: list[list[float]]) -> str:
     """Word the notice for a run whose loss `has_vanished`."""
     (first_step, start), *_ = losses
     if start == 0:
-        found = "the loss is 0 in all steps"
+        finding = "the loss is 0 in all steps"
     else:
-        found = (
+        finding = (
             f"the loss is {start:.3g} up to step {first_step} and below {VANISHED:g} of that from"
             " then on"
         )
     return (
-        f"{run_id}: {found}: training changes next to nothing. Check the loss, or raise its"
+        f"{run_id}: {finding}: training changes next to nothing. Check the loss, or raise its"
         " temperature."
     )
 
 
-# ---------------------------------------------------------------- a step
+class TrainingTask:
+    """A method with its components, as a task of the loop."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        modules: nn.ModuleDict,
+        optimizer: torch.optim.Optimizer,
+        inputs: Inputs,
+        foreign: ForeignCode,
+    ):
+        method = modules["method"]
+        assert isinstance(method, Method)
+        self.method = method
+        self.components = modules["components"]
+        self.optimizer = optimizer
+        self.foreign = foreign
+        self.name = spec.run_id
+        self.seed = spec.seed_of("order")
+        self.precision: Precision = spec.precision
+        self.sentences = inputs.sentences
+        self.dev = inputs.dev
+        self.p = method.p
+        self.device = method.encoder.device
+
+        processes = parallel.world_size()
+        size = method.sentences_per_step()
+        self.least = 2  # sentences of a batch: a single one has no negatives
+        if processes > 1:
+            self.least = processes * method.group
+            if size < self.least:
+                raise BadInput(
+                    f"{self.name}: {processes} processes cannot share a batch of {size} sentences."
+                )
+
+    def make_step(self, step: int) -> torch.Tensor:
+        """Train on the batch of a step, and return its loss.
+
+        Raises:
+            RunFailed: the step does not fit in GPU memory.
+        """
+        size = self.method.sentences_per_step()
+        batch = batch_at(step, self.sentences, size, self.seed, self.least)
+        batch = parallel.shard(batch, self.method.group)
+        is_first = step == 0
+        try:
+            with self.foreign:
+                return optimise(
+                    self.method,
+                    self.components,
+                    self.optimizer,
+                    batch,
+                    self.precision,
+                    check=is_first,
+                )
+        except torch.OutOfMemoryError:
+            pass  # leave the handler before probing: its traceback keeps the tensors of the step
+        raise self.memory_error(batch)
+
+    def memory_error(self, batch: list) -> RunFailed:
+        """Return the error for a step that does not fit in GPU memory, with what would fit."""
+        problem = f"{self.name}: a step of {len(batch)} sentences does not fit in GPU memory"
+        if self.is_memory_shared():
+            return RunFailed(
+                f"{problem}, because other processes use a part of it. Try again later."
+            )
+        size = self.fitting_chunk(batch)
+        if size == 0:
+            return OutOfMemory(f"{problem}. Use a smaller `batch_size` or `max_length`.")
+        to_snakemake = f"to Snakemake: --set-resources train:chunk_size={size}"
+        if parallel.world_size() == 1:
+            return OutOfMemory(f"{problem}. Use --chunk-size {size}, which fits ({to_snakemake}).")
+        return OutOfMemory(f"{problem}. Use --chunk-size {size} ({to_snakemake}).")
+
+    def is_memory_shared(self) -> bool:
+        """Whether other processes hold more of the GPU's memory than CUDA itself needs."""
+        if self.device.type != "cuda":
+            return False
+        free, total = torch.cuda.mem_get_info()
+        used_elsewhere = total - free - torch.cuda.memory_reserved()
+        return used_elsewhere > total / 10
+
+    def fitting_chunk(self, batch: list) -> int:
+        """Find a chunk size with which a step fits in memory: half the present one, or a quarter…
+
+        Several processes would have to try a size together. There the first size is returned
+        untried.
+
+        Returns:
+            The size, or 0 if no size fits.
+        """
+        size = len(batch)
+        chunk_size = self.method.encoder.chunk_size
+        if chunk_size:
+            size = chunk_size // 2
+        if parallel.world_size() > 1:
+            return size
+        while size > 0 and not self.is_fitting(batch, size):
+            size //= 2
+        return size
+
+    def is_fitting(self, batch: list, chunk_size: int) -> bool:
+        """Whether a step fits in memory. Makes the step to find out, because the run is over."""
+        self.optimizer.zero_grad()
+        torch.cuda.empty_cache()
+        use_chunks(nn.ModuleList([self.method, self.components]), chunk_size)
+        try:
+            optimise(self.method, self.components, self.optimizer, batch, self.precision)
+        except torch.OutOfMemoryError:
+            return False
+        return True
+
+    def evaluate(self, state: TrainState) -> None:
+        """Score every encoder of the method on STS-B dev, and keep the weights of the best.
+
+        The best is that of all steps, or of the last step if the method or the setting
+        `selection` keeps that one. Of equal scores the first is kept.
+        """
+        keeps_last = self.method.keeps_last or self.p.selection == "last"
+        loss = state.losses[-1][1]
+        with self.foreign:
+            learned = {name: float(value) for name, value in self.method.learned().items()}
+
+        for number, encoder in enumerate(self.method.encoders()):
+            point: dict = {"step": state.step, "loss": loss}
+            if learned:
+                point["learned"] = learned
+            point["encoder"] = number
+            scores = dev_point(encoder, self.p.pooler, self.dev, self.precision)
+            for metric, value in scores.items():
+                # equal vectors have no correlation
+                point[metric] = value if np.isfinite(value) else None
+            state.curve.append(point)
+
+            score = point["spearman"]
+            if score is None:
+                continue
+            replaces_earlier_step = keeps_last and state.step > state.best.get("step", 0)
+            if replaces_earlier_step or score > state.best["score"]:
+                weights = {}
+                for key, value in encoder.model.state_dict().items():
+                    weights[key] = value.detach().to("cpu", copy=True)
+                state.best = {
+                    "score": score,
+                    "step": state.step,
+                    "encoder": number,
+                    "weights": weights,
+                }
+
+
+# ---------------------------------------------------------------- before the first step
 
 
 def load_code(spec: Spec) -> None:
@@ -253,8 +307,14 @@ def assemble(
     plugins: dict[str, dict],
     chunk_size: int | None = None,
 ) -> tuple[nn.ModuleDict, torch.optim.Optimizer]:
-    """A method with its components, ready to make steps, and the optimiser of what they train;
-    compiled for a GPU."""
+    """Make a method with its components, and the optimiser of the weights that they train.
+
+    On a GPU, the layers of encoders are compiled.
+
+    Args:
+        name: of the method.
+        plugins: parameters of the components, by name.
+    """
     method = load(name)(encoder, declaration(name).unstated | params)
     if not isinstance(method, Method):
         file = f"{METHODS / name}.py"
@@ -262,30 +322,65 @@ def assemble(
             f"{file}: class Method: must extend Method of csebench/train/method.py, or a class that"
             " does."
         )
-    components = nn.ModuleList(
-        load(plugin, COMPONENTS)(method, values) for plugin, values in plugins.items()
-    )
-    modules = nn.ModuleDict({"method": method, "components": components}).to(encoder.device).train()
+    components = nn.ModuleList()
+    for plugin, values in plugins.items():
+        components.append(load(plugin, COMPONENTS)(method, values))
+    modules = nn.ModuleDict({"method": method, "components": components})
+    modules.to(encoder.device).train()
     use_chunks(modules, chunk_size)
-    known_ids = {}  # of the run's sentences, which all encoders share: trained, momentum, auxiliary
-    for module in (module for module in modules.modules() if isinstance(module, Encoder)):
-        module.known_ids = known_ids
-        if module.device.type == "cuda":
-            module.compile_layers()
-    return modules, make_optimizer([w for w in modules.parameters() if w.requires_grad], method)
+
+    known_ids = {}  # all encoders share them: the trained, momentum and auxiliary ones
+    for module in modules.modules():
+        if isinstance(module, Encoder):
+            module.known_ids = known_ids
+            if module.device.type == "cuda":
+                module.compile_layers()
+
+    weights = [weight for weight in modules.parameters() if weight.requires_grad]
+    return modules, make_optimizer(weights, method)
 
 
 def use_chunks(modules: nn.Module, size: int | None) -> None:
+    """Set how many sentences encoders and layers have in memory at a time. None: the batch."""
     for module in modules.modules():
         if isinstance(module, Encoder | Layers):
             module.chunk_size = size
 
 
+def make_optimizer(weights: list[nn.Parameter], method) -> torch.optim.Optimizer:
+    """Make the optimiser that the method asks for.
+
+    As in transformers, biases and the weights of LayerNorm do not decay, unless the method
+    `decays_all`.
+    """
+    p = method.p
+    groups = [{"params": weights}]
+    if p.weight_decay and not method.decays_all:
+        matrices = [weight for weight in weights if weight.ndim > 1]
+        biases_and_norms = [weight for weight in weights if weight.ndim <= 1]
+        groups = [{"params": matrices}, {"params": biases_and_norms, "weight_decay": 0.0}]
+    if p.optimizer == "rmsprop":  # TensorFlow's defaults, which CT's code leaves in place
+        return torch.optim.RMSprop(
+            groups, lr=p.learning_rate, alpha=0.9, eps=1e-7, weight_decay=p.weight_decay
+        )
+    return torch.optim.AdamW(groups, lr=p.learning_rate, weight_decay=p.weight_decay, fused=True)
+
+
+# ---------------------------------------------------------------- a step
+
+
 def optimise(
     method, components, optimizer, batch: list, precision: str, check: bool = False
 ) -> torch.Tensor:
-    """One step: views, loss and terms, gradients clipped, the optimiser, and what follows it.
-    Returns the loss; with `check` a loss, term or gradient that cannot train is refused."""
+    """Make one step: forward and backward pass, clipping, optimiser, and the hooks after it.
+
+    Args:
+        check: refuse a loss, term or gradient that cannot train.
+
+    Returns:
+        The loss, with the terms of components, without gradient.
+    """
+    # forward and backward
     loss, views = forward(method, components, batch, precision, check)
     try:
         with parallel.averaged_gradients([method, *components]):
@@ -298,10 +393,16 @@ def optimise(
         ) from error
     if check:
         check_gradient(method, loss)
-    weights = [w for group in optimizer.param_groups for w in group["params"]]
+
+    # weights
+    weights = []
+    for group in optimizer.param_groups:
+        weights.extend(group["params"])
     torch.nn.utils.clip_grad_norm_(weights, method.p.clip)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
+
+    # hooks
     with autocast(method, precision):
         method.after_step()
         for component in components:
@@ -312,11 +413,16 @@ def optimise(
 def forward(
     method, components, batch: list, precision: str, check: bool = False
 ) -> tuple[torch.Tensor, Views]:
-    """The loss of a batch, with the terms of components, and the views that it is computed from."""
+    """Compute the loss of a batch, with the terms of components.
+
+    Returns:
+        The loss, and the views of this process's share of the batch.
+    """
     with autocast(method, precision):
         views = method.views(batch)
         compared = views.gathered()
-        if queues := [component.queue for component in components if component.queue is not None]:
+        queues = [component.queue for component in components if component.queue is not None]
+        if queues:
             compared.queue = torch.cat(queues)
         loss = method.loss(compared)
         if check:
@@ -330,80 +436,92 @@ def forward(
 
 
 def autocast(method, precision: str) -> torch.autocast:
-    """The context in which a method computes: bf16 where the run's precision says so."""
+    """Return the context in which a method computes: bf16 if the precision of the run is bf16."""
     return torch.autocast(method.encoder.device.type, torch.bfloat16, enabled=precision == "bf16")
 
 
 def check_scalar(value, module: nn.Module, call: str, may_be_zero: bool = False) -> None:
-    """Raises BadInput, with the file of a method or component, where what it gives is no scalar
-    with a gradient, nor, where it `may_be_zero`, a constant 0, as of a component with nothing to
-    compare yet."""
-    is_tensor, has_gradient = (
-        isinstance(value, torch.Tensor),
-        getattr(value, "requires_grad", False),
-    )
-    is_scalar = value.ndim == 0 if is_tensor else isinstance(value, int | float)
-    if is_scalar and (has_gradient or (may_be_zero and value == 0)):
+    """Check that a loss or a term is a scalar with a gradient.
+
+    Args:
+        module: the method or component that computed it. The message names its file.
+        call: the call that gave the value, for the message.
+        may_be_zero: accept a constant 0, which a component gives if it has nothing to compare yet.
+
+    Raises:
+        BadInput: it is not.
+    """
+    if isinstance(value, torch.Tensor):
+        is_scalar = value.ndim == 0
+        has_gradient = value.requires_grad
+        description = f"a tensor of shape {tuple(value.shape)}"
+    else:
+        is_scalar = isinstance(value, int | float)
+        has_gradient = False
+        description = shortened(repr(value), 60)
+    if is_scalar and has_gradient:
         return
-    kind = f"a tensor of shape {tuple(value.shape)}" if is_tensor else shortened(repr(value), 60)
+    if is_scalar and may_be_zero and value == 0:
+        return
+
+    if not has_gradient:
+        description += " without gradient"
     raise BadInput(
-        f"{file_of(module)}: {call} gives {kind}{'' if has_gradient else ' without gradient'},"
-        " expected a scalar with one. Compute it from views.z1 and views.z2, without detach() or"
-        " no_grad()."
+        f"{file_of(module)}: {call} gives {description}, expected a scalar with one. Compute it"
+        " from views.z1 and views.z2, without detach() or no_grad()."
     )
 
 
 def check_gradient(method, loss: torch.Tensor) -> None:
-    """Raises Untrainable where loss and terms have no gradient in the encoders that are trained.
+    """Check that the backward pass gave the encoders a gradient.
+
     A loss of 0 may have none: InfoNCE without negatives at a low temperature has nothing left to
-    learn."""
-    weights = [w for encoder in method.encoders() for w in encoder.parameters() if w.requires_grad]
-    if weights and loss != 0 and not any(w.grad is not None and w.grad.any() for w in weights):
-        raise Untrainable(
-            f"{file_of(method)}: the gradient of loss(views) is zero in all weights of the encoder:"
-            " training would change nothing. Compute the loss from views.z1 and views.z2, without"
-            " detach() or no_grad()."
-        )
+    learn.
+
+    Raises:
+        Untrainable: no weight of an encoder has a gradient other than 0.
+    """
+    weights = []
+    for encoder in method.encoders():
+        weights.extend(weight for weight in encoder.parameters() if weight.requires_grad)
+    if not weights or loss == 0:
+        return
+    if any(weight.grad is not None and weight.grad.any() for weight in weights):
+        return
+    raise Untrainable(
+        f"{file_of(method)}: the gradient of loss(views) is zero in all weights of the encoder:"
+        " training would change nothing. Compute the loss from views.z1 and views.z2, without"
+        " detach() or no_grad()."
+    )
 
 
 def file_of(module: nn.Module) -> str:
-    """`methods/simcse.py`"""
+    """Return the file of a method or component, such as `methods/simcse.py`."""
     return f"{type(module).__module__.replace('.', '/')}.py"
-
-
-def make_optimizer(weights: list[nn.Parameter], method) -> torch.optim.Optimizer:
-    """As the method asks; weight decay leaves out biases and LayerNorm, as in transformers,
-    unless it `decays_all`."""
-    p = method.p
-    groups = [{"params": weights}]
-    # what has one dimension: biases, and weights of normalisation
-    if p.weight_decay and not method.decays_all:
-        decayed, rest = [w for w in weights if w.ndim > 1], [w for w in weights if w.ndim <= 1]
-        groups = [{"params": decayed}, {"params": rest, "weight_decay": 0.0}]
-    if p.optimizer == "rmsprop":  # TensorFlow's defaults, which CT's code leaves in place
-        return torch.optim.RMSprop(
-            groups, lr=p.learning_rate, alpha=0.9, eps=1e-7, weight_decay=p.weight_decay
-        )
-    return torch.optim.AdamW(groups, lr=p.learning_rate, weight_decay=p.weight_decay, fused=True)
 
 
 # ---------------------------------------------------------------- batches
 
 
 def batch_at(step: int, sentences: Sequence, size: int, seed: int, least: int = 2) -> list:
-    """The batch of a step: epochs are permutations by seed, the last, smaller batch of an epoch is
-    kept.
+    """Return the batch of a step.
 
-    A function of the step alone, so that resuming needs no state. A last batch of fewer than
-    `least` sentences (one has no negatives) joins the batch before it.
+    Each epoch is a permutation of the sentences. Its last batch may be smaller. If the last batch
+    would have fewer than `least` sentences, they join the batch before it.
+
+    The batch depends on nothing but the arguments, so resuming a run needs no state.
     """
-    per_epoch = max(
-        1, len(sentences) // size if len(sentences) % size < least else -(-len(sentences) // size)
-    )
-    epoch, number = divmod(step, per_epoch)
+    batches, rest = divmod(len(sentences), size)
+    if rest >= least:
+        batches += 1
+    batches = max(1, batches)
+    epoch, number = divmod(step, batches)
     order = _permutation(len(sentences), seed, epoch)
-    end = len(order) if number == per_epoch - 1 else (number + 1) * size
-    return [sentences[i] for i in order[number * size : end]]
+    start = size * number
+    end = start + size
+    if number == batches - 1:
+        end = len(order)
+    return [sentences[index] for index in order[start:end]]
 
 
 @lru_cache(maxsize=1)  # a million sentences take longer to shuffle than a step takes
@@ -417,29 +535,41 @@ def _permutation(n: int, seed: int, epoch: int) -> np.ndarray:
 def dev_point(
     encoder: Encoder, pooler: str, dev: Pairs | None, precision: Precision
 ) -> dict[str, float]:
-    """STS-B dev: Spearman of cosine, alignment of pairs graded above 4, uniformity over all
-    sentences."""
+    """Score an encoder on STS-B dev.
+
+    Returns:
+        `spearman` of the cosines with the grades, `alignment` of the pairs graded above 4, and
+        `uniformity` over all distinct vectors.
+    """
     assert dev is not None
-    settings = Evaluation(
-        precision=precision, **({"batch_size": 512} if encoder.device.type == "cuda" else {})
-    )
-    model, first = SentenceEncoder(encoder, pooler, evaluation=settings), dict.fromkeys(dev.left)
-    second = [sentence for sentence in dict.fromkeys(dev.right) if sentence not in first]
-    vectors = torch.cat(
-        [model.on_device(model.token_ids(each)) for each in ([*first], second) if each]
-    )
-    places = {sentence: place for place, sentence in enumerate((*first, *second))}
+    evaluation = Evaluation(precision=precision)
+    if encoder.device.type == "cuda":
+        evaluation = Evaluation(precision=precision, batch_size=512)
+    model = SentenceEncoder(encoder, pooler, evaluation=evaluation)
 
-    def rows(sentences: Sequence[str]) -> torch.Tensor:
-        return vectors[to_device(torch.tensor([places[s] for s in sentences]), vectors.device)]
+    # Embed every distinct sentence once: those of the left, then what only the right has. An
+    # evaluation of STS-B has the same batches.
+    left = list(dict.fromkeys(dev.left))
+    seen = set(left)
+    only_right = [sentence for sentence in dict.fromkeys(dev.right) if sentence not in seen]
+    parts = []
+    for sentences in (left, only_right):
+        if sentences:
+            parts.append(model.on_device(model.token_ids(sentences)))
+    vectors = torch.cat(parts)
+    row_of = {sentence: row for row, sentence in enumerate([*left, *only_right])}
 
-    cosines = metrics.cosine(rows(dev.left), rows(dev.right))
-    check_finite(cosines)  # which they are not where a vector is not
-    close = np.flatnonzero(dev.gold > 4)
+    def vectors_of(sentences: Sequence[str]) -> torch.Tensor:
+        rows = torch.tensor([row_of[sentence] for sentence in sentences])
+        return vectors[to_device(rows, vectors.device)]
+
+    cosines = metrics.cosine(vectors_of(dev.left), vectors_of(dev.right))
+    check_finite(cosines)  # a cosine is not finite if a vector is not
+    close_pairs = np.flatnonzero(dev.gold > 4)
+    close_left = vectors_of([dev.left[pair] for pair in close_pairs])
+    close_right = vectors_of([dev.right[pair] for pair in close_pairs])
     return {
         "spearman": metrics.spearman(cosines, dev.gold),
-        "alignment": metrics.alignment(
-            *(rows([side[i] for i in close]) for side in (dev.left, dev.right))
-        ),
+        "alignment": metrics.alignment(close_left, close_right),
         "uniformity": metrics.uniformity(torch.unique(vectors, dim=0)),
     }

@@ -269,7 +269,9 @@ def test_out_of_memory_names_a_chunk_size_that_fits(
         return run(self, pooler, dropout, ids, *rest)
 
     monkeypatch.setattr(Encoder, "_run", limited)
-    with pytest.raises(RunFailed, match=f"8 sentences do not fit in the memory .*{advice}"):
+    with pytest.raises(
+        RunFailed, match=f"a step of 8 sentences does not fit in GPU memory.*{advice}"
+    ):
         train(make_spec("simcse"), tmp_path / "run")
 
 
