@@ -156,20 +156,21 @@ class OtherReplicates(BaseModel):
 
 
 # Tags of the two models. Messages of validation errors contain them.
-OURS = f"version {VERSION}"
-OTHER = "another version"
+OUR_VERSION = f"version {VERSION}"
+OTHER_VERSION = "another version"
 
 
 def version_of_replicates(content: Any) -> str:
     """Choose the model that replicates are validated by."""
     if not isinstance(content, dict):
-        return OURS  # whose validation refuses it
+        return OUR_VERSION  # whose validation refuses it
     version = content.get("version", FIRST_VERSION)
-    return OURS if version == VERSION else OTHER
+    return OUR_VERSION if version == VERSION else OTHER_VERSION
 
 
 ReplicatesRecord = Annotated[
-    Annotated[PublishedReplicates, Tag(OURS)] | Annotated[OtherReplicates, Tag(OTHER)],
+    Annotated[PublishedReplicates, Tag(OUR_VERSION)]
+    | Annotated[OtherReplicates, Tag(OTHER_VERSION)],
     Discriminator(version_of_replicates),
 ]
 
