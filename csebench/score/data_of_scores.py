@@ -1,31 +1,32 @@
-"""The test data that scores are of, by the hashes in their JSON. Never imports torch.
+"""The test data that a score was computed on, identified by the hashes in its JSON.
 
-A score JSON states two: `data_sha256` of all files that its evaluator read, and `replicates.items`
-of the test items, where the evaluator declares them. Scores of different data are different
-measurements: they are never averaged or compared.
+A score JSON states `data_sha256`, a hash of all files that its evaluator read. It may also state
+`replicates.items`, a hash of the test items. Scores on different data are different measurements,
+which are never averaged or compared. Never imports torch.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-SHOWN_DIGITS = 12  # of a hash, on pages
+SHOWN_DIGITS = 12  # digits of a hash that pages print
 
 
 @dataclass(frozen=True)
 class EvaluationData:
-    """The data that a score was computed on, by its hashes."""
+    """Test data, identified by two hashes."""
 
-    files: str = ""  # of names and contents of all files that were read; empty in old score files
-    # of number, order, gold scores and sentences of the items; empty without replicates
+    files: str = ""  # hash of names and contents of all files; old score files do not state it
+    # hash of the test items and their gold scores; empty if the score has no replicates
     items: str = ""
 
     def is_same_as(self, other: "EvaluationData") -> bool:
-        """Whether scores on both can be averaged and compared. Unknown items count as equal
-        ones."""
+        """Whether scores on both can be averaged and compared. Unknown items count as equal."""
         if self.files != other.files:
             return False
-        return self.items == other.items or not (self.items and other.items)
+        if not self.items or not other.items:
+            return True
+        return self.items == other.items
 
     def text_beside(self, other: "EvaluationData") -> str:
         """Name the data by the hash in which it differs from other data: `data 94b655eb25db`."""
@@ -36,15 +37,18 @@ class EvaluationData:
 
 @dataclass(frozen=True)
 class Scored:
-    """One score file that a table shows."""
+    """A score file that a table shows."""
 
     content: dict
     is_outdated: bool  # scored with an older code version or other settings
 
     @property
     def data(self) -> EvaluationData:
-        """The test data that it states; without the items of older code, which may have hashed
-        them otherwise."""
+        """The test data that the file states.
+
+        Items of an outdated score are left out, because older code may have hashed them in another
+        way.
+        """
         files = self.content["evaluations"][0].get("data_sha256") or ""
         if self.is_outdated:
             return EvaluationData(files)
@@ -53,16 +57,14 @@ class Scored:
 
     @property
     def started(self) -> str:
-        """When it was evaluated, so that the newest of several can be found."""
+        """When the evaluation started; texts that sort by time."""
         return self.content.get("provenance", {}).get("started", "")
 
 
 def data_of_most(scores: Iterable[Scored]) -> EvaluationData:
-    """Choose the data of a table: that of most scores of an evaluator, and among its files the
-    items of most.
+    """Choose the data of a table from the scores of one evaluator.
 
-    Scores of today's code count before outdated ones. Of equally many the newest decide, so that
-    the same score files always give the same page.
+    The files that most scores were computed on win, then the items of most scores on these files.
     """
     by_files: dict[str, list[Scored]] = defaultdict(list)
     for score in scores:
@@ -70,17 +72,21 @@ def data_of_most(scores: Iterable[Scored]) -> EvaluationData:
     files = largest_group(by_files)
     by_items: dict[str, list[Scored]] = defaultdict(list)
     for score in by_files[files]:
-        if items := score.data.items:
-            by_items[items].append(score)
-    return EvaluationData(files, largest_group(by_items) if by_items else "")
+        if score.data.items:
+            by_items[score.data.items].append(score)
+    if not by_items:
+        return EvaluationData(files)
+    return EvaluationData(files, largest_group(by_items))
 
 
 def largest_group(groups: dict[str, list[Scored]]) -> str:
-    """The name of the group with most scores, as in `data_of_most`."""
+    """Name the group with the most scores."""
 
-    def rank(name: str) -> tuple[int, int, str, str]:
+    def most_current_then_most_then_newest(name: str) -> tuple[int, int, str, str]:
+        """Scores of today's code count before outdated ones. The name, a hash, breaks ties, so
+        that the same score files always give the same page."""
         scores = groups[name]
         current = sum(not score.is_outdated for score in scores)
         return current, len(scores), max(score.started for score in scores), name
 
-    return max(groups, key=rank)
+    return max(groups, key=most_current_then_most_then_newest)

@@ -1,5 +1,7 @@
-"""What all figures share: style, colours, clouds of points, and the files that they are written
-to."""
+"""Drawing that all figures share: style, colours, clouds of points, and the files of a figure.
+
+Figures of one evaluator are in evaluators/, all others in csebench/report/figures/.
+"""
 
 import io
 from pathlib import Path
@@ -12,12 +14,13 @@ from csebench.base.terminal import csv_text, records
 from csebench.plan.catalog.registry import METHODS, valid_declarations
 from csebench.plan.schema.paper import Row
 
-# Okabe and Ito's colours, which the colour-blind tell apart; more than eight groups also differ in
-# their marker.
+# Colours of Okabe and Ito, which the colour-blind can tell apart. More than eight groups also
+# differ in their marker.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#808080", "#B8A900")
-GREY = "#808080"  # of text and axes: readable on white and on black alike
+GREY = "#808080"  # of text and axes: readable on white and on black
 MARKERS = ("o", "s", "^", "D", "v")
-WIDTH = 7.3  # inches: of a figure on a page of the site, so that its text keeps its size
+WIDTH = 7.3  # inches; the width of a page of the site, so that text keeps its size
+GREY_PARTS = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "csebench",
     "font.size": 9,
@@ -28,36 +31,42 @@ STYLE: dict[Any, Any] = {
     "savefig.transparent": True,
     "svg.fonttype": "none",  # text stays text
     "legend.frameon": False,
-} | dict.fromkeys(
-    ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), GREY
-)
+    **dict.fromkeys(GREY_PARTS, GREY),
+}
 
 
 class DrawingSource(NamedTuple):
-    """What is drawn, for titles and for scores that stand in them."""
+    """The scores that a figure is drawn from, for its title."""
 
-    evaluator: str  # as people write it: `clusters:imdb`
+    evaluator: str  # with its settings: `clusters:imdb`
     model: str
     content: dict  # of the score JSON
 
 
 def row_colour(row: Row, place: int) -> str:
-    """The colour that a row's method declares, alone or with its components; else that of its
-    place in the figure."""
-    method = valid_declarations(METHODS).get(row.run.method) if row.run else None
-    declared = (
-        method.colours.get("+".join(sorted(row.run.components))) if row.run and method else None
-    )
-    return declared or COLOURS[place % len(COLOURS)]
+    """Choose the colour of a row.
+
+    It is the one that the row's method declares for itself with these components. If it declares
+    none, the place of the row in the figure decides.
+    """
+    default = COLOURS[place % len(COLOURS)]
+    if not row.run:
+        return default
+    method = valid_declarations(METHODS).get(row.run.method)
+    if method is None:
+        return default
+    components = "+".join(sorted(row.run.components))
+    return method.colours.get(components) or default
 
 
 def points(axes, x, y, group: int = 0, **style):
-    """A cloud of points in the colour and marker of its group; in an SVG as pixels, or it would
-    have megabytes."""
-    colour, marker = COLOURS[group % len(COLOURS)], MARKERS[group // len(COLOURS) % len(MARKERS)]
+    """Draw a cloud of points in the colour and marker of its group.
+
+    In an SVG the points are pixels. As shapes they would take megabytes.
+    """
     defaults = {
-        "c": colour,
-        "marker": marker,
+        "c": COLOURS[group % len(COLOURS)],
+        "marker": MARKERS[group // len(COLOURS) % len(MARKERS)],
         "s": 9,
         "alpha": 0.5,
         "linewidths": 0,
@@ -67,17 +76,28 @@ def points(axes, x, y, group: int = 0, **style):
 
 
 def write_figure(svg: Path, figure, table: list[list] | None = None) -> list[Path]:
-    """Writes a figure, within STYLE, as SVG, and its numbers, floats with six digits, as CSV
-    beside it; a short row lacks the last columns. Returns the files."""
+    """Write a figure as SVG, and its numbers as CSV next to it. Call it within STYLE.
+
+    Args:
+        table: header and rows. A short row lacks the last columns. Floats get six digits.
+
+    Returns:
+        The files that were written.
+    """
     image = io.BytesIO()
-    # The resolution of an SVG is that of its clouds of points.
+    # The resolution of an SVG is the resolution of its clouds of points.
     figure.savefig(image, format="svg", dpi=100, metadata={"Date": None, "Creator": None})
     files = {svg: image.getvalue()}
     if table is not None:
-        head, *rows = [
-            [f"{v:.6g}" if isinstance(v, float | np.floating) else v for v in row] for row in table
-        ]
+        head, *rows = [[with_six_digits(value) for value in row] for row in table]
         files[svg.with_suffix(".csv")] = csv_text(head, records(head, rows)).encode()
     for path, content in files.items():
         write_bytes(path, content)
     return list(files)
+
+
+def with_six_digits(value: Any) -> Any:
+    """Write a float with six digits; leave any other value as it is."""
+    if isinstance(value, float | np.floating):
+        return f"{value:.6g}"
+    return value

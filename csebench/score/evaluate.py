@@ -1,5 +1,9 @@
-"""Evaluation of any model by any of the evaluators: score JSONs with their identity, items and
-provenance."""
+"""Scoring of models: runs evaluators and writes their rows into score JSONs.
+
+`evaluate_model` scores any model once. `evaluate_run` makes the scores of a run and keeps them in
+its folder, and `publish_scores` writes the JSON that pages are made from. How a score is measured
+is in evaluators/, what a score JSON must state in csebench/score/score_file.py.
+"""
 
 import contextlib
 import math
@@ -7,8 +11,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -55,138 +59,7 @@ from csebench.score.replicates import make_replicates
 from csebench.score.score_file import REMEDY, ScoreContent, refuse_file, row_defects, settings
 from csebench.score.score_types import Items, Score
 
-
-def data_sha256(wanted: Protocol, data_root: Path | DataRoot) -> str:
-    """One hash over the names and contents of the files that an evaluator reads; of no file
-    where mteb takes a task from its hub, at the revision that its package pins. Raises BadInput
-    where a file is missing."""
-    sums = []
-    for pattern in [] if from_hub(wanted, data_root) else wanted.files:
-        files = matches(data_root, pattern)
-        if not files:
-            raise BadInput(f"{data_root / pattern}: no such file; {remedy(pattern, data_root)}")
-        sums += [(name, sha256(path)) for name, path in files.items()]
-    return sha256_of_files(sums)
-
-
-def has_data(evaluator: str, data_root: Path | DataRoot) -> bool:
-    """Whether a training job can score by it at once; else that is left to a job that waits for
-    the data."""
-    return problem_of(data_sha256, protocol(evaluator), data_root) is None
-
-
-def score_identity(
-    evaluator: str,
-    model: str,
-    data_root: Path | DataRoot,
-    pooler: str | None,
-    evaluation: Evaluation,
-) -> dict:
-    """The settings with the model, its pooler and the data: kept in the score JSON, compared before
-    anything is reused. A model is the sha256 of its folder; one of the hub, which is in the cache
-    by now, its commit.
-    """
-    wanted, ref = protocol(evaluator), EncoderRef.parse(model)
-    folder = hub.local_folder(ref)
-    if folder is not None:
-        made_by = {"model_sha256": model_sha256(folder)}
-    else:
-        made_by = {
-            "model_commit": cached.name if (cached := hub.cached_model(ref)) else ref.revision
-        }
-    return {
-        **settings(wanted, evaluation),
-        **made_by,
-        "pooler": pooler,
-        "data_sha256": data_sha256(wanted, data_root),
-    }
-
-
-def check_unchanged(before: dict[str, dict], after: dict[str, dict]) -> None:
-    """Raises RunFailed where files of the model or of the data changed between two identities.
-
-    Args:
-        before, after: `score_identity` by evaluator.
-    """
-    for evaluator, made_by in before.items():
-        for key, what in (("model_sha256", "the model"), ("data_sha256", "the test data")):
-            if key in made_by and made_by[key] != after[evaluator].get(key):
-                raise RunFailed(
-                    f"{evaluator}: files of {what} changed while the model was scored. Nothing is"
-                    " written; score it again when nobody changes them."
-                )
-
-
-@contextlib.contextmanager
-def holding_run(model: Path | None) -> Iterator[None]:
-    """Keep the run of a model from being trained again or pruned.
-
-    Args:
-        model: its folder; None, or another folder than that of a run, needs no lock.
-    """
-    if model is None or model.name != "model" or not is_run(model.parent):
-        yield
-        return
-    with lock_run(model.parent):
-        yield
-
-
-def is_run(folder: Path) -> bool:
-    """Whether a folder is that of a run, and this user can lock it."""
-    return (folder / "spec.json").exists() and os.access(folder, os.W_OK)
-
-
-def run_evaluator(
-    evaluator: str, model: Embedder, data_root: Path | DataRoot
-) -> tuple[list[Score], Items]:
-    """The rows and the per-item values of one evaluator. Raises BadInput where its data or the
-    kind of model cannot be used, RunFailed where it failed, or gave what cannot be, which it
-    need not check itself."""
-    wanted = protocol(evaluator)
-    file = EVALUATORS / f"{wanted.declaration.name}.py"
-    try:
-        made = load(wanted.declaration.name, EVALUATORS)(model, data_root, **wanted.params)
-    except (BadInput, RunFailed, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # also `sys.exit`, which must not pass for done
-        raise RunFailed(
-            f"{evaluator}: {place(error)}: {type(error).__name__}: {first_line(error)}."
-        ) from error
-    if not is_result(made):
-        result = "a list of at least one Score, whose value is a number, and a dict of arrays"
-        raise RunFailed(
-            f"{evaluator}: {file}: evaluate gave {shortened(repr(made), 60)}; it must give"
-            f" {result}."
-        )
-    scores, items = made
-    broken = [
-        f"{s.task}, {s.subset}, {s.metric}: the score" for s in scores if not math.isfinite(s.value)
-    ]
-    numbers = {name: array for name, array in items.items() if array.dtype.kind == "f"}
-    broken += [
-        f"{name}: a per-item value"
-        for name, array in numbers.items()
-        if not np.isfinite(array).all()
-    ]
-    if broken:
-        cause = "Usually the model gives every sentence the same vector."
-        raise RunFailed(f"{evaluator}: {broken[0]} is not a finite number. {cause}")
-    for problem in row_defects(scores, wanted.declaration):
-        raise RunFailed(f"{file}: {problem} Correct the evaluator, or its `bounds` or `units`.")
-    return scores, items
-
-
-def is_result(made: Any) -> bool:
-    """Whether it is what an evaluator must give."""
-    match made:
-        case ([_, *_] as scores, dict() as items):
-            arrays = all(
-                isinstance(array, np.ndarray) and array.dtype != object for array in items.values()
-            )
-            return arrays and all(
-                isinstance(s, Score) and isinstance(s.value, Real) for s in scores
-            )
-    return False
+# ---------------------------------------------------------------- any model
 
 
 def evaluate_model(
@@ -195,120 +68,63 @@ def evaluate_model(
     data_root: Path | DataRoot,
     out: Path,
     pooler: str | None = None,
-    evaluation=Evaluation(),
+    evaluation: Evaluation = Evaluation(),
 ) -> dict:
-    """Score a model, and write and return the content of `out`: JSON with tidy rows `{evaluator,
-    protocol, task, subset, metric, value}` under `scores`. Beside it goes a file of per-item
-    values, named `out` and `.items.npz`. There is none where `out` is a stream, such as
-    /dev/stdout. Waits while another process writes `out`.
+    """Score a model and write the scores to `out`.
+
+    The file is JSON with tidy rows `{evaluator, protocol, task, subset, metric, value}` under
+    `scores`. Per-item values go into a second file, `out` with `.items.npz` appended, unless `out`
+    is a stream such as /dev/stdout. If another process writes `out`, this one waits.
+
+    Args:
+        model: folder or hub id.
+
+    Returns:
+        The content of `out`.
 
     Raises:
-        BadInput: an evaluator or model is unknown, or data is missing. Nothing is written.
-        RunFailed: evaluators failed. The scores of the others are written.
+        BadInput: an evaluator or the model is unknown, or data is missing. Nothing is written.
+        RunFailed: an evaluator failed. The scores of the others are written.
     """
     for evaluator in evaluators:
-        data_sha256(protocol(evaluator), data_root)  # refuses a data root before torch is imported
+        data_sha256(protocol(evaluator), data_root)  # refuses missing data before torch is imported
     folder = hub.folder_of(model)
     with holding_run(folder):
         if folder is not None:
             check_model(folder)
         pooler_used = pooler or read_facts(folder)["pooler"]
+        request = ScoringRequest(model, evaluators, data_root, pooler_used, evaluation)
+        before_loading = request.identities()
 
-        def identify(prompts: dict[str, str]) -> dict[str, dict]:
-            """State the identity by evaluator, as files are now; a model may have prompts."""
-            identities = {}
-            for e in evaluators:
-                identities[e] = score_identity(e, model, data_root, pooler_used, evaluation)
-                if prompts:
-                    identities[e]["prompts"] = prompts
-            return identities
-
-        before = identify({})
         from csebench.score.models import open_model
 
         opened = open_model(model, pooler, evaluation)
-        identify_opened = partial(identify, opened.prompts)
+        request = replace(request, prompts=opened.prompts)
         with contextlib.nullcontext() if is_stream(out) else locked(out):
-            check_unchanged(before, identify_opened())
-            return score_model(opened, model, identify_opened, data_root, out)
+            check_unchanged(before_loading, request.identities())
+            return score_model(opened, request, out)
 
 
-def score_model(
-    opened: Embedder,
-    model: str,
-    identify: Callable[[], dict[str, dict]],
-    data_root: Path | DataRoot,
-    out: Path,
-) -> dict:
-    """Score an open model and write `out`, as `evaluate_model` does; what one evaluator embeds is
-    there for the next.
+@contextlib.contextmanager
+def holding_run(model: Path | None) -> Iterator[None]:
+    """Keep the run of a model from being trained again or pruned meanwhile.
 
     Args:
-        identify: gives the `score_identity` of every evaluator that is wanted, as files are now.
-
-    Raises:
-        RunFailed: evaluators failed, or the model or the data changed meanwhile.
+        model: folder of the model. No lock is taken if it is None, or does not belong to a run.
     """
-    identities = identify()
-    watch = Stopwatch()
-    keeps_files = not is_stream(out)
-    if keeps_files:
-        opened.cache_dir, opened.artifacts_dir = (
-            store.shards_folder(out),
-            store.beside(out, store.ARTIFACTS),
-        )
-    scores, items, timings, failed = [], {}, {}, []
-    for evaluator in (progress := bar(identities, "evaluators", "evaluator")):
-        progress.set_description(evaluator)
-        started, embedding, embedded = time.perf_counter(), opened.seconds, opened.embedded
-        try:
-            rows, values = run_evaluator(evaluator, opened, data_root)
-        except RunFailed as error:
-            failed.append(error)
-            continue
-        embedding = opened.seconds - embedding
-        timings[evaluator] = {
-            "embedding_seconds": round(embedding, 3),
-            "scoring_seconds": round(time.perf_counter() - started - embedding, 3),
-            "sentences_embedded": opened.embedded - embedded,
-        }
-        scores += tidy(evaluator, identities[evaluator], rows)
-        items |= {f"{protocol(evaluator).text}/{item}": array for item, array in values.items()}
-    if failed and not scores:
-        raise failed[0]
-    check_unchanged(identities, identify())
-    about_items = {"items": "", "items_sha256": None}
-    if keeps_files:
-        about_items = store.write_items(store.beside(out, store.ITEMS), items)
-        # before the scores are written: who is killed in between has not to look for them
-        if not failed:
-            shutil.rmtree(store.shards_folder(out), ignore_errors=True)
-    used = {
-        unit for e in timings for unit in code_versions.units_of_score(protocol(e).declaration.name)
-    }
-    content = {
-        "schema": 1,
-        "model": model,
-        "run": read_facts(hub.folder_of(model))["run"],
-        "evaluations": [identities[e] for e in timings],
-        "scores": scores,
-        **about_items,
-        "timings": timings,
-        "provenance": watch.record(**code_versions.mark(used)),
-    }
-    write_json(out, result := with_digest(content))
-    if failed:
-        raise RunFailed("\n".join(map(str, failed)))
-    return result
+    if model is not None and model.name == "model" and is_run(model.parent):
+        with lock_run(model.parent):
+            yield
+    else:
+        yield
 
 
-def tidy(evaluator: str, made_by: dict, rows: list[Score]) -> list[dict]:
-    """The rows of an evaluator as a score JSON has them; its protocol's name states settings of
-    the identity."""
-    declaration, params = protocol(evaluator).declaration, protocol(evaluator).params
-    named = {"pooler": made_by["pooler"] or "own", "max_length": made_by["max_length"] or "full"}
-    name = declaration.protocol.format(**made_by | named | params)
-    return [{"evaluator": declaration.name, "protocol": name, **row._asdict()} for row in rows]
+def is_run(folder: Path) -> bool:
+    """Whether a folder is that of a run, and this user may lock it."""
+    return (folder / "spec.json").exists() and os.access(folder, os.W_OK)
+
+
+# ---------------------------------------------------------------- a run, and its published scores
 
 
 def evaluate_run(
@@ -318,68 +134,82 @@ def evaluate_run(
     evaluation: Evaluation,
     keep_going: bool = False,
 ) -> dict[str, Path]:
-    """Make the score JSONs of a run that are not there; torch is loaded only then.
+    """Make the score JSONs that a run does not have yet.
 
-    They are kept in `run/scores/` under the hash of what decides them, and made from one model that
-    embeds a sentence once for all of them.
+    They are kept in `run/scores/`, named by a hash of what decides them. torch is imported only if
+    a score is missing.
 
     Args:
-        keep_going: where an evaluator fails, the others are made, and the reason is noted beside
-            the scores.
+        keep_going: if an evaluator fails, note the reason in `run/scores/` and go on with the next
+            one.
 
     Returns:
-        the files by evaluator.
+        The files by evaluator; evaluators that failed are left out.
 
     Raises:
-        BadInput: the run has no finished model, or a file is not what its name stands for.
+        BadInput: the run has no finished model, or a kept file does not hold what its name says.
     """
-    folder, model = run / "model", str(run / "model")
-    if not all((folder / name).exists() for name in (FACTS, REPORT)):
+    folder = run / "model"
+    if not (folder / FACTS).exists() or not (folder / REPORT).exists():
         raise BadInput(f"{folder}: no finished model. {train_again(run)}")
     check_model(folder)
     pooler = read_facts(folder)["pooler"]
-
-    def identify(e: str) -> dict:
-        return score_identity(e, model, data_root, pooler, evaluation)
-
-    identities = {e: identify(e) for e in evaluators}
-    kept = {e: kept_file(run, e, made_by) for e, made_by in identities.items()}
-    if not unscored_evaluators(kept):
-        check_kept(kept, identities)
-        return kept
-    acquire_gpus(sharing=0)
-    with lock_run(run):
-        from csebench.score.models import open_model
-
-        report = read_typed(folder / REPORT, Report, train_again(run))[1]
-        if (threads := report.spec.get("threads")) is not None:
-            use_threads(threads)  # as it was trained: another number gives other bits
-        opened = None
-        for e in unscored_evaluators(kept):  # without those that another process made meanwhile
-            try:
-                if opened is None:
-                    opened = open_model(model, evaluation=evaluation)
-                check_unchanged({e: identities[e]}, {e: identify(e)})
-                score_model(opened, model, lambda e=e: {e: identify(e)}, data_root, kept[e])
-                forget_failure(run, e)
-            except Exception as error:  # of the evaluator, or of a library below it
-                store.note_failure(run, e, error)
-                if not keep_going:
-                    raise
-                line = f"{run.name}: {e} failed, other scores are made: {error}"
-                print(visible_lines(line), file=sys.stderr, flush=True)
-    made = {e: path for e, path in kept.items() if path.exists()}
-    check_kept(made, identities)
-    return made
+    request = ScoringRequest(str(folder), evaluators, data_root, pooler, evaluation)
+    identities = request.identities()
+    kept = {e: kept_file(run, e, identity) for e, identity in identities.items()}
+    if unscored_evaluators(kept):
+        acquire_gpus(sharing=0)
+        with lock_run(run):
+            make_missing_scores(run, request, identities, kept, keep_going)
+        kept = {e: path for e, path in kept.items() if path.exists()}
+    check_kept(kept, identities)
+    return kept
 
 
-def kept_file(run: Path, evaluator: str, made_by: dict) -> Path:
+def make_missing_scores(
+    run: Path,
+    request: "ScoringRequest",
+    identities: dict[str, dict],
+    kept: dict[str, Path],
+    keep_going: bool,
+) -> None:
+    """Score a run by the evaluators that have no file yet, with one model for all of them.
+
+    Args:
+        identities: by evaluator; the names of the `kept` files are made from them.
+        keep_going: as in `evaluate_run`.
+    """
+    from csebench.score.models import open_model
+
+    _, report = read_typed(run / "model" / REPORT, Report, train_again(run))
+    threads = report.spec.get("threads")
+    if threads is not None:
+        use_threads(threads)  # as in training: another number of threads gives other bits
+    opened = None
+    # asked again under the lock: another process may have made some of them meanwhile
+    for evaluator in unscored_evaluators(kept):
+        request_of_one = replace(request, evaluators=[evaluator])
+        try:
+            if opened is None:
+                opened = open_model(request.model, evaluation=request.evaluation)
+            check_unchanged({evaluator: identities[evaluator]}, request_of_one.identities())
+            score_model(opened, request_of_one, kept[evaluator])
+            forget_failure(run, evaluator)
+        except Exception as error:  # of the evaluator, or of a library that it uses
+            store.note_failure(run, evaluator, error)
+            if not keep_going:
+                raise
+            line = f"{run.name}: {evaluator} failed, other scores are made: {error}"
+            print(visible_lines(line), file=sys.stderr, flush=True)
+
+
+def kept_file(run: Path, evaluator: str, identity: dict) -> Path:
     """Return the place where a run keeps its scores by an evaluator."""
-    return run / "scores" / f"{protocol(evaluator).key}-{digest(made_by)}.json"
+    return run / "scores" / f"{protocol(evaluator).key}-{digest(identity)}.json"
 
 
 def unscored_evaluators(kept: dict[str, Path]) -> list[str]:
-    """Name the evaluators of which a run has no scores, or not the per-item values behind them."""
+    """Name the evaluators whose score JSON, or whose file of per-item values, is missing."""
     missing = []
     for evaluator, path in kept.items():
         if not path.exists() or store.items_file({}, path) is None:
@@ -388,23 +218,26 @@ def unscored_evaluators(kept: dict[str, Path]) -> list[str]:
 
 
 def forget_failure(run: Path, evaluator: str) -> None:
-    """Delete what a failed evaluation left in the folder of a run, also with other settings."""
+    """Delete what failed evaluations left in the folder of a run, whatever their settings were."""
     store.failure_file(run, evaluator).unlink(missing_ok=True)
     for shards in (run / "scores").glob(f".{protocol(evaluator).key}-*.shards"):
         shutil.rmtree(shards, ignore_errors=True)
 
 
 def check_kept(kept: dict[str, Path], identities: dict[str, dict]) -> None:
-    """Raises BadInput where a kept score JSON does not state the identity that its name stands
-    for."""
+    """Check that kept score JSONs state the identities that their names were made from.
+
+    Raises:
+        BadInput: a file states another identity.
+    """
     for evaluator, path in kept.items():
         content, _ = read_typed(path, ScoreContent, REMEDY)
-        stated, wanted = content["evaluations"], identities[evaluator]
-        if [digest(made_by) for made_by in stated] == [digest(wanted)]:
+        stated = content["evaluations"]
+        identity = identities[evaluator]
+        if len(stated) == 1 and digest(stated[0]) == digest(identity):
             continue
-        differing = sorted(
-            k for k in wanted.keys() | stated[0].keys() if stated[0].get(k) != wanted.get(k)
-        )
+        keys = sorted(identity.keys() | stated[0].keys())
+        differing = [key for key in keys if stated[0].get(key) != identity.get(key)]
         raise BadInput(
             f"{path}: evaluations: {', '.join(differing) or 'their number'}: not what the file's"
             f" name stands for, so its scores may be of another model or data. {REMEDY}"
@@ -414,24 +247,309 @@ def check_kept(kept: dict[str, Path], identities: dict[str, dict]) -> None:
 def publish_scores(
     run: Path, evaluator: str, data_root: Path | DataRoot, evaluation: Evaluation, out: Path
 ) -> None:
-    """A run's scores with what was run, how it was trained, and replicates over test items: the
-    JSON that tables are rendered from. Per-item values stay with the run."""
+    """Write the score JSON that pages are made from.
+
+    It holds the scores with what was run, how it was trained, and replicates over test items.
+    Per-item values stay in the folder of the run.
+    """
     path = evaluate_run(run, [evaluator], data_root, evaluation)[evaluator]
-    scores, checked = read_typed(path, ScoreContent, REMEDY)
-    refuse_file(path, row_defects(checked.scores, protocol(evaluator).declaration))
-    if (report := read_report(run)) is None:
+    declaration = protocol(evaluator).declaration
+    content, checked = read_typed(path, ScoreContent, REMEDY)
+    refuse_file(path, row_defects(checked.scores, declaration))
+    report = read_report(run)
+    if report is None:
         raise BadInput(f"{run}: its training is not finished.")
-    training = {
-        key: value for key, value in report.items() if key not in ("spec", "losses", DIGEST)
-    }
-    of_items = (store.items(scores, path) or {}).get(evaluator, {})
+    not_published = ("spec", "losses", DIGEST)
+    training = {key: value for key, value in report.items() if key not in not_published}
+    published = {"spec": report.get("spec"), "training": training, **content}
+
+    items_by_evaluator = store.items(content, path) or {}
+    items = items_by_evaluator.get(evaluator, {})
     rows = [Score(row.task, row.subset, row.metric, row.value) for row in checked.scores]
-    replicates = make_replicates(rows, of_items, protocol(evaluator).declaration.items)
-    published = {"spec": report.get("spec"), "training": training, **scores}
-    published |= {} if replicates is None else {"replicates": replicates}
-    if (
-        declared := protocol(evaluator).declaration.texts
-    ) is not None and declared.retrieved in of_items:
-        names = ("queries", "retrieved", "printed")
-        published["texts"] = {name: of_items[getattr(declared, name)].tolist() for name in names}
+    replicates = make_replicates(rows, items, declaration.items)
+    if replicates is not None:
+        published["replicates"] = replicates
+    texts = declaration.texts
+    if texts is not None and texts.retrieved in items:
+        published["texts"] = {
+            "queries": items[texts.queries].tolist(),
+            "retrieved": items[texts.retrieved].tolist(),
+            "printed": items[texts.printed].tolist(),
+        }
     write_json(out, with_digest(published))
+
+
+# ---------------------------------------------------------------- what is scored
+
+
+@dataclass(frozen=True)
+class ScoringRequest:
+    """A model, and the evaluators that are to score it."""
+
+    model: str  # folder or hub id
+    evaluators: list[str]
+    data_root: Path | DataRoot
+    pooler: str | None  # None: the model has a pooling of its own
+    evaluation: Evaluation
+    prompts: dict[str, str] = field(default_factory=dict)  # that the model puts before texts
+
+    def identities(self) -> dict[str, dict]:
+        """State the `score_identity` of every evaluator, from the files as they are now."""
+        identities = {}
+        for evaluator in self.evaluators:
+            identity = score_identity(
+                evaluator, self.model, self.data_root, self.pooler, self.evaluation
+            )
+            if self.prompts:
+                identity["prompts"] = self.prompts
+            identities[evaluator] = identity
+        return identities
+
+
+def score_identity(
+    evaluator: str,
+    model: str,
+    data_root: Path | DataRoot,
+    pooler: str | None,
+    evaluation: Evaluation,
+) -> dict:
+    """State what decides a score: settings, model, pooler and data.
+
+    The score JSON keeps it, and it is compared before anything is reused. A folder is identified by
+    its sha256, a model of the hub by its commit.
+    """
+    evaluator_protocol = protocol(evaluator)
+    ref = EncoderRef.parse(model)
+    identity = settings(evaluator_protocol, evaluation)
+    folder = hub.local_folder(ref)
+    if folder is not None:
+        identity["model_sha256"] = model_sha256(folder)
+    else:
+        cached = hub.cached_model(ref)
+        identity["model_commit"] = ref.revision if cached is None else cached.name
+    identity["pooler"] = pooler
+    identity["data_sha256"] = data_sha256(evaluator_protocol, data_root)
+    return identity
+
+
+def data_sha256(evaluator_protocol: Protocol, data_root: Path | DataRoot) -> str:
+    """Hash the names and contents of all files that an evaluator reads.
+
+    A task that mteb takes from its hub has no files here: its data is pinned by the version of
+    mteb.
+
+    Raises:
+        BadInput: a file is missing.
+    """
+    if from_hub(evaluator_protocol, data_root):
+        return sha256_of_files([])
+    sums = []
+    for pattern in evaluator_protocol.files:
+        files = matches(data_root, pattern)
+        if not files:
+            raise BadInput(f"{data_root / pattern}: no such file; {remedy(pattern, data_root)}")
+        sums += [(name, sha256(path)) for name, path in files.items()]
+    return sha256_of_files(sums)
+
+
+def has_data(evaluator: str, data_root: Path | DataRoot) -> bool:
+    """Whether a training job can score by an evaluator at once.
+
+    If not, another job does it, which waits for the data.
+    """
+    return problem_of(data_sha256, protocol(evaluator), data_root) is None
+
+
+def check_unchanged(before: dict[str, dict], after: dict[str, dict]) -> None:
+    """Check that the model and the data stayed the same.
+
+    Args:
+        before, after: `score_identity` by evaluator, at two moments.
+
+    Raises:
+        RunFailed: files changed in between.
+    """
+    for evaluator, identity in before.items():
+        for key, files in (("model_sha256", "the model"), ("data_sha256", "the test data")):
+            if key in identity and identity[key] != after[evaluator].get(key):
+                raise RunFailed(
+                    f"{evaluator}: files of {files} changed while the model was scored. Nothing is"
+                    " written; score it again when nobody changes them."
+                )
+
+
+# ---------------------------------------------------------------- scoring
+
+
+def score_model(opened: Embedder, request: ScoringRequest, out: Path) -> dict:
+    """Score an open model and write `out` with its per-item values, as `evaluate_model` describes.
+
+    The model remembers the vectors of sentences, so that no evaluator embeds them again.
+
+    Returns:
+        The content of `out`.
+
+    Raises:
+        RunFailed: an evaluator failed, or files of the model or the data changed meanwhile.
+    """
+    identities = request.identities()
+    watch = Stopwatch()
+    keeps_files = not is_stream(out)
+    if keeps_files:
+        opened.cache_dir = store.shards_folder(out)
+        opened.artifacts_dir = store.beside(out, store.ARTIFACTS)
+
+    # score by one evaluator after the other
+    scores: list[dict] = []
+    items: Items = {}
+    timings: dict[str, dict] = {}
+    failed: list[RunFailed] = []
+    progress = bar(identities, "evaluators", "evaluator")
+    for evaluator in progress:
+        progress.set_description(evaluator)
+        timer = EvaluatorTimer(opened)
+        try:
+            rows, items_of_evaluator = run_evaluator(evaluator, opened, request.data_root)
+        except RunFailed as error:
+            failed.append(error)
+            continue
+        timings[evaluator] = timer.read()
+        scores += tidy(evaluator, identities[evaluator], rows)
+        for name, array in items_of_evaluator.items():
+            items[f"{protocol(evaluator).text}/{name}"] = array
+    if failed and not scores:
+        raise failed[0]
+    check_unchanged(identities, request.identities())
+
+    # write the per-item values
+    stated_of_items = {"items": "", "items_sha256": None}
+    if keeps_files:
+        stated_of_items = store.write_items(store.beside(out, store.ITEMS), items)
+        if not failed:
+            # before the scores are written: if the process is killed here, the next one makes the
+            # scores again and finds no vectors that nobody would delete
+            shutil.rmtree(store.shards_folder(out), ignore_errors=True)
+
+    # write the scores
+    code_units = set()
+    for evaluator in timings:
+        code_units.update(code_versions.units_of_score(protocol(evaluator).declaration.name))
+    content = {
+        "schema": 1,
+        "model": request.model,
+        "run": read_facts(hub.folder_of(request.model))["run"],
+        "evaluations": [identities[evaluator] for evaluator in timings],
+        "scores": scores,
+        **stated_of_items,
+        "timings": timings,
+        "provenance": watch.record(**code_versions.mark(code_units)),
+    }
+    content = with_digest(content)
+    write_json(out, content)
+    if failed:
+        raise RunFailed("\n".join(map(str, failed)))
+    return content
+
+
+class EvaluatorTimer:
+    """Measures one evaluator, from construction to `read`."""
+
+    def __init__(self, model: Embedder):
+        self.model = model
+        self.started = time.perf_counter()
+        self.seconds_before = model.seconds
+        self.embedded_before = model.embedded
+
+    def read(self) -> dict:
+        """Return the seconds of embedding and of the rest, and the number of sentences embedded."""
+        embedding = self.model.seconds - self.seconds_before
+        return {
+            "embedding_seconds": round(embedding, 3),
+            "scoring_seconds": round(time.perf_counter() - self.started - embedding, 3),
+            "sentences_embedded": self.model.embedded - self.embedded_before,
+        }
+
+
+def run_evaluator(
+    evaluator: str, model: Embedder, data_root: Path | DataRoot
+) -> tuple[list[Score], Items]:
+    """Run one evaluator and check what it returns, so that evaluators need not.
+
+    Returns:
+        Its rows, and its per-item values.
+
+    Raises:
+        BadInput: it cannot use its data, or this kind of model.
+        RunFailed: it failed, or returned something else than valid scores and items.
+    """
+    evaluator_protocol = protocol(evaluator)
+    declaration = evaluator_protocol.declaration
+    file = EVALUATORS / f"{declaration.name}.py"
+    try:
+        evaluate = load(declaration.name, EVALUATORS)
+        result = evaluate(model, data_root, **evaluator_protocol.params)
+    except (BadInput, RunFailed, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # also `sys.exit`, which must not look like success
+        raise RunFailed(
+            f"{evaluator}: {place(error)}: {type(error).__name__}: {first_line(error)}."
+        ) from error
+    if not is_result(result):
+        raise RunFailed(
+            f"{evaluator}: {file}: evaluate gave {shortened(repr(result), 60)}; it must give a"
+            " list of at least one Score, whose value is a number, and a dict of arrays."
+        )
+    scores, items = result
+    not_finite = first_not_finite(scores, items)
+    if not_finite is not None:
+        cause = "Usually the model gives every sentence the same vector."
+        raise RunFailed(f"{evaluator}: {not_finite} is not a finite number. {cause}")
+    problem = next(row_defects(scores, declaration), None)
+    if problem is not None:
+        raise RunFailed(f"{file}: {problem} Correct the evaluator, or its `bounds` or `units`.")
+    return scores, items
+
+
+def is_result(result: Any) -> bool:
+    """Whether an evaluator returned a list of at least one Score, and a dict of arrays."""
+    match result:
+        case ([_, *_] as scores, dict() as items):
+            return all(map(is_score, scores)) and all(map(is_plain_array, items.values()))
+    return False
+
+
+def is_score(row: Any) -> bool:
+    return isinstance(row, Score) and isinstance(row.value, Real)
+
+
+def is_plain_array(array: Any) -> bool:
+    """Whether it is an array that can be saved without pickle."""
+    return isinstance(array, np.ndarray) and array.dtype != object
+
+
+def first_not_finite(scores: list[Score], items: Items) -> str | None:
+    """Name the first value that is infinite or not a number; None if all are finite."""
+    for score in scores:
+        if not math.isfinite(score.value):
+            return f"{score.task}, {score.subset}, {score.metric}: the score"
+    for name, array in items.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            return f"{name}: a per-item value"
+    return None
+
+
+def tidy(evaluator: str, identity: dict, rows: list[Score]) -> list[dict]:
+    """Turn the rows of an evaluator into those of a score JSON.
+
+    The name of the protocol contains settings of the identity, such as the pooler.
+    """
+    evaluator_protocol = protocol(evaluator)
+    declaration = evaluator_protocol.declaration
+    named = {
+        **identity,
+        "pooler": identity["pooler"] or "own",
+        "max_length": identity["max_length"] or "full",
+        **evaluator_protocol.params,
+    }
+    name = declaration.protocol.format(**named)
+    return [{"evaluator": declaration.name, "protocol": name, **row._asdict()} for row in rows]

@@ -1,4 +1,6 @@
-"""A model to be scored, from whatever names it: a run's folder, a control, a hub id."""
+"""Opening of models that are to be scored: the folder of a run, a control, or a hub id."""
+
+from pathlib import Path
 
 from csebench.base import hub
 from csebench.base.errors import BadInput
@@ -10,42 +12,32 @@ from csebench.plan.catalog.registry import declaration, fill, load
 from csebench.plan.schema.declarations import POOLERS, EncoderRef, Evaluation
 
 
-def has_modules(ref: EncoderRef) -> bool:
-    """Whether it is a model of sentence-transformers, which states its pooling; raises as
-    `hub.fetch_files`."""
-    folder = hub.local_folder(ref)
-    if folder is not None:
-        return (folder / "modules.json").exists()
-    return "modules.json" in hub.listed(ref.name, ref.revision, "model", f"model {ref.name}")[1]
-
-
 def open_model(
     name: str, pooler: str | None = None, evaluation: Evaluation = Evaluation()
 ) -> Embedder:
-    """A model ready for the evaluators: a run's folder, a control, any Hugging Face or
-    sentence-transformers encoder. Raises BadInput where there is no such model or its pooling is
-    not known, RunFailed where the hub does not answer.
+    """Open a model for the evaluators.
 
     Args:
         name: folder, or hub id (`ID@COMMIT` pins its revision).
-        pooler: needed where the folder does not state one; one of sentence-transformers is used
+        pooler: required if the folder does not state one. A model of sentence-transformers is used
             with all its modules unless a pooler is given.
+
+    Raises:
+        BadInput: there is no such model, its pooling is unknown, or it has no such pooler.
+        RunFailed: the hub does not answer.
     """
     ref = EncoderRef.parse(name)
     folder = hub.local_folder(ref)
     facts = read_facts(folder)
     if folder is not None and facts["control"] is not None:
-        declared, where = declaration(facts["control"]), folder / FACTS
-        if declared.kind != "control":
-            raise BadInput(f"{where}: control: {declared.name} is none of the controls.")
-        return load(declared.name)(
-            fill(declared, facts["params"], f"{where}: params: {declared.name}"), facts["seed"]
-        )
+        return open_control(folder, facts)
+
     pooler = pooler or facts["pooler"]
-    if pooler is None and has_modules(ref):
-        return SentenceTransformerEmbedder(ref, evaluation)
     if pooler is None:
+        if has_modules(ref):
+            return SentenceTransformerEmbedder(ref, evaluation)
         raise BadInput(f"{name}: states no pooling; give --pooler ({', '.join(POOLERS)}).")
+
     transform = None
     if folder is not None:
         if (folder / "modules.json").exists() and not (folder / "config.json").exists():
@@ -63,3 +55,31 @@ def open_model(
     encoder = Encoder.load(ref, with_pooler=pooler == "cls")
     encoder.check_pooler(pooler, f"model {name}")
     return SentenceEncoder(encoder, pooler, transform, evaluation)
+
+
+def open_control(folder: Path, facts: dict) -> Embedder:
+    """Open a control, a model without weights whose scores are known in advance.
+
+    Args:
+        facts: of its folder, with the name of the control and its parameters.
+    """
+    where = folder / FACTS
+    control = declaration(facts["control"])
+    if control.kind != "control":
+        raise BadInput(f"{where}: control: {control.name} is none of the controls.")
+    params = fill(control, facts["params"], f"{where}: params: {control.name}")
+    return load(control.name)(params, facts["seed"])
+
+
+def has_modules(ref: EncoderRef) -> bool:
+    """Whether a model is one of sentence-transformers, which states its pooling.
+
+    Raises:
+        BadInput: the hub has no such model.
+        RunFailed: the hub does not answer.
+    """
+    folder = hub.local_folder(ref)
+    if folder is not None:
+        return (folder / "modules.json").exists()
+    _, files = hub.listed(ref.name, ref.revision, "model", f"model {ref.name}")
+    return "modules.json" in files

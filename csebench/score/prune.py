@@ -1,5 +1,7 @@
-"""Deletes the models of runs whose scores are all published: pages are made from scores. Never
-imports torch."""
+"""Deletion of models that nothing needs any more: all scores of their runs are published.
+
+Pages are made from scores, so they do not need models. Never imports torch.
+"""
 
 import contextlib
 from pathlib import Path
@@ -18,18 +20,44 @@ UNFINISHED = "it is not finished"
 
 
 def prune(run_id: str, scale_name: str) -> None:
-    """Delete the model of a run unless something needs it; waits while another process works on
-    the run."""
-    # another job of the run did it at the same time
+    """Delete the model of a run unless something needs it.
+
+    If another process works on the run, this one waits.
+    """
+    # another job may have deleted the model at the same time
     with contextlib.suppress(FileNotFoundError, MissingFile):
         delete_unneeded(run_id, scale_name)
+
+
+def prune_all(pages: list[targets.Page]) -> tuple[list[str], dict[str, str]]:
+    """Delete the models of the runs of pages that nothing needs.
+
+    Returns:
+        The runs whose models were deleted, and by run the reason why another one stays.
+    """
+    deleted: list[str] = []
+    kept: dict[str, str] = {}
+    runs = {(run_id, page.scale) for page in pages for run_id in page.runs()}
+    for run_id, scale_name in sorted(runs):
+        folder = catalog.RUNS / run_id
+        if training_report(folder) is None or not (folder / "model").exists():
+            continue
+        try:
+            reason = delete_unneeded(run_id, scale_name)
+        except BadInput as error:  # a damaged run does not stop the others
+            reason = str(error)
+        if reason is None:
+            deleted.append(run_id)
+        else:
+            kept[run_id] = reason
+    return deleted, kept
 
 
 def delete_unneeded(run_id: str, scale_name: str) -> str | None:
     """Delete the model of a run unless something needs it.
 
     Returns:
-        why the model stays, or None where it was deleted.
+        Why the model stays, or None if it was deleted.
     """
     if training_report(catalog.RUNS / run_id) is None:
         return UNFINISHED
@@ -41,54 +69,48 @@ def delete_unneeded(run_id: str, scale_name: str) -> str | None:
 
 
 def reason_to_keep(run_id: str, scale_name: str) -> str | None:
-    """What the model of a finished run is needed for; None where every score that pages of the
-    scale show of it is published, and no other run starts from it."""
-    if (done := training_report(catalog.RUNS / run_id)) is None:
+    """Say what the model of a finished run is needed for.
+
+    Returns:
+        None if every score that pages of the scale show of the run is published, and no other run
+        starts from its model.
+    """
+    report = training_report(catalog.RUNS / run_id)
+    if report is None:
         return UNFINISHED
-    if run_id in {spec.encoder.revision for spec in targets.runs(scale_name).values()}:
+    start_models = {spec.encoder.revision for spec in targets.runs(scale_name).values()}
+    if run_id in start_models:
         return "other runs start from it"
-    scale, evaluators = catalog.scale(scale_name), targets.evaluators(scale_name)[run_id]
-    wanted = [e for e in sorted(evaluators) if targets.unavailable(e, scale_name) is None]
-    missing = [e for e in wanted if not is_published(run_id, e, scale_name, scale.evaluation, done)]
-    if missing or not wanted:
-        return f"no score of {', '.join(missing)} yet" if missing else "no page shows a score of it"
+    evaluation = catalog.scale(scale_name).evaluation
+    evaluators = sorted(targets.evaluators(scale_name)[run_id])
+    required = [e for e in evaluators if targets.unavailable(e, scale_name) is None]
+    if not required:
+        return "no page shows a score of it"
+    missing = [e for e in required if not is_published(run_id, e, scale_name, evaluation, report)]
+    if missing:
+        return f"no score of {', '.join(missing)} yet"
     return None
 
 
 def is_published(
-    run_id: str, evaluator: str, scale_name: str, evaluation: Evaluation, done: Path
+    run_id: str, evaluator: str, scale_name: str, evaluation: Evaluation, report: Path
 ) -> bool:
-    """Whether a score is in results/, was made after the run was, of its weights, by today's
-    version and settings."""
+    """Whether results/ has the score of a run's present weights, by today's version and settings.
+
+    Args:
+        report: of the training. A score file that is older is of earlier weights.
+    """
     path = targets.score_path(run_id, evaluator, scale_name)
-    if not path.exists() or path.stat().st_mtime < done.stat().st_mtime:
+    if not path.exists() or path.stat().st_mtime < report.stat().st_mtime:
         return False
-    made_by = read_typed(path, ScoreContent, REMEDY)[0]["evaluations"][0]
-    weights = read_typed(done, Report, train_again(done.parent))[0].get(
-        "model_sha256", made_by.get("model_sha256")
-    )
-    wanted = settings(protocol(evaluator), evaluation) | (
-        {"model_sha256": weights} if weights else {}
-    )
-    if is_other_code(made_by, wanted):
+    content, _ = read_typed(path, ScoreContent, REMEDY)
+    stated = content["evaluations"][0]
+    training, _ = read_typed(report, Report, train_again(report.parent))
+    # an older report does not state its weights, so those of the score count as its own
+    weights = training.get("model_sha256", stated.get("model_sha256"))
+    required = settings(protocol(evaluator), evaluation)
+    if weights:
+        required["model_sha256"] = weights
+    if is_other_code(stated, required):
         return False
-    return wanted.items() <= made_by.items()
-
-
-def prune_all(pages: list[targets.Page]) -> tuple[list[str], dict[str, str]]:
-    """Delete the models of the runs of pages that nothing needs; returns these runs, and by run
-    why others stay."""
-    deleted, kept = [], {}
-    for run_id, scale_name in sorted({(run, page.scale) for page in pages for run in page.runs()}):
-        folder = catalog.RUNS / run_id
-        if training_report(folder) is None or not (folder / "model").exists():
-            continue
-        try:
-            reason = delete_unneeded(run_id, scale_name)
-        except BadInput as error:  # damage, which the others need not wait for
-            reason = str(error)
-        if reason is None:
-            deleted.append(run_id)
-        else:
-            kept[run_id] = reason
-    return deleted, kept
+    return required.items() <= stated.items()

@@ -1,18 +1,19 @@
-"""Replicates of a run's scores over test items: what a comparison needs of the items, small enough
-to publish.
+"""Replicates of scores over test items: how a score changes when its test set is resampled.
 
-Test sets are samples, so a score has an error that all models scored on them share. Every run is
-scored on the same resamples of the items: the difference of two runs in each shows how far their
-difference depends on the items. Neither gold scores nor items can be read from it.
+Test sets are samples, so every score has an error, and all models scored on a test set share it.
+Every run is scored on the same resamples of the items. The difference of two runs in each resample
+shows how far their difference depends on the items. Replicates are small enough to publish, and
+neither gold scores nor items can be read from them.
 
-What is resampled is a unit: items that share a sentence, directly or by other items, in any of an
-evaluator's test sets (a cluster), as their errors are correlated. Where a cluster is more than
-LARGEST of a test set, too few units would be left: there each sentence is a unit, and an item
-belongs to all of its own. A resample has a sign s of +1 or -1 for each unit (a wild bootstrap; Wu
-1986, Annals of Statistics 14) and gives an item the weight 1 + Σs / 2. Twice the change of the
-score is the replicate: its variance is that of the cluster bootstrap, and with sentences as units
-that of the jackknife, which counts an item twice and so errs to the safe side. Of a mean it is Σ s
-· value / n.
+Units: items that share a sentence, directly or through other items, form a cluster, because their
+errors are correlated. All test sets of an evaluator are clustered together. A resample draws
+clusters. If a cluster is more than LARGEST_CLUSTER of a test set, too few units would be left. Then
+each of its sentences is a unit, and an item belongs to the units of all its sentences.
+
+Resamples: each unit has a sign s of +1 or -1 (a wild bootstrap; Wu 1986, Annals of Statistics 14),
+and an item gets the weight 1 + Σs / 2. The replicate is twice the change of the score. Its variance
+is that of the cluster bootstrap. With sentences as units it is that of the jackknife, which counts
+an item twice and so errs to the safe side. The replicate of a mean is Σ s · value / n.
 """
 
 import base64
@@ -29,48 +30,58 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 VERSION = 1  # increase it when a change of this file or of score_types.py changes a replicate
-# 1.4 kB of a score; a standard error is exact up to 511 units, then off by 3 %
-# (benchmarks/clusters.py)
+# 1.4 kB per score. A standard error is exact up to 511 units, and off by 3 % with more of them
+# (benchmarks/clusters.py).
 DRAWS = 512
-LARGEST_CLUSTER = 0.1  # of a test set, in one cluster
+LARGEST_CLUSTER = 0.1  # share of a test set
 
 
 @dataclass(frozen=True)
 class Replicates:
     """Changes of one score in resamples of its test items."""
 
-    items: str  # digest of the evaluator's test items: replicates of equal ones are paired
+    items: str  # digest of the evaluator's test items; replicates of equal items can be paired
     clustered: np.ndarray  # (DRAWS,)
 
 
 def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -> dict | None:
-    """Replicates of every score of an evaluator that its items make by its rule, as JSON; None
-    where there is none."""
-    by_score = {(row.task, row.metric): sample(items, rule, row.task, row.metric) for row in scores}
-    samples = {score: test_set for score, test_set in by_score.items() if test_set is not None}
+    """Make replicates of the scores of an evaluator that follow from its per-item values.
+
+    Args:
+        rule: how items make a score; None if the evaluator declares no rule.
+
+    Returns:
+        JSON with replicates by task and metric, or None if no score follows from items.
+    """
+    samples: dict[tuple[str, str], Sample] = {}
+    for row in scores:
+        test_set = sample(items, rule, row.task, row.metric)
+        if test_set is not None:
+            samples[row.task, row.metric] = test_set
     if not samples:
         return None
-    # metrics of a task have the same items
+
+    # all metrics of a task have the same items, so any of them shows how its items are related
     by_task = {task: test_set for (task, _), test_set in samples.items()}
-    ends = np.cumsum([len(test_set.values) for test_set in by_task.values()])
     units = membership(list(by_task.values()))
     assert units.shape is not None  # for type checkers
     signs = draw_signs(DRAWS, units.shape[1])
-    rows = {
-        task: slice(end - len(by_task[task].values), end)
-        for task, end in zip(by_task, ends, strict=True)
-    }
+    signs_of_items: dict[str, np.ndarray] = {}
+    first = 0
+    for task, test_set in by_task.items():
+        end = first + len(test_set.values)
+        signs_of_items[task] = units[first:end] @ signs
+        first = end
+
     encoded: dict[str, dict] = {}
     for (task, metric), test_set in samples.items():
-        encoded.setdefault(task, {})[metric] = {
-            "clustered": encode(changes(test_set, units[rows[task]] @ signs))
-        }
+        clustered = encode(changes(test_set, signs_of_items[task]))
+        encoded.setdefault(task, {})[metric] = {"clustered": clustered}
     return {"version": VERSION, "items": digest_of_items(by_task), "scores": encoded}
 
 
 def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
-    """Replicates in a score JSON; None where it has none of a score, or of another version, with
-    which ours cannot be paired. Those that state no version are of the first."""
+    """Read the replicates of a score from a score JSON, or return None if it has none to read."""
     if not has_replicates(content, task, metric):
         return None
     published = content["replicates"]
@@ -78,7 +89,10 @@ def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
 
 
 def has_replicates(content: dict, task: str, metric: str) -> bool:
-    """Whether a score JSON has replicates of a score that ours can be paired with."""
+    """Whether a score JSON has replicates of a score that can be paired with others.
+
+    Replicates of another version cannot. Those that state no version are of the first one.
+    """
     published = content.get("replicates")
     if published is None or published.get("version", 1) != VERSION:
         return False
@@ -86,24 +100,28 @@ def has_replicates(content: dict, task: str, metric: str) -> bool:
 
 
 def encode(changes: np.ndarray) -> dict:
-    """Whole multiples of a unit, as base64 of 16-bit integers, little-endian."""
+    """Write numbers as whole multiples of a unit, as base64 of little-endian 16-bit integers."""
     unit = float(np.abs(changes).max()) / np.iinfo(np.int16).max or 1.0
     numbers = np.rint(changes / unit).astype("<i2")
     return {"unit": unit, "values": base64.b64encode(numbers.tobytes()).decode("ascii")}
 
 
 def decode(encoded: dict) -> np.ndarray:
+    """Read what `encode` wrote."""
     return np.frombuffer(base64.b64decode(encoded["values"]), "<i2") * encoded["unit"]
 
 
 def digest_of_items(by_task: dict[str, Sample]) -> str:
-    """A hash of what replicates of two runs must share: number and order of items, gold scores,
-    sentences."""
+    """Hash what two runs must share for their replicates to be paired.
+
+    It is the number and order of items, their gold scores and their sentences.
+    """
     digest = hashlib.sha256()
     for task, test_set in by_task.items():
         digest.update(f"{task} {len(test_set.values)} ".encode())
         for array in (test_set.gold, test_set.sentences):
-            digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+            if array is not None:
+                digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
 
 
@@ -111,95 +129,164 @@ def digest_of_items(by_task: dict[str, Sample]) -> str:
 
 
 def membership(samples: list[Sample]) -> "csr_array":
-    """(items, units) 1 where an item belongs to a unit; the items of all samples together."""
+    """Assign the items of all samples to units.
+
+    Returns:
+        (items, units) 1 if an item belongs to a unit.
+    """
     from scipy.sparse import csr_array, eye_array
 
     sizes = [len(test_set.values) for test_set in samples]
-    known = [test_set.sentences for test_set in samples if test_set.sentences is not None]
-    if len(known) < len(samples):
+    if any(test_set.sentences is None for test_set in samples):
         return csr_array(eye_array(sum(sizes)))  # every item is a unit
-    ids = [sorted(set(of_item.tolist())) for sentences in known for of_item in sentences]
-    pairs = [(row, sentence) for row, of_item in enumerate(ids) for sentence in of_item]
-    item = np.array([row for row, _ in pairs])
-    sentence = number_distinct([name for _, name in pairs])
+    item, sentence = sentences_of_items(samples)
     cluster = clusters(item, sentence)
-    of_test_set = np.split(cluster, np.cumsum(sizes)[:-1])
-    huge = {
-        c
-        for part in of_test_set
-        for c in np.flatnonzero(np.bincount(part) > max(1, LARGEST_CLUSTER * len(part)))
-    }
-    by_sentence = np.isin(cluster[item], list(huge))
-    whole = np.flatnonzero(~np.isin(cluster, list(huge)))
+    too_large = clusters_too_large(np.split(cluster, np.cumsum(sizes)[:-1]))
+
+    # an item of a cluster that is small enough has one unit, the cluster
+    whole = np.flatnonzero(~np.isin(cluster, too_large))
+    labels = [("cluster", number) for number in cluster[whole]]
+    # any other item has a unit for each of its sentences
+    by_sentence = np.isin(cluster[item], too_large)
+    labels += [("sentence", number) for number in sentence[by_sentence]]
+
     item = np.concatenate([whole, item[by_sentence]])
-    unit = number_distinct(
-        [
-            *(("cluster", c) for c in cluster[whole]),
-            *(("sentence", s) for s in sentence[by_sentence]),
-        ]
-    )
+    unit = number_distinct(labels)
     return csr_array((np.ones(len(item)), (item, unit)), (sum(sizes), unit.max() + 1))
 
 
+def sentences_of_items(samples: list[Sample]) -> tuple[np.ndarray, np.ndarray]:
+    """List every pair of an item and one of its sentences, each pair once.
+
+    Returns:
+        (pairs,) numbers of items, counted over all samples, and (pairs,) numbers of sentences.
+    """
+    items: list[int] = []
+    names: list[int] = []
+    number = 0
+    for test_set in samples:
+        assert test_set.sentences is not None
+        for sentences_of_item in test_set.sentences:
+            for name in sorted(set(sentences_of_item.tolist())):
+                items.append(number)
+                names.append(name)
+            number += 1
+    return np.array(items), number_distinct(names)
+
+
 def clusters(item: np.ndarray, sentence: np.ndarray) -> np.ndarray:
-    """(items,) number of the connected component of each item, from (item, sentence) that belong
-    together."""
+    """Number the clusters of items that share sentences, directly or through other items.
+
+    Args:
+        item, sentence: (pairs,) numbers that belong together.
+
+    Returns:
+        (items,) numbers of clusters.
+    """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    items, nodes = item.max() + 1, item.max() + sentence.max() + 2
+    # a graph whose nodes are the items, followed by the sentences
+    items = item.max() + 1
+    nodes = items + sentence.max() + 1
     edges = coo_array((np.ones(len(item)), (item, items + sentence)), (nodes, nodes))
-    return connected_components(edges, directed=False)[1][:items]
+    _, component = connected_components(edges, directed=False)
+    return component[:items]
+
+
+def clusters_too_large(cluster_by_test_set: list[np.ndarray]) -> list[int]:
+    """Name the clusters that are too large a part of any test set.
+
+    Args:
+        cluster_by_test_set: (items,) number of each item's cluster, for every test set.
+    """
+    too_large: set[int] = set()
+    for cluster in cluster_by_test_set:
+        largest = max(1, LARGEST_CLUSTER * len(cluster))
+        too_large.update(np.flatnonzero(np.bincount(cluster) > largest).tolist())
+    return list(too_large)
 
 
 def number_distinct(values: list) -> np.ndarray:
-    """Whole numbers in the order of first appearance, the same for equal values."""
-    known: dict = {}
-    return np.array([known.setdefault(value, len(known)) for value in values])
+    """Number distinct values in the order of their first appearance."""
+    numbers: dict = {}
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values])
 
 
 def draw_signs(draws: int, units: int) -> np.ndarray:
-    """(units, draws) of +1 and -1, the same in every run: orthogonal rows of a Hadamard matrix, so
-    that the variance of a mean over up to `draws` - 1 units is exact (balanced repeated
-    replication; McCarthy 1969). More units share rows, with signs from raw random bits, which no
-    release of numpy changes. `draws` is a power of two.
+    """Draw the sign of every unit in every resample, the same in every run.
+
+    The signs are orthogonal rows of a Hadamard matrix, so that the variance of a mean over up to
+    `draws` - 1 units is exact (balanced repeated replication; McCarthy 1969). If there are more
+    units, several share a row, with all its signs flipped or not at random. The random bits are
+    raw, because no release of numpy changes those.
+
+    Args:
+        draws: a power of two.
+
+    Returns:
+        (units, draws) of +1 and -1.
     """
     from scipy.linalg import hadamard
 
-    bits = np.random.PCG64(0).random_raw(-(-units // 64)).astype("<u8").view(np.uint8)
+    words = -(-units // 64)  # of 64 bits, rounded up
+    bits = np.random.PCG64(0).random_raw(words).astype("<u8").view(np.uint8)
     flips = 2.0 * np.unpackbits(bits)[:units, None] - 1
-    return flips * hadamard(draws)[1 + np.arange(units) % (draws - 1)]
+    row = 1 + np.arange(units) % (draws - 1)  # without the first, which is all ones
+    return flips * hadamard(draws)[row]
 
 
 # ---------------------------------------------------------------- scores of resamples
 
 
 def changes(test_set: Sample, signs: np.ndarray) -> np.ndarray:
-    """(draws,) replicates of a score, by signs (items, draws): sums over the units of each item."""
-    if test_set.gold is None:
+    """Compute the replicates of a score.
+
+    Args:
+        signs: (items, draws) sum of the signs of each item's units.
+
+    Returns:
+        (draws,) replicates.
+    """
+    if test_set.gold is None:  # the score is a mean
         return test_set.values.astype(np.float64) @ signs / len(test_set.values)
     weights = 1 + signs.T / 2
+    unweighted = np.ones((1, len(test_set.gold)))
     resampled = weighted_spearman(test_set.values, test_set.gold, weights)
-    return 2 * (
-        resampled
-        - weighted_spearman(test_set.values, test_set.gold, np.ones((1, len(test_set.gold))))
-    )
+    return 2 * (resampled - weighted_spearman(test_set.values, test_set.gold, unweighted))
 
 
 def weighted_spearman(values: np.ndarray, gold: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(draws,) Spearman's correlation where items occur `weights` (draws, items) times, ties by
-    their middle."""
-    x, y = (centred_ranks(side, weights) for side in (values, gold))
-    xy, xx, yy = (np.einsum("bi,bi,bi->b", weights, *sides) for sides in ((x, y), (x, x), (y, y)))
+    """Compute Spearman's correlation as if items occurred several times.
+
+    Args:
+        weights: (draws, items) how often an item occurs in a resample.
+
+    Returns:
+        (draws,) correlations.
+    """
+    x = centred_ranks(values, weights)
+    y = centred_ranks(gold, weights)
+    xy = np.einsum("bi,bi,bi->b", weights, x, y)
+    xx = np.einsum("bi,bi,bi->b", weights, x, x)
+    yy = np.einsum("bi,bi,bi->b", weights, y, y)
     return xy / np.sqrt(xx * yy)
 
 
 def centred_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(draws, items) ranks among items that occur `weights` times, less their mean."""
+    """Rank items that occur `weights` times, and subtract the mean rank.
+
+    Equal values get the middle of the ranks that they take up together.
+
+    Returns:
+        (draws, items) ranks.
+    """
     order = np.argsort(values, kind="stable")
+    # groups of equal values, in rising order: where they start, and their total weight
     starts = np.flatnonzero(np.diff(values[order], prepend=np.nan) != 0)
     group = np.add.reduceat(weights[:, order], starts, axis=1)
     middle = np.cumsum(group, axis=1) - group / 2
+    sizes = np.diff(np.append(starts, len(values)))
     ranks = np.empty_like(weights)
-    ranks[:, order] = np.repeat(middle, np.diff(np.append(starts, len(values))), axis=1)
+    ranks[:, order] = np.repeat(middle, sizes, axis=1)
     return ranks - weights.sum(1, keepdims=True) / 2

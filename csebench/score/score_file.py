@@ -1,6 +1,9 @@
-"""What a score JSON states, and what it must be to be shown: of the run and the evaluator that
-its name states, unchanged since it was written, with values and averages that can be. Never
-imports torch."""
+"""The schema of score JSONs, and the checks of a published one before pages show it.
+
+A published file must be unchanged since it was written, belong to the run and evaluator in its
+name, and hold values and averages that an evaluation can give. Where scores are stored, and how
+they are found, is in csebench/score/store.py. Never imports torch.
+"""
 
 import base64
 import math
@@ -31,19 +34,19 @@ from csebench.score.score_types import Score
 
 LARGEST_VALUE = 1e9  # of numbers that pages compute with
 BYTES_OF_REPLICATES = 2 * DRAWS  # 16 bits each
-FIRST_VERSION = 1  # of replicates that state none
-RANGE_TOLERANCE = 1e-6  # of a value at the end of its range
+FIRST_VERSION = 1  # of replicates that state no version
+RANGE_TOLERANCE = 1e-6  # how far rounding may move a value out of its range
 REMEDY = "Restore the file, or delete it, and the evaluation runs again."
 
+# ---------------------------------------------------------------- schema
 
-# Pages read the JSON as it is, not the model of it: a number must be one in the file, and no text
-# that could be one.
+# `strict` refuses a text that looks like a number: pages read the JSON itself, not these models.
 Number = Annotated[FiniteFloat, Field(strict=True, ge=-LARGEST_VALUE, le=LARGEST_VALUE)]
 Whole = Annotated[int, Field(strict=True, ge=0, le=2**63)]
 
 
 class ScoreRow(BaseModel):
-    """One score; `scores.csv` has a column for each key, and no other."""
+    """One score. Other keys are forbidden, because `scores.csv` has no columns for them."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -56,8 +59,10 @@ class ScoreRow(BaseModel):
 
 
 class ScoredBy(BaseModel):
-    """What decides the scores of a model. `store.stored_score` compares it with today's
-    settings."""
+    """The identity of scores (csebench/score/evaluate.py: score_identity).
+
+    `store.stored_score` compares it with today's settings.
+    """
 
     evaluator: str
     version: Whole
@@ -69,7 +74,7 @@ class ScoredBy(BaseModel):
 
 
 class Provenance(BaseModel):
-    """What pages print of how a run was trained or scored."""
+    """How a run was trained or scored, as far as pages print it."""
 
     commit: str | None
     dirty_diff_sha256: str | None
@@ -87,7 +92,7 @@ class Provenance(BaseModel):
 
 
 class CurvePoint(BaseModel):
-    """What was measured at a step of training; None where all vectors were equal."""
+    """Measurements at one step of training. A None means that all vectors were equal."""
 
     step: Whole
     encoder: Whole = 0
@@ -98,7 +103,7 @@ class CurvePoint(BaseModel):
 
 
 class TrainingFacts(BaseModel):
-    """What pages and figures read of the report of a run."""
+    """The part of a run's training report that pages and figures read."""
 
     run: str | None = None
     model_sha256: str | None = None
@@ -109,7 +114,7 @@ class TrainingFacts(BaseModel):
 
 
 class EncodedChanges(BaseModel):
-    """Changes of a score in resamples, as `replicates.encode` writes them."""
+    """Changes of a score in resamples, written by `replicates.encode`."""
 
     unit: Annotated[Number, Field(gt=0)]
     values: str
@@ -133,8 +138,10 @@ class ScoreReplicates(BaseModel):
 
 
 class PublishedReplicates(BaseModel):
-    """Replicates of every score, by task and metric, of this version of the code. Equal `items`
-    are paired."""
+    """Replicates of every score, by task and metric, made by this version of the code.
+
+    Those of two runs can be paired if their `items` are equal.
+    """
 
     version: Whole = FIRST_VERSION
     items: str
@@ -142,30 +149,37 @@ class PublishedReplicates(BaseModel):
 
 
 class OtherReplicates(BaseModel):
-    """Those of another version, which are not taken: only their version is read."""
+    """Replicates made by another version of the code. Only their version is read."""
 
     version: Whole
     scores: dict[str, dict[str, Any]]
 
 
-OURS, OTHER = f"version {VERSION}", "another version"  # parts of keys in messages
+# Tags of the two models. Messages of validation errors contain them.
+OUR_VERSION = f"version {VERSION}"
+OTHER_VERSION = "another version"
 
 
 def version_of_replicates(content: Any) -> str:
-    """Whether replicates are of this code's version, for the choice of their model."""
-    version = content.get("version", FIRST_VERSION) if isinstance(content, dict) else VERSION
-    return OURS if version == VERSION else OTHER
+    """Choose the model that replicates are validated by."""
+    if not isinstance(content, dict):
+        return OUR_VERSION  # whose validation refuses it
+    version = content.get("version", FIRST_VERSION)
+    return OUR_VERSION if version == VERSION else OTHER_VERSION
 
 
 ReplicatesRecord = Annotated[
-    Annotated[PublishedReplicates, Tag(OURS)] | Annotated[OtherReplicates, Tag(OTHER)],
+    Annotated[PublishedReplicates, Tag(OUR_VERSION)]
+    | Annotated[OtherReplicates, Tag(OTHER_VERSION)],
     Discriminator(version_of_replicates),
 ]
 
 
 class ReadableTexts(BaseModel):
-    """Texts that were retrieved for each query, and those that papers print; as many for every
-    query."""
+    """Texts that a model retrieved for each query, next to those that papers print.
+
+    Every query has the same number of texts, and the same number of printed models.
+    """
 
     queries: list[str]
     retrieved: list[list[str]]
@@ -175,155 +189,196 @@ class ReadableTexts(BaseModel):
     def _has_equal_lengths(self) -> "ReadableTexts":
         if not len(self.queries) == len(self.retrieved) == len(self.printed):
             raise ValueError("retrieved and printed must have an entry per query")
-        lengths = {len(texts) for texts in self.retrieved}
+        numbers_of_models = {len(by_model) for by_model in self.printed}
+        numbers_of_texts = {len(texts) for texts in self.retrieved}
         for by_model in self.printed:
-            lengths |= {len(texts) for texts in by_model}
-        if len(lengths) > 1 or len({len(by_model) for by_model in self.printed}) > 1:
+            numbers_of_texts.update(len(texts) for texts in by_model)
+        if len(numbers_of_texts) > 1 or len(numbers_of_models) > 1:
             raise ValueError("every query needs the same number of texts and of models")
         return self
 
 
 class ScoreContent(BaseModel):
-    """The keys of a score JSON that others depend on; it may have more."""
+    """The keys of a score JSON that csebench reads. The file may have more."""
 
     evaluations: Annotated[list[ScoredBy], Field(min_length=1)]
     scores: Annotated[list[ScoreRow], Field(min_length=1)]
-    items: str = ""  # file of per-item values, and its hash
-    items_sha256: str | None = None
+    items: str = ""  # file of per-item values
+    items_sha256: str | None = None  # of that file
     sha256: str  # of the other keys
 
 
 class ScoreFile(ScoreContent):
-    """The same of a published one."""
+    """The keys of a published score JSON, which also states its run and how it was trained."""
 
     run: str
     spec: Spec
     training: TrainingFacts
     provenance: Provenance
     evaluations: Annotated[list[ScoredBy], Field(min_length=1, max_length=1)]
-    replicates: ReplicatesRecord | None = None  # None: there are none
+    # left out, not null, if there are none
+    replicates: ReplicatesRecord | None = None
     texts: ReadableTexts | None = None
 
     @field_validator("replicates", "texts", mode="before")
     @classmethod
     def _is_there_or_left_out(cls, content: Any) -> Any:
         if content is None:
-            raise ValueError("must be left out where there is nothing")
+            raise ValueError("must be left out if there is nothing")
         return content
 
 
-def settings(wanted: Protocol, evaluation: Evaluation) -> dict:
+# ---------------------------------------------------------------- settings of scores
+
+
+def settings(evaluator_protocol: Protocol, evaluation: Evaluation) -> dict:
     """State what decides the scores of a given model on given data, except its pooler.
 
-    `code` is there for a draft only: an evaluator whose version does not stand for its code.
+    `code` is stated for a draft only. The version of any other evaluator stands for its code.
     """
-    name = wanted.declaration.name
-    decided = {"evaluator": name, "version": wanted.declaration.version}
-    if (code := draft_code(name, EVALUATORS)) is not None:
+    declaration = evaluator_protocol.declaration
+    decided = {"evaluator": declaration.name, "version": declaration.version}
+    code = draft_code(declaration.name, EVALUATORS)
+    if code is not None:
         decided["code"] = code
-    decided["protocol"] = wanted.declaration.protocol
-    if wanted.params:
-        decided["params"] = wanted.params
+    decided["protocol"] = declaration.protocol
+    if evaluator_protocol.params:
+        decided["params"] = evaluator_protocol.params
     return decided | evaluation.model_dump()
 
 
-def is_other_code(made_by: dict, wanted: dict) -> bool:
-    """Whether a score was made by other code of its evaluator than is wanted (both as
-    `settings`)."""
-    return made_by.get("code") != wanted.get("code")
+def is_other_code(stated: dict, current: dict) -> bool:
+    """Whether a score was made by other code of its evaluator.
+
+    Args:
+        stated, current: both as `settings` returns them.
+    """
+    return stated.get("code") != current.get("code")
+
+
+# ---------------------------------------------------------------- reading and checks
 
 
 def read_published(path: Path) -> dict:
-    """A published score JSON, `<run>.<evaluator>.json`. Raises BadInput, which names file and key,
-    where it does not fit the schema, is of another run, evaluator or weights than it states, or
-    holds what no evaluation gives.
+    """Read a published score JSON, `<run>.<evaluator>.json`.
+
+    Raises:
+        BadInput: it does not fit the schema, belongs to another run, evaluator or weights than it
+            states, or holds values that no evaluation gives. The message names file and key.
     """
     content, file = read_typed(path, ScoreFile, REMEDY)
-    refuse_file(
-        path,
-        defects(
-            file, path.name.removesuffix(".json"), f"{file.spec.method}-{digest(content['spec'])}"
-        ),
-    )
+    name = path.name.removesuffix(".json")
+    run_of_spec = f"{file.spec.method}-{digest(content['spec'])}"
+    refuse_file(path, defects(file, name, run_of_spec))
     return content
 
 
 def refuse_file(path: Path, problems: Iterator[str]) -> None:
-    """Raises BadInput with the first of what is wrong in a file, if anything is."""
-    if (problem := next(problems, None)) is not None:
+    """Raise BadInput with the first problem of a file, if it has any."""
+    problem = next(problems, None)
+    if problem is not None:
         raise BadInput(f"{path}: {problem} {REMEDY}")
 
 
-def defects(file: ScoreFile, name: str, of_spec: str) -> Iterator[str]:
-    """What is wrong in a published file by its name, each with its key; `of_spec` is the run of
-    its settings. What a variant sets is compared at equal versions; an evaluator that is gone is
-    not compared."""
+def defects(file: ScoreFile, name: str, run_of_spec: str) -> Iterator[str]:
+    """Find contradictions in a published file, each with its key.
+
+    Args:
+        name: of the file, `<run>.<evaluator>`.
+        run_of_spec: run id that follows from the settings in the file.
+    """
     run, _, evaluator = name.partition(".")
-    for key, stated in (
-        ("run", file.run),
-        ("spec", of_spec),
-        ("training.run", file.training.run or run),
-    ):
-        if stated != run:
-            yield f"{key}: is of run {stated}, another than the file's name states."
-    (by,) = file.evaluations
-    weights = by.model_sha256, file.training.model_sha256
-    if None not in weights and weights[0] != weights[1]:
-        yield "evaluations.0.model_sha256: other weights than those of the training that it states."
-    pooler = file.spec.params.get("pooler")
-    if None not in (by.pooler, pooler) and by.pooler != pooler:
-        yield f"evaluations.0.pooler: is {by.pooler}, but the run has {pooler}."
+    yield from run_defects(file, run, run_of_spec)
     try:
-        wanted = protocol(evaluator.replace(".", ":"))
+        named = protocol(evaluator.replace(".", ":"))
     except BadInput:
-        return
-    declared, taken = wanted.declaration, str(by.params.get(wanted.declaration.takes or "", ""))
-    of_another = {row.evaluator for row in file.scores} != {
-        declared.name
-    } or by.evaluator != declared.name
-    if (
-        of_another
-        or taken != wanted.taken
-        or (by.version == declared.version and by.params != wanted.params)
-    ):
-        yield f"scores: of evaluator {by.evaluator}, another than the file's name states."
-    labels = declared.texts.labels if declared.texts else []
+        return  # the evaluator is gone, so nothing says what its scores must be
+    if is_of_other_evaluator(file, named):
+        stated = file.evaluations[0].evaluator
+        yield f"scores: of evaluator {stated}, another than the file's name states."
+    texts = named.declaration.texts
+    labels = texts.labels if texts else []
     if file.texts and any(len(by_model) != len(labels) for by_model in file.texts.printed):
         yield f"texts.printed: must have the texts of {len(labels)} models: {', '.join(labels)}."
-    yield from row_defects(file.scores, declared)
+    yield from row_defects(file.scores, named.declaration)
 
 
-def row_defects(rows: Sequence[ScoreRow | Score], declared: EvaluatorDeclaration) -> Iterator[str]:
-    """Rows that stand twice, values out of range, means that are not those of their parts. `mean`
-    is the mean of the other subsets of a task, `Avg.` that of the tasks, or (`printed`) of their
-    values in percent with two decimals.
+def run_defects(file: ScoreFile, run: str, run_of_spec: str) -> Iterator[str]:
+    """Find places where a file does not belong to the run in its name, or to its weights."""
+    stated_runs = {"run": file.run, "spec": run_of_spec, "training.run": file.training.run or run}
+    for key, stated in stated_runs.items():
+        if stated != run:
+            yield f"{key}: is of run {stated}, another than the file's name states."
+    (evaluation,) = file.evaluations
+    scored, trained = evaluation.model_sha256, file.training.model_sha256
+    if scored is not None and trained is not None and scored != trained:
+        yield "evaluations.0.model_sha256: other weights than those of the training that it states."
+    pooler = file.spec.params.get("pooler")
+    if evaluation.pooler is not None and pooler is not None and evaluation.pooler != pooler:
+        yield f"evaluations.0.pooler: is {evaluation.pooler}, but the run has {pooler}."
+
+
+def is_of_other_evaluator(file: ScoreFile, named: Protocol) -> bool:
+    """Whether scores come from another evaluator, data set or variant than the file's name says."""
+    (evaluation,) = file.evaluations
+    declaration = named.declaration
+    if {row.evaluator for row in file.scores} != {declaration.name}:
+        return True
+    if evaluation.evaluator != declaration.name:
+        return True
+    taken = evaluation.params.get(declaration.takes or "", "")
+    if str(taken) != named.taken:
+        return True
+    # an older version may have had other parameters for the same variant
+    return evaluation.version == declaration.version and evaluation.params != named.params
+
+
+def row_defects(
+    rows: Sequence[ScoreRow | Score], declaration: EvaluatorDeclaration
+) -> Iterator[str]:
+    """Find rows that occur twice, values out of range, and averages that their parts do not give.
+
+    The subset `mean` must be the mean of the other subsets of its task. The task `Avg.` must be the
+    mean of the tasks; its subset `printed` that of their values in percent with two decimals.
     """
-    # not above: pages are not made again for an edit in model/
-    from csebench.model.metrics import mean_scores
-
-    values: dict[tuple[str, str], dict[str, float]] = {}  # (task, metric): by subset
+    values: dict[tuple[str, str], dict[str, float]] = {}  # (task, metric): value by subset
     for number, row in enumerate(rows):
-        subsets = values.setdefault((row.task, row.metric), {})
-        if row.subset in subsets:
+        by_subset = values.setdefault((row.task, row.metric), {})
+        if row.subset in by_subset:
             yield f"scores.{number}: {row.task}, {row.subset}, {row.metric} stands twice."
-        subsets[row.subset] = row.value
-        low, high = declared.bounds_of(row.metric)
+        by_subset[row.subset] = row.value
+        low, high = declaration.bounds_of(row.metric)
         if not low - RANGE_TOLERANCE <= row.value <= high + RANGE_TOLERANCE:
             yield (
                 f"scores.{number}.value: {row.value} is no {row.metric}, which is from {low:g} to"
                 f" {high:g}."
             )
-    for (task, metric), subsets in values.items():
-        parts = [value for subset, value in subsets.items() if subset not in ("all", "mean")]
-        means = {"mean": fmean(parts) if parts else math.nan}
-        if task == "Avg." and declared.average:
-            of_tasks = [
-                values.get((name, metric), {}).get("all", math.nan) for name in declared.tasks
-            ]
-            means["all"], means["printed"] = mean_scores(of_tasks)
-        for subset, mean in means.items():
-            if subset in subsets and not abs(subsets[subset] - mean) <= RANGE_TOLERANCE:
-                yield (
-                    f"scores: {task}, {subset}, {metric}: {subsets[subset]}, but its parts give"
-                    f" {mean}."
-                )
+    for (task, metric), by_subset in values.items():
+        for subset, mean in expected_means(task, metric, values, declaration).items():
+            if subset not in by_subset:
+                continue
+            value = by_subset[subset]
+            if not abs(value - mean) <= RANGE_TOLERANCE:  # also true if either is NaN
+                yield f"scores: {task}, {subset}, {metric}: {value}, but its parts give {mean}."
+
+
+def expected_means(
+    task: str,
+    metric: str,
+    values: dict[tuple[str, str], dict[str, float]],
+    declaration: EvaluatorDeclaration,
+) -> dict[str, float]:
+    """Compute the averages of a task by subset. An average is NaN if it lacks a part."""
+    # imported here, so that pages are not made again after every edit in csebench/model/
+    from csebench.model.metrics import mean_scores
+
+    by_subset = values[task, metric]
+    parts = [value for subset, value in by_subset.items() if subset not in ("all", "mean")]
+    means = {"mean": fmean(parts) if parts else math.nan}
+    if task == "Avg." and declaration.average:
+        of_tasks = []
+        for name in declaration.tasks:
+            subsets_of_task = values.get((name, metric), {})
+            of_tasks.append(subsets_of_task.get("all", math.nan))
+        means["all"], means["printed"] = mean_scores(of_tasks)
+    return means

@@ -1,5 +1,8 @@
-"""What an evaluator returns: rows of scores, and per-item values with the rule by which they
-make a score."""
+"""The types that an evaluator returns: rows of scores, and per-item values.
+
+The declaration of an evaluator says by which rule per-item values make a score; `sample` follows
+that rule. Resampling of items is in csebench/score/replicates.py.
+"""
 
 import hashlib
 import re
@@ -9,63 +12,90 @@ import numpy as np
 
 from csebench.plan.schema.declarations import ItemScore
 
-# by name: a value per pair, sentence or query, and what goes with them
+# arrays by name: a value for each pair, sentence or query, and arrays that explain them
 Items = dict[str, np.ndarray]
 
 
 class Score(NamedTuple):
-    """One number of a model."""
+    """One number that an evaluator measured of a model."""
 
     task: str  # as in the papers' columns, or `Avg.`
     subset: str  # `all`, or the subset's name
     metric: str
-    value: float  # unrounded; what the papers print in percent is a fraction
+    value: float  # unrounded; a fraction if papers print percent
 
 
 class Sample(NamedTuple):
-    """The test items behind one score."""
+    """The test items that one score is computed from."""
 
-    values: np.ndarray  # (items,) whose mean is the score, or whose rank correlation with `gold`
-    gold: np.ndarray | None = None  # (items,)
-    # (items, sentences of an item) ids; items that share one are not independent
+    values: np.ndarray  # (items,)
+    # (items,) with which the values are correlated; None: the score is the mean of the values
+    gold: np.ndarray | None = None
+    # (items, sentences of an item) ids; items that share a sentence are not independent
     sentences: np.ndarray | None = None
 
 
 def sample(items: Items, rule: ItemScore | None, task: str, metric: str) -> Sample | None:
-    """The test items behind a score; None where the evaluator declares no rule for it, or its items
-    are not there. In a mean of several arrays (the forums of a retrieval corpus) each weighs the
-    same, whatever its length.
+    """Collect the test items that a score is computed from.
+
+    A score may be the mean over several arrays, such as the forums of a retrieval corpus. Each of
+    them counts the same, so values are scaled by the length of their array.
+
+    Returns:
+        None if the evaluator declares no rule for the score, or its items are missing.
     """
     if rule is None or rule.metric not in (None, metric):
         return None
-    arrays = matching(items, rule.values, task, metric)
-    lengths = [len(array) for array in arrays]
-    gold = None if rule.gold is None else matching(items, rule.gold, task, metric)
-    sentences = None if rule.sentences is None else matching(items, rule.sentences, task, metric)
-    if not arrays or any(
-        part is not None and [len(array) for array in part] != lengths for part in (gold, sentences)
-    ):
+    values = matching(items, rule.values, task, metric)
+    gold = matching_if_declared(items, rule.gold, task, metric)
+    sentences = matching_if_declared(items, rule.sentences, task, metric)
+    lengths = [len(array) for array in values]
+    if not values:
         return None
+    for arrays in (gold, sentences):
+        if arrays is not None and [len(array) for array in arrays] != lengths:
+            return None
+
     ids = None if sentences is None else np.concatenate(sentences)
-    if gold is None:
-        arrays = [array * sum(lengths) / (len(arrays) * len(array)) for array in arrays]
-        return Sample(np.concatenate(arrays), None, ids)
-    return Sample(np.concatenate(arrays), np.concatenate(gold).astype(np.float64), ids)
+    if gold is not None:
+        return Sample(np.concatenate(values), np.concatenate(gold).astype(np.float64), ids)
+    scaled = [array * sum(lengths) / (len(values) * len(array)) for array in values]
+    return Sample(np.concatenate(scaled), None, ids)
+
+
+def matching_if_declared(
+    items: Items, pattern: str | None, task: str, metric: str
+) -> list[np.ndarray] | None:
+    """Select arrays by a pattern that a rule may leave out."""
+    if pattern is None:
+        return None
+    return matching(items, pattern, task, metric)
 
 
 def matching(items: Items, pattern: str, task: str, metric: str) -> list[np.ndarray]:
-    """The arrays whose names match a pattern of `ItemScore`, in their order."""
+    """Select the arrays whose names match a pattern of `ItemScore`, in their order."""
     name = re.escape(pattern.format(task=task, metric=metric))
     name = name.replace(r"\*\*/", "(.+/)?").replace(r"\*", "[^/]+")
     return [array for item, array in items.items() if re.fullmatch(name, item)]
 
 
 def sentence_ids(*sides: list[str]) -> np.ndarray:
-    """(items, sides) 64-bit hashes of sentences, whatever case, punctuation and spaces; of
-    pairs: left and right."""
-    letters = [[re.sub(r"[\W_]+", "", text.lower()) or text for text in side] for side in sides]
-    digests = [
-        b"".join(hashlib.blake2b(text.encode(), digest_size=8).digest() for text in side)
-        for side in letters
-    ]
-    return np.stack([np.frombuffer(side, "<i8").astype(np.int64) for side in digests], axis=1)
+    """Hash sentences without their case, punctuation and spaces.
+
+    Args:
+        sides: the sentences of all items; for pairs, the left ones and the right ones.
+
+    Returns:
+        (items, sides) 64-bit integers.
+    """
+    columns = []
+    for side in sides:
+        digests = b"".join(sentence_digest(text) for text in side)
+        columns.append(np.frombuffer(digests, "<i8").astype(np.int64))
+    return np.stack(columns, axis=1)
+
+
+def sentence_digest(text: str) -> bytes:
+    """Hash the letters and digits of a sentence to 8 bytes, or the whole text if it has none."""
+    letters = re.sub(r"[\W_]+", "", text.lower()) or text
+    return hashlib.blake2b(letters.encode(), digest_size=8).digest()

@@ -1,8 +1,8 @@
-"""Every score of a scale as a tidy row: `scores.csv`. Derived from the score JSONs. Never imports
-torch.
+"""The rows of `scores.csv`: every score of a scale, from its score JSONs.
 
-Rows of one protocol are of one set of test data, so that they can be averaged. Scores on other data
-than most of the scale's are of a protocol of their own.
+Rows with the same protocol are of the same test data, so that they can be averaged. If a score was
+computed on other data than most of the scale, the name of its protocol says so. Never imports
+torch.
 """
 
 from collections import defaultdict
@@ -18,48 +18,63 @@ SCORES += ["evaluator", "protocol", "task", "subset", "metric", "value", "unit",
 
 
 def score_rows(scale: str) -> Iterable[dict]:
-    """The rows, under SCORES; without those of an evaluator that is gone or broken."""
+    """List every score of a scale as a row with the keys SCORES.
+
+    Scores of an evaluator that is gone or broken are left out.
+    """
     contents = sorted(newest(scale).items(), key=lambda item: item[1]["run"])
     by_evaluator: dict[str, list[Scored]] = defaultdict(list)
     for (_, evaluator), content in contents:
         by_evaluator[evaluator].append(with_age(content))
     data = {evaluator: data_of_most(scores) for evaluator, scores in by_evaluator.items()}
     for (_, evaluator), content in contents:
-        about = describe_run(Spec.model_validate(content["spec"]))
-        other = other_data(with_age(content).data, data[evaluator])
-        for row in (row for row in content["scores"] if row["evaluator"] in valid_evaluators()):
-            unit = valid_evaluators()[row["evaluator"]].unit_of(row["metric"])
-            if other:
-                row = row | {"protocol": f"{row.get('protocol', '')}{other}"}
-            yield {**about, **row, "unit": unit}
+        run_columns = describe_run(Spec.model_validate(content["spec"]))
+        suffix = other_data(with_age(content).data, data[evaluator])
+        for row in content["scores"]:
+            declaration = valid_evaluators().get(row["evaluator"])
+            if declaration is None:
+                continue
+            columns = {**run_columns, **row}
+            if suffix:
+                columns["protocol"] = f"{row.get('protocol', '')}{suffix}"
+            columns["unit"] = declaration.unit_of(row["metric"])
+            yield columns
 
 
 def with_age(content: dict) -> Scored:
-    """A score JSON with whether its evaluator is of another version today."""
+    """State of a score JSON whether its evaluator has another version today."""
     evaluation = content["evaluations"][0]
-    declared = valid_evaluators().get(evaluation["evaluator"])
-    return Scored(content, declared is None or declared.version != evaluation["version"])
+    declaration = valid_evaluators().get(evaluation["evaluator"])
+    is_outdated = declaration is None or declaration.version != evaluation["version"]
+    return Scored(content, is_outdated)
 
 
 def other_data(data: EvaluationData, of_most: EvaluationData) -> str:
-    """What a protocol's name gets behind it where a score is not on the data of most: ` on data
-    0123456789ab`."""
+    """Name data that most scores are not computed on, to be appended to the name of a protocol.
+
+    Returns:
+        ` on data 0123456789ab`; empty for the data of most scores.
+    """
     if data.is_same_as(of_most):
         return ""
     return f" on {data.text_beside(of_most)}"
 
 
 def describe_run(spec: Spec) -> dict:
-    """What was run, as columns of `scores.csv`. `settings` are those that are not the defaults
-    of its method, with all of its components; of a method that is gone or broken, all."""
+    """Describe a run as columns of `scores.csv`.
+
+    `settings` are those that differ from the defaults of the method with its components. If the
+    method is gone or broken, all settings are listed.
+    """
     method = valid_declarations(METHODS).get(spec.method)
     defaults = method.hyperparameters().model_dump() if method else {}
-    changed = {
-        key: v for key, v in spec.settings.items() if key not in defaults or v != defaults[key]
-    }
+    changed = []
+    for name, value in sorted(spec.settings.items()):
+        if name not in defaults or value != defaults[name]:
+            changed.append(f"{name}={value}")
     return {
         "method": spec.method,
-        "settings": " ".join(f"{name}={value}" for name, value in sorted(changed.items())),
+        "settings": " ".join(changed),
         "encoder": spec.encoder.name,
         "corpus": spec.corpus.name if spec.corpus else "",
         "size": spec.corpus.size if spec.corpus else "",
