@@ -18,7 +18,7 @@ from csebench.plan.catalog.data_sources import sources
 from csebench.plan.catalog.registry import declaration, evaluator_declaration
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.schema.declarations import FRACTION, Evaluation
-from csebench.study import attempt, search
+from csebench.study import attempt, attempt_results, search
 from csebench.study import work as planned_run
 
 
@@ -213,7 +213,7 @@ def try_method(args):
         return print(json_text(records))
     for record in records:
         print_text(f"Scale {args.scale}. {record['question']} {record['sentence']}")
-        print_text("\n".join(f"  {line}" for line in attempt.comparison_lines(record)))
+        print_text("\n".join(f"  {line}" for line in attempt_results.comparison_lines(record)))
 
 
 def publish(args):
