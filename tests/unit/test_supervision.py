@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pseudo_terminal import Terminal
 
-from csebench.base import processes
+from csebench.base import locks
 from csebench.base.processes import PRESSED_TWICE
 from csebench.base.project import ROOT
 from csebench.base.supervision import NOT_FINISHED
@@ -142,7 +142,8 @@ STARTER = """\
 import os, sys
 from pathlib import Path
 from csebench.base.errors import Stopped
-from csebench.base.processes import locked, run_program
+from csebench.base.locks import locked
+from csebench.base.processes import run_program
 from csebench.base.supervision import supervised
 def work():
     try:
@@ -287,7 +288,7 @@ def test_the_lock_is_held_while_the_program_of_a_killed_process_works(terminal, 
     """Else a second one would begin the same work beside it."""
     terminal.kill()
     lock = tmp_path / ".work.lock"
-    assert processes.take(lock) is None
+    assert locks.take(lock) is None
     for process in programs(tmp_path):
         os.kill(process, signal.SIGKILL)
-    terminal.wait_for(lambda: processes.take(lock) is not None)
+    terminal.wait_for(lambda: locks.take(lock) is not None)
