@@ -104,7 +104,9 @@ def show_power(args):
                 tables.setdefault(row[0], []).append(row)
     else:
         head, legend, hidden = power.POWER_COLUMNS, power.LEGEND, ("table", "known from")
-        grids = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
+        grids = dict.fromkeys(
+            grid for page in parse_targets(args.target, args.scale) for grid in page.grids()
+        )
         tables = {
             "/".join(grid): power.table_rows(grid_view(*grid, args.scale), args.difference)
             for grid in grids
@@ -124,7 +126,7 @@ def list_claims(args):
     from csebench.report.csv_tables import claim_record
     from csebench.report.numbers.claims import judge_all
 
-    wanted = {grid for page in parse_targets(args) for grid in page.grids()}
+    wanted = {grid for page in parse_targets(args.target, args.scale) for grid in page.grids()}
     judged = [
         s
         for s in judge_all(args.scale, catalog.paper_names())
@@ -141,7 +143,7 @@ def list_claims(args):
 def list_findings(args):
     from csebench.report.numbers.audit import findings, place_label
 
-    papers = {paper for page in parse_targets(args) for paper, _ in page.grids()}
+    papers = {paper for page in parse_targets(args.target, args.scale) for paper, _ in page.grids()}
     about = [f for f in findings() if "all" in args.target or papers & {*f.papers}]
     rows = [[f.severity, f.kind, "; ".join(map(place_label, f.places)), f.text] for f in about]
     print_table(

@@ -1,9 +1,12 @@
-"""The verbs init and new: a folder that joins the project; a file in it from a template, or from
-a pasted table."""
+"""The verbs `init` and `new`: make a folder that joins the project, or a file in it.
+
+A file comes from a template. A paper may also come from a pasted table (paper_import.py).
+"""
 
 import argparse
 import os
 import re
+from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -16,67 +19,82 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.schema.declarations import Name
 
 LAYOUT = ("methods", "methods/components", "evaluators", "papers", "evidence", "config", "data")
+ABOUT = "In this folder, csebench finds its methods, papers, scales … and writes results.\n"
 FILE_TEMPLATES = {
     "method": "methods/_template.py",
     "component": "methods/components/_template.py",
     "evaluator": "evaluators/_template.py",
     "paper": "papers/_template.yaml",
 }
-LONGEST_NAME = 20  # characters, as declarations.Name
+LONGEST_NAME = 20  # characters, as in declarations.Name
 
 
 def init(args):
-    """Make a folder for one's own methods, papers and results; what is there stays."""
-    for name in LAYOUT:
-        check_output(args.folder / name, is_folder=True)  # all of them, before any is made
+    """Make a folder for one's own methods, papers and results. Files that are there stay."""
+    for name in LAYOUT:  # check all of them before any is made
+        check_output(args.folder / name, is_folder=True)
     for name in LAYOUT:
         (args.folder / name).mkdir(parents=True, exist_ok=True)
     if not (args.folder / MARKER).exists():
-        about = "In this folder, csebench finds its methods, papers, scales … and writes results.\n"
-        write_text(args.folder / MARKER, about)
+        write_text(args.folder / MARKER, ABOUT)
     print(f"{args.folder}: put your own files into {', '.join(LAYOUT)}. In it, for example:")
     print(f"  cd {args.folder}\n  csebench new method mine\n  csebench try methods/mine.py")
 
 
+def new(args):
+    """Write a file from the template of its kind.
+
+    Raises:
+        BadInput: the name is taken, or the table cannot be read.
+    """
+    template = FILE_TEMPLATES[args.kind]
+    file = template.replace("_template", args.name)
+    if args.table is not None and args.kind != "paper":
+        raise BadInput("--from: only a paper is made from a table.")
+    if args.kind == "paper":
+        catalog.check_file_name("papers", args.name)
+    if is_name_taken(file):
+        raise BadInput(f"{file}: exists, or a folder of this name does; choose another name.")
+
+    title = args.name.replace("_", " ").capitalize()
+    text = read_text(ROOT / template).replace("template", args.name).replace("Template", title)
+    unread: list[str] = []
+    if args.table is not None:
+        text, unread = with_tables(text, args.table)
+    path = folders()[-1] / file
+    check_output(path, remedy=OWN_FOLDER_HINT)
+    write_text(path, with_schema(text, path))
+    print("\n".join([file, *unread, "", f"csebench show {args.name}"]))
+
+
+def is_name_taken(file: str) -> bool:
+    """Whether a file or folder of this name is in a folder of the project.
+
+    A method `components` would hide the folder methods/components/.
+    """
+    for folder in folders():
+        for name in (file, file.removesuffix(".py")):
+            if os.path.lexists(folder / name):
+                return True
+    return False
+
+
+def with_schema(text: str, path: Path) -> str:
+    """Point the line `$schema=` of a YAML file to the schemas of csebench."""
+    return text.replace("$schema=..", f"$schema={os.path.relpath(ROOT, path.parent)}")
+
+
 def file_name(text: str) -> str:
-    """The type of the name of a new file: small letters, digits and _."""
+    """Check the name of a new file: small letters, digits and _. The type of an argument."""
     try:
         return TypeAdapter(Name).validate_python(text)
     except ValidationError:
-        why = (
+        problem = (
             f"{text!r} cannot be the name of a file here: take a letter from a to z, then letters,"
+            f" digits and _, at most {LONGEST_NAME} characters"
         )
-        why += f" digits and _, at most {LONGEST_NAME} characters"
-        near = re.sub(r"\W+", "_", text).lower().lstrip("_0123456789")[:LONGEST_NAME].rstrip("_")
-        if near:
-            why += f", such as {near!r}"
-        raise argparse.ArgumentTypeError(why) from None
-
-
-def new(args):
-    """Write a file from the template of its kind. Raises BadInput: the name is taken, or the
-    table cannot be read."""
-    template, name = FILE_TEMPLATES[args.kind], args.name
-    file = template.replace("_template", name)
-    if args.kind == "paper":
-        catalog.check_file_name("papers", name)
-    if any(
-        os.path.lexists(folder / name)
-        for folder in folders()
-        for name in (file, file.removesuffix(".py"))
-    ):
-        raise BadInput(f"{file}: exists, or a folder of this name does; choose another name.")
-    text, title = read_text(ROOT / template), name.replace("_", " ").capitalize()
-    text = text.replace("template", name).replace("Template", title)
-    unread: list[str] = []
-    if args.table is not None:
-        if args.kind != "paper":
-            raise BadInput("--from: only a paper is made from a table.")
-        text = with_tables(text, args.table, unread)
-    path = folders()[-1] / file
-    check_output(path, remedy=OWN_FOLDER_HINT)
-    write_text(path, text.replace("$schema=..", f"$schema={os.path.relpath(ROOT, path.parent)}"))
-    print("\n".join([file, *unread, "", f"csebench show {name}"]))
-
-
-# ---------------------------------------------------------------- pasted tables
+        allowed = re.sub(r"\W+", "_", text).lower().lstrip("_0123456789")
+        allowed = allowed[:LONGEST_NAME].rstrip("_")
+        if allowed:
+            problem += f", such as {allowed!r}"
+        raise argparse.ArgumentTypeError(problem) from None

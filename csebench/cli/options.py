@@ -16,12 +16,19 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog import registry
 from csebench.plan.schema.declarations import LARGEST_INTEGER, POOLERS
 
-# of poolers, in libraries
+# names of poolers in other libraries
 OTHER_NAMES = {"mean": "avg", "average": "avg", "first-last-avg": "avg_first_last_2022"}
 
 
+# ---------------------------------------------------------------- types of options
+
+
 def number_type(annotation: Any) -> Callable[[str], Any]:
-    """The argparse type of an option whose values and bounds are declared for pydantic."""
+    """Make the argparse type of a number.
+
+    Args:
+        annotation: type and bounds, as declared for pydantic.
+    """
     adapter = TypeAdapter(annotation)
 
     def parse(text: str) -> Any:
@@ -35,13 +42,16 @@ def number_type(annotation: Any) -> Callable[[str], Any]:
 
 
 def whole(low: int, high: int = LARGEST_INTEGER) -> Callable[[str], int]:
-    """The type of an option that is a whole number within bounds."""
+    """Make the argparse type of a whole number within bounds."""
     return number_type(Annotated[int, Field(ge=low, le=high)])
 
 
 def output_file(text: str, is_folder: bool = False) -> Path:
-    """The type of an option that is a path to write to; a link is followed. Raises BadInput
-    where it cannot be written, or would change a model."""
+    """Check a path to write to, and follow a link. The argparse type of outputs.
+
+    Raises:
+        BadInput: the path cannot be written, or writing would change a model.
+    """
     if not text:
         raise argparse.ArgumentTypeError("is empty")
     path = followed(Path(text))
@@ -55,8 +65,11 @@ output_folder = partial(output_file, is_folder=True)
 
 
 def pooler(text: str) -> str:
-    """The type of an option that names a pooler. Raises BadInput, with the name that other
-    libraries' names mean."""
+    """Check the name of a pooler. The argparse type of --pooler.
+
+    Raises:
+        BadInput: with our name for the pooler, if another library calls it so.
+    """
     if text in OTHER_NAMES:
         raise BadInput(f"--pooler: unknown pooler {text!r}. Did you mean {OTHER_NAMES[text]!r}?")
     if text not in POOLERS:
@@ -64,27 +77,31 @@ def pooler(text: str) -> str:
     return text
 
 
-def parse_targets(args) -> list[targets.Page]:
-    """The distinct pages of all targets."""
-    catalog.scale(args.scale)
-    return list(
-        {str(p.path): p for t in args.target for p in targets.parse_target(t, args.scale)}.values()
-    )
+# ---------------------------------------------------------------- targets and names
 
 
-def paper_and_grid_names() -> list[str]:
-    """Papers, and their tables and figures."""
-    grids = [
-        f"{paper}/{name}" for paper in catalog.paper_names() for name in targets.grid_names(paper)
-    ]
-    return [*catalog.paper_names(), *grids]
+def parse_targets(names: list[str], scale_name: str) -> list[targets.Page]:
+    """List the pages of targets, each once."""
+    catalog.scale(scale_name)  # refuses an unknown scale
+    pages: dict[Path, targets.Page] = {}
+    for name in names:
+        for page in targets.parse_target(name, scale_name):
+            pages[page.path] = page
+    return list(pages.values())
 
 
 def described_names() -> list[str]:
-    """What `csebench show` describes: methods, components, evaluators, papers, tables and
-    figures."""
-    folders = (registry.METHODS, registry.COMPONENTS, registry.EVALUATORS)
-    return [
-        *(name for folder in folders for name in registry.adapter_names(folder)),
-        *paper_and_grid_names(),
-    ]
+    """List what `csebench show` describes, from methods to tables and figures."""
+    names = []
+    for folder in (registry.METHODS, registry.COMPONENTS, registry.EVALUATORS):
+        names += registry.adapter_names(folder)
+    return names + paper_and_grid_names()
+
+
+def paper_and_grid_names() -> list[str]:
+    """List the papers, then their tables and figures."""
+    papers = catalog.paper_names()
+    grids = []
+    for paper in papers:
+        grids += [f"{paper}/{name}" for name in targets.grid_names(paper)]
+    return [*papers, *grids]

@@ -1,8 +1,14 @@
-"""A paper's tables from Markdown, CSV or LaTeX, for `csebench new paper --from`."""
+"""Read the tables of a paper from pasted text, for `csebench new paper --from`.
+
+The text has a tab between cells. Its cells may be marked as in Markdown or LaTeX. The result is
+the `tables` of a file of papers/. Whatever could not be read is listed for the user, so that
+nothing gets lost silently.
+"""
 
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -14,46 +20,73 @@ from csebench.base.files import read_text
 from csebench.base.terminal import counted
 from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import METHODS, valid_declarations, valid_evaluators
-from csebench.plan.schema.paper import PRINTED, Grid, Recipe, SettingsTable
+from csebench.plan.schema.paper import PRINTED, Grid, Recipe, Row, SettingsTable
 
 EVALUATOR = Grid.model_fields["evaluator"].default
+EMPTY = ("", "-", "–", "—", "n/a")  # cells without a value
+MOST_PLACES = 4  # places that are listed of one mark
+ColumnKeys = dict[str, str]  # keys of a column in papers/*.yaml
+STATE_SOURCE = (
+    "source: unknown in {}. State in the file where the values come from: `source: measured` by the"
+    ' authors, `rerun` by them, or `copied` with `from: "Who 2021"`.'
+)
 
-
-EMPTY = ("", "-", "–", "—", "n/a")  # cells
-
-
+# marks in cells
 BOLD = re.compile(r"\*\*(?=\S)(.+?)\*\*|\\(?:textbf|mathbf|bm|bfseries|bf)\b")
-
-
 STYLES = {"underline": "underlined", "textit": "italic", "emph": "italic", "uline": "underlined"}
-
-
 CITATION = re.compile(r"\\cite\w*\*?(?:\[[^\]]*\])*\{[^{}]*\}")
-
-
 SUPERSCRIPT = re.compile(r"\^\s*(\{[^{}]*\}|\\[a-zA-Z]+|.)")
-
-
 SYMBOL = re.compile(r"\\([a-zA-Z]+)|\*+|[†‡§¶∗⋆★☆♠♣♥♦♤♧♢♡♯△▽▲▼◇◆⋄↑↓✝✓✗‖¹²³⁰⁴-⁹ᵃ-ᶻ]")
 
 
-MOST_PLACES = 4  # of a mark that are listed
+def with_tables(template: str, path: Path) -> tuple[str, list[str]]:
+    """Replace the tables in the template of a paper by those of a file.
+
+    Returns:
+        The text of the paper, and a line for each part of the file that could not be read.
+
+    Raises:
+        BadInput: the file has no table, or no column that is known.
+    """
+    tables: dict[str, dict] = {}
+    unread: list[str] = []
+    rows_with_values = 0
+    for number, pasted in pasted_tables(path).items():
+        table, problems = read_table(pasted.lines)
+        unread += [f"table {number}: {problem}" for problem in problems]
+        if table is None:
+            continue
+        unread += [f"table {number}: {mark}" for mark in pasted.unread_marks()]
+        rows_with_values += sum("values" in row for row in table["rows"])
+        tables[number] = {"title": f"Table {number}", **table}
+    if not tables:
+        raise BadInput(
+            f"{path}: no column is a task of an evaluator, or a size of the training set."
+        )
+    unread.append(STATE_SOURCE.format(counted(rows_with_values, "row")))
+    content = yaml.safe_dump(
+        {"tables": tables},
+        default_flow_style=None,
+        width=math.inf,
+        sort_keys=False,
+        allow_unicode=True,
+    )
+    head, _, claims = re.split(r"(?m)^(?=tables:|# claims:)", template)
+    return f"{head}{content}{claims}", unread
 
 
-STATE_SOURCE = (
-    "source: unknown in {}. Say in the file where the values are from: `source: measured` by the"
-    ' authors, `rerun` by them, or `copied` with `from: "Who 2021"`.'
-)
+# ---------------------------------------------------------------- the text
 
 
 @dataclass
 class PastedTable:
-    """The cells of a table by line, without marks, and where each mark was."""
+    """The cells of a table by line, without marks, and the positions of each mark."""
 
     lines: list[list[str]] = field(default_factory=list)
     marks: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # (line, cell)
 
     def add_line(self, line: str) -> None:
+        """Add a line, with a tab between its cells."""
         cells = []
         for text in line.split("\t"):
             cell, marks = without_marks(text)
@@ -62,70 +95,55 @@ class PastedTable:
             cells.append(cell)
         self.lines.append(cells)
 
-    def place(self, line: int, cell: int) -> str:
-        """`row 'SimCSE', column 'Avg.'`"""
-        names = []
-        if line > 0:
-            names.append(f"row {self.lines[line][0]!r}")
-        if cell > 0 and cell < len(self.lines[0]):
-            names.append(f"column {self.lines[0][cell]!r}")
-        return ", ".join(names) or "the first cell"
-
     def unread_marks(self) -> list[str]:
-        """A text per mark, with where it was."""
+        """Say for each mark where it was."""
         texts = []
         for mark, positions in self.marks.items():
-            places = [self.place(*position) for position in positions[:MOST_PLACES]]
+            places = [self.place_of(*position) for position in positions[:MOST_PLACES]]
             if len(positions) > MOST_PLACES:
                 places.append(f"{len(positions) - MOST_PLACES} more")
             texts.append(f"{mark} is not read: {'; '.join(places)}")
         return texts
 
-
-def with_tables(text: str, path: Path, unread: list[str]) -> str:
-    """The template of a paper with the tables of a file in place of its own.
-
-    Args:
-        unread: takes what could not be read, a line each.
-    """
-    head, _, claims = re.split(r"(?m)^(?=tables:|# claims:)", text)
-    tables, rows = {}, 0
-    for number, pasted in pasted_tables(path).items():
-        table = read_table(number, pasted.lines, unread)
-        if not table:
-            continue
-        unread += [f"table {number}: {mark}" for mark in pasted.unread_marks()]
-        rows += sum("values" in row for row in table["rows"])
-        tables[number] = table
-    if not tables:
-        raise BadInput(
-            f"{path}: no column is a task of an evaluator, or a size of the training set."
-        )
-    unread.append(STATE_SOURCE.format(counted(rows, "row")))
-    shape = {
-        "default_flow_style": None,
-        "width": math.inf,
-        "sort_keys": False,
-        "allow_unicode": True,
-    }
-    return f"{head}{yaml.safe_dump({'tables': tables}, **shape)}{claims}"
+    def place_of(self, line: int, cell: int) -> str:
+        """Word the place of a cell: `row 'SimCSE', column 'Avg.'`."""
+        names = []
+        if line > 0:
+            names.append(f"row {self.lines[line][0]!r}")
+        if 0 < cell < len(self.lines[0]):
+            names.append(f"column {self.lines[0][cell]!r}")
+        if not names:
+            return "the first cell"
+        return ", ".join(names)
 
 
 def pasted_tables(path: Path) -> dict[str, PastedTable]:
-    """The tables of a file by number: tabs between cells, the labels of columns in the first
-    line and those of rows in the first cell. A line `# table 2` states the number of the table
-    below it, which is else 1. Raises BadInput where there is no table."""
+    """Read the tables of a file by their numbers.
+
+    The first line of a table has the labels of columns, and the first cell of a line the label of
+    a row. A line `# table 2` states the number of the table below it. Without such a line, the file
+    has one table, number 1.
+
+    Raises:
+        BadInput: there is no table, or two have the same number.
+    """
     tables: dict[str, PastedTable] = {}
-    for line in filter(str.strip, read_text(path).splitlines()):
-        if match := re.fullmatch(r"# table (\w+)\s*", line):
-            tables[match[1]] = PastedTable()
+    current = None
+    for line in read_text(path).splitlines():
+        if not line.strip():
             continue
-        if not tables:
-            tables["1"] = PastedTable()
-        tables[next(reversed(tables))].add_line(line)
-    if not tables or any(
-        len(table.lines) < 2 or len(table.lines[0]) < 2 for table in tables.values()
-    ):
+        heading = re.fullmatch(r"# table (\w+)\s*", line)
+        if heading is None and current is not None:
+            current.add_line(line)
+            continue
+        number = "1" if heading is None else heading[1]
+        if number in tables:
+            raise BadInput(f"{path}: `# table {number}` occurs twice; give each table its number.")
+        current = tables[number] = PastedTable()
+        if heading is None:
+            current.add_line(line)
+    is_too_small = [len(table.lines) < 2 or len(table.lines[0]) < 2 for table in tables.values()]
+    if not tables or any(is_too_small):
         raise BadInput(
             f"{path}: needs a line with the labels of columns and a line per row, with tabs between"
             " cells."
@@ -134,153 +152,215 @@ def pasted_tables(path: Path) -> dict[str, PastedTable]:
 
 
 def without_marks(text: str) -> tuple[str, list[str]]:
-    """A cell without the marks of styles, footnotes and citations, and these marks."""
+    """Remove the marks of styles, footnotes and citations from a cell.
+
+    Returns:
+        The cell, and the marks.
+    """
     text = re.sub(r"\\pm\b|\+/-", "±", text).replace("−", "-")
     marks: list[str] = []
 
-    def style(match: re.Match) -> str:
+    def note_bold(match: re.Match) -> str:
         marks.append("bold")
         return match[1] or ""
 
-    def citation(match: re.Match) -> str:
+    def note_citation(match: re.Match) -> str:
         marks.append(match[0])
         return ""
 
-    def superscript(match: re.Match) -> str:
+    def note_superscript(match: re.Match) -> str:
         inner = match[1].strip("{} ")
-        if inner.startswith("±"):  # a deviation
+        if inner.startswith("±"):  # a deviation belongs to the value
             return inner
         marks.append(f"^{inner}")
         return ""
 
-    def symbol(match: re.Match) -> str:
+    def note_symbol(match: re.Match) -> str:
         marks.append(STYLES.get(match[1]) or match[0])
         return ""
 
-    text = BOLD.sub(style, text)
-    text = CITATION.sub(citation, text)
-    text = SUPERSCRIPT.sub(superscript, text)
-    text = SYMBOL.sub(symbol, text)
+    text = BOLD.sub(note_bold, text)
+    text = CITATION.sub(note_citation, text)
+    text = SUPERSCRIPT.sub(note_superscript, text)
+    text = SYMBOL.sub(note_symbol, text)
     return re.sub("[{}$]", "", text).strip(), marks
 
 
-def read_table(number: str, lines: list[list[str]], unread: list[str]) -> dict:
-    """A table as in papers/*.yaml, whose columns may be the printed rows; empty where neither
-    are known. What could not be read is added to `unread`."""
+# ---------------------------------------------------------------- tables of a paper
+
+
+def read_table(lines: list[list[str]]) -> tuple[dict | None, list[str]]:
+    """Turn the cells of a table into a table of papers/*.yaml, without its title.
+
+    If no column is known, but a row is, the table is read with rows as columns.
+
+    Returns:
+        The table, or None if neither columns nor rows are known; and what could not be read.
+    """
     (_, *labels), *body = lines
     evaluator, columns = known_columns(labels)
-    if not columns and known_columns([label for label, *_ in body])[1]:
-        return read_table(number, [*map(list, zip_longest(*lines, fillvalue=""))], unread)
-    unread += [
-        f"table {number}: column {label!r}: no known task"
-        for label in labels
-        if label not in columns
-    ]
-    twice = [label for label, count in Counter(labels).items() if count > 1]
-    unread += [
-        f"table {number}: column {label!r}: occurs twice, the last is taken" for label in twice
-    ]
-    recipes, rows = known_recipes(), []
-    for label, *cells in body if columns else []:
-        if not (run := find_recipe(label, recipes)):
-            unread.append(f"table {number}: row {label!r}: no known method, or several")
-        beyond = [cell for cell in cells[len(labels) :] if cell]
-        unread += [
-            f"table {number}: row {label!r}: {cell!r} is behind the last column" for cell in beyond
-        ]
-        cells = dict(zip_longest(labels, cells[: len(labels)], fillvalue=""))
-        values = {column: printed_number(cells[column]) for column in columns}
-        for column in (
-            column
-            for column, value in values.items()
-            if not value and cells[column].lower() not in EMPTY
-        ):
-            unread.append(
-                f"table {number}: row {label!r}, column {column!r}: {cells[column]!r} is no number"
-            )
-        row = {"label": label, **({"run": run} if run else {"missing": "no recipe yet"})}
-        if any(values.values()):
-            row |= {"source": "unknown", "values": [*values.values()]}
-        rows.append(row)
-    table = {
-        "title": f"Table {number}",
-        "evaluator": evaluator,
-        "columns": [*columns.values()],
-        "rows": rows,
-    }
-    return table if columns else {}
+    if not columns:
+        _, columns_of_rows = known_columns([cells[0] for cells in body])
+        if columns_of_rows:
+            transposed = zip_longest(*lines, fillvalue="")
+            return read_table([list(cells) for cells in transposed])
+
+    unread = unread_columns(labels, columns)
+    if not columns:
+        return None, unread
+    recipes = known_recipes()
+    rows = []
+    for label, *cells in body:
+        recipe = find_recipe(label, recipes)
+        if recipe is None:
+            unread.append(f"row {label!r}: no known method, or several")
+        for cell in filter(None, cells[len(labels) :]):
+            unread.append(f"row {label!r}: {cell!r} is right of the last column")
+        by_column = dict(zip_longest(labels, cells[: len(labels)], fillvalue=""))
+        values, problems = read_values({column: by_column[column] for column in columns})
+        unread += [f"row {label!r}, {problem}" for problem in problems]
+        rows.append(row_of_paper(label, recipe, values))
+    return {"evaluator": evaluator, "columns": list(columns.values()), "rows": rows}, unread
+
+
+def unread_columns(labels: list[str], columns: dict[str, ColumnKeys]) -> list[str]:
+    """Say which columns are not known, and which labels occur twice."""
+    unread = [f"column {label!r}: no known task" for label in labels if label not in columns]
+    for label, count in Counter(labels).items():
+        if count > 1:
+            unread.append(f"column {label!r}: occurs twice, the last is taken")
+    return unread
+
+
+def read_values(cells: dict[str, str]) -> tuple[list[str | None], list[str]]:
+    """Read the values in the cells of a row, by column.
+
+    Returns:
+        The values, and the cells that hold something else.
+    """
+    values = []
+    problems = []
+    for column, cell in cells.items():
+        value = printed_number(cell)
+        if value is None and cell.lower() not in EMPTY:
+            problems.append(f"column {column!r}: {cell!r} is no number")
+        values.append(value)
+    return values, problems
+
+
+def row_of_paper(label: str, recipe: dict | None, values: list[str | None]) -> dict:
+    """Lay out a row as papers/*.yaml has it. The source of its values is not known."""
+    row: dict = {"label": label}
+    if recipe is None:
+        row["missing"] = "no recipe yet"
+    else:
+        row["run"] = recipe
+    if any(values):
+        row |= {"source": "unknown", "values": values}
+    return row
 
 
 def printed_number(cell: str) -> str | None:
-    """`78.13±0.4` as papers/*.yaml has it; None where a cell holds no number."""
+    """Write `78.13±0.4` as papers/*.yaml has it. None if a cell holds no number."""
     text = re.sub(r"_(?=\s*±)|\s*%$", "", cell)
     text = re.sub(r"±\s*\.", "±0.", text).strip()
-    return text if re.fullmatch(PRINTED, text) else None
+    if re.fullmatch(PRINTED, text) is None:
+        return None
+    return text
 
 
 def plain(label: str) -> str:
-    """A label without citation, spaces, signs and case, to be compared with others."""
-    return re.sub(
-        r"[^a-z0-9+%.]", "", re.sub(r"\([^()]*\b(19|20)\d\d\w?\)", "", label).lower()
-    ).strip(".")
+    """Reduce a label to what is compared: no citation, spaces, signs and upper case."""
+    without_citation = re.sub(r"\([^()]*\b(19|20)\d\d\w?\)", "", label)
+    return re.sub(r"[^a-z0-9+%.]", "", without_citation.lower()).strip(".")
 
 
-def known_columns(labels: list[str]) -> tuple[str, dict[str, dict[str, str]]]:
-    """The evaluator of most columns, and the columns by label: tasks of evaluators, and sizes of
-    the training set."""
-    known: dict[str, dict[str, dict[str, str]]] = {}  # by label and evaluator
-    for name, declared in valid_evaluators().items():
-        for task in [*declared.tasks, *["Avg."] * declared.average]:
-            known.setdefault(plain(task), {})[f"{name}:{task}" if declared.takes else name] = {
-                "task": task
-            }
-    known |= {
-        plain(size): {EVALUATOR: {"task": "Avg.", "size": size}}
-        for size in catalog.scale("paper").sizes
-    }
-    evaluators = {
-        label: known[key]
-        for label in labels
-        if (key := plain(label).replace("average", "avg")) in known
-    }
-    counts = Counter(
-        evaluator for by_evaluator in evaluators.values() for evaluator in by_evaluator
-    )
-    main = max(
-        counts or [EVALUATOR], key=lambda evaluator: (counts[evaluator], evaluator == EVALUATOR)
-    )
+# ---------------------------------------------------------------- what labels mean
+
+
+def known_columns(labels: list[str]) -> tuple[str, dict[str, ColumnKeys]]:
+    """Find the columns whose labels are tasks of evaluators or sizes of the training set.
+
+    Returns:
+        The evaluator that has most of the columns, and the known columns by label.
+    """
+    meanings = meanings_of_labels()
+    known: dict[str, dict[str, ColumnKeys]] = {}
+    for label in labels:
+        key = plain(label).replace("average", "avg")
+        if key in meanings:
+            known[label] = meanings[key]
+
+    counts = Counter()
+    for by_evaluator in known.values():
+        counts.update(by_evaluator.keys())
+
+    def most_columns_then_default(evaluator: str) -> tuple[int, bool]:
+        return counts[evaluator], evaluator == EVALUATOR
+
+    main = max(counts, key=most_columns_then_default, default=EVALUATOR)
     columns = {}
-    for label, by_evaluator in evaluators.items():
-        evaluator = main if main in by_evaluator else next(iter(by_evaluator))
-        columns[label] = {"label": label} | by_evaluator[evaluator]
-        columns[label] |= {} if evaluator == main else {"evaluator": evaluator}
+    for label, by_evaluator in known.items():
+        if main in by_evaluator:
+            columns[label] = {"label": label, **by_evaluator[main]}
+        else:
+            evaluator, column = next(iter(by_evaluator.items()))
+            columns[label] = {"label": label, **column, "evaluator": evaluator}
     return main, columns
 
 
+def meanings_of_labels() -> dict[str, dict[str, ColumnKeys]]:
+    """List the columns that a plain label can mean, by evaluator."""
+    meanings: dict[str, dict[str, ColumnKeys]] = {}
+    for name, declared in valid_evaluators().items():
+        tasks = list(declared.tasks)
+        if declared.average:
+            tasks.append("Avg.")
+        for task in tasks:
+            evaluator = f"{name}:{task}" if declared.takes else name
+            meanings.setdefault(plain(task), {})[evaluator] = {"task": task}
+    for size in catalog.scale("paper").sizes:
+        meanings[plain(size)] = {EVALUATOR: {"task": "Avg.", "size": size}}
+    return meanings
+
+
 def known_recipes() -> dict[str, Recipe | None]:
-    """Recipes by label: methods by name and title, and the rows of papers/; None for a label of
-    several methods."""
-    methods = valid_declarations(METHODS).items()
+    """List recipes by plain label: rows of papers/, and methods by name and title.
+
+    Returns:
+        None stands for the recipe of a label that several methods have.
+    """
     recipes: dict[str, Recipe | None] = {}
-    tables = [t for name in catalog.paper_names() for t in catalog.paper(name).tables.values()]
-    for row in (
-        row for table in tables if not isinstance(table, SettingsTable) for row in table.rows
-    ):
-        if row.run and not row.run.sweep and re.search("[a-z]{2}", plain(row.label)):
-            first = recipes.setdefault(plain(row.label), row.run)
-            recipes[plain(row.label)] = first if first and first.method == row.run.method else None
-    return recipes | {
-        plain(label): Recipe(method=name) for name, d in methods for label in (d.title, name)
-    }
+    for row in rows_of_papers():
+        label = plain(row.label)
+        if row.run is None or row.run.sweep or re.search("[a-z]{2}", label) is None:
+            continue
+        recipe = recipes.setdefault(label, row.run)
+        if recipe is not None and recipe.method != row.run.method:
+            recipes[label] = None
+    for name, declared in valid_declarations(METHODS).items():
+        recipes[plain(declared.title)] = recipes[plain(name)] = Recipe(method=name)
+    return recipes
+
+
+def rows_of_papers() -> Iterator[Row]:
+    """Iterate over the rows of all tables of scores in papers/."""
+    for name in catalog.paper_names():
+        for table in catalog.paper(name).tables.values():
+            if not isinstance(table, SettingsTable):
+                yield from table.rows
 
 
 def find_recipe(label: str, recipes: dict[str, Recipe | None]) -> dict | None:
-    """The recipe of a row by its label, which may end with an encoder: `SimCSE-BERT_base`."""
-    name, encoders = (
-        plain(label),
-        {plain(role): {"encoder": role} for role in catalog.scale("paper").encoders},
-    )
-    for end, encoder in {"": {}, **encoders}.items():
-        if name.endswith(end) and (recipe := recipes.get(name.removesuffix(end))):
-            return recipe.model_dump(exclude_defaults=True) | encoder
+    """Find the recipe of a row by its label, which may end with an encoder: `SimCSE-BERT_base`."""
+    name = plain(label)
+    recipe = recipes.get(name)
+    if recipe is not None:
+        return recipe.model_dump(exclude_defaults=True)
+    for role in catalog.scale("paper").encoders:
+        if not name.endswith(plain(role)):
+            continue
+        recipe = recipes.get(name.removesuffix(plain(role)))
+        if recipe is not None:
+            return recipe.model_dump(exclude_defaults=True) | {"encoder": role}
     return None

@@ -22,7 +22,7 @@ RUN_COLUMNS = ["run", "sentences", "seed", "state", "seconds", "tables"]
 
 
 def show_plan(args):
-    work = Work(parse_targets(args), args.device)
+    work = Work(parse_targets(args.target, args.scale), args.device)
     runs, shown_in, tables = (
         read_statuses(work.pages),
         tables_of_runs(work.scale.scale),

@@ -27,7 +27,11 @@ def compare_rows(args):
     """Print the declared comparisons of a table, or that of two given rows."""
     from csebench.report.numbers.cells import grid_view
 
-    views = [grid_view(*grid, page.scale) for page in parse_targets(args) for grid in page.grids()]
+    views = [
+        grid_view(*grid, page.scale)
+        for page in parse_targets(args.target, args.scale)
+        for grid in page.grids()
+    ]
     if not args.rows:
         return print_declared_comparisons(views, args.json)
     if len(args.rows) != 2 or len(views) != 1:

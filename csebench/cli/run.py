@@ -1,4 +1,8 @@
-"""The verbs that get data ready, train and score."""
+"""The verbs that fetch data, train and score.
+
+Each turns the options of a command into calls of other rooms, and prints what they return. What
+needs torch is imported only after bad input is refused.
+"""
 
 import sys
 from collections import Counter
@@ -18,14 +22,15 @@ from csebench.plan.catalog.data_sources import sources
 from csebench.plan.catalog.registry import declaration, evaluator_declaration
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.schema.declarations import FRACTION, Evaluation
-from csebench.study import attempt, search
+from csebench.study import attempt, attempt_results, search
 from csebench.study import work as planned_run
 
 
 def check(args):
+    """Print which models and data are missing, their sizes, and where they come from."""
     from csebench.data import preflight
 
-    states = preflight.check_needs(parse_targets(args))
+    states = preflight.check_needs(parse_targets(args.target, args.scale))
     if args.json:
         rows = [[s.need.kind, s.need.name, s.state, s.size, s.why] for s in states]
         print_table(["kind", "name", "state", "bytes", "why"], rows, as_json=True)
@@ -38,16 +43,17 @@ def check(args):
 
 
 def fetch(args):
+    """Fetch one source of data, or everything that targets need."""
     from csebench.data.fetch import fetch_source
 
     if args.source in sources():
         return fetch_source(args.source, args.out)
-    args.target = [args.source]
-    if "/" not in args.source and problem_of(parse_targets, args):  # no source has one
-        raise unknown(
-            "source or target", args.source, [*sources(), "all", "table2", "micse/table2"]
-        )
-    pages = parse_targets(args)
+    # a source has no slash in its name: `micse/tabel2` is a mistyped target
+    may_be_source = "/" not in args.source
+    if may_be_source and problem_of(parse_targets, [args.source], args.scale) is not None:
+        known = [*sources(), "all", "table2", "micse/table2"]
+        raise unknown("source or target", args.source, known)
+    pages = parse_targets([args.source], args.scale)
     from csebench.data.preflight import fetch_all
 
     print(f"Scale {args.scale}.")
@@ -62,7 +68,11 @@ def fetch(args):
         )
 
 
+# ---------------------------------------------------------------- back-translate
+
+
 def back_translate(args):
+    """Translate a corpus to another language and back."""
     read_corpus(args.corpus, least=1)
     check_translation_output(args.out, args.corpus)
     acquire_gpus()
@@ -72,11 +82,15 @@ def back_translate(args):
 
 
 def check_translation_output(out: Path, corpus: Path) -> None:
-    """Raise BadInput where a translation cannot be written. Beside it goes a file that states
-    what was translated, and neither may take the place of the corpus or of another file."""
+    """Check that a translation can be written, and the file of facts that goes beside it.
+
+    Raises:
+        BadInput: one of them would replace the corpus or a file of somebody else.
+    """
     if is_stream(out):
         raise BadInput(
-            f"{out}: a translation needs a file, beside which csebench notes what was translated."
+            f"{out}: a translation needs a file, because csebench writes facts about it to a second"
+            " file beside it."
         )
     if out.exists() and out.samefile(corpus):
         raise BadInput(f"--out {out}: is the corpus; choose another name.")
@@ -89,7 +103,7 @@ def check_translation_output(out: Path, corpus: Path) -> None:
 
 
 def is_translation(facts: Path) -> bool:
-    """Whether a file is what a translation states about its corpus."""
+    """Whether a file holds the facts about a translation."""
     try:
         content = read_json(facts)
     except BadInput:
@@ -97,60 +111,75 @@ def is_translation(facts: Path) -> bool:
     return isinstance(content, dict) and content.keys() == back_translation_facts("", "").keys()
 
 
+# ---------------------------------------------------------------- train
+
+
 def train(args):
+    """Train one run that no table needs, and print the folder of its model."""
     check_run_folder(args.out)
-    spec = (
-        train_options.read_spec(args.spec)
-        if args.spec
-        else train_options.spec_from(args, corpus_size(args))
-    )
-    for option, is_read in {
-        "corpus": spec.corpus is not None,
-        "positives": spec.back_translated,
-    }.items():
-        if (file := getattr(args, option)) is not None and not is_read:
-            raise BadInput(
-                f"--{option} {file}: {spec.method} reads none with these settings; leave it out."
-            )
-    if args.corpus is not None and spec.corpus is not None:  # refuses it before torch is imported
-        read_corpus(
-            args.corpus, spec.corpus.sha256, declaration(spec.method).corpus, size=spec.corpus.size
-        )
-    data_root, chunk_size = train_options.data_root_or_default(args.data), args.chunk_size or None
+    if args.spec:
+        spec = train_options.read_spec(args.spec)
+    else:
+        spec = train_options.spec_from(args, corpus_size(args))
+    if args.corpus is not None and spec.corpus is None:
+        raise unread_file("--corpus", args.corpus, spec.method)
+    if args.positives is not None and not spec.back_translated:
+        raise unread_file("--positives", args.positives, spec.method)
+    if args.corpus is not None and spec.corpus is not None:
+        # refuse a bad corpus before torch is imported, which takes seconds
+        kind = declaration(spec.method).corpus
+        read_corpus(args.corpus, spec.corpus.sha256, kind, size=spec.corpus.size)
+    data_root = train_options.data_root_or_default(args.data)
+    chunk_size = args.chunk_size or None
     planned_run.train_spec(spec, args.out, args.corpus, data_root, args.positives, chunk_size)
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 
+def unread_file(option: str, file: Path, method: str) -> BadInput:
+    """Make the error for a file that is given to a run, and that the run does not read."""
+    return BadInput(
+        f"{option} {file}: {method} reads none with these settings; leave {option} out."
+    )
+
+
 def corpus_size(args) -> int:
-    """Sentences to draw from the corpus that the options name: --size, or all; 0 for a method
-    that reads none."""
+    """Choose how many sentences to draw from the corpus: --size, or all.
+
+    Returns:
+        0 for a method that reads no corpus.
+    """
     method = declaration(args.method)
     if args.corpus is None or not method.needs_corpus:
         return args.size or 0
-    holds = len(read_corpus(args.corpus, kind=method.corpus))
-    if (args.size or 0) > holds:
-        raise BadInput(f"--size {args.size:,}: {args.corpus} holds {holds:,} {method.corpus}.")
-    return args.size or holds
+    available = len(read_corpus(args.corpus, kind=method.corpus))
+    if args.size is None:
+        return available
+    if args.size > available:
+        raise BadInput(f"--size {args.size:,}: {args.corpus} holds {available:,} {method.corpus}.")
+    return args.size
+
+
+# ---------------------------------------------------------------- evaluate
 
 
 def evaluate(args):
+    """Score an encoder, write the scores, and print them."""
     from csebench.score.store import check_scores_output
 
     settings = Evaluation(
         precision=args.precision, batch_size=args.batch_size, max_length=args.max_length
     )
     check_scores_output(args.out)
-    # each once: named twice, one would give every row twice
-    evaluators = [*dict.fromkeys(args.evaluators.split(","))]
+    # each evaluator once: a second time would repeat every row
+    evaluators = list(dict.fromkeys(args.evaluators.split(",")))
     data_root = train_options.data_root_or_default(args.data)
     model = train_options.find_model(args.model)
     acquire_gpus()
     from csebench.score import evaluate as scoring
 
     if is_stream(args.out):
-        print(
-            f"{args.out}: is no file, so per-item values are not kept.", file=sys.stderr, flush=True
-        )
+        note = f"{args.out}: is no file, so per-item values are not kept."
+        print(note, file=sys.stderr, flush=True)
     result = scoring.evaluate_model(model, evaluators, data_root, args.out, args.pooler, settings)
     if is_standard_output(args.out):  # the scores are printed already, for a program
         return
@@ -161,25 +190,29 @@ def evaluate(args):
 
 
 def show_scores(rows: list[dict]) -> None:
-    """Print scores in percent, as papers do; those with another unit as they are."""
+    """Print scores: fractions in percent, as papers do, and other units as they are."""
     table = []
-    for row in (row for row in rows if row["subset"] in ("all", "printed")):
-        name = evaluator_declaration(row["evaluator"]).unit_of(row["metric"])
-        score = (
-            [f"{100 * row['value']:.2f}", "%"]
-            if name == FRACTION
-            else [f"{row['value']:.4f}", name]
-        )
-        table.append(
-            [row["evaluator"], row["task"], row["subset"], row["metric"], *score, row["protocol"]]
-        )
+    for row in rows:
+        if row["subset"] not in ("all", "printed"):
+            continue
+        unit = evaluator_declaration(row["evaluator"]).unit_of(row["metric"])
+        value = f"{row['value']:.4f}"
+        if unit == FRACTION:
+            unit = "%"
+            value = f"{100 * row['value']:.2f}"
+        names = [row["evaluator"], row["task"], row["subset"], row["metric"]]
+        table.append([*names, value, unit, row["protocol"]])
     print_table(["evaluator", "task", "subset", "metric", "value", "unit", "protocol"], table)
 
 
+# ---------------------------------------------------------------- planned runs
+
+
 def work(args):
-    only = (
-        None if args.evaluators is None else [name for name in args.evaluators.split(",") if name]
-    )
+    """Train and score a planned run."""
+    only = None
+    if args.evaluators is not None:
+        only = [name for name in args.evaluators.split(",") if name]
     planned_run.work(
         args.run_id,
         args.scale,
@@ -192,13 +225,17 @@ def work(args):
 
 
 def tune(args):
+    """Search for the settings of methods, with a line per trial."""
+
+    def log(line: str) -> None:
+        print(visible(line), flush=True)
+
     print(f"Scale {args.scale}.", flush=True)
-    search.tune(args.method, args.scale, args.trials, lambda line: print(visible(line), flush=True))
+    search.tune(args.method, args.scale, args.trials, log)
 
 
 def try_method(args):
-    """Print the comparisons of one's own method in words, with interval, cost and what to do
-    next."""
+    """Compare one's own method with others, and print the comparisons in words."""
     records = attempt.try_method(
         args.file,
         args.against,
@@ -213,18 +250,20 @@ def try_method(args):
         return print(json_text(records))
     for record in records:
         print_text(f"Scale {args.scale}. {record['question']} {record['sentence']}")
-        print_text("\n".join(f"  {line}" for line in attempt.comparison_lines(record)))
+        print_text("\n".join(f"  {line}" for line in attempt_results.comparison_lines(record)))
 
 
 def publish(args):
+    """Put the scores of a finished run into results/."""
     planned_run.publish_planned(args.run_id, args.evaluator, args.scale)
 
 
 def prune(args):
+    """Delete the models of runs that are scored, and say why others are kept."""
     from csebench.score.prune import prune_all
 
     print(f"Scale {args.scale}.")
-    deleted, kept = prune_all(parse_targets(args))
+    deleted, kept = prune_all(parse_targets(args.target, args.scale))
     for reason, count in Counter(kept.values()).most_common():
         print(f"kept {count}: {visible(reason)}")
     print(f"deleted {counted(len(deleted), 'model')}")

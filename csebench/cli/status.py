@@ -30,7 +30,7 @@ class RunStatus(NamedTuple):
 
 def show_status(args):
     """Print the state, for people or as JSON."""
-    pages = parse_targets(args)
+    pages = parse_targets(args.target, args.scale)
     runs = read_statuses(pages)
     if args.json:
         listed = [

@@ -207,7 +207,7 @@ def add_look(verb):
 
     about = "list inconsistencies in the published tables"
     v = verb("audit", inspect.list_findings, about, "micse", targets="*", json=True)
-    v.set_defaults(scale=SCALE)  # of no meaning to printed numbers; parse_targets reads it
+    v.set_defaults(scale=SCALE)  # of no meaning to printed numbers
 
 
 def add_run(verb):

@@ -1,5 +1,8 @@
-"""Train the trials of a search, each an ordinary run in runs/. csebench/plan/tuning.py says which
-there are."""
+"""Run the searches of `csebench tune`: train the trials, and write the file of each search.
+
+Each trial consists of ordinary runs in runs/. Which trials there are, and which one is chosen, is
+decided in csebench/plan/tuning.py.
+"""
 
 from collections.abc import Callable
 
@@ -21,62 +24,80 @@ from csebench.study.work import train_and_score
 
 
 def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[str], None]) -> None:
-    """Search for the settings of methods, each over all of its values or the same number of
-    trials; first the searches that they start from, where there is no file of these. Trials that
-    a file of a search or runs/ has are kept, so a search that was stopped goes on where it was.
-    Raises BadInput, before anything is trained, where a method has nothing to try, or a file is
-    damaged; RunFailed where every trial of a method failed by its own loss, or a run stopped for
-    any other reason; Stopped at SIGTERM, SIGINT or SIGHUP."""
-    before = [search for name in names for search in tuning.searches_before(name)]
-    first = [
-        search
-        for search in before
-        if search in names or tuning.made_search(search, scale_name) is None
-    ]
-    wanted = dict.fromkeys([*first, *names])
-    for name in wanted:
+    """Search for the settings of methods.
+
+    Searches that they start from run first if they have no file yet. Trials that are in the file of
+    a search are kept, and runs in runs/ are not repeated. So a search that was stopped goes on
+    where it was.
+
+    Args:
+        names: methods, also with components, as in `ct+ami`.
+        number: trials of each search. None means every combination of the values to try.
+        log: called with a line per trial and per search.
+
+    Raises:
+        BadInput: a method has nothing to try, or a file is damaged. Raised before any training.
+        RunFailed: every trial of a method failed by its own loss, or a run failed otherwise.
+        Stopped: SIGTERM, SIGINT or SIGHUP asked for an end.
+    """
+    searches: list[str] = []
+    for name in names:
+        for before in tuning.searches_before(name):
+            if before in names or tuning.made_search(before, scale_name) is None:
+                searches.append(before)
+    searches = list(dict.fromkeys([*searches, *names]))
+    for name in searches:  # refuse bad input before anything is trained
         tuning.plan_trials(name, scale_name, number)
         tuning.made_search(name, scale_name)
-    for name in wanted:
-        search(name, catalog.scale(scale_name), number, log)
+    for name in searches:
+        run_search(name, catalog.scale(scale_name), number, log)
 
 
-def search(name: str, scale: Scale, number: int | None, log: Callable[[str], None]) -> None:
-    """Run the trials of one search that are not made; its file, which keeps the others, is
-    written after each."""
-    planned, path = (
-        tuning.plan_trials(name, scale.scale, number),
-        tuning.search_path(name, scale.scale),
-    )
-    trials, untuned = tuning.made_trials(name, scale.scale, planned), planned[0].specs[0]
-    stage = recipe.pretraining(
-        untuned.params, scale.encoders[tuning.ENCODER], recipe.conditions(scale), name
-    )
+def run_search(name: str, scale: Scale, number: int | None, log: Callable[[str], None]) -> None:
+    """Run the missing trials of a search. Write its file after each of them.
+
+    After the planned trials come those that follow outward from the best one.
+    """
+    planned = tuning.plan_trials(name, scale.scale, number)
+    untuned = planned[0].specs[0]
+    encoder = scale.encoders[tuning.ENCODER]
+    pretraining = recipe.pretraining(untuned.params, encoder, recipe.conditions(scale), name)
+
+    trials = tuning.made_trials(name, scale.scale, planned)
     made_settings = [trial.settings for trial in trials]
     missing = [trial for trial in planned if trial.settings not in made_settings]
-    while missing or (missing := tuning.plan_outward(name, scale.scale, trials)):
-        if stage:
-            trained(stage, scale, needs_model=True)
+    missing = missing or tuning.plan_outward(name, scale.scale, trials)
+    while missing:
+        if pretraining:
+            train_unless_done(pretraining, scale, needs_model=True)
         following = missing.pop(0)
         runs = [run_trial(spec, scale) for spec in following.specs]
         trial = Trial(settings=following.settings, runs=runs)
         trials.append(trial)
-        count, best = max(len(planned), len(trials)), tuning.best_trial(trials)
+        count = max(len(planned), len(trials))
+        best = tuning.best_trial(trials)
+        chosen = None
+        if best is not None:
+            chosen = best.settings
         content = tuning.Search(
-            name=name, planned=count, spec=untuned, trials=trials, chosen=best and best.settings
+            name=name, planned=count, spec=untuned, trials=trials, chosen=chosen
         )
         tuning.write_search(content, scale.scale)
         log(f"{name}: trial {len(trials)} of {count}: {trial_label(trial)}")
-    if (best := tuning.best_trial(trials)) is None:
+        missing = missing or tuning.plan_outward(name, scale.scale, trials)
+
+    path = tuning.search_path(name, scale.scale)
+    best = tuning.best_trial(trials)
+    if best is None:
         raise RunFailed(f"{name}: every trial failed; {path} has the reasons.")
     log(f"{name}: chosen: {trial_label(best)}; {path}")
 
 
 def run_trial(spec: Spec, scale: Scale) -> TrialRun:
-    """One run of a trial; one that its own loss ended is without a score."""
+    """Train one run of a trial. The result has no score if the run failed by its own loss."""
     run = {"run": spec.run_id, "seed": spec.seed}
     try:
-        report = trained(spec, scale)
+        report = train_unless_done(spec, scale)
     except Untrainable as error:
         return TrialRun(**run, failure=first_line(error))
     if scale.keep == "scores":
@@ -84,11 +105,15 @@ def run_trial(spec: Spec, scale: Scale) -> TrialRun:
     return TrialRun(**run, dev=report["best_dev"], model_sha256=report["model_sha256"])
 
 
-def trained(spec: Spec, scale: Scale, needs_model: bool = False) -> dict:
-    """Train a run unless it is done, or, with `needs_model`, unless its model is there; returns
-    its report."""
+def train_unless_done(spec: Spec, scale: Scale, needs_model: bool = False) -> dict:
+    """Train a run unless it is done, and return its report.
+
+    Args:
+        needs_model: train again if the run is done but its model was deleted.
+    """
     folder = catalog.RUNS / spec.run_id
-    if training_report(folder) is None or (needs_model and not has_model(folder)):
+    is_done = training_report(folder) is not None
+    if not is_done or (needs_model and not has_model(folder)):
         acquire_gpus()
         with lock_run(folder):
             train_and_score(spec, scale)
@@ -98,8 +123,8 @@ def trained(spec: Spec, scale: Scale, needs_model: bool = False) -> dict:
 
 
 def trial_label(trial: Trial) -> str:
-    """`learning_rate 3e-05, temperature 0.05: 63.71 on STS-B dev`"""
-    score = (
-        f"failed ({trial.failure})" if trial.dev is None else f"{100 * trial.dev:.2f} on STS-B dev"
-    )
-    return f"{tuning.settings_text(trial.settings)}: {score}"
+    """Word a trial: `learning_rate 3e-05, temperature 0.05: 63.71 on STS-B dev`."""
+    settings = tuning.settings_text(trial.settings)
+    if trial.dev is None:
+        return f"{settings}: failed ({trial.failure})"
+    return f"{settings}: {100 * trial.dev:.2f} on STS-B dev"

@@ -1,6 +1,8 @@
-"""A run from a spec, a planned run as a job of the workflow makes it, and the trials of a
-search, each an ordinary run in runs/. Which trials, and the file of a search:
-csebench/plan/tuning.py."""
+"""Make one run: train it from a spec, or train and score it as a job of the workflow does.
+
+Trials of a search are runs, too. They use `train_and_score`. Which trials there are, and in which
+order they run, belongs to csebench/study/search.py.
+"""
 
 import os
 import sys
@@ -26,14 +28,6 @@ from csebench.plan.schema.spec import Spec
 from csebench.score.prune import prune
 
 
-def train_spec(spec: Spec, *inputs) -> None:
-    """Train a run that no page needs; arguments as of csebench/train/run.py: train."""
-    acquire_gpus()
-    from csebench.train.run import train
-
-    train(spec, *inputs)
-
-
 def work(
     run_id: str,
     scale_name: str,
@@ -43,107 +37,145 @@ def work(
     chunk_size: int | None = None,
     attempt: int = 1,
 ) -> None:
-    """Train a planned run and score it by what pages show. The run is done when it is trained: an
-    evaluator that fails leaves its reason, and the other scores are made (`publish_planned` tries
-    again, and fails). While another process works on the run, waits for it, and then does what is
-    left. Raises BadInput where no page of the scale needs the run, or its data is missing;
-    RunFailed where training failed.
+    """Train a planned run, and score it with the evaluators that pages show.
+
+    The run is done when it is trained. If an evaluator fails, its reason is kept and the others
+    still score. `publish_planned` later repeats the failed one and reports the error. If another
+    process works on the run, wait for it, then do what is left.
 
     Args:
-        only: evaluators that the pages show that are wanted; None: those of every page of the
-            scale.
-        processes: that share every batch, each on a GPU of its own; 0: one, on a GPU if there is
-            one.
-        runs_per_gpu: that may be on one GPU at a time.
-        chunk_size: sentences that an encoder in training has in memory at a time; None: the batch.
-        attempt: which try of the workflow this is; a later one repeats no run that its own settings
-            ended.
+        only: score with these evaluators, as far as pages show them. None means all of the scale.
+        processes: number of processes that share every batch, each on a GPU of its own. 0 means
+            one process, on a GPU if there is one.
+        runs_per_gpu: how many runs may use one GPU at a time.
+        chunk_size: how many sentences the encoder holds in memory at a time during training. None
+            means the whole batch.
+        attempt: number of this attempt of the workflow. From the second on, a run that failed
+            because of its own settings is not repeated.
+
+    Raises:
+        BadInput: no page of the scale needs the run, an evaluator is unknown, or data is missing.
+        RunFailed: training failed.
     """
+    # refuse bad input before waiting for a GPU or for another process
     for evaluator in only or ():
-        protocol(evaluator)  # refuses an unknown name
-    # refuses before anything is waited for
-    spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)
-    evaluators = sorted(
-        e for e in targets.evaluators(scale_name)[run_id] if only is None or e in only
-    )
+        protocol(evaluator)
+    spec = targets.run(run_id, scale_name)
+    scale = catalog.scale(scale_name)
+    evaluators = sorted(targets.evaluators(scale_name)[run_id])
+    if only is not None:
+        evaluators = [evaluator for evaluator in evaluators if evaluator in only]
     folder = catalog.RUNS / run_id
-    if attempt > 1 and (failed := read_progress(folder)) and failed["is_final"]:
-        raise RunFailed(failed["message"])
+    if attempt > 1:
+        refuse_final_failure(run_id)
+
     trained_model = folder / "model" / REPORT
     if not trained_model.exists():
-        for name in recipe.training_files(spec, scale):
-            if not (catalog.data_root(scale) / name).exists():
-                raise BadInput(no_file(name, scale))
+        check_training_files(spec, scale)
         acquire_gpus(processes, runs_per_gpu, memory_of_other_seeds(spec, scale_name))
-    # behind the lock of a GPU, which a process keeps while it waits for a run
+    # lock the GPU before the run: a process keeps its GPU while it waits for the run
     with lock_run(folder):
         if not trained_model.exists() and processes > 1 and not is_distributed():
-            torchrun = [
-                "torch.distributed.run",
-                "--standalone",
-                f"--nproc-per-node={processes}",
-                "-m",
-            ]
-            command = [
-                sys.executable,
-                "-m",
-                *torchrun,
-                "csebench",
-                "work",
-                run_id,
-                "--scale",
-                scale_name,
-            ]
-            command += [] if only is None else ["--evaluators", ",".join(only)]
-            command += [] if chunk_size is None else ["--chunk-size", str(chunk_size)]
-            announce_end()  # torchrun's exit code can be trusted: each of its processes is watched
-            os.execv(sys.executable, command)
+            become_torchrun(run_id, scale_name, only, processes, chunk_size)
         train_and_score(spec, scale, evaluators, chunk_size)
 
 
+def refuse_final_failure(run_id: str) -> None:
+    """Raise RunFailed if the run failed in a way that another attempt would only repeat."""
+    progress = read_progress(catalog.RUNS / run_id)
+    if progress is not None and progress["is_final"]:
+        raise RunFailed(progress["message"])
+
+
+def check_training_files(spec: Spec, scale: Scale) -> None:
+    """Raise BadInput if a file that training reads is missing."""
+    for name in recipe.training_files(spec, scale):
+        if not (catalog.data_root(scale) / name).exists():
+            raise BadInput(no_file(name, scale))
+
+
 def memory_of_other_seeds(spec: Spec, scale_name: str) -> int:
-    """MiB that the run allocated on a GPU with other seeds, at most, as their reports state; 0
-    where none was run."""
-    runs = (
-        run_id
-        for run_id, other in targets.runs(scale_name).items()
-        if other.cell_id == spec.cell_id
-    )
-    reports = (read_report(catalog.RUNS / run_id) for run_id in runs)
-    return max(
-        (r.get("provenance", {}).get("peak_gpu_mb") or 0 for r in reports if r is not None),
-        default=0,
-    )
+    """Find how much GPU memory the same run with other seeds allocated at most.
+
+    Returns:
+        MiB, from the reports of these runs. 0 if none of them ran on a GPU.
+    """
+    peak_memory = 0
+    for run_id, other in targets.runs(scale_name).items():
+        if other.cell_id != spec.cell_id:
+            continue
+        report = read_report(catalog.RUNS / run_id)
+        if report is not None:
+            used = report.get("provenance", {}).get("peak_gpu_mb") or 0
+            peak_memory = max(peak_memory, used)
+    return peak_memory
+
+
+def become_torchrun(
+    run_id: str, scale_name: str, only: list[str] | None, processes: int, chunk_size: int | None
+) -> None:
+    """Replace this process by torchrun, which starts `csebench work` on several GPUs.
+
+    Locks of GPUs and of the run outlive the replacement.
+    """
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += [f"--nproc-per-node={processes}", "-m"]
+    command += ["csebench", "work", run_id, "--scale", scale_name]
+    if only is not None:
+        command += ["--evaluators", ",".join(only)]
+    if chunk_size is not None:
+        command += ["--chunk-size", str(chunk_size)]
+    announce_end()  # torchrun's exit code can be trusted: each of its processes is watched
+    os.execv(sys.executable, command)
 
 
 def train_and_score(
     spec: Spec, scale: Scale, evaluators: Iterable[str] = (), chunk_size: int | None = None
 ) -> None:
-    folder, data_root = catalog.RUNS / spec.run_id, catalog.data_root(scale)
+    """Train a run in its folder, then score it with the evaluators whose data is there.
+
+    Processes of torchrun only train. Otherwise the GPUs of all of them would wait for the one that
+    scores. `publish_planned` makes the scores later, on one GPU.
+    """
+    folder = catalog.RUNS / spec.run_id
+    data_root = catalog.data_root(scale)
     with Progress(folder, spec.run_id):
         from csebench.score.evaluate import evaluate_run, has_data
         from csebench.train.run import train
 
-        corpus, positives = recipe.corpus_path(spec, scale), recipe.positives_path(spec)
+        corpus = recipe.corpus_path(spec, scale)
+        positives = recipe.positives_path(spec)
         train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
-        # else the GPUs of all processes would wait: `publish_planned` makes the scores, on one
         if not is_distributed():
             ready = [evaluator for evaluator in evaluators if has_data(evaluator, data_root)]
             evaluate_run(folder, ready, data_root, scale.evaluation, keep_going=True)
 
 
 def publish_planned(run_id: str, evaluator: str, scale_name: str) -> None:
-    """Put the scores of a finished run into results/. After the last, a scale that keeps scores
-    deletes the model."""
+    """Put the scores of a finished run into results/.
+
+    A scale that keeps only scores deletes the model after the last score.
+
+    Raises:
+        BadInput: no page of the scale needs the run, or the evaluator is unknown.
+    """
     from csebench.score.evaluate import publish_scores as write_scores
 
-    # refuses an unknown one, as `score_file` does an unknown evaluator
-    targets.run(run_id, scale_name)
+    targets.run(run_id, scale_name)  # refuses an unknown run
     scale = catalog.scale(scale_name)
-    out = targets.score_file(run_id, evaluator, scale_name)
+    out = targets.score_file(run_id, evaluator, scale_name)  # refuses an unknown evaluator
     write_scores(catalog.RUNS / run_id, evaluator, catalog.data_root(scale), scale.evaluation, out)
     if scale.keep == "scores":
         prune(run_id, scale_name)
 
 
-# ---------------------------------------------------------------- the trials of a search
+def train_spec(spec: Spec, *inputs) -> None:
+    """Train a run that no page needs.
+
+    Args:
+        inputs: the arguments of csebench/train/run.py:train after the spec.
+    """
+    acquire_gpus()
+    from csebench.train.run import train
+
+    train(spec, *inputs)

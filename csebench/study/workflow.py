@@ -1,5 +1,8 @@
-"""What the rules of the workflow compute: inputs, threads and minutes of jobs. Never imports
-torch."""
+"""Compute what the rules of the workflow need: inputs, threads and minutes of jobs.
+
+Snakemake calls these functions while it plans, so the module never imports torch. What a job does
+belongs to work.py and to the verbs of csebench/cli/.
+"""
 
 import fcntl
 import os
@@ -14,81 +17,105 @@ from csebench.base.runs import DONE, PRUNED
 from csebench.base.shown import visible, visible_lines
 from csebench.plan import forecast, page_records, recipe, targets
 from csebench.plan.catalog import files as catalog
-from csebench.plan.catalog.data_sources import from_hub, missing, source_of, sources
+from csebench.plan.catalog.data_sources import (
+    from_hub,
+    missing,
+    source_of,
+    sources,
+    unavailable,
+)
 from csebench.plan.catalog.registry import protocol
 from csebench.plan.code_versions import unversioned_code
 from csebench.plan.schema.declarations import Scale
 from csebench.plan.schema.spec import Spec, digest
 from csebench.score.score_file import settings
 
-# of the rule page; `inputs_of` refuses what is no page
+# paths of the rule `page`, without results/ and .md; `inputs_of` refuses those that are no pages
 PAGE = r"(?!partial/)(\w+/){0,2}(?!evidence\b)\w+"
 
 
 def refusing(function):
-    """Decorator of what rules call: bad input ends the workflow with one message and exit code
-    2, where Snakemake would bury it in a traceback and exit with 1."""
+    """Decorate a function that rules call: bad input ends the workflow with one message and exit
+    code 2.
+
+    Snakemake would bury the message in a traceback and exit with 1.
+    """
 
     @wraps(function)
     def checked(*args, **kwargs):
         try:
             return function(*args, **kwargs)
         except BadInput as error:
-            print(f"csebench: {visible_lines(str(error))}", file=sys.stderr, flush=True)
+            print_line(str(error))
             os._exit(2)
 
     return checked
 
 
+def print_line(text: str) -> None:
+    print(f"csebench: {visible_lines(text)}", file=sys.stderr, flush=True)
+
+
+# ---------------------------------------------------------------- start and end of a workflow
+
+
 @refusing
 def start(scale: str) -> None:
-    """Check the scale, which is a number in `--config scale=3`, and plan its runs."""
+    """Check the scale, and plan its runs.
+
+    Args:
+        scale: not a text if `--config scale=3` gave a number. That is bad input, too.
+    """
     catalog.scale(scale)
     targets.runs(scale)
 
 
 def hold_folder() -> None:
-    """Lock the folder of the workflow until this process ends, shared with other Snakemakes in
-    it, and delete the lock that a killed one left: Snakemake itself cannot tell it from that of
-    one at work. Does nothing where the folder cannot be written, or its file system has no
-    locks."""
+    """Lock the folder of the workflow until this process ends, and delete stale locks in it.
+
+    Several Snakemakes may share the folder. A killed one leaves locks behind, and Snakemake cannot
+    tell them from locks of a running one. They are deleted if no other Snakemake is running.
+    Nothing happens if the folder cannot be written, or if its file system has no locks.
+    """
     folder = Path(".snakemake")
     try:
         folder.mkdir(exist_ok=True)
         file = os.open(folder / "csebench.lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for left in folder.glob("locks/*.lock"):
-                left.unlink()
-        except BlockingIOError:  # another Snakemake is at work, and its locks are
+            for stale_lock in folder.glob("locks/*.lock"):
+                stale_lock.unlink()
+        except BlockingIOError:  # another Snakemake is running, and the locks are its own
             pass
         fcntl.flock(file, fcntl.LOCK_SH)
     except OSError:
         return
 
 
-def report_failures(logs: Iterable[str]) -> None:
-    """Print a line per log of a failed job with the reason."""
-    for name in dict.fromkeys(logs):
-        content = (
-            Path(name).read_text(encoding="utf-8", errors="replace") if Path(name).exists() else ""
-        )
-        print(f"csebench: failed: {visible(last_error(content))} ({name})", file=sys.stderr)
-
-
 @refusing
 def report_defects(scale: str) -> None:
-    """Print a line for each broken file that has no pages, and one where the code of a unit
-    changed and its version did not."""
-    lines = [f"left out: {broken}" for broken in targets.left_out(scale)]
-    if changed := unversioned_code():
-        lines.append(
-            f"{', '.join(changed)}: the code changed, the version did not. New results are kept"
-            " apart from those of the version, or marked. Bump `version` if a number can change;"
-            f" if none can: python -m csebench.plan.code_versions --bless {' '.join(changed)}"
+    """Print a line for each broken file that has no pages, and one for code that changed without a
+    new version."""
+    for defect in targets.left_out(scale):
+        print_line(f"left out: {defect}")
+    changed = unversioned_code()
+    if changed:
+        print_line(
+            f"{', '.join(changed)}: the code changed without a new version. New runs and scores are"
+            " kept apart from those of the version, or flagged. Raise `version` if a number can"
+            " change. If none can: python -m csebench.plan.code_versions --bless"
+            f" {' '.join(changed)}"
         )
-    for line in lines:
-        print(f"csebench: {visible_lines(line)}", file=sys.stderr, flush=True)
+
+
+def report_failures(logs: Iterable[str]) -> None:
+    """Print the reason of each failed job, with the name of its log."""
+    for name in dict.fromkeys(logs):
+        path = Path(name)
+        content = ""
+        if path.exists():
+            content = path.read_text(encoding="utf-8", errors="replace")
+        print(f"csebench: failed: {visible(last_error(content))} ({name})", file=sys.stderr)
 
 
 # ---------------------------------------------------------------- pages
@@ -96,61 +123,66 @@ def report_defects(scale: str) -> None:
 
 @refusing
 def inputs_of(output: str, scale: str | None = None, is_dry_run: bool = False) -> list[Path]:
-    """Inputs of the rule of a file below results/: what rules make for it, and the record of what
-    it was made from. A page in results/partial/ waits for no other file. The folder must not
-    contradict the `scale` of `--config`.
+    """List the inputs of a file below results/: files that rules make for it, and its record.
+
+    The record (csebench/plan/page_records.py) says what the file was made from. A page in
+    results/partial/ waits for no other file.
+
+    Args:
+        scale: the `scale` of `--config`, which the folder of the file must not contradict. None if
+            none was given.
     """
     path = Path(output)
-    made = page_records.made_by_rules(path)
-    if scale not in (None, page_records.name_and_scale(path)[1]):
-        raise BadInput(
-            f"{path} is not a page of scale {scale}: its pages are in"
-            f" {catalog.results_folder(scale)}/."
-        )
-    return [
-        *([] if path.is_relative_to(page_records.PARTIAL) else made),
-        page_records.renewed_record(path, is_dry_run),
-    ]
+    inputs = page_records.made_by_rules(path)
+    if path.is_relative_to(page_records.PARTIAL):
+        inputs = []
+    _, scale_of_page = page_records.name_and_scale(path)
+    if scale is not None and scale != scale_of_page:
+        folder = catalog.results_folder(scale)
+        raise BadInput(f"{path} is not a page of scale {scale}: its pages are in {folder}/.")
+    return [*inputs, page_records.renewed_record(path, is_dry_run)]
 
 
 @refusing
 def inputs_of_all(scale: str) -> list[Path]:
-    """Every page of a scale, and the scores: a deleted one is made again, though pages are up to
-    date."""
-    from csebench.report.pages import has_picture  # where it is needed: it loads all of the room
+    """List every page, figure and CSV file of a scale, and the scores.
 
-    names = [
-        *(f"{page}.md" for page in catalog.OVER_ALL),
-        "scores.csv",
-        "cells.csv",
-        "comparisons.csv",
-    ]
+    The scores are there because a score that was deleted is made again, even if the pages are up to
+    date.
+    """
+    from csebench.report.pages import has_picture  # here, because it loads all of csebench/report/
+
     pages = targets.pages(scale)
-    files = [page.path.with_suffix(".md") for page in pages]
-    files += [
-        p.path for p in pages if p.path.suffix == ".svg" and (p.path.exists() or has_picture(p))
-    ]
-    files += [catalog.results_folder(scale) / name for name in names]
-    return [*files, catalog.RESULTS / "evidence.md", *page_records.scores_of_pages(pages)]
+    texts = [page.path.with_suffix(".md") for page in pages]
+    figures = [page for page in pages if page.path.suffix == ".svg"]
+    pictures = [page.path for page in figures if page.path.exists() or has_picture(page)]
+    names = [f"{name}.md" for name in catalog.OVER_ALL]
+    names += ["scores.csv", "cells.csv", "comparisons.csv"]
+    over_all = [catalog.results_folder(scale) / name for name in names]
+    evidence = catalog.RESULTS / "evidence.md"
+    return [*texts, *pictures, *over_all, evidence, *page_records.scores_of_pages(pages)]
 
 
-# ---------------------------------------------------------------- jobs
+# ---------------------------------------------------------------- jobs that train
 
 
 @refusing
 def planned_run(run_id: str, first_scale: str) -> tuple[Spec, Scale]:
-    """A run and a scale whose pages need it: `first_scale` if they do."""
+    """Find a run, and a scale whose pages need it: `first_scale` if they do."""
     scale_name = targets.scale_of_run(run_id, first_scale)
     return targets.run(run_id, scale_name), catalog.scale(scale_name)
 
 
 @refusing
 def run_data(run_id: str, first_scale: str) -> list[Path]:
-    """Corpus and dev set of a run, what is made of its corpus, and the run before it: files that
-    rules make."""
+    """List the inputs of a run that rules make.
+
+    These are fetched data, the back-translation of its corpus, and the run that it starts from.
+    """
     spec, scale = planned_run(run_id, first_scale)
     files = fetched_markers(recipe.training_files(spec, scale), scale)
-    if (positives := recipe.positives_path(spec)) is not None:
+    positives = recipe.positives_path(spec)
+    if positives is not None:
         files.append(positives)
     if spec.run_before is not None:
         files.append(catalog.RUNS / spec.run_before / DONE)
@@ -158,72 +190,106 @@ def run_data(run_id: str, first_scale: str) -> list[Path]:
 
 
 def fetched_markers(names: Iterable[str], scale: Scale) -> list[Path]:
-    """The files by which rules show that the sources of some files of the data root are fetched.
-    Given data are no inputs: their hashes are in the identities of runs and scores, and another
-    place of the data root, as in a moved checkout, must start nothing. What can neither be read
-    nor fetched ends the workflow."""
-    given, markers = catalog.given_root(scale), {}
-    for name in names:
-        if (why := missing(name, scale)) is not None:
-            raise BadInput(why)
-        if given is None or not (given / name).exists():
-            source = source_of(name)
-            assert source is not None, name
-            markers[Path(catalog.FETCHED) / sources()[source].marker] = None
-    return [*markers]
+    """List the marker files that show that the sources of some data are fetched.
 
+    Data that the user gives is no input. Its hashes are in the ids of runs and scores, and another
+    place of the data root, as in a moved checkout, must start nothing.
 
-@refusing
-def trained_run(run_id: str, evaluator: str, score_scale: str, first_scale: str) -> list[Path]:
-    """The file that says that a run is trained. Nothing where its score is published and the run
-    is not here and cannot be trained, because its corpus cannot be had: then the score is used
-    as it is."""
-    made = catalog.RUNS / run_id / DONE
-    # the model is deleted: what is missing needs another training
-    if made.with_name(PRUNED).exists():
-        made.unlink(missing_ok=True)
-    if made.parent.exists() or not targets.score_path(run_id, evaluator, score_scale).exists():
-        return [made]
-    spec, scale = planned_run(run_id, first_scale)
-    return [] if spec.corpus and missing(recipe.training_files(spec, scale)[0], scale) else [made]
+    Args:
+        names: files, or patterns of files, of the data root.
 
-
-def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:
-    """What an evaluator reads: files of the data root by name, and a file of every source that
-    is fetched for it; nothing of a source that cannot be fetched (a score of it was made
-    elsewhere)."""
-    scale, wanted = catalog.scale(scale_name), protocol(evaluator)
-    if targets.unavailable(evaluator, scale_name) or from_hub(wanted, catalog.data_root(scale)):
-        return []
+    Raises:
+        BadInput: a file is neither given nor can it be fetched.
+    """
     given = catalog.given_root(scale)
-    patterns = [p for p in wanted.files if "*" not in p or given is None or not matches(given, p)]
-    return fetched_markers(patterns, scale)
+    markers: dict[Path, None] = {}  # a dict keeps the order
+    for name in names:
+        reason = missing(name, scale)
+        if reason is not None:
+            raise BadInput(reason)
+        if given is not None and (given / name).exists():
+            continue
+        source = source_of(name)
+        assert source is not None, name
+        markers[Path(catalog.FETCHED) / sources()[source].marker] = None
+    return list(markers)
 
 
 @refusing
 def wanted_evaluators(run_id: str, first_scale: str, wanted: Iterable[str]) -> str:
-    """What a run is scored by while its model is in memory, comma-separated: the evaluators of
-    the pages that the workflow was called for; of every page where that is more than pages."""
+    """List the evaluators that score a run while its model is in memory, comma-separated.
+
+    These are the evaluators of the requested pages, or of all pages if the targets include other
+    files, such as reports, folders and score files.
+
+    Args:
+        wanted: the targets that the workflow was called for.
+    """
     scale_name = targets.scale_of_run(run_id, first_scale)
+    pages: list[targets.Page] = []
     try:
-        pages = [page for target in wanted for page in targets.parse_target(target, scale_name)]
-    except BadInput:  # reports, folders, score files
+        for target in wanted:
+            pages += targets.parse_target(target, scale_name)
+    except BadInput:  # a target is not a page
         pages = []
-    pages = pages or targets.pages(scale_name)
-    return ",".join(
-        sorted(
-            {evaluator for page in pages for run, evaluator in page.available() if run == run_id}
-        )
-    )
-
-
-def settings_identity(evaluator: str, scale_name: str) -> str:
-    """The key of an evaluation's settings: another version or batch size is scored again."""
-    return digest(settings(protocol(evaluator), catalog.scale(scale_name).evaluation))
+    evaluators = set()
+    for page in pages or targets.pages(scale_name):
+        evaluators |= {evaluator for run, evaluator in page.available() if run == run_id}
+    return ",".join(sorted(evaluators))
 
 
 @refusing
 def training_minutes(run_id: str, first_scale: str, attempt: int) -> int:
-    """What a cluster is asked for."""
+    """Choose the minutes to request from a cluster for a run and its scores."""
     spec, scale = planned_run(run_id, first_scale)
     return forecast.job_minutes(forecast.fastest_seconds(spec, scale.scale), attempt)
+
+
+# ---------------------------------------------------------------- jobs that score
+
+
+@refusing
+def trained_run(run_id: str, evaluator: str, score_scale: str, first_scale: str) -> list[Path]:
+    """Name the file that says that a run is trained, as input of its score.
+
+    There is no input if the score is published, the run is not here, and its corpus cannot be had.
+    Then the score is used as it is.
+    """
+    done = catalog.RUNS / run_id / DONE
+    if done.with_name(PRUNED).exists():  # the model is deleted: a missing score needs a training
+        done.unlink(missing_ok=True)
+    is_published = targets.score_path(run_id, evaluator, score_scale).exists()
+    if done.parent.exists() or not is_published:
+        return [done]
+    spec, scale = planned_run(run_id, first_scale)
+    if spec.corpus is None:
+        return [done]
+    corpus = recipe.training_files(spec, scale)[0]
+    if missing(corpus, scale) is None:
+        return [done]
+    return []
+
+
+def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:
+    """List the marker files of the data that must be fetched for an evaluator.
+
+    There are none if the data cannot be fetched: a score that exists was made elsewhere.
+    """
+    scale = catalog.scale(scale_name)
+    wanted = protocol(evaluator)
+    if unavailable(evaluator, scale_name) is not None:
+        return []
+    if from_hub(wanted, catalog.data_root(scale)):
+        return []
+    given = catalog.given_root(scale)
+    names = []
+    for pattern in wanted.files:
+        is_given = "*" in pattern and given is not None and bool(matches(given, pattern))
+        if not is_given:
+            names.append(pattern)
+    return fetched_markers(names, scale)
+
+
+def settings_identity(evaluator: str, scale_name: str) -> str:
+    """Hash the settings of an evaluation: another version or batch size is scored again."""
+    return digest(settings(protocol(evaluator), catalog.scale(scale_name).evaluation))

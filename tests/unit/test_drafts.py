@@ -19,7 +19,7 @@ from csebench.plan.schema.paper import Recipe
 from csebench.score import store
 from csebench.score.score_file import settings
 from csebench.score.scores_csv import score_rows
-from csebench.study import attempt
+from csebench.study import attempt_notices, attempt_paper
 
 METHOD = '''
 """A method of one's own."""
@@ -207,20 +207,20 @@ def test_what_a_search_with_other_code_chose_is_not_taken(own):
 
 
 def test_try_says_that_it_starts_anew_once_and_only_for_other_code(own):
-    tried = attempt.open_attempt(
+    tried = attempt_paper.open_attempt(
         own / "methods/mine.py", against=("simcse",), scale="smoke", evaluators=("sts",), seeds=1
     )
-    attempt.write_paper(tried)
-    assert attempt.restart_notices(tried) == []
+    attempt_paper.write_paper(tried)
+    assert attempt_notices.restart_notices(tried) == []
     write_json(own / "runs" / spec_of().run_id / "spec.json", spec_of().model_dump())
     edit(own / "methods/mine.py", lambda text: f"{text}# a comment\n")
-    assert attempt.restart_notices(tried) == []
+    assert attempt_notices.restart_notices(tried) == []
     edit(own / "methods/mine.py", lambda text: text.replace("return super()", "return -super()"))
-    assert attempt.restart_notices(tried)[0].startswith(
+    assert attempt_notices.restart_notices(tried)[0].startswith(
         "methods/mine.py: its code changed since its last runs"
     )
     write_json(own / "runs" / spec_of().run_id / "spec.json", spec_of().model_dump())
-    assert attempt.restart_notices(tried) == []  # they are under way
+    assert attempt_notices.restart_notices(tried) == []  # they are under way
     assert {spec.method for spec in targets.runs("smoke").values()} >= {"mine"}
 
 
@@ -229,21 +229,21 @@ def test_try_names_the_defaults_that_its_runs_do_not_have(own):
         own / "methods/mine.py",
         lambda text: text.replace('"params": {', '"params": {"temperature": (0.07, "ours"), '),
     )
-    tried = attempt.open_attempt(
+    tried = attempt_paper.open_attempt(
         own / "methods/mine.py", against=("simcse",), scale="mini", evaluators=("sts",), seeds=1
     )
-    (note,) = attempt.replaced_defaults(tried)
+    (note,) = attempt_paper.replaced_defaults(tried)
     assert (
         note == "temperature is 0.02, not 0.07 as in the file: set by the search on simcse at scale"
         " mini."
     )
-    attempt.write_paper(tried)
+    attempt_paper.write_paper(tried)
     assert catalog.paper("try_mine").tables["1"].notes == [f"Mine: {note}"]
     edit(
         own / "methods/mine.py",
         lambda text: text.replace('"name"', '"keeps": ["temperature"], "name"'),
     )
-    assert attempt.replaced_defaults(tried) == []
+    assert attempt_paper.replaced_defaults(tried) == []
 
 
 def test_scores_of_todays_draft_are_in_scores_csv_and_those_of_its_older_code_are_not(own):
@@ -274,17 +274,17 @@ def test_an_edited_method_that_is_no_host_blocks_no_scale(tmp_path, monkeypatch)
 
 
 def test_try_says_that_scores_of_an_edited_evaluator_are_made_anew(own):
-    tried = attempt.open_attempt(
+    tried = attempt_paper.open_attempt(
         own / "methods/mine.py",
         against=("simcse",),
         scale="smoke",
         evaluators=("mine_dev",),
         seeds=1,
     )
-    attempt.write_paper(tried)
+    attempt_paper.write_paper(tried)
     write_scores(spec_of(), "mine_dev", "smoke", [("STS-B", "spearman", 0.5)])
     edit(own / "evaluators/mine_dev.py", lambda text: f"{text}\nLIMIT = 3\n")
-    (notice,) = attempt.restart_notices(tried)
-    assert notice == "mine_dev: its code changed, so its scores are made anew."
+    (notice,) = attempt_notices.restart_notices(tried)
+    assert notice == "mine_dev: its code changed, so its scores are made again."
     work = forecast.Work(tried.pages)
     assert (spec_of().run_id, "mine_dev") in work.missing

@@ -23,7 +23,7 @@ from csebench.base.runs import CHECKPOINT
 from csebench.base.supervision import NOT_FINISHED
 from csebench.plan import recipe, targets
 from csebench.plan.catalog import files as catalog
-from csebench.study import attempt, workflow
+from csebench.study import attempt_paper, workflow
 
 SETTINGS = {"against": ("simcse",), "scale": "smoke", "evaluators": ("sts",), "seeds": 1}
 SLOW_STEP = """        if os.path.exists("slow"):
@@ -32,7 +32,7 @@ SLOW_STEP = """        if os.path.exists("slow"):
 WITHOUT_CHECK = """\
 import sys
 from csebench import cli
-from csebench.cli import attempt
+from csebench.study import attempt
 attempt.check_two_steps = lambda tried: None  # two trainings, each with an import of torch
 sys.exit(cli.main())
 """
@@ -142,7 +142,7 @@ def test_an_end_in_the_training(act, code, own):
 
 def test_a_second_try_of_a_name_waits(own):
     """It would rewrite the paper that the first one's runs are planned from."""
-    tried = attempt.open_attempt(own / "methods" / "slow.py", **SETTINGS)
+    tried = attempt_paper.open_attempt(own / "methods" / "slow.py", **SETTINGS)
     command = [
         sys.executable,
         "-m",

@@ -57,11 +57,14 @@ def test_a_new_file_is_valid_under_its_name(kind, project, capsys):
         ("paper mine --from nowhere.tsv", "nowhere.tsv: no such file"),
         ("paper mine --from empty.tsv", "empty.tsv: needs a line with the labels of columns"),
         ("paper mine --from strange.tsv", "strange.tsv: no column is a task"),
+        ("paper mine --from twice.tsv", "twice.tsv: `# table 1` occurs twice"),
     ],
 )
 def test_what_cannot_be_written_is_refused(words, part, project, capsys):
     (project / "empty.tsv").write_text("\n")
-    (project / "strange.tsv").write_text("Model\tfoo\nOurs\t1.0\n")
+    table = "Model\tfoo\nOurs\t1.0\n"
+    (project / "strange.tsv").write_text(table)
+    (project / "twice.tsv").write_text(f"{table}# table 1\n{table}")
     assert cli.main(["new", *words.split()]) == 2
     assert part in capsys.readouterr().err
     assert not [path for path in project.rglob("*") if path.suffix in (".py", ".yaml")]
@@ -112,7 +115,9 @@ def test_labels_give_tasks_and_recipes_and_what_is_unknown_or_could_mean_two_thi
         "column 'speed': no known task" in out
         and 'row "Nobody\'s (us, 2026)": no known method' in out
     )
-    assert "'CR': occurs twice, the last is taken" in out and "'5' is behind the last column" in out
+    assert (
+        "'CR': occurs twice, the last is taken" in out and "'5' is right of the last column" in out
+    )
 
 
 MARKED = r"""# table 2

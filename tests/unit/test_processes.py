@@ -386,7 +386,7 @@ def test_who_waits_for_a_gpu_holds_no_run(command, finished, smoke_data, monkeyp
     commands = {
         "train": (partial(planned.train_spec, spec, folder), (), {}),
         "work": (partial(planned.work, run, "smoke", None, 1, 4), (1, 4, 0), {}),
-        "tune": (partial(search.trained, spec, catalog.scale("smoke")), (), {}),
+        "tune": (partial(search.train_unless_done, spec, catalog.scale("smoke")), (), {}),
         "evaluate": (
             partial(evaluate_run, folder, ["sts"], smoke_data, Evaluation()),
             (),

@@ -14,7 +14,7 @@ from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
 from csebench.plan import targets
 from csebench.plan.catalog import registry
-from csebench.study import attempt
+from csebench.study import attempt_paper, attempt_results
 
 EQUAL = (ROOT / "methods" / "simcse.py").read_text().replace('"name": "simcse"', '"name": "mine"')
 
@@ -44,10 +44,10 @@ def results(file, scores, component=False, change=None):
     Args:
         change: of the score files, made last.
     """
-    tried = attempt.open_attempt(
+    tried = attempt_paper.open_attempt(
         file, component, against=("simcse",), scale="mini", evaluators=("sts",), seeds=3
     )
-    attempt.write_paper(tried)
+    attempt_paper.write_paper(tried)
     (page,) = tried.pages
     own = [spec for spec in page.runs().values() if "mine" in (spec.method, *spec.components)]
     (theirs,) = (
@@ -61,7 +61,7 @@ def results(file, scores, component=False, change=None):
         if change:
             edit_score_file(path, change)
     caches.clear()
-    (record,) = attempt.results(tried)
+    (record,) = attempt_results.results(tried)
     return record
 
 
@@ -88,7 +88,7 @@ def test_a_shared_setting_that_differs_is_named(own):
     record = results(own, [0.80, 0.81, 0.82])
     assert (
         "dropout 0.2 against 0.1" in record["differs"]
-        and "Not matched" in attempt.comparison_lines(record)[0]
+        and "Not matched" in attempt_results.comparison_lines(record)[0]
     )
 
 
@@ -140,10 +140,10 @@ def test_a_component_is_compared_on_each_host(own):
         .read_text()
         .replace('"name": "ami"', '"name": "mine"'),
     )
-    tried = attempt.open_attempt(
+    tried = attempt_paper.open_attempt(
         file, True, against=("simcse", "ct"), scale="mini", evaluators=("sts",), seeds=2
     )
-    attempt.write_paper(tried)
+    attempt_paper.write_paper(tried)
     (page,) = tried.pages
     with_it = {spec.method for spec in page.runs().values() if "mine" in spec.components}
     assert with_it == {"simcse", "ct"} and {*tried.searches()} == {"simcse+mine", "ct+mine"}
@@ -155,7 +155,7 @@ def test_a_component_is_compared_on_each_host(own):
         (["mine.py"], "no such file"),
         (["methods/mien.py"], "no such file. Did you mean 'mine.py'?"),
         (["methods/mine.py", "--against", "simcsee"], "Did you mean 'simcse'?"),
-        (["methods/mine.py", "--against", "mine"], "is what is tried"),
+        (["methods/mine.py", "--against", "mine"], "cannot be compared with itself"),
         (["methods/mine.py", "--trials", "7"], "have 39 trials"),
         (
             ["methods/mine.py", "--trials", "3", "--scale", "small"],
@@ -209,7 +209,7 @@ def test_one_that_is_equal_has_no_effect_and_is_not_made_twice(own, capsys):
         )
     first, again = capsys.readouterr().out.split("\n]\n")[:2]
     (record,) = json.loads(f"{again}]")
-    assert first == again and record["next"] == attempt.SAME_TRAINING
+    assert first == again and record["next"] == attempt_results.SAME_TRAINING
     assert (own.parent.parent / record["page"]).exists()
     runs = {run for run in os.listdir("runs") if run[0] != "."}
     planned = targets.page("table1", "smoke", "try_mine").runs().keys()

@@ -1,0 +1,152 @@
+"""What `csebench try` says before it starts: which results it makes again, and the forecast."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from csebench.base.files import read_json
+from csebench.base.models import train_again
+from csebench.base.terminal import counted
+from csebench.plan import forecast, targets, tuning
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import EVALUATORS, protocol
+from csebench.plan.code_versions import draft_code
+from csebench.plan.forecast import TimeEstimate
+from csebench.plan.schema.spec import Spec
+from csebench.score.store import read_scores
+from csebench.study.attempt_paper import Attempt
+
+
+def restart_notices(attempt: Attempt) -> list[str]:
+    """Say which results are made again, because the code of a file changed since the last ones."""
+    notices = []
+    code_now = draft_code(attempt.name, attempt.folder)
+    if is_changed(code_now, codes_of_runs(attempt)):
+        notices.append(
+            f"{attempt.unit}.py: its code changed since its last runs, so its search and runs start"
+            f" again. The old runs stay in {catalog.RUNS}/."
+        )
+    for evaluator in attempt.evaluators:
+        code_now = draft_code(protocol(evaluator).declaration.name, EVALUATORS)
+        if is_changed(code_now, codes_of_scores(attempt, evaluator)):
+            notices.append(f"{evaluator}: its code changed, so its scores are made again.")
+    return notices
+
+
+def is_changed(code_now: str | None, codes: set[str | None]) -> bool:
+    """Whether a draft has results from other code, and none from its code of today.
+
+    Args:
+        code_now: None if the file is no draft.
+        codes: of the results. None stands for a result that no draft made.
+    """
+    draft_codes = codes - {None}
+    return code_now is not None and bool(draft_codes) and code_now not in draft_codes
+
+
+def codes_of_runs(attempt: Attempt) -> set[str | None]:
+    """Read with which codes of one's own file the runs in runs/ were made."""
+    codes: set[str | None] = set()
+    for recipe in attempt.recipes().values():
+        for file in catalog.RUNS.glob(f"{recipe.method}-*/spec.json"):
+            spec = read_json(file, train_again(file.parent))
+            codes.add(spec.get("code", {}).get(attempt.unit))
+    return codes
+
+
+def codes_of_scores(attempt: Attempt, evaluator: str) -> set[str | None]:
+    """Read with which codes of an evaluator the scores of the attempt's pages were made."""
+    codes: set[str | None] = set()
+    for page in attempt.pages:
+        for run in page.runs():
+            content = read_scores(targets.score_path(run, evaluator, attempt.scale))
+            if content is not None:
+                codes.add(content["evaluations"][0].get("code"))
+    return codes
+
+
+@dataclass(frozen=True)
+class RemainingWork:
+    """The work that an attempt still needs, and its forecast."""
+
+    search_runs: int
+    runs: int
+    scores: int
+    estimate: TimeEstimate
+    unmeasured: int  # parts that the estimate lacks
+    device: str | None  # None if no device was measured
+
+
+def forecast_lines(attempt: Attempt, trials: int) -> list[str]:
+    """Say in lines what is left to do, and how many hours that takes.
+
+    Args:
+        trials: of each search.
+    """
+    work = forecast.Work(attempt.pages)
+    remaining = remaining_work(work, attempt, trials)
+    counts = [
+        counted(remaining.search_runs, "search run"),
+        counted(remaining.runs, "run"),
+        counted(remaining.scores, "score"),
+    ]
+    device = "on a device that nobody has measured"
+    if remaining.device:
+        device = f"on one {remaining.device}"
+    unmeasured = ""
+    if remaining.unmeasured:
+        parts = counted(remaining.unmeasured, "part")
+        unmeasured = f", without {parts} that nobody has measured"
+    lines = [
+        f"Left to make: {', '.join(counts)}.",
+        f"Forecast: {remaining.estimate.hours} {device}{unmeasured}.",
+    ]
+    note = forecast.bf16_note(work.scale, work.device)
+    if note is not None:
+        lines.append(note)
+    return lines
+
+
+def remaining_work(work: forecast.Work, attempt: Attempt, trials: int) -> RemainingWork:
+    """Count and forecast the runs and scores that are missing, also the runs of searches.
+
+    If the step of a run was not measured, that of the first method of `against` stands for it.
+    """
+    steps = work.steps(work.missing)
+    scores = [step for step in steps if step.kind == "score"]
+    trained = [work.specs[step.run] for step in steps if step.kind == "train"]
+    searched = missing_search_runs(attempt, trials)
+    estimate, unmeasured = work.cost(scores)
+    times = work.times.get(work.scale.encoders[tuning.ENCODER].name)
+    for spec in [*trained, *searched]:
+        price = None
+        if times is not None:
+            stand_in = spec.model_copy(update={"method": attempt.against[0], "components": {}})
+            price = first_estimate([spec, stand_in], times)
+        if price is None:
+            unmeasured += 1
+        else:
+            estimate += price
+    return RemainingWork(
+        len(searched), len(trained), len(scores), estimate, unmeasured, work.device
+    )
+
+
+def missing_search_runs(attempt: Attempt, trials: int) -> list[Spec]:
+    """List the runs of the trials that the searches for the attempt still lack."""
+    specs = []
+    for name in attempt.searches():
+        planned = tuning.plan_trials(name, attempt.scale, trials)
+        made = [trial.settings for trial in tuning.made_trials(name, attempt.scale, planned)]
+        for trial in planned:
+            if trial.settings not in made:
+                specs += trial.specs
+    return specs
+
+
+def first_estimate(specs: Iterable[Spec], times: forecast.StepTimes) -> TimeEstimate | None:
+    """Forecast the training of the first run whose step can be derived from measured ones."""
+    for spec in specs:
+        estimate = forecast.training_estimate(spec, times)
+        if estimate is not None:
+            return estimate
+    return None

@@ -1,0 +1,144 @@
+"""What an attempt showed: its comparisons as plain values and in lines, with what to do next."""
+
+from typing import TYPE_CHECKING
+
+from csebench.base.runs import read_report
+from csebench.base.terminal import counted
+from csebench.plan import tuning
+from csebench.plan.catalog import files as catalog
+from csebench.score.store import stored_score
+from csebench.study.attempt_paper import Attempt
+
+if TYPE_CHECKING:
+    from csebench.report.numbers.cells import GridView
+    from csebench.report.numbers.compare import Comparison
+
+SAME_TRAINING = "Both have the same losses, bit for bit: what is new has no effect."
+
+
+def results(attempt: Attempt) -> list[dict]:
+    """Compare what was tried, and return the comparisons as plain values.
+
+    Returns:
+        The keys of `csebench compare --json`, with the page, the seconds of training on this
+        machine, what to do next, and the command that repeats the attempt.
+    """
+    from csebench.report.csv_tables import comparison_record
+    from csebench.report.numbers.cells import grid_view
+    from csebench.report.numbers.compare import answers
+    from csebench.report.words.comparisons import SMOKE
+
+    seconds = training_seconds(attempt)
+    command = command_of(attempt)
+    is_smoke = attempt.scale == catalog.DEFAULT_SCALE
+    records = []
+    for page in attempt.pages:
+        view = grid_view(attempt.paper, page.name, attempt.scale)
+        for answer in answers(view):
+            (comparison,) = answer.comparisons
+            record = {"question": answer.family.question, **comparison_record(comparison)}
+            if is_smoke:
+                record["sentence"] = SMOKE
+            record["page"] = str(page.path)
+            record["training_seconds"] = seconds
+            record["next"] = next_step(view, comparison)
+            record["command"] = command
+            records.append(record)
+    return records
+
+
+def training_seconds(attempt: Attempt) -> float:
+    """Add up the training time of the runs on this machine, also of the runs of searches."""
+    runs = set()
+    for name in attempt.searches():
+        search = tuning.made_search(name, attempt.scale)
+        if search is not None:
+            runs |= {run.run for trial in search.trials for run in trial.runs}
+    for page in attempt.pages:
+        runs |= {*page.runs()}
+    reports = [read_report(catalog.RUNS / run) for run in runs]
+    return sum(report["provenance"]["seconds"] for report in reports if report is not None)
+
+
+def command_of(attempt: Attempt) -> str:
+    """Word the command that repeats an attempt."""
+    command = f"csebench try {attempt.unit}.py"
+    if attempt.is_component:
+        command += " --component"
+    command += f" --against {','.join(attempt.against)}"
+    command += f" --evaluators {','.join(attempt.evaluators)}"
+    return f"{command} --scale {attempt.scale} --seeds {attempt.seeds}"
+
+
+def next_step(view: "GridView", comparison: "Comparison") -> str:
+    """Say what to do after a comparison. Empty if there is nothing to say."""
+    own_curves = training_curves(view, comparison.row)
+    if own_curves and own_curves == training_curves(view, comparison.against):
+        return SAME_TRAINING
+    if view.scale == catalog.DEFAULT_SCALE:
+        return ""
+    return advice_on_seeds(comparison)
+
+
+def training_curves(view: "GridView", label: str) -> list:
+    """Read loss and scores on STS-B dev over training, of each scored run of a row."""
+    cell, *_ = view.rows[view.score_grid.row(label)]
+    curves = []
+    for spec in cell.plan.specs:
+        content, _ = stored_score(spec, cell.plan.evaluator, view.scale)
+        if content is not None:
+            curves.append(content["training"].get("curve"))
+    return curves
+
+
+def advice_on_seeds(comparison: "Comparison") -> str:
+    """Say whether more seeds could show a difference of the size that was seen."""
+    from csebench.report.numbers.power import seeds_needed
+
+    seen = comparison.estimate
+    if seen is None:
+        return ""
+    if comparison.p is None:
+        if seen.seeds > 1:
+            return ""
+        return "With more than one seed, chance can be excluded: --seeds 3."
+    if comparison.differs:
+        return "Give both rows the same settings first: what differs may be the reason."
+    needed = seeds_needed(abs(seen.gain), seen)
+    if needed <= seen.seeds:
+        return "More seeds would change little; try another scale or other test sets."
+    difference = f"a difference of {abs(seen.gain):.2f}"
+    if needed == float("inf"):
+        return f"More seeds cannot show {difference}: the test items alone vary too much."
+    return f"To show {difference} would take about {needed:.0f} seeds: --seeds {needed:.0f}."
+
+
+def comparison_lines(record: dict) -> list[str]:
+    """Word in lines what stands behind the sentence of a comparison: numbers, cost, next step."""
+    lines = []
+    if record["differs"]:
+        lines.append(f"Not matched: {record['differs']}.")
+    if record["gain"] != "":
+        lines.append(difference_line(record))
+    lines.append(f"Training took {record['training_seconds'] / 60:.1f} minutes here.")
+    if record["next"]:
+        lines.append(record["next"])
+    lines.append(f"Page: {record['page']}")
+    lines.append(f"Again: {record['command']}")
+    return lines
+
+
+def difference_line(record: dict) -> str:
+    """Word the difference in points, with the interval and the spreads that are known."""
+    line = f"Difference {record['gain']:+.2f} points"
+    if record["low"] != "":
+        line += f", 95 % interval {record['low']:+.2f} to {record['high']:+.2f}"
+    line += f"; {counted(record['seeds'], 'seed')}"
+    spreads = []
+    if record["seed_sd"] != "":
+        spreads.append(f"deviation over seeds {record['seed_sd']:.2f}")
+    if record["item_se"] != "":
+        spreads.append(f"error of test items {record['item_se']:.2f}")
+    if spreads:
+        line += f" ({', '.join(spreads)})"
+    return f"{line}."
