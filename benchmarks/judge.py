@@ -33,9 +33,16 @@ from csebench.base.project import ROOT
 from csebench.base.terminal import bar
 from csebench.plan.catalog.files import STS_COLUMNS
 from csebench.plan.schema.paper import Claim, Published
-from csebench.report.numbers import audit, claims, printed_spread, stats
+from csebench.report.numbers import audit, printed_spread, stats
 from csebench.report.numbers.cells import printed_view
-from csebench.report.numbers.claims import AGREES, AS_STATED, OTHER, YES, judge_row, judge_sentence
+from csebench.report.numbers.claims import (
+    Direction,
+    Significance,
+    StatedSize,
+    judge_row,
+    judge_sentence,
+)
+from csebench.report.numbers.contrasts import contrast_printed, contrast_runs, pair_cells
 from csebench.report.numbers.others import Spread
 
 SEED = 0
@@ -146,17 +153,19 @@ def view_of(base, runs, printed):
 
 
 def judge(view, claim, printed):
-    contrast = claims.contrast_printed if printed else claims.contrast_runs
-    return judge_row(
-        claim,
-        [contrast(claim, view, *pairing) for pairing in claims.pair_cells(claim, view, view)],
-        2,
-    )
+    pairings = pair_cells(claim, view, view)
+    if printed:
+        contrasts = [contrast_printed(claim, pairing) for pairing in pairings]
+    else:
+        contrasts = [contrast_runs(claim, pairing, view.scale) for pairing in pairings]
+    return judge_row(claim, contrasts, 2)
 
 
 def outcome(judgement):
     """What a test shows of a claim, if anything."""
-    return None if judgement.shown != YES else HOLDS if judgement.direction == AGREES else FAILS
+    if judgement.significance != Significance.YES:
+        return None
+    return HOLDS if judgement.direction == Direction.AGREES else FAILS
 
 
 def draw(rng, base, differences, seeds, printed):
@@ -222,8 +231,8 @@ def sizes(rng, base, draws, off):
         view = view_of(base, np.array([[ours], *[[theirs]] * len(OTHERS)]), True)
         said.append(judge(view, claim, True).size)
     if off:
-        return said.count(OTHER) / draws, 0.0, said.count(AS_STATED) / draws
-    return said.count(AS_STATED) / draws, said.count(OTHER) / draws, None
+        return said.count(StatedSize.OTHER) / draws, 0.0, said.count(StatedSize.AS_STATED) / draws
+    return said.count(StatedSize.AS_STATED) / draws, said.count(StatedSize.OTHER) / draws, None
 
 
 # ---------------------------------------------------------------- audit

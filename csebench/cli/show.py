@@ -227,14 +227,17 @@ def claims(words: str, scale: str) -> Iterator[Shown]:
     """The sentences of papers that hold some words, with the numbers behind their verdicts."""
     from csebench.report.csv_tables import claim_record
     from csebench.report.numbers.claims import judge_all
+    from csebench.report.words.claims import here_text, judgement_text
 
     for judged in judge_all(scale, catalog.paper_names()):
         if words not in judged.claims[0].quote:
             continue
         lines = [f"“{judged.claims[0].quote}”", f"{judged.paper}: {', '.join(judged.places)}"]
         for part in judged.rows:
-            ours = "" if scale == catalog.DEFAULT_SCALE else f"; scale {scale}: {part.here}"
-            lines.append(f"printed: {part.published.text}{ours}")
+            line = f"printed: {judgement_text(part.published)}"
+            if scale != catalog.DEFAULT_SCALE:
+                line += f"; scale {scale}: {here_text(part)}"
+            lines.append(line)
         yield "\n".join(lines), {"what": "claim", **claim_record(judged)}
 
 

@@ -16,6 +16,7 @@ from csebench.plan.targets import pages
 from csebench.report.numbers.cells import GridView, grid_view
 from csebench.report.numbers.claims import Judged, Judgement
 from csebench.report.numbers.compare import Comparison, answers
+from csebench.report.words.claims import detail_text, notes, verdict_and_size
 from csebench.report.words.comparisons import sentence
 from csebench.score.scores_csv import SCORES, score_rows
 from csebench.score.store import stored_score
@@ -104,33 +105,52 @@ def comparison_record(comparison: Comparison, equality: bool = False) -> dict:
 
 
 def claim_record(judged: Judged) -> dict:
-    """A paper's sentence as plain values: verdicts, what is behind each claim; at the default
-    scale without ours."""
+    """Give a paper's sentence as plain values: its verdicts, and the numbers of each claim.
 
-    def plain(judgement: Judgement) -> dict:
-        return asdict(
-            judgement, dict_factory=lambda items: {k: None if v == inf else v for k, v in items}
-        )
-
-    smoke = judged.scale == DEFAULT_SCALE
-    parts = [
-        {
-            "row": of.claims[0].row,
-            "printed": plain(of.published),
-            "ours": None if smoke else plain(of.ours),
-        }
-        for of in judged.rows
-    ]
-    about = {
+    At the default scale our runs are left out.
+    """
+    is_smoke = judged.scale == DEFAULT_SCALE
+    parts = []
+    for row in judged.rows:
+        ours = None if is_smoke else judgement_record(row.ours)
+        printed = judgement_record(row.published)
+        parts.append({"row": row.claims[0].row, "printed": printed, "ours": ours})
+    return {
         "paper": judged.paper,
         "place": ", ".join(judged.places),
         "claim": judged.claims[0].quote,
+        "scale": judged.scale,
+        "printed numbers": verdict_and_size(judged.published),
+        "our runs": "–" if is_smoke else judged.ours.seen,
+        "parts": parts,
     }
-    verdicts = {
-        "printed numbers": judged.published.verdict_and_size,
-        "our runs": "–" if smoke else judged.ours.seen,
+
+
+def judgement_record(judgement: Judgement) -> dict:
+    """Give a judgement as plain values. Infinite numbers are None, as JSON has none."""
+    contrasts = []
+    for contrast in judgement.contrasts:
+        record = asdict(contrast) | {"differs": [setting.text for setting in contrast.differs]}
+        contrasts.append({key: finite(value) for key, value in record.items()})
+    return {
+        "direction": judgement.direction,
+        "shown": judgement.significance,
+        "size": judgement.size,
+        "detail": detail_text(judgement),
+        "contrary_p": judgement.contrary_p,
+        "contrary": judgement.contrary,
+        "notes": notes(judgement),
+        "differs": [setting.text for setting in judgement.differs],
+        "excludes": finite(judgement.excludes),
+        "strict": judgement.strict,
+        "claims_significance": judgement.claims_significance,
+        "contrasts": contrasts,
     }
-    return {**about, "scale": judged.scale, **verdicts, "parts": parts}
+
+
+def finite(value):
+    """Give a value as it is, or None for infinity."""
+    return None if value == inf else value
 
 
 def cell_rows(view: GridView) -> Iterable[dict]:

@@ -14,16 +14,10 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.schema.paper import Claim, Paper, Published
 from csebench.report.numbers import claims, compare, printed_spread
 from csebench.report.numbers.cells import grid_view
-from csebench.report.numbers.claims import (
-    AS_STATED,
-    CONTRADICTED,
-    NO_SIZE,
-    NOT_SHOWN,
-    OTHER,
-    SUPPORTED,
-    UNTESTABLE,
-)
+from csebench.report.numbers.claims import ClaimVerdict, Direction, Significance, StatedSize
+from csebench.report.numbers.contrasts import Contrast, differ_in_size_unseen
 from csebench.report.numbers.others import Spread
+from csebench.report.words.claims import detail_text, judgement_text
 
 QUOTE = "better by far"
 LIMIT = {"relation": "comparable"}
@@ -117,69 +111,149 @@ def judge(**more):
 @pytest.mark.parametrize(
     ("claim", "on_print", "on_runs"),
     [
-        ({"versus": ["B"]}, SUPPORTED, SUPPORTED),  # by 2.00; by 5, 5 and 4.8
-        ({"versus": ["C"]}, NOT_SHOWN, NOT_SHOWN),  # by 0.50; by 0, -0.2 and 0.5
-        ({"versus": ["C"], "quote": "significantly better"}, CONTRADICTED, NOT_SHOWN),
-        ({"versus": ["C"], "columns": ["y"]}, CONTRADICTED, CONTRADICTED),  # by 0.40; by 5, 5 and 6
+        (
+            {"versus": ["B"]},
+            ClaimVerdict.SUPPORTED,
+            ClaimVerdict.SUPPORTED,
+        ),  # by 2.00; by 5, 5 and 4.8
+        (
+            {"versus": ["C"]},
+            ClaimVerdict.NOT_SHOWN,
+            ClaimVerdict.NOT_SHOWN,
+        ),  # by 0.50; by 0, -0.2 and 0.5
+        (
+            {"versus": ["C"], "quote": "significantly better"},
+            ClaimVerdict.CONTRADICTED,
+            ClaimVerdict.NOT_SHOWN,
+        ),
+        (
+            {"versus": ["C"], "columns": ["y"]},
+            ClaimVerdict.CONTRADICTED,
+            ClaimVerdict.CONTRADICTED,
+        ),  # by 0.40; by 5, 5 and 6
         # by 0.50; by 1, -1 and -1
-        ({"versus": ["B"], "columns": ["y"], "lower": True}, CONTRADICTED, NOT_SHOWN),
-        ({}, NOT_SHOWN, UNTESTABLE),  # others: of printed rows, those with numbers
-        ({"versus": ["D"]}, UNTESTABLE, UNTESTABLE),
-        ({"row": "D"}, UNTESTABLE, UNTESTABLE),
+        (
+            {"versus": ["B"], "columns": ["y"], "lower": True},
+            ClaimVerdict.CONTRADICTED,
+            ClaimVerdict.NOT_SHOWN,
+        ),
+        (
+            {},
+            ClaimVerdict.NOT_SHOWN,
+            ClaimVerdict.UNTESTABLE,
+        ),  # others: of printed rows, those with numbers
+        ({"versus": ["D"]}, ClaimVerdict.UNTESTABLE, ClaimVerdict.UNTESTABLE),
+        ({"row": "D"}, ClaimVerdict.UNTESTABLE, ClaimVerdict.UNTESTABLE),
         # 2.1 standard errors below it
-        ({"versus": ["B"], **LIMIT, "less_than": "3.2"}, SUPPORTED, CONTRADICTED),
-        ({"versus": ["B"], **LIMIT, "less_than": "3.0"}, NOT_SHOWN, CONTRADICTED),  # 1.8
-        ({"versus": ["B"], **LIMIT, "less_than": "2.0"}, CONTRADICTED, CONTRADICTED),  # not less
+        (
+            {"versus": ["B"], **LIMIT, "less_than": "3.2"},
+            ClaimVerdict.SUPPORTED,
+            ClaimVerdict.CONTRADICTED,
+        ),
+        (
+            {"versus": ["B"], **LIMIT, "less_than": "3.0"},
+            ClaimVerdict.NOT_SHOWN,
+            ClaimVerdict.CONTRADICTED,
+        ),  # 1.8
+        (
+            {"versus": ["B"], **LIMIT, "less_than": "2.0"},
+            ClaimVerdict.CONTRADICTED,
+            ClaimVerdict.CONTRADICTED,
+        ),  # not less
         # our mean is 0.10, its error 0.21
-        ({"versus": ["C"], **LIMIT, "less_than": "1.5"}, NOT_SHOWN, SUPPORTED),
-        ({"versus": ["C"], **LIMIT, "less_than": "0.05"}, CONTRADICTED, NOT_SHOWN),
+        (
+            {"versus": ["C"], **LIMIT, "less_than": "1.5"},
+            ClaimVerdict.NOT_SHOWN,
+            ClaimVerdict.SUPPORTED,
+        ),
+        (
+            {"versus": ["C"], **LIMIT, "less_than": "0.05"},
+            ClaimVerdict.CONTRADICTED,
+            ClaimVerdict.NOT_SHOWN,
+        ),
         # t = 2.1 on 2 degrees: p = 0.16
-        ({"versus": ["C"], **LIMIT, "less_than": "0.55"}, NOT_SHOWN, NOT_SHOWN),
-        ({"versus": ["C"], **LIMIT}, NOT_SHOWN, NOT_SHOWN),
-        ({"row": "B", "versus": ["Ours"], **LIMIT}, CONTRADICTED, CONTRADICTED),  # either way
+        (
+            {"versus": ["C"], **LIMIT, "less_than": "0.55"},
+            ClaimVerdict.NOT_SHOWN,
+            ClaimVerdict.NOT_SHOWN,
+        ),
+        ({"versus": ["C"], **LIMIT}, ClaimVerdict.NOT_SHOWN, ClaimVerdict.NOT_SHOWN),
+        (
+            {"row": "B", "versus": ["Ours"], **LIMIT},
+            ClaimVerdict.CONTRADICTED,
+            ClaimVerdict.CONTRADICTED,
+        ),  # either way
         # one is shown, whatever the other is
-        ({"versus": ["B", "D"], **LIMIT}, CONTRADICTED, CONTRADICTED),
-        ({"versus": ["C", "D"], **LIMIT}, UNTESTABLE, UNTESTABLE),
-        ({"versus": ["B"], "relation": "not worse"}, SUPPORTED, SUPPORTED),
+        ({"versus": ["B", "D"], **LIMIT}, ClaimVerdict.CONTRADICTED, ClaimVerdict.CONTRADICTED),
+        ({"versus": ["C", "D"], **LIMIT}, ClaimVerdict.UNTESTABLE, ClaimVerdict.UNTESTABLE),
+        (
+            {"versus": ["B"], "relation": "not worse"},
+            ClaimVerdict.SUPPORTED,
+            ClaimVerdict.SUPPORTED,
+        ),
         # worse by 0.40, 5.33
-        ({"versus": ["C"], "columns": ["y"], "relation": "not worse"}, NOT_SHOWN, CONTRADICTED),
-        ({"versus": ["C"], "statistic": "std"}, UNTESTABLE, NOT_SHOWN),
+        (
+            {"versus": ["C"], "columns": ["y"], "relation": "not worse"},
+            ClaimVerdict.NOT_SHOWN,
+            ClaimVerdict.CONTRADICTED,
+        ),
+        ({"versus": ["C"], "statistic": "std"}, ClaimVerdict.UNTESTABLE, ClaimVerdict.NOT_SHOWN),
         # F = 25
         (
             {"table": "2", "columns": ["1%"], "statistic": "std", "lower": True},
-            SUPPORTED,
-            UNTESTABLE,
+            ClaimVerdict.SUPPORTED,
+            ClaimVerdict.UNTESTABLE,
         ),
         # a tie
         (
             {"table": "2", "columns": ["10%"], "statistic": "std", "lower": True},
-            NOT_SHOWN,
-            NOT_SHOWN,
+            ClaimVerdict.NOT_SHOWN,
+            ClaimVerdict.NOT_SHOWN,
         ),
         # on 1 and 1
         (
             {"table": "4", "columns": ["1%"], "statistic": "std", "lower": True},
-            NOT_SHOWN,
-            UNTESTABLE,
+            ClaimVerdict.NOT_SHOWN,
+            ClaimVerdict.UNTESTABLE,
         ),
         # two seeds have a deviation, one has none
-        ({"table": "4", "columns": ["1%"]}, SUPPORTED, UNTESTABLE),
+        ({"table": "4", "columns": ["1%"]}, ClaimVerdict.SUPPORTED, ClaimVerdict.UNTESTABLE),
         # one seed shows nothing
-        ({"table": "2", "columns": ["1%"], "lower": True}, CONTRADICTED, NOT_SHOWN),
-        ({"table": "5", "columns": ["1%"]}, SUPPORTED, UNTESTABLE),  # a deviation of 0
-        ({"table": "2", "columns": ["1%", "10%"], "on_average": True}, SUPPORTED, UNTESTABLE),
+        (
+            {"table": "2", "columns": ["1%"], "lower": True},
+            ClaimVerdict.CONTRADICTED,
+            ClaimVerdict.NOT_SHOWN,
+        ),
+        (
+            {"table": "5", "columns": ["1%"]},
+            ClaimVerdict.SUPPORTED,
+            ClaimVerdict.UNTESTABLE,
+        ),  # a deviation of 0
+        (
+            {"table": "2", "columns": ["1%", "10%"], "on_average": True},
+            ClaimVerdict.SUPPORTED,
+            ClaimVerdict.UNTESTABLE,
+        ),
         # by 1.25; by 2, 3, 2.9
-        ({"versus": ["B"], "columns": ["x", "y"], "on_average": True}, SUPPORTED, SUPPORTED),
+        (
+            {"versus": ["B"], "columns": ["x", "y"], "on_average": True},
+            ClaimVerdict.SUPPORTED,
+            ClaimVerdict.SUPPORTED,
+        ),
         (
             {"table": "2", "columns": ["10%"], "versus": ["Ours"], "versus_column": "1%"},
-            SUPPORTED,
-            UNTESTABLE,
+            ClaimVerdict.SUPPORTED,
+            ClaimVerdict.UNTESTABLE,
         ),
         # by 1.00; nothing trains BERT: p = 0.01
-        ({"versus": ["BERT"], "versus_table": "3"}, SUPPORTED, SUPPORTED),
-        ({"table": "3", "versus": ["Chance"]}, UNTESTABLE, UNTESTABLE),  # a control
+        ({"versus": ["BERT"], "versus_table": "3"}, ClaimVerdict.SUPPORTED, ClaimVerdict.SUPPORTED),
+        (
+            {"table": "3", "versus": ["Chance"]},
+            ClaimVerdict.UNTESTABLE,
+            ClaimVerdict.UNTESTABLE,
+        ),  # a control
         # no deviation of few sentences
-        ({"table": "7", "columns": ["1%"]}, UNTESTABLE, UNTESTABLE),
+        ({"table": "7", "columns": ["1%"]}, ClaimVerdict.UNTESTABLE, ClaimVerdict.UNTESTABLE),
     ],
 )
 def test_verdict(project, claim, on_print, on_runs):
@@ -190,17 +264,21 @@ def test_verdict(project, claim, on_print, on_runs):
 @pytest.mark.parametrize(
     ("claim", "on_print", "on_runs"),
     [
-        ({}, NO_SIZE, NO_SIZE),
-        ({"by": "2.00"}, AS_STATED, OTHER),
-        ({"by": "1.99"}, AS_STATED, OTHER),  # both numbers are rounded
-        ({"by": "1.97"}, OTHER, OTHER),
-        ({"by": "4.9"}, OTHER, AS_STATED),  # 4.93
-        ({"columns": ["y"], "by": "1"}, AS_STATED, OTHER),  # 0.50; 0.33
-        ({"row": "B", "versus": ["Ours"], "lower": True, "by": "2.00"}, AS_STATED, OTHER),
-        ({"columns": ["x", "y"], "by": "2.00"}, OTHER, OTHER),  # 0.50 in y
-        ({"columns": ["x", "y"], "up_to": "2.0"}, AS_STATED, OTHER),
-        ({"columns": ["x", "y"], "up_to": "3.0"}, OTHER, OTHER),
-        ({**LIMIT, "less_than": "3"}, AS_STATED, OTHER),
+        ({}, StatedSize.NONE, StatedSize.NONE),
+        ({"by": "2.00"}, StatedSize.AS_STATED, StatedSize.OTHER),
+        ({"by": "1.99"}, StatedSize.AS_STATED, StatedSize.OTHER),  # both numbers are rounded
+        ({"by": "1.97"}, StatedSize.OTHER, StatedSize.OTHER),
+        ({"by": "4.9"}, StatedSize.OTHER, StatedSize.AS_STATED),  # 4.93
+        ({"columns": ["y"], "by": "1"}, StatedSize.AS_STATED, StatedSize.OTHER),  # 0.50; 0.33
+        (
+            {"row": "B", "versus": ["Ours"], "lower": True, "by": "2.00"},
+            StatedSize.AS_STATED,
+            StatedSize.OTHER,
+        ),
+        ({"columns": ["x", "y"], "by": "2.00"}, StatedSize.OTHER, StatedSize.OTHER),  # 0.50 in y
+        ({"columns": ["x", "y"], "up_to": "2.0"}, StatedSize.AS_STATED, StatedSize.OTHER),
+        ({"columns": ["x", "y"], "up_to": "3.0"}, StatedSize.OTHER, StatedSize.OTHER),
+        ({**LIMIT, "less_than": "3"}, StatedSize.AS_STATED, StatedSize.OTHER),
     ],
 )
 def test_size(project, claim, on_print, on_runs):
@@ -214,48 +292,47 @@ def test_several_comparisons(project):
     claim = {"columns": ["x", "y"], "versus": ["B", "C"]}
     mixed, largest = judge(**claim).published, judge(**claim, up_to="2.00").published
     assert (
-        mixed.verdict == CONTRADICTED and "against: 0.40 below C in y, p = 1 for 4 " in mixed.detail
+        mixed.verdict == ClaimVerdict.CONTRADICTED
+        and "against: 0.40 below C in y, p = 1 for 4 " in detail_text(mixed)
     )
     assert (largest.verdict, largest.size) == (
-        SUPPORTED,
-        AS_STATED,
-    ) and "+2.00 over B in x" in largest.detail
-    alone = judge(versus=["C"]).published.detail.split("p = ")[1]
-    assert judge(versus=["B", "C"]).published.detail.endswith(
+        ClaimVerdict.SUPPORTED,
+        StatedSize.AS_STATED,
+    ) and "+2.00 over B in x" in detail_text(largest)
+    alone = detail_text(judge(versus=["C"]).published).split("p = ")[1]
+    assert detail_text(judge(versus=["B", "C"]).published).endswith(
         f"weakest: +0.50 over C in x, p = {alone}"
     )
     average = judge(table="2", columns=["1%", "10%"], on_average=True).published
-    assert average.detail.startswith("+2.05 over B in average")
+    assert detail_text(average).startswith("+2.05 over B in average")
 
 
 @pytest.mark.parametrize(
     ("claim", "differences", "direction", "shown"),
     [
-        ({"up_to": "2.0"}, [(2.0, 0.02), (1.0, 0.5)], claims.AGREES, claims.YES),
-        ({"up_to": "2.0"}, [(2.0, 0.03), (1.0, 0.5)], claims.AGREES, claims.NO),
-        ({}, [(-2.0, 0.02), (1.0, 0.5)], claims.MIXED, claims.YES),
-        ({}, [(-2.0, 0.03), (1.0, 0.5)], claims.MIXED, claims.NO),
-        (LIMIT, [(2.0, 0.02), (1.0, 0.5)], claims.OPPOSES, claims.YES),
-        (LIMIT, [(2.0, 0.03), (1.0, 0.5)], claims.AGREES, claims.NO),
+        ({"up_to": "2.0"}, [(2.0, 0.02), (1.0, 0.5)], Direction.AGREES, Significance.YES),
+        ({"up_to": "2.0"}, [(2.0, 0.03), (1.0, 0.5)], Direction.AGREES, Significance.NO),
+        ({}, [(-2.0, 0.02), (1.0, 0.5)], Direction.MIXED, Significance.YES),
+        ({}, [(-2.0, 0.03), (1.0, 0.5)], Direction.MIXED, Significance.NO),
+        (LIMIT, [(2.0, 0.02), (1.0, 0.5)], Direction.OPPOSES, Significance.YES),
+        (LIMIT, [(2.0, 0.03), (1.0, 0.5)], Direction.AGREES, Significance.NO),
         # a limit is one either way
-        (LIMIT | {"less_than": "0.5"}, [(-2.0, None)], claims.OPPOSES, claims.YES),
+        (LIMIT | {"less_than": "0.5"}, [(-2.0, None)], Direction.OPPOSES, Significance.YES),
     ],
 )
 def test_what_one_of_two_shows_is_corrected(claim, differences, direction, shown):
-    contrasts = [
-        claims.Contrast("B", "x", difference, error=0.5, p=p) for difference, p in differences
-    ]
+    contrasts = [Contrast("B", "x", difference, error=0.5, p=p) for difference, p in differences]
     judged = claims.judge_row(claim_of(**claim), contrasts, 2)
-    assert (judged.direction, judged.shown) == (direction, shown)
+    assert (judged.direction, judged.significance) == (direction, shown)
 
 
 def test_what_nobody_published_seeds_of_cannot_be_tested(project, monkeypatch):
     monkeypatch.setattr(printed_spread, "seed_spread", lambda *_: None)
     judged = judge(versus=["B"]).published
-    assert judged.verdict == UNTESTABLE
-    assert judged.text.endswith("; the spread is not known")
-    assert judge(versus=["B"], **LIMIT).published.verdict == UNTESTABLE
-    assert judge(row="B", versus=["Ours"]).published.verdict == CONTRADICTED
+    assert judged.verdict == ClaimVerdict.UNTESTABLE
+    assert judgement_text(judged).endswith("; the spread is not known")
+    assert judge(versus=["B"], **LIMIT).published.verdict == ClaimVerdict.UNTESTABLE
+    assert judge(row="B", versus=["Ours"]).published.verdict == ClaimVerdict.CONTRADICTED
 
 
 def test_the_test_of_a_claim_counts_seeds_and_items(project, monkeypatch):
@@ -263,7 +340,7 @@ def test_the_test_of_a_claim_counts_seeds_and_items(project, monkeypatch):
     monkeypatch.setattr(compare, "item_effects", lambda terms, scale: {"": np.array([-0.2, 0.2])})
     estimate = compare.Estimate(14.8 / 3, 3, np.std([5, 5, 4.8], ddof=1), 0.2)
     for place in ({"table": "1"}, {"table": None, "figure": "1"}):
-        assert judge(**place, versus=["B"]).ours.detail.endswith(f"p = {estimate.p():.2g}")
+        assert detail_text(judge(**place, versus=["B"]).ours).endswith(f"p = {estimate.p():.2g}")
 
 
 def test_two_differences_to_one_baseline_have_the_p_of_their_rows(project):
@@ -271,7 +348,7 @@ def test_two_differences_to_one_baseline_have_the_p_of_their_rows(project):
     rows, changes = (judge(versus=["C"], columns=[column]) for column in ("x", "change"))
     for side in ("published", "ours"):
         p = [
-            getattr(judged, side).detail.split("p = ")[1].split(";")[0]
+            detail_text(getattr(judged, side)).split("p = ")[1].split(";")[0]
             for judged in (rows, changes)
         ]
         assert p[0] == p[1]
@@ -281,50 +358,75 @@ def test_what_95_percent_exclude_holds_for_all_comparisons_at_once():
     """Of all that a row is above, some gain is no larger; of the largest picked, none is; of
     comparable rows, none in either direction."""
     near, far = (
-        claims.Contrast("B", "x", -0.1, 0.2, p=0.6),
-        claims.Contrast("C", "x", 0.3, 0.2, p=0.13),
+        Contrast("B", "x", -0.1, 0.2, p=0.6),
+        Contrast("C", "x", 0.3, 0.2, p=0.13),
     )
     half = 0.2 * scipy.stats.norm.ppf(1 - 0.05 / 4)
     claim = claim_of(versus=["B", "C"])
     picked = claim.model_copy(update={"up_to": Published(value=1.0, text="1.0")})
-    assert claims.judge_above(claim, [near, far], 2).excludes == pytest.approx(-0.1 + half)
-    assert claims.judge_above(picked, [near, far], 2).excludes == pytest.approx(0.3 + half)
-    either = claims.judge_comparable(claim, [near, claims.Contrast("C", "x", -0.3, 0.2, p=0.13)], 2)
+    assert claims.judge_above(claim, [near, far]).excludes == pytest.approx(-0.1 + half)
+    assert claims.judge_above(picked, [near, far]).excludes == pytest.approx(0.3 + half)
+    either = claims.judge_comparable([near, Contrast("C", "x", -0.3, 0.2, p=0.13)])
     assert either.excludes == pytest.approx(0.3 + half)
 
 
 # ---------------------------------------------------------------- one sentence, several rows
 
 HOLDS, WEAK, OPEN = (
-    (claims.AGREES, claims.YES, None),
-    (claims.AGREES, claims.NO, None),
-    (None, claims.UNTESTED, None),
+    (Direction.AGREES, Significance.YES, None),
+    (Direction.AGREES, Significance.NO, None),
+    (None, Significance.UNTESTED, None),
 )
 
 
 @pytest.mark.parametrize(
     ("rows", "printed", "runs"),
     [
-        ([HOLDS, HOLDS], SUPPORTED, SUPPORTED),
-        ([HOLDS, WEAK], NOT_SHOWN, NOT_SHOWN),
-        ([HOLDS, OPEN], UNTESTABLE, UNTESTABLE),
-        ([HOLDS, (claims.OPPOSES, claims.NO, 0.3)], CONTRADICTED, NOT_SHOWN),
-        ([OPEN, (claims.OPPOSES, claims.UNTESTED, None)], CONTRADICTED, NOT_SHOWN),
-        ([HOLDS, (claims.OPPOSES, claims.YES, 0.02)], CONTRADICTED, CONTRADICTED),
-        ([HOLDS, (claims.OPPOSES, claims.YES, 0.03)], CONTRADICTED, NOT_SHOWN),  # of two rows
+        ([HOLDS, HOLDS], ClaimVerdict.SUPPORTED, ClaimVerdict.SUPPORTED),
+        ([HOLDS, WEAK], ClaimVerdict.NOT_SHOWN, ClaimVerdict.NOT_SHOWN),
+        ([HOLDS, OPEN], ClaimVerdict.UNTESTABLE, ClaimVerdict.UNTESTABLE),
+        (
+            [HOLDS, (Direction.OPPOSES, Significance.NO, 0.3)],
+            ClaimVerdict.CONTRADICTED,
+            ClaimVerdict.NOT_SHOWN,
+        ),
+        (
+            [OPEN, (Direction.OPPOSES, Significance.UNTESTED, None)],
+            ClaimVerdict.CONTRADICTED,
+            ClaimVerdict.NOT_SHOWN,
+        ),
+        (
+            [HOLDS, (Direction.OPPOSES, Significance.YES, 0.02)],
+            ClaimVerdict.CONTRADICTED,
+            ClaimVerdict.CONTRADICTED,
+        ),
+        (
+            [HOLDS, (Direction.OPPOSES, Significance.YES, 0.03)],
+            ClaimVerdict.CONTRADICTED,
+            ClaimVerdict.NOT_SHOWN,
+        ),  # of two rows
     ],
 )
 def test_a_sentence_has_one_verdict_over_its_rows(rows, printed, runs):
     for strict, verdict in ((True, printed), (False, runs)):
         judgements = [
-            claims.Judgement(d, s, NO_SIZE, "", contrary_p=p, strict=strict) for d, s, p in rows
+            claims.Judgement(
+                d, s, StatedSize.NONE, claims.RowVerdicts(()), contrary_p=p, strict=strict
+            )
+            for d, s, p in rows
         ]
         assert claims.judge_sentence(judgements).verdict == verdict
 
 
 def test_the_size_of_a_sentence_is_that_of_all_its_rows():
-    for sizes, size in (([NO_SIZE, AS_STATED], AS_STATED), ([AS_STATED, OTHER], OTHER)):
-        rows = [claims.Judgement(claims.AGREES, claims.YES, stated, "") for stated in sizes]
+    for sizes, size in (
+        ([StatedSize.NONE, StatedSize.AS_STATED], StatedSize.AS_STATED),
+        ([StatedSize.AS_STATED, StatedSize.OTHER], StatedSize.OTHER),
+    ):
+        rows = [
+            claims.Judgement(Direction.AGREES, Significance.YES, stated, claims.RowVerdicts(()))
+            for stated in sizes
+        ]
         assert claims.judge_sentence(rows).size == size
 
 
@@ -369,19 +471,19 @@ def no_runs(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("paper", "words", "difference", "stated"),
     [
-        ("micse", "average gain of (+3.94)", 1.98, OTHER),
-        ("micse", "up to (+5.91)", 5.91, AS_STATED),
-        ("informin_cl", "(+1.67%)", 1.67, AS_STATED),
-        ("msse", "to 80.15% (+3.90%)", 3.90, AS_STATED),
+        ("micse", "average gain of (+3.94)", 1.98, StatedSize.OTHER),
+        ("micse", "up to (+5.91)", 5.91, StatedSize.AS_STATED),
+        ("informin_cl", "(+1.67%)", 1.67, StatedSize.AS_STATED),
+        ("msse", "to 80.15% (+3.90%)", 3.90, StatedSize.AS_STATED),
     ],
 )
 def test_what_papers_say_of_their_numbers(no_runs, paper, words, difference, stated):
     (claim,) = [claim for claim in catalog.paper(paper).claims if words in claim.quote]
     found = claims.judge(paper, claim, SCALE)
-    assert found.published.size == stated and found.published.detail.startswith(
+    assert found.published.size == stated and detail_text(found.published).startswith(
         f"{difference:+.2f} over "
     )
-    assert found.ours.verdict == UNTESTABLE
+    assert found.ours.verdict == ClaimVerdict.UNTESTABLE
 
 
 def test_seven_tasks_are_no_more_certain_than_their_printed_average(no_runs):
@@ -401,5 +503,5 @@ def test_sizes_that_no_run_sees_all_of_are_not_compared(no_runs):
     cells = dict(
         zip((column.label for column in view.score_grid.columns), view.rows[-1], strict=True)
     )
-    assert claims.differ_in_size_unseen(cells["1%"], cells["10%"])
-    assert not claims.differ_in_size_unseen(cells["0.1%"], cells["1%"])
+    assert differ_in_size_unseen(cells["1%"], cells["10%"])
+    assert not differ_in_size_unseen(cells["0.1%"], cells["1%"])

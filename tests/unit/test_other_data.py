@@ -24,6 +24,7 @@ from csebench.report.numbers.cells import grid_view
 from csebench.report.pages.index import coverage
 from csebench.report.pages.table import table_page
 from csebench.report.words import comparisons as words
+from csebench.report.words.claims import detail_text
 from csebench.score.scores_csv import score_rows
 
 SCALE = "tiny"
@@ -357,11 +358,11 @@ def test_where_no_run_has_replicates_the_page_says_that_items_do_not_count(proje
     )
     assert comparison("table1").over_seeds_only and says in page("table1")
     claim = Claim(quote="better", section="1", table="1", row="A", versus=["B"], columns=["x"])
-    assert claims.judge("made_up", claim, SCALE).ours.detail.endswith("over seeds only")
+    assert detail_text(claims.judge("made_up", claim, SCALE).ours).endswith("over seeds only")
     for label in "ABC":
         edit("table1", label, with_items("1" * 16))
     assert not comparison("table1").over_seeds_only and says not in page("table1")
-    assert "over seeds only" not in claims.judge("made_up", claim, SCALE).ours.detail
+    assert "over seeds only" not in detail_text(claims.judge("made_up", claim, SCALE).ours)
     assert not comparison("table4").over_seeds_only, "its evaluator declares no items"
 
 
@@ -376,14 +377,14 @@ def test_a_claim_over_two_tables_compares_one_data_only(project):
         "versus": ["C"],
     }
     claim = Claim(**about, versus_table="1")
-    assert claims.judge("made_up", claim, SCALE).ours.direction == claims.AGREES
+    assert claims.judge("made_up", claim, SCALE).ours.direction == claims.Direction.AGREES
     edit("table5", "A batch", on(OTHERS))
     edit("table5", "B", on(OTHERS))  # whose runs are in table 1, too, where they are marked
     assert view("table5").elsewhere == 0 and cell("table1", "B", "x").text.endswith("‡")
     judged = claims.judge("made_up", claim, SCALE).ours
-    assert (judged.direction, judged.shown) == (None, claims.UNTESTED)
+    assert (judged.direction, judged.significance) == (None, claims.Significance.UNTESTED)
     hashes = "sts: data bbbbbbbbbbbb and data aaaaaaaaaaaa"
-    assert judged.detail == f"A batch and C are scored on different test data ({hashes})"
+    assert detail_text(judged) == f"A batch and C are scored on different test data ({hashes})"
 
 
 # ---------------------------------------------------------------- figures, CSV, lists

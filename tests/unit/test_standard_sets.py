@@ -25,6 +25,7 @@ from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.standard_sets import glob_as_regex, set_name
 from csebench.report.pages.table import table_page
 from csebench.report.words import comparisons as words
+from csebench.report.words.claims import detail_text
 from csebench.score.data_of_scores import EvaluationData, Scored
 from csebench.score.evaluate import data_sha256
 
@@ -179,11 +180,11 @@ def test_a_row_of_other_data_than_its_table_is_not_judged_even_beside_a_standard
 
 def test_claims_are_not_tested_on_other_data(project):
     claim = Claim(quote="better", section="1", table="1", row="A", versus=["B"], columns=["x"])
-    assert claims.judge("made_up", claim, SCALE).ours.direction == claims.AGREES
+    assert claims.judge("made_up", claim, SCALE).ours.direction == claims.Direction.AGREES
     change_data("sts", OTHER)
     judged = claims.judge("made_up", claim, SCALE).ours
-    assert judged.verdict == claims.UNTESTABLE
-    assert judged.detail == "the test data of A is not known to be the standard set"
+    assert judged.verdict == claims.ClaimVerdict.UNTESTABLE
+    assert detail_text(judged) == "the test data of A is not known to be the standard set"
 
 
 def test_other_scales_need_no_standard_data(project):

@@ -21,6 +21,7 @@ from csebench.plan.targets import grid_label, grid_names
 from csebench.report.numbers import claims
 from csebench.report.numbers.others import rows as score_rows
 from csebench.report.numbers.stats import SLACK
+from csebench.report.words.claims import detail_text
 
 MIN_SHARED = 3  # cells that two rows have in common before they are compared
 MIN_EQUAL = 0.6  # fraction of these that are equal before the others count as contradictions
@@ -244,21 +245,26 @@ def check_share(cell: PrintedCell) -> Finding | None:
 def check_claims() -> Iterator[Finding]:
     """Sentences of the text that the printed numbers reverse, or whose stated size differs."""
     for name, rows in claims.stated_quotes(DEFAULT_SCALE, paper_names()):
-        judged = [
-            (claim, claims.judge_numbers(name, claim, DEFAULT_SCALE, printed=True))
-            for claim in rows
-        ]
+        judged = [(claim, claims.judge_printed(name, claim, DEFAULT_SCALE)) for claim in rows]
         wrong = [
             (claim, j)
             for claim, j in judged
-            if j.verdict == claims.CONTRADICTED or j.size == claims.OTHER
+            if j.verdict == claims.ClaimVerdict.CONTRADICTED or j.size == claims.StatedSize.OTHER
         ]
         if not wrong:
             continue
-        serious = any(j.direction != claims.AGREES and j.shown == claims.YES for _, j in wrong)
-        serious |= any(j.size == claims.OTHER and claim.less_than is None for claim, j in wrong)
+        serious = any(
+            j.direction != claims.Direction.AGREES and j.significance == claims.Significance.YES
+            for _, j in wrong
+        )
+        serious |= any(
+            j.size == claims.StatedSize.OTHER and claim.less_than is None for claim, j in wrong
+        )
         places = dict.fromkeys(f"sec. {claim.section} on {claim.place}" for claim, _ in wrong)
-        details = [f"{claim.row}: {j.detail}" if len(rows) > 1 else j.detail for claim, j in wrong]
+        details = [
+            f"{claim.row}: {detail_text(j)}" if len(rows) > 1 else detail_text(j)
+            for claim, j in wrong
+        ]
         text = f"“{rows[0].quote}”: {'; '.join(dict.fromkeys(details))}"
         yield Finding(
             SENTENCE, SERIOUS if serious else NOTABLE, tuple(Place(name, p) for p in places), text

@@ -1,576 +1,591 @@
-"""What papers conclude from their tables, judged on the printed numbers and on our runs.
+"""Judgements on what papers conclude from their tables, by the printed numbers and by our runs.
 
-A claim is data (csebench/plan/schema/paper.py). It becomes contrasts of two rows each; these give a
-judgement, which keeps direction, test and size apart; claims with one quote are rows of one
-sentence. Error rates: benchmarks/judge.py.
+A claim is data (csebench/plan/schema/paper.py). It becomes contrasts of two rows each
+(contrasts.py). A rule per relation makes a judgement of them, which keeps direction, test and size
+apart. Claims with the same quote are rows of one sentence. The words for a judgement are in
+csebench/report/words/claims.py. Error rates of the rules: benchmarks/judge.py.
 
-Every p is that of one contrast by itself, two-sided. That all of several contrasts go the claim's
-way needs each of them to be significant, and no correction; that one of several does is tested with
-Bonferroni's correction.
+If all of several contrasts have to go the claim's way, each has to be significant, and no
+correction is needed. If one of several contrasts is picked, its p is corrected by Bonferroni's
+method.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
-from math import inf, sqrt
-
-import numpy as np
+from enum import StrEnum
+from math import inf
 
 from csebench.base.caches import cached, cached_by_folder
 from csebench.plan.catalog.files import paper
 from csebench.plan.schema.paper import Claim, Published
 from csebench.plan.targets import grid_defect
-from csebench.report.numbers import compare, stats
-from csebench.report.numbers.cells import PAPER_SCALE, Cell, GridView, grid_view, printed_view
-from csebench.report.numbers.printed_spread import add, row_variance
-from csebench.report.numbers.stats import SLACK, Summary
-from csebench.report.words.comparisons import VERBS, differences_text, outward
-
-SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE = (
-    "supported",
-    "not shown",
-    "contradicted",
-    "not testable",
+from csebench.report.numbers import stats
+from csebench.report.numbers.cells import GridView, grid_view, printed_view
+from csebench.report.numbers.compare import Setting
+from csebench.report.numbers.contrasts import (
+    NO_NUMBERS,
+    Contrast,
+    NoContrast,
+    contrast_printed,
+    contrast_runs,
+    pair_cells,
 )
-VERDICTS = (SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE)
-AGREES, OPPOSES, MIXED = "agrees", "opposes", "mixed"
-YES, NO, UNTESTED = "yes", "no", "untested"
-AS_STATED, OTHER, NO_SIZE = "as stated", "other", "none"
-SEEN, NOT_SEEN, OPPOSITE = "seen here", "not seen", "the opposite is seen here"
-UNASKED = VERBS[compare.NOT_ASKED]
-NO_NUMBERS = "no numbers to compare"
-CellPairs = list[
-    tuple[Cell, Cell]
-]  # of one difference; their mean, where a claim is about an average
-# many claims are about one table
-_our_view, _printed_view = cached_by_folder(grid_view), cached(printed_view)
+from csebench.report.numbers.stats import SLACK
+
+# ---------------------------------------------------------------- values
+
+
+class Direction(StrEnum):
+    """Which way the numbers go."""
+
+    AGREES = "agrees"
+    OPPOSES = "opposes"
+    MIXED = "mixed"  # some agree, some oppose
+
+
+class Significance(StrEnum):
+    """Whether a test rules out chance for the direction of the numbers."""
+
+    YES = "yes"
+    NO = "no"
+    UNTESTED = "untested"
+
+
+class StatedSize(StrEnum):
+    """Whether a difference has the size that the claim states."""
+
+    AS_STATED = "as stated"
+    OTHER = "other"
+    NONE = "none"  # the claim states no size
+
+
+class ClaimVerdict(StrEnum):
+    """The verdict on a paper's claim."""
+
+    SUPPORTED = "supported"
+    NOT_SHOWN = "not shown"
+    CONTRADICTED = "contradicted"
+    UNTESTABLE = "not testable"
+
+
+class Seen(StrEnum):
+    """What a study on another encoder saw of a claim."""
+
+    SEEN = "seen here"
+    NOT_SEEN = "not seen"
+    OPPOSITE = "the opposite is seen here"
+    UNASKED = "cannot be asked here"
+
+
+class Pick(StrEnum):
+    """Why one of several contrasts was picked."""
+
+    AGAINST = "against"  # it goes the other way, and most clearly
+    SMALLEST = "smallest"  # it is the smallest difference; a test of all is not possible
+    WEAKEST = "weakest"  # it has the largest p
 
 
 @dataclass(frozen=True)
-class Contrast:
-    """One difference that a claim is about, in printed units."""
+class PickedContrast:
+    """The contrast that decides whether a row is above all others."""
 
-    versus: str  # label of the other row
-    column: str
-    difference: float  # positive where it agrees with a claim that a row is above
-    # its standard error, with `df` degrees of freedom; None where unknown
-    error: float | None = None
-    df: float = inf
-    p: float | None = None  # two-sided
-    unit: float = 0.0  # of the last printed digit; 0 for runs of ours
-    # shared settings in which our rows differ beside what the claim is about
-    differs: tuple[str, ...] = ()
-    over_seeds_only: bool = False  # of ours, though the evaluator declares items
+    contrast: Contrast
+    pick: Pick
+    tests: int  # its p is corrected for as many
+    agreeing: int  # contrasts that go the claim's way
+    compared: int  # contrasts that have to
 
-    def half(self, times: int) -> float:
-        """Half the width of the 95 % interval, which holds for as many contrasts at once."""
-        return (
-            inf
-            if self.error is None
-            else self.error * stats.quantile(1 - stats.LEVEL / times, self.df)
-        )
+
+@dataclass(frozen=True)
+class ClearestContrast:
+    """The contrast that speaks most clearly against rows being comparable."""
+
+    contrast: Contrast
+    tests: int  # its p is corrected for as many
+    others_untested: bool = False  # other contrasts have no p, so that no verdict is possible
+
+
+@dataclass(frozen=True)
+class LimitTest:
+    """The test whether rows differ by less than a limit that the claim states."""
+
+    largest: Contrast
+    p: float | None = None  # None: the error of a contrast is not known
+    tests: int = 1  # p is to be corrected for as many
+    over_seeds_only: bool = False
+
+
+@dataclass(frozen=True)
+class RowVerdicts:
+    """The verdicts on the claims of a sentence, which decide on the sentence."""
+
+    verdicts: tuple[ClaimVerdict, ...]
+
+
+Basis = NoContrast | PickedContrast | ClearestContrast | LimitTest | RowVerdicts
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What contrasts say of a claim, or rows of a sentence."""
+    """What contrasts say of a claim, or what claims say of their sentence."""
 
-    direction: str | None  # whether the numbers go the claim's way; None: nothing can be said
-    shown: str  # whether a test rules out chance for that direction
-    size: str  # whether the difference has the size that the claim states
-    detail: str
-    # that what is contrary to the claim is chance, corrected for its contrasts
+    direction: Direction | None  # None: nothing can be said
+    significance: Significance
+    size: StatedSize
+    basis: Basis  # what decided it
+    # p of the numbers that go against the claim, corrected for its contrasts
     contrary_p: float | None = None
     # the largest difference that goes the other way, in printed units
     contrary: float | None = None
-    notes: tuple[str, ...] = ()
-    differs: tuple[str, ...] = ()  # shared settings in which our rows differ
-    # the difference above which 95 % exclude the claim; of a sentence that of one claim only
+    # no difference in the claim's direction above this is compatible with 95 % intervals;
+    # infinite for a sentence over several claims
     excludes: float = inf
-    # whether an opposite direction contradicts by itself, as in print, or has to be shown
+    # the claim needs a limit to be shown and states none
+    lacks_limit: bool = False
+    # whether an opposite direction contradicts by itself, as in print, or has to be significant
     strict: bool = True
     claims_significance: bool = False
-    contrasts: tuple[Contrast, ...] = ()  # the numbers behind it
+    differs: tuple[Setting, ...] = ()  # shared settings that our rows do not have in common
+    contrasts: tuple[Contrast, ...] = ()  # that could be made
+    contrasts_asked: int = 0  # that the claim is about
+    claim: Claim | None = None  # None for a sentence over several claims
+    digits: int = 2  # of the printed numbers
 
     @property
-    def verdict(self) -> str:
-        """One of VERDICTS: a direction without a test is no support; claimed but absent
-        significance contradicts."""
-        if self.direction is None or (self.direction == AGREES and self.shown == UNTESTED):
-            return UNTESTABLE
-        if self.direction != AGREES:
-            return CONTRADICTED if self.strict or self.shown == YES else NOT_SHOWN
-        if self.shown == YES:
-            return SUPPORTED
-        return CONTRADICTED if self.claims_significance and self.strict else NOT_SHOWN
+    def verdict(self) -> ClaimVerdict:
+        """Give the verdict.
+
+        A direction without a test is no support. Significance that a sentence claims and a strict
+        test does not find contradicts it.
+        """
+        if self.direction is None:
+            return ClaimVerdict.UNTESTABLE
+        if self.direction != Direction.AGREES:
+            if self.strict or self.significance == Significance.YES:
+                return ClaimVerdict.CONTRADICTED
+            return ClaimVerdict.NOT_SHOWN
+        if self.significance == Significance.UNTESTED:
+            return ClaimVerdict.UNTESTABLE
+        if self.significance == Significance.YES:
+            return ClaimVerdict.SUPPORTED
+        if self.claims_significance and self.strict:
+            return ClaimVerdict.CONTRADICTED
+        return ClaimVerdict.NOT_SHOWN
 
     @property
-    def verdict_and_size(self) -> str:
-        """`supported, of another size`; `contradicted, by 0.02 (not significant)`."""
-        text = self.verdict
-        if text == CONTRADICTED and self.contrary is not None:
-            text += (
-                f", by {self.contrary:.3g}" if self.contrary > SLACK else ", by less than rounding"
-            )
-            text += (
-                ""
-                if self.shown == YES
-                else " (not significant)"
-                if self.shown == NO
-                else " (not tested)"
-            )
-        elif text == CONTRADICTED and self.direction == AGREES:
-            text += ", as not significant"
-        return f"{text}, of another size" if self.size == OTHER else text
-
-    @property
-    def seen(self) -> str:
-        """What a study on another encoder saw; it never contradicts a paper's sentence."""
-        if self.direction is None or self.shown == UNTESTED:
-            return UNASKED
-        return NOT_SEEN if self.shown != YES else SEEN if self.direction == AGREES else OPPOSITE
-
-    @property
-    def text(self) -> str:
-        """The verdict in italics, and the numbers."""
-        return f"*{self.verdict_and_size}*: {'; '.join((self.detail, *self.notes))}"
+    def seen(self) -> Seen:
+        """Give what a study on another encoder saw, which never contradicts a paper's sentence."""
+        if self.direction is None or self.significance == Significance.UNTESTED:
+            return Seen.UNASKED
+        if self.significance == Significance.NO:
+            return Seen.NOT_SEEN
+        if self.direction == Direction.AGREES:
+            return Seen.SEEN
+        return Seen.OPPOSITE
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim, or a sentence over the claims with its quote, on the printed numbers and on ours."""
+    """A claim, or a sentence over claims with one quote, judged by printed numbers and our runs."""
 
     paper: str
     scale: str
     claims: list[Claim]
     published: Judgement
     ours: Judgement
-    rows: list["Judged"]  # a sentence's claims, one by one
-
-    @property
-    def here(self) -> str:
-        """What our runs say, with the numbers."""
-        ours, seen, limit, bound = self.ours, self.ours.seen, self.ours.excludes, ""
-        if self.scale == PAPER_SCALE:
-            return ours.text
-        detail = parts_text(row.ours.seen for row in self.rows) if self.rows[1:] else ours.detail
-        if seen == UNASKED:
-            return f"{seen}: {'; '.join((detail, *ours.notes))}"
-        if seen == NOT_SEEN and limit < inf:
-            bound = (
-                "; any such difference is excluded"
-                if limit <= 0
-                else f"; above {outward(limit)} is excluded"
-            )
-        unmatched = f"; not matched: {differences_text(ours.differs)}" if ours.differs else ""
-        return f"*{seen}*: {detail}{bound}{unmatched}"
+    rows: list["Judged"]  # a sentence's claims, one by one; empty for a claim
 
     @property
     def places(self) -> list[str]:
-        """Tables and figures that it is about."""
+        """Name the tables and figures that it is about."""
         return list(dict.fromkeys(claim.place for claim in self.claims))
 
 
+# ---------------------------------------------------------------- from papers to judgements
+
+
 def judge_all(scale: str, paper_names: Iterable[str], place: str | None = None) -> list[Judged]:
-    """Every sentence of papers, or of a table or figure, on the printed numbers and ours; none
-    about a broken one."""
-    return [
-        judge_quote(name, of[0].quote, scale)
-        for name, of in stated_quotes(scale, paper_names, place)
-    ]
+    """Judge every sentence of papers. Sentences about a broken table or figure are left out.
+
+    Args:
+        place: only sentences about this table or figure.
+    """
+    sentences = stated_quotes(scale, paper_names, place)
+    return [judge_quote(name, claims[0].quote, scale) for name, claims in sentences]
 
 
 def stated_quotes(
     scale: str, paper_names: Iterable[str], place: str | None = None
 ) -> list[tuple[str, list[Claim]]]:
-    """(paper, claims of a sentence) of papers, or of a table or figure; without those about one
-    that is broken."""
-    stated = [
-        (name, of_quote)
-        for name in paper_names
-        for of_quote in paper(name).claims_by_quote().values()
-    ]
-    about = [of for of in stated if any(place in (None, claim.place) for claim in of[1])]
-    return [
-        of
-        for of in about
-        if not any(grid_defect(of[0], p, scale) for claim in of[1] for p in claim.places)
-    ]
+    """List the sentences of papers, each as its paper and its claims.
+
+    Sentences about a broken table or figure are left out.
+
+    Args:
+        place: only sentences about this table or figure.
+    """
+    sentences = []
+    for name in paper_names:
+        for claims in paper(name).claims_by_quote().values():
+            is_meant = place is None or any(claim.place == place for claim in claims)
+            if is_meant and not is_about_broken_grid(name, claims, scale):
+                sentences.append((name, claims))
+    return sentences
+
+
+def is_about_broken_grid(paper_name: str, claims: list[Claim], scale: str) -> bool:
+    """Whether a table or figure of claims cannot be read at a scale."""
+    for claim in claims:
+        if any(grid_defect(paper_name, place, scale) for place in claim.places):
+            return True
+    return False
 
 
 @cached_by_folder
 def judge_quote(paper_name: str, quote: str, scale: str) -> Judged:
-    """A sentence of a paper: one verdict over the rows that it is about."""
+    """Judge a sentence of a paper: one verdict over all its claims."""
     claims = paper(paper_name).claims_by_quote()[quote]
     rows = [judge(paper_name, claim, scale) for claim in claims]
-    published, ours = (
-        judge_sentence([row.published for row in rows]),
-        judge_sentence([row.ours for row in rows]),
-    )
+    published = judge_sentence([row.published for row in rows])
+    ours = judge_sentence([row.ours for row in rows])
     return Judged(paper_name, scale, claims, published, ours, rows)
 
 
 def judge(paper_name: str, claim: Claim, scale: str) -> Judged:
-    """A claim by itself."""
-    published, ours = (
-        judge_numbers(paper_name, claim, scale, printed) for printed in (True, False)
-    )
+    """Judge a claim by itself."""
+    published = judge_printed(paper_name, claim, scale)
+    ours = judge_runs(paper_name, claim, scale)
     return Judged(paper_name, scale, [claim], published, ours, [])
 
 
-def judge_numbers(paper_name: str, claim: Claim, scale: str, printed: bool) -> Judgement:
-    """A claim on our runs, or on the printed numbers alone: no score is read then, and every
-    scale gives the same."""
-    view, contrast = (_printed_view, contrast_printed) if printed else (_our_view, contrast_runs)
-    here, there = (view(paper_name, claim.places[index], scale) for index in (0, -1))
-    digits = max(here.column(label)[0].digits for label in claim.columns)
-    contrasts = [contrast(claim, here, *pairing) for pairing in pair_cells(claim, here, there)]
-    if printed and claim.versus == "others":  # papers leave some cells of a row empty
-        contrasts = [one for one in contrasts if not isinstance(one, str)]
-    return replace(judge_row(claim, contrasts, digits), strict=printed)
+def judge_printed(paper_name: str, claim: Claim, scale: str) -> Judgement:
+    """Judge a claim by the printed numbers. No score is read, and every scale gives the same."""
+    here = _printed_view(paper_name, claim.places[0], scale)
+    there = _printed_view(paper_name, claim.places[-1], scale)
+    contrasts = [contrast_printed(claim, pairing) for pairing in pair_cells(claim, here, there)]
+    if claim.versus == "others":  # papers leave some cells of a row empty
+        contrasts = [contrast for contrast in contrasts if isinstance(contrast, Contrast)]
+    return judge_row(claim, contrasts, digits_of(claim, here))
 
 
-def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, CellPairs]]:
-    """(other row, column, pairs of cells) of every contrast; with `on_average`, one contrast has
-    all columns."""
-    here_grid, there_grid = here.score_grid, there.score_grid
-    row, pairings = here.rows[here_grid.row(claim.row)], []
-    for index in claim.versus_rows(there_grid, here is there):
-        other, cells = there_grid.rows[index], there.rows[index]
-        pairs = [
-            (row[here_grid.column(c)], cells[there_grid.column(claim.versus_column or c)])
-            for c in claim.columns
-        ]
-        label = f"{other.label} ({claim.versus_column})" if claim.versus_column else other.label
-        if claim.on_average:
-            pairings.append((label, "average", pairs))
-        else:
-            pairings += [
-                (label, column, [pair]) for column, pair in zip(claim.columns, pairs, strict=True)
-            ]
-    return pairings
+def judge_runs(paper_name: str, claim: Claim, scale: str) -> Judgement:
+    """Judge a claim by our runs at a scale."""
+    here = _our_view(paper_name, claim.places[0], scale)
+    there = _our_view(paper_name, claim.places[-1], scale)
+    pairings = pair_cells(claim, here, there)
+    contrasts = [contrast_runs(claim, pairing, scale) for pairing in pairings]
+    return replace(judge_row(claim, contrasts, digits_of(claim, here)), strict=False)
 
 
-def contrast_printed(
-    claim: Claim, here: GridView, versus: str, column: str, pairs: CellPairs
-) -> Contrast | str:
-    """Of printed numbers; or why there is none."""
-    printed = [cell.published for pair in pairs for cell in pair if cell.published is not None]
-    if len(printed) < 2 * len(pairs):
-        return NO_NUMBERS
-    sign, unit = (-1 if claim.lower else 1), max(value.unit for value in printed)
-    if claim.statistic == "std":
-        sides = [
-            Summary(v.value, v.std, cell.published_seeds)
-            for v, cell in zip(printed, pairs[0], strict=True)
-        ]
-        return contrast_deviations(versus, column, sign, sides, unit) or NO_NUMBERS
-    difference = sign * float(
-        np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)])
-    )
-    # two differences to one baseline differ as their minuends do: the baseline cancels
-    varying = []
-    for a, b in pairs:
-        cancels = (
-            a.plan.column.delta
-            and b.plan.column.delta
-            and a.parts
-            and b.parts
-            and a.parts[1] is b.parts[1]
-        )
-        varying.append((a.parts[0], b.parts[0]) if cancels else (a, b))
-    variance = add([row_variance(row) for row in zip(*varying, strict=True)])
-    if variance is None:
-        return Contrast(versus, column, difference, unit=unit)
-    p = stats.two_sided(difference, variance)
-    return Contrast(versus, column, difference, sqrt(variance[0]), variance[1], p, unit)
+# Many claims are about one table.
+@cached
+def _printed_view(paper_name: str, place: str, scale: str) -> GridView:
+    return printed_view(paper_name, place, scale)
 
 
-def contrast_runs(
-    claim: Claim, here: GridView, versus: str, column: str, pairs: CellPairs
-) -> Contrast | str:
-    """Of our runs, paired by seed, over seeds and test items; or why there is none."""
-    cells = [cell for pair in pairs for cell in pair]
-    if state := compare.why_not(pairs):
-        return (
-            "both rows are the same runs at this scale"
-            if state[0] == compare.SAME_RUNS
-            else state[1] or state[0]
-        )
-    if any(cell.is_control for cell in cells):
-        return "a row is a control"
-    if not_standard := [cell.plan.row.label for cell in cells if not cell.is_standard]:
-        return f"the test data of {not_standard[0]} is not known to be the standard set"
-    if any(differ_in_size_unseen(*pair) for pair in pairs):
-        return "runs see fewer sentences than either column has"
-    sign = -1 if claim.lower else 1
-    if claim.statistic == "std":
-        return (
-            contrast_deviations(versus, column, sign, [c.ours for c in cells if c.ours], 0.0)
-            or "one seed"
-        )
-    terms = [
-        (s * sign / len(pairs), cell)
-        for pair in pairs
-        for s, cell in zip((1, -1), pair, strict=True)
-    ]
-    estimate = compare.estimate_of(terms, here.scale)
-    if estimate.is_within(SLACK):
-        return compare.EQUAL_SCORES
-    if estimate.is_within(compare.INACTIVE * pairs[0][0].factor / 100):
-        return f"the difference stays within {compare.INACTIVE:g} points"
-    (error, df), p = estimate.error(), estimate.p()
-    sizes = {"sentences"} if claim.versus_column else set()  # what the claim itself compares
-    differs = tuple(
-        setting.text
-        for setting in compare.setting_differences(*pairs[0])
-        if setting.name not in sizes
-    )
-    known_error = None if p is None else error
-    only = compare.is_over_seeds_only(estimate, pairs)
-    return Contrast(
-        versus, column, estimate.gain, known_error, df, p, differs=differs, over_seeds_only=only
-    )
+@cached_by_folder
+def _our_view(paper_name: str, place: str, scale: str) -> GridView:
+    return grid_view(paper_name, place, scale)
 
 
-def differ_in_size_unseen(a: Cell, b: Cell) -> bool:
-    """Whether two cells have corpora of different sizes, and none of their runs sees as many
-    sentences as either."""
-    specs = [[spec for leaf in cell.leaves for spec in leaf.plan.specs] for cell in (a, b)]
-    size1, size2 = ({spec.corpus.size for spec in of_cell if spec.corpus} for of_cell in specs)
-    if not size1 or not size2 or size1 == size2:
-        return False
-    params = [spec.params for spec in chain(*specs)]
-    return max(float(p.get("steps", inf)) * float(p.get("batch_size", 1)) for p in params) <= min(
-        size1 | size2
-    )
+def digits_of(claim: Claim, view: GridView) -> int:
+    """Count the decimals with which numbers of a claim are printed."""
+    return max(view.column(label)[0].digits for label in claim.columns)
 
 
-def contrast_deviations(
-    versus: str, column: str, sign: int, sides: list[Summary], unit: float
-) -> Contrast | None:
-    """Of two deviations, by the two-sided F test; None where one is not known."""
-    from scipy.special import fdtrc
-
-    a, b = sides
-    if a.std is None or b.std is None:
-        return None
-    tested = a.std and b.std and min(a.n, b.n) > 1
-    upper = float(fdtrc(a.n - 1, b.n - 1, (a.std / b.std) ** 2)) if tested else None
-    p = None if upper is None else 2 * min(upper, 1 - upper)
-    return Contrast(versus, column, sign * (a.std - b.std), p=p, unit=unit)
+# ---------------------------------------------------------------- one claim
 
 
-def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) -> Judgement:
-    """The judgement on the contrasts of one claim, with `digits` in its numbers; a text is why
-    one cannot be made."""
-    made = tuple(c for c in contrasts if isinstance(c, Contrast))
-    if not made:
-        return Judgement(
-            None, UNTESTED, NO_SIZE, next((c for c in contrasts if isinstance(c, str)), NO_NUMBERS)
-        )
-    rule = {"above": judge_above, "comparable": judge_comparable, "not worse": judge_not_worse}[
-        claim.relation
-    ]
-    judged, notes = rule(claim, made, digits), ()
-    if len(made) < len(contrasts):
-        notes = (f"{len(made)} of {len(contrasts)} comparisons can be made",)
-        judged = replace(judged, direction=None) if judged.direction == AGREES else judged
-    differs = tuple(dict.fromkeys(chain.from_iterable(c.differs for c in made)))
-    significance = "significant" in claim.quote.lower()  # or `significantly`, which is judged, too
+def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: int) -> Judgement:
+    """Judge a claim by its contrasts.
+
+    If some contrasts could not be made, the others may oppose the claim, but they do not show that
+    it agrees.
+
+    Args:
+        contrasts: all that the claim is about; a NoContrast is one that could not be made.
+        digits: decimals of the printed numbers.
+    """
+    contrasts_made = tuple(c for c in contrasts if isinstance(c, Contrast))
+    if not contrasts_made:
+        obstacles = [c for c in contrasts if isinstance(c, NoContrast)]
+        basis = obstacles[0] if obstacles else NO_NUMBERS
+        return Judgement(None, Significance.UNTESTED, StatedSize.NONE, basis)
+
+    match claim.relation:
+        case "above":
+            judgement = judge_above(claim, contrasts_made)
+        case "comparable" if claim.less_than is not None:
+            judgement = judge_limit(claim.less_than, contrasts_made)
+        case "comparable":
+            judgement = judge_comparable(contrasts_made)
+        case "not worse":
+            judgement = judge_not_worse(claim, contrasts_made)
+    if len(contrasts_made) < len(contrasts) and judgement.direction == Direction.AGREES:
+        judgement = replace(judgement, direction=None)
     return replace(
-        judged, notes=notes, differs=differs, claims_significance=significance, contrasts=made
+        judgement,
+        claim=claim,
+        digits=digits,
+        contrasts=contrasts_made,
+        contrasts_asked=len(contrasts),
+        differs=unique_settings(contrasts_made),
+        # `significantly` is judged, too
+        claims_significance="significant" in claim.quote.lower(),
     )
+
+
+def judge_above(claim: Claim, contrasts: Sequence[Contrast]) -> Judgement:
+    """Judge that a row is above (or below) all others.
+
+    Every contrast has to go the claim's way, and each has to be significant. `up_to` picks the
+    largest of them instead, whose p is corrected.
+    """
+    bounds = [contrast.difference + contrast.half(len(contrasts)) for contrast in contrasts]
+    if claim.up_to is None:
+        tested = list(contrasts)
+        tests = 1
+        excludes = min(bounds)
+    else:
+        tested = [max(contrasts, key=lambda contrast: contrast.difference)]
+        tests = len(contrasts)
+        excludes = max(bounds)
+
+    if any(contrast.difference < 0 for contrast in tested):
+        judgement = judge_reversed(tested)
+    else:
+        judgement = judge_weakest(tested, tests)
+    return replace(judgement, size=stated_size(claim, contrasts), excludes=excludes)
+
+
+def judge_weakest(tested: Sequence[Contrast], tests: int) -> Judgement:
+    """Judge that a row is above others if every contrast goes this way: the weakest decides."""
+
+    def weakness(contrast: Contrast) -> tuple[float, float]:
+        return contrast.p or 0.0, -contrast.difference
+
+    if any(contrast.p is None for contrast in tested):
+        pick = Pick.SMALLEST
+        picked = min(tested, key=lambda contrast: contrast.difference)
+        significance = Significance.UNTESTED
+    else:
+        pick = Pick.WEAKEST
+        picked = max(tested, key=weakness)
+        significance = significance_of(corrected(picked.p, tests))
+    basis = PickedContrast(picked, pick, tests, agreeing=len(tested), compared=len(tested))
+    return Judgement(Direction.AGREES, significance, StatedSize.NONE, basis)
+
+
+def judge_reversed(tested: Sequence[Contrast]) -> Judgement:
+    """Judge that a row is above others if some contrast goes the other way.
+
+    This is shown if one of them is significant among all that were looked at.
+    """
+
+    def clearness(contrast: Contrast) -> tuple[float, float]:
+        p = inf if contrast.p is None else contrast.p
+        return p, contrast.difference
+
+    against = [contrast for contrast in tested if contrast.difference < 0]
+    agreeing = len(tested) - len(against)
+    picked = min(against, key=clearness)
+    p = corrected(picked.p, len(tested))
+    return Judgement(
+        Direction.MIXED if agreeing else Direction.OPPOSES,
+        significance_of(p),
+        StatedSize.NONE,
+        PickedContrast(picked, Pick.AGAINST, len(tested), agreeing, compared=len(tested)),
+        contrary_p=p,
+        contrary=max(-contrast.difference for contrast in against),
+    )
+
+
+def judge_not_worse(claim: Claim, contrasts: Sequence[Contrast]) -> Judgement:
+    """Judge that a row is on par or better: opposed only if it is shown to be worse."""
+    judgement = judge_above(claim, contrasts)
+    if judgement.direction == Direction.AGREES or judgement.significance == Significance.YES:
+        return judgement
+    direction = None
+    significance = Significance.UNTESTED
+    if all(contrast.p is not None for contrast in contrasts):
+        direction = Direction.AGREES
+        significance = Significance.NO
+    return replace(judgement, direction=direction, significance=significance, lacks_limit=True)
+
+
+def judge_comparable(contrasts: Sequence[Contrast]) -> Judgement:
+    """Judge that rows are comparable, without a limit: no difference is shown.
+
+    This proves no equality, so that the claim is opposed or not shown, but never supported.
+    """
+
+    def clearness(contrast: Contrast) -> tuple[float, float]:
+        return contrast.p or 0.0, -abs(contrast.difference)
+
+    with_test = [contrast for contrast in contrasts if contrast.p is not None]
+    clearest = min(with_test or contrasts, key=clearness)
+    tests = len(contrasts)
+    basis = ClearestContrast(clearest, tests)
+    p = corrected(clearest.p, tests)
+    if significance_of(p) == Significance.YES:
+        return Judgement(
+            Direction.OPPOSES,
+            Significance.YES,
+            StatedSize.NONE,
+            basis,
+            contrary_p=p,
+            contrary=abs(clearest.difference),
+            lacks_limit=True,
+        )
+    if len(with_test) < tests:
+        basis = replace(basis, others_untested=bool(with_test))
+        return Judgement(None, Significance.UNTESTED, StatedSize.NONE, basis, lacks_limit=True)
+    excludes = max(abs(contrast.difference) + contrast.half(tests) for contrast in contrasts)
+    return Judgement(
+        Direction.AGREES,
+        Significance.NO,
+        StatedSize.NONE,
+        basis,
+        excludes=excludes,
+        lacks_limit=True,
+    )
+
+
+def judge_limit(limit: Published, contrasts: Sequence[Contrast]) -> Judgement:
+    """Judge that rows differ by less than a limit.
+
+    Two one-sided tests (TOST) have half the level each, because both verdicts are possible. All
+    contrasts have to be within the limit. If one is not, its p is corrected.
+    """
+    largest = max(contrasts, key=lambda contrast: abs(contrast.difference))
+    excess = abs(largest.difference) - limit.value
+    is_within = excess < -SLACK
+    if is_within:
+        tested = list(contrasts)
+        tests = 1
+        judgement = Judgement(
+            Direction.AGREES, Significance.UNTESTED, StatedSize.AS_STATED, LimitTest(largest)
+        )
+    else:
+        tested = [largest]
+        tests = len(contrasts)
+        judgement = Judgement(
+            Direction.OPPOSES,
+            Significance.UNTESTED,
+            StatedSize.OTHER,
+            LimitTest(largest),
+            contrary=max(excess, 0.0),
+        )
+    if any(contrast.error is None for contrast in contrasts):
+        return judgement
+
+    p = max(p_against_limit(contrast, limit) for contrast in tested)
+    over_seeds_only = any(contrast.over_seeds_only for contrast in tested)
+    corrected_p = corrected(p, tests)
+    return replace(
+        judgement,
+        significance=significance_of(corrected_p),
+        basis=LimitTest(largest, p, tests, over_seeds_only),
+        contrary_p=None if is_within else corrected_p,
+    )
+
+
+def p_against_limit(contrast: Contrast, limit: Published) -> float:
+    """Test whether a difference, in either direction, is the limit itself."""
+    error = contrast.error or 0.0
+    return stats.two_sided(limit.value - abs(contrast.difference), (error**2, contrast.df))
+
+
+def stated_size(claim: Claim, contrasts: Sequence[Contrast]) -> StatedSize:
+    """Say whether differences have the size that a claim states, up to rounding.
+
+    Every contrast has to have the size `by`. The largest has to have the size `up_to`.
+    """
+    stated = claim.by or claim.up_to
+    if stated is None:
+        return StatedSize.NONE
+    excesses = [contrast.difference - stated.value for contrast in contrasts]
+    highest = max(excesses)
+    lowest = min(excesses)
+    if claim.up_to is not None:
+        lowest = highest
+    slack = stated.unit / 2 + max(contrast.unit for contrast in contrasts) + SLACK
+    if -slack <= lowest and highest <= slack:
+        return StatedSize.AS_STATED
+    return StatedSize.OTHER
+
+
+def corrected(p: float | None, tests: int) -> float | None:
+    """Correct a p for a number of tests by Bonferroni's method. None stays None."""
+    return None if p is None else min(1.0, p * tests)
+
+
+def significance_of(p: float | None) -> Significance:
+    """Say whether a p, corrected if need be, is significant."""
+    if p is None:
+        return Significance.UNTESTED
+    return Significance.YES if p < stats.LEVEL else Significance.NO
+
+
+def unique_settings(parts: Iterable[Contrast | Judgement]) -> tuple[Setting, ...]:
+    """List the settings in which rows of contrasts or judgements differ, each once."""
+    settings = [setting for part in parts for setting in part.differs]
+    return tuple(dict.fromkeys(settings))
+
+
+# ---------------------------------------------------------------- a sentence over several claims
 
 
 def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
-    """One judgement on a sentence that says something of several rows: it agrees if every row
-    does; one row that opposes it opposes the sentence, significantly if the row's p times the
-    number of rows is."""
+    """Judge a sentence by the judgements on its claims.
+
+    It agrees if every claim does. One claim that the numbers oppose opposes the sentence, and does
+    so significantly if its p, corrected for the number of claims, is significant.
+    """
     if len(rows) == 1:
         return rows[0]
-    opposed = [row for row in rows if row.direction in (OPPOSES, MIXED)]
-    known = (row.contrary_p for row in opposed if row.contrary_p is not None)
-    p, shown_p = corrected(min(known, default=None), len(rows))
-    if opposed:
-        direction = OPPOSES if len(opposed) == len(rows) else MIXED
-        shown = YES if shown_p == YES else NO
+    opposed = [row for row in rows if row.direction in (Direction.OPPOSES, Direction.MIXED)]
+    known_p = [row.contrary_p for row in opposed if row.contrary_p is not None]
+    contrary = [row.contrary for row in opposed if row.contrary is not None]
+    p = corrected(min(known_p, default=None), len(rows))
+    if not opposed:
+        direction = Direction.AGREES
+        if any(row.direction is None for row in rows):
+            direction = None
+        significance = lowest_significance(rows)
     else:
-        direction = None if any(row.direction is None for row in rows) else AGREES
-        shown = next(
-            state for state in (UNTESTED, NO, YES) if any(row.shown == state for row in rows)
-        )
-    size = next(
-        (size for size in (OTHER, AS_STATED) if any(row.size == size for row in rows)), NO_SIZE
-    )
-    contrary = max((row.contrary for row in opposed if row.contrary is not None), default=None)
-    differs = tuple(dict.fromkeys(chain.from_iterable(row.differs for row in rows)))
-    detail = parts_text(row.verdict for row in rows)
-    judged = Judgement(
-        direction, shown, size, detail, p, contrary, differs=differs, strict=rows[0].strict
-    )
-    return replace(judged, claims_significance=any(row.claims_significance for row in rows))
-
-
-def parts_text(verdicts: Iterable[str]) -> str:
-    """`4 parts: 1 supported, 3 not shown`, or `4 parts` where all have one verdict."""
-    counts = Counter(verdicts)
-    listed = [
-        f"{counts[v]} {v}" for v in (*VERDICTS, SEEN, NOT_SEEN, OPPOSITE, UNASKED) if v in counts
-    ]
-    return f"{counts.total()} parts" + (f": {', '.join(listed)}" if listed[1:] else "")
-
-
-def corrected(p: float | None, times: int) -> tuple[float | None, str]:
-    """Bonferroni's correction: p times the number of tests, None where there is none; whether it
-    is significant."""
-    if p is None:
-        return None, UNTESTED
-    p = min(1.0, p * times)
-    return p, YES if p < stats.LEVEL else NO
-
-
-def judge_above(claim: Claim, contrasts: Sequence[Contrast], digits: int) -> Judgement:
-    """A row is above (or below) all others: every contrast goes its way, and each is
-    significant. Where some go the other way, that is shown if one of them is significant among
-    all that were looked at."""
-    size, bounds = (
-        stated_size(claim, contrasts),
-        [c.difference + c.half(len(contrasts)) for c in contrasts],
-    )
-    tested, times, excludes = contrasts, 1, min(bounds)
-    if claim.up_to is not None:  # the largest of several was picked
-        tested, times, excludes = (
-            [max(contrasts, key=lambda c: c.difference)],
-            len(contrasts),
-            max(bounds),
-        )
-    if against := [c for c in tested if c.difference < 0]:
-        which, times = "against", len(tested)
-        picked = min(against, key=lambda c: (inf if c.p is None else c.p, c.difference))
-    elif any(c.p is None for c in tested):
-        which, picked = "smallest", min(tested, key=lambda c: c.difference)
-    else:
-        which, picked = "weakest", max(tested, key=lambda c: (c.p, -c.difference))
-    p, shown = corrected(None if which == "smallest" else picked.p, times)
-    detail = describe(claim, picked, digits, times)
-    if len(tested) > 1:
-        detail = (
-            f"{len(tested) - len(against)} of {len(tested)} comparisons agree; {which}: {detail}"
-        )
-    if not against:
-        return Judgement(AGREES, shown, size, detail, excludes=excludes)
-    direction = OPPOSES if len(against) == len(tested) else MIXED
+        direction = Direction.OPPOSES if len(opposed) == len(rows) else Direction.MIXED
+        significance = Significance.NO
+        if significance_of(p) == Significance.YES:
+            significance = Significance.YES
     return Judgement(
-        direction, shown, size, detail, p, max(-c.difference for c in against), excludes=excludes
+        direction,
+        significance,
+        size_of_all(rows),
+        RowVerdicts(tuple(row.verdict for row in rows)),
+        contrary_p=p,
+        contrary=max(contrary, default=None),
+        differs=unique_settings(rows),
+        strict=rows[0].strict,
+        claims_significance=any(row.claims_significance for row in rows),
     )
 
 
-def judge_comparable(claim: Claim, contrasts: Sequence[Contrast], digits: int) -> Judgement:
-    """Rows are comparable: within a stated limit, or by no difference that is shown, which
-    proves no equality."""
-    if claim.less_than is not None:
-        return judge_limit(claim, claim.less_than, contrasts, digits)
-    known = [c for c in contrasts if c.p is not None]
-    clearest = min(known or contrasts, key=lambda c: (c.p or 0.0, -abs(c.difference)))
-    p, shown = corrected(clearest.p, len(contrasts))
-    text = f"no limit is stated; {describe(claim, clearest, digits, len(contrasts))}"
-    if shown == YES:
-        return Judgement(OPPOSES, YES, NO_SIZE, text, p, abs(clearest.difference))
-    if len(known) == len(contrasts):
-        largest = max(abs(c.difference) + c.half(len(known)) for c in known)
-        return Judgement(AGREES, NO, NO_SIZE, text, excludes=largest)
-    others = f"; of others {no_test(contrasts[0])}" if known else ""
-    return Judgement(None, UNTESTED, NO_SIZE, text + others)
+def lowest_significance(rows: Sequence[Judgement]) -> Significance:
+    """Say what is shown of all claims: untested if one is, significant if every one is."""
+    found = {row.significance for row in rows}
+    if Significance.UNTESTED in found:
+        return Significance.UNTESTED
+    if Significance.NO in found:
+        return Significance.NO
+    return Significance.YES
 
 
-def judge_not_worse(claim: Claim, contrasts: Sequence[Contrast], digits: int) -> Judgement:
-    """A row is on par or better, one-sided: opposed only where it is shown to be worse."""
-    judged = judge_above(claim, contrasts, digits)
-    if judged.direction == AGREES or judged.shown == YES:
-        return judged
-    direction, shown = (AGREES, NO) if all(c.p is not None for c in contrasts) else (None, UNTESTED)
-    return replace(
-        judged, direction=direction, shown=shown, detail=f"no limit is stated; {judged.detail}"
-    )
-
-
-def judge_limit(
-    claim: Claim, limit: Published, contrasts: Sequence[Contrast], digits: int
-) -> Judgement:
-    """Rows differ by less than a limit: two one-sided tests (TOST) at half level, as both
-    verdicts are possible."""
-    largest = max(contrasts, key=lambda c: abs(c.difference))
-    excess = abs(largest.difference) - limit.value
-    within = excess < -SLACK
-    direction, size, contrary = (
-        (AGREES, AS_STATED, None) if within else (OPPOSES, OTHER, max(excess, 0.0))
-    )
-    text = describe_size(claim, largest, digits)
-    if unknown := next((c for c in contrasts if c.error is None), None):
-        return Judgement(
-            direction, UNTESTED, size, f"{text}; {no_test(unknown)}", contrary=contrary
-        )
-    # all have to be within
-    tested, times = (contrasts, 1) if within else ([largest], len(contrasts))
-    p = max(
-        stats.two_sided(limit.value - abs(c.difference), ((c.error or 0.0) ** 2, c.df))
-        for c in tested
-    )
-    text = f"{text}, {p_text(p, times)} against the limit"
-    if any(c.over_seeds_only for c in tested):
-        text += ", over seeds only"
-    p, shown = corrected(p, times)
-    return Judgement(direction, shown, size, text, None if within else p, contrary)
-
-
-def stated_size(claim: Claim, contrasts: Sequence[Contrast]) -> str:
-    """Whether the difference has the size that the claim states, up to rounding."""
-    stated = claim.by or claim.up_to
-    if stated is None:
-        return NO_SIZE
-    off = [c.difference - stated.value for c in contrasts]
-    lowest = max(off) if claim.up_to is not None else min(off)
-    slack = stated.unit / 2 + max(c.unit for c in contrasts) + SLACK
-    return AS_STATED if -slack <= lowest and max(off) <= slack else OTHER
-
-
-def describe(claim: Claim, contrast: Contrast, digits: int, times: int) -> str:
-    """`+0.24 over SimCSE-BERTbase in Avg. (claimed: +2.60), p = 0.018`, which is corrected for
-    as many tests."""
-    if contrast.p is None:
-        return f"{describe_size(claim, contrast, digits)}; {no_test(contrast)}"
-    text = f"{describe_size(claim, contrast, digits)}, {p_text(contrast.p, times)}"
-    return f"{text} over seeds only" if contrast.over_seeds_only else text
-
-
-def describe_size(claim: Claim, contrast: Contrast, digits: int) -> str:
-    """`+0.24 over SimCSE-BERTbase in Avg. (claimed: up to +2.60)`, `0.40 below … (claimed: less
-    than 0.4)`."""
-    difference = -contrast.difference if claim.lower else contrast.difference
-    size = f"{abs(difference):.{digits}f}"
-    text = f"+{size} over" if difference >= 0 else f"{size} below"
-    text = (
-        f"{'deviation ' if claim.statistic == 'std' else ''}{text} {contrast.versus} in"
-        f" {contrast.column}"
-    )
-    for prefix, stated in (("", claim.by), ("up to ", claim.up_to)):
-        if stated is not None:
-            return (
-                f"{text} (claimed:"
-                f" {prefix}{f'{stated.text} below' if claim.lower else f'+{stated.text}'})"
-            )
-    return (
-        text if claim.less_than is None else f"{text} (claimed: less than {claim.less_than.text})"
-    )
-
-
-def p_text(p: float, times: int) -> str:
-    """`p = 0.072 for 4 comparisons`, with Bonferroni's correction."""
-    return f"p = {min(1.0, p * times):.2g}" + (f" for {times} comparisons" if times > 1 else "")
-
-
-def no_test(contrast: Contrast) -> str:
-    """Why a contrast has no p."""
-    return "the spread is not known" if contrast.unit else "one seed"
+def size_of_all(rows: Sequence[Judgement]) -> StatedSize:
+    """Say whether the differences of all claims have the sizes that these state."""
+    found = {row.size for row in rows}
+    if StatedSize.OTHER in found:
+        return StatedSize.OTHER
+    if StatedSize.AS_STATED in found:
+        return StatedSize.AS_STATED
+    return StatedSize.NONE

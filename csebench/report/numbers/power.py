@@ -12,7 +12,7 @@ from itertools import accumulate, chain
 from math import inf, sqrt
 
 from csebench.plan.catalog.files import paper_names
-from csebench.report.numbers import claims, compare
+from csebench.report.numbers import claims, compare, contrasts
 from csebench.report.numbers.cells import Cell, GridView, printed_view
 from csebench.report.numbers.printed_spread import add, row_variance
 from csebench.report.numbers.stats import LEVEL, quantile
@@ -139,9 +139,14 @@ def claim_rows() -> list[list]:
     ]:
         here, there = (printed_view(name, claim.places[index], "paper") for index in (0, -1))
         of_claim = []
-        for versus, column, pairs in claims.pair_cells(claim, here, there):
-            contrast = claims.contrast_printed(claim, here, versus, column, pairs)
-            if isinstance(contrast, str) or claim.statistic != "value" or contrast.difference <= 0:
+        for pairing in contrasts.pair_cells(claim, here, there):
+            versus, column, pairs = pairing.versus, pairing.column, pairing.pairs
+            contrast = contrasts.contrast_printed(claim, pairing)
+            if (
+                isinstance(contrast, contrasts.NoContrast)
+                or claim.statistic != "value"
+                or contrast.difference <= 0
+            ):
                 continue
             points, design = contrast.difference * 100 / pairs[0][0].factor, printed_design(pairs)
             needed, seeds = [inf], ["–", *[UNKNOWN] * len(SHARES)]

@@ -1,7 +1,12 @@
-"""The page of claims: what papers conclude from their tables, on the printed numbers and on our
-runs."""
+"""The page of claims: what papers conclude from their tables, by the printed numbers and our runs.
+
+It arranges judgements (csebench/report/numbers/claims.py) and their sentences
+(csebench/report/words/claims.py). Tables of one paper's sentences are on the pages of its tables,
+too.
+"""
 
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 from csebench.base.project import REPOSITORY
@@ -14,45 +19,46 @@ from csebench.plan.catalog.files import (
     paper_names,
     results_folder,
 )
-from csebench.plan.schema.paper import Claim
 from csebench.plan.targets import grid_label, page
-from csebench.report.numbers import claims
 from csebench.report.numbers.cells import PAPER_SCALE
-from csebench.report.numbers.others import method_title, spread
+from csebench.report.numbers.claims import (
+    ClaimVerdict,
+    Direction,
+    Judged,
+    Significance,
+    StatedSize,
+    judge_all,
+)
+from csebench.report.numbers.others import spread
 from csebench.report.numbers.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
 from csebench.report.pages.page import Fold, PageContent, Part, TextTable, relative_path
 from csebench.report.provenance import scale_line
+from csebench.report.words.claims import claim_formula, here_text, judgement_text
+
+
+@dataclass(frozen=True)
+class SortedSentences:
+    """All sentences of papers, by what the page has to say of them first."""
+
+    contradicted: list[Judged]
+    other_size: list[Judged]  # not contradicted, but of another size than stated
+    rest: list[Judged]
+
+    @property
+    def all(self) -> list[Judged]:
+        return [*self.contradicted, *self.other_size, *self.rest]
 
 
 def claims_page(scale: str) -> PageContent:
-    """Opens with sentences that the printed numbers contradict, or give another size; folds the
-    others, by paper."""
-    sentences, folder = claims.judge_all(scale, paper_names()), results_folder(scale)
-    counts = Counter(sentence.published.verdict for sentence in sentences)
-    contradicted = [
-        sentence for sentence in sentences if sentence.published.verdict == claims.CONTRADICTED
-    ]
-    other_size = [
-        s for s in sentences if s.published.size == claims.OTHER and s not in contradicted
-    ]
-    opposed = [
-        sentence.published
-        for sentence in contradicted
-        if sentence.published.direction != claims.AGREES
-    ]
-    significant = sum(judgement.shown == claims.YES for judgement in opposed)
+    """Open with the sentences that the printed numbers contradict or give another size.
+
+    The other sentences are folded, by paper.
+    """
+    sentences = sort_sentences(judge_all(scale, paper_names()))
+    folder = results_folder(scale)
     parts: list[Part] = [
-        (
-            f"**The printed numbers contradict {len(contradicted)} of {len(sentences)} sentences"
-            f" and support {counts[claims.SUPPORTED]}.** {counts[claims.NOT_SHOWN]} go the stated"
-            f" way, but not significantly; {counts[claims.UNTESTABLE]} cannot be tested."
-        ),
-        (
-            f"In {len(opposed)} of the contradicted a printed number goes the other way, in"
-            f" {significant or 'none'} by more than chance; {len(contradicted) - len(opposed)} say"
-            " “significantly” where a test does not. For"
-            f" {counted(len(other_size), 'more sentence')} they give another size than it states."
-        ),
+        verdicts_text(sentences),
+        contradicted_text(sentences),
         (
             "Printed numbers are tested over seeds that others have published, ours over seeds and"
             " test items. A study on another encoder says what it saw and contradicts no paper's"
@@ -60,94 +66,139 @@ def claims_page(scale: str) -> PageContent:
         ),
         Fold("How claims are judged", [claims_legend()]),
         "## Contradicted by the printed numbers",
-        sentence_table(contradicted, scale, folder),
+        sentence_table(sentences.contradicted, scale, folder),
         "## Of another size in the printed numbers",
-        sentence_table(other_size, scale, folder),
+        sentence_table(sentences.other_size, scale, folder),
         "## The other sentences",
     ]
     for name in paper_names():
-        rest = [s for s in sentences if s.paper == name and s not in (*contradicted, *other_size)]
-        rest.sort(key=lambda sentence: claims.VERDICTS.index(sentence.published.verdict))
-        counts = Counter(sentence.published.verdict for sentence in rest)
-        summary = (
-            f"{paper(name).label}:"
-            f" {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}"
-        )
-        parts += [Fold(summary, [sentence_table(rest, scale, folder)])] if rest else []
-    needed = [[paper(row[0]).label, *row[1:]] for row in claim_rows()]
-    parts.append(
-        Fold(
-            "How many seeds would show each claim", [CLAIMS_LEGEND, TextTable(CLAIMS_HEAD, needed)]
-        )
-    )
+        of_paper = [sentence for sentence in sentences.rest if sentence.paper == name]
+        if of_paper:
+            parts.append(paper_fold(name, of_paper, scale, folder))
+    parts.append(power_fold())
     return PageContent(
         "What the papers say of their tables", scale_line(page(SIDE_BY_SIDE, scale)), parts
     )
 
 
-def sentence_table(sentences: list[claims.Judged], scale: str, folder: Path) -> TextTable:
-    """A line per sentence, and per claim of several, on a page in a folder; at the default scale
-    without our runs."""
+def sort_sentences(sentences: list[Judged]) -> SortedSentences:
+    """Sort sentences by what the printed numbers say of them."""
+    contradicted = []
+    other_size = []
+    rest = []
+    for sentence in sentences:
+        if sentence.published.verdict == ClaimVerdict.CONTRADICTED:
+            contradicted.append(sentence)
+        elif sentence.published.size == StatedSize.OTHER:
+            other_size.append(sentence)
+        else:
+            rest.append(sentence)
+    return SortedSentences(contradicted, other_size, rest)
+
+
+def verdicts_text(sentences: SortedSentences) -> str:
+    """Say how many sentences got which verdict by the printed numbers."""
+    counts = Counter(sentence.published.verdict for sentence in sentences.all)
+    return (
+        f"**The printed numbers contradict {len(sentences.contradicted)} of {counts.total()}"
+        f" sentences and support {counts[ClaimVerdict.SUPPORTED]}.**"
+        f" {counts[ClaimVerdict.NOT_SHOWN]} go the stated way, but not significantly;"
+        f" {counts[ClaimVerdict.UNTESTABLE]} cannot be tested."
+    )
+
+
+def contradicted_text(sentences: SortedSentences) -> str:
+    """Say why sentences are contradicted, and how many have another size."""
+    judgements = [sentence.published for sentence in sentences.contradicted]
+    opposed = [judgement for judgement in judgements if judgement.direction != Direction.AGREES]
+    significant = [judgement for judgement in opposed if judgement.significance == Significance.YES]
+    return (
+        f"In {len(opposed)} of the contradicted a printed number goes the other way, in"
+        f" {len(significant) or 'none'} by more than chance; {len(judgements) - len(opposed)} say"
+        " “significantly” where a test does not. For"
+        f" {counted(len(sentences.other_size), 'more sentence')} they give another size than it"
+        " states."
+    )
+
+
+def paper_fold(name: str, sentences: list[Judged], scale: str, folder: Path) -> Fold:
+    """Fold sentences of a paper, in the order of their verdicts."""
+    order = list(ClaimVerdict)
+    by_verdict = sorted(sentences, key=lambda sentence: order.index(sentence.published.verdict))
+    counts = Counter(sentence.published.verdict for sentence in by_verdict)
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    return Fold(f"{paper(name).label}: {verdicts}", [sentence_table(by_verdict, scale, folder)])
+
+
+def power_fold() -> Fold:
+    """Fold the numbers of seeds that claims need."""
+    rows = []
+    for name, *cells in claim_rows():
+        rows.append([paper(name).label, *cells])
+    return Fold(
+        "How many seeds would show each claim", [CLAIMS_LEGEND, TextTable(CLAIMS_HEAD, rows)]
+    )
+
+
+def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> TextTable:
+    """Make a table with a line per sentence, and a line per claim of a sentence with several.
+
+    At the default scale the column of our runs is empty.
+
+    Args:
+        folder: folder of the page, from which links to tables and figures start.
+    """
     lines = []
     for sentence in sentences:
-        sections = ", ".join(dict.fromkeys(f"sec. {claim.section}" for claim in sentence.claims))
-        quote = f"“{sentence.claims[0].quote}” ({paper(sentence.paper).label}, {sections})"
-        rows = [
-            (f"· {claim_formula(row.claims[0])}", row)
-            for row in sentence.rows
-            if len(sentence.rows) > 1
-        ]
-        for text, judged in [(quote, sentence), *rows]:
-            paths = {
-                place: relative_path(judged.paper, place, scale, "md", folder)
-                for place in judged.places
-            }
-            links = ", ".join(f"[{grid_label(place)}]({path})" for place, path in paths.items())
-            about = "" if judged is sentence and rows else links
-            lines.append(
-                [text, about, judged.published.text, "–" if scale == DEFAULT_SCALE else judged.here]
-            )
+        has_parts = len(sentence.rows) > 1
+        places = "" if has_parts else place_links(sentence, scale, folder)
+        lines.append([quote_text(sentence), places, *verdict_cells(sentence)])
+        if has_parts:
+            for row in sentence.rows:
+                formula = f"· {claim_formula(row.claims[0])}"
+                lines.append([formula, place_links(row, scale, folder), *verdict_cells(row)])
     ours = "our runs" if scale == PAPER_SCALE else f"here ({scale})"
     return TextTable(
         ["claim", "about", "printed (over seeds)", f"{ours}, over seeds and test items"], lines
     )
 
 
+def quote_text(sentence: Judged) -> str:
+    """Quote a sentence, with its paper and sections."""
+    sections = dict.fromkeys(f"sec. {claim.section}" for claim in sentence.claims)
+    source = ", ".join([paper(sentence.paper).label, *sections])
+    return f"“{sentence.claims[0].quote}” ({source})"
+
+
+def place_links(judged: Judged, scale: str, folder: Path) -> str:
+    """Link the pages of the tables and figures that a claim or sentence is about."""
+    links = []
+    for place in judged.places:
+        path = relative_path(judged.paper, place, scale, "md", folder)
+        links.append(f"[{grid_label(place)}]({path})")
+    return ", ".join(links)
+
+
+def verdict_cells(judged: Judged) -> list[str]:
+    """Word the judgements by the printed numbers and by our runs."""
+    ours = "–" if judged.scale == DEFAULT_SCALE else here_text(judged)
+    return [judgement_text(judged.published), ours]
+
+
 def claims_legend() -> str:
-    """How claims are judged."""
-    spreads = [
-        (title, spread(encoder, AVERAGE)) for encoder, title in evidence_names().encoders.items()
-    ]
-    known = [
-        f"{title} {s.std:.2f} ({s.n} seeds of {method_title(s)}, {s.source})"
-        for title, s in spreads
-        if s
-    ]
+    """Say how claims are judged."""
+    deviations = []
+    for encoder, title in evidence_names().encoders.items():
+        found = spread(encoder, AVERAGE)
+        if found is not None:
+            method = evidence_names().methods[found.method].title
+            source = f"{found.n} seeds of {method}, {found.source}"
+            deviations.append(f"{title} {found.std:.2f} ({source})")
     return (
         "A sentence has one verdict; its parts follow it, each with its own ([what each"
         f" means]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold)). p is"
         " two-sided, and corrected where one of several comparisons is picked. A printed single"
         " run gets the deviation of seeds that others have published, on the same encoder, task"
-        f" and kind of data. On the STS average: {', '.join(known) or 'none'}; more on a single"
-        " task."
+        f" and kind of data. On the STS average: {', '.join(deviations) or 'none'}; more on a"
+        " single task."
     )
-
-
-def claim_formula(claim: Claim) -> str:
-    """What a claim compares: `miCSE > SimCSE, PCL; column Avg.`"""
-    versus = "every other row" if claim.versus == "others" else list_names(claim.versus)
-    versus += f" but {list_names(claim.exclude)}" if claim.exclude else ""
-    versus += f" of Table {claim.versus_table}" if claim.versus_table else ""
-    versus += f" ({claim.versus_column})" if claim.versus_column else ""
-    statistic = "deviation of " if claim.statistic == "std" else ""
-    columns = ("the average of " if claim.on_average else "") + ", ".join(claim.columns)
-    signs = {"above": (">", "<"), "comparable": ("≈", "≈"), "not worse": ("≥", "≤")}[claim.relation]
-    return (
-        f"{statistic}{claim.row} {signs[claim.lower]} {versus};"
-        f" column{'s' * (len(claim.columns) > 1)} {columns}"
-    )
-
-
-def list_names(labels: list[str]) -> str:
-    """Up to three names, or how many rows they are."""
-    return ", ".join(labels) if len(labels) <= 3 else f"{len(labels)} rows"

@@ -1,0 +1,271 @@
+"""Differences between rows that a claim of a paper is about, with their errors.
+
+A claim compares one row with others, in one or several columns. `pair_cells` finds the cells.
+`contrast_printed` takes their difference in the printed numbers, `contrast_runs` in our runs. What
+the differences say of the claim is decided in claims.py.
+
+Every p is two-sided and of one contrast by itself. It is not corrected for their number.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf, sqrt
+
+import numpy as np
+
+from csebench.plan.schema.paper import Claim, Published
+from csebench.report.numbers import compare, stats
+from csebench.report.numbers.cells import Cell, GridView
+from csebench.report.numbers.compare import Setting
+from csebench.report.numbers.printed_spread import add, row_variance
+from csebench.report.numbers.stats import SLACK, Summary
+
+CellPairs = list[tuple[Cell, Cell]]  # of the claim's row, and of the row that it is compared with
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """The cells that one contrast compares."""
+
+    versus: str  # label of the other row
+    column: str  # its label, or `average`
+    pairs: CellPairs  # one, or one per column if the claim is about an average
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One difference that a claim is about, in printed units."""
+
+    versus: str  # label of the other row
+    column: str
+    difference: float  # positive if it agrees with a claim that the row is above
+    error: float | None = None  # its standard error with `df` degrees of freedom, if known
+    df: float = inf
+    p: float | None = None  # two-sided
+    unit: float = 0.0  # of the last printed digit; 0 for our runs
+    differs: tuple[Setting, ...] = ()  # shared settings that our rows do not have in common
+    over_seeds_only: bool = (
+        False  # for our runs: the evaluator declares items, but scores lack them
+    )
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether it is a difference of printed numbers."""
+        return self.unit > 0
+
+    def half(self, times: int) -> float:
+        """Give half the width of the 95 % interval that holds for this many contrasts at once."""
+        if self.error is None:
+            return inf
+        return self.error * stats.quantile(1 - stats.LEVEL / times, self.df)
+
+
+class Obstacle(StrEnum):
+    """A reason why two cells give no contrast."""
+
+    NO_NUMBERS = "no numbers"
+    SAME_RUNS = "same runs"
+    NOT_COMPARABLE = "not comparable"
+    CONTROL = "control"
+    NOT_STANDARD = "not standard"
+    SAME_SENTENCES = "same sentences"
+    ONE_SEED = "one seed"
+    EQUAL_SCORES = "equal scores"
+    INACTIVE = "inactive"
+
+
+@dataclass(frozen=True)
+class NoContrast:
+    """Two cells that give no contrast."""
+
+    obstacle: Obstacle
+    row: str = ""  # for NOT_STANDARD: label of the row
+    reason: str = ""  # for NOT_COMPARABLE: as compare.py gives it
+
+
+NO_NUMBERS = NoContrast(Obstacle.NO_NUMBERS)
+
+
+def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[Pairing]:
+    """Pair the cells of a claim's row with the cells of every row that it is compared with.
+
+    Args:
+        here: the table or figure of the claim's row.
+        there: the table or figure of the other rows, which may be the same.
+
+    Returns:
+        A pairing per row and column, or per row if the claim is about an average.
+    """
+    own_cells = here.rows[here.score_grid.row(claim.row)]
+    is_same_place = claim.places[0] == claim.places[-1]
+    pairings = []
+    for index in claim.versus_rows(there.score_grid, is_same_place):
+        other_cells = there.rows[index]
+        versus = there.score_grid.rows[index].label
+        if claim.versus_column:
+            versus += f" ({claim.versus_column})"
+        pairs = []
+        for column in claim.columns:
+            own = own_cells[here.score_grid.column(column)]
+            other = other_cells[there.score_grid.column(claim.versus_column or column)]
+            pairs.append((own, other))
+        if claim.on_average:
+            pairings.append(Pairing(versus, "average", pairs))
+        else:
+            for column, pair in zip(claim.columns, pairs, strict=True):
+                pairings.append(Pairing(versus, column, [pair]))
+    return pairings
+
+
+# ---------------------------------------------------------------- printed numbers
+
+
+def contrast_printed(claim: Claim, pairing: Pairing) -> Contrast | NoContrast:
+    """Take the difference of printed numbers, with the error that seeds give it."""
+    own: list[Published] = []
+    others: list[Published] = []
+    for own_cell, other_cell in pairing.pairs:
+        if own_cell.published is None or other_cell.published is None:
+            return NO_NUMBERS
+        own.append(own_cell.published)
+        others.append(other_cell.published)
+
+    sign = sign_of(claim)
+    unit = max(value.unit for value in (*own, *others))
+    if claim.statistic == "std":
+        sides = [
+            Summary(value.value, value.std, cell.published_seeds)
+            for value, cell in zip((*own, *others), pairing.pairs[0], strict=True)
+        ]
+        return contrast_deviations(pairing, sign, sides, unit) or NO_NUMBERS
+
+    gains = [mine.value - theirs.value for mine, theirs in zip(own, others, strict=True)]
+    difference = sign * float(np.mean(gains))
+    varying = [varying_cells(*pair) for pair in pairing.pairs]
+    variance = add([row_variance(row) for row in zip(*varying, strict=True)])
+    if variance is None:
+        return Contrast(pairing.versus, pairing.column, difference, unit=unit)
+    squared_error, df = variance
+    p = stats.two_sided(difference, variance)
+    return Contrast(pairing.versus, pairing.column, difference, sqrt(squared_error), df, p, unit)
+
+
+def varying_cells(own: Cell, other: Cell) -> tuple[Cell, Cell]:
+    """Give the cells whose errors make the error of a difference between two cells.
+
+    If both cells are differences to one baseline, the baseline cancels. Only what it is subtracted
+    from varies then.
+    """
+    are_deltas = own.plan.column.delta and other.plan.column.delta
+    if are_deltas and own.parts and other.parts and own.parts[1] is other.parts[1]:
+        return own.parts[0], other.parts[0]
+    return own, other
+
+
+# ---------------------------------------------------------------- our runs
+
+
+def contrast_runs(claim: Claim, pairing: Pairing, scale: str) -> Contrast | NoContrast:
+    """Take the difference of our runs, paired by seed, with its error over seeds and test items."""
+    pairs = pairing.pairs
+    obstacle = obstacle_to_runs(pairs)
+    if obstacle is not None:
+        return obstacle
+
+    sign = sign_of(claim)
+    if claim.statistic == "std":
+        sides = [cell.ours for cell in pairs[0] if cell.ours is not None]
+        contrast = contrast_deviations(pairing, sign, sides, unit=0.0)
+        return contrast or NoContrast(Obstacle.ONE_SEED)
+
+    weight = sign / len(pairs)
+    terms: list[tuple[float, Cell]] = []
+    for own, other in pairs:
+        terms += [(weight, own), (-weight, other)]
+    estimate = compare.estimate_of(terms, scale)
+    if estimate.is_within(SLACK):
+        return NoContrast(Obstacle.EQUAL_SCORES)
+    if estimate.is_within(compare.INACTIVE * pairs[0][0].factor / 100):
+        return NoContrast(Obstacle.INACTIVE)
+
+    differs = compare.setting_differences(*pairs[0])
+    if claim.versus_column:  # the claim itself compares sizes of the training set
+        differs = tuple(setting for setting in differs if setting.name != "sentences")
+    error, df = estimate.error()
+    p = estimate.p()
+    return Contrast(
+        pairing.versus,
+        pairing.column,
+        estimate.gain,
+        None if p is None else error,
+        df,
+        p,
+        differs=differs,
+        over_seeds_only=compare.is_over_seeds_only(estimate, pairs),
+    )
+
+
+def obstacle_to_runs(pairs: CellPairs) -> NoContrast | None:
+    """Say why our runs give no contrast. None if they give one, as far as cells can tell."""
+    refusal = compare.why_not(pairs)
+    if refusal is not None:
+        relation, reason = refusal
+        if relation == compare.SAME_RUNS:
+            return NoContrast(Obstacle.SAME_RUNS)
+        return NoContrast(Obstacle.NOT_COMPARABLE, reason=reason or relation)
+    cells = [cell for pair in pairs for cell in pair]
+    if any(cell.is_control for cell in cells):
+        return NoContrast(Obstacle.CONTROL)
+    for cell in cells:
+        if not cell.is_standard:
+            return NoContrast(Obstacle.NOT_STANDARD, row=cell.plan.row.label)
+    if any(differ_in_size_unseen(*pair) for pair in pairs):
+        return NoContrast(Obstacle.SAME_SENTENCES)
+    return None
+
+
+def differ_in_size_unseen(own: Cell, other: Cell) -> bool:
+    """Whether two cells train on corpora of different sizes that no run sees the end of.
+
+    Such runs see equally many sentences, so that the size of the corpus makes no difference.
+    """
+    own_specs = [spec for leaf in own.leaves for spec in leaf.plan.specs]
+    other_specs = [spec for leaf in other.leaves for spec in leaf.plan.specs]
+    own_sizes = {spec.corpus.size for spec in own_specs if spec.corpus}
+    other_sizes = {spec.corpus.size for spec in other_specs if spec.corpus}
+    if not own_sizes or not other_sizes or own_sizes == other_sizes:
+        return False
+    seen = []  # sentences, by run
+    for spec in (*own_specs, *other_specs):
+        steps = float(spec.params.get("steps", inf))
+        seen.append(steps * float(spec.params.get("batch_size", 1)))
+    return max(seen) <= min(own_sizes | other_sizes)
+
+
+# ---------------------------------------------------------------- both
+
+
+def sign_of(claim: Claim) -> int:
+    """Give -1 if the claim means less by above and better, else 1."""
+    return -1 if claim.lower else 1
+
+
+def contrast_deviations(
+    pairing: Pairing, sign: int, sides: Sequence[Summary], unit: float
+) -> Contrast | None:
+    """Take the difference of two standard deviations, with the p of a two-sided F test.
+
+    Returns:
+        None if one of the deviations is not known.
+    """
+    from scipy.special import fdtrc
+
+    own, other = sides
+    if own.std is None or other.std is None:
+        return None
+    p = None
+    if own.std and other.std and min(own.n, other.n) > 1:
+        upper = float(fdtrc(own.n - 1, other.n - 1, (own.std / other.std) ** 2))
+        p = 2 * min(upper, 1 - upper)
+    return Contrast(pairing.versus, pairing.column, sign * (own.std - other.std), p=p, unit=unit)
