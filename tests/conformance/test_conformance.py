@@ -4,10 +4,8 @@ tests/conformance/test_conformance.py -k NAME`.
 A new file in methods/ needs no test of its own: these are its tests.
 """
 
-import ast
 import json
 import platform
-import re
 from pathlib import Path
 
 import numpy as np
@@ -28,14 +26,11 @@ from csebench.plan.catalog.registry import (
     adapter_names,
     declaration,
     fill,
-    parse_python,
 )
-from csebench.plan.catalog.registry import files as files_of
 from csebench.plan.schema.declarations import POOLERS, Evaluation
 from csebench.score.models import open_model
 from csebench.train import trainer
 
-SECTIONS = ("Idea", "Source", "Inputs", "Relations")  # the paper stands in the declaration
 LONG = "a long walk along the river and over the hills " * 40  # longer than any encoder reads
 
 
@@ -122,15 +117,6 @@ def test_says_where_values_come_from(name, folder):
     )
     assert all(
         text.strip() for text in (found.title, found.paper, found.citation, *found.deviations)
-    )
-
-
-@files
-def test_docstring_in_the_fixed_order(name, folder):
-    text = ast.get_docstring(parse_python(files_of(folder)[name]))
-    found = re.findall(rf"(?:^|[.;] +|\n)({'|'.join(SECTIONS)}): *\S", text)
-    assert list(dict.fromkeys(found)) == list(SECTIONS), (
-        f"the docstring of {name} has not {SECTIONS}, in this order"
     )
 
 

@@ -9,9 +9,6 @@ from csebench.base.project import ROOT
 from csebench.plan import targets
 from csebench.study import workflow
 
-FILES = "".join(path.read_text() for path in sorted((ROOT / "rules").glob("*.smk")))
-RULES = dict(re.findall(r"^rule (\w+):\n((?: .*\n|\n)+)", FILES, re.M))
-
 
 @pytest.fixture(autouse=True)
 def ends(monkeypatch):
@@ -24,13 +21,6 @@ def refused(capsys, function, *arguments):
         function(*arguments)
     assert end.value.code == 2
     return capsys.readouterr().err
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_every_job_names_what_it_does_and_quotes_what_its_shell_reads(rule):
-    head, _, shell = RULES[rule].partition("\n    shell:\n")
-    assert "\n    message:\n" in head
-    assert all(name.endswith(":q}") for name in re.findall(r"\{.*?\}", shell))
 
 
 REFUSED = [(workflow.start, (scale,), "unknown scale") for scale in (3, None, "smokee")]
