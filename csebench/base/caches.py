@@ -1,6 +1,8 @@
-"""The one cache policy: results that are kept for the life of a process, until `clear`. What
-must not change while a process runs, such as the state of its code, uses `functools.cache` and
-says so."""
+"""The one cache policy: results are kept for the life of a process, or until `clear`.
+
+What must not change while a process runs, such as the state of its code, uses `functools.cache`
+instead, and says so there.
+"""
 
 import functools
 import os
@@ -13,25 +15,30 @@ _caches: list[Any] = []
 
 
 def cached(function: Callable[P, T]) -> Callable[P, T]:
-    """`functools.cache`, which `clear` empties."""
+    """Remember the results of a function, as `functools.cache` does, until `clear`."""
     wrapper: Any = functools.cache(function)
     _caches.append(wrapper)
     return wrapper
 
 
 def cached_by_folder(function: Callable[P, T]) -> Callable[P, T]:
-    """`cached`, with a result per current folder: for what reads relative paths, as those of
-    results are."""
-    kept = cached(lambda _, *args, **kwargs: function(*args, **kwargs))
+    """Remember the results of a function for each current folder.
+
+    It is for functions that read relative paths, such as the paths of results.
+    """
+
+    @cached
+    def in_folder(_folder: str, *args: P.args, **kwargs: P.kwargs) -> T:
+        return function(*args, **kwargs)
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
-        return kept(os.getcwd(), *args, **kwargs)
+        return in_folder(os.getcwd(), *args, **kwargs)
 
     return wrapper
 
 
 def clear() -> None:
-    """Let every file be read again."""
+    """Forget all results, so that every file is read again."""
     for wrapper in _caches:
         wrapper.cache_clear()

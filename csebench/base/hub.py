@@ -1,9 +1,10 @@
-"""Names of models, and files of the Hugging Face hub at pinned revisions in the cache of its
-library.
+"""Names of models, and files of the Hugging Face hub at pinned revisions.
 
-The hub's list of a commit's files decides which files there are and with what content. Both are
-checked at each use. What is there needs no connection: `HF_HUB_OFFLINE=1` is for other programs.
-Never imports torch."""
+The files lie in the cache of the hub's library. The hub's list of a commit's files says which files
+there are, and what their content is. Both are checked at each use. What is in the cache needs no
+connection: `HF_HUB_OFFLINE=1` is for other programs. What a model's folder may hold:
+base/models.py. Data sets: data/fetch.py. Never imports torch.
+"""
 
 import atexit
 import os
@@ -24,16 +25,17 @@ from csebench.base.models import model_sha256
 from csebench.base.project import find, folders
 from csebench.base.terminal import on_terminal
 
-# What a model is read from: configuration, tokenizer, weights; also in the folders of
+# The files that a model is read from: configuration, tokenizer and weights, also in the folders of
 # sentence-transformers' modules.
 READ = re.compile(
     r"(\w*\d+_\w+/)*((?!adapter_)[\w.-]+\.(json|txt|model|spm|bpe|codes|tiktoken)"
     r"|model(-\d+-of-\d+)?\.safetensors|pytorch_model(-\d+-of-\d+)?\.bin)"
 )
 COMMIT = re.compile(r"[0-9a-f]{40}")
-ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # what a repository of the hub can be called
-# of the project, or one's own; a name below it is taken for no id of the hub
+ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # name of a repository of the hub
+# a folder of the project, or of a folder that joins it; a name below it is never an id of the hub
 ENCODERS_FOLDER = "encoders/"
+DOWNLOADS = 2  # of a file that differs from the hub's list
 
 
 class EncoderRef(BaseModel):
@@ -51,7 +53,8 @@ class EncoderRef(BaseModel):
         A path starts with `/`, `./` or `../`. Without `@`, the revision is `main`.
 
         Raises:
-            BadInput: `ID@BRANCH` where a folder has the name, too: it is not clear which is meant.
+            BadInput: the name is `ID@BRANCH`, and a folder has this name, too, so that it is not
+                clear which is meant.
         """
         if is_path(name):
             return cls(name=name, revision="main")
@@ -86,12 +89,12 @@ def as_path(name: str) -> str:
 
 
 def names_commit(name: str) -> bool:
-    """Whether a name is `ID@COMMIT`, which means the hub's model, whatever folders there are."""
+    """Whether a name is `ID@COMMIT`. It means the hub's model, also if a folder has this name."""
     return not is_path(name) and COMMIT.fullmatch(name.partition("@")[2]) is not None
 
 
 def find_folder(name: str) -> Path | None:
-    """Find a folder by its path; by its name, below the current folder or else the project."""
+    """Find a folder by its path, or by its name below the current folder or the project."""
     if Path(name).is_dir():
         return Path(name)
     if not is_path(name) and find(name).is_dir():
@@ -100,9 +103,9 @@ def find_folder(name: str) -> Path | None:
 
 
 def local_folder(ref: EncoderRef) -> Path | None:
-    """Find the folder that a model is read from; None for a model of the hub.
+    """Find the folder that a model is read from. None for a model of the hub.
 
-    A name with a commit means the hub's model, whatever folders there are.
+    A name with a commit means the hub's model, also if a folder has this name.
 
     Raises:
         BadInput: a path has a commit as its revision, or two folders have different encoders of
@@ -121,35 +124,38 @@ def local_folder(ref: EncoderRef) -> Path | None:
 
 
 def folder_of(name: str) -> Path | None:
-    """Find the folder that a name means on a command line; None for a model of the hub."""
+    """Find the folder that a name means on a command line. None for a model of the hub."""
     return local_folder(EncoderRef.parse(name))
 
 
 def refuse_second_encoder(name: str) -> None:
-    """Refuse an encoder of one name that differs in two of the project, the folders that join it
-    and the current one.
+    """Refuse the name of an encoder if two folders have different encoders of this name.
 
+    The name is looked up in the project, in the folders that join it, and in the current folder.
     Equal copies, as in another checkout, are one encoder.
     """
-    places = dict.fromkeys((folder / name).resolve() for folder in (*folders(), Path.cwd()))
-    found = [place for place in places if (place / "config.json").exists()]
-    for other in found[1:]:
-        if model_sha256(other) != model_sha256(found[0]):
+    candidates = [(project / name).resolve() for project in (*folders(), Path.cwd())]
+    encoders = [path for path in dict.fromkeys(candidates) if (path / "config.json").exists()]
+    for other in encoders[1:]:
+        if model_sha256(other) != model_sha256(encoders[0]):
             raise BadInput(
-                f"{other}: {found[0]} has this name, too, and is another encoder; rename one of"
+                f"{other}: {encoders[0]} has this name, too, and is another encoder; rename one of"
                 " them."
             )
+
+
+# ---------------------------------------------------------------- models
 
 
 def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:
     """Return the folder that a model is to be loaded from.
 
-    A folder is used as it is. Of a model of the hub, all files are fetched into the cache, and a
-    view is returned that has those files only.
+    A folder is used as it is. For a model of the hub, all its files are fetched into the cache, and
+    the result is a folder with links to exactly these files (`view`).
 
     Raises:
-        BadInput: there is no such folder; also as `fetch_files`.
-        RunFailed: as `fetch_files`.
+        BadInput: there is no such folder, or the hub has no such model (`fetch_files`).
+        RunFailed: the hub cannot be reached, or fails.
     """
     folder = local_folder(ref)
     if folder is not None:
@@ -163,15 +169,14 @@ def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:
 
 
 def view(snapshot: Path, name: str, files: list[str]) -> Path:
-    """Make a folder of links to exactly these files of a snapshot, which lasts as long as this
-    process.
+    """Make a folder of links to exactly these files of a snapshot.
 
-    Libraries read whatever file lies in a model's folder. In the cache there may be more than the
-    revision has, put there by a user or another program.
+    The folder lasts as long as this process. It is needed because libraries read any file that lies
+    in a model's folder, and in the cache a user or another program may have added files.
     """
     root = Path(tempfile.mkdtemp(prefix="csebench-"))
     atexit.register(_remove_view, root, os.getpid())
-    folder = root / name / snapshot.name  # which messages show
+    folder = root / name / snapshot.name  # messages show this name
     for file in files:
         link = folder / file
         link.parent.mkdir(parents=True, exist_ok=True)
@@ -180,98 +185,174 @@ def view(snapshot: Path, name: str, files: list[str]) -> Path:
 
 
 def _remove_view(root: Path, process: int) -> None:
-    """Delete a view at the end of the process that made it, not at that of a fork."""
+    """Delete a view at the end of the process that made it. The end of a fork does not count."""
     if os.getpid() == process:
         shutil.rmtree(root, ignore_errors=True)
 
 
 def model_files(names: Iterable[str]) -> list[str]:
-    """Those of a repository's files that a model is read from; each folder's weights in one
-    format."""
-    names = [name for name in names if READ.fullmatch(name)]
-    safe = {name.rpartition("/")[0] for name in names if name.endswith(".safetensors")}
-    return [
-        name for name in names if not name.endswith(".bin") or name.rpartition("/")[0] not in safe
-    ]
+    """Select the files of a repository that are needed to load a model.
+
+    If a folder has weights as safetensors, its other weights (.bin) are left out.
+    """
+    needed = [name for name in names if READ.fullmatch(name)]
+    folders_with_safetensors = {_folder(name) for name in needed if name.endswith(".safetensors")}
+
+    selected = []
+    for name in needed:
+        is_second_copy = name.endswith(".bin") and _folder(name) in folders_with_safetensors
+        if not is_second_copy:
+            selected.append(name)
+    return selected
+
+
+def _folder(name: str) -> str:
+    """Return the folder in the name of a file of a repository."""
+    return name.rpartition("/")[0]
 
 
 def cached_model(ref: EncoderRef) -> Path | None:
-    """Folder of a model in the cache, if all its files are there; the hub is not asked."""
+    """Find the folder of a model in the cache, without asking the hub.
+
+    Returns:
+        None if a file of the model is not there.
+    """
     try:
         folder, files = listed(ref.name, ref.revision, "model", ref.name, local_files_only=True)
     except (BadInput, RunFailed):
         return None
-    return folder if all((folder / name).exists() for name in model_files(files)) else None
+    if all((folder / name).exists() for name in model_files(files)):
+        return folder
+    return None
 
 
 def missing_bytes(ref: EncoderRef, what: str) -> int:
-    """Bytes of a model that are not in the cache; raises as `fetch_files`, also where only the list
-    of files is public."""
-    names = model_files(listed(ref.name, ref.revision, "model", what)[1])
+    """Count the bytes of a model that are not in the cache.
+
+    Raises:
+        BadInput: the hub has no such model, or gives no access to its files. A list of files can be
+            public where the files are not.
+        RunFailed: the hub cannot be reached, or fails.
+    """
+    _, files = listed(ref.name, ref.revision, "model", what)
+    names = model_files(files)
     infos = _snapshot(ref.name, ref.revision, "model", what, names, dry_run=True)
     return sum(info.file_size or 0 for info in infos if info.will_download)
+
+
+# ---------------------------------------------------------------- files of a repository
 
 
 def fetch_files(
     repository: str, revision: str, repo_type: str, what: str, names: Iterable[str] = ()
 ) -> Path:
-    """Folder in the cache with the named files of a repository, or those of a model, as the hub
-    lists them; what is missing or has changed is fetched. Raises BadInput where there is no such
-    repository, file, access or weights; RunFailed where the hub cannot be reached, fails, or
-    sends other bytes twice."""
+    """Bring files of a repository into the cache.
+
+    A file that differs from the hub's list is downloaded again.
+
+    Args:
+        repo_type: `model` or `dataset`.
+        what: the repository as a message calls it.
+        names: the files; if there are none, the files of a model (`model_files`).
+
+    Returns:
+        The folder of the commit in the cache.
+
+    Raises:
+        BadInput: there is no such repository or file, no access to it, or no weights in it.
+        RunFailed: the hub cannot be reached, fails, or sends other bytes twice.
+    """
     folder, files = listed(repository, revision, repo_type, what)
-    chosen = list(names) or model_files(files)
-    if lacking := [name for name in chosen if name not in files]:
-        raise BadInput(f"{what}: the hub has no such file ({lacking[0]}).")
-    if not names and not any(name.endswith((".safetensors", ".bin")) for name in chosen):
-        raise BadInput(
-            f"{what}: the hub has no weights of it (model.safetensors or pytorch_model.bin, or"
-            " shards)."
-        )
-    for last in (False, False, True):
-        for name in drop_changed(folder, files, chosen):
-            print(
-                f"{folder / name}: differs from the hash that the hub lists; downloading it again",
-                file=sys.stderr,
+    chosen = list(names)
+    for name in chosen:
+        if name not in files:
+            raise BadInput(f"{what}: the hub has no such file ({name}).")
+    if not chosen:
+        chosen = model_files(files)
+        if not any(name.endswith((".safetensors", ".bin")) for name in chosen):
+            raise BadInput(
+                f"{what}: the hub has no weights of it (model.safetensors or pytorch_model.bin, or"
+                " shards)."
             )
-        missing = [name for name in chosen if not (folder / name).exists()]
+
+    missing = _drop_and_find_missing(folder, files, chosen)
+    for _ in range(DOWNLOADS):
         if not missing:
-            return folder
-        if not last:
-            _snapshot(repository, revision, repo_type, what, missing)
-    raise RunFailed(
-        f"{what}: {missing[0]}: two downloads differ from the hash that the hub lists; try again"
-        " later."
-    )
+            break
+        _snapshot(repository, revision, repo_type, what, missing)
+        missing = _drop_and_find_missing(folder, files, chosen)
+    if missing:
+        raise RunFailed(
+            f"{what}: {missing[0]}: two downloads differ from the hash that the hub lists; try"
+            " again later."
+        )
+    return folder
+
+
+def _drop_and_find_missing(folder: Path, files: dict, names: list[str]) -> list[str]:
+    """Remove changed files from the cache, with a line on stderr, and list what is not there."""
+    for name in drop_changed(folder, files, names):
+        print(
+            f"{folder / name}: differs from the hash that the hub lists; downloading it again",
+            file=sys.stderr,
+        )
+    return [name for name in names if not (folder / name).exists()]
 
 
 def drop_changed(folder: Path, files: dict, names: Iterable[str]) -> list[str]:
-    """Names of the files in a commit's folder that differ from the hub's list, which are removed
-    from the cache."""
+    """Remove files from the cache that differ from the hub's list.
+
+    Args:
+        folder: of the commit.
+        files: the hub's list, as `listed` returns it.
+        names: the files to check.
+
+    Returns:
+        The names of the removed files.
+    """
     from huggingface_hub.utils.sha import git_hash
 
     changed = []
-    for path, entry in ((folder / name, files[name]) for name in names if (folder / name).exists()):
-        actual = sha256(path) if entry.lfs_sha256 else git_hash(path.read_bytes())
-        if actual != (stated := entry.lfs_sha256 or entry.blob_id):
-            blob = folder.parents[1] / "blobs" / Path(stated).name
-            # an editor may have replaced the link by a file
-            for part in (path.resolve(), blob.resolve(), path, blob):
-                part.unlink(missing_ok=True)
-            changed.append(str(path.relative_to(folder)))
+    for name in names:
+        path = folder / name
+        if not path.exists():
+            continue
+        if files[name].lfs_sha256:
+            expected, actual = files[name].lfs_sha256, sha256(path)
+        else:
+            expected, actual = files[name].blob_id, git_hash(path.read_bytes())
+        if actual == expected:
+            continue
+        blob = folder.parents[1] / "blobs" / Path(expected).name
+        # a link to the blob, unless an editor has replaced the link by a file
+        for part in (path.resolve(), blob.resolve(), path, blob):
+            part.unlink(missing_ok=True)
+        changed.append(str(path.relative_to(folder)))
     return changed
 
 
 def listed(repository: str, revision: str, repo_type: str, what: str, **more) -> tuple[Path, dict]:
-    """Folder in the cache of a repository's commit, and the hub's list of its files: `size` in
-    bytes, `blob_id` (git's sha1) and `lfs_sha256` by name. Raises as `fetch_files`."""
+    """Get the hub's list of the files of a commit. It is fetched if it is not in the cache.
+
+    Args:
+        what: the repository as a message calls it.
+        more: options of `snapshot_download`.
+
+    Returns:
+        The folder of the commit in the cache, and an entry for each file by its name: `size` in
+        bytes, `blob_id` (git's sha1), and `lfs_sha256`.
+
+    Raises:
+        BadInput: there is no such repository, or no access to it.
+        RunFailed: the hub cannot be reached, or fails.
+    """
     from huggingface_hub._tree_cache import read_tree_cache
 
-    # fetches the list, and no file
+    # without names of files, this fetches the list alone
     folder = Path(_snapshot(repository, revision, repo_type, what, **more))
     files = read_tree_cache(str(folder.parents[1]), folder.name)
     if files is None:
-        # raises why the hub gave no list
+        # raises the reason why the hub gave no list
         _snapshot(repository, revision, repo_type, what, dry_run=True, **more)
         raise RunFailed(
             f"{what}: the hub's list of its files cannot be written to {folder.parents[1]}."
@@ -282,51 +363,64 @@ def listed(repository: str, revision: str, repo_type: str, what: str, **more) ->
 def _snapshot(
     repository: str, revision: str, repo_type: str, what: str, names: Iterable[str] = (), **more
 ) -> Any:
-    """`snapshot_download` of the named files, which resumes what breaks off, and waits as long
-    as the hub asks."""
+    """Call `snapshot_download` for the named files.
+
+    It resumes what breaks off, and waits as long as the hub asks. Its errors are raised as BadInput
+    or RunFailed.
+    """
     from huggingface_hub import snapshot_download, utils
 
-    # else it warns of no files
+    # otherwise it warns that it fetches no files
     utils.logging.get_logger("huggingface_hub._snapshot_download").setLevel("ERROR")
-    asked = {"revision": revision, "repo_type": repo_type, "allow_patterns": list(names), **more}
-    with nullcontext() if names and not more and on_terminal() else utils.disable_progress_bars():
+    is_download = bool(names) and not more
+    if is_download and on_terminal():
+        progress_bars = nullcontext()
+    else:
+        progress_bars = utils.disable_progress_bars()
+    options = {"revision": revision, "repo_type": repo_type, "allow_patterns": list(names), **more}
+    with progress_bars:
         try:
-            return snapshot_download(repository, **asked)
-        # also of the HTTP library, which differs by version; a full disk
+            return snapshot_download(repository, **options)
+        # Exception: the HTTP library below differs by version, and a disk can be full
         except Exception as error:
             raise _explained(error, what) from None
 
 
 def _explained(error: BaseException, what: str) -> BadInput | RunFailed:
-    """An error of huggingface_hub, or of the HTTP library below it, in one line."""
+    """Word an error of huggingface_hub, or of the HTTP library below it, in one line."""
     from huggingface_hub import constants, errors
 
-    # not in the cache; why not fetched:
+    # these say that a file is not in the cache; their cause is why it could not be fetched
     if isinstance(error, (errors.LocalEntryNotFoundError, errors.DryRunError)):
         error = error.__cause__ or error
+
     response = getattr(error, "response", None)
     if response is not None and response.status_code in (401, 403):
-        sent = (
-            "a token was sent"
-            if "authorization" in response.request.headers
-            else "no token was sent"
-        )
-        unless = (
-            "" if isinstance(error, errors.GatedRepoError) else ", or there is no such repository"
-        )
-        return BadInput(
-            f"{what}: access is restricted{unless} (HTTP {response.status_code}; {sent}). Ask for"
-            " access on the hub's page of it, and set HF_TOKEN to a token that has it, or run `hf"
-            " auth login`."
-        )
+        is_repository_known = isinstance(error, errors.GatedRepoError)
+        return _no_access(response, is_repository_known, what)
     if isinstance(error, errors.HFValidationError):
         return BadInput(f"{what}: no such folder, and not a name of the hub.")
     if isinstance(error, (errors.RepositoryNotFoundError, errors.RevisionNotFoundError)):
         return BadInput(f"{what}: the hub has no such repository or commit ({first_line(error)}).")
-    # offline, no hub has failed
-    kind = BadInput if isinstance(error, errors.OfflineModeIsEnabled) else RunFailed
-    return kind(
+    message = (
         f"{what}: not in the cache ({constants.HF_HUB_CACHE}) with the list of its files, and"
         f" cannot be fetched: {first_line(error)}. Try again; without a network, run `csebench"
         " fetch TARGET --scale SCALE` on another machine and copy its HF_HOME to this one."
+    )
+    if isinstance(error, errors.OfflineModeIsEnabled):
+        return BadInput(message)  # the user asked for it, and no hub has failed
+    return RunFailed(message)
+
+
+def _no_access(response: Any, is_repository_known: bool, what: str) -> BadInput:
+    """Word the error for a repository that the hub does not show to this user."""
+    reason = "access is restricted"
+    if not is_repository_known:
+        reason += ", or there is no such repository"
+    token = "no token was sent"
+    if "authorization" in response.request.headers:
+        token = "a token was sent"
+    return BadInput(
+        f"{what}: {reason} (HTTP {response.status_code}; {token}). Ask for access on its page of"
+        " the hub. Then set HF_TOKEN to a token that has access, or run `hf auth login`."
     )

@@ -1,5 +1,8 @@
-"""The files of a model's folder, and the one hash by which its scores name it. Never imports
-torch."""
+"""The files of a model's folder, and the one hash by which scores name a model.
+
+Here are the checks that a folder can be loaded without running code of others, and that its hash
+covers all that is read. Where a model comes from: base/hub.py. Never imports torch.
+"""
 
 import os
 import re
@@ -22,16 +25,17 @@ from csebench.base.files import (
 from csebench.base.project import folders
 from csebench.base.yaml_lines import read_yaml
 
-# in the model's folder, written last: the model is complete, and how it was trained
+# In the model's folder. It says how the model was trained. It is written last, so the model is
+# complete.
 REPORT = "training.json"
-# in the folder of a model of ours: its run and its pooler, or the control that it is
+# in the folder of a model that csebench wrote: its run and its pooler, or which control it is
 FACTS = "csebench.json"
 CARD = "README.md"
 WEIGHTS = "model.safetensors"
-TOKENIZER = ".model"  # the suffix of a sentencepiece file, which transformers takes under any name
-# the folders that published revisions of weights alone stand for
+TOKENIZER = ".model"  # suffix of a sentencepiece file, which transformers takes under any name
+# states the hash of the folder for published revisions that are the hash of the weights alone
 REVISIONS = "encoders/revisions.yaml"
-# beside which transformers reads every file of weights, also hidden ones, which no hash covers
+# If there is such a file, transformers reads every file of weights in the folder, also hidden ones.
 DISTRIBUTED = re.compile(r"shard-\d{5}-model-\d{5}-of-\d{5}\.safetensors")
 NAMING = (  # keys of configurations whose values name files of the model
     "weight_map",  # shards of the weights
@@ -39,18 +43,18 @@ NAMING = (  # keys of configurations whose values name files of the model
     "fast_tokenizer_files",
     "configuration_files",
 )
-# of functions of transformers, which take paths from them
+# holds arguments for functions of transformers, which may be paths
 ARGUMENTS = re.compile(r"sentence_[\w-]+_config\.json")
 CLASS_ELSEWHERE = re.compile(r"(?!sentence_transformers\.|torch\.).*\..*")
-# of a folder that is no model of sentence-transformers
+# the configurations of a folder that is no model of sentence-transformers
 CONFIGS = ("config.json", "tokenizer_config.json")
-# values of keys in configurations, by which a model brings code, or files of another repository
+# keys in configurations by whose values a model brings code, or files of another repository
 FOREIGN = {
     "auto_map": re.compile(r".*"),
     "type": CLASS_ELSEWHERE,
     "types": CLASS_ELSEWHERE,
     "tokenizer_class": CLASS_ELSEWHERE,
-    "activation_function": CLASS_ELSEWHERE,  # sentence-transformers would put Tanh in its place
+    "activation_function": CLASS_ELSEWHERE,  # sentence-transformers would use Tanh instead
     "attn_implementation": re.compile(r".*/.*"),  # a kernel of the hub
     "_attn_implementation": re.compile(r".*/.*"),
     "use_kernels": re.compile("True"),
@@ -58,10 +62,14 @@ FOREIGN = {
     "tokenizer_name_or_path": re.compile(r".*"),
     "base_model_name_or_path": re.compile(r".*"),  # of an adapter
 }
+Sum = Annotated[str, Field(pattern=f"^{SHA256.pattern}$")]
+
+
+# ---------------------------------------------------------------- what a model states of itself
 
 
 class Spent(BaseModel):
-    """What others read of the provenance of a run."""
+    """What csebench reads from the provenance of a run."""
 
     seconds: Annotated[FiniteFloat, Field(strict=True, ge=0)] | None = None
     gpu: str | None = None
@@ -69,7 +77,7 @@ class Spent(BaseModel):
 
 
 class Report(BaseModel):
-    """What others read of a run's report."""
+    """What csebench reads from the report of a run."""
 
     spec: dict[str, Any] = {}
     provenance: Spent = Spent()
@@ -77,7 +85,7 @@ class Report(BaseModel):
 
 
 class Facts(BaseModel):
-    """What others read of a model's `csebench.json`."""
+    """What csebench reads from a model's `csebench.json`."""
 
     run: str | None = None
     pooler: str | None = None
@@ -86,35 +94,62 @@ class Facts(BaseModel):
     seed: int = Field(default=0, ge=0, lt=2**32)
 
 
-def train_again(run: Path) -> str:
-    """What to do about the damaged folder of a run: the end of a message."""
-    return f"Delete {run}, and the run is trained again."
-
-
-def _remedy(model: Path) -> str:
-    """The same of a model, which is in the folder of a run, or a copy elsewhere."""
-    return train_again(model.parent) if model.name == "model" else "Restore its files."
-
-
 def read_facts(folder: Path | None) -> dict:
     """Read what a model's `csebench.json` states, with defaults.
 
     Args:
-        folder: None for a model of the hub. A model that is not ours has only defaults.
+        folder: None for a model of the hub. A model that csebench did not write has only defaults.
     """
     if folder is None or not is_there(folder / FACTS):
         return Facts().model_dump()
-    return read_typed(folder / FACTS, Facts, _remedy(folder))[1].model_dump()
+    _, facts = read_typed(folder / FACTS, Facts, _remedy(folder))
+    return facts.model_dump()
+
+
+def train_again(run: Path) -> str:
+    """Word what to do about the damaged folder of a run, at the end of a message."""
+    return f"Delete {run}, and the run is trained again."
+
+
+def _remedy(model: Path) -> str:
+    """Word what to do about a damaged model. It is in the folder of a run, or a copy elsewhere."""
+    if model.name == "model":
+        return train_again(model.parent)
+    return "Restore its files."
+
+
+# ---------------------------------------------------------------- the hash
+
+
+def model_sha256(folder: Path) -> str:
+    """Compute one hash over the names and contents of all files that a model is read from."""
+    files = sorted(hashed_files(folder).items())
+    return sha256_of_files((str(name), sha256(path)) for name, path in files)
+
+
+def hashed_files(folder: Path) -> dict[PurePosixPath, Path]:
+    """Find the files that the hash of a model covers, by their names in its folder.
+
+    Left out are the model card, the report that states the hash, and hidden files (`.cache/`,
+    `.git/`). No configuration may name these (`check_named_files`).
+    """
+    files = {}
+    for path in files_below(folder):
+        name = PurePosixPath(path.relative_to(folder))
+        if str(name) not in (REPORT, CARD):
+            files[name] = path
+    return files
 
 
 def files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """Every file in a folder and the folders in it, also where those are links.
+    """Give every file in a folder and in the folders below it. Links are followed.
 
     Args:
-        above: the folders that hold this one. In the outermost, what is hidden is left out.
+        above: the folders that hold this one. If there are none, hidden files and folders are left
+            out.
 
     Raises:
-        BadInput: a folder cannot be listed, or is a link to one that holds it.
+        BadInput: a folder cannot be listed, or is a link to a folder that holds it.
     """
     inside = folder.resolve()
     if inside in above:
@@ -132,68 +167,33 @@ def files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[
             yield path
 
 
-def hashed_files(folder: Path) -> dict[PurePosixPath, Path]:
-    """The files of a model by their names, which is what its hash covers.
-
-    Left out are the model card, the report that states the hash, and hidden files (`.cache/`,
-    `.git/`). No configuration may name these (`check_named_files`).
-    """
-    files = {}
-    for path in files_below(folder):
-        name = PurePosixPath(path.relative_to(folder))
-        if str(name) not in (REPORT, CARD):
-            files[name] = path
-    return files
-
-
-def model_sha256(folder: Path) -> str:
-    """Compute one hash over the names and contents of all files that a model is read from."""
-    files = sorted(hashed_files(folder).items())
-    return sha256_of_files((str(name), sha256(path)) for name, path in files)
-
-
 def check_model(folder: Path) -> None:
-    """Raises BadInput where files of a finished model differ from those that its report states
-    by a hash (older reports state none), or the report is damaged."""
-    report = folder / REPORT
-    stated = (
-        read_typed(report, Report, _remedy(folder))[1].model_sha256 if is_there(report) else None
-    )
-    if stated is not None and (actual := model_sha256(folder)) != stated:
-        sums = f"sha256 is {actual[:12]}…, {REPORT} states {stated[:12]}…"
+    """Refuse a finished model whose files differ from those that its report states by a hash.
+
+    Reports of older versions of csebench state no hash. Then nothing is compared.
+
+    Raises:
+        BadInput: the files differ, or the report is damaged.
+    """
+    if not is_there(folder / REPORT):
+        return
+    _, report = read_typed(folder / REPORT, Report, _remedy(folder))
+    expected = report.model_sha256
+    if expected is None:
+        return
+    actual = model_sha256(folder)
+    if actual != expected:
+        sums = f"sha256 is {actual[:12]}…, {REPORT} states {expected[:12]}…"
         raise BadInput(
             f"{folder}: files differ from those that training wrote ({sums}). {_remedy(folder)}"
         )
 
 
-Sum = Annotated[str, Field(pattern=f"^{SHA256.pattern}$")]
-
-
-class Revisions(RootModel):
-    """The sha256 of a whole folder by that of its weights alone."""
-
-    root: dict[Sum, Sum]
-
-
-def pinned_folder(revision: str) -> str:
-    """The sha256 of the folder that a revision stands for.
-
-    Published runs have the sha256 of an encoder's weights as its revision, from which their ids are
-    computed. The project, and each folder that joins it, states which folders those are.
-    """
-    expected = revision
-    for project in folders():
-        file = project / REVISIONS
-        if file.exists():
-            expected = read_yaml(file, Revisions).root.get(revision, expected)
-    return expected
-
-
 def check_revision(folder: Path, revision: str) -> None:
-    """Refuse a folder that is another than a sha256 as its revision says.
+    """Refuse a folder that is not the encoder of a revision. A revision that is no sha256 fits all.
 
     Raises:
-        BadInput: the folder has another sha256, also where its weights have that one.
+        BadInput: the folder has another sha256. It does not help if its weights have this one.
     """
     if not SHA256.fullmatch(revision):
         return
@@ -215,14 +215,38 @@ def check_revision(folder: Path, revision: str) -> None:
     )
 
 
+def pinned_folder(revision: str) -> str:
+    """Return the sha256 of the folder that a revision stands for.
+
+    In published runs, the revision of an encoder is the sha256 of its weights alone. The ids of
+    the runs are computed from it, so it stays. The project, and each folder that joins it, states
+    the sha256 of the folder for such a revision.
+    """
+    expected = revision
+    for project in folders():
+        file = project / REVISIONS
+        if file.exists():
+            expected = read_yaml(file, Revisions).root.get(revision, expected)
+    return expected
+
+
+class Revisions(RootModel):
+    """The sha256 of a whole folder, by the sha256 of its weights alone."""
+
+    root: dict[Sum, Sum]
+
+
+# ---------------------------------------------------------------- code and files of others
+
+
 def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
     """Refuse a model whose configuration asks for code, or for files that its hash does not cover.
 
-    With them, its revision would not pin it. Without them, its vectors would be those of another
-    model.
+    If they were loaded, the revision would not pin the model. If they were left out, its vectors
+    would be those of another model.
 
     Args:
-        patterns: of the configurations to look into; `**/` before a name means any folder.
+        patterns: names of the configurations to look into. `**/` before a name means any folder.
     """
     refuse_special_files(folder)
     files = hashed_files(folder)
@@ -248,7 +272,7 @@ def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
 
 
 def _matches(name: PurePosixPath, pattern: str) -> bool:
-    """Whether a pattern means a file of a model."""
+    """Whether the name of a file matches a pattern of `check_foreign`."""
     if pattern.startswith("**/"):
         return name.match(pattern.removeprefix("**/"))
     return str(name) == pattern
@@ -258,20 +282,20 @@ def check_named_files(files: dict[PurePosixPath, Path], nested: bool) -> None:
     """Refuse a model if a configuration names a file, or a folder, that its hash does not cover.
 
     Args:
-        files: of the model, as `hashed_files` gives them.
-        nested: configurations in folders of the folder are read, too.
+        files: the files of the model, as `hashed_files` gives them.
+        nested: look into configurations in folders of the folder, too.
     """
-    folders = {parent for name in files for parent in name.parents}
+    parents = {parent for name in files for parent in name.parents}
     for name, file in files.items():
         if name.parent.parts and not nested:
             continue
         for named in sorted(_named_files(file)):
             relative = PurePosixPath(named)
-            inside = not relative.is_absolute() and ".." not in relative.parts
             path = name.parent / relative
-            if inside and (path in files or path in folders):
+            is_inside = not relative.is_absolute() and ".." not in relative.parts
+            if is_inside and (path in files or path in parents):
                 continue
-            if inside and not os.path.lexists(file.parent / named):
+            if is_inside and not os.path.lexists(file.parent / named):
                 continue  # what is not there is not read
             raise BadInput(
                 f"{file}: names {named!r}, which is not among the files that the hash of the model"
@@ -281,40 +305,58 @@ def check_named_files(files: dict[PurePosixPath, Path], nested: bool) -> None:
 
 
 def _named_files(file: Path) -> set[str]:
-    """Names of files and folders, beside a configuration, that libraries read because it names
-    them."""
+    """Find the files and folders that libraries read because a configuration names them.
+
+    Returns:
+        Their names, relative to the folder of the configuration.
+    """
     if file.name == "modules.json":
         return {str(value) for key, value in _entries(read_json(file)) if key == "path"}
-    if ARGUMENTS.fullmatch(file.name):  # relative to wherever the program runs
+    if ARGUMENTS.fullmatch(file.name):
         entries = _entries(read_json(file))
+        # libraries take these relative to the current folder, so they are absolute here
         return {os.path.abspath(str(value)) for key, value in entries if key.endswith("_file")}
     if not file.name.endswith(("config.json", ".index.json")):
         return set()
     content = read_json(file)
     named = {str(value) for key, value in _entries(content, NAMING) if key in NAMING}
-    # of sentence-transformers' Router
-    routes = content.get("types") if isinstance(content, dict) else None
-    if isinstance(routes, dict):
-        named.update(routes)
+    if isinstance(content, dict) and isinstance(content.get("types"), dict):
+        named.update(content["types"])  # folders of sentence-transformers' Router
     return named
 
 
 def _entries(content, outermost: Collection[str] = (), key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value of a JSON text, with the first key above it that is one of `outermost`, else
-    its own."""
-    if isinstance(content, dict | list):
-        parts = (
-            content.items() if isinstance(content, dict) else ((key, value) for value in content)
-        )
-        for name, value in parts:
+    """Give every value in a JSON text that is no list or object, with a key.
+
+    Args:
+        outermost: keys that hold for all values below them.
+        key: the key of `content`.
+
+    Returns:
+        Pairs of key and value. The key is the first one on the way down that is among `outermost`,
+        or else the last one.
+    """
+    if isinstance(content, dict):
+        for name, value in content.items():
             yield from _entries(value, outermost, key if key in outermost else name)
+    elif isinstance(content, list):
+        for value in content:
+            yield from _entries(value, outermost, key)
     elif content is not None:
         yield key, content
 
 
+# ---------------------------------------------------------------- models that do not work
+
+
 def check_vocabulary(tokenizer, config, what: str) -> None:
-    """Raises BadInput where what `AutoTokenizer` loaded is no tokenizer (it takes any class of
-    transformers), cannot pad, or has another vocabulary than the model."""
+    """Refuse a tokenizer that does not fit its model.
+
+    `AutoTokenizer` loads any class of transformers that a configuration names.
+
+    Raises:
+        BadInput: it is no tokenizer, cannot pad, or has another vocabulary than the model.
+    """
     where = f"{what}: tokenizer_config.json"
     if not hasattr(tokenizer, "get_vocab"):
         raise BadInput(
@@ -325,16 +367,16 @@ def check_vocabulary(tokenizer, config, what: str) -> None:
         raise BadInput(f"{where}: the tokenizer has no padding token; name one as pad_token.")
     ids = tokenizer.get_vocab().values()
     size = getattr(config, "vocab_size", len(ids))
-    # a class that finds no file of its own has special tokens only
+    # a class that does not find its file has special tokens only
     if max(ids) >= size or len(ids) < size / 4:
-        tokens = f"the tokenizer has {len(ids)} tokens"
         raise BadInput(
-            f"{where}: {tokens}, but config.json has vocab_size {size}; restore its files."
+            f"{where}: the tokenizer has {len(ids)} tokens, but config.json has vocab_size {size};"
+            " restore its files."
         )
 
 
 def unreadable_model(what: str, error: Exception) -> BadInput:
-    """The refusal of a model that transformers, sentence-transformers or a library below them
+    """Word the error for a model that transformers, sentence-transformers or a library below them
     cannot load."""
     reason = first_line(error)
     if type(error).__name__ == "UnpicklingError":
@@ -346,8 +388,10 @@ def unreadable_model(what: str, error: Exception) -> BadInput:
 
 
 def refuse_model_folder(out: Path) -> None:
-    """Raise BadInput for an output in the folder of a model: the model would be another one, by
-    the hash of its files, and its own files could be replaced."""
+    """Refuse an output in the folder of a model.
+
+    It would change the hash of the model, and could replace one of its files.
+    """
     for folder in (out, *out.parents):
         if is_model_folder(folder):
             raise BadInput(
@@ -357,15 +401,11 @@ def refuse_model_folder(out: Path) -> None:
 
 
 def is_model_folder(folder: Path) -> bool:
-    """Whether a folder holds a model: one of ours, of sentence-transformers, or a configuration
+    """Whether a folder holds a model: of csebench, of sentence-transformers, or any configuration
     with weights."""
     if (folder / FACTS).exists() or (folder / "modules.json").exists():
         return True
     if not (folder / "config.json").exists():
         return False
-    weights = [
-        path
-        for ending in ("safetensors", "bin", "index.json")
-        for path in folder.glob(f"*.{ending}")
-    ]
+    weights = [*folder.glob("*.safetensors"), *folder.glob("*.bin"), *folder.glob("*.index.json")]
     return bool(weights)

@@ -1,5 +1,8 @@
-"""Where a command may write: what a name given by the user leads to, and what must not be
-replaced."""
+"""Where a command may write: what a name given by the user leads to, and what must not be replaced.
+
+The writing itself, which is atomic, is in base/files.py. Only devices, pipes and open files of this
+process, which are written through, are written here.
+"""
 
 import os
 import re
@@ -15,21 +18,21 @@ OPEN_FILES = re.compile(r"/proc/\d+/fd/(\d+)")
 def check_output(
     path: Path, is_folder: bool = False, remedy: str = "choose another place."
 ) -> None:
-    """Raise BadInput for a file, or a folder of files, that cannot be written, before the work that
-    makes it.
+    """Refuse an output that cannot be written, before the work that makes it.
 
     A file may be a device, a pipe or an open file of this process, such as /dev/stdout.
 
     Args:
+        is_folder: whether the output is a folder of files.
         remedy: what to do, at the end of the message.
     """
     state = state_of_output(path)
     if state is not None and stat.S_ISDIR(state.st_mode) != is_folder:
-        raise BadInput(
-            f"{path}: is not a {'folder' if is_folder else 'file'}; choose another name."
-        )
+        kind = "folder" if is_folder else "file"
+        raise BadInput(f"{path}: is not a {kind}; choose another name.")
     if not is_folder and is_stream(path):
         return
+    # the output's own folder, or the one that it is made in
     candidates = [path, *path.parents] if is_folder else path.parents
     nearest = next(folder for folder in candidates if os.path.lexists(folder))
     if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
@@ -37,7 +40,7 @@ def check_output(
 
 
 def state_of_output(path: Path) -> os.stat_result | None:
-    """Return what the system says about the place of an output; None where nothing is there yet."""
+    """Return what the system says about the place of an output. None if nothing is there yet."""
     try:
         return os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -47,18 +50,40 @@ def state_of_output(path: Path) -> os.stat_result | None:
         raise BadInput(f"{path}: cannot be written: {reason}.") from None
 
 
+def is_taken(path: Path) -> bool:
+    """Whether there is a file whose content would be lost. An empty file, as `mktemp` makes it,
+    has none."""
+    return path.exists() and not is_stream(path) and path.stat().st_size > 0
+
+
+def not_ours(path: Path, what: str) -> BadInput:
+    """Word the error for an output whose place is taken by something else.
+
+    Args:
+        what: what csebench writes there.
+    """
+    return BadInput(f"{path}: exists and is not {what}; choose another name, or delete it.")
+
+
 def followed(path: Path) -> Path:
-    """Return what a link leads to, so that the link stays and its target is checked and written.
-    Any other name, also that of a device or an open file, is returned as it is."""
+    """Return the target of a link, so that the target is checked and written, and the link stays.
+
+    Any other name, also of a device or an open file, is returned as it is.
+    """
     if path.is_symlink() and not is_stream(path):
         return Path(os.path.realpath(path))
     return path
 
 
+# ---------------------------------------------------------------- devices, pipes, open files
+
+
 def is_stream(path: Path) -> bool:
-    """Whether bytes that are written there go to a device, a pipe, a socket or an open file of
-    this process. Such a place is written through: a new file that took its name would never
-    reach the reader."""
+    """Whether bytes that are written there go to a device, a pipe, a socket or an open file of this
+    process.
+
+    Such a place is written through. A new file that takes its name would never reach the reader.
+    """
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -68,43 +93,38 @@ def is_stream(path: Path) -> bool:
     return not stat.S_ISREG(mode) or open_file_number(path) is not None
 
 
+def is_standard_output(path: Path) -> bool:
+    """Whether a name stands for the standard output of this process."""
+    return open_file_number(path) == 1
+
+
 def open_file_number(path: Path) -> int | None:
-    """Return the number of this process's open file that a name such as /dev/stdout stands for;
-    None for others."""
+    """Return the number of this process's open file that a name such as /dev/stdout stands for.
+
+    Returns:
+        None for any other name.
+    """
     for _ in range(40):  # as many links as Linux follows
+        # the folder is resolved, the last part not: it would lead to the file that is open
         place = Path(os.path.realpath(path.parent)) / path.name
-        if match := OPEN_FILES.fullmatch(str(place)):
-            return int(match[1]) if place.parts[2] == str(os.getpid()) else None
+        match = OPEN_FILES.fullmatch(str(place))
+        if match is not None:
+            is_of_this_process = place.parts[2] == str(os.getpid())
+            return int(match[1]) if is_of_this_process else None
         if not path.is_symlink():
             return None
         path = path.parent / os.readlink(path)
     return None
 
 
-def is_standard_output(path: Path) -> bool:
-    """Whether a name stands for what this process prints to."""
-    return open_file_number(path) == 1
-
-
 def write_to_stream(path: Path, content: bytes) -> None:
-    """Write to a place of which `is_stream` is true."""
+    """Write to a device, a pipe, a socket or an open file (`is_stream`)."""
     number = open_file_number(path)
     if number is None:
         with open(path, "wb") as file:
             file.write(content)
         return
     sys.stdout.flush()  # what was printed before comes first
-    # opened by its name, a file would be written from its beginning
+    # by its number, because a file that is opened by its name is written from the beginning
     with open(os.dup(number), "wb") as file:
         file.write(content)
-
-
-def is_taken(path: Path) -> bool:
-    """Whether a file is there whose content would be lost. An empty one, as `mktemp` makes it,
-    is not."""
-    return path.exists() and not is_stream(path) and path.stat().st_size > 0
-
-
-def not_ours(path: Path, what: str) -> BadInput:
-    """The refusal of an output whose place holds something else; `what` csebench writes there."""
-    return BadInput(f"{path}: exists and is not {what}; choose another name, or delete it.")

@@ -1,20 +1,22 @@
-"""What may be shown of a text that comes from outside: a score JSON, a log, a file of the user,
-the name of a device. Every place that shows one calls a function of this module: terminal,
-pages, CSV and JSON."""
+"""How a text that comes from outside may be shown.
+
+Such a text can be in a score JSON, a log, a file of the user, or the name of a device. Each place
+that shows one calls a function of this module: terminal, pages, CSV and JSON. Layout is done there.
+"""
 
 import re
 
 # Characters that change how others are shown, or that nobody sees: control characters, marks of
-# direction, spaces without a width, halves of surrogate pairs, tags. U+200C and U+200D are no such:
-# they spell words and emoji.
+# direction, spaces without a width, halves of surrogate pairs, tags. U+200C and U+200D are not
+# among them, because they spell words and emoji.
 HIDDEN = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
-REPLACEMENT = "\ufffd"  # Unicode's own for what cannot be shown
+REPLACEMENT = "\ufffd"  # Unicode's own sign for a character that cannot be shown
 MARKUP = re.compile(r"[\\`*\[\]<>|]|!(?=\[)")  # of Markdown and HTML
-FORMULA = ("=", "+", "-", "@")  # with which a formula begins in a spreadsheet
-# `-0.5 ± 0.1`, `-0.2 to +0.3`; no call, no reference
+FORMULA = ("=", "+", "-", "@")  # a spreadsheet takes a text that begins so for a formula
+# a number that begins with a sign is no formula: `-0.5 ± 0.1`, `-0.2 to +0.3`
 NUMBER_PATTERN = r"[-+]?\d[\d.,]*(e[-+]?\d+)?%?"
 SIGNED_NUMBER = re.compile(
     rf"{NUMBER_PATTERN}( ± {NUMBER_PATTERN})?[†‡]*"
@@ -23,26 +25,34 @@ SIGNED_NUMBER = re.compile(
 
 
 def visible(text: str) -> str:
-    """A text in one line, in which every character can be seen. Ends of lines and tabs become
-    spaces."""
+    """Put a text into one line in which every character can be seen.
+
+    Line ends and tabs become spaces.
+    """
     one_line = " ".join(text.splitlines()).replace("\t", " ")
     return HIDDEN.sub(REPLACEMENT, one_line)
 
 
 def visible_lines(text: str) -> str:
-    """The same of a text whose lines are meant, such as a message: only line feeds end a line."""
+    """Make every character of a text visible, and keep its lines. Only line feeds end a line."""
     return "\n".join(visible(line) for line in text.split("\n"))
 
 
 def as_markdown(text: str) -> str:
-    """A visible text that Markdown shows as it is: no image, table cell, code, HTML or link with a
-    text of its own begins in it. A bare address stays one."""
+    """Escape a text so that Markdown shows it as it is, with every character visible.
+
+    No image, table cell, code, HTML, or link with a text of its own begins in it. A bare address
+    stays a link.
+    """
     return MARKUP.sub(lambda match: f"\\{match[0]}", visible(text))
 
 
 def as_csv_cell(value):
-    """A value as a cell of a CSV file. A text that a spreadsheet would compute gets an
-    apostrophe, which makes it a text there; numbers stay."""
+    """Turn a value into a cell of a CSV file.
+
+    A text that a spreadsheet would compute gets an apostrophe, which makes it a text there. Numbers
+    stay as they are.
+    """
     if not isinstance(value, str):
         return value
     text = visible(value)
@@ -52,12 +62,14 @@ def as_csv_cell(value):
 
 
 def as_json_escapes(text: str) -> str:
-    """A JSON text with an escape for every character that cannot be seen; it has the same
-    content."""
+    """Write each character of a JSON text that cannot be seen as an escape. Its content stays."""
     return HIDDEN.sub(lambda match: escaped(match[0]), text)
 
 
 def escaped(character: str) -> str:
-    """`\\u202e`; of a character beyond 16 bits, the escapes of its two halves."""
+    """Write a character as an escape of JSON, such as `\\u202e`.
+
+    A character beyond 16 bits is written as the escapes of its two halves.
+    """
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))

@@ -1,9 +1,12 @@
-"""A command in a child process, whose end only the command itself can announce. Imports nothing of
-the project, so that a command forks before it loads anything.
+"""The process around a whole command, which notices a command that did not finish.
 
-A method or an evaluator is code of others. Where it ends the process (`os._exit(0)`, `exec`),
-nothing inside the process can notice. Exit code 0 would then stand for a run that nobody
-finished."""
+A method or an evaluator is code of others. If it ends the process (`os._exit(0)`, `exec`), nothing
+inside the process can notice. Exit code 0 would then stand for a run that nobody finished. So a
+command works in a child process, and announces its end to the parent.
+
+Programs that a command starts: base/processes.py. This module imports nothing of the project, so
+that a command forks before it loads anything.
+"""
 
 import atexit
 import contextlib
@@ -31,31 +34,33 @@ class Watched:
     pipe: int
 
 
-_watched: Watched | None = None
+_watched: Watched | None = None  # set in the child
 
 
 def supervised(work: Callable[[], int]) -> int:
-    """Do the work of a command in a child process, and return its exit code: 1 for a 0 that it has
-    not announced.
+    """Do the work of a command in a child process, and return its exit code.
 
-    Signals are passed on, but for Ctrl-C in a terminal, which reaches the child by itself. A child
-    that a signal killed is answered by the same death, so that callers see what they would see
-    without the child. Where this process is killed, the child gets SIGTERM.
+    Signals are passed on to the child, except Ctrl-C in a terminal, which reaches the child by
+    itself. If a signal kills the child, this process dies by the same signal, so that callers see
+    what they would see without the child. If this process is killed, the child gets SIGTERM.
+
+    Returns:
+        1 instead of 0 if the child has not announced its end.
     """
-    if "WORLD_SIZE" in os.environ:  # torchrun, which holds the lock of the run
+    if "WORLD_SIZE" in os.environ:  # the parent is torchrun, which holds the lock of the run
         end_with_parent()
     announced, announcing = os.pipe()
-    received: set[int] = {signal.SIGCHLD, *PASSED_ON}
-    signal.pthread_sigmask(signal.SIG_BLOCK, received)
+    awaited: set[int] = {signal.SIGCHLD, *PASSED_ON}
+    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # so that each one is kept for `_wait`
     child = os.fork()
     if child == 0:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, received)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
         os.close(announced)
         end_with_parent()
         _work_and_exit(work, announcing)
     os.close(announcing)
-    code = _wait(child, received)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, received)
+    code = _wait(child, awaited)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
     if code < 0:
         _die_by(-code)
     if code == 0 and not _is_announced(announced):
@@ -65,9 +70,11 @@ def supervised(work: Callable[[], int]) -> int:
 
 
 def announce_end() -> None:
-    """Tell the supervisor that exit code 0 means done from now on: the command is done, or
-    becomes a program that can be trusted. Does nothing where nobody watches, nor in a process
-    that the watched one forked."""
+    """Tell the supervisor that exit code 0 means done from now on.
+
+    Call it when the command is done, or becomes a program that can be trusted. Nothing happens if
+    nobody watches, or in a process that the watched process has forked.
+    """
     if _watched is not None and _watched.process == os.getpid():
         os.write(_watched.pipe, ANNOUNCEMENT)
 
@@ -78,7 +85,7 @@ def end_with_parent() -> None:
         return
     parent = os.getppid()
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent:  # it ended before
+    if os.getppid() != parent:  # the parent ended before this process had asked
         os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -88,17 +95,21 @@ def _work_and_exit(work: Callable[[], int], pipe: int) -> NoReturn:
     _watched = Watched(os.getpid(), pipe)
     code = work()
     sys.stdout.flush()
-    with contextlib.suppress(OSError):  # of a terminal that was closed
+    with contextlib.suppress(OSError):  # the terminal was closed
         sys.stderr.flush()
     announce_end()
-    atexit._run_exitfuncs()  # as temporary folders are deleted
-    # the system frees what a job holds; for Python to take torch and transformers apart takes a
-    # second
+    atexit._run_exitfuncs()  # deletes temporary folders, for example
+    # At a normal exit, Python would take torch and transformers apart, which takes a second. The
+    # system frees everything anyway.
     os._exit(code)
 
 
 def _wait(child: int, signals: Iterable[int]) -> int:
-    """Wait for the end of the child, passing signals on; its exit code, negative after a signal."""
+    """Wait for the end of the child, and pass signals on.
+
+    Returns:
+        The exit code of the child. If a signal killed it, the negative number of the signal.
+    """
     while True:
         received = signal.sigwaitinfo(signals)
         if received.si_signo == signal.SIGCHLD:
@@ -106,8 +117,8 @@ def _wait(child: int, signals: Iterable[int]) -> int:
             if ended:
                 return os.waitstatus_to_exitcode(status)
             continue
-        # Ctrl-C comes from the kernel, and reaches the child, too; a closed terminal tells the
-        # first process only
+        # Ctrl-C comes from the kernel, and reaches the child, too. A closed terminal tells only the
+        # first process.
         is_ctrl_c = received.si_signo == signal.SIGINT and received.si_code > 0
         if not is_ctrl_c:
             os.kill(child, received.si_signo)
@@ -115,7 +126,7 @@ def _wait(child: int, signals: Iterable[int]) -> int:
 
 def _is_announced(pipe: int) -> bool:
     """Whether the child announced its end."""
-    # a process that the command left behind may keep the other end open
+    # do not wait: a process that the command has left may keep the other end open
     os.set_blocking(pipe, False)
     try:
         return os.read(pipe, len(ANNOUNCEMENT)) == ANNOUNCEMENT
@@ -125,6 +136,6 @@ def _is_announced(pipe: int) -> bool:
 
 def _die_by(number: int) -> None:
     """End this process by a signal."""
-    with contextlib.suppress(OSError):  # SIGKILL has no handler
+    with contextlib.suppress(OSError):  # SIGKILL can have no handler
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

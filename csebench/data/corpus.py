@@ -1,5 +1,8 @@
-"""What methods train on: corpora of sentences or triplets, their back-translations, few-shot
-subsets. No torch."""
+"""Reading of what methods train on: corpora of sentences or triplets, and their back-translations.
+
+Also drawing of few-shot subsets. Test sets are read by data/sts.py and by evaluators.
+Back-translations are made by data/translate.py. Never imports torch.
+"""
 
 import csv
 import io
@@ -21,35 +24,6 @@ QUOTING = (
 )
 
 
-def read_lines(path: Path) -> list[str]:
-    """Read the lines of a UTF-8 file. Only line feeds end a line (a sentence may hold U+0085 or
-    U+2028).
-
-    Raises:
-        BadInput: the file cannot be read, or begins with a byte-order mark, which would be a part
-        of its first line.
-    """
-    content = read_text(path).split("\n")
-    if content[0].startswith("\ufeff"):
-        raise BadInput(f"{path}: line 1: a byte-order mark; save it as UTF-8 without one.")
-    texts = [line.removesuffix("\r") for line in content]
-    return texts[:-1] if len(texts) > 1 and not content[-1] else texts
-
-
-def check_sha256(path: Path, expected: str | None) -> None:
-    """Raises BadInput where a file is not the one that a run's key was made from."""
-    if expected is None or expected.startswith("hub:"):
-        return
-    if (actual := sha256(path)) != expected:
-        reason = (
-            f"sha256 is {actual[:12]}…, expected {expected[:12]}… (data/registry.yaml): truncated"
-            " or another file"
-        )
-        raise BadInput(
-            f"{path}: {reason}. Fetch it again, or register the new file under a name of its own."
-        )
-
-
 def read_corpus(
     path: Path,
     expected_sha256: str | None = None,
@@ -57,17 +31,22 @@ def read_corpus(
     least: int = 2,
     size: int = 0,
 ) -> Sequence:
-    """What a method trains on: one sentence a line, or of kind `triplets` (anchor, positive, hard
-    negative), from a CSV with the columns of TRIPLET. Refuses a file that is damaged, too small, or
-    not the one that the run's key was made from.
+    """Read the corpus that a method trains on.
 
     Args:
-        least: lines with text (a method learns from the differences between two).
-        size: sentences that are drawn from it. Of triplets, whose scales have sizes of sentences,
-            all are, if need be.
+        expected_sha256: the sha256 from which the run's key was computed.
+        kind: `sentences`, one a line, or `triplets` (anchor, positive, hard negative), from a CSV
+            file with the columns of TRIPLET.
+        least: number of lines with text that are needed. A method learns from the differences
+            between two.
+        size: number of sentences that will be drawn from the corpus. It does not count for
+            triplets: a scale states it in sentences, and all triplets are drawn if there are fewer.
+
+    Raises:
+        BadInput: the file is damaged, too small, or another than expected.
     """
     check_sha256(path, expected_sha256)
-    sentences = read_lines(path)
+    sentences = read_lines(path)  # for triplets, too: it refuses a byte-order mark
     if kind == "triplets":
         is_published = expected_sha256 is not None and expected_sha256.startswith("hub:")
         return _read_triplets(path, is_published)
@@ -76,16 +55,92 @@ def read_corpus(
             f"{path}: line 1: names the columns of pairs or triplets; expected one sentence per"
             " line."
         )
-    held = len(list(islice((s for s in sentences if s.strip()), least)))
-    if held < least:
+    with_text = (sentence for sentence in sentences if sentence.strip())
+    found = len(list(islice(with_text, least)))  # not all: there can be millions
+    if found < least:
         raise BadInput(
-            f"{path}: lines with text: {held}; at least {least} are needed, one sentence per line."
+            f"{path}: lines with text: {found}; at least {least} are needed, one sentence per line."
         )
     if size > len(sentences):
         raise BadInput(
             f"{path}: holds {len(sentences):,} sentences, fewer than the size of the run, {size:,}."
         )
     return sentences
+
+
+def read_positives(path: Path, corpus_sha256: str, translators: str, count: int) -> list[str]:
+    """Read the back-translation of a corpus: one line for each line of the corpus.
+
+    Args:
+        count: number of lines of the corpus.
+
+    Raises:
+        BadInput: the file is damaged, or is the back-translation of another corpus or by other
+            translators.
+    """
+    facts = path.with_name(f"{path.name}.json")
+    expected = back_translation_facts(corpus_sha256, translators)
+    stated = read_json(facts)
+    if stated != expected:
+        raise BadInput(
+            f"{facts}: is {shortened(repr(stated))}, this run wants {expected}; translate again."
+        )
+    positives = read_lines(path)
+    if len(positives) != count:
+        raise BadInput(
+            f"{path}: {len(positives)} lines for a corpus of {count}: truncated; translate again."
+        )
+    return positives
+
+
+def draw_subset(sentences: Sequence, size: int, seed: int) -> Sequence:
+    """Draw a few-shot subset (miCSE sec. 3.1).
+
+    Returns:
+        `size` sentences, drawn by the seed without replacement, in the order of the corpus.
+    """
+    if size >= len(sentences):
+        return sentences
+    generator = np.random.default_rng(seed)
+    drawn = generator.choice(len(sentences), size, replace=False)
+    return [sentences[position] for position in np.sort(drawn)]
+
+
+def read_lines(path: Path) -> list[str]:
+    """Read the lines of a UTF-8 file.
+
+    Only line feeds end a line, because a sentence may hold U+0085 or U+2028.
+
+    Raises:
+        BadInput: the file cannot be read, or begins with a byte-order mark, which would become a
+            part of its first line.
+    """
+    lines = read_text(path).split("\n")
+    if lines[0].startswith("\ufeff"):
+        raise BadInput(f"{path}: line 1: a byte-order mark; save it as UTF-8 without one.")
+    if len(lines) > 1 and not lines[-1]:
+        lines.pop()  # nothing follows the last line feed
+    return [line.removesuffix("\r") for line in lines]
+
+
+def check_sha256(path: Path, expected: str | None) -> None:
+    """Refuse a file that is not the one from which a run's key was computed.
+
+    Args:
+        expected: None, or a text that begins with `hub:`, if the sha256 is not known.
+    """
+    if expected is None or expected.startswith("hub:"):
+        return
+    actual = sha256(path)
+    if actual != expected:
+        raise BadInput(
+            f"{path}: sha256 is {actual[:12]}…, expected {expected[:12]}… (data/registry.yaml):"
+            " truncated or another file. Fetch it again, or register the new file under a name of"
+            " its own."
+        )
+
+
+# ---------------------------------------------------------------- triplets
 
 
 def _read_triplets(path: Path, is_published: bool = False) -> list[Triplet]:
@@ -96,7 +151,7 @@ def _read_triplets(path: Path, is_published: bool = False) -> list[Triplet]:
 
     Args:
         is_published: whether the file is a paper's own, checked when it was fetched. Then sentences
-            are taken as they are, also empty ones: the paper trained on them.
+            are taken as they are, even if they are empty, because the paper trained on them.
 
     Raises:
         BadInput: names the line of the first row that is no triplet.
@@ -104,7 +159,7 @@ def _read_triplets(path: Path, is_published: bool = False) -> list[Triplet]:
     rows = _rows(path)
     _, columns = next(rows, (1, []))
     _check_columns(path, columns)
-    places = [columns.index(name) for name in TRIPLET]
+    positions = [columns.index(name) for name in TRIPLET]
     triplets = []
     for line, fields in rows:
         problem = _row_problem(fields, columns)
@@ -112,7 +167,7 @@ def _read_triplets(path: Path, is_published: bool = False) -> list[Triplet]:
             problem = _sentence_problem(fields, columns)
         if problem is not None:
             raise BadInput(f"{path}: line {line}: {problem}")
-        anchor, positive, hard_negative = (fields[place] for place in places)
+        anchor, positive, hard_negative = (fields[position] for position in positions)
         triplets.append((anchor, positive, hard_negative))
     if not triplets:
         raise BadInput(f"{path}: holds no triplet below its line of column names.")
@@ -129,7 +184,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             if fields:
                 yield line, fields
             line = reader.line_num + 1
-    # a quote that is not closed, text behind a closing quote, a text of more than 128 KB
+    # a quote that is not closed, text after a closing quote, or a text of more than 128 KB
     except csv.Error as e:
         raise BadInput(f"{path}: line {line}: not a row of a CSV file: {e}. {QUOTING}") from None
 
@@ -142,8 +197,8 @@ def _check_columns(path: Path, columns: list[str]) -> None:
     expected = f"expected {','.join(TRIPLET)}"
     if len(columns) == 2:
         remedy = (
-            "Pairs are not enough: add a column hard_neg, whose sentence contradicts that of sent0;"
-            " or train a method without labels, on a file with one sentence a line."
+            "Pairs are not enough: add a column hard_neg with a sentence that contradicts sent0, or"
+            " train a method without labels, on a file with one sentence a line."
         )
     else:
         remedy = "Write these names into the first line, with commas between them."
@@ -173,31 +228,3 @@ def _sentence_problem(fields: list[str], columns: list[str]) -> str | None:
         if "\0" in text:
             return f"{column} holds a NUL character; delete it."
     return None
-
-
-def read_positives(path: Path, corpus_sha256: str, translators: str, count: int) -> list[str]:
-    """The back-translation of a corpus, aligned with its `count` lines; that of another corpus
-    is refused."""
-    facts, wanted = (
-        path.with_name(f"{path.name}.json"),
-        back_translation_facts(corpus_sha256, translators),
-    )
-    if (stated := read_json(facts)) != wanted:
-        raise BadInput(
-            f"{facts}: is {shortened(repr(stated))}, this run wants {wanted}; translate again."
-        )
-    positives = read_lines(path)
-    if len(positives) != count:
-        raise BadInput(
-            f"{path}: {len(positives)} lines for a corpus of {count}: truncated; translate again."
-        )
-    return positives
-
-
-def draw_subset(sentences: Sequence, size: int, seed: int) -> Sequence:
-    """A few-shot subset (miCSE sec. 3.1): `size` sentences drawn by seed without replacement, in
-    corpus order."""
-    if size >= len(sentences):
-        return sentences
-    index = np.random.default_rng(seed).choice(len(sentences), size, replace=False)
-    return [sentences[i] for i in np.sort(index)]

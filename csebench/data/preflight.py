@@ -1,9 +1,12 @@
-"""What targets need from outside the project: models and data, whether they are here, can be
-fetched, or neither. Behind `csebench check` and `csebench fetch TARGET`. Never imports torch."""
+"""What targets need from outside the project, for `csebench check` and `csebench fetch TARGET`.
+
+A need is a model or data. It is here, or can be fetched, or is missing. How a source is fetched:
+data/fetch.py and base/hub.py. Never imports torch.
+"""
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from operator import attrgetter
@@ -30,7 +33,10 @@ from csebench.plan.targets import Page, unavailable
 
 PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}")  # a model of the hub, as parameters name it
 GB = 10**9
-HERE, REACHABLE, MISSING = "here", "reachable", "missing"
+MB = 10**6
+HERE = "here"
+REACHABLE = "reachable"
+MISSING = "missing"
 TIMEOUT_SECONDS = 10
 
 
@@ -40,144 +46,215 @@ class Need:
 
     kind: str  # encoder, generator, translator, data, mteb
     name: str
-    ref: EncoderRef | None = None  # of a model
-    files: tuple[str, ...] = ()  # of the data root, that the source brings
+    ref: EncoderRef | None = None  # only of a model
+    files: tuple[str, ...] = ()  # only of a source: files of the data root, or patterns of them
 
 
 @dataclass(frozen=True)
 class State:
-    """Whether a need is met, could be, or cannot be."""
+    """Whether a need is here, can be fetched, or is missing."""
 
     need: Need
-    state: str
-    size: int | None = None  # bytes, on disk or to be fetched; None where it was not looked up
-    why: str = ""
+    state: str  # HERE, REACHABLE or MISSING
+    size: int | None = None  # bytes on disk, or to be fetched; None if it was not looked up
+    why: str = ""  # why it is missing
+
+
+# ---------------------------------------------------------------- needs
 
 
 def needs(pages: list[Page]) -> list[Need]:
-    """Distinct needs of the runs and scores of pages, models first."""
-    specs = {
-        run_id: spec for page in pages for run_id, spec in page.available_runs().items()
-    }.values()
+    """List what the runs and scores of pages need, each need once.
+
+    Models come first, then data, then tasks of mteb.
+    """
     scale = catalog.scale(pages[0].scale)
-    models = {need for spec in specs for need in _models(spec)}
-    files = {file for spec in specs for file in recipe.training_files(spec, scale)}
-    tasks, by_source = set(), {}
-    for evaluator in {
-        e for page in pages for _, e in page.scores() if unavailable(e, page.scale) is None
-    }:
-        wanted = protocol(evaluator)
-        if from_hub(wanted, catalog.data_root(scale)):
-            tasks.add(Need("mteb", str(wanted.params["task"])))
+    data_root = catalog.data_root(scale)
+    models: set[Need] = set()
+    files: set[str] = set()
+    tasks: set[Need] = set()
+    for spec in _specs(pages):
+        models.update(_models(spec))
+        files.update(recipe.training_files(spec, scale))
+    for evaluator in _evaluators(pages):
+        declared = protocol(evaluator)
+        if from_hub(declared, data_root):
+            tasks.add(Need("mteb", str(declared.params["task"])))
         else:
-            files |= {*wanted.files}
-    for file in sorted(files):
-        by_source.setdefault(source_of(file) or file, []).append(file)
-    data = [Need("data", name, files=tuple(paths)) for name, paths in by_source.items()]
+            files.update(declared.files)
+    by_kind_and_name = attrgetter("kind", "name")
     return [
-        need
-        for kinds in (models, data, tasks)
-        for need in sorted(kinds, key=attrgetter("kind", "name"))
+        *sorted(models, key=by_kind_and_name),
+        *sorted(_data(files), key=by_kind_and_name),
+        *sorted(tasks, key=by_kind_and_name),
     ]
 
 
+def _specs(pages: list[Page]) -> Iterable[Spec]:
+    """List the runs of pages that can be made, each once."""
+    specs = {}
+    for page in pages:
+        specs.update(page.available_runs())
+    return specs.values()
+
+
+def _evaluators(pages: list[Page]) -> set[str]:
+    """List the evaluators of pages that can be run."""
+    evaluators = set()
+    for page in pages:
+        for _, evaluator in page.scores():
+            if unavailable(evaluator, page.scale) is None:
+                evaluators.add(evaluator)
+    return evaluators
+
+
 def _models(spec: Spec) -> Iterator[Need]:
-    """Models that a run reads: its encoder, and what its parameters name."""
+    """Give the models that a run reads: its encoder, and the models that its parameters name."""
     if spec.run_before is None and declaration(spec.method).kind != "control":
         yield Need("encoder", spec.encoder.name, spec.encoder)
-    named = [("translator", spec.params["translators"])] if spec.back_translated else []
-    named += [item for component in spec.components.values() for item in component.params.items()]
-    for kind, value in named:
-        for ref in map(EncoderRef.parse, filter(PINNED.fullmatch, str(value).split())):
-            yield Need(kind, ref.name, ref)
+    parameters = []
+    if spec.back_translated:
+        parameters.append(("translator", spec.params["translators"]))
+    for component in spec.components.values():
+        parameters.extend(component.params.items())
+    for parameter, value in parameters:
+        for word in str(value).split():
+            if PINNED.fullmatch(word):
+                ref = EncoderRef.parse(word)
+                yield Need(parameter, ref.name, ref)
+
+
+def _data(files: Iterable[str]) -> list[Need]:
+    """Group files by the source that brings them. A file without a public source stands alone."""
+    files_of_source: dict[str, list[str]] = {}
+    for file in sorted(files):
+        files_of_source.setdefault(source_of(file) or file, []).append(file)
+    return [Need("data", name, files=tuple(group)) for name, group in files_of_source.items()]
+
+
+# ---------------------------------------------------------------- their state
 
 
 def check_needs(pages: list[Page], ask: bool = True) -> list[State]:
-    """State of every need: of what is not here, servers are asked, several at a time. Without
-    `ask`, what can be fetched counts as reachable, and tasks of mteb, whose lookup takes
-    seconds, are left out."""
-    wanted = [need for need in needs(pages) if ask or need.kind != "mteb"]
+    """Look up the state of every need.
+
+    Args:
+        ask: ask servers for what is not here, several at a time. Otherwise, what could be fetched
+            counts as reachable. Tasks of mteb are left out then, because their lookup takes
+            seconds.
+    """
+    needed = needs(pages)
+    if not ask:
+        needed = [need for need in needed if need.kind != "mteb"]
     with ThreadPoolExecutor(8) as pool:
-        states = pool.map(lambda need: need_state(need, pages[0].scale, ask), wanted)
-        return list(bar(states, "checking", "source", total=len(wanted)))
+        states = pool.map(lambda need: need_state(need, pages[0].scale, ask), needed)
+        return list(bar(states, "checking", "source", total=len(needed)))
 
 
 def need_state(need: Need, scale_name: str, ask: bool = True) -> State:
-    """Whether a need is here, can be fetched (`ask`: its server, for the size), or is missing,
-    and why."""
+    """Look up whether a need is here, can be fetched, or is missing.
+
+    Args:
+        ask: ask the server of a need that is not here for its size.
+    """
     scale = catalog.scale(scale_name)
     try:
-        if files := files_of(need, scale):
-            return State(need, HERE, sum(path.stat().st_size for path in files if path.is_file()))
-        lacking = [name for name in need.files if not matches(catalog.data_root(scale), name)]
-        if reasons := [why for name in lacking if (why := missing(name, scale))]:
-            return State(need, MISSING, why=reasons[0])
-        return State(need, REACHABLE, remote_size(need) if ask else None)
+        files = files_of(need, scale)
+        if files:
+            size = sum(path.stat().st_size for path in files if path.is_file())
+            return State(need, HERE, size)
+        for name in need.files:
+            if not matches(catalog.data_root(scale), name):
+                reason = missing(name, scale)
+                if reason:
+                    return State(need, MISSING, why=reason)
+        size = remote_size(need) if ask else None
+        return State(need, REACHABLE, size)
     except (BadInput, RunFailed, OSError) as error:
         return State(need, MISSING, why=str(error))
 
 
 def files_of(need: Need, scale: Scale) -> list[Path]:
-    """Files and folders of a need; none where something of it is not here."""
+    """List the files and folders of a need. The list is empty if a part of the need is not here."""
     if need.ref is not None:
-        folder = hub.local_folder(need.ref)
-        if folder is not None:
-            check_revision(folder, need.ref.revision)
-        else:
-            folder = hub.cached_model(need.ref)
-        return [] if folder is None else [*folder.iterdir()]
+        return _files_of_model(need.ref)
     if need.kind == "mteb":
-        return [
-            path
-            for folder in cached_task(*task_source(mteb_task(need.name)))
-            for path in folder.rglob("*")
-        ]
-    by_pattern = [matches(catalog.data_root(scale), pattern) for pattern in need.files]
-    return [path for paths in by_pattern for path in paths.values()] if all(by_pattern) else []
+        paths = []
+        for folder in cached_task(*task_source(mteb_task(need.name))):
+            paths.extend(folder.rglob("*"))
+        return paths
+    paths = []
+    for pattern in need.files:
+        found = matches(catalog.data_root(scale), pattern)
+        if not found:
+            return []
+        paths.extend(found.values())
+    return paths
+
+
+def _files_of_model(ref: EncoderRef) -> list[Path]:
+    """List the files in the folder of a model. There are none if the model is not here."""
+    folder = hub.local_folder(ref)
+    if folder is not None:
+        check_revision(folder, ref.revision)
+    else:
+        folder = hub.cached_model(ref)
+    if folder is None:
+        return []
+    return list(folder.iterdir())
 
 
 def remote_size(need: Need) -> int:
-    """Bytes that are to be fetched for a need."""
+    """Ask the servers how many bytes have to be fetched for a need."""
     if need.ref is not None:
         return hub.missing_bytes(need.ref, f"{need.kind} {need.name} at {need.ref.revision[:12]}")
     if need.kind == "mteb":
-        _, files = hub.listed(*task_source(mteb_task(need.name)), "dataset", f"mteb:{need.name}")
+        repository, revision = task_source(mteb_task(need.name))
+        _, files = hub.listed(repository, revision, "dataset", f"mteb:{need.name}")
         return sum(file.size for file in files.values())
-    source, total = sources()[need.name], 0
+    source = sources()[need.name]
     if source.hub is not None:
         ref = EncoderRef.parse(source.hub)
-        return hub.listed(ref.name, ref.revision, "dataset", f"{ref.name}/{source.file}")[1][
-            source.file
-        ].size
-    for wanted in source.downloads:
-        try:
-            with urlopen(Request(wanted.url, method="HEAD"), timeout=TIMEOUT_SECONDS) as answer:
-                total += int(answer.headers.get("Content-Length") or 0)
-        except OSError as error:
-            raise RunFailed(
-                f"{wanted.url}: cannot be reached ({error}); try again, or {SUPPLY}."
-            ) from None
-    return total
+        _, files = hub.listed(ref.name, ref.revision, "dataset", f"{ref.name}/{source.file}")
+        return files[source.file].size
+    return sum(_size_on_server(download.url) for download in source.downloads)
+
+
+def _size_on_server(url: str) -> int:
+    """Ask a server for the size of a file. It is 0 if the server does not say."""
+    try:
+        with urlopen(Request(url, method="HEAD"), timeout=TIMEOUT_SECONDS) as answer:
+            return int(answer.headers.get("Content-Length") or 0)
+    except OSError as error:
+        raise RunFailed(f"{url}: cannot be reached ({error}); try again, or {SUPPLY}.") from None
+
+
+# ---------------------------------------------------------------- fetching
 
 
 def fetch_all(pages: list[Page]) -> Iterator[tuple[str, bool]]:
-    """Bring all that pages need and that is not here; gives a line for every need, and whether
-    it failed."""
+    """Fetch what pages need and is not here.
+
+    Returns:
+        For every need, a line about it, and whether it failed.
+    """
     for need in bar(needs(pages), "fetching", "source"):
         state = need_state(need, pages[0].scale, ask=False)
-        try:
-            if state.state == MISSING:
-                raise RunFailed(state.why)
-            if state.state == REACHABLE:
+        label = f"{need.kind} {need.name}"
+        if state.state == HERE:
+            yield f"{label}: here", False
+        elif state.state == MISSING:
+            yield f"{label}: {state.why}", True
+        else:
+            try:
                 bring(need)
-            what = "here" if state.state == HERE else f"fetched{weights_note(need)}"
-            yield f"{need.kind} {need.name}: {what}", False
-        except (BadInput, RunFailed) as error:
-            yield f"{need.kind} {need.name}: {error}", True
+                yield f"{label}: fetched{weights_note(need)}", False
+            except (BadInput, RunFailed) as error:
+                yield f"{label}: {error}", True
 
 
 def bring(need: Need) -> None:
-    """Fetch a model or a task into its cache, files into the folder of fetched data."""
+    """Fetch a need: a model or a task into its cache, files into the folder of fetched data."""
     if need.ref is not None:
         hub.fetch_model(need.ref, need.kind)
     elif need.kind == "mteb":
@@ -187,43 +264,68 @@ def bring(need: Need) -> None:
 
 
 def weights_note(need: Need) -> str:
-    """Whether the weights of a fetched model are those of data/weights.yaml; empty where that
-    has none."""
-    stated = read_yaml(ROOT / "data" / "weights.yaml", RootModel[dict[str, str]]).root.get(
-        need.name
-    )
-    if need.ref is None or stated is None:
+    """Say whether the weights of a fetched model are those that data/weights.yaml states.
+
+    Returns:
+        The end of a line; empty if data/weights.yaml states nothing about the model.
+    """
+    if need.ref is None:
+        return ""
+    sha256_by_name = read_yaml(ROOT / "data" / "weights.yaml", RootModel[dict[str, str]]).root
+    expected = sha256_by_name.get(need.name)
+    if expected is None:
         return ""
     actual = sha256(hub.fetch_model(need.ref, need.kind) / "pytorch_model.bin")
-    other = f"have sha256 {actual}, not that of data/weights.yaml: correct the entry"
-    return f"; its weights {'are those of data/weights.yaml' if actual == stated else other}"
+    if actual == expected:
+        return "; its weights are as data/weights.yaml states"
+    return (
+        f"; its weights have sha256 {actual}, but data/weights.yaml states another one: correct the"
+        " entry"
+    )
+
+
+# ---------------------------------------------------------------- sentences about them
 
 
 def show(states: list[State]) -> str:
-    """One screen: every need with its state, and whether the disk has room for what is to be
-    fetched."""
-    rows = [
-        [s.need.kind, s.need.name, s.state, "" if s.size is None else _size(s.size)] for s in states
-    ]
-    lines = [table_text(["", "name", "state", "size"], rows)]
-    lines += [
-        f"- {s.why if s.need.name in s.why else f'{s.need.name}: {s.why}'}" for s in states if s.why
-    ]
-    fetched, free = (
-        sum(s.size or 0 for s in states if s.state == REACHABLE),
-        shutil.disk_usage(".").free,
+    """Word the state of every need, and whether the disk has room for what has to be fetched."""
+    rows = []
+    reasons = []
+    bytes_to_fetch = 0
+    for state in states:
+        size = ""
+        if state.size is not None:
+            size = _size(state.size)
+        rows.append([state.need.kind, state.need.name, state.state, size])
+        if state.why and state.need.name in state.why:
+            reasons.append(f"- {state.why}")
+        elif state.why:
+            reasons.append(f"- {state.need.name}: {state.why}")
+        if state.state == REACHABLE:
+            bytes_to_fetch += state.size or 0
+    free = shutil.disk_usage(".").free
+    room = "enough" if bytes_to_fetch < free else "NOT ENOUGH"
+    return "\n".join(
+        [
+            table_text(["", "name", "state", "size"], rows),
+            *reasons,
+            f"disk: {_size(bytes_to_fetch)} to fetch; {_size(free)} free: {room}",
+        ]
     )
-    room = "enough" if fetched < free else "NOT ENOUGH"
-    return "\n".join([*lines, f"disk: {_size(fetched)} to fetch; {_size(free)} free: {room}"])
 
 
 def _size(count: int) -> str:
-    return f"{count / GB:.1f} GB" if count >= GB / 10 else f"{count / 10**6:.1f} MB"
+    if count >= GB / 10:
+        return f"{count / GB:.1f} GB"
+    return f"{count / MB:.1f} MB"
 
 
 def downloads(pages: list[Page]) -> str:
-    """How many models and data have to be downloaded first, and what cannot be."""
+    """Say how many models and data have to be downloaded first, and what is missing."""
     states = check_needs(pages, ask=False)
-    absent = sum(s.state == REACHABLE for s in states)
-    lines = [f"Models and data to be downloaded: {absent} (`csebench check` has their sizes)."]
-    return "\n".join([*lines, *(f"Missing: {s.why}" for s in states if s.state == MISSING)])
+    reachable = [state for state in states if state.state == REACHABLE]
+    lines = [
+        f"Models and data to be downloaded: {len(reachable)} (`csebench check` has their sizes)."
+    ]
+    lines += [f"Missing: {state.why}" for state in states if state.state == MISSING]
+    return "\n".join(lines)

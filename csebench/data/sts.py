@@ -1,4 +1,7 @@
-"""Reading of the STS test sets as SimCSE's SentEval reads them."""
+"""Reading of the STS test sets as SimCSE's SentEval reads them.
+
+How pairs are scored: evaluators/sts.py. Reading of corpora: data/corpus.py.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +16,10 @@ from csebench.base.yaml_lines import read_yaml
 from csebench.data.corpus import read_lines
 
 STS = "downstream/STS"
+WITH_SPLITS = ("STS-B", "SICK-R")
 Count = Annotated[int, Field(ge=1)]
 
-# Scored pairs of every set, as SimCSE's SentEval reads them (facts checked on the released files).
+# The number of scored pairs of every set. It was checked on the released files.
 PUBLISHED_COUNTS = {
     "STS12": {
         "MSRpar": 750,
@@ -24,7 +28,7 @@ PUBLISHED_COUNTS = {
         "surprise.OnWN": 750,
         "surprise.SMTnews": 399,
     },
-    # without SMT, which cannot be redistributed
+    # without the subset SMT, which cannot be redistributed
     "STS13": {"FNWN": 189, "headlines": 750, "OnWN": 561},
     "STS14": {
         "deft-forum": 450,
@@ -66,62 +70,82 @@ class Pairs:
         return len(self.gold)
 
 
+@dataclass(frozen=True)
+class RatedPair:
+    """Two sentences and the score that people gave them."""
+
+    left: str
+    right: str
+    score: float
+
+
 def read_sts(root: Path | DataRoot, task: str, split: str = "test") -> list[Pairs]:
-    """The subsets of an STS task as SimCSE's SentEval reads them: tokens joined by single blanks,
-    no quoting, unscored pairs dropped. Refuses a file that has another number of scored pairs than
-    expected.
+    """Read the subsets of an STS task as SimCSE's SentEval reads them.
+
+    Tokens are joined by single blanks. Quotes are text. Pairs without a score are dropped.
 
     Args:
         task: `STS12` … `STS16`, `STS-B` or `SICK-R`, as in the papers' columns.
-        split: of STS-B (`train`, `dev`, `test`) and SICK-R (`train`, `trial`, `test`).
+        split: of STS-B (`train`, `dev`, `test`) or SICK-R (`train`, `trial`, `test`).
+
+    Raises:
+        BadInput: a file is damaged, or has another number of scored pairs than expected. Or it is
+            not known how many pairs the split should have.
     """
     counts = expected_counts(root, task, PUBLISHED_COUNTS)
-    pairs = []
-    for subset in (split,) if split in counts else counts:
-        if task == "STS-B":
-            path = root / f"{STS}/STSBenchmark/sts-{split}.csv"
-            rows = _table(path, (5, 6, 4))
-        elif task == "SICK-R":
-            path = (
-                root / f"downstream/SICK/SICK_{'test_annotated' if split == 'test' else split}.txt"
-            )
-            rows = _table(path, (1, 2, 3), header=1)
-        else:
-            path = root / f"{STS}/{task}-en-test/STS.input.{subset}.txt"
-            rows = _inputs(path, root / f"{STS}/{task}-en-test/STS.gs.{subset}.txt")
-        if len(rows) != counts[subset]:
-            number = f"{len(rows)} scored pairs, expected {counts[subset]}"
-            raise BadInput(
-                f"{path}: {task} {subset}: {number}: the file is cut short or another release."
-            )
-        left, right, gold = zip(*rows, strict=True)
-        pairs.append(Pairs(subset, list(left), list(right), np.array(gold)))
-    return pairs
+    if task not in WITH_SPLITS:
+        return [_read_subset(root, task, subset, count) for subset, count in counts.items()]
+    if split not in counts:
+        raise BadInput(f"{root / 'counts.yaml'}: {task}: {split}: missing; state its count.")
+    return [_read_subset(root, task, split, counts[split])]
 
 
 def expected_counts(
     root: Path | DataRoot, task: str, published: dict[str, dict[str, int]]
 ) -> dict[str, int]:
-    """How many items each part of a task has: the data root's own `counts.yaml`, else the
-    published numbers."""
+    """Look up how many items each part of a task should have.
+
+    The data root's own `counts.yaml` counts, if there is one, or else the published numbers.
+    """
     file = root / "counts.yaml"
-    counts = (
-        read_yaml(file, RootModel[dict[str, dict[str, Count]]]).root
-        if is_there(file)
-        else published
-    )
+    counts = published
+    if is_there(file):
+        counts = read_yaml(file, RootModel[dict[str, dict[str, Count]]]).root
     if task not in counts:
         raise BadInput(f"{file}: {task}: missing; every task needs the counts of its parts.")
     return counts[task]
 
 
-RatedPair = tuple[str, str, float]  # two sentences and their score
+def _read_subset(root: Path | DataRoot, task: str, subset: str, count: int) -> Pairs:
+    """Read one subset of STS12-16, or one split of STS-B or SICK-R."""
+    match task:
+        case "STS-B":
+            path = root / f"{STS}/STSBenchmark/sts-{subset}.csv"
+            rows = _read_table(path, (5, 6, 4))
+        case "SICK-R":
+            name = "test_annotated" if subset == "test" else subset
+            path = root / f"downstream/SICK/SICK_{name}.txt"
+            rows = _read_table(path, (1, 2, 3), header=1)
+        case _:
+            path = root / f"{STS}/{task}-en-test/STS.input.{subset}.txt"
+            rows = _read_inputs(path, root / f"{STS}/{task}-en-test/STS.gs.{subset}.txt")
+    if len(rows) != count:
+        raise BadInput(
+            f"{path}: {task} {subset}: {len(rows)} scored pairs, expected {count}: the file is cut"
+            " short or another release."
+        )
+    left = [row.left for row in rows]
+    right = [row.right for row in rows]
+    return Pairs(subset, left, right, np.array([row.score for row in rows]))
 
 
-def _inputs(inputs: Path, scores: Path) -> list[RatedPair]:
-    """STS12-16: sentences in one file, scores in another, an empty score for a pair that nobody
-    graded."""
-    texts, golds = read_lines(inputs), read_lines(scores)
+def _read_inputs(inputs: Path, scores: Path) -> list[RatedPair]:
+    """Read a subset of STS12-16: sentences from one file, scores from another.
+
+    The score of a pair that nobody graded is an empty line.
+    """
+    texts = read_lines(inputs)
+    golds = read_lines(scores)
     if len(texts) != len(golds):
         raise BadInput(
             f"{inputs}: {len(texts)} lines, but {scores.name} has {len(golds)}: one of them is cut"
@@ -129,36 +153,43 @@ def _inputs(inputs: Path, scores: Path) -> list[RatedPair]:
         )
     rows = []
     for number, (text, gold) in enumerate(zip(texts, golds, strict=True), 1):
-        if gold.strip():
-            left, *rest = text.split("\t")
-            if not rest:
-                raise BadInput(
-                    f"{inputs}: line {number}: expected two sentences separated by a tab."
-                )
-            rows.append(_row(left, rest[0], gold, scores, number))
+        if not gold.strip():
+            continue
+        sentences = text.split("\t")
+        if len(sentences) < 2:
+            raise BadInput(f"{inputs}: line {number}: expected two sentences separated by a tab.")
+        rows.append(_rated_pair(sentences[0], sentences[1], gold, f"{scores}: line {number}"))
     return rows
 
 
-def _table(path: Path, columns: tuple[int, int, int], header: int = 0) -> list[RatedPair]:
-    """STS-B and SICK: one tab-separated file, `header` lines first; quotes are text."""
+def _read_table(path: Path, columns: tuple[int, int, int], header: int = 0) -> list[RatedPair]:
+    """Read STS-B or SICK: one file with fields separated by tabs.
+
+    Args:
+        columns: positions of the two sentences and the score.
+        header: number of lines before the first pair.
+    """
+    left, right, gold = columns
     rows = []
     for number, line in enumerate(read_lines(path)[header:], 1 + header):
         fields = line.split("\t")
+        where = f"{path}: line {number}"
         if len(fields) <= max(columns):
-            raise BadInput(
-                f"{path}: line {number}: {len(fields)} columns, expected at least"
-                f" {max(columns) + 1}."
-            )
-        left, right, gold = (fields[c] for c in columns)
-        rows.append(_row(left, right, gold, path, number))
+            raise BadInput(f"{where}: {len(fields)} columns, expected at least {max(columns) + 1}.")
+        rows.append(_rated_pair(fields[left], fields[right], fields[gold], where))
     return rows
 
 
-def _row(left: str, right: str, gold: str, path: Path, number: int) -> RatedPair:
+def _rated_pair(left: str, right: str, gold: str, where: str) -> RatedPair:
+    """Read a pair of sentences and its score.
+
+    Args:
+        where: file and line of the score, for a message.
+    """
     try:
         score = float(gold)
     except ValueError:
         score = float("nan")
     if not np.isfinite(score):
-        raise BadInput(f"{path}: line {number}: the score {gold!r} is not a number.")
-    return " ".join(left.split()), " ".join(right.split()), score
+        raise BadInput(f"{where}: the score {gold!r} is not a number.")
+    return RatedPair(" ".join(left.split()), " ".join(right.split()), score)

@@ -61,6 +61,16 @@ def test_every_scored_pair_with_its_text(task, split, tmp_path):
     assert pairs == PAIRS[task, split]
 
 
+def test_a_split_whose_size_is_not_stated_is_refused(tmp_path):
+    """Else it would be compared with the size of another split, and get its name."""
+    for name, content in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content.encode())
+    (tmp_path / "counts.yaml").write_text("STS-B: {test: 2}\n")
+    with pytest.raises(BadInput, match=r"counts\.yaml: STS-B: dev: missing"):
+        read_sts(tmp_path, "STS-B", "dev")
+
+
 def test_published_totals():
     """The sizes that the papers' own sources print (SentEval's table; STS12 3108 ... STS16
     1186)."""
