@@ -123,38 +123,21 @@ def _cell(
     """
     if column.task is None:
         return CellPlan(row, column)  # derived from other cells
-
-    # nothing is run if the scale lacks something
-    role = run.encoder or grid.encoder
-    if role not in scale.encoders:
-        if role not in encoder_roles():
-            raise unknown("encoder of config/", role, encoder_roles(), where)
-        return CellPlan(row, column, missing=f"no {role} at scale {scale.scale}")
-    of_column = f"{where}: column {column.label}"
-    size = look_up(f"size of config/{scale.scale}.yaml", column.size, scale.sizes, of_column)
-    if corpus_of(declaration(run.method), scale) is None:
-        return CellPlan(row, column, missing=f"no triplets at scale {scale.scale}")
-    requested = grid.column_evaluator(column)
-    evaluator = substitute(requested, scale)
-    if evaluator is None:
-        return CellPlan(row, column, missing=f"no {requested} at scale {scale.scale}")
-    defect = adapter_defect(evaluator, EVALUATORS, where)
-    if defect is not None:
-        return CellPlan(row, column, missing=defect)
-    swept = run.sweep | column.sweep
-    absent = absent_values(swept, scale)
-    if absent:
-        return CellPlan(row, column, missing="; ".join(absent))
+    missing = missing_at_scale(grid, run, column, scale, where)
+    if missing is not None:
+        return CellPlan(row, column, missing=missing)
 
     # its runs
-    encoder = scale.encoders[role]
+    encoder = scale.encoders[run.encoder or grid.encoder]
     tuned = {}
     if encoder == scale.encoders.get(tuning.ENCODER):
         tuned = tuning.tuned_settings(scale.scale)
-    recipe = run.model_copy(update={"sweep": substitute_sweep(swept, scale)})
     given = conditions(scale, tuned)
-    where = f"{where}: {row.label}, with config/{scale.scale}.yaml"
+    sweep = substitute_sweep(run.sweep | column.sweep, scale)
+    recipe = run.model_copy(update={"sweep": sweep})
+    size = scale.sizes[column.size]
     seeds = scale.seeds_by_size.get(column.size, seeds)
+    where = f"{where}: {row.label}, with config/{scale.scale}.yaml"
     specs = [make_spec(recipe, encoder, size, seed, given, where) for seed in seeds]
     by_id = {spec.run_id: spec for spec in specs}  # an untrained method has one run for all seeds
     before: tuple[Spec, ...] = ()
@@ -163,6 +146,8 @@ def _cell(
         before = (stage,)
 
     # the score to read from each
+    evaluator = substitute(grid.column_evaluator(column), scale)
+    assert evaluator is not None, column.label  # else it is missing at this scale
     scored_by = protocol(evaluator)
     task = column.task
     if task not in scored_by.tasks:  # the scale substitutes an evaluator with other tasks
@@ -176,6 +161,39 @@ def _cell(
         metric=column.metric or scored_by.metric,
         before=before,
     )
+
+
+def missing_at_scale(
+    grid: Grid, run: Recipe, column: Column, scale: Scale, where: str
+) -> str | None:
+    """Say why nothing is run for a cell: the scale lacks something, or an evaluator is invalid.
+
+    Returns:
+        None if the cell has runs.
+
+    Raises:
+        BadInput: no scale has the encoder, or this scale does not state the size of the column.
+    """
+    role = run.encoder or grid.encoder
+    if role not in scale.encoders:
+        if role not in encoder_roles():
+            raise unknown("encoder of config/", role, encoder_roles(), where)
+        return f"no {role} at scale {scale.scale}"
+    of_column = f"{where}: column {column.label}"
+    look_up(f"size of config/{scale.scale}.yaml", column.size, scale.sizes, of_column)
+    if corpus_of(declaration(run.method), scale) is None:
+        return f"no triplets at scale {scale.scale}"
+    requested = grid.column_evaluator(column)
+    evaluator = substitute(requested, scale)
+    if evaluator is None:
+        return f"no {requested} at scale {scale.scale}"
+    defect = adapter_defect(evaluator, EVALUATORS, where)
+    if defect is not None:
+        return defect
+    absent = absent_values(run.sweep | column.sweep, scale)
+    if absent:
+        return "; ".join(absent)
+    return None
 
 
 def parts_of_cell(grid: Grid, cells: list[list[CellPlan]], row: int, column: int) -> list[CellPlan]:
