@@ -1,7 +1,7 @@
-"""The version lock: which code the version of a unit stands for.
+"""The version lock: for which code the version of a unit stands.
 
-Code that changes a number bumps a version, or it is stated that it changes none. The file
-`tests/version_lock.json` holds the version of every unit of the project and a hash of its code;
+A change of code that changes a number bumps a version. If it changes none, somebody states so.
+`tests/version_lock.json` holds the version of every unit of the project and a hash of its code.
 `python -m csebench.plan.code_versions` brings it up to date. The units are
 
 - each method, component and evaluator, with what it imports from methods/ and evaluators/,
@@ -10,10 +10,10 @@ Code that changes a number bumps a version, or it is stated that it changes none
 
 Code that brings data and models is in no unit, because files are checked by their hashes.
 
-A method, component or evaluator whose code the lock does not have under its version is a *draft*:
-every file of a folder of one's own, a new file of the project, an edited one. A hash of its code
-is then part of the identity of its runs and scores (`draft_code`). An edit makes new ones, and
-what older code made stays what it is.
+A method, component or evaluator is a *draft* if the lock does not have its code under its version.
+Drafts are every file of a user's own folder, a new file of the project, and an edited one. A hash
+of the code of a draft is part of the identity of its runs and scores (`draft_code`). After an edit,
+runs and scores are new ones, and those of older code remain.
 """
 
 import ast
@@ -47,15 +47,60 @@ TRANSLATE = PACKAGE / "data" / "translate.py"  # has a version of its own, as re
 REPLICATES = PACKAGE / "score" / "replicates.py"
 
 
-class _Arithmetic(ast.NodeTransformer):
-    """Drop what cannot change a number from a syntax tree, which has no comments and no layout.
+# ---------------------------------------------------------------- the hash of a unit
 
-    These are docstrings, types of arguments, the text of an error, the figures of an evaluator, and
-    the parts of a declaration that are for readers.
+
+def code_hash(path: Path, *others: Path) -> str:
+    """Hash the code of a unit: its file, and the other files that it imports."""
+    imported = [normalised(other, imported=True) for other in others]
+    return digest([normalised(path), *imported], 16)
+
+
+def normalised(path: Path, imported: bool = False) -> list | str:
+    """Return the code of a file without what cannot change a number.
+
+    Args:
+        imported: whether a unit with a declaration of its own imports the file. The declaration in
+            the file then counts only if its code reads it.
+    """
+    tree = parse_python(path)
+    uses = set()  # ast.Store and ast.Load
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == DECLARATION:
+            uses.add(type(node.ctx))
+    declared = None
+    if ast.Load in uses or (uses and not imported):
+        literal, _ = read_literal(path, DECLARATION)
+        declared = without_text(literal)
+    is_evaluator = path.parent.name == EVALUATORS.name
+    return _plain(_Arithmetic(declared, draws=is_evaluator).visit(tree))
+
+
+def _plain(node):
+    """Turn a syntax tree into nested lists.
+
+    Empty fields are left out, because later versions of Python have more of them.
+    """
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    plain: list = [type(node).__name__]
+    for name, value in ast.iter_fields(node):
+        if value not in (None, []):
+            plain.append([name, _plain(value)])
+    return plain
+
+
+class _Arithmetic(ast.NodeTransformer):
+    """A pass over a syntax tree that drops what cannot change a number.
+
+    Dropped are docstrings, types of arguments, the text of an error, the figures of an evaluator,
+    and the parts of a declaration that are for readers. The tree has no comments and no layout.
     """
 
     def __init__(self, declared: dict | None, draws: bool):
-        self.declared = declared  # what counts of DECLARATION
+        self.declared = declared  # the part of DECLARATION that counts
         self.draws = draws  # whether functions named `draw_…` make figures
 
     def _without_docstring(self, node):
@@ -76,7 +121,9 @@ class _Arithmetic(ast.NodeTransformer):
         return node
 
     def visit_Raise(self, node):
-        return ast.Raise(exc=node.exc.func if isinstance(node.exc, ast.Call) else node.exc)
+        if isinstance(node.exc, ast.Call):  # keep the class, without the text of the error
+            return ast.Raise(exc=node.exc.func)
+        return ast.Raise(exc=node.exc)
 
     def visit_Assign(self, node):
         if any(getattr(target, "id", None) == DECLARATION for target in node.targets):
@@ -84,39 +131,7 @@ class _Arithmetic(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def normalised(path: Path, imported: bool = False) -> list | str:
-    """Return the code of a file without what cannot change a number.
-
-    Args:
-        imported: whether a unit with a declaration of its own imports the file. The file's
-            declaration then counts only if its code reads it.
-    """
-    tree, uses = parse_python(path), set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id == DECLARATION:
-            uses.add(type(node.ctx))
-    declared = None
-    if ast.Load in uses or (uses and not imported):
-        declared = without_text(read_literal(path, DECLARATION)[0])
-    is_evaluator = path.parent.name == EVALUATORS.name
-    return _plain(_Arithmetic(declared, draws=is_evaluator).visit(tree))
-
-
-def _plain(node):
-    """Turn a syntax tree into nested lists, without what is empty: later Pythons have more of
-    that."""
-    if isinstance(node, list):
-        return [_plain(item) for item in node]
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    fields = [(name, value) for name, value in ast.iter_fields(node) if value not in (None, [])]
-    return [type(node).__name__, *([name, _plain(value)] for name, value in fields)]
-
-
-def code_hash(path: Path, *others: Path) -> str:
-    """Hash the code of a unit: its file, and the others that it imports."""
-    imported = [normalised(other, imported=True) for other in others]
-    return digest([normalised(path), *imported], 16)
+# ---------------------------------------------------------------- units and their lock
 
 
 def units() -> dict[str, tuple[int, list[Path]]]:
@@ -124,17 +139,22 @@ def units() -> dict[str, tuple[int, list[Path]]]:
 
     Methods, components and evaluators whose file is invalid are left out.
     """
-    trainer = set()
+    trainer_files: set[Path] = set()
     for room in TRAINER:
         for path in (PACKAGE / room).rglob("[!.]*.py"):
-            trainer |= {*registry.with_imports(path, ("csebench.data.",))}
-    units = {"trainer": (TRAINER_VERSION, sorted(trainer))}
-    units["translate"] = (TRANSLATION_VERSION, [TRANSLATE])
-    version, _ = read_literal(REPLICATES, "VERSION")
-    units["replicates"] = (version, [REPLICATES, REPLICATES.with_name("score_types.py")])
+            trainer_files |= {*registry.with_imports(path, ("csebench.data.",))}
+    replicates_version, _ = read_literal(REPLICATES, "VERSION")
+    units = {
+        "trainer": (TRAINER_VERSION, sorted(trainer_files)),
+        "translate": (TRANSLATION_VERSION, [TRANSLATE]),
+        "replicates": (
+            replicates_version,
+            [REPLICATES, REPLICATES.with_name("score_types.py")],
+        ),
+    }
     for folder in (METHODS, COMPONENTS, EVALUATORS):
         for name in adapter_names(folder):
-            with contextlib.suppress(BadInput):
+            with contextlib.suppress(BadInput):  # an invalid file
                 version = registry.any_declaration(name, folder).version
                 units[f"{folder}/{name}"] = (version, registry.with_imports(files(folder)[name]))
     return units
@@ -142,10 +162,10 @@ def units() -> dict[str, tuple[int, list[Path]]]:
 
 def current() -> dict[str, dict]:
     """State the version of every unit and the hash of its code, as they are now."""
-    return {
-        unit: {"version": version, "code": code_hash(*paths)}
-        for unit, (version, paths) in units().items()
-    }
+    state = {}
+    for unit, (version, paths) in units().items():
+        state[unit] = {"version": version, "code": code_hash(*paths)}
+    return state
 
 
 def read_lock() -> dict[str, dict]:
@@ -154,10 +174,11 @@ def read_lock() -> dict[str, dict]:
 
 
 def changed_without_bump() -> list[str]:
-    """List the units whose code is not what the lock has under their version."""
-    noted, changed = read_lock(), []
+    """List the units that have the version of the lock, and other code."""
+    lock = read_lock()
+    changed = []
     for unit, now in current().items():
-        before = noted.get(unit)
+        before = lock.get(unit)
         if before and before["version"] == now["version"] and before["code"] != now["code"]:
             changed.append(unit)
     return changed
@@ -171,7 +192,7 @@ def draft_code(name: str, folder: Path) -> str | None:
     """Return the hash of the code of a method, component or evaluator that is a draft.
 
     Returns:
-        None where the version stands for the code, because the lock has this code under it.
+        None if it is no draft: the lock has this code under its version.
     """
     code = code_hash(*registry.with_imports(files(folder)[name]))
     version = registry.any_declaration(name, folder).version
@@ -191,16 +212,16 @@ def draft_codes(method: str, components: Iterable[str]) -> dict[str, str]:
 # ---------------------------------------------------------------- marks
 
 
-# not `cached`: a process imports its code once, and later edits are not what it runs
+# not `cached`: a process imports its code once, and does not run later edits
 unversioned_code = functools.cache(changed_without_bump)
 
 
 def mark(units: Iterable[str]) -> dict[str, list[str]]:
-    """State which units of a result have code that changed without a new version, for its
-    provenance.
+    """State in the provenance of a result which of its units have code that changed without a new
+    version.
 
     Returns:
-        nothing where there are none.
+        an empty dict if there are none.
     """
     changed = sorted({*units} & {*unversioned_code()})
     if not changed:
@@ -219,7 +240,11 @@ def units_of_run(spec: Spec) -> Iterator[str]:
 
 
 def units_of_score(evaluator: str) -> Iterator[str]:
-    """Name the units that score a model by an evaluator, given without its settings."""
+    """Name the units that score a model.
+
+    Args:
+        evaluator: its name, without settings.
+    """
     yield "trainer"
     yield "replicates"
     yield f"{EVALUATORS}/{evaluator}"
@@ -228,22 +253,28 @@ def units_of_score(evaluator: str) -> Iterator[str]:
 def main(arguments: list[str]) -> None:
     """Bring the lock up to date.
 
+    Args:
+        arguments: of the command line; `--bless` and units state that their edits change no number.
+
     Raises:
         BadInput: the code of a unit changed and its version did not, unless `--bless` names it.
     """
-    now, blessed = current(), []
+    now = current()
+    blessed = []
     if "--bless" in arguments:
         blessed = arguments[arguments.index("--bless") + 1 :]
     for unit in blessed:
         if unit not in now:
             raise unknown("unit", unit, now, "--bless")
-    changed = changed_without_bump() if LOCK.exists() else []
-    if refused := [unit for unit in changed if unit not in blessed]:
-        why = (
+    changed = []
+    if LOCK.exists():
+        changed = changed_without_bump()
+    refused = [unit for unit in changed if unit not in blessed]
+    if refused:
+        raise BadInput(
             f"{', '.join(refused)}: the code changed, the version did not. Bump `version` if a"
-            " number can change"
+            " number can change; if none can: python -m csebench.plan.code_versions --bless UNIT …"
         )
-        raise BadInput(f"{why}; if none can: python -m csebench.plan.code_versions --bless UNIT …")
     write_json(LOCK, now)
 
 

@@ -290,9 +290,9 @@ class Work:
         for run_id, spec in self.specs.items():
             self.encoders[run_id] = targets.base_encoder(spec, self.scale.scale)
 
-        self.made = {score for score in possible if targets.is_scored(*score, self.scale.scale)}
+        self.scored = {score for score in possible if targets.is_scored(*score, self.scale.scale)}
         self.cells = self._cells(possible)
-        self.missing = set().union(*self.cells.values()) - self.made
+        self.missing = set().union(*self.cells.values()) - self.scored
 
         self.device = self._fastest_device() if device is None else checked_device(device)
         self.times: dict[str, StepTimes] = {}  # on this device, by encoder
@@ -329,7 +329,7 @@ class Work:
     def steps(self, scores: Iterable[ScoreKey]) -> set[Step]:
         """Collect the steps that must be done for scores. Scores that are there need none."""
         steps: set[Step] = set()
-        for run_id, evaluator in set(scores) - self.made:
+        for run_id, evaluator in set(scores) - self.scored:
             steps.add(Step("score", run_id, evaluator))
             steps |= self._training(run_id)
         return steps

@@ -1,7 +1,10 @@
-"""Tables and figures as grids of cells, and the runs behind every cell at a scale."""
+"""Tables and figures as grids of cells, and the runs of every cell at a scale.
+
+`plan_grid` plans one table or figure: each cell has its runs, and the score to read from them, or
+the reason why there are none. Pages, which show one or more of them, are in targets.py.
+"""
 
 from dataclasses import dataclass
-from itertools import chain
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, look_up, unknown
@@ -26,27 +29,32 @@ from csebench.plan.schema.spec import Spec
 
 @dataclass(frozen=True)
 class CellPlan:
-    """One cell: its runs, one per seed, and the score to read from each; or the reason why there
-    are none."""
+    """A cell with its runs, or with the reason why there are none."""
 
     row: Row
     column: Column
-    specs: tuple[Spec, ...] = ()
-    evaluator: str = ""  # these three are empty where there are no runs
+    specs: tuple[Spec, ...] = ()  # the runs, one per seed
+
+    # the score to read from each run; empty if there are no runs
+    evaluator: str = ""
     task: str = ""
     metric: str = ""
-    missing: str | None = None
+
+    missing: str | None = None  # why there are no runs; None for a cell that is derived from others
     before: tuple[Spec, ...] = ()  # pre-training runs that `specs` start from
 
     @property
     def scores(self) -> set[tuple[str, ...]]:
-        """What it shows, and on which encoder."""
+        """The score that the cell shows, with the encoder: (evaluator, task, metric, encoder)."""
         return {(self.evaluator, self.task, self.metric, spec.encoder.name) for spec in self.specs}
 
 
 @cached
 def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan]]:
-    """Plan the rows of cells of `table2` or `figure3`; no rows for a table of settings.
+    """Plan the cells of `table2` or `figure3`, row by row.
+
+    Returns:
+        no rows for a table of settings.
 
     Raises:
         BadInput: the file of the paper names what does not exist.
@@ -60,32 +68,31 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
     rows = []
     for index, row in enumerate(grid.rows):
         where = place_in_paper(paper_name, name, "rows", index)
-        run, missing = row.run, row.missing
-        if run is not None:
-            missing = recipe_defect(run.method, run.components, f"{where}: {row.label}")
-        if run is None or missing:
+        missing = row.missing
+        if row.run is not None:
+            missing = recipe_defect(row.run.method, row.run.components, f"{where}: {row.label}")
+        if row.run is None or missing:
             rows.append([CellPlan(row, column, missing=missing) for column in grid.columns])
-        else:
-            settings = scale(scale_name)
-            seeds = settings.seeds_of(f"{paper_name}/{name}", grid.run_seeds)
-            rows.append(
-                [_cell(grid, row, run, column, settings, seeds, where) for column in grid.columns]
-            )
+            continue
+        settings = scale(scale_name)
+        seeds = settings.seeds_of(f"{paper_name}/{name}", grid.run_seeds)
+        cells = []
+        for column in grid.columns:
+            cells.append(_cell(grid, row, row.run, column, settings, seeds, where))
+        rows.append(cells)
     return rows
 
 
 def check_columns(grid: Grid, paper_name: str, name: str) -> None:
-    """Raises BadInput where an evaluator of a column does not exist, or does not have its task."""
+    """Raise BadInput if an evaluator of a column does not exist, or does not have its task."""
     for index, column in enumerate(grid.columns):
         if column.task is None:
             continue
         evaluator = grid.column_evaluator(column)
         key = ("columns", index) if column.evaluator else ("evaluator",)
         where = place_in_paper(paper_name, name, *key)
-        if adapter_defect(
-            evaluator, EVALUATORS, where
-        ):  # a broken file has no columns, but a reason
-            continue
+        if adapter_defect(evaluator, EVALUATORS, where) is not None:
+            continue  # the cells of a broken file show this defect
         tasks = protocol(evaluator, where).tasks
         if column.task not in tasks:
             where = f"{place_in_paper(paper_name, name, 'columns', index)}: {column.label}"
@@ -93,10 +100,11 @@ def check_columns(grid: Grid, paper_name: str, name: str) -> None:
 
 
 def check_figure_kind(figure: Figure, paper_name: str, name: str) -> None:
-    """Raises BadInput where nothing draws a kind of figure, or two evaluators do."""
+    """Raise BadInput if nothing draws a kind of figure, or if two evaluators do."""
     if figure.kind in FIGURES_OF_SCORES:
         return
-    where, drawn_by = place_in_paper(paper_name, name, "kind"), panels().get(figure.kind, [])
+    where = place_in_paper(paper_name, name, "kind")
+    drawn_by = panels().get(figure.kind, [])
     if not drawn_by:
         raise unknown("kind of figure", figure.kind, [*FIGURES_OF_SCORES, *panels()], where)
     if len(drawn_by) > 1:
@@ -107,55 +115,85 @@ def check_figure_kind(figure: Figure, paper_name: str, name: str) -> None:
 def _cell(
     grid: Grid, row: Row, run: Recipe, column: Column, scale: Scale, seeds: list[int], where: str
 ) -> CellPlan:
-    """Plan a cell of a row that has a recipe, at a scale."""
+    """Plan a cell of a row that has a recipe, at a scale.
+
+    Args:
+        seeds: of the table; a size of the training set may have others.
+        where: file and key of the row, for messages.
+    """
     if column.task is None:
         return CellPlan(row, column)  # derived from other cells
+    missing = missing_at_scale(grid, run, column, scale, where)
+    if missing is not None:
+        return CellPlan(row, column, missing=missing)
 
-    # what the scale does not have
+    # its runs
+    encoder = scale.encoders[run.encoder or grid.encoder]
+    tuned = {}
+    if encoder == scale.encoders.get(tuning.ENCODER):
+        tuned = tuning.tuned_settings(scale.scale)
+    given = conditions(scale, tuned)
+    sweep = substitute_sweep(run.sweep | column.sweep, scale)
+    recipe = run.model_copy(update={"sweep": sweep})
+    size = scale.sizes[column.size]
+    seeds = scale.seeds_by_size.get(column.size, seeds)
+    where = f"{where}: {row.label}, with config/{scale.scale}.yaml"
+    specs = [make_spec(recipe, encoder, size, seed, given, where) for seed in seeds]
+    by_id = {spec.run_id: spec for spec in specs}  # an untrained method has one run for all seeds
+    before: tuple[Spec, ...] = ()
+    stage = pretraining(specs[0].params, encoder, given, where)
+    if stage is not None:
+        before = (stage,)
+
+    # the score to read from each
+    evaluator = substitute(grid.column_evaluator(column), scale)
+    assert evaluator is not None, column.label  # else it is missing at this scale
+    scored_by = protocol(evaluator)
+    task = column.task
+    if task not in scored_by.tasks:  # the scale substitutes an evaluator with other tasks
+        task = scored_by.tasks[0]
+    return CellPlan(
+        row,
+        column,
+        specs=tuple(by_id.values()),
+        evaluator=evaluator,
+        task=task,
+        metric=column.metric or scored_by.metric,
+        before=before,
+    )
+
+
+def missing_at_scale(
+    grid: Grid, run: Recipe, column: Column, scale: Scale, where: str
+) -> str | None:
+    """Say why nothing is run for a cell: the scale lacks something, or an evaluator is invalid.
+
+    Returns:
+        None if the cell has runs.
+
+    Raises:
+        BadInput: no scale has the encoder, or this scale does not state the size of the column.
+    """
     role = run.encoder or grid.encoder
     if role not in scale.encoders:
         if role not in encoder_roles():
             raise unknown("encoder of config/", role, encoder_roles(), where)
-        return CellPlan(row, column, missing=f"no {role} at scale {scale.scale}")
+        return f"no {role} at scale {scale.scale}"
     of_column = f"{where}: column {column.label}"
-    size = look_up(f"size of config/{scale.scale}.yaml", column.size, scale.sizes, of_column)
+    look_up(f"size of config/{scale.scale}.yaml", column.size, scale.sizes, of_column)
     if corpus_of(declaration(run.method), scale) is None:
-        return CellPlan(row, column, missing=f"no triplets at scale {scale.scale}")
+        return f"no triplets at scale {scale.scale}"
     requested = grid.column_evaluator(column)
     evaluator = substitute(requested, scale)
     if evaluator is None:
-        return CellPlan(row, column, missing=f"no {requested} at scale {scale.scale}")
-    if broken := adapter_defect(evaluator, EVALUATORS, where):
-        return CellPlan(row, column, missing=broken)
-    swept = run.sweep | column.sweep
-    if absent := absent_values(swept, scale):
-        return CellPlan(row, column, missing="; ".join(absent))
-
-    # its runs
-    encoder, tuned = scale.encoders[role], {}
-    if encoder == scale.encoders.get(tuning.ENCODER):
-        tuned = tuning.tuned_settings(scale.scale)
-    recipe = run.model_copy(update={"sweep": substitute_sweep(swept, scale)})
-    given = conditions(scale, tuned)
-    where = f"{where}: {row.label}, with config/{scale.scale}.yaml"
-    seeds = scale.seeds_by_size.get(column.size, seeds)
-    specs = [make_spec(recipe, encoder, size, seed, given, where) for seed in seeds]
-    distinct = {
-        spec.run_id: spec for spec in specs
-    }  # an untrained method has one run for all seeds
-    before = pretraining(specs[0].params, encoder, given, where)
-
-    # the score to read from each
-    shown = protocol(evaluator)
-    return CellPlan(
-        row,
-        column,
-        specs=tuple(distinct.values()),
-        evaluator=evaluator,
-        task=column.task if column.task in shown.tasks else shown.tasks[0],
-        metric=column.metric or shown.metric,
-        before=(before,) if before else (),
-    )
+        return f"no {requested} at scale {scale.scale}"
+    defect = adapter_defect(evaluator, EVALUATORS, where)
+    if defect is not None:
+        return defect
+    absent = absent_values(run.sweep | column.sweep, scale)
+    if absent:
+        return "; ".join(absent)
+    return None
 
 
 def parts_of_cell(grid: Grid, cells: list[list[CellPlan]], row: int, column: int) -> list[CellPlan]:
@@ -164,14 +202,14 @@ def parts_of_cell(grid: Grid, cells: list[list[CellPlan]], row: int, column: int
     Returns:
         nothing for the difference of a baseline to itself.
     """
-    shown = grid.columns[column]
-    if shown.task is not None:
+    definition = grid.columns[column]
+    if definition.task is not None:
         return [cells[row][column]]
-    if shown.mean:
+    if definition.mean:
         return [cell for cell in cells[row][:column] if cell.column.task is not None]
     if row == grid.baseline_row:
         return []
-    minuend = grid.column(shown.delta or "")
+    minuend = grid.column(definition.delta or "")
     of_row = parts_of_cell(grid, cells, row, minuend)
     of_baseline = parts_of_cell(grid, cells, grid.baseline_row, minuend)
     return of_row + of_baseline
@@ -187,30 +225,43 @@ def substitute(evaluator: str, scale: Scale) -> str | None:
 
 
 def substitute_sweep(sweep: dict[str, Value], scale: Scale) -> dict[str, Value]:
-    """Replace the values of a sweep by those that a scale uses; without those that it lacks."""
-    values = {key: scale.sweeps.get(key, {}).get(str(value), value) for key, value in sweep.items()}
-    return {key: value for key, value in values.items() if value is not None}
+    """Replace the values of a sweep by those that a scale uses. Values that the scale has nothing
+    for are left out."""
+    substituted = {}
+    for key, value in sweep.items():
+        substitutes = scale.sweeps.get(key, {})
+        new_value = substitutes.get(str(value), value)
+        if new_value is not None:
+            substituted[key] = new_value
+    return substituted
 
 
 def absent_values(sweep: dict[str, Value], scale: Scale) -> list[str]:
-    """Say which values of a sweep a scale has nothing for."""
-    there = substitute_sweep(sweep, scale)
-    return [f"no {key} {sweep[key]} at scale {scale.scale}" for key in sweep if key not in there]
+    """Say for which values of a sweep a scale has nothing."""
+    present = substitute_sweep(sweep, scale)
+    return [f"no {key} {sweep[key]} at scale {scale.scale}" for key in sweep if key not in present]
 
 
 def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
     """Find `table2` or `figure3` of a paper.
 
-    `micse` of the generated paper `variants` is the table of miCSE's variants.
+    The generated paper `variants` has tables by the name of the method: `micse`.
     """
     return pick_grid(dict(paper(paper_name)), name, f" of {paper_name}")
 
 
 def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
-    """Read a parameter in the recipe of each column of a table of settings, at scale paper."""
-    table, paper_scale = find_grid(paper_name, name), scale("paper")
+    """List the values of a parameter in the recipes of a table of settings, at scale paper.
+
+    Returns:
+        a value per column.
+    """
+    table = find_grid(paper_name, name)
     assert isinstance(table, SettingsTable), name
-    size, seed, given = paper_scale.sizes["100%"], paper_scale.seeds[0], conditions(paper_scale)
+    paper_scale = scale("paper")
+    size = paper_scale.sizes["100%"]
+    seed = paper_scale.seeds[0]
+    given = conditions(paper_scale)
     values = []
     for index, column in enumerate(table.columns):
         role = column.run.encoder or table.encoder
@@ -222,7 +273,7 @@ def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
 
 
 def untrained_cell(paper_name: str, name: str, scale_name: str) -> CellPlan | None:
-    """Find the untrained encoder's cell for the line in a figure of curves or of bars.
+    """Find the cell of the untrained encoder, for the line in a figure of curves or bars.
 
     Returns:
         the cell of the page of all methods that shows the same score; None for a figure of
@@ -231,16 +282,19 @@ def untrained_cell(paper_name: str, name: str, scale_name: str) -> CellPlan | No
     grid = find_grid(paper_name, name)
     if not isinstance(grid, Figure) or grid.kind not in ("curves", "bars"):
         return None
-    if grid.kind == "bars" and grid.baseline:
+    if grid.kind == "bars" and grid.baseline:  # the bars are differences
         return None
-    shown = {
-        score for cell in chain(*plan_grid(paper_name, name, scale_name)) for score in cell.scores
-    }
-    for cell in chain(*plan_grid(SIDE_BY_SIDE, SIDE_BY_SIDE, scale_name)):
-        if (
-            cell.specs
-            and declaration(cell.specs[0].method).kind == "untrained"
-            and cell.scores == shown
-        ):
-            return cell
+    scores: set[tuple[str, ...]] = set()
+    for row in plan_grid(paper_name, name, scale_name):
+        for cell in row:
+            scores |= cell.scores
+    for row in plan_grid(SIDE_BY_SIDE, SIDE_BY_SIDE, scale_name):
+        for cell in row:
+            if is_untrained(cell) and cell.scores == scores:
+                return cell
     return None
+
+
+def is_untrained(cell: CellPlan) -> bool:
+    """Whether a cell shows an encoder that is not trained."""
+    return len(cell.specs) > 0 and declaration(cell.specs[0].method).kind == "untrained"

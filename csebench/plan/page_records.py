@@ -1,6 +1,9 @@
-"""What files below results/ are made from, and records of it in results/.logs/: the workflow
-makes a page again when one of these contents has changed, whatever the times of files, and
-whoever wrote the page."""
+"""Records of what the files below results/ are made from.
+
+A record in results/.logs/ holds one hash over all contents that a page is made from. The workflow
+makes the page again if the hash has changed. The times of files, and who wrote the page, do not
+matter.
+"""
 
 import contextlib
 import functools
@@ -18,46 +21,57 @@ from csebench.plan.targets import Page
 
 PARTIAL = catalog.RESULTS / "partial"  # pages that are made from the scores that exist
 PAGE_ROOMS = ("base", "plan", "score", "report")  # rooms that csebench/report/ imports
-# an edited label renders again, and trains nothing
+# folders whose content pages show: after an edit of a label, pages are made again, but no run
 DATA = ("config", "papers", "evidence", "methods", "evaluators")
 
 
+# ---------------------------------------------------------------- records
+
+
 def renewed_record(output: Path, is_dry_run: bool = False) -> Path:
-    """The record of what a file below results/ was made from: newer than the file where that
-    changed or lacks a part.
+    """Return the record of a file below results/, and renew it if the file has to be made again.
+
+    A renewed record is newer than the file. It is renewed if the hash has changed, or if a part of
+    what the file is made from is missing.
 
     Args:
-        is_dry_run: write no record; a new file outside the project takes the place of one to be
-        renewed.
+        is_dry_run: write no record. In place of one to be renewed, a new file outside the project
+            is returned.
     """
-    record, content = record_of(output), content_hash(output)
-    if (
-        content is not None
-        and record.exists()
-        and record.read_text(encoding="utf-8").startswith(content)
-    ):
-        return record
+    record = record_of(output)
+    content = content_hash(output)
+    if content is not None and record.exists():
+        recorded = record.read_text(encoding="utf-8")
+        if recorded.startswith(content):
+            return record
     if is_dry_run:
         return Path(new_file().name)
-    # Snakemake ignores a newer file with the content of before
+    # the time changes the content: Snakemake ignores a newer file with the content of before
     write_text(record, f"{content} {time.time_ns()}")
     return record
 
 
 @functools.cache
 def new_file() -> "tempfile._TemporaryFileWrapper":
-    """A file that is newer than every page, and is deleted at the end of the process."""
+    """Make a file that is newer than every page, and that is deleted at the end of the process."""
     return tempfile.NamedTemporaryFile(prefix="csebench-", suffix=".made-from")
 
 
 @contextlib.contextmanager
 def recording(page: Path, out: Path | None) -> Iterator[None]:
-    """Keep the record of a page that such a block writes to its place in results/, or in
-    results/partial/."""
+    """Keep the record of a page that the block writes.
+
+    A record is kept only for the page at its place in results/ or in results/partial/. If the block
+    writes another file of results/, the record of that file is deleted.
+
+    Args:
+        page: the place of the page in results/.
+        out: the file that the block writes; None if it writes none.
+    """
     out = Path(os.path.relpath(out or os.devnull))
-    content = (
-        content_hash(out) if out in (page, PARTIAL / page.relative_to(catalog.RESULTS)) else None
-    )
+    content = None
+    if out in (page, PARTIAL / page.relative_to(catalog.RESULTS)):
+        content = content_hash(out)  # before the block reads scores, which may change meanwhile
     yield
     if content is not None:
         write_text(record_of(out), content)
@@ -67,71 +81,94 @@ def recording(page: Path, out: Path | None) -> Iterator[None]:
 
 
 def record_of(output: Path) -> Path:
-    """In a folder of its own: Snakemake lists a folder once, and takes what is written later for
-    missing."""
+    """Return the path of a record.
+
+    Each record has a folder of its own, because Snakemake lists a folder only once. It would take
+    a record that is written later for missing.
+    """
     return catalog.RESULTS / ".logs" / output.relative_to(catalog.RESULTS) / "made-from"
 
 
+# ---------------------------------------------------------------- what a file is made from
+
+
 def content_hash(output: Path) -> str | None:
-    """Hash of what a file below results/ is made from: files of rules, code, data; None if one
-    of rules is missing."""
-    made = made_by_rules(output)
-    if not output.is_relative_to(PARTIAL) and not all(path.exists() for path in made):
+    """Hash everything that a file below results/ is made from: files that rules make, code, data.
+
+    Returns:
+        None if a file that rules make is missing. Pages in results/partial/ do without it.
+    """
+    rule_files = made_by_rules(output)
+    if not output.is_relative_to(PARTIAL) and not all(path.exists() for path in rule_files):
         return None
-    names = (*DATA, "docs") if output.name == "html" else DATA
-    sources = [
-        *(folder / name for folder in folders() for name in names),
-        *(PACKAGE / room for room in PAGE_ROOMS),
-    ]
-    project = [
-        path
-        for source in sources
-        for path in sorted(source.rglob("[!.]*"))
-        if "__pycache__" not in path.parts
-    ]
-    # by which printed values are judged
-    project += [folder / "data" / "test_sets.yaml" for folder in folders()]
-    contents = {path: path for path in made} | {name_of(path): path for path in project}
-    return digest(
-        {str(name): sha256(path) for name, path in contents.items() if path.is_file()}, 16
-    )
+    contents = {str(path): path for path in rule_files}
+    contents |= {name_of(path): path for path in project_sources(output)}
+    hashes = {name: sha256(path) for name, path in contents.items() if path.is_file()}
+    return digest(hashes, 16)
+
+
+def project_sources(output: Path) -> list[Path]:
+    """List the files of the project, and of folders that join it, that a file below results/ is
+    made from."""
+    names = DATA
+    if output.name == "html":
+        names = (*DATA, "docs")
+    sources: list[Path] = []
+    for folder in folders():
+        sources += [folder / name for name in names]
+    sources += [PACKAGE / room for room in PAGE_ROOMS]
+
+    files: list[Path] = []
+    for source in sources:
+        found = source.rglob("[!.]*")
+        files += [path for path in sorted(found) if "__pycache__" not in path.parts]
+    # the standard test sets: printed values are judged on no other data
+    files += [folder / "data" / "test_sets.yaml" for folder in folders()]
+    return files
 
 
 def made_by_rules(output: Path) -> list[Path]:
-    """The files that rules make for a file below results/: scores, pages, searches."""
+    """List the files that rules make for a file below results/: scores, pages, searches."""
     name, scale = name_and_scale(output)
     if name == "evidence":
         return []
     if name in ("scores", "cells", "comparisons"):
         return scores_of_pages(targets.pages(scale))
-    if name == "html":  # which copies pages
-        files = {
-            path
-            for page in targets.pages(scale)
-            for path in (page.path, page.path.with_suffix(".md"))
-        }
-        over_all = [
-            catalog.results_folder(scale) / f"{over_all}.md" for over_all in catalog.OVER_ALL
-        ]
-        return [*sorted(files), *over_all, catalog.RESULTS / "evidence.md"]
+    if name == "html":
+        return copied_pages(scale)
     if name in catalog.OVER_ALL:
-        return [
-            *scores_of_pages(targets.pages(scale)),
-            *(page.path for page in targets.pages(scale)),
-        ]
+        pages = targets.pages(scale)
+        return scores_of_pages(pages) + [page.path for page in pages]
     (page,) = targets.parse_target(name, scale)
-    searches = tuning.search_files(scale) if name == catalog.SIDE_BY_SIDE else []
-    return scores_of_pages([page]) + searches
+    files = scores_of_pages([page])
+    if name == catalog.SIDE_BY_SIDE:
+        files += tuning.search_files(scale)
+    return files
+
+
+def copied_pages(scale: str) -> list[Path]:
+    """List the pages that the site of a scale copies."""
+    files: set[Path] = set()
+    for page in targets.pages(scale):
+        files |= {page.path, page.path.with_suffix(".md")}  # a figure has a page, too
+    folder = catalog.results_folder(scale)
+    over_all = [folder / f"{name}.md" for name in catalog.OVER_ALL]
+    return [*sorted(files), *over_all, catalog.RESULTS / "evidence.md"]
 
 
 def scores_of_pages(pages: Iterable[Page]) -> list[Path]:
-    """Score JSONs that pages show."""
-    return sorted(
-        {targets.score_path(*pair, page.scale) for page in pages for pair in page.available()}
-    )
+    """List the score JSONs that pages show."""
+    paths: set[Path] = set()
+    for page in pages:
+        for run_id, evaluator in page.available():
+            paths.add(targets.score_path(run_id, evaluator, page.scale))
+    return sorted(paths)
 
 
 def name_and_scale(output: Path) -> tuple[str, str]:
-    """Of a file below results/: `micse/table2`, `index`, `html` …, and the scale."""
+    """Split the path of a file below results/ into its name and its scale.
+
+    The name is `micse/table2`, `index`, `html` and so on.
+    """
     parts, scale = targets.split_target(str(output), catalog.DEFAULT_SCALE)
     return "/".join(parts).partition(".")[0], scale

@@ -1,18 +1,17 @@
-"""From a recipe (a row of a table, a command line) to its run, with every hyper-parameter filled
-in.
+"""From a recipe to its run, with every hyper-parameter filled in.
 
-Values come in layers, and later ones override earlier ones:
+A recipe is a row of a table, or a command line. Values come in layers, and later ones override
+earlier ones:
 
 1. the method's declaration,
 2. its variant,
 3. the recipe,
-4. the fraction of its steps that a scale makes,
+4. the shortened schedule, if a scale makes only a fraction of the steps,
 5. the scale's settings,
-6. what searches chose, of parameters that neither variant nor recipe sets,
-7. what the table sweeps.
+6. the choices of searches, for parameters that neither variant nor recipe sets,
+7. the values that the table sweeps.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,30 +42,31 @@ from csebench.plan.schema.declarations import (
 from csebench.plan.schema.paper import Recipe
 from csebench.plan.schema.spec import TRANSLATION_VERSION, ComponentSpec, CorpusSpec, Spec, digest
 
-SEARCHED_TOGETHER = (
-    "learning_rate",
-    "temperature",
-    "pooler",
-)  # searched once for the methods of a kind
-HOSTS = ("simcse", "simcse_sup")  # on which they are searched, if they are of the kind
+# shared settings, which are searched once for all methods of a kind
+SEARCHED_TOGETHER = ("learning_rate", "temperature", "pooler")
+HOSTS = ("simcse", "simcse_sup")  # shared settings are searched on the one that is of the kind
 FEWEST_STEPS = 50  # that a scale leaves of a schedule
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a scale, or a command line, adds to every recipe."""
+    """The data and settings that a scale, or a command line, adds to every recipe."""
 
     corpora: Mapping[str, Dataset | None]  # the data to train on: `sentences` and `triplets`
     dev_sha256: str | None  # of STS-B dev
     settings: RunSettings
-    stage: tuple[int, int] | None = (
-        None  # sentences and seed of a pre-training stage; None: refused
-    )
-    tuned: Mapping[str, dict[str, Value]] = field(default_factory=dict)  # by `recipe_name`
+    # number of sentences and seed of a pre-training stage; None: such a stage is refused
+    stage: tuple[int, int] | None = None
+    # settings that searches chose, by `recipe_name`
+    tuned: Mapping[str, dict[str, Value]] = field(default_factory=dict)
 
 
 def conditions(scale: Scale, tuned: Mapping[str, dict[str, Value]] = {}) -> Conditions:
-    """State the conditions of a scale, with what searches chose."""
+    """State the conditions of a scale.
+
+    Args:
+        tuned: settings that searches chose, by `recipe_name`.
+    """
     triplets = dataset(scale.triplets) if scale.triplets else None
     return Conditions(
         corpora={"sentences": dataset(scale.corpus), "triplets": triplets},
@@ -79,12 +79,13 @@ def conditions(scale: Scale, tuned: Mapping[str, dict[str, Value]] = {}) -> Cond
 
 @dataclass(frozen=True)
 class SettingLayers:
-    """What sets the hyper-parameters of a method or component, from its defaults upwards.
+    """Layers of settings of a method or component; later ones override earlier ones.
 
-    The scale has its place between `recipe` and `search`; see `resolve`.
+    The defaults of the declaration lie below the first layer. The scale has its place between
+    `recipe` and `search`; see `resolve`.
     """
 
-    host: Mapping[str, Value] = field(default_factory=dict)  # of a component: set by its method
+    method: Mapping[str, Value] = field(default_factory=dict)  # sets parameters of its component
     variant: Mapping[str, Value] = field(default_factory=dict)
     recipe: Mapping[str, Value] = field(default_factory=dict)
     search: Mapping[str, Value] = field(default_factory=dict)  # chosen by searches
@@ -105,7 +106,8 @@ def make_spec(
     Raises:
         BadInput: the recipe names what does not exist, or its settings contradict each other.
     """
-    method, of_scale = declaration(recipe.method), given.settings
+    of_scale = given.settings
+    method = declaration(recipe.method)
     variant = variant_settings(method, recipe.variant, where)
     used = used_components(method, variant, recipe)
     by_search = by_component(choices(method, used, given.tuned))
@@ -121,7 +123,7 @@ def make_spec(
     for name in used:
         component = component_of(method, name, where)
         layers = SettingLayers(
-            host=method.components.get(name, {}),
+            method=method.components.get(name, {}),
             variant=variant.components.get(name) or {},
             recipe=recipe.components.get(name, {}),
             search=by_search.get(name, {}),
@@ -130,18 +132,25 @@ def make_spec(
         components[name] = ComponentSpec(version=component.version, params=of_component)
 
     stage = pretraining(params, encoder, given, where)
+    if stage is not None:
+        encoder = stage.model
+    corpus = corpus_spec(method, size, seed, given, where)
+
+    # what cannot change the model is the same in every run, so that its id is, too
+    dev_sha256 = given.dev_sha256 if method.is_trained else None
+    precision = of_scale.precision if method.is_trained else "fp32"
+    if method.kind == "untrained":  # a fitted method draws its sentences by seed
+        seed = 0
     spec = Spec(
         method=method.name,
         method_version=method.version,
         params=params,
         components=components,
-        encoder=stage.model if stage else encoder,
-        corpus=corpus_spec(method, size, seed, given, where),
-        dev_sha256=given.dev_sha256 if method.is_trained else None,
-        seed=(
-            0 if method.kind == "untrained" else seed
-        ),  # a fitted method draws its sentences by seed
-        precision=of_scale.precision if method.is_trained else "fp32",
+        encoder=encoder,
+        corpus=corpus,
+        dev_sha256=dev_sha256,
+        seed=seed,
+        precision=precision,
         threads=of_scale.threads,
         code=draft_codes(method.name, used),
     )
@@ -154,29 +163,32 @@ def resolve(
 ) -> dict[str, Value]:
     """Fill in the hyper-parameters of a method or component: typed, checked and complete.
 
-    What the variant or the recipe states is not left to a search.
+    A search chooses no parameter that the variant or the recipe states.
     """
     stated = {**layers.variant, **layers.recipe}
-    own = fill(
-        declared, {**layers.host, **stated}, where
-    )  # typed: the scale's changes depend on it
+    # without a scale: the changes of the scale depend on these values
+    own = fill(declared, {**layers.method, **stated}, where)
     scale = of_scale.changes(declared, own)
     if declared.kind != "component":
         scale = shortened_schedule(own, of_scale.steps_factor) | scale
     search = {key: value for key, value in layers.search.items() if key not in stated}
-    return fill(declared, {**layers.host, **stated, **scale, **search, **layers.sweep}, where)
+    return fill(declared, {**layers.method, **stated, **scale, **search, **layers.sweep}, where)
 
 
 @dataclass(frozen=True)
 class VariantSettings:
-    """What a variant changes."""
+    """The settings that a variant changes."""
 
     params: dict[str, Value]
     components: dict[str, dict[str, Value] | None]  # None: the component is left out
 
 
 def variant_settings(method: Declaration, name: str | None, where: str) -> VariantSettings:
-    """Look up what a variant of a method changes; nothing for None or `default`."""
+    """Look up the settings that a variant of a method changes: none for None or `default`.
+
+    Raises:
+        BadInput: the method has no such variant.
+    """
     if name is None or name == "default":
         return VariantSettings({}, {})
     if name not in method.variant_params:
@@ -186,14 +198,17 @@ def variant_settings(method: Declaration, name: str | None, where: str) -> Varia
 
 
 def used_components(method: Declaration, variant: VariantSettings, recipe: Recipe) -> list[str]:
-    """Name the components of a run: those of the method, the variant and the recipe."""
+    """Name the components of a run, from the method, the variant and the recipe.
+
+    A variant can leave a component out. A recipe that names it puts it back.
+    """
     names = {*method.components, *variant.components, *recipe.components}
     left_out = {name for name, params in variant.components.items() if params is None}
     return sorted(names - (left_out - {*recipe.components}))
 
 
 def component_of(method: Declaration, name: str, where: str) -> Declaration:
-    """Read the declaration of a component, and check that a method can take it."""
+    """Read the declaration of a component. Raise BadInput if a method cannot take it."""
     check_name(name, COMPONENTS, where)
     component = declaration(name, COMPONENTS)
     for need in component.asks:
@@ -206,7 +221,11 @@ def component_of(method: Declaration, name: str, where: str) -> Declaration:
 def corpus_spec(
     method: Declaration, size: int, seed: int, given: Conditions, where: str
 ) -> CorpusSpec | None:
-    """State the sentences that a run draws from its corpus; None for a method that needs none."""
+    """State the sentences that a run draws from its corpus; None for a method without a corpus.
+
+    Raises:
+        BadInput: the method needs a corpus, and there is none of its kind.
+    """
     if not method.needs_corpus:
         return None
     corpus = given.corpora.get(method.corpus)
@@ -217,17 +236,23 @@ def corpus_spec(
 
 
 def recipe_defect(method: str, components: Iterable[str], where: str = "") -> str | None:
-    """Say what is wrong with a file that a method with added components needs; None if nothing."""
-    files = [(method, METHODS), *((name, COMPONENTS) for name in components)]
+    """Say what is wrong with the file of a method, or of a component that is added to it.
+
+    Returns:
+        None if nothing is wrong.
+    """
+    files = [(method, METHODS)]
+    files += [(name, COMPONENTS) for name in components]
     for name, folder in files:
-        if broken := registry.adapter_defect(name, folder, where):
-            return broken
+        defect = registry.adapter_defect(name, folder, where)
+        if defect is not None:
+            return defect
     return problem_of(check_alone, method)
 
 
 @cached
 def check_alone(method: str) -> None:
-    """Raises BadInput where the file of a method, or one of its variants, makes no run."""
+    """Raise BadInput if no run can be made of a method, or of one of its variants, by itself."""
     _, lines = registry.read_literal(registry.files(METHODS)[method], "DECLARATION")
     any_data = Dataset(path="any", sha256="")
     any_encoder = EncoderRef(name="any", revision="any")
@@ -238,21 +263,23 @@ def check_alone(method: str) -> None:
         stage=(LARGEST_INTEGER, 0),
     )
     for variant in (None, *declaration(method).variant_params):
-        where, keys = lines.locate(("variants", variant) if variant else ())
+        place = ()
+        if variant is not None:
+            place = ("variants", variant)
+        where, keys = lines.locate(place)
         recipe = Recipe(method=method, variant=variant)
         make_spec(recipe, any_encoder, LARGEST_INTEGER, 0, given, ": ".join([where, *keys[1:]]))
 
 
 def refuse_contradictions(spec: Spec, where: str) -> None:
-    """Raises BadInput where settings that are valid by themselves cannot go together."""
+    """Raise BadInput if settings that are valid by themselves cannot go together."""
     method = declaration(spec.method)
-    size = spec.corpus.size if spec.corpus else math.inf
     steps, warmup = spec.number("steps"), spec.number("warmup_steps")
-    batch = spec.number("batch_size")
     if warmup > steps:
         raise BadInput(f"{where}: warmup_steps: {warmup} is above steps, {steps}.")
-    if batch > size:
-        corpus = f"the {size} {method.corpus} of the corpus"
+    batch = spec.number("batch_size")
+    if spec.corpus is not None and batch > spec.corpus.size:
+        corpus = f"the {spec.corpus.size} {method.corpus} of the corpus"
         raise BadInput(f"{where}: batch_size: {batch} is above {corpus}.")
     refuse_order(method, spec.params, where)
     for name, component in spec.components.items():
@@ -260,25 +287,25 @@ def refuse_contradictions(spec: Spec, where: str) -> None:
 
 
 def refuse_order(declared: Declaration, params: Mapping[str, Value], where: str) -> None:
-    """Raises BadInput where a parameter is not below what the declaration says (`below`)."""
+    """Raise BadInput if a parameter is not below the one that the declaration names (`below`)."""
 
-    def side(name: str | float) -> tuple[float, str]:
-        if isinstance(name, str):
-            return float(params[name]), f"{name} ({params[name]})"
-        return name, f"{name:g}"
+    def value_and_text(side: str | float) -> tuple[float, str]:
+        if isinstance(side, str):  # a parameter
+            return float(params[side]), f"{side} ({params[side]})"
+        return side, f"{side:g}"
 
     for less, more in declared.below:
-        low, low_text = side(less)
-        high, high_text = side(more)
+        low, low_text = value_and_text(less)
+        high, high_text = value_and_text(more)
         if low >= high:
             raise BadInput(f"{where}: {declared.name}: {low_text} must be below {high_text}.")
 
 
-# ---------------------------------------------------------------- what searches chose
+# ---------------------------------------------------------------- settings that searches chose
 
 
 def recipe_name(method: Declaration, components: Iterable[str]) -> str:
-    """Name a recipe by what is searched: `simcse`, or `ct+ami` with an added component."""
+    """Name the search for a recipe: `simcse`, or `ct+ami` with an added component."""
     added = {*components} - {*method.components}
     return "+".join([method.name, *sorted(added)])
 
@@ -288,32 +315,35 @@ def host(kind: str) -> str:
     """Name the method on which the shared settings of a kind are searched.
 
     Returns:
-        one of HOSTS, else the first method of the kind with a search; empty where there is none.
+        one of HOSTS, else the first method of the kind with a search; empty if there is none.
     """
-    searched = [
-        name
-        for name, declared in valid_declarations(METHODS).items()
-        if declared.kind == kind and declared.search
-    ]
+    searched = []
+    for name, declared in valid_declarations(METHODS).items():
+        if declared.kind == kind and declared.search:
+            searched.append(name)
     preferred = [name for name in searched if name in HOSTS]
-    return next(iter([*preferred, *searched]), "")
+    candidates = preferred + searched
+    if not candidates:
+        return ""
+    return candidates[0]
 
 
 def inherited(method: Declaration) -> list[str]:
     """Name the shared settings that a method takes from the search on the host of its kind."""
     if host(method.kind) in ("", method.name):
         return []
-    known = method.hyperparameters.model_fields
-    return [key for key in SEARCHED_TOGETHER if key in known and key not in method.keeps]
+    params = method.hyperparameters.model_fields
+    return [key for key in SEARCHED_TOGETHER if key in params and key not in method.keeps]
 
 
 def choices(
     method: Declaration, components: Iterable[str], tuned: Mapping[str, dict[str, Value]]
 ) -> dict[str, Value]:
-    """Collect what searches chose for a method with components.
+    """Collect the settings that searches chose for a method with components.
 
-    The later of these override the earlier: shared settings, searched on the host of its kind; the
-    search on the method itself; the search with the components that are added to it.
+    There are three searches, and a later one overrides an earlier one: the search for shared
+    settings on the host of the method's kind, the search on the method itself, and the search with
+    the components that are added to it.
     """
     of_host = tuned.get(host(method.kind), {})
     shared = {key: of_host[key] for key in inherited(method) if key in of_host}
@@ -323,7 +353,7 @@ def choices(
 
 
 def by_component(settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
-    """Sort settings such as `ami.weight` by component; those of the method have an empty name."""
+    """Sort settings such as `ami.weight` by component. The method has an empty name."""
     parts: dict[str, dict[str, Value]] = {}
     for key, value in settings.items():
         component, _, param = key.rpartition(".")
@@ -340,7 +370,7 @@ def shortened_schedule(params: dict[str, Any], factor: float) -> dict[str, Value
     At least FEWEST_STEPS are left. STS-B dev is evaluated as often as before, at least once.
 
     Returns:
-        the changed hyper-parameters; none where nothing is trained.
+        the changed hyper-parameters; none for a method that is not trained.
     """
     if factor == 1 or "steps" not in params:
         return {}
@@ -353,9 +383,15 @@ def shortened_schedule(params: dict[str, Any], factor: float) -> dict[str, Value
 
 
 def pretraining(params: dict, encoder: EncoderRef, given: Conditions, where: str) -> Spec | None:
-    """Make the run that the parameter `pretraining` names, which comes first; None without one.
+    """Make the run that comes first, named by the parameter `pretraining`.
 
-    It is the same for every size and seed of the run that starts from it.
+    This run is the same for every size and seed of the run that starts from it.
+
+    Returns:
+        None if the parameter names none.
+
+    Raises:
+        BadInput: the conditions allow no such stage.
     """
     name = params.get("pretraining", "none")
     if name == "none":
@@ -371,30 +407,32 @@ def pretraining(params: dict, encoder: EncoderRef, given: Conditions, where: str
 
 
 def corpus_of(method: Declaration, scale: Scale) -> Dataset | None:
-    """Look up the data that a method trains on at a scale; None where the scale has none."""
+    """Look up the data that a method trains on at a scale; None if the scale has none."""
     return conditions(scale).corpora[method.corpus]
 
 
 def training_files(spec: Spec, scale: Scale) -> list[str]:
     """List the files of the data root that a run is trained on: its corpus, and STS-B dev."""
     files = []
-    if spec.corpus and (corpus := corpus_of(declaration(spec.method), scale)):
-        files.append(corpus.path)
+    if spec.corpus is not None:
+        corpus = corpus_of(declaration(spec.method), scale)
+        if corpus is not None:
+            files.append(corpus.path)
     if spec.dev_sha256:
         files.append(dataset(scale.dev).path)
     return files
 
 
 def corpus_path(spec: Spec, scale: Scale) -> Path | None:
-    """Return the path of the corpus that a run trains on; None where it needs none."""
+    """Return the path of the corpus that a run trains on; None if it needs none."""
     if spec.corpus is None:
         return None
     return data_root(scale) / training_files(spec, scale)[0]
 
 
 def back_translation_facts(corpus_sha256: str, translators: str) -> dict:
-    """State everything that decides a back-translated corpus; its file is named by the hash of
-    this."""
+    """State everything that decides a back-translated corpus. Its file is named by the hash of
+    these facts."""
     return {
         "corpus_sha256": corpus_sha256,
         "translators": translators,
@@ -405,7 +443,7 @@ def back_translation_facts(corpus_sha256: str, translators: str) -> dict:
 
 
 def positives_path(spec: Spec) -> Path | None:
-    """Return the path of the back-translated corpus of a run; None where it needs none."""
+    """Return the path of the back-translated corpus of a run; None if it needs none."""
     if not spec.back_translated or spec.corpus is None:
         return None
     facts = back_translation_facts(spec.corpus.sha256, str(spec.params["translators"]))

@@ -312,9 +312,8 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
     if target == "all":
         return list(pages(scale_name))
     parts, scale_name = split_target(target, scale_name)
-    broken = catalog.broken_papers().get(parts[0]) if parts else None
-    if broken is not None:
-        raise BadInput(broken)
+    if parts and parts[0] in catalog.broken_papers():
+        raise BadInput(catalog.broken_papers()[parts[0]])
     match parts:
         case [name] if name in GENERATED or re.fullmatch(r"table\w+", name):
             return [page(name, scale_name)]

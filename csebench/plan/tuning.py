@@ -1,13 +1,14 @@
-"""Tuning on STS-B dev: which trials a search makes, its file, and what a scale takes from it.
+"""Tuning on STS-B dev: the trials of a search, its file, and the settings that a scale takes from
+it.
 
-A trial is one point of the grid of the values to try: SEEDS ordinary runs, with seeds and subsets
-of the corpus that no table uses. The first trial has the settings of a method that is not
-searched; the others follow in random order. Where the choice lies at an end of its values, the
+A trial is one point of the grid of the values to try. It is SEEDS ordinary runs, with seeds and
+subsets of the corpus that no table uses. The first trial has the settings of a method that is not
+searched. The others follow in random order. If the chosen value lies at an end of its values, the
 next value outward is tried, too.
 
-The shared settings of a kind (plan/recipe.py: SEARCHED_TOGETHER) are searched on its host alone,
-and those of a method without added components. Every other search starts from what these chose, and
-covers the rest. csebench/study/work.py runs the trials.
+The shared settings of a kind (plan/recipe.py: SEARCHED_TOGETHER) are searched on the host of this
+kind alone. The settings of a method are searched without added components. Every other search
+starts from the choices of these, and covers the rest. csebench/study/search.py runs the trials.
 """
 
 import math
@@ -47,11 +48,11 @@ class TrialRun(Strict):
     seed: Seed
     model_sha256: str | None = None
     dev: float | None = Field(default=None, ge=-1, le=1)  # Spearman on STS-B dev of the kept step
-    failure: str | None = None  # why it has no score, and would have none at another try
+    failure: str | None = None  # why it has no score; a retry would fail, too
 
 
 class Trial(Strict):
-    """Settings that were tried, and the runs with them."""
+    """Settings that were tried, and the runs that have them."""
 
     settings: Settings
     runs: list[TrialRun] = Field(min_length=1)
@@ -62,7 +63,7 @@ class Trial(Strict):
 
     @property
     def dev(self) -> float | None:
-        """Mean score over the seeds; None where a run failed."""
+        """Mean score over the seeds; None if a run failed."""
         scores = [run.dev for run in self.runs if run.dev is not None]
         if len(scores) < len(self.runs):
             return None
@@ -70,24 +71,24 @@ class Trial(Strict):
 
 
 class Search(Strict):
-    """What results/<scale>/tuning/<name>.json says."""
+    """The trials of a search, and the settings that it chose."""
 
     name: str  # `micse`, or `ct+ami` for a method with components that it does not have by itself
-    planned: int = Field(ge=1)  # trials
+    planned: int = Field(ge=1)  # number of trials
     spec: Spec  # of the first run; the others differ from it in settings and seed only
     trials: list[Trial] = Field(min_length=1)
-    chosen: Settings | None  # those of `best_trial`; None: all trials failed
+    chosen: Settings | None  # settings of `best_trial`; None: all trials failed
 
 
 class SearchFile(Search):
-    """A search as it is in its file."""
+    """A search in its file, results/<scale>/tuning/<name>.json."""
 
     sha256: str  # of the other keys
 
 
 @dataclass(frozen=True)
 class PlannedTrial:
-    """Settings to be tried, complete and typed, and the runs with them."""
+    """Settings to be tried, complete and typed, and the runs that have them."""
 
     settings: Settings
     specs: list[Spec]  # one per seed
@@ -99,15 +100,17 @@ class PlannedTrial:
 def best_trial(trials: list[Trial]) -> Trial | None:
     """Choose a trial whose score is within one seed deviation of the highest.
 
-    Of several, it is the one that changes the fewest settings of the first trial; then the highest.
+    If there are several, choose the one that changes the fewest settings of the first trial, and of
+    those the highest.
 
     Returns:
-        None where all trials failed.
+        None if all trials failed.
     """
     scores = [trial.dev for trial in trials if trial.dev is not None]
     if not scores:
         return None
-    least, first = max(scores) - seed_deviation(trials), trials[0].settings
+    least = max(scores) - seed_deviation(trials)
+    first = trials[0].settings
 
     def fewest_changes_then_highest(trial: Trial) -> tuple[int, float]:
         assert trial.dev is not None  # for type checkers
@@ -119,10 +122,10 @@ def best_trial(trials: list[Trial]) -> Trial | None:
 
 
 def seed_deviation(trials: list[Trial]) -> float:
-    """Return the standard deviation between the runs of a trial, the median over trials.
+    """Return the standard deviation between the runs of a trial, as the median over trials.
 
     Returns:
-        0 where no trial has two scores.
+        0 if no trial has two scores.
     """
     deviations = []
     for trial in trials:
@@ -136,17 +139,18 @@ def seed_deviation(trials: list[Trial]) -> float:
 
 
 def search_space(name: str) -> dict[str, list[Value]]:
-    """List the values to try, by parameter; empty where there is nothing to try.
+    """List the values to try, by parameter; empty if there is nothing to try.
 
-    Of a method these are the parameters that it does not inherit, and those of its components; of
-    added components theirs alone. A weight of a component is tried at 0, too.
+    A search on a method covers the parameters that it does not inherit, and those of its
+    components. A search with added components covers the parameters of these alone. A weight of a
+    component is tried at 0, too.
     """
     method, *added = name.split("+")
     declared = declaration(method)
     space: dict[str, list[Value]] = {}
     if not added:
-        taken = inherited(declared)
-        space = {key: values for key, values in declared.search.items() if key not in taken}
+        shared = inherited(declared)
+        space = {key: values for key, values in declared.search.items() if key not in shared}
     for component in sorted(added or declared.components):
         for key, values in declaration(component, COMPONENTS).search.items():
             if key == "weight":
@@ -156,9 +160,9 @@ def search_space(name: str) -> dict[str, list[Value]]:
 
 
 def searches_before(name: str) -> list[str]:
-    """Name the searches that one starts from.
+    """Name the searches whose choices a search starts from.
 
-    They are the search on the host of its kind, and that on the method without the added
+    They are the search on the host of its kind, and the search on the method without the added
     components.
     """
     method, *added = name.split("+")
@@ -173,9 +177,8 @@ def searches_before(name: str) -> list[str]:
 
 def tunable() -> list[str]:
     """Name the methods that have something to try."""
-    return [
-        name for name in valid_declarations(METHODS) if not is_broken(name) and search_space(name)
-    ]
+    valid = [name for name in valid_declarations(METHODS) if not is_broken(name)]
+    return [name for name in valid if search_space(name)]
 
 
 def plan_trials(name: str, scale_name: str, number: int | None = None) -> list[PlannedTrial]:
@@ -184,13 +187,14 @@ def plan_trials(name: str, scale_name: str, number: int | None = None) -> list[P
     Raises:
         BadInput: there is nothing to try, or the name or the scale is wrong.
     """
-    space, untuned = search_space(name), plan_trial(name, {}, scale_name)
+    space = search_space(name)
+    untuned = plan_trial(name, {}, scale_name)
     if not space:
-        taken = ""
-        if before := searches_before(name):
-            taken = f" but what it takes from {' and '.join(before)}"
-        methods = ", ".join(tunable())
-        raise BadInput(f"tune: {name} has nothing to try{taken}. Methods that have: {methods}.")
+        message = f"tune: {name} has nothing to try"
+        before = searches_before(name)
+        if before:
+            message += f" but what it takes from {' and '.join(before)}"
+        raise BadInput(f"{message}. Methods that have: {', '.join(tunable())}.")
     first = {key: untuned.settings[key] for key in space}
     grid = [dict(zip(space, values, strict=True)) for values in product(*space.values())]
     random.Random(name).shuffle(grid)
@@ -199,15 +203,16 @@ def plan_trials(name: str, scale_name: str, number: int | None = None) -> list[P
 
 
 def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[PlannedTrial]:
-    """Plan the trials that follow those made.
+    """Plan the trials that follow the trials that were made.
 
-    Where a chosen number is the largest or the smallest that was tried, the next one outward is
-    tried, as far away as its neighbour by ratio. There is none at 0, and none that was tried before
-    or is not allowed.
+    If a chosen number is the largest or the smallest that was tried, the next one outward is tried.
+    Its ratio to the chosen number is that of the chosen number to its neighbour. No number follows
+    0, and none is tried that was tried before or is not allowed.
     """
-    best, further = best_trial(trials), []
+    best = best_trial(trials)
     if best is None:
         return []
+    further = []
     for key, value in best.settings.items():
         numbers = [trial.settings[key] for trial in trials]
         tried = sorted({number for number in numbers if isinstance(number, int | float)})
@@ -217,7 +222,7 @@ def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[Planne
         outward = float(f"{value * value / neighbour:.1g}")
         try:
             planned = with_seeds(name, best.settings | {key: outward}, scale_name)
-        except BadInput:  # outside of what the parameter allows
+        except BadInput:  # the parameter does not allow it
             continue
         if all(trial.settings != planned.settings for trial in trials):
             further.append(planned)
@@ -233,9 +238,10 @@ def with_seeds(name: str, settings: Settings, scale_name: str) -> PlannedTrial:
 
 
 def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
-    """Make the first run of a trial, with what the searches before chose."""
+    """Make the first run of a trial, with the settings that earlier searches chose."""
     method, *added = name.split("+")
-    declared, scale = declaration(method), catalog.scale(scale_name)
+    declared = declaration(method)
+    scale = catalog.scale(scale_name)
     encoder = look_up(f"encoder of config/{scale_name}.yaml", ENCODER, scale.encoders, "tune")
     size = look_up(f"size of config/{scale_name}.yaml", SIZE, scale.sizes, "tune")
     canonical = recipe_name(declared, {*declared.components, *added})
@@ -243,7 +249,8 @@ def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
         raise BadInput(f"tune: {name}: write {canonical}.")
     tuned = {}
     for before in searches_before(name):
-        if search := made_search(before, scale_name):
+        search = made_search(before, scale_name)
+        if search is not None:
             tuned[search.name] = search.chosen or {}
     tuned[name] = settings
     recipe = Recipe(method=method, components={component: {} for component in added})
@@ -252,7 +259,7 @@ def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
 
 
 def trial_seeds(scale: Scale) -> list[int]:
-    """Choose the seeds, also of the subsets, of the runs of each trial: no table uses them."""
+    """Choose the seeds of the runs of each trial, and of their subsets. No table uses them."""
     used = {*chain(scale.seeds, *scale.seeds_by_size.values(), *scale.seeds_by_table.values())}
     unused = (seed for seed in count(FIRST_SEED) if seed not in used)
     return [*islice(unused, SEEDS)]
@@ -277,7 +284,7 @@ def search_files(scale_name: str) -> list[Path]:
 
 
 def read_search(path: Path) -> Search:
-    """Read a search. Raises BadInput where the file is no search, or that of another name."""
+    """Read a search. Raise BadInput if the file is no search, or has a search of another name."""
     remedy = "Restore the file, or delete it and search again."
     _, search = read_typed(find(path), SearchFile, remedy)
     if search.name != path.stem:
@@ -286,7 +293,7 @@ def read_search(path: Path) -> Search:
 
 
 def made_search(name: str, scale_name: str) -> Search | None:
-    """Read the search of a name at a scale; None where there is no file of it."""
+    """Read the search of a name at a scale; None if there is no file of it."""
     path = search_path(name, scale_name)
     return read_search(path) if find(path).exists() else None
 
@@ -295,9 +302,10 @@ def made_trials(name: str, scale_name: str, planned: list[PlannedTrial]) -> list
     """List the trials that the file of a search has.
 
     Returns:
-        nothing where the search was made with other code, settings or seeds than are planned today.
+        nothing if the search was made with other code, settings or seeds than are planned today.
     """
-    search, first = made_search(name, scale_name), planned[0]
+    search = made_search(name, scale_name)
+    first = planned[0]
     if search is None or search.spec != first.specs[0]:
         return []
     made_first = search.trials[0]
@@ -311,12 +319,15 @@ def write_search(search: Search, scale_name: str) -> None:
     write_json(folders()[-1] / search_path(search.name, scale_name), with_digest(content))
 
 
-# ---------------------------------------------------------------- what a scale takes
+# ---------------------------------------------------------------- settings for a scale
 
 
 @cached
 def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
-    """Collect what searches chose, by name; nothing for a scale that is not `tuned`.
+    """Collect the settings that searches chose, by the name of the search.
+
+    Returns:
+        nothing for a scale that is not `tuned`.
 
     Raises:
         BadInput: there is no search, one was made under other settings, or their numbers of trials
@@ -328,13 +339,15 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
     searches = [read_search(path) for path in search_files(scale_name)]
     searches = [search for search in searches if not is_of_other_code(search)]
     if not searches:
-        folder, again = search_path("", scale_name).parent, command(["METHOD"], scale_name)
-        raise BadInput(f"{key}: no search in {folder}/; `{again}` makes one.")
+        folder = search_path("", scale_name).parent
+        first_search = command(["METHOD"], scale_name)
+        raise BadInput(f"{key}: no search in {folder}/; `{first_search}` makes one.")
     for search in searches:
-        if reason := search_defect(search, scale_name):
+        defect = search_defect(search, scale_name)
+        if defect is not None:
             path = search_path(search.name, scale_name)
             again = command([search.name], scale_name, search.planned)
-            raise BadInput(f"{path}: {reason}; `{again}` makes it again.")
+            raise BadInput(f"{path}: {defect}; `{again}` makes it again.")
     most = max(search.planned for search in searches)
     for search in searches:
         points = math.prod(map(len, search_space(search.name).values()))
@@ -348,8 +361,8 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
 def is_of_other_code(search: Search) -> bool:
     """Whether the code of a method was edited since the search for it, without a new version.
 
-    Such a search counts as not made. Not so that on a host, whose choices other methods take: it is
-    refused, and with it whatever takes them.
+    Such a search counts as not made. A search on a host is no such search, because other methods
+    take its choices: `search_defect` refuses it.
     """
     method = search.spec.method
     if search.name == host(declaration(method).kind):
@@ -364,28 +377,37 @@ def is_broken(name: str) -> bool:
 
 
 def search_defect(search: Search, scale_name: str) -> str | None:
-    """Say why nothing can be taken from a search; None where it can.
+    """Say why no settings can be taken from a search.
 
-    A search stays valid that covers shared settings which are inherited today, or those of the
-    method where a component is added.
+    A search may cover settings that it would not cover today: shared settings that are inherited,
+    or settings of the method itself in a search with added components. It is no defect.
+
+    Returns:
+        None if they can be taken.
     """
-    space, (first, *others) = search_space(search.name), search.trials
+    space = search_space(search.name)
+    first, *others = search.trials
     inherited_today = {key: value for key, value in first.settings.items() if key not in space}
-    if changed := spec_differences(
-        search.spec, plan_trial(search.name, inherited_today, scale_name)
-    ):
+    first_run = plan_trial(search.name, inherited_today, scale_name)
+    changed = spec_differences(search.spec, first_run)
+    if changed:
         return f"made under other settings ({', '.join(changed)})"
     for number, trial in enumerate(others, 1):
-        strange = [
-            key for key, value in trial.settings.items() if value not in space.get(key, [value])
-        ]
-        if strange and not is_outward(trial, search, number, scale_name):
-            key = strange[0]
+        key = first_untried(trial, space)
+        if key is not None and not is_outward(trial, search, number, scale_name):
             return f"{key} {trial.settings[key]} is no value that `csebench tune` tries"
     if len(search.trials) < search.planned:
         return f"{len(search.trials)} of {search.planned} trials are made"
     if search.chosen is None:
         return "every trial failed"
+    return None
+
+
+def first_untried(trial: Trial, space: dict[str, list[Value]]) -> str | None:
+    """Name the first setting of a trial whose value is not among the values to try."""
+    for key, value in trial.settings.items():
+        if key in space and value not in space[key]:
+            return key
     return None
 
 
@@ -401,8 +423,9 @@ def is_outward(trial: Trial, search: Search, number: int, scale_name: str) -> bo
 
 def spec_differences(first: Spec, second: Spec) -> list[str]:
     """Name the settings, versions and data in which two runs differ."""
-    one, two = comparable(first), comparable(second)
-    return sorted(key for key in one.keys() | two.keys() if one.get(key) != two.get(key))
+    of_first, of_second = comparable(first), comparable(second)
+    keys = of_first.keys() | of_second.keys()
+    return sorted(key for key in keys if of_first.get(key) != of_second.get(key))
 
 
 def comparable(spec: Spec) -> dict:

@@ -1,11 +1,15 @@
-"""The source of every file of a data root, what to do without one, hashes of given data.
-Fetching: data/fetch.py."""
+"""The files of a data root: where each comes from, what to do if one is missing, and the hashes of
+those that the user gives.
+
+The sources are read from data/sources.yaml. csebench/data/fetch.py downloads them.
+"""
 
 import contextlib
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, Field, RootModel
 
@@ -18,18 +22,20 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import Protocol, protocol
 from csebench.plan.schema.declarations import Scale, Strict, Url
 
+# ---------------------------------------------------------------- sources
+
 
 class Download(Strict):
-    """A file of a server, with the sum that it must have."""
+    """A file of a server, and the sum that it must have."""
 
     url: Url
     sum: str = Field(pattern="^(md5|sha256):[0-9a-f]+$")
 
 
 class DataSource(Strict):
-    """What `csebench fetch NAME` brings (data/sources.yaml)."""
+    """A source of data/sources.yaml, which `csebench fetch NAME` brings."""
 
-    # ID@COMMIT of the data set that has `file`; without one, there are `downloads`
+    # ID@COMMIT of the data set that has `file`; None: there are `downloads`
     hub: str | None = None
     file: str = ""
     downloads: list[Download] = []
@@ -40,7 +46,7 @@ class DataSource(Strict):
 
     @property
     def marker(self) -> str:
-        """The file of a data root that is there when all are."""
+        """The file of a data root that is there if all files of the source are."""
         return f"{self.folder}/{self.ready}"
 
 
@@ -52,14 +58,15 @@ class SourcesFile(Strict):
 
 
 class FetchedFiles(BaseModel):
-    """What `csebench fetch` notes of a source when its download had the pinned sum."""
+    """The files of a fetched source, noted by `csebench fetch` if its download had the pinned
+    sum."""
 
     files: dict[str, str]  # sha256 by name below the data root
     sha256: str  # of the other keys
 
 
 def hashes_file(source: str, data_root: Path | DataRoot) -> Path:
-    """Path of the notes on a fetched source: `.hashes/beir.scifact.json`."""
+    """Return the path of the notes on a fetched source: `.hashes/beir.scifact.json`."""
     return data_root / ".hashes" / f"{source.replace(':', '.')}.json"
 
 
@@ -69,38 +76,49 @@ def sources_file() -> SourcesFile:
 
 
 def sources() -> dict[str, DataSource]:
-    """What can be fetched, by name."""
+    """Return the sources of data/sources.yaml, by name."""
     return sources_file().sources
 
 
 def source_of(file: str) -> str | None:
-    """The name of the source of a file, or of a pattern of files, of a data root; None without a
-    public one."""
+    """Name the public source of a file of a data root, or of a pattern of files.
+
+    Returns:
+        None if there is none.
+    """
     for name, source in sources().items():
         if re.fullmatch(f"{re.escape(source.folder)}/({source.files})", file):
             return name
     return None
 
 
-def from_hub(wanted: Protocol, data_root: Path | DataRoot) -> bool:
-    """Whether an evaluator takes its data from the Hugging Face hub: a task of mteb of which the
-    data root has no file. Where some are there, one that is missing is an error rather than
-    another source."""
-    return wanted.declaration.hub and not any(
-        matches(data_root, pattern) for pattern in wanted.files
-    )
+# ---------------------------------------------------------------- missing files
+
+
+def from_hub(evaluator: Protocol, data_root: Path | DataRoot) -> bool:
+    """Whether an evaluator takes its data from the Hugging Face hub.
+
+    It does if it can, as for tasks of mteb, and if the data root has none of its files. If some are
+    there, a missing one is an error: it is not taken from another source.
+    """
+    if not evaluator.declaration.hub:
+        return False
+    return not any(matches(data_root, pattern) for pattern in evaluator.files)
 
 
 @cached
 def unavailable(evaluator: str, scale_name: str) -> str | None:
-    """Why an evaluator cannot be run at a scale: the data root has not its files, and no public
-    source has them."""
-    wanted, data_root = protocol(evaluator), catalog.data_root(catalog.scale(scale_name))
-    if from_hub(wanted, data_root):
+    """Say why an evaluator cannot be run at a scale.
+
+    Returns:
+        None if it can: its files are in the data root, or a public source has them.
+    """
+    needed = protocol(evaluator)
+    data_root = catalog.data_root(catalog.scale(scale_name))
+    if from_hub(needed, data_root):
         return None
-    lacking = [
-        name for name in wanted.files if source_of(name) is None and not matches(data_root, name)
-    ]
+    without_source = [pattern for pattern in needed.files if source_of(pattern) is None]
+    lacking = [pattern for pattern in without_source if not matches(data_root, pattern)]
     if not lacking:
         return None
     return (
@@ -109,16 +127,22 @@ def unavailable(evaluator: str, scale_name: str) -> str | None:
 
 
 def missing(name: str, scale: Scale) -> str | None:
-    """`no_file` where a file is neither in the given data root nor fetched by a rule, else None."""
+    """Say that a file is missing (`no_file`).
+
+    Returns:
+        None if the file is in the given data root, or a rule fetches it.
+    """
     given = catalog.given_root(scale)
-    is_given = given is not None and (given / name).exists()
-    return (
-        None if is_given or (source_of(name) and scale.data_root is None) else no_file(name, scale)
-    )
+    if given is not None and (given / name).exists():
+        return None
+    is_fetched = source_of(name) is not None and scale.data_root is None
+    if is_fetched:
+        return None
+    return no_file(name, scale)
 
 
 def no_file(name: str, scale: Scale) -> str:
-    """That a file of the benchmark data is missing, where it was looked for, and what to do."""
+    """Say that a file of the benchmark data is missing, where it was looked for, and what to do."""
     data_root = catalog.data_root(scale)
     return f"{name}: no such file of the benchmark data in {data_root}; {remedy(name, data_root)}"
 
@@ -126,45 +150,48 @@ def no_file(name: str, scale: Scale) -> str:
 def remedy(name: str, data_root: Path | DataRoot) -> str:
     """Say what to do about a file, or a pattern of files, that a data root does not have.
 
-    Only a root that CSEBENCH_DATA adds to, and that holds what is fetched, is told of either.
+    CSEBENCH_DATA is named only if the data root reads it.
     """
-    source, without_source = (
-        source_of(name),
-        sources_file().by_hand.get(name, "it has no public source"),
-    )
+    source = source_of(name)
+    without_source = sources_file().by_hand.get(name, "it has no public source")
     if reads_fetched(data_root):
         supply = "put it into the folder that CSEBENCH_DATA (or --data) names (docs/data.md)"
-        return (
-            f"`csebench fetch {source}` fetches it; or {supply}."
-            if source
-            else f"{without_source}; {supply}."
-        )
+        if source is None:
+            return f"{without_source}; {supply}."
+        return f"`csebench fetch {source}` fetches it; or {supply}."
     folder = own_place(data_root)
-    if source:
-        return (
-            f"`csebench fetch {source}` fetches it to {catalog.FETCHED}; copy it to {folder}"
-            " (docs/data.md)."
-        )
-    return f"{without_source}; put it into {folder} (docs/data.md)."
+    if source is None:
+        return f"{without_source}; put it into {folder} (docs/data.md)."
+    return (
+        f"`csebench fetch {source}` fetches it to {catalog.FETCHED}; copy it to {folder}"
+        " (docs/data.md)."
+    )
 
 
 def reads_fetched(data_root: Path | DataRoot) -> bool:
-    """Whether what is fetched is found in a data root, as at scales without a `data_root` of
-    their own."""
+    """Whether fetched files are found in a data root.
+
+    They are at scales without a `data_root` of their own, which also read CSEBENCH_DATA.
+    """
     roots = data_root.roots if isinstance(data_root, DataRoot) else (data_root,)
     fetched = Path(catalog.FETCHED).parts
     return any(root.parts[-len(fetched) :] == fetched for root in roots)
 
 
 def own_place(data_root: Path | DataRoot) -> Path:
-    """The folder into which the user puts a file: of a root in the project, that of the last
-    folder that joins it."""
+    """Return the folder into which the user puts a file.
+
+    For a data root in the project, it is the same folder in the last folder that joins the project.
+    """
     last = data_root.roots[-1] if isinstance(data_root, DataRoot) else data_root
+    absolute = Path(os.path.abspath(last))
     for folder in reversed(folders()):
-        if (place := Path(os.path.abspath(last))).is_relative_to(folder):
-            return Path(os.path.relpath(folders()[-1] / place.relative_to(folder)))
+        if absolute.is_relative_to(folder):
+            return Path(os.path.relpath(folders()[-1] / absolute.relative_to(folder)))
     return last
 
+
+# ---------------------------------------------------------------- hashes of given data
 
 HASHES = catalog.RUNS / ".plan" / "data.json"
 # by path: (size and times of the file, its sha256)
@@ -173,35 +200,47 @@ HashesFile = RootModel[dict[str, tuple[list[int], str]]]
 
 @cached
 def given_data(evaluator: str, scale_name: str) -> str:
-    """One hash over the files of the given data root that an evaluator reads; empty where it
-    reads none there. What rules fetch is not part of it: it is not there yet when the first plan
-    is made."""
+    """Hash the files of the given data root that an evaluator reads.
+
+    Files that rules fetch are not part of the hash: they are not there when the first plan is made.
+
+    Returns:
+        one hash over all files; empty if the evaluator reads none of the given data root.
+    """
     given = catalog.given_root(catalog.scale(scale_name))
     if given is None:
         return ""
-    files = {
-        name: path
-        for pattern in protocol(evaluator).files
-        for name, path in matches(given, pattern).items()
-    }
-    return digest(kept_hashes(files)) if files else ""
+    files: dict[str, Path] = {}
+    for pattern in protocol(evaluator).files:
+        files |= matches(given, pattern)
+    if not files:
+        return ""
+    return digest(kept_hashes(files))
 
 
 def kept_hashes(files: Mapping[str, Path]) -> dict[str, str]:
-    """The sha256 of files, by name; kept on disk, as corpora have gigabytes, while size and
-    times are as they were."""
-    kept, new, hashes = {}, {}, {}
+    """Return the sha256 of files, by name.
+
+    Corpora have gigabytes, so hashes are kept on disk. A file is read again only if its size or one
+    of its times has changed.
+    """
+    kept: dict[str, Any] = {}
     with contextlib.suppress(BadInput):  # no file, or a damaged one
-        kept = read_typed(HASHES, HashesFile)[0]
+        kept, _ = read_typed(HASHES, HashesFile)
+    changed: dict[str, Any] = {}
+    hashes: dict[str, str] = {}
     for name, path in files.items():
-        status, key = os.stat(path), str(path.absolute())
+        key = str(path.absolute())
+        status = os.stat(path)
         state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
-        known, hashes[name] = kept.get(key, (None, ""))
-        if known != state:
+        kept_state, kept_hash = kept.get(key, (None, ""))
+        if kept_state == state:
+            hashes[name] = kept_hash
+        else:
             hashes[name] = sha256(path)
-            new[key] = [state, hashes[name]]
-    # a plan alone, as of a dry run, writes nothing into a folder without runs
-    if new and catalog.RUNS.is_dir():
-        with contextlib.suppress(OSError):  # where the folder is read-only, files are read again
-            write_json(HASHES, kept | new)
+            changed[key] = [state, hashes[name]]
+    # planning, as in a dry run, writes nothing into a folder that has no runs
+    if changed and catalog.RUNS.is_dir():
+        with contextlib.suppress(OSError):  # the folder is read-only: files are read again
+            write_json(HASHES, kept | changed)
     return hashes

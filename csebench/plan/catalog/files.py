@@ -1,15 +1,17 @@
-"""The project's data files, read and checked: scales (config/), papers (papers/), datasets
-(data/registry.yaml); and the paths of data, runs and results. What follows from them is in
-recipe.py, grids.py and targets.py.
+"""The project's data files, read and checked: scales (config/), papers (papers/) and datasets
+(data/registry.yaml).
+
+Two papers are generated here from the declarations of methods. The paths of data, runs and results
+are here, too. What follows from these files is in recipe.py, grids.py and targets.py.
 """
 
 import math
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, RootModel
 
@@ -28,7 +30,7 @@ from csebench.plan.catalog.registry import (
     adapter_names,
     valid_declarations,
 )
-from csebench.plan.schema.declarations import Dataset, Scale, TrainingSettings
+from csebench.plan.schema.declarations import Dataset, Declaration, Scale, TrainingSettings
 from csebench.plan.schema.paper import Column, Family, Paper, Recipe, Row, Table
 from csebench.plan.schema.spec import RUNS as RUNS
 
@@ -45,8 +47,8 @@ VARIANTS = "variants"  # the page of papers and released code side by side
 GENERATED = (SIDE_BY_SIDE, VARIANTS)  # from declarations, not from a file of papers/
 STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
 OVER_ALL = ("index", "claims", "audit")  # pages that are made from all pages of a scale
-# what a paper or scale cannot be called: folders and pages of results/, and what `csebench plan`
-# takes for a target
+# no paper or scale can have these names: they are folders and pages of results/, or `csebench plan`
+# takes them for a target
 RESERVED = {
     *GENERATED,
     *OVER_ALL,
@@ -61,34 +63,243 @@ RESERVED = {
 }
 
 
+# ---------------------------------------------------------------- scales
+
+
 def scale_names() -> list[str]:
-    """Names of the files of config/. Raises BadInput for one that no scale can have."""
+    """List the names of the files of config/. Raise BadInput for a name that no scale can have."""
     names = [*project_files("config", YAML)]
     for name in names:
         check_file_name("config", name)
     return names
 
 
+@cached
+def scale(name: str = DEFAULT_SCALE) -> Scale:
+    """Read the scale of `config/<name>.yaml`.
+
+    Raises:
+        BadInput: there is no such scale, its file is not valid, or it names what does not exist.
+    """
+    content, _ = _read("config", name, Scale)
+    file = f"config/{name}.yaml"
+    check_datasets(content, file)
+    for encoder in content.encoders.values():
+        local_folder(encoder)  # refuses two of one name
+    validated(TrainingSettings, content.override, f"{file}: override")
+    check_keys(content, file)
+    check_substitutes(content, file)
+    return content
+
+
+def check_datasets(scale: Scale, file: str) -> None:
+    """Raise BadInput if a scale names unknown data, or draws more sentences than its corpus has."""
+    if scale.triplets:
+        dataset(scale.triplets, f"{file}: triplets")
+    dataset(scale.dev, f"{file}: dev")
+    holds = dataset(scale.corpus, f"{file}: corpus").sentences or math.inf
+    for label, size in scale.sizes.items():
+        if size > holds:
+            raise BadInput(
+                f"{file}: sizes: {label} is {size:,} sentences, but {scale.corpus} holds {holds:,}."
+            )
+
+
+def check_keys(scale: Scale, file: str) -> None:
+    """Raise BadInput if a scale has settings for a size, a table or a parameter that does not
+    exist."""
+    refuse_unknown("size", scale.seeds_by_size, scale.sizes, f"{file}: seeds_by_size")
+    if scale.seeds_by_table:  # otherwise no paper has to be read
+        tables = known_tables(scale)
+        refuse_unknown("table", scale.seeds_by_table, tables, f"{file}: seeds_by_table")
+    params = known_parameters(scale)
+    refuse_unknown("parameter", scale.substitutes, params, f"{file}: substitutes")
+    for kind, settings in scale.kinds.items():
+        refuse_unknown("parameter", settings, params, f"{file}: kinds.{kind}")
+
+
+def refuse_unknown(kind: str, names: Iterable[str], known: Collection[str], where: str) -> None:
+    """Raise BadInput for the first name that is not known."""
+    for name in names:
+        if name not in known:
+            raise unknown(kind, name, known, where)
+
+
+def known_tables(scale: Scale) -> list[str]:
+    """List the tables of papers/, as `micse/table2`. A broken paper may have any table."""
+    tables = []
+    for name in paper_names():
+        tables += [f"{name}/table{key}" for key in paper(name).tables]
+    for table in scale.seeds_by_table:
+        if table.partition("/")[0] in broken_papers():
+            tables.append(table)
+    return tables
+
+
+def known_parameters(scale: Scale) -> set[str]:
+    """Collect the parameters of methods and components. A broken file may have any parameter."""
+    methods, components = valid_declarations(METHODS), valid_declarations(COMPONENTS)
+    params: set[str] = set()
+    for declared in (*methods.values(), *components.values()):
+        params |= {*declared.hyperparameters.model_fields}
+    files = len(adapter_names(METHODS)) + len(adapter_names(COMPONENTS))
+    if len(methods) + len(components) < files:
+        params |= {*scale.substitutes}
+        for settings in scale.kinds.values():
+            params |= {*settings}
+    return params
+
+
+def check_substitutes(scale: Scale, file: str) -> None:
+    """Raise BadInput if an evaluator, or the one that a scale uses in its place, does not exist."""
+    where = f"{file}: evaluators"
+    for evaluator, substitute in scale.evaluators.items():
+        registry.check_name(evaluator.partition(":")[0], EVALUATORS, where)
+        if substitute is None:
+            continue
+        if adapter_defect(substitute, EVALUATORS, where) is None:
+            registry.protocol(substitute, where)
+
+
+@cached
+def encoder_roles() -> set[str]:
+    """Collect the roles of encoders in all valid scales."""
+    roles: set[str] = set()
+    for name in scale_names():
+        if problem_of(scale, name) is None:
+            roles |= {*scale(name).encoders}
+    return roles
+
+
+# ---------------------------------------------------------------- datasets
+
+
+def dataset(name: str, where: str = "data/registry.yaml") -> Dataset:
+    """Look up a dataset by name.
+
+    Args:
+        where: file and key that name it, for the message.
+
+    Raises:
+        BadInput: there is no such dataset.
+    """
+    return look_up("dataset of data/registry.yaml", name, datasets(), where)
+
+
+@cached
+def datasets() -> dict[str, Dataset]:
+    """Read data/registry.yaml of the project and of folders that join it.
+
+    Raises:
+        BadInput: a file is not valid, or two have a dataset of one name.
+    """
+    registries = {}
+    for folder in folders():
+        path = folder / "data" / "registry.yaml"
+        if path.exists():
+            registries[path] = read_yaml(path, RootModel[dict[str, Dataset]]).root
+    return joined(registries)
+
+
+def joined(parts: Mapping[Path, Mapping[str, T]]) -> dict[str, T]:
+    """Merge the contents of several files.
+
+    Raises:
+        BadInput: two files have the same name.
+    """
+    contents: dict[str, T] = {}
+    path_of: dict[str, Path] = {}
+    for path, part in parts.items():
+        for name, value in part.items():
+            if name in contents:
+                raise BadInput(f"{path}: {name}: {path_of[name]} has this name, too; rename one.")
+            contents[name] = value
+            path_of[name] = path
+    return contents
+
+
+# ---------------------------------------------------------------- papers
+
+
 def paper_files() -> list[str]:
-    """Names of the files of papers/, valid or not."""
+    """List the names of the files of papers/, valid or not."""
     return [*project_files("papers", YAML)]
+
+
+def paper_names() -> list[str]:
+    """List the names of the valid files of papers/."""
+    return [name for name in paper_files() if name not in broken_papers()]
 
 
 @cached
 def broken_papers() -> dict[str, str]:
-    """What is wrong with the files of papers/ that are not valid, by name. They have no pages."""
-    reasons = {name: problem_of(_read, "papers", name, Paper) for name in paper_files()}
-    return {name: reason for name, reason in reasons.items() if reason is not None}
+    """Say what is wrong with the invalid files of papers/, by name. They have no pages."""
+    reasons = {}
+    for name in paper_files():
+        reason = problem_of(_read, "papers", name, Paper)
+        if reason is not None:
+            reasons[name] = reason
+    return reasons
 
 
-def paper_names() -> list[str]:
-    """Names of the valid files of papers/."""
-    return [name for name in paper_files() if name not in broken_papers()]
+@cached
+def paper(name: str) -> Paper:
+    """Read the paper of `papers/<name>.yaml`, or generate `methods` or `variants`.
+
+    Raises:
+        BadInput: there is no such paper, or its file is not valid.
+    """
+    if name == SIDE_BY_SIDE:
+        return side_by_side()
+    if name == VARIANTS:
+        return variants()
+    content, _ = _read("papers", name, Paper)
+    return content
+
+
+def place_in_paper(paper_name: str, grid_name: str, *keys) -> str:
+    """Say where something is in the file of a paper: `papers/micse.yaml: line 28: tables.2.rows.3`.
+
+    Args:
+        keys: keys below the table or figure.
+
+    Returns:
+        the name of the table if the paper is generated.
+    """
+    if paper_name in GENERATED:
+        return grid_name
+    kind = "figure" if grid_name.startswith("figure") else "table"
+    _, lines = _read("papers", paper_name, Paper)
+    where, found_keys = lines.locate((f"{kind}s", grid_name.removeprefix(kind), *keys))
+    return f"{where}: {'.'.join(map(str, found_keys))}"
+
+
+# ---------------------------------------------------------------- reading a file
+
+
+@cached
+def _read(folder: str, name: str, model: type[M]) -> tuple[M, Lines]:
+    """Read the file of a scale or a paper, and the lines of its keys.
+
+    Raises:
+        BadInput: there is no such file, it is not valid, or it states another name.
+    """
+    path = look_up(model.__name__.lower(), name, project_files(folder, YAML))
+    check_file_name(folder, name)
+    content, lines = read_with_lines(path, model)
+    key = "scale" if model is Scale else "name"
+    stated = getattr(content, key)
+    if stated != name:
+        where, _ = lines.locate((key,))
+        raise BadInput(
+            f"{where}: {key}: is {stated!r}, but the file is {name}.yaml; make them agree."
+        )
+    return content, lines
 
 
 def check_file_name(folder: str, name: str) -> None:
-    """Raises BadInput for a name that no paper or no scale can have, as its pages or their
-    folder have it, too."""
+    """Raise BadInput for a name that no paper or scale can have, because its pages or their folder
+    have the same name."""
     file = f"{folder}/{name}.yaml"
     if not re.fullmatch(r"\w+", name):
         raise BadInput(f"{file}: name it with letters, digits and _ only, as its pages are.")
@@ -100,200 +311,133 @@ def check_file_name(folder: str, name: str) -> None:
         )
 
 
-@cached
-def scale(name: str = DEFAULT_SCALE) -> Scale:
-    """The scale of `config/<name>.yaml`. Raises BadInput: no such scale, or it names what does
-    not exist."""
-    scale, file = _read("config", name, Scale)[0], f"config/{name}.yaml"
-    for key in ("triplets", "dev") if scale.triplets else ("dev",):
-        dataset(getattr(scale, key), f"{file}: {key}")
-    holds = dataset(scale.corpus, f"{file}: corpus").sentences or math.inf
-    for label, size in scale.sizes.items():
-        if size > holds:
-            raise BadInput(
-                f"{file}: sizes: {label} is {size:,} sentences, but {scale.corpus} holds {holds:,}."
-            )
-    for encoder in scale.encoders.values():
-        local_folder(encoder)  # refuses two of one name
-    validated(TrainingSettings, scale.override, f"{file}: override")
-    declared = [*valid_declarations(METHODS).values(), *valid_declarations(COMPONENTS).values()]
-    params = {name for d in declared for name in d.hyperparameters.model_fields}
-    if len(declared) < len(adapter_names(METHODS)) + len(
-        adapter_names(COMPONENTS)
-    ):  # a broken file may have any
-        params |= {
-            *scale.substitutes,
-            *(name for settings in scale.kinds.values() for name in settings),
-        }
-    tables = (
-        [f"{p}/table{n}" for p in paper_names() for n in paper(p).tables]
-        if scale.seeds_by_table
-        else []
-    )
-    tables += [
-        label for label in scale.seeds_by_table if label.partition("/")[0] in broken_papers()
-    ]
-    for kind, key, named, known in (
-        ("size", "seeds_by_size", scale.seeds_by_size, scale.sizes),
-        ("table", "seeds_by_table", scale.seeds_by_table, tables),
-        ("parameter", "substitutes", scale.substitutes, params),
-        *(
-            ("parameter", f"kinds.{kind}", settings, params)
-            for kind, settings in scale.kinds.items()
-        ),
-    ):
-        if strange := [name for name in named if name not in known]:
-            raise unknown(kind, strange[0], known, f"{file}: {key}")
-    for evaluator, substitute in scale.evaluators.items():
-        registry.check_name(evaluator.partition(":")[0], EVALUATORS, f"{file}: evaluators")
-        if (
-            substitute is not None
-            and adapter_defect(substitute, EVALUATORS, f"{file}: evaluators") is None
-        ):
-            registry.protocol(substitute, f"{file}: evaluators")
-    return scale
-
-
-@cached
-def encoder_roles() -> set[str]:
-    """The roles of encoders in all scales that are valid."""
-    valid = [scale(name) for name in scale_names() if problem_of(scale, name) is None]
-    return {role for one in valid for role in one.encoders}
-
-
-@cached
-def datasets() -> dict[str, Dataset]:
-    """The datasets of data/registry.yaml, of the project and of folders that join it; two of one
-    name are refused."""
-    paths = (path for folder in folders() if (path := folder / "data" / "registry.yaml").exists())
-    return joined({path: read_yaml(path, RootModel[dict[str, Dataset]]).root for path in paths})
-
-
-def joined(parts: Mapping[Path, Mapping[str, T]]) -> dict[str, T]:
-    """What several files have by name. Raises BadInput, with both files, for a name that two
-    have."""
-    places: dict[str, Path] = {}
-    for name, path in ((name, path) for path, part in parts.items() for name in part):
-        if places.setdefault(name, path) != path:
-            raise BadInput(f"{path}: {name}: {places[name]} has this name, too; rename one.")
-    return {name: parts[path][name] for name, path in places.items()}
-
-
-def dataset(name: str, where: str = "data/registry.yaml") -> Dataset:
-    """A dataset by name. Raises BadInput, with `where` (file: key) in its message, for an
-    unknown name."""
-    return look_up("dataset of data/registry.yaml", name, datasets(), where)
-
-
-@cached
-def paper(name: str) -> Paper:
-    """The paper of `papers/<name>.yaml`, or one that is generated: `methods`, `variants`. Raises
-    BadInput."""
-    generated = {SIDE_BY_SIDE: side_by_side, VARIANTS: variants}
-    return generated[name]() if name in generated else _read("papers", name, Paper)[0]
-
-
-def place_in_paper(paper_name: str, grid_name: str, *keys) -> str:
-    """`papers/micse.yaml: line 28: tables.2.rows.3`, of keys below a table or figure; of a
-    generated one its name."""
-    if paper_name in GENERATED:
-        return grid_name
-    kind = "figure" if grid_name.startswith("figure") else "table"
-    _, lines = _read("papers", paper_name, Paper)
-    where, place = lines.locate((f"{kind}s", grid_name.removeprefix(kind), *keys))
-    return f"{where}: {'.'.join(map(str, place))}"
-
-
-@cached
-def _read(folder: str, name: str, model: type[M]) -> tuple[M, Lines]:
-    """The YAML file of a name, which states the name, too, and its lines."""
-    path = look_up(model.__name__.lower(), name, project_files(folder, YAML))
-    check_file_name(folder, name)
-    content, lines = read_with_lines(path, model)
-    key = "scale" if model is Scale else "name"
-    if (stated := getattr(content, key)) != name:
-        where, _ = lines.locate((key,))
-        raise BadInput(
-            f"{where}: {key}: is {stated!r}, but the file is {name}.yaml; make them agree."
-        )
-    return content, lines
-
-
-def method_labels() -> dict[str, str]:
-    """What valid methods are called in tables: their titles; of equal ones each with its name
-    behind it."""
-    titles = {name: declared.title for name, declared in valid_declarations(METHODS).items()}
-    count = Counter(titles.values())
-    return {
-        name: title if count[title] == 1 else f"{title} ({name})" for name, title in titles.items()
-    }
+# ---------------------------------------------------------------- papers that are generated
 
 
 def side_by_side() -> Paper:
-    """The table of all methods: every file of methods/ is a row, an invalid file with its error
-    as reason."""
-    labels, methods = method_labels(), valid_declarations(METHODS)
-    rows = {
-        labels.get(name, name): adapter_defect(name, METHODS) or Recipe(method=name)
-        for name in adapter_names(METHODS)
-    }
-    untrained = next(
-        (labels[name] for name, declared in methods.items() if declared.kind == "untrained"), None
-    )
-    trained = [
-        labels[name] for name, d in methods.items() if d.is_trained and d.corpus == "sentences"
+    """Generate the table of all methods.
+
+    Every file of methods/ is a row. An invalid file has its error as the reason why it is not run.
+    """
+    labels = method_labels()
+    methods = valid_declarations(METHODS)
+    rows: dict[str, Row] = {}
+    for name in adapter_names(METHODS):
+        label = labels.get(name, name)
+        defect = adapter_defect(name, METHODS)
+        if defect is None:
+            rows[label] = Row(label=label, run=Recipe(method=name))
+        else:
+            rows[label] = Row(label=label, missing=defect)
+
+    untrained = None
+    trained = []  # without labels
+    for name, declared in methods.items():
+        if declared.kind == "untrained" and untrained is None:
+            untrained = labels[name]
+        if declared.is_trained and declared.corpus == "sentences":
+            trained.append(labels[name])
+    questions = [
+        *compared_with(untrained, trained, "Does training beat the untrained encoder?"),
+        *compared_with(
+            labels.get("simcse"), trained, "Which methods trained without labels beat SimCSE?"
+        ),
     ]
-    questions = {"Does training beat the untrained encoder?": untrained}
-    questions |= {"Which methods trained without labels beat SimCSE?": labels.get("simcse")}
-    families = [
-        Family(question=question, rows=pairs, first_page=question)
-        for question, against in questions.items()
-        if against and (pairs := [(title, against) for title in trained if title != against])
-    ]
-    caption = (
-        "Spearman x 100 on the STS test sets; each method's default variant on 1 % of the corpus."
+    columns = sts_columns()
+    if untrained:
+        columns.append(Column(label="gain over untrained", delta="Avg."))
+    table = Table(
+        title="All methods",
+        caption=(
+            "Spearman x 100 on the STS test sets; each method's default variant on 1 % of the"
+            " corpus."
+        ),
+        columns=columns,
+        rows=[*rows.values()],
+        baseline=untrained,
+        compare=questions,
     )
-    table = _sts_table("All methods", caption, rows, baseline=untrained, compare=families)
     return Paper(
         name=SIDE_BY_SIDE, title="Methods", reference="csebench", tables={SIDE_BY_SIDE: table}
     )
 
 
+def method_labels() -> dict[str, str]:
+    """Name the valid methods as tables do, by their titles. Equal titles have the name of the
+    method behind them."""
+    titles = {name: declared.title for name, declared in valid_declarations(METHODS).items()}
+    count = Counter(titles.values())
+    labels = {}
+    for name, title in titles.items():
+        labels[name] = title if count[title] == 1 else f"{title} ({name})"
+    return labels
+
+
+def compared_with(against: str | None, rows: list[str], question: str) -> list[Family]:
+    """Ask a question about each of some rows and one other row, for the first page of a scale.
+
+    Returns:
+        nothing if there is no other row, or nothing to compare it with.
+    """
+    if not against:
+        return []
+    pairs = [(row, against) for row in rows if row != against]
+    if not pairs:
+        return []
+    return [Family(question=question, rows=pairs, first_page=question)]
+
+
 def variants() -> Paper:
-    """Papers and released code side by side: a table per method whose variants have a reading,
-    each of them a row."""
+    """Generate the tables of papers and released code side by side.
+
+    Every method whose variants have a reading has a table. Each of these variants is a row.
+    """
     tables = {}
     for method, declared in valid_declarations(METHODS).items():
-        read = {f"{v.reading} ({name})": name for name, v in declared.variants.items() if v.reading}
-        if read:
-            rows = {label: Recipe(method=method, variant=name) for label, name in read.items()}
-            notes = [
-                f"{label}: {declared.variants[name].difference}." for label, name in read.items()
-            ]
-            caption = f"{declared.paper}. Trained on 1 % of the corpus."
-            printed, *others = sorted(read, key=lambda label: not label.startswith("as printed"))
-            pairs = [(label, printed) for label in others]
-            question = "Does the released code score otherwise than the paper's text?"
-            asked = [Family(question=question, rows=pairs, equality=True)] if pairs else []
-            tables[method] = _sts_table(
-                f"{declared.title} ({method})", caption, rows, notes=notes, compare=asked
-            )
+        if any(variant.reading for variant in declared.variants.values()):
+            tables[method] = table_of_variants(method, declared)
     return Paper(
         name=VARIANTS, title="Papers and released code", reference="csebench", tables=tables
     )
 
 
-def _sts_table(title: str, caption: str, runs: Mapping[str, Recipe | str], **more: Any) -> Table:
-    """A table of the STS test sets after training on 1 % of the corpus: recipes by label, or why
-    there is none. With a `baseline`, the label of a row, a last column shows the differences to
-    it."""
-    columns = [Column(label=c, task=c, size="1%") for c in STS_COLUMNS]
-    columns += [Column(label="gain over untrained", delta="Avg.")] if more.get("baseline") else []
-    rows = [
-        Row(label=k, missing=run) if isinstance(run, str) else Row(label=k, run=run)
-        for k, run in runs.items()
-    ]
-    return Table(title=title, caption=caption, columns=columns, rows=rows, **more)
+def table_of_variants(method: str, declared: Declaration) -> Table:
+    """Make the table of a method's variants that are a reading of its paper or of its code."""
+    rows: list[Row] = []
+    notes: list[str] = []
+    for name, variant in declared.variants.items():
+        if not variant.reading:
+            continue
+        label = f"{variant.reading} ({name})"
+        rows.append(Row(label=label, run=Recipe(method=method, variant=name)))
+        notes.append(f"{label}: {variant.difference}.")
+
+    def printed_first(label: str) -> bool:
+        return not label.startswith("as printed")
+
+    # every other row is compared with the paper's text
+    printed, *others = sorted((row.label for row in rows), key=printed_first)
+    pairs = [(label, printed) for label in others]
+    questions = []
+    if pairs:
+        question = "Does the released code score otherwise than the paper's text?"
+        questions.append(Family(question=question, rows=pairs, equality=True))
+    return Table(
+        title=f"{declared.title} ({method})",
+        caption=f"{declared.paper}. Trained on 1 % of the corpus.",
+        columns=sts_columns(),
+        rows=rows,
+        notes=notes,
+        compare=questions,
+    )
+
+
+def sts_columns() -> list[Column]:
+    """Make the columns of the STS test sets, after training on 1 % of the corpus."""
+    return [Column(label=name, task=name, size="1%") for name in STS_COLUMNS]
+
+
+# ---------------------------------------------------------------- folders
 
 
 def given_root(scale: Scale) -> Path | DataRoot | None:
@@ -302,30 +446,39 @@ def given_root(scale: Scale) -> Path | DataRoot | None:
     A `data_root` is a folder of the project and of every folder that joins it. Their files join one
     by one, and none replaces another. The paths are relative, so that a copied checkout does not
     change the plan.
+
+    Returns:
+        None if the user gives none.
     """
     if scale.data_root is None:
         given = os.environ.get("CSEBENCH_DATA")
         return Path(given) if given else None
-    places = dict.fromkeys(folder / scale.data_root for folder in folders())
-    roots = [Path(os.path.relpath(place)) for place in places if place.exists()]
+    candidates = dict.fromkeys(folder / scale.data_root for folder in folders())
+    roots = [Path(os.path.relpath(path)) for path in candidates if path.exists()]
     if len(roots) > 1:
         return DataRoot(tuple(roots), joined=True)
-    return roots[0] if roots else Path(os.path.relpath(ROOT / scale.data_root))
+    if roots:
+        return roots[0]
+    return Path(os.path.relpath(ROOT / scale.data_root))
 
 
 def data_root(scale: Scale, fetched: Path = Path(FETCHED)) -> Path | DataRoot:
-    """Find where benchmark data are read: the scale's own folder; else CSEBENCH_DATA, and behind it
-    what rules fetch.
+    """Find where benchmark data are read.
+
+    This is the scale's own folder. A scale without one reads CSEBENCH_DATA first, and then what
+    rules fetch.
 
     Args:
-        fetched: where that is, if another folder is the current one.
+        fetched: where rules put what they fetch, if another folder is the current one.
     """
     given = given_root(scale)
-    if given is None or isinstance(given, DataRoot) or scale.data_root:
-        return given or fetched
+    if given is None:
+        return fetched
+    if scale.data_root or isinstance(given, DataRoot):
+        return given
     return DataRoot((given, fetched))
 
 
 def results_folder(scale_name: str) -> Path:
-    """The folder of a scale's pages: `results/mini`; the default scale's pages are in `results`."""
+    """Return the folder of a scale's pages: `results/mini`, and `results` for the default scale."""
     return RESULTS if scale_name == DEFAULT_SCALE else RESULTS / scale_name

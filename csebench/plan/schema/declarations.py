@@ -1,7 +1,12 @@
-"""What methods, components, evaluators, scales (config/) and data/registry.yaml declare, as
-schemas."""
+"""The schemas of declarations: methods, components, evaluators, scales (config/) and datasets
+(data/registry.yaml).
+
+A schema checks one declaration by itself. csebench/plan/catalog/registry.py reads the declarations
+of methods and evaluators, csebench/plan/catalog/files.py those of scales and datasets.
+"""
 
 import math
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +24,9 @@ from pydantic import (
 
 from csebench.base.hub import EncoderRef
 
-# of a file, and a column of listings
+# ---------------------------------------------------------------- types
+
+# the name of a file, which has a column in listings
 Name = Annotated[str, Field(pattern=r"^[a-z]\w*$", max_length=20)]
 
 
@@ -36,8 +43,8 @@ Value = bool | int | float | str
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]  # numpy's generators take no other
 Threads = Annotated[int, Field(strict=True, ge=1, le=1024)]
 BatchSize = Annotated[int, Field(ge=1, le=2**20)]
-LARGEST_INTEGER = 2**31 - 1  # of whole numbers among the hyper-parameters
-# a link on pages, or fetched
+LARGEST_INTEGER = 2**31 - 1  # that a hyper-parameter can have
+# a link on pages, or an address to fetch from
 Url = Annotated[str, Field(pattern=r"^https?://[\w.-]+(:\d+)?/[\w./~%?&=+,:@{}#-]*$")]
 Precision = Literal["fp32", "bf16"]
 Averages = Literal["avg", "avg_top2", "avg_first_last_2021", "avg_first_last_2022"]
@@ -45,21 +52,25 @@ Averages = Literal["avg", "avg_top2", "avg_first_last_2021", "avg_first_last_202
 Pooler = Literal["cls", "cls_before_pooler", Averages, "mask", "mask_bare"]
 POOLERS: tuple[Pooler, ...] = get_args(Pooler)
 FRACTION = "fraction"  # unit of a score whose evaluator declares none; papers print it in percent
-# what a method's loss compares; labelled triplets
+# what a method's loss compares: two views of a sentence, tokens, labelled triplets
 TrainedKind = Literal["two_views", "token_level", "supervised"]
-# of a method: its paper, its public code
+# what a variant follows: the paper of its method, or the public code
 Reading = Literal["as printed", "as released", "released, repaired"]
+Colour = Annotated[str, Field(pattern="^#[0-9A-F]{6}$")]
 
 
 class Strict(BaseModel):
-    """Unknown keys are an error; instances are immutable."""
+    """A model that refuses unknown keys, and whose instances are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-# Keys of a declaration for readers, scales or `csebench tune`: they cannot change the score of a
+# ---------------------------------------------------------------- what can change a score
+
+# Keys of a declaration for readers, scales or `csebench tune`. They cannot change the score of a
 # run.
 FOR_READERS = {
+    # of methods and components
     "title",
     "paper",
     "citation",
@@ -70,21 +81,39 @@ FOR_READERS = {
     "keeps",
     "below",
     "deviations",
+    # of evaluators
+    "counts",
+    "published_as",
+    "ordered",
+    "units",
+    "bounds",
+    "panels",
+    "texts",
+    "source",
 }
-# of evaluators
-FOR_READERS |= {"counts", "published_as", "ordered", "units", "bounds", "panels", "texts", "source"}
-Colour = Annotated[str, Field(pattern="^#[0-9A-F]{6}$")]
 
 
 def without_text(declared: dict[str, Any]) -> dict[str, Any]:
-    """A literal declaration without what is for readers, the sources of parameters and
-    differences of variants."""
+    """Reduce a literal declaration to what can change the score of a run.
+
+    Left out are the keys of FOR_READERS, the sources of parameters, and the readings and
+    differences of variants.
+    """
     counting = {key: value for key, value in declared.items() if key not in FOR_READERS}
-    for key, part in (("params", slice(1)), ("variants", slice(2, None))):
-        for name, value in counting.get(key, {}).items():
-            if isinstance(value, tuple):
-                counting[key] = counting[key] | {name: value[part]}
+    if "params" in counting:
+        counting["params"] = _keep_part(counting["params"], slice(1))  # of (value, source)
+    if "variants" in counting:
+        # of (reading, difference, params)
+        counting["variants"] = _keep_part(counting["variants"], slice(2, None))
     return counting
+
+
+def _keep_part(entries: dict[str, Any], part: slice) -> dict[str, Any]:
+    """Reduce the tuples among the values of a dict to a part of each."""
+    reduced = {}
+    for name, value in entries.items():
+        reduced[name] = value[part] if isinstance(value, tuple) else value
+    return reduced
 
 
 # ---------------------------------------------------------------- methods
@@ -92,16 +121,19 @@ def without_text(declared: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Unstated:
-    """Marks a hyper-parameter that a run leaves out of its identity at one value: one that came
-    later moves no id."""
+    """A mark of a hyper-parameter that a run does not state at this value.
+
+    The parameter was added later. Runs with the value of before keep their id.
+    """
 
     value: Value
 
 
 class TrainingSettings(BaseModel):
-    """Hyper-parameters that every method has; a declaration may override the defaults, which are of
-    SimCSE's trainer (transformers 4.2.1: no warm-up, no weight decay, linear decay) and of its
-    unsupervised BERT-base script.
+    """Hyper-parameters that every method has.
+
+    The defaults are those of SimCSE's trainer (transformers 4.2.1: no warm-up, no weight decay,
+    linear decay) and of its unsupervised BERT-base script. A declaration may override them.
     """
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
@@ -121,12 +153,15 @@ class TrainingSettings(BaseModel):
     # steps between evaluations on STS-B dev
     evaluate_every: int = Field(default=125, ge=1, le=LARGEST_INTEGER)
     pooler: Pooler = "cls_before_pooler"  # in training, on STS-B dev and at test
-    selection: Annotated[Literal["best", "last"], Unstated("best")] = "best"  # the step kept
+    # the step whose model is kept
+    selection: Annotated[Literal["best", "last"], Unstated("best")] = "best"
 
 
 class Variant(NamedTuple):
-    """Settings in which a method departs from what it declares; with a reading, a row of the
-    page of variants."""
+    """Settings in which a method departs from what it declares.
+
+    A variant with a reading is a row of the page of variants.
+    """
 
     reading: Reading | None = None
     difference: str = ""
@@ -142,9 +177,9 @@ class Declaration(Strict):
     title: Line
     paper: str
     citation: str
-    # else of the base class
+    # a method that extends another one has its kind, if it states none
     kind: TrainedKind | Literal["fitted", "untrained", "control", "component"] = "two_views"
-    needs: str = ""  # required besides an encoder and a corpus of sentences
+    needs: str = ""  # what it requires in addition to an encoder and a corpus of sentences
     colours: dict[str, Colour] = {}  # in figures, alone (``) and with components (`ami`)
     trains: str = "encoder"  # modules whose weights the optimiser updates
     params: dict[ParamName, tuple[Value, str]] = {}  # name: (the paper's value, its source)
@@ -157,68 +192,78 @@ class Declaration(Strict):
     asks: list[Literal["queue", "attention", "tokens"]] = []  # what a component needs of its method
     # what a method lacks, with the reason
     refuses: dict[Literal["queue", "attention", "tokens"], str] = {}
-    below: list[tuple[str | float, str | float]] = []  # two parameters, or a parameter and a
-    # number, of which the first must be less than the second; else the run is refused
+    # pairs of parameters, or of a parameter and a number; a run is refused if the first is not less
+    # than the second
+    below: list[tuple[str | float, str | float]] = []
     # (reading, difference, params), or params alone; `default`: the method itself
     variants: dict[str, Variant] = {}
-    deviations: list[str] = []  # from the paper, and choices where the paper is silent
+    deviations: list[str] = []  # from the paper, and choices on which the paper is silent
 
     @field_validator("variants", mode="before")
     @classmethod
     def complete_variants(cls, variants: Any, info) -> Any:
-        """Each variant with the parameters of the one that it is like, of this method, or of
-        another: `msse:code`."""
-        if not isinstance(variants, dict) or not all(
-            isinstance(v, dict | list | tuple) for v in variants.values()
-        ):
+        """Write each variant as (reading, difference, params), with all of its parameters.
+
+        A variant may be `like` another one of this method, or of another method (`msse:code`). It
+        has the parameters of that variant, and its own override them.
+
+        Args:
+            info: its context is a function that returns the declaration of another method.
+        """
+        if not isinstance(variants, dict) or not all(map(_has_parts, variants.values())):
             raise ValueError("must hold (reading, difference, params), or params, for each variant")
-        noted = {
-            name: (None, "", v) if isinstance(v, dict) else tuple(v) for name, v in variants.items()
-        }
-        stated = {name: dict(parts[2]) for name, parts in noted.items() if len(parts) > 2}
-        for name, params in stated.items():
-            if (other := params.get("like")) is not None:
-                method, _, like = str(other).rpartition(":")
-                known = info.context(method).variant_params if method and info.context else stated
-                if like not in known or "like" in known[like]:
-                    raise ValueError(
-                        f"{name}: `like: {other}` must name a variant that states its own"
-                        " parameters"
-                    )
-                stated[name] = {
-                    **known[like],
-                    **{key: value for key, value in params.items() if key != "like"},
-                }
-        return {name: (*parts[:2], stated.get(name, {})) for name, parts in noted.items()}
+        texts: dict[str, tuple] = {}  # (reading, difference)
+        params: dict[str, dict[str, Any]] = {}
+        for name, variant in variants.items():
+            if isinstance(variant, dict):
+                texts[name] = (None, "")
+                params[name] = dict(variant)
+            else:
+                texts[name] = tuple(variant[:2])
+                if len(variant) > 2:
+                    params[name] = dict(variant[2])
+
+        for name, own in params.items():
+            like = own.get("like")
+            if like is None:
+                continue
+            method, _, other = str(like).rpartition(":")
+            known = params
+            if method and info.context:
+                known = info.context(method).variant_params
+            if other not in known or "like" in known[other]:
+                raise ValueError(
+                    f"{name}: `like: {like}` must name a variant that states its own parameters"
+                )
+            differences = {key: value for key, value in own.items() if key != "like"}
+            params[name] = known[other] | differences
+        return {name: (*texts[name], params.get(name, {})) for name in variants}
 
     @model_validator(mode="after")
     def names_are_declared(self):
-        sides = [side for pair in self.below for side in pair if isinstance(side, str)]
-        for key, names in (("below", sides), ("keeps", self.keeps), ("search", self.search)):
-            known = self.hyperparameters.model_fields if key == "search" else self.params
-            if strange := [name for name in names if name not in known]:
-                raise ValueError(
-                    f"{key}: unknown parameter {strange[0]!r}; known: {', '.join(known)}"
-                )
+        for pair in self.below:
+            sides = [side for side in pair if isinstance(side, str)]
+            _check_parameters("below", sides, self.params)
+        _check_parameters("keeps", self.keeps, self.params)
+        _check_parameters("search", self.search, self.hyperparameters.model_fields)
         return self
 
     @cached_property
     def unstated(self) -> dict[str, Value]:
         """Values that runs have without stating them, by hyper-parameter."""
-        fields = self.hyperparameters.model_fields.items()
-        return {
-            name: mark.value
-            for name, field in fields
-            for mark in field.metadata
-            if isinstance(mark, Unstated)
-        }
+        values = {}
+        for name, field in self.hyperparameters.model_fields.items():
+            for mark in field.metadata:
+                if isinstance(mark, Unstated):
+                    values[name] = mark.value
+        return values
 
     @property
     def variant_params(self) -> dict[str, dict[str, Any]]:
-        """The parameters that differ, by variant; without `default`, which has none."""
-        return {
-            name: variant.params for name, variant in self.variants.items() if name != "default"
-        }
+        """The parameters that differ, by variant. `default` is left out, because it has none."""
+        params = {name: variant.params for name, variant in self.variants.items()}
+        params.pop("default", None)
+        return params
 
     @property
     def is_trained(self) -> bool:
@@ -230,71 +275,95 @@ class Declaration(Strict):
 
     @property
     def corpus(self) -> Literal["sentences", "triplets"]:
-        """The kind of data that it trains on."""
+        """The kind of data that the method trains on."""
         return "triplets" if self.kind == "supervised" else "sentences"
 
     @cached_property
     def hyperparameters(self) -> type[BaseModel]:
-        """The hyper-parameters, a method's with `TrainingSettings`'s, as a model. Numbers declared
-        not negative stay so."""
-        inherited = TrainingSettings.model_fields if self.kind != "component" else {}
+        """The hyper-parameters as a model. A method also has those of `TrainingSettings`."""
+        training = {} if self.kind == "component" else TrainingSettings.model_fields
         fields: dict[str, Any] = {}
         for name, (value, _) in self.params.items():
-            kind = Literal[tuple(self.choices[name])] if name in self.choices else type(value)
-            if name in inherited:
-                kind = inherited[name].annotation
-                for bound in inherited[name].metadata:
+            if name in training:
+                kind = training[name].annotation
+                for bound in training[name].metadata:
                     kind = Annotated[kind, bound]
-            elif isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-                kind = Annotated[
-                    kind, Field(ge=0, le=LARGEST_INTEGER if isinstance(value, int) else None)
-                ]
+            elif name in self.choices:
+                kind = Literal[tuple(self.choices[name])]
+            else:
+                kind = _type_of_parameter(value)
             fields[name] = (kind, value)
-        base: dict[str, Any] = (
-            {"__base__": TrainingSettings}
-            if inherited
-            else {"__config__": TrainingSettings.model_config}
-        )
-        return create_model(self.name, **base, **fields)
+        if self.kind == "component":
+            return create_model(self.name, __config__=TrainingSettings.model_config, **fields)
+        return create_model(self.name, __base__=TrainingSettings, **fields)
+
+
+def _has_parts(variant: Any) -> bool:
+    return isinstance(variant, dict | list | tuple)
+
+
+def _check_parameters(key: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Raise ValueError if a key of a declaration names a parameter that does not exist."""
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{key}: unknown parameter {name!r}; known: {', '.join(known)}")
+
+
+def _type_of_parameter(value: Value) -> Any:
+    """Return the type of a parameter with a declared value.
+
+    A number that is declared as not negative stays so.
+    """
+    if isinstance(value, bool | str) or value < 0:
+        return type(value)
+    if isinstance(value, int):
+        return Annotated[int, Field(ge=0, le=LARGEST_INTEGER)]
+    return Annotated[float, Field(ge=0)]
 
 
 # ---------------------------------------------------------------- evaluators
 
 
 class ItemScore(Strict):
-    """How an evaluator's per-item values make its score of a task, so that rows can be tested
-    over test items. Patterns name items as `files` names files; `{task}` and `{metric}` are
-    those of the score."""
+    """How an evaluator's per-item values make its score of a task.
 
-    # of the items that hold a value per test item; of several, each weighs the same in a mean
+    With it, rows can be tested over test items. The texts are patterns that name items, as `files`
+    names files. `{task}` and `{metric}` stand for the task and the metric of the score.
+    """
+
+    # items that hold a value per test item; each of several items weighs the same in a mean
     values: str
-    # of the values; or their rank correlation with the gold values, concatenated
+    # mean: of the values
+    # spearman: rank correlation of the values with the gold values, concatenated
     score: Literal["mean", "spearman"]
-    # for `spearman`: of the items that hold the gold values, in the order of `values`
+    # for `spearman`: items that hold the gold values, in the order of `values`
     gold: str | None = None
-    metric: str | None = None  # the only one that is made so; None: every metric
-    # of the items that hold ids of each test item's sentences, in the order of `values`
+    metric: str | None = None  # the only metric that is made so; None: every metric
+    # items that hold ids of each test item's sentences, in the order of `values`
     sentences: str | None = None
 
 
 class Panel(Strict):
-    """What a figure shows of one model, drawn by `draw_KIND(figure, items, source)` of the
+    """The part of a figure about one model, drawn by `draw_KIND(figure, items, source)` in the
     evaluator's file."""
 
-    item: str  # without which there is nothing to draw
+    item: str  # without it there is nothing to draw
     width: float  # inches
     height: float
     shared_axes: bool = False  # whether the panels of a figure have the same limits
 
 
 class Texts(Strict):
-    """Items to be read, not plotted: K texts retrieved for each of Q queries, beside what papers
-    print of L models."""
+    """Items to be read, not plotted.
+
+    They are K texts that a model retrieves for each of Q queries, and the texts that papers print
+    for L models.
+    """
 
     queries: str  # item (Q,)
     retrieved: str  # item (Q, K), the closest first
     printed: str  # item (Q, L, K)
-    labels: list[str]  # of the L
+    labels: list[str]  # of the L models
 
 
 class EvaluatorDeclaration(Strict):
@@ -307,42 +376,60 @@ class EvaluatorDeclaration(Strict):
     protocol: str
     tasks: list[str]  # as in the papers' columns
     average: bool = False  # whether it also gives the average of its tasks, `Avg.`
-    counts: dict[str, int] = {}  # task: test items, where its accuracy or recall is a share
-    # below the data root, names or patterns of all that it reads; or by task
+    counts: dict[str, int] = {}  # task: number of test items, if its score is a share of them
+    # names or patterns of all files below the data root that it reads; or these by task
     files: list[str] | dict[str, list[str]]
-    # whether a task of which the data root has no file comes from a hub of the evaluator's library
+    # whether a task comes from a hub of the evaluator's library if the data root has no file of it
     hub: bool = False
-    published_as: str | None = None  # what evidence/ calls its average, or its only task
-    # a parameter without a default, what stands behind the colon: `beir:scifact`
+    published_as: str | None = None  # the name in evidence/ of its average, or of its only task
+    # name of a parameter without a default; its value stands after the colon: `beir:scifact`
     takes: str | None = None
-    # of it, what data/smoke has: `beir:smoke` is what the conformance suite runs
+    # value of this parameter in data/smoke: the conformance suite runs `beir:smoke`
     example: str | None = None
-    ordered: str = ""  # why the order of items matters, where the protocol itself makes it matter
+    ordered: str = ""  # why the order of items matters, if the protocol itself makes it matter
     params: dict[str, Value] = {}
-    variants: dict[str, dict[str, Value]] = {}  # also behind a colon: `transfer:fasttest`
-    metric: str | None = None  # what a cell shows, a task's first row; None: the first of `best`
-    best: dict[str, float]  # metric: what a perfect model scores
-    # metric: between what random vectors score on data/smoke
+    variants: dict[str, dict[str, Value]] = {}  # named after a colon: `transfer:fasttest`
+    # that a cell shows, and the first row of a task has; None: the first of `best`
+    metric: str | None = None
+    best: dict[str, float]  # metric: score of a perfect model
+    # metric: lowest and highest score of random vectors on data/smoke
     chance: dict[str, tuple[float, float]]
-    units: dict[str, str] = {}  # metric: unit of its values, where they are no fractions
+    units: dict[str, str] = {}  # metric: unit of its values, if they are no fractions
     bounds: dict[str, tuple[float | None, float | None]] = {}  # metric: see `bounds_of`
     items: ItemScore | None = None  # None: rows are compared over seeds alone
     panels: dict[str, Panel] = {}  # by the kind that a paper's figure names
     texts: Texts | None = None
-    needs: str = ""  # besides what the project installs
+    needs: str = ""  # what it requires in addition to what the project installs
     source: str  # official file, paper section
     deviations: list[str] = []
 
     def unit_of(self, metric: str) -> str:
-        """The unit of a metric's values; of `mutual information, head 1` that of `mutual
-        information`."""
-        return self.units.get(metric, self.units.get(metric.partition(",")[0], FRACTION))
+        """Return the unit of a metric's values.
+
+        `mutual information, head 1` has the unit of `mutual information` if it states none.
+        """
+        if metric in self.units:
+            return self.units[metric]
+        general_metric = metric.partition(",")[0]
+        return self.units.get(general_metric, FRACTION)
 
     def bounds_of(self, metric: str) -> tuple[float, float]:
-        """The lowest and the highest value of a metric: as in `bounds`, else 0 and 1, or none if
-        it has a unit."""
-        low, high = self.bounds.get(metric, (None, None) if metric in self.units else (0.0, 1.0))
-        return -math.inf if low is None else low, math.inf if high is None else high
+        """Return the lowest and the highest value of a metric.
+
+        If `bounds` does not state them, a fraction lies between 0 and 1, and a metric with a unit
+        has no bounds.
+        """
+        if metric in self.bounds:
+            low, high = self.bounds[metric]
+        elif metric in self.units:
+            low, high = None, None
+        else:
+            low, high = 0.0, 1.0
+        if low is None:
+            low = -math.inf
+        if high is None:
+            high = math.inf
+        return low, high
 
 
 # ---------------------------------------------------------------- data and scales
@@ -359,7 +446,7 @@ class Dataset(Strict):
 
     path: Annotated[str, AfterValidator(_below)]  # below the data root
     sha256: str  # or `hub:COMMIT` for a file whose hash the hub states and fetching checks
-    # that it holds, so that planning refuses a size above it
+    # how many it holds; planning refuses to draw more
     sentences: int | None = Field(default=None, ge=2)
     note: str = ""
 
@@ -383,32 +470,37 @@ Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_distinct)]
 
 
 class RunSettings(Strict):
-    """What a scale, or a command line, sets for all runs."""
+    """Settings of a scale, or of a command line, that all runs have."""
 
     precision: Precision = "fp32"
     threads: Threads = 1
-    # of the steps of every recipe (recipe.shortened_schedule)
+    # fraction of the steps of every recipe that is made (recipe.shortened_schedule)
     steps_factor: float = Field(default=1.0, gt=0, le=1)
     override: dict[str, Value] = {}  # hyper-parameters of every method
-    kinds: dict[TrainedKind, dict[str, Value]] = {}  # of the methods of a kind that have them
+    # hyper-parameters of the methods of a kind, if a method has them
+    kinds: dict[TrainedKind, dict[str, Value]] = {}
     # parameter of a method or component: value -> its substitute
     substitutes: dict[str, dict[str, Value]] = {}
 
     def changes(self, declared: Declaration, stated: dict[str, Value]) -> dict[str, Value]:
-        """What is set in place of the values that a method or component has by itself or in a
-        recipe (`stated`)."""
-        of_kind = next(
-            (settings for kind, settings in self.kinds.items() if kind == declared.kind), {}
-        )
-        settings = {} if declared.kind == "component" else self.override | of_kind
-        known = {*declared.hyperparameters.model_fields} - {*declared.keeps}
-        changed = {key: value for key, value in settings.items() if key in known}
-        values = {key: str(changed.get(key, stated.get(key))) for key in self.substitutes}
-        return changed | {
-            k: self.substitutes[k][value]
-            for k, value in values.items()
-            if value in self.substitutes[k]
-        }
+        """Return the settings that replace those of a method or component.
+
+        Args:
+            stated: its values, by itself or in a recipe.
+        """
+        changed: dict[str, Value] = {}
+        if declared.kind != "component":
+            changed |= self.override
+            for kind, settings in self.kinds.items():
+                if kind == declared.kind:
+                    changed |= settings
+        allowed = {*declared.hyperparameters.model_fields} - {*declared.keeps}
+        changed = {key: value for key, value in changed.items() if key in allowed}
+        for key, substitutes in self.substitutes.items():
+            value = str(changed.get(key, stated.get(key)))
+            if value in substitutes:
+                changed[key] = substitutes[value]
+        return changed
 
 
 class Scale(RunSettings):
@@ -417,7 +509,7 @@ class Scale(RunSettings):
 
     scale: str
     purpose: str
-    # from the papers; empty: printed values are judged
+    # how its runs differ from the papers; empty: printed values are judged
     differs: str = "another encoder, other data, fewer steps"
     data_root: str | None = None  # None: CSEBENCH_DATA, else what rules/data.smk fetches
     corpus: str  # a name in data/registry.yaml
@@ -426,25 +518,32 @@ class Scale(RunSettings):
     sizes: dict[str, Annotated[int, Field(ge=2)]]  # size of a column (`1%`) -> sentences drawn
     seeds: Seeds
     seeds_by_size: dict[str, Seeds] = {}  # for sizes with other seeds
-    # for tables with other seeds (micse/table2), but for those sizes
+    # for tables with other seeds (micse/table2); seeds_by_size goes before it
     seeds_by_table: dict[str, Seeds] = {}
     encoders: dict[str, EncoderRef]  # role in the papers -> encoder at this scale
     evaluation: Evaluation = Evaluation()
-    # of a finished run; `scores`: csebench/score/prune.py
+    # what is kept of a finished run; `scores`: csebench/score/prune.py
     keep: Literal["model", "scores"] = "scores"
-    # evaluator of a table, or its name -> its substitute here; None: none
+    # evaluator of a table, or its name -> its substitute at this scale; None: no substitute
     evaluators: dict[str, str | None] = {}
-    # swept parameter: value -> its substitute here; None: none
+    # swept parameter: value -> its substitute at this scale; None: no substitute
     sweeps: dict[str, dict[str, Value | None]] = {}
     tuned: bool = False  # take what searches chose (csebench/plan/tuning.py)
 
     def seeds_of(self, table: str, number: int | None = None) -> list[int]:
-        """The seeds of a table (micse/table2). A number of seeds are the first of the longest
-        list that a table has, whose scores other tables share, and the seeds after it."""
+        """List the seeds of a table.
+
+        Args:
+            table: `micse/table2`.
+            number: of seeds, if the table states one. They are the first of the longest list that
+                a table has, so that tables share scores, and then the seeds after this list.
+        """
         if number is None:
             return self.seeds_by_table.get(table, self.seeds)
         longest = max([self.seeds, *self.seeds_by_table.values()], key=len)
-        return [*longest, *range(max(longest) + 1, max(longest) + 1 + number)][:number]
+        next_seed = max(longest) + 1
+        further = range(next_seed, next_seed + number)
+        return [*longest, *further][:number]
 
     @model_validator(mode="after")
     def settings_agree(self):

@@ -435,25 +435,25 @@ class Claim(Strict):
             return "`statistic: std` has neither `on_average` nor `relation`"
         return None
 
-    def versus_rows(self, there: Grid, same: bool) -> list[int]:
+    def versus_rows(self, grid: Grid, has_row: bool) -> list[int]:
         """List the indices of the rows that `row` is compared with.
 
         Args:
-            there: the table or figure that has these rows.
-            same: whether `there` is the table or figure of `row`.
+            grid: the table or figure that has these rows.
+            has_row: whether it also has `row`.
 
         Raises:
             ValueError: no row has a label that the claim names.
         """
         for label in self.exclude:
-            there.row(label)
+            grid.row(label)
         if self.versus != "others":
-            indices = [there.row(label) for label in self.versus]
+            indices = [grid.row(label) for label in self.versus]
             return sorted({*indices})
         excluded = {*self.exclude}
-        if same and self.versus_column is None:
+        if has_row and self.versus_column is None:
             excluded.add(self.row)  # a cell is not compared with itself
-        return [index for index, row in enumerate(there.rows) if row.label not in excluded]
+        return [index for index, row in enumerate(grid.rows) if row.label not in excluded]
 
     @property
     def place(self) -> str:
