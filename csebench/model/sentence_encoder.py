@@ -1,5 +1,9 @@
-"""Models that embed sentences: an encoder with the pooler of its test, or a
-sentence-transformers model as it is."""
+"""Models that embed sentences.
+
+`SentenceEncoder` is an encoder with the pooler of its test. `SentenceTransformerEmbedder` is a
+sentence-transformers model as its library encodes, which is opened and checked here. What both have
+in common with all other models is in csebench/model/embedder.py.
+"""
 
 import json
 from collections.abc import Callable
@@ -25,117 +29,167 @@ from csebench.model.pooling import pool
 from csebench.model.weights import check_weights
 from csebench.plan.schema.declarations import EncoderRef, Evaluation
 
-# the kind of sentence-transformers that embeds a sentence in one dense vector
+# the kind of model of sentence-transformers that embeds a sentence in one dense vector
 DENSE = "SentenceTransformer"
-GIVES = {
+GIVES = {  # what the other kinds give
     "SparseEncoder": "a sparse vector over its vocabulary",
     "CrossEncoder": "a score of a pair",
     "MultiVectorEncoder": "a vector of every token",
     "ColBERT": "a vector of every token",
 }
-LENGTHS_BY_ROLE = ("query_length", "document_length")  # tokens that a transformer reads of a text
-LOOSE = 1e-3  # of the largest entry: more than rounding in any batch
-# of a batch: attention scores of BERT-base take 1.6 GB in fp32 at length 512
+# attributes of a transformer: how many tokens of a text it reads
+LENGTHS_BY_ROLE = ("query_length", "document_length")
+LOOSE = 1e-3  # difference, relative to the largest entry, that is more than rounding in any batch
+# Tokens of a batch: attention scores of BERT-base take 1.6 GB in fp32 at length 512.
 BATCH_TOKENS = 128 * 512
 
 
-def check_length(
-    wanted: int, max_seq_length: int, name: str, setting: str = "--max-length"
-) -> None:
-    """Raises BadInput where the model cannot read so many tokens: a run id or protocol would
-    name a wrong length."""
-    if wanted > max_seq_length:
-        raise BadInput(f"{setting} {wanted}: {name} reads {max_seq_length} tokens at most.")
-
-
-def split(lengths: list[int], batch_size: int, padded: bool = True) -> list[slice]:
-    """Batches of rows sorted by length: of `batch_size` rows, or fewer, as many as have
-    BATCH_TOKENS with padding.
+class SentenceEncoder(Embedder):
+    """An encoder with the pooler of its test. It embeds in batches of similar length.
 
     Args:
-        padded: rows of other lengths may share a batch, because padding does not change their
-        vectors.
+        transform: a map that follows pooling, if one was fitted.
     """
-    ends, start = [0], 0
-    for row, length in enumerate(lengths):
-        if row == start:
-            continue
-        is_full = row - start == batch_size or (row + 1 - start) * length > BATCH_TOKENS
-        is_longer = length != lengths[start] and not padded
-        if is_full or is_longer:
-            start = row
-            ends.append(start)
-    return [slice(*pair) for pair in pairwise([*ends, len(lengths)])]
-
-
-class SentenceEncoder(Embedder):
-    """An encoder with the pooler of its test; embeds in batches of similar length."""
 
     def __init__(
         self, encoder: Encoder, pooler: str, transform=None, evaluation: Evaluation = Evaluation()
     ):
-        self.encoder, self.pooler, self.transform, self.evaluation = (
-            encoder,
-            pooler,
-            transform,
-            evaluation,
-        )
+        self.encoder = encoder
+        self.pooler = pooler
+        self.transform = transform
+        self.evaluation = evaluation
         check_length(evaluation.max_length or 0, encoder.max_seq_length, "this encoder")
 
     def vectors(self, sentences: list[str]) -> np.ndarray:
-        return self.prepare(sentences)()
+        compute = self.prepare(sentences)
+        return compute()
 
     def prepare(self, sentences: list[str]) -> Callable[[], np.ndarray]:
+        """Tokenise now, and return a function that computes the vectors."""
         ids = self.token_ids(sentences)
 
         def embed() -> np.ndarray:
             vectors = self.on_device(ids).cpu().numpy()
-            return vectors if self.transform is None else self.transform(vectors)
+            if self.transform is None:
+                return vectors
+            return self.transform(vectors)
 
         return embed
 
     def token_ids(self, sentences: list[str]) -> list[list[int]]:
-        return self.encoder.in_template(
-            self.encoder.ids(sentences, self.evaluation.max_length), self.pooler
-        )
+        """Return the token ids of sentences, in the template of the pooler if it has one."""
+        ids = self.encoder.ids(sentences, self.evaluation.max_length)
+        return self.encoder.in_template(ids, self.pooler)
 
     @torch.inference_mode()
     def on_device(self, ids: list[list[int]]) -> torch.Tensor:
-        """(sentences, D) float32 where the encoder is, before a fitted map; the host does not
-        wait for them."""
-        encoder, training, settings = self.encoder, self.encoder.training, self.evaluation
+        """Embed rows of token ids, before a fitted map.
+
+        Returns:
+            (sentences, D) float32 on the device of the encoder. The host does not wait for them.
+        """
+        encoder = self.encoder
+        device = encoder.device
+        order = np.argsort([len(row) for row in ids], kind="stable")  # shortest first
+        sorted_ids = [ids[index] for index in order]
+        lengths = [len(row) for row in sorted_ids]
+        batches = split(lengths, self.evaluation.batch_size, encoder.traits.hides_padding)
+
+        training = encoder.training
         encoder.eval()
-        order = np.argsort([len(i) for i in ids], kind="stable")
-        batches = split(
-            [len(ids[i]) for i in order], settings.batch_size, encoder.traits.hides_padding
-        )
-        with torch.autocast(
-            encoder.device.type, torch.bfloat16, enabled=settings.precision == "bf16"
-        ):
-            parts = [
-                self.pooled([ids[i] for i in order[batch]])
-                for batch in bar(batches, "embedding", "batch")
-            ]
+        uses_bf16 = self.evaluation.precision == "bf16"
+        parts = []
+        with torch.autocast(device.type, torch.bfloat16, enabled=uses_bf16):
+            for batch in bar(batches, "embedding", "batch"):
+                parts.append(self.pooled(sorted_ids[batch]))
         encoder.train(training)
-        return torch.cat(parts)[to_device(torch.from_numpy(np.argsort(order)), encoder.device)]
+
+        position_of = torch.from_numpy(np.argsort(order))  # of each sentence in the sorted order
+        return torch.cat(parts)[to_device(position_of, device)]
 
     def pooled(self, rows: list[list[int]]) -> torch.Tensor:
-        """(rows, D) float32 of rows of token ids; by halves where the memory of the device is
-        too small."""
+        """Embed a batch of rows of token ids, (rows, D) float32.
+
+        If the memory of the device is too small, the batch is computed in halves.
+        """
         try:
             return pool(self.pooler, self.encoder(self.encoder.pad(rows), self.pooler)).float()
         except torch.OutOfMemoryError:
             if len(rows) == 1:
                 raise
+        # outside the handler: its traceback keeps the tensors of the batch
         torch.cuda.empty_cache()
-        return torch.cat([self.pooled(rows[: len(rows) // 2]), self.pooled(rows[len(rows) // 2 :])])
+        middle = len(rows) // 2
+        return torch.cat([self.pooled(rows[:middle]), self.pooled(rows[middle:])])
+
+
+def split(lengths: list[int], batch_size: int, padded: bool = True) -> list[slice]:
+    """Split rows into batches of `batch_size`, or of fewer if BATCH_TOKENS would be exceeded.
+
+    Args:
+        lengths: of the rows, which are sorted by length.
+        padded: rows of other lengths may share a batch, because padding does not change their
+            vectors.
+    """
+    starts = [0]
+    for row, length in enumerate(lengths):
+        start = starts[-1]
+        if row == start:
+            continue
+        is_full = row - start == batch_size or (row + 1 - start) * length > BATCH_TOKENS
+        is_longer = length != lengths[start] and not padded
+        if is_full or is_longer:
+            starts.append(row)
+    return [slice(start, end) for start, end in pairwise([*starts, len(lengths)])]
+
+
+def check_length(
+    wanted: int, max_seq_length: int, name: str, setting: str = "--max-length"
+) -> None:
+    """Refuse a length that the model cannot read: a run id or protocol would state a wrong one.
+
+    Args:
+        wanted: the length that the setting asks for.
+        name: of the model, for the message.
+
+    Raises:
+        BadInput: the model reads fewer tokens.
+    """
+    if wanted > max_seq_length:
+        raise BadInput(f"{setting} {wanted}: {name} reads {max_seq_length} tokens at most.")
+
+
+class Affine:
+    """A fitted map that follows pooling: (x - shift) @ matrix."""
+
+    def __init__(self, shift: np.ndarray, matrix: np.ndarray):
+        self.shift = shift
+        self.matrix = matrix
+
+    def __call__(self, vectors: np.ndarray) -> np.ndarray:
+        return (vectors - self.shift) @ self.matrix
+
+    def save(self, folder: Path) -> None:
+        values = {"shift": self.shift, "matrix": np.ascontiguousarray(self.matrix)}
+        save_file(values, folder / "transform.safetensors")
+
+    @classmethod
+    def load(cls, folder: Path) -> "Affine | None":
+        """Load the map of a model folder, or return None if it has none."""
+        path = folder / "transform.safetensors"
+        if not path.exists():
+            return None
+        return cls(**load_file(path))
+
+
+# ---------------------------------------------------------------- sentence-transformers
 
 
 class SentenceTransformerEmbedder(Embedder):
-    """A sentence-transformers folder or hub id with all its modules, as its own library encodes.
+    """A sentence-transformers folder or model of the hub, as its own library encodes.
 
-    Sentences go through its `encode`, which puts the default prompt before them, queries and
-    documents of a search through `encode_query` and `encode_document`.
+    Sentences go through its `encode`, which puts the default prompt before them. Queries and
+    documents of a search go through `encode_query` and `encode_document`.
     """
 
     def __init__(self, ref: EncoderRef, evaluation: Evaluation):
@@ -156,87 +210,42 @@ class SentenceTransformerEmbedder(Embedder):
         return self.encoded(self.model.encode_document, documents)
 
     def encoded(self, encode: Callable[..., np.ndarray], texts: list[str]) -> np.ndarray:
-        """(texts, D) float32, in smaller batches where the memory of the device is too small.
+        """Embed texts, in smaller batches if the memory of the device is too small.
+
+        Args:
+            encode: a function of the model, for texts of one role.
+
+        Returns:
+            (texts, D) float32.
 
         Raises:
             BadInput: its Router has no route for texts of this role.
         """
-        settings, shown = self.evaluation, on_terminal()
-        run = find_executable_batch_size(
-            lambda rows: encode(texts, batch_size=rows, show_progress_bar=shown),
-            settings.batch_size,
-        )
-        with torch.autocast(
-            self.model.device.type, torch.bfloat16, enabled=settings.precision == "bf16"
-        ):
+        shows_bar = on_terminal()
+
+        def encode_in_batches(batch_size: int) -> np.ndarray:
+            return encode(texts, batch_size=batch_size, show_progress_bar=shows_bar)
+
+        run = find_executable_batch_size(encode_in_batches, self.evaluation.batch_size)
+        uses_bf16 = self.evaluation.precision == "bf16"
+        with torch.autocast(self.model.device.type, torch.bfloat16, enabled=uses_bf16):
             try:
                 vectors = run()
-            except ValueError as e:
-                if "route" in str(e):
-                    raise BadInput(
-                        f"model: its Router cannot embed these texts: {first_line(e)}."
-                    ) from None
-                raise
+            except ValueError as error:
+                if "route" not in str(error):
+                    raise
+                raise BadInput(
+                    f"model: its Router cannot embed these texts: {first_line(error)}."
+                ) from None
         return vectors.astype(np.float32, copy=False)
-
-
-def prompts_of(model: Any) -> dict[str, str]:
-    """The prompts of a sentence-transformers model by role, as its library chooses them; empty
-    without any."""
-    by_role = {
-        "sentence": model.prompts.get(model.default_prompt_name, ""),
-        "query": model.prompts.get("query", ""),
-        "document": first_of(model.prompts, ("document", "passage", "corpus")),
-    }
-    return by_role if any(by_role.values()) else {}
-
-
-def first_of(prompts: dict[str, str], names: tuple[str, ...]) -> str:
-    for name in names:
-        if name in prompts:
-            return prompts[name]
-    return ""
-
-
-def routes_by_role(model: Any) -> bool:
-    """Whether other modules, or other lengths, are for queries than for documents."""
-    from sentence_transformers.base.modules import Router
-
-    for module in model.modules():
-        if isinstance(module, Router):
-            return True
-        if any(getattr(module, name, None) is not None for name in LENGTHS_BY_ROLE):
-            return True
-    return False
-
-
-def check_single_vector(folder: Path) -> None:
-    """Refuse a model that gives no single dense vector of a sentence.
-
-    sentence-transformers would take its encoder, and pool by the mean.
-
-    Raises:
-        BadInput: `config_sentence_transformers.json` states another kind.
-    """
-    file = folder / "config_sentence_transformers.json"
-    if not file.exists():
-        return
-    content = read_json(file)
-    kind = content.get("model_type", DENSE) if isinstance(content, dict) else None
-    if kind != DENSE:
-        gives = GIVES.get(str(kind), "other vectors")
-        raise BadInput(
-            f"{file}: model_type: {kind!r} gives {gives}, but csebench scores one dense vector of a"
-            f" sentence ({DENSE}). Use another model; --pooler takes its encoder alone."
-        )
 
 
 def open_whole(folder: Path):
     """Open a sentence-transformers folder in fp32, and check what its library would not notice.
 
     Raises:
-        BadInput: it cannot be read, asks for code, is of another kind, its transformer is not
-            whole, or its vectors depend on the sentences beside them.
+        BadInput: it cannot be read, asks for code, is of another kind, lacks weights of its
+            transformer, or gives vectors that depend on the other sentences of a batch.
     """
     from sentence_transformers import SentenceTransformer
 
@@ -251,7 +260,7 @@ def open_whole(folder: Path):
             trust_remote_code=False,
             model_kwargs={"dtype": torch.float32},
         )
-        model.float()  # modules beside the transformer, in half precision
+        model.float()  # other modules than the transformer may be in half precision
         limit_lengths(model)
         try_out(model, what)
         for module in transformers_of(model):
@@ -259,41 +268,39 @@ def open_whole(folder: Path):
             check_whole(module.auto_model, folder, what)
     except BadInput:
         raise
-    except Exception as e:  # of its library or those below it, by what is damaged
-        raise unreadable_model(what, e) from None
+    except Exception as error:  # of any of several libraries, by what is damaged
+        raise unreadable_model(what, error) from None
     return model
 
 
-def check_whole(transformer: Any, folder: Path, what: str) -> None:
-    """Refuse a transformer of which a sentence-transformers folder lacks weights.
+def check_single_vector(folder: Path) -> None:
+    """Refuse a model that does not give a sentence one dense vector.
 
-    A Router has several, each in a folder of its own. All of its architecture are looked at.
+    sentence-transformers would take its encoder alone, and pool by the mean.
+
+    Raises:
+        BadInput: `config_sentence_transformers.json` states another kind.
     """
-    first = folder / json.loads(read_text(folder / "modules.json"))[0]["path"]
-    candidates = [first, *sorted(path for path in first.glob("*/") if path.is_dir())]
-    told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
-    for candidate in candidates:
-        file = candidate / "config.json"
-        if not file.exists() or read_json(file).get("model_type") != transformer.config.model_type:
-            continue
-        loading = type(transformer).from_pretrained(candidate, trust_remote_code=False, **told)[1]
-        check_weights(transformer, loading, what, may_be_new=("pooler",))
-
-
-def transformers_of(model: Any) -> list[Any]:
-    """The modules of a sentence-transformers model that tokenise texts and embed tokens with a
-    transformer."""
-    modules = [
-        module for module in model.modules() if getattr(module, "auto_model", None) is not None
-    ]
-    return [module for module in modules if module.tokenizer is not None]
+    file = folder / "config_sentence_transformers.json"
+    if not file.exists():
+        return
+    content = read_json(file)
+    kind = None
+    if isinstance(content, dict):
+        kind = content.get("model_type", DENSE)
+    if kind != DENSE:
+        gives = GIVES.get(str(kind), "other vectors")
+        raise BadInput(
+            f"{file}: model_type: {kind!r} gives {gives}, but csebench scores one dense vector of a"
+            f" sentence ({DENSE}). Use another model; --pooler takes its encoder alone."
+        )
 
 
 def limit_lengths(model: Any) -> None:
     """Let no transformer of the model read more tokens than it has positions.
 
-    The library takes the number of positions for RoBERTa and MPNet, two of which stand before the
-    first token.
+    sentence-transformers takes their number as the limit. RoBERTa and MPNet use two of them before
+    the first token.
     """
     for module in transformers_of(model):
         limit = position_limit(module.auto_model)
@@ -310,23 +317,6 @@ def limit_length(module: Any, limit: int) -> None:
             setattr(module, name, min(stated, limit))
 
 
-def shorten_inputs(model: Any, max_length: int, name: str) -> None:
-    """Let a model read no more tokens than --max-length.
-
-    Raises:
-        BadInput: it reads fewer anyway, or has no transformer, and so no limit.
-    """
-    modules = transformers_of(model)
-    if not modules:
-        raise BadInput(
-            f"--max-length {max_length}: {name} has no transformer, and reads whole texts; leave it"
-            " out."
-        )
-    for module in modules:
-        check_length(max_length, module.tokenizer.model_max_length, name)
-        limit_length(module, max_length)
-
-
 def try_out(model: Any, what: str) -> None:
     """Embed texts alone and together. Modules that do not fit together fail here.
 
@@ -336,12 +326,12 @@ def try_out(model: Any, what: str) -> None:
     short, long = TRIAL
     try:
         outputs = model.encode([short], output_value=None, show_progress_bar=False)[0]
-    except ValueError as e:
-        if "route" not in str(e):
+    except ValueError as error:
+        if "route" not in str(error):
             raise
         raise BadInput(
             f"{what}: router_config.json: its Router has no route for a sentence that is neither"
-            f" query nor document ({first_line(e)}); name one as default_route."
+            f" query nor document ({first_line(error)}); name one as default_route."
         ) from None
     if "sentence_embedding" not in outputs:
         raise BadInput(
@@ -358,22 +348,87 @@ def try_out(model: Any, what: str) -> None:
         )
 
 
-class Affine:
-    """A fitted map after pooling: (x - shift) @ matrix."""
+def check_whole(transformer: Any, folder: Path, what: str) -> None:
+    """Refuse a transformer if a sentence-transformers folder lacks some of its weights.
 
-    def __init__(self, shift: np.ndarray, matrix: np.ndarray):
-        self.shift, self.matrix = shift, matrix
-
-    def __call__(self, vectors: np.ndarray) -> np.ndarray:
-        return (vectors - self.shift) @ self.matrix
-
-    def save(self, folder: Path) -> None:
-        save_file(
-            {"shift": self.shift, "matrix": np.ascontiguousarray(self.matrix)},
-            folder / "transform.safetensors",
+    A Router has several transformers, each in a folder of its own. All folders of the architecture
+    are checked.
+    """
+    modules = json.loads(read_text(folder / "modules.json"))
+    first = folder / modules[0]["path"]
+    candidates = [first, *sorted(path for path in first.glob("*/") if path.is_dir())]
+    for candidate in candidates:
+        file = candidate / "config.json"
+        if not file.exists():
+            continue
+        if read_json(file).get("model_type") != transformer.config.model_type:
+            continue
+        _, loading = type(transformer).from_pretrained(
+            candidate,
+            trust_remote_code=False,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
         )
+        check_weights(transformer, loading, what, may_be_new=("pooler",))
 
-    @classmethod
-    def load(cls, folder: Path) -> "Affine | None":
-        path = folder / "transform.safetensors"
-        return cls(**load_file(path)) if path.exists() else None
+
+def shorten_inputs(model: Any, max_length: int, name: str) -> None:
+    """Let a model read no more tokens than --max-length.
+
+    Raises:
+        BadInput: it reads fewer anyway, or it has no transformer and so no limit.
+    """
+    modules = transformers_of(model)
+    if not modules:
+        raise BadInput(
+            f"--max-length {max_length}: {name} has no transformer, and reads whole texts; leave it"
+            " out."
+        )
+    for module in modules:
+        check_length(max_length, module.tokenizer.model_max_length, name)
+        limit_length(module, max_length)
+
+
+def transformers_of(model: Any) -> list[Any]:
+    """List the modules of a model that tokenise texts and embed tokens with a transformer."""
+    modules = []
+    for module in model.modules():
+        has_transformer = getattr(module, "auto_model", None) is not None
+        if has_transformer and module.tokenizer is not None:
+            modules.append(module)
+    return modules
+
+
+def prompts_of(model: Any) -> dict[str, str]:
+    """Return the prompts of a model by role, as sentence-transformers chooses them.
+
+    The dictionary is empty if no role has a prompt.
+    """
+    by_role = {
+        "sentence": model.prompts.get(model.default_prompt_name, ""),
+        "query": model.prompts.get("query", ""),
+        "document": first_of(model.prompts, ("document", "passage", "corpus")),
+    }
+    if not any(by_role.values()):
+        return {}
+    return by_role
+
+
+def first_of(prompts: dict[str, str], names: tuple[str, ...]) -> str:
+    """Return the prompt of the first name that there is, or an empty text."""
+    for name in names:
+        if name in prompts:
+            return prompts[name]
+    return ""
+
+
+def routes_by_role(model: Any) -> bool:
+    """Whether queries and documents have other modules, or other lengths."""
+    from sentence_transformers.base.modules import Router
+
+    for module in model.modules():
+        if isinstance(module, Router):
+            return True
+        if any(getattr(module, name, None) is not None for name in LENGTHS_BY_ROLE):
+            return True
+    return False
