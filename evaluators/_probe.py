@@ -1,14 +1,14 @@
-"""SentEval's classifier: a logistic regression trained by steps, stopped on a validation set. Many
-at once.
+"""SentEval's classifier: a logistic regression, trained in steps and stopped on a validation set.
 
-SentEval makes every fit anew from one seed: the first weights are always the same, and fits on
-equally many rows draw the same batches. So those fits are one batched problem: (fits, batch, D)
-rows, gathered once for all regularisers, times (fits, regularisers x classes, D) weights. The
-numbers are those of one fit after the other, up to the order in which a product sums.
+Many fits are trained at once. SentEval starts every fit from the same seed: the first weights are
+always the same, and fits on equally many rows draw the same batches. So these fits are one batched
+problem: (fits, batch, D) rows, gathered once for all regularisers, times (fits, regularisers x
+classes, D) weights. The numbers are those of one fit after the other, except that products are
+summed in another order.
 
 Official code: princeton-nlp/SimCSE SentEval/senteval/tools/classifier.py:44-103 (prepare_split,
-fit, trainepoch), validation.py. Its `size_average = False` has had no effect since torch 1.0: the
-loss is a mean over the batch.
+fit, trainepoch), validation.py. Since torch 1.0 its `size_average = False` has no effect: the loss
+is a mean over the batch.
 """
 
 from collections.abc import Sequence
@@ -19,21 +19,19 @@ import torch
 
 SEED = 1111
 MAX_EPOCHS = 200
-# torch's defaults: 1e-3 and 1e-2
-OPTIMIZERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Row numbers that one fit trains on, and those whose accuracy stops it."""
+    """The rows of one fit."""
 
-    train: np.ndarray
-    dev: np.ndarray
-    drawn: int = 0  # length of a permutation that was drawn before the first epoch; 0: none
+    train: np.ndarray  # row numbers
+    dev: np.ndarray  # row numbers; the accuracy on them stops the fit
+    drawn: int = 0  # length of a permutation that is drawn before the first epoch; 0: none
 
 
 def held_out(rows: np.ndarray, share: float = 0.05) -> Fold:
-    """Rows of which SentEval takes a share, drawn with its seed, for validation."""
+    """Set a share of rows aside for validation, drawn with SentEval's seed."""
     order = np.random.RandomState(SEED).permutation(len(rows))
     cut = int(share * len(rows))
     return Fold(rows[order[cut:]], rows[order[:cut]], drawn=len(rows))
@@ -50,31 +48,37 @@ def fit(
     """Train every fold with each of its regularisers.
 
     Args:
-        x: (N, D) float32 features; y: (N,) class numbers; both on one device.
+        x: (N, D) float32 features.
+        y: (N,) class numbers, on the same device.
         decay: (folds, R) regularisers, as the optimiser's coupled weight decay.
         settings: optimizer, batch_size, tenacity, epoch_size (epochs between two looks at the
             validation set).
 
     Returns:
-        weights (folds, R, classes, D + 1), the bias last, at the best look (the first of equals),
-            and the accuracy there (folds, R).
+        (folds, R, classes, D + 1) weights at the best look, the first of equals, with the bias
+        last. Then the accuracy at that look, (folds, R).
     """
     x = with_ones(x)
     decays = torch.as_tensor(decay, dtype=x.dtype, device=x.device)
-    weights, accuracy = (
-        x.new_empty(len(folds), decays.shape[1], classes, x.shape[1]),
-        np.empty(decays.shape),
-    )
-    groups = {}
-    for number, fold in enumerate(folds):
-        groups.setdefault((len(fold.train), fold.drawn), []).append(number)
-    for members in groups.values():
-        fitted = _fit_equal(x, y, classes, [folds[m] for m in members], decays[members], settings)
+    weights = x.new_empty(len(folds), decays.shape[1], classes, x.shape[1])
+    accuracy = np.empty(decays.shape)
+    for members in folds_with_equal_batches(folds):
+        of_group = [folds[number] for number in members]
+        fitted = fit_together(x, y, classes, of_group, decays[members], settings)
         weights[members], accuracy[members] = fitted
     return weights, accuracy
 
 
+def folds_with_equal_batches(folds: list[Fold]) -> list[list[int]]:
+    """Group the numbers of folds that draw the same batches from their rows."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for number, fold in enumerate(folds):
+        groups.setdefault((len(fold.train), fold.drawn), []).append(number)
+    return list(groups.values())
+
+
 def with_ones(x: torch.Tensor) -> torch.Tensor:
+    """Append a column of ones, whose weight is the bias."""
     return torch.cat([x, x.new_ones(len(x), 1)], dim=1)
 
 
@@ -83,7 +87,7 @@ def predict(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return (with_ones(x) @ weights.T).argmax(1)
 
 
-def _fit_equal(
+def fit_together(
     x: torch.Tensor,
     y: torch.Tensor,
     classes: int,
@@ -91,70 +95,107 @@ def _fit_equal(
     decay: torch.Tensor,
     settings: dict,
 ) -> tuple[torch.Tensor, np.ndarray]:
-    """`fit` for folds that draw the same batches."""
+    """Do what `fit` does, for folds that draw the same batches.
+
+    Args:
+        x: (N, D + 1) features with a column of ones.
+        decay: (fits, R).
+    """
     fits, regularisers = decay.shape
-    with torch.random.fork_rng():
-        torch.manual_seed(SEED)
-        first = torch.nn.Linear(x.shape[1] - 1, classes)
-    w = torch.cat([first.weight, first.bias.unsqueeze(1)], dim=1).detach().to(x)
-    w = w.repeat(fits, regularisers, 1)  # (fits, R * classes, D + 1)
-    best_w, best = w.clone(), np.full((fits, regularisers), -1.0)
-    misses, active = np.zeros_like(best), np.arange(fits)
-    train = torch.from_numpy(np.stack([f.train for f in folds])).to(x.device)
-    dev = [torch.from_numpy(f.dev).to(x.device) for f in folds]
+    tenacity = settings["tenacity"]
+    train = torch.from_numpy(np.stack([fold.train for fold in folds])).to(x.device)
+    dev = [torch.from_numpy(fold.dev).to(x.device) for fold in folds]
     decay = decay.repeat_interleave(classes, dim=1).unsqueeze(2)  # (fits, R * classes, 1)
+    w = first_weights(x, classes).repeat(fits, regularisers, 1)  # (fits, R * classes, D + 1)
     optimizer = make_optimizer(w, settings["optimizer"])
-    draw, epochs, size = np.random.RandomState(SEED), 0, train.shape[1]
+    draw = np.random.RandomState(SEED)
     if folds[0].drawn:
         draw.permutation(folds[0].drawn)
+
+    best_w = w.clone()
+    best = np.full((fits, regularisers), -1.0)  # accuracy
+    misses = np.zeros_like(best)  # looks without a gain
+    # Fits that have stopped leave w, train and decay. `active` has the numbers of the others.
+    active = np.arange(fits)
+    epochs = 0
     while len(active) and epochs <= MAX_EPOCHS:
+        # train until the next look
         for _ in range(settings["epoch_size"]):
-            shuffled = train[:, torch.from_numpy(draw.permutation(size)).to(x.device)]
-            for rows in shuffled.split(settings["batch_size"], dim=1):
+            order = torch.from_numpy(draw.permutation(train.shape[1])).to(x.device)
+            for rows in train[:, order].split(settings["batch_size"], dim=1):
                 w.grad = gradient(w, x, y, rows, classes).addcmul_(decay, w)
                 optimizer.step()
         epochs += settings["epoch_size"]
-        for i, a in enumerate(active):
-            right = (w[i] @ x[dev[a]].T).unflatten(0, (regularisers, classes)).argmax(1) == y[
-                dev[a]
-            ]
+
+        # look at the validation sets
+        for i, number in enumerate(active):
+            rows = dev[number]
+            predicted = (w[i] @ x[rows].T).unflatten(0, (regularisers, classes)).argmax(1)
+            right = predicted == y[rows]  # (R, rows)
             reached = right.sum(1).cpu().numpy() / right.shape[1]
-            running = misses[a] <= settings["tenacity"]
-            better = running & (reached > best[a])
-            misses[a] += running & ~better
-            best[a][better] = reached[better]
-            for r in np.flatnonzero(better) * classes:
-                best_w[a, r : r + classes] = w[i, r : r + classes]
-        still = (misses[active] <= settings["tenacity"]).any(1)
-        if not still.all():
-            kept = torch.from_numpy(np.flatnonzero(still)).to(x.device)
+            is_running = misses[number] <= tenacity
+            is_better = is_running & (reached > best[number])
+            misses[number] += is_running & ~is_better
+            best[number][is_better] = reached[is_better]
+            for first in np.flatnonzero(is_better) * classes:
+                best_w[number, first : first + classes] = w[i, first : first + classes]
+
+        # drop the fits that have stopped with every regulariser
+        runs_on = (misses[active] <= tenacity).any(1)
+        if not runs_on.all():
+            kept = torch.from_numpy(np.flatnonzero(runs_on)).to(x.device)
             w, optimizer = keep(w, optimizer, kept, settings["optimizer"])
-            active, train, decay = active[still], train[kept], decay[kept]
+            active = active[runs_on]
+            train = train[kept]
+            decay = decay[kept]
     return best_w.unflatten(1, (regularisers, classes)), best
+
+
+def first_weights(x: torch.Tensor, classes: int) -> torch.Tensor:
+    """Draw the weights that every fit starts from: (classes, D + 1), the bias last."""
+    with torch.random.fork_rng():
+        torch.manual_seed(SEED)
+        layer = torch.nn.Linear(x.shape[1] - 1, classes)
+    return torch.cat([layer.weight, layer.bias.unsqueeze(1)], dim=1).detach().to(x)
 
 
 def gradient(
     w: torch.Tensor, x: torch.Tensor, y: torch.Tensor, rows: torch.Tensor, classes: int
 ) -> torch.Tensor:
-    """Of the mean cross-entropy over batches of row numbers (fits, batch), for weights (fits, R
-    * classes, D + 1)."""
+    """Compute the gradient of the mean cross-entropy over a batch.
+
+    Args:
+        w: (fits, R * classes, D + 1) weights.
+        rows: (fits, batch) row numbers.
+    """
     batch = x.index_select(0, rows.flatten()).view(*rows.shape, -1)  # thrice as fast as x[rows]
     logits = torch.bmm(w, batch.transpose(1, 2))  # (fits, R * classes, batch): the fast order
-    targets = (y[rows].unsqueeze(1) == torch.arange(classes, device=y.device).unsqueeze(1)).to(w)
-    error = logits.unflatten(1, (-1, classes)).softmax(2).sub_(targets.unsqueeze(1)).flatten(1, 2)
+    class_numbers = torch.arange(classes, device=y.device).unsqueeze(1)
+    targets = (y[rows].unsqueeze(1) == class_numbers).to(w)
+    probabilities = logits.unflatten(1, (-1, classes)).softmax(2)
+    error = probabilities.sub_(targets.unsqueeze(1)).flatten(1, 2)
     return torch.bmm(error.div_(rows.shape[1]), batch)
 
 
 def make_optimizer(w: torch.Tensor, name: str) -> torch.optim.Optimizer:
-    return OPTIMIZERS[name]([w], **({"fused": True} if name == "adam" else {}))
+    """Make an optimiser with torch's default learning rate."""
+    match name:
+        case "adam":
+            return torch.optim.Adam([w], fused=True)  # 1e-3
+        case "rmsprop":
+            return torch.optim.RMSprop([w])  # 1e-2
+    raise ValueError(f"no optimiser {name!r}")
 
 
 def keep(
     w: torch.Tensor, optimizer: torch.optim.Optimizer, index: torch.Tensor, name: str
 ) -> tuple[torch.Tensor, torch.optim.Optimizer]:
-    """The fits of an index only, with the optimiser's state of them."""
+    """Keep only the fits of an index: their weights, and the optimiser's state of them."""
     kept = w[index].clone()
     smaller = make_optimizer(kept, name)
-    state = optimizer.state[w].items()
-    smaller.state[kept] = {k: v[index].clone() if v.shape == w.shape else v for k, v in state}
+    state = {}
+    for key, value in optimizer.state[w].items():
+        is_per_fit = value.shape == w.shape  # a count of steps is not
+        state[key] = value[index].clone() if is_per_fit else value
+    smaller.state[kept] = state
     return kept, smaller

@@ -24,73 +24,82 @@ if TYPE_CHECKING:
 
     from csebench.score.drawing import DrawingSource
 
-# A literal: it is read without running the file, so no calls and no names. Every key:
-# csebench/plan/schema/declarations.py.
+# A literal, because it is read without running the file: no calls and no names. All keys are
+# described in csebench/plan/schema/declarations.py.
 DECLARATION = {
     "name": "template",  # as people write it
     "version": 1,  # bump it when a change of this file changes a number
     "title": "Template",
     "protocol": "whose-reading-of-what",  # forks differ silently, so the reading has a name
     "tasks": ["STS-B"],  # as in the papers' columns
-    "files": ["downstream/STS/STSBenchmark/sts-dev.csv"],  # below the data root: all that is read
+    "files": ["downstream/STS/STSBenchmark/sts-dev.csv"],  # all that is read, below the data root
     "params": {"shown": 100},  # arguments of `evaluate`
-    "variants": {"all": {"shown": 1500}},  # of them: `template:all`
+    "variants": {"all": {"shown": 1500}},  # other arguments: `template:all`
     "best": {"spearman": 1.0},  # metric: what a perfect model scores
-    # metric: lowest and highest value, where these are not 0 and 1
+    # metric: lowest and highest value, if they are not 0 and 1
     "bounds": {"spearman": (-1.0, 1.0)},
-    # metric: between what random vectors score on data/smoke
+    # metric: range in which random vectors score on data/smoke
     "chance": {"spearman": (-0.45, 0.45)},
-    # How items make the score of a {task} and {metric}, by which rows are tested over them: `mean`,
-    # or `spearman` with gold values; `sentences` are ids, by which items of the same sentence are
-    # resampled together. Leave `items` out where the score is neither.
+    # How items make the score of a {task} and {metric}: `mean`, or `spearman` with gold values.
+    # Rows are then also tested over items. `sentences` are ids: items of the same sentence are
+    # resampled together. Leave `items` out if the score is neither.
     "items": {
         "values": "{task}/*",
         "score": "spearman",
         "gold": "gold/{task}/*",
         "sentences": "sentences/{task}/*",
     },
-    # "counts": {"SST": 1821},  # task: test items, where an accuracy or recall is a share of them
-    # Figures of one model, each drawn by a function draw_KIND; a paper's figure names the kind.
+    # "counts": {"SST": 1821},  # task: test items, if an accuracy or recall is a share of them
+    # Figures of one model, each drawn by a function draw_KIND. A paper's figure names the kind.
     # Optional.
     "panels": {"template": {"item": "shown", "width": 5.2, "height": 4.2, "shared_axes": True}},
     "source": "official file, paper section",
-    "deviations": [],  # from the source, and what it leaves open and you chose
+    "deviations": [],  # from the source, and choices that it leaves open
 }
 
 
 def evaluate(model: Embedder, data_root: Path, shown: int) -> tuple[list[Score], Items]:
-    """Scores of a model.
+    """Score a model.
 
-    Read everything first: bad data is refused (BadInput, with file and line) before anything is
-    embedded. Values need no check: one that is not finite ends as a failed run, whichever the
-    evaluator.
+    Read everything first, so that bad data is refused (BadInput, with file and line) before
+    anything is embedded. Values need no check: csebench refuses those that are not finite.
 
     Args:
-        data_root: in SentEval's layout; `data_root / "misc/NAME/FILE"`, whole names, as it may be
-            several folders.
+        data_root: in SentEval's layout. Write `data_root / "misc/NAME/FILE"` with whole names, as
+            it may be several folders.
         shown: pairs that are drawn.
 
     Returns:
-        rows; items: `STS-B/dev` (pairs,) cosines, `gold/STS-B/dev` (pairs,), `sentences/STS-B/dev`
-            (pairs, 2) ids, `shown` (shown,) numbers of pairs.
+        Rows; items: `STS-B/dev` (pairs,) cosines, `gold/STS-B/dev` (pairs,), `sentences/STS-B/dev`
+        (pairs, 2) ids, `shown` (shown,) numbers of pairs.
     """
     (pairs,) = read_sts(data_root, "STS-B", "dev")
-    # (pairs, D) each; `model.embed(sentences, truth)` of what are no graded pairs
+    # (pairs, D) each; for sentences that are no graded pairs: `model.embed(sentences, truth)`
     left, right = model.pairs(pairs)
     cosines = cosine(left, right)
     rows = [Score("STS-B", "all", "spearman", spearman(cosines, pairs.gold))]
-    items = {"STS-B/dev": cosines, "gold/STS-B/dev": pairs.gold}
-    items["sentences/STS-B/dev"] = sentence_ids(pairs.left, pairs.right)
-    return rows, items | {"shown": np.arange(len(pairs))[:shown]}
+    items = {
+        "STS-B/dev": cosines,
+        "gold/STS-B/dev": pairs.gold,
+        "sentences/STS-B/dev": sentence_ids(pairs.left, pairs.right),
+        "shown": np.arange(len(pairs))[:shown],
+    }
+    return rows, items
 
 
 def draw_template(figure: FigureBase, items: Items, source: DrawingSource) -> list[list]:
-    """Fills a figure; returns what it plots as a table, of which a column `text` is not
-    published."""
+    """Fill a figure.
+
+    Returns:
+        What it plots, as a table with a header. A column `text` is not published.
+    """
     from csebench.score.drawing import points
 
-    gold, cosines = (items[name][items["shown"]] for name in ("gold/STS-B/dev", "STS-B/dev"))
+    gold = items["gold/STS-B/dev"][items["shown"]]
+    cosines = items["STS-B/dev"][items["shown"]]
     axes = figure.subplots()
     points(axes, gold, cosines)
     axes.set(xlabel="gold score (0 to 5)", ylabel="cosine (−1 to 1)", title=source.model)
-    return [["gold", "cosine"], *map(list, zip(gold, cosines, strict=True))]
+    table = [["gold", "cosine"]]
+    table += [[*values] for values in zip(gold, cosines, strict=True)]
+    return table

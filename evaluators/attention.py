@@ -1,22 +1,23 @@
-"""What the attention of two views has in common: against the cosine of the views, by syntax, and as
+"""Mutual information of the attention of two views: against their cosine, by syntax, and as
 histograms.
 
 Idea: miCSE aligns attention maps of dropout views, so mutual information of attention should be
 higher for sentences of the same syntax.
 Score: cosine and mutual information at the centroid of positive and negative pairs, and of pairs
-with identical and non-identical trees, the distance of the two; mutual information of every slice
-of layers and heads.
+with identical and non-identical trees; the distance of the two centroids; mutual information of
+every slice of layers and heads.
 Paper: miCSE Figures 5, 6, 8 and App. B, D, which print no number. Official code: none.
 Items: `similarity/GROUP` and `syntax/GROUP` (pairs, 2), cosine and mutual information, with their
 `sentences`; `syntax/parser`; `histogram/joint` (slices, BINS, BINS), each summing to one, with
 `edges` (slices, BINS + 1) and `slices` (slices,) names.
-Relations: the mutual information is that of methods/components/ami.py.
+Relations: methods/components/ami.py trains with the same mutual information.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,9 @@ from csebench.model.metrics import cosine
 from csebench.score.score_types import Items, Score
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import FigureBase
+    from torch import Tensor
 
     from csebench.model.pooling import Encoded
     from csebench.model.sentence_encoder import SentenceEncoder
@@ -114,6 +117,7 @@ BATCH = 32
 BINS = 40
 SENTENCE = "the best thing you can do is to know your stuff."
 NATS = "mutual information of attention (nats)"
+METRICS = ("cosine", "mutual information")
 
 
 def evaluate(
@@ -126,39 +130,28 @@ def evaluate(
     tokens: int,
     seed: int,
 ) -> tuple[list[Score], Items]:
-    """Attention of a model.
+    """Measure the attention of a model.
 
     Args:
-        sentences: drawn for the pairs; parsed: drawn for the split by syntax, of at most `words`
-            words.
-        views: pairs of dropout views behind the histograms.
+        sentences: number drawn for the pairs.
+        parsed: number drawn for the split by syntax, of at most `words` words.
+        views: pairs of dropout views that the histograms are made from.
         tokens: at which sentences of a pair are cut.
 
     Returns:
-        rows and items (module docstring).
+        Rows and items (module docstring).
     """
     import torch
 
-    from csebench.model.encoder import BERTS
-
+    # draw sentences, and form pairs
     files = sorted(data_root.glob(DECLARATION["files"][0]))
-    corpus = list(dict.fromkeys(s for path in files for s in read_corpus(path) if s.strip()))
+    corpus = distinct_sentences(files)
     drawn = list(draw_subset(corpus, sentences, seed))
     if len(drawn) < 2:
         raise BadInput(f"{files[0]}: {len(drawn)} sentences, needs at least two.")
-    if (
-        getattr(model, "encoder", None) is None
-        or model.encoder.model.config.model_type not in BERTS
-    ):
-        raise BadInput(
-            "attention: needs a model with attention maps: an encoder of the kinds"
-            f" {', '.join(BERTS)}."
-        )
-    short = list(
-        draw_subset(
-            [s for s in corpus if len(s.split()) <= words and s.endswith(".")], parsed, seed
-        )
-    )
+    check_has_attention(model)
+    is_short = [len(s.split()) <= words and s.endswith(".") for s in corpus]
+    short = list(draw_subset(list(compress(corpus, is_short)), parsed, seed))
     trees, parser = parse(short)
     triples = by_syntax(short, trees)
     pairs = {
@@ -167,36 +160,75 @@ def evaluate(
     }
     if triples:
         anchors, same, others = map(list, zip(*triples, strict=True))
-        pairs |= {"syntax/identical": (anchors, same), "syntax/non-identical": (anchors, others)}
+        pairs["syntax/identical"] = (anchors, same)
+        pairs["syntax/non-identical"] = (anchors, others)
+
+    # measure
     model.embed(drawn)  # refuses a collapsed model, whose views would differ by dropout alone
     with torch.random.fork_rng(), torch.inference_mode():
         torch.manual_seed(seed)
         view = dropout_views(model)
-        # first: its masks are the same without spaCy
+        # histograms come first, so that their masks are the same with and without spaCy
         joint, edges, slices, shared = histograms(view, views)
         groups = {name: compare(view, left, right, tokens) for name, (left, right) in pairs.items()}
 
     rows = [row("syntax", "identical", "pairs", len(triples))]
-    rows += [
-        row("histogram", name, "mutual information", nats)
-        for name, nats in zip(slices, shared, strict=True)
-    ]
-    rows += [row("histogram", "all", "mutual information", np.mean(shared))]
-    centroids = {name: values.mean(0, dtype=np.float64) for name, values in groups.items()}
-    for name, centroid in centroids.items():
-        task, subset = name.split("/")
-        metrics = zip(("cosine", "mutual information"), centroid, strict=True)
-        rows += [row(task, subset, metric, value) for metric, value in metrics]
-    for task in dict.fromkeys(name.split("/")[0] for name in centroids):
-        first, second = (centroid for name, centroid in centroids.items() if name.startswith(task))
-        rows += [row(task, "all", "distance", np.linalg.norm(first - second))]
-    items = groups | {"similarity/sentences": np.array(drawn), "syntax/parser": np.array(parser)}
-    items |= {"syntax/sentences": np.array(triples)} if triples else {}
-    return rows, items | {
-        "histogram/joint": joint,
-        "histogram/edges": edges,
-        "histogram/slices": np.array(slices),
+    for name, nats in zip(slices, shared, strict=True):
+        rows.append(row("histogram", name, "mutual information", nats))
+    rows.append(row("histogram", "all", "mutual information", np.mean(shared)))
+    rows += centroid_rows(groups)
+    items = {
+        **groups,
+        "similarity/sentences": np.array(drawn),
+        "syntax/parser": np.array(parser),
     }
+    if triples:
+        items["syntax/sentences"] = np.array(triples)
+    items["histogram/joint"] = joint
+    items["histogram/edges"] = edges
+    items["histogram/slices"] = np.array(slices)
+    return rows, items
+
+
+def distinct_sentences(files: list[Path]) -> list[str]:
+    """Read the sentences of several files, each sentence once, without blank lines."""
+    distinct: dict[str, None] = {}
+    for path in files:
+        for sentence in read_corpus(path):
+            if sentence.strip():
+                distinct[sentence] = None
+    return list(distinct)
+
+
+def check_has_attention(model: SentenceEncoder) -> None:
+    """Refuse a model whose attention cannot be read."""
+    from csebench.model.encoder import BERTS
+
+    encoder = getattr(model, "encoder", None)
+    if encoder is None or encoder.model.config.model_type not in BERTS:
+        raise BadInput(
+            "attention: needs a model with attention maps: an encoder of the kinds"
+            f" {', '.join(BERTS)}."
+        )
+
+
+def centroid_rows(groups: dict[str, np.ndarray]) -> list[Score]:
+    """Make the rows of centroids, and of the distance of the two centroids of each task.
+
+    Args:
+        groups: (pairs, 2) cosine and mutual information by `TASK/SUBSET`, two for each task.
+    """
+    rows: list[Score] = []
+    centroids_of_task: dict[str, list[np.ndarray]] = {}
+    for name, values in groups.items():
+        task, subset = name.split("/")
+        centroid = values.mean(0, dtype=np.float64)
+        centroids_of_task.setdefault(task, []).append(centroid)
+        for metric, value in zip(METRICS, centroid, strict=True):
+            rows.append(row(task, subset, metric, value))
+    for task, (first, second) in centroids_of_task.items():
+        rows.append(row(task, "all", "distance", np.linalg.norm(first - second)))
+    return rows
 
 
 def row(task: str, subset: str, metric: str, value: float | np.floating) -> Score:
@@ -210,8 +242,10 @@ DropoutView = Callable[..., "tuple[Encoded, np.ndarray]"]  # of `dropout_views`
 
 
 def dropout_views(model: SentenceEncoder) -> DropoutView:
-    """`view(sentences, tokens)`: a pass with all its attention, each under other dropout masks,
-    and its vectors."""
+    """Make a function `view(sentences, tokens)` that encodes sentences under new dropout masks.
+
+    It returns the output of the encoder, with the attention of all layers, and the vectors.
+    """
     from csebench.model.pooling import pool
 
     encoder = copy.deepcopy(model.encoder).train()
@@ -222,37 +256,46 @@ def dropout_views(model: SentenceEncoder) -> DropoutView:
         output = encoder(encoder.tokenize(sentences, tokens, model.pooler), model.pooler)
         vectors = pool(model.pooler, output).float().cpu().numpy()
         check_finite(vectors)
-        return output, vectors if model.transform is None else model.transform(vectors)
+        if model.transform is not None:
+            vectors = model.transform(vectors)
+        return output, vectors
 
     return view
 
 
 def compare(view: DropoutView, left: list[str], right: list[str], tokens: int) -> np.ndarray:
-    """(pairs, 2) cosine and attention mutual information of pairs of sentences, each sentence in
-    another view."""
+    """Compare pairs of sentences, each sentence in a dropout view of its own.
+
+    Returns:
+        (pairs, 2) cosine and mutual information of attention.
+    """
     batches = []
     for start in range(0, len(left), BATCH):
-        (output1, u), (output2, v) = (
-            view(side[start : start + BATCH], tokens) for side in (left, right)
-        )
+        output1, u = view(left[start : start + BATCH], tokens)
+        output2, v = view(right[start : start + BATCH], tokens)
         nats = [mutual_information(output1, output2, number) for number in range(len(u))]
         batches.append(np.stack([cosine(u, v), nats], axis=1))
     return np.concatenate(batches).astype(np.float32)
 
 
 def mutual_information(view1: Encoded, view2: Encoded, number: int) -> float:
-    """AMI of one pair of sentences of two passes, over all entries that both have."""
+    """Compute AMI of one pair of sentences, over all entries that both attention maps have.
+
+    Args:
+        number: of the sentence in both passes.
+    """
     import torch
 
     from csebench.train.losses import ami_layers, ami_paper
 
     size = int(torch.minimum(view1.mask[number].sum(), view2.mask[number].sum()))
     layers = ami_layers("paper", len(view1.attention))
-    maps1, maps2 = (
-        [view.attention[i][number, None, :, :size, :size].float() for i in layers]
-        for view in (view1, view2)
-    )
-    return ami_paper(maps1, maps2, view1.mask[number, None, :size], samples=None).item()
+
+    def maps(view: Encoded) -> list[Tensor]:
+        return [view.attention[i][number, None, :, :size, :size].float() for i in layers]
+
+    mask = view1.mask[number, None, :size]
+    return ami_paper(maps(view1), maps(view2), mask, samples=None).item()
 
 
 # ---------------------------------------------------------------- pairs by syntax
@@ -262,8 +305,12 @@ Tree = tuple[tuple[str, int], ...]  # relation and head of every word
 
 
 def parse(sentences: list[str]) -> tuple[list[Tree], str]:
-    """The linearised dependency tree of every sentence, and with what; ([], why not) without
-    spaCy."""
+    """Parse sentences into linearised dependency trees.
+
+    Returns:
+        The trees, and the name and version of the parser. Without spaCy there are no trees, and the
+        text says why.
+    """
     try:
         import spacy  # pyright: ignore[reportMissingImports]
 
@@ -277,18 +324,24 @@ def parse(sentences: list[str]) -> tuple[list[Tree], str]:
 
 
 def by_syntax(sentences: list[str], trees: list[Tree]) -> list[tuple[str, str, str]]:
-    """(sentence, one of the same tree, one of another tree of as many words) of every tree that
-    has two sentences."""
-    of_tree, of_length = {}, {}
+    """Pair sentences of equal trees, and of different trees with as many words.
+
+    Returns:
+        For every tree that has two sentences: these two, and a sentence of another tree.
+    """
+    of_tree: dict[Tree, list[str]] = {}
     for sentence, tree in zip(sentences, trees, strict=False):
         of_tree.setdefault(tree, []).append(sentence)
+    of_length: dict[int, list[Tree]] = {}
     for tree in of_tree:
         of_length.setdefault(len(tree), []).append(tree)
     triples = []
     for equally_long in of_length.values():
-        for tree, other in zip(equally_long, equally_long[1:] + equally_long[:1], strict=True):
+        next_trees = equally_long[1:] + equally_long[:1]
+        for tree, other in zip(equally_long, next_trees, strict=True):
             if len(of_tree[tree]) > 1 and other != tree:
-                triples.append((*of_tree[tree][:2], of_tree[other][0]))
+                first, second = of_tree[tree][:2]
+                triples.append((first, second, of_tree[other][0]))
     return triples
 
 
@@ -298,8 +351,9 @@ def by_syntax(sentences: list[str], trees: list[Tree]) -> list[tuple[str, str, s
 def histograms(
     view: DropoutView, views: int
 ) -> tuple[np.ndarray, np.ndarray, list[str], list[float]]:
-    """Joint histograms of the log attention of both views of SENTENCE, over slices of adjacent
-    layers and heads.
+    """Count joint histograms of the log attention of both views of SENTENCE.
+
+    Each histogram is over a slice of adjacent layers and heads.
 
     Returns:
         (slices, BINS, BINS), edges (slices, BINS + 1) that both views share, names, mutual
@@ -309,28 +363,35 @@ def histograms(
 
     from csebench.train.losses import gaussian_mi
 
-    passes = [view([SENTENCE] * views)[0] for _ in range(2)]
-    maps = ([layer.float().cpu() for layer in output.attention.values()] for output in passes)
-    view1, view2 = map(torch.stack, maps)  # (L, N, H, T, T)
-    names, logs = [], []
-    for layers in np.array_split(np.arange(len(view1)), min(3, len(view1))):
-        for heads in np.array_split(np.arange(view1.shape[2]), min(4, view1.shape[2])):
-            a, b = (x[layers][:, :, heads].flatten() for x in (view1, view2))
-            positive = (a > 0) & (b > 0)
-            logs.append((a[positive].double().log(), b[positive].double().log()))
+    first, _ = view([SENTENCE] * views)
+    second, _ = view([SENTENCE] * views)
+    view1 = torch.stack([layer.float().cpu() for layer in first.attention.values()])
+    view2 = torch.stack([layer.float().cpu() for layer in second.attention.values()])
+    number_of_layers, _, number_of_heads, _, _ = view1.shape  # (L, N, H, T, T)
+
+    joint: list[np.ndarray] = []
+    edges: list[np.ndarray] = []
+    names: list[str] = []
+    shared: list[float] = []
+    for layers in np.array_split(np.arange(number_of_layers), min(3, number_of_layers)):
+        for heads in np.array_split(np.arange(number_of_heads), min(4, number_of_heads)):
+            a = view1[layers][:, :, heads].flatten()
+            b = view2[layers][:, :, heads].flatten()
+            positive = (a > 0) & (b > 0)  # without entries that dropout zeroed
+            a = a[positive].double().log()
+            b = b[positive].double().log()
+            low, high = torch.cat([a, b]).aminmax()
+            bins = np.linspace(float(low), float(high), BINS + 1)
+            counts, _, _ = np.histogram2d(a.numpy(), b.numpy(), bins)
+            joint.append(counts / counts.sum())
+            edges.append(bins)
             names.append(f"{span('layer', layers)}, {span('head', heads)}")
-    ranges = [torch.cat(pair).aminmax() for pair in logs]
-    edges = np.stack([np.linspace(float(r.min), float(r.max), BINS + 1) for r in ranges])
-    counts = [
-        np.histogram2d(a.numpy(), b.numpy(), bins)[0]
-        for (a, b), bins in zip(logs, edges, strict=True)
-    ]
-    shared = [gaussian_mi(a.exp(), b.exp()).item() for a, b in logs]
-    return np.stack([c / c.sum() for c in counts]).astype(np.float32), edges, names, shared
+            shared.append(gaussian_mi(a.exp(), b.exp()).item())
+    return np.stack(joint).astype(np.float32), np.stack(edges), names, shared
 
 
 def span(kind: str, numbers: np.ndarray) -> str:
-    """Counted from one: layer 4, layers 4-6."""
+    """Write a range, counted from one: layer 4, layers 4-6."""
     first, last = numbers[0] + 1, numbers[-1] + 1
     return f"{kind} {first}" if first == last else f"{kind}s {first}-{last}"
 
@@ -341,90 +402,87 @@ def span(kind: str, numbers: np.ndarray) -> str:
 def draw_attention_similarity(
     figure: FigureBase, items: Items, source: DrawingSource
 ) -> list[list]:
-    """miCSE Figure 5."""
-    groups = {g: items[f"similarity/{g}"] for g in ("negative", "positive")}
+    """Draw miCSE Figure 5."""
+    groups = {name: items[f"similarity/{name}"] for name in ("negative", "positive")}
     heading = "pairs of dropout views: same sentence, two sentences"
-    return draw_clouds(
-        figure, groups, "similarity", source, heading, "cosine of the pair (−1 to 1)", NATS
+    axes = draw_clouds(figure, groups)
+    axes.set(
+        xlabel="cosine of the pair (−1 to 1)",
+        ylabel=NATS,
+        title=f"{title_with_distance(source, 'similarity')}\n{heading}",
     )
+    return table_of_clouds(groups)
 
 
 def draw_attention_syntax(figure: FigureBase, items: Items, source: DrawingSource) -> list[list]:
-    """miCSE Figure 6."""
-    groups = {g: items[f"syntax/{g}"] for g in ("non-identical", "identical")}
-    centroids = [values.mean(0) for values in groups.values()]
+    """Draw miCSE Figure 6."""
+    others = items["syntax/non-identical"]
+    identical = items["syntax/identical"]
     groups = {
-        g: values - other
-        for (g, values), other in zip(groups.items(), reversed(centroids), strict=True)
+        "non-identical": others - identical.mean(0),
+        "identical": identical - others.mean(0),
     }
-    labels = (
-        "cosine of the pair, less that of the other centroid",
-        f"{NATS},\nless that of the other centroid",
+    axes = draw_clouds(figure, groups)
+    axes.set(
+        xlabel="cosine of the pair, less that of the other centroid",
+        ylabel=f"{NATS},\nless that of the other centroid",
+        title=f"{title_with_distance(source, 'syntax')}\nnegative pairs by dependency tree",
     )
-    return draw_clouds(
-        figure, groups, "syntax", source, "negative pairs by dependency tree", *labels
-    )
+    return table_of_clouds(groups)
 
 
-def draw_clouds(
-    figure: FigureBase,
-    groups: dict[str, np.ndarray],
-    task: str,
-    source: DrawingSource,
-    heading: str,
-    x: str,
-    y: str,
-) -> list[list]:
-    """A cloud of (pairs, 2) points for each group, and the distance of their centroids."""
+def draw_clouds(figure: FigureBase, groups: dict[str, np.ndarray]) -> Axes:
+    """Draw a cloud of (pairs, 2) points for each of two groups, and an arrow between their
+    centroids."""
     from csebench.score.drawing import COLOURS, GREY, points
+
+    axes = figure.subplots()
+    centroids = []
+    for place, (group, values) in enumerate(groups.items()):
+        label = f"{group} ({len(values):,} pairs)"
+        points(axes, values[:, 0], values[:, 1], place, label=label, alpha=0.35)
+        centroid = values.mean(0)
+        axes.plot(*centroid, "o", c=COLOURS[place], ms=10, mec=GREY, mew=1.5, zorder=3)
+        centroids.append(centroid)
+    arrow = {"arrowstyle": "<->", "color": GREY, "linewidth": 1.5, "shrinkA": 6, "shrinkB": 6}
+    axes.annotate("", *centroids, arrowprops=arrow)
+    axes.legend(loc="best", markerscale=2)
+    return axes
+
+
+def title_with_distance(source: DrawingSource, task: str) -> str:
+    """Write the first line of a figure's title."""
     from csebench.score.store import value
 
-    axes, centroids = figure.subplots(), []
-    for place, (group, values) in enumerate(groups.items()):
-        points(
-            axes,
-            values[:, 0],
-            values[:, 1],
-            place,
-            label=f"{group} ({len(values):,} pairs)",
-            alpha=0.35,
-        )
-        centroids.append(values.mean(0))
-        axes.plot(*centroids[-1], "o", c=COLOURS[place], ms=10, mec=GREY, mew=1.5, zorder=3)
-    axes.annotate(
-        "",
-        *centroids,
-        arrowprops={
-            "arrowstyle": "<->",
-            "color": GREY,
-            "linewidth": 1.5,
-            "shrinkA": 6,
-            "shrinkB": 6,
-        },
-    )
-    distance = value(source.content, task, "distance")
-    axes.set(xlabel=x, ylabel=y, title=f"{source.model}: centroids {distance:.3f} apart\n{heading}")
-    axes.legend(loc="best", markerscale=2)
-    rows = [[group, *point] for group, values in groups.items() for point in values]
-    return [["pair", "cosine", "mutual_information_nats"], *rows]
+    return f"{source.model}: centroids {value(source.content, task, 'distance'):.3f} apart"
+
+
+def table_of_clouds(groups: dict[str, np.ndarray]) -> list[list]:
+    """List the points of a figure."""
+    table: list[list] = [["pair", "cosine", "mutual_information_nats"]]
+    for group, values in groups.items():
+        table += [[group, *point] for point in values]
+    return table
 
 
 def draw_attention_histograms(
     figure: FigureBase, items: Items, source: DrawingSource
 ) -> list[list]:
-    """miCSE Figure 8."""
+    """Draw miCSE Figure 8."""
     from matplotlib.colors import LogNorm
 
     from csebench.score.store import value
 
-    joint, edges, names = (items[f"histogram/{name}"] for name in ("joint", "edges", "slices"))
+    joint = items["histogram/joint"]
+    edges = items["histogram/edges"]
+    names = items["histogram/slices"]
     columns = min(4, len(joint))
-    axes = figure.subplots(-(-len(joint) // columns), columns, squeeze=False)
+    rows = -(-len(joint) // columns)  # rounded up
+    axes = figure.subplots(rows, columns, squeeze=False)
     norm = LogNorm(joint[joint > 0].min(), joint.max())
     for ax, name, bins, share in zip(axes.flat, names, edges, joint, strict=True):
-        mesh = ax.pcolormesh(
-            bins, bins, np.ma.masked_equal(share.T, 0), norm=norm, cmap="cividis", rasterized=True
-        )
+        without_zeros = np.ma.masked_equal(share.T, 0)
+        mesh = ax.pcolormesh(bins, bins, without_zeros, norm=norm, cmap="cividis", rasterized=True)
         ax.set_title(name, fontsize=9)
         ax.set_aspect("equal")
     figure.colorbar(mesh, ax=axes, label="share of the slice's entries", shrink=0.8)
@@ -435,8 +493,9 @@ def draw_attention_histograms(
         f"{source.model}\njoint attention of two dropout views, mutual information {shared:.3f}"
         " nats"
     )
-    rows = [
-        [names[s], *edges[s, i : i + 2], *edges[s, j : j + 2], joint[s, i, j]]
-        for s, i, j in np.argwhere(joint)
+    table: list[list] = [
+        ["slice", "view1_from", "view1_to", "view2_from", "view2_to", "share"],
     ]
-    return [["slice", "view1_from", "view1_to", "view2_from", "view2_to", "share"], *rows]
+    for s, i, j in np.argwhere(joint):
+        table.append([names[s], *edges[s, i : i + 2], *edges[s, j : j + 2], joint[s, i, j]])
+    return table

@@ -1,19 +1,19 @@
 """BEIR: zero-shot retrieval, exact search, nDCG@10, MAP and Recall@100 by pytrec_eval.
 
-Idea: the documents that answer a query are those nearest to it, on a corpus that the model was not
+Idea: the documents that answer a query are nearest to it, in a corpus that the model was not
 trained on.
 Score: means over queries; cqadupstack is the mean of its forums. A document is its title, a blank
-and its text. The 1000 best documents of a query count, but not the one of its own id, unless the
-judgements name it for that query. Judged documents that the corpus lacks cannot be found: they
-lower the scores, as in beir, and a row of their own counts them. The papers publish no setting
-(InfoCSE Table 3), so pooler, similarity, length and precision are in the protocol's name, and
-docs/evaluators.md has published values to calibrate them on.
+and its text. The 1000 best documents of a query count. The document with the query's own id does
+not count, unless the judgements name it for that query. Judged documents that the corpus lacks
+cannot be found. They lower the scores, as in beir, and a row of their own counts them. The papers
+publish no setting (InfoCSE Table 3), so pooler, similarity, length and precision are in the
+protocol's name, and docs/evaluators.md has published values to calibrate them on.
 Paper: Thakur et al. 2021 (NeurIPS); InfoCSE Table 3. Official code: beir-cellar/beir,
-exact_search.py, evaluation.py. Its search holds a corpus in memory, ours reads it in shards
+exact_search.py, evaluation.py. Its search holds a corpus in memory. Ours reads it in shards
 (csebench/model/embedder.py: stream) and gives the same scores (tests/protocol/test_retrieval.py).
-Items: `METRIC` (queries,) of every query with their `queries` (queries,) ids, in the order of the
-ids; of several forums `FORUM/METRIC` and `FORUM/queries`. The means over queries are the scores,
-each forum weighing the same.
+Items: `METRIC` (queries,) of every query, with their `queries` (queries,) ids, in the order of the
+ids; for several forums `FORUM/METRIC` and `FORUM/queries`. The means over queries are the scores.
+Each forum weighs the same.
 Relations: `stsb_retrieval` searches STS-B's sentences; `mteb:QuoraRetrieval` is a corpus of BEIR in
 MTEB's reading.
 """
@@ -83,11 +83,10 @@ DECLARATION = {
 }
 RETRIEVED = 1000
 LARGEST_GRADE = 2**15  # of a judgement
-QUERIES = 1024  # scored against a shard at a time
+QUERIES = 1024  # queries that are scored against a shard at a time
 METRICS = {"ndcg@10": "ndcg_cut_10", "map": "map_cut_1000", "recall@100": "recall_100"}
+MISSING = "judged but not in the corpus"  # metric: a number of documents
 
-
-MISSING = "judged but not in the corpus"  # metric: how many documents
 Queries = dict[str, str]  # text by id
 Qrels = dict[str, dict[str, int]]  # grades of documents, by query and document
 
@@ -101,11 +100,13 @@ class Forum:
     queries: Queries
     qrels: Qrels
 
-    @property
     def missing(self) -> int:
-        """Number of judgements of documents that the corpus does not have."""
+        """Count the judgements of documents that the corpus does not have."""
         known = set(self.ids)
-        return sum(document not in known for grades in self.qrels.values() for document in grades)
+        count = 0
+        for grades in self.qrels.values():
+            count += sum(document not in known for document in grades)
+        return count
 
 
 def evaluate(
@@ -115,102 +116,116 @@ def evaluate(
     similarity: str,
     precision: Precision | None = None,
 ) -> tuple[list[Score], Items]:
-    """Scores of a model on one dataset.
+    """Score a model on one dataset.
 
     Args:
-        dataset: folder below `beir/`: corpus.jsonl, queries.jsonl and qrels/test.tsv, or folders of
-            such (forums).
+        dataset: folder below `beir/`, with corpus.jsonl, queries.jsonl and qrels/test.tsv, or with
+            folders of these three (forums).
         similarity: `cos` or `dot`.
-        precision: in which texts are embedded; None: that of the evaluation.
+        precision: in which texts are embedded; None for that of the evaluation.
 
     Returns:
-        rows, the mean over queries, subset `all`, of several forums also each forum's; items
-            (module docstring).
+        Rows, the mean over queries, of subset `all`. If there are several forums, each has rows of
+        its own. Items (module docstring).
     """
     forums = read(data_root, dataset)
     with embedding_in(model, precision or model.evaluation.precision):
         by_forum = {name: values_of(model, forum, similarity) for name, forum in forums.items()}
-    means = {
-        name: {m: float(np.mean(items[m])) for m in METRICS} for name, items in by_forum.items()
-    }
-    rows = [
-        Score(dataset, "all", m, float(np.mean([values[m] for values in means.values()])))
-        for m in METRICS
-    ]
-    missing = {name: forum.missing for name, forum in forums.items() if forum.missing}
-    if missing:
+
+    # the whole dataset: each forum weighs the same
+    rows: list[Score] = []
+    for metric in METRICS:
+        means = [float(np.mean(values[metric])) for values in by_forum.values()]
+        rows.append(Score(dataset, "all", metric, float(np.mean(means))))
+    missing = {name: forum.missing() for name, forum in forums.items()}
+    if any(missing.values()):
         rows.append(Score(dataset, "all", MISSING, float(sum(missing.values()))))
     if len(by_forum) == 1:
-        return rows, next(iter(by_forum.values()))
-    rows += [
-        Score(dataset, name, m, value)
-        for name, values in means.items()
-        for m, value in values.items()
-    ]
-    rows += [Score(dataset, name, MISSING, float(count)) for name, count in missing.items()]
-    return rows, {
-        f"{name}/{item}": array for name, items in by_forum.items() for item, array in items.items()
-    }
+        (items,) = by_forum.values()
+        return rows, items
+
+    # every forum
+    items: Items = {}
+    for name, values in by_forum.items():
+        for metric in METRICS:
+            rows.append(Score(dataset, name, metric, float(np.mean(values[metric]))))
+        for item, array in values.items():
+            items[f"{name}/{item}"] = array
+    for name, count in missing.items():
+        if count:
+            rows.append(Score(dataset, name, MISSING, float(count)))
+    return rows, items
 
 
 @contextmanager
 def embedding_in(model: Embedder, precision: Precision) -> Iterator[None]:
-    """Let a model embed in a precision; what it remembers of another is not used meanwhile."""
-    before = model.evaluation, model.known
-    if precision != model.evaluation.precision:
-        model.evaluation, model.known = (
-            model.evaluation.model_copy(update={"precision": precision}),
-            {},
-        )
+    """Let a model embed in a precision for a while.
+
+    Vectors that it remembers in another precision are not used meanwhile.
+    """
+    evaluation = model.evaluation
+    known = model.known
+    if precision != evaluation.precision:
+        model.evaluation = evaluation.model_copy(update={"precision": precision})
+        model.known = {}
     try:
         yield
     finally:
-        model.evaluation, model.known = before
+        model.evaluation = evaluation
+        model.known = known
 
 
 def values_of(model: Embedder, forum: Forum, similarity: str) -> Items:
-    """Per-query values of one corpus."""
+    """Compute the metrics of every query of one corpus."""
     ranking = search(model, forum.folder, forum.ids, forum.queries, forum.qrels, similarity)
     results = pytrec_eval.RelevanceEvaluator(forum.qrels, set(METRICS.values())).evaluate(ranking)
     judged = sorted(results)
-    values = {
-        metric: np.array([results[query][name] for query in judged])
-        for metric, name in METRICS.items()
-    }
-    return {"queries": np.array(judged), **values}
+    items = {"queries": np.array(judged)}
+    for metric, name in METRICS.items():
+        items[metric] = np.array([results[query][name] for query in judged])
+    return items
 
 
 def search(
     model: Embedder, folder: Path, ids: list[str], queries: Queries, qrels: Qrels, similarity: str
 ) -> dict[str, dict[str, float]]:
-    """The best documents of every query with their scores, {query: {document: score}}."""
+    """Find the best documents of every query.
+
+    Returns:
+        {query: {document: score}}, best first.
+    """
     device = "cuda" if torch.cuda.is_available() else "cpu"
 
     def comparable(vectors: np.ndarray) -> torch.Tensor:
         rows = torch.from_numpy(np.asarray(vectors, dtype=np.float32)).to(device)
         return torch.nn.functional.normalize(rows) if similarity == "cos" else rows
 
-    relevant = [
-        {d: float(g) for d, g in qrels[q].items() if g > 0} or {"none": 1.0} for q in queries
-    ]
+    relevant = [relevant_documents(qrels[query]) for query in queries]
     query_vectors = comparable(model.embed_queries(list(queries.values()), relevant))
-    # of the best documents so far
+    # the best documents so far, as scores and places in the corpus
     scores = torch.full((len(queries), 0), -torch.inf, device=device)
-    # their places in the corpus
     numbers = torch.zeros((len(queries), 0), dtype=torch.long, device=device)
-    searched, texts = 0, (text for _, text in documents(folder / "corpus.jsonl"))
+    searched = 0
+    texts = (text for _, text in documents(folder / "corpus.jsonl"))
     for shard in model.stream(texts, folder.name, iter(ids)):
-        shard_vectors, best = comparable(shard), []
+        shard_vectors = comparable(shard)
+        shard_numbers = torch.arange(searched, searched + len(shard_vectors), device=device)
+        best_scores: list[torch.Tensor] = []
+        best_numbers: list[torch.Tensor] = []
         for start in range(0, len(query_vectors), QUERIES):
             rows = slice(start, start + QUERIES)
-            merged = torch.cat([scores[rows], query_vectors[rows] @ shard_vectors.T], dim=1)
-            kept, index = merged.topk(min(RETRIEVED + 1, merged.shape[1]), dim=1)
-            new = torch.arange(searched, searched + len(shard_vectors), device=device).expand(
-                len(merged), -1
+            candidates = torch.cat([scores[rows], query_vectors[rows] @ shard_vectors.T], dim=1)
+            candidate_numbers = torch.cat(
+                [numbers[rows], shard_numbers.expand(len(candidates), -1)], dim=1
             )
-            best.append((kept, torch.cat([numbers[rows], new], dim=1).gather(1, index)))
-        scores, numbers = (torch.cat(parts) for parts in zip(*best, strict=True))
+            # one more than is kept: the query's own document may be among them
+            kept, index = candidates.topk(min(RETRIEVED + 1, candidates.shape[1]), dim=1)
+            best_scores.append(kept)
+            best_numbers.append(candidate_numbers.gather(1, index))
+        scores = torch.cat(best_scores)
+        numbers = torch.cat(best_numbers)
         searched += len(shard_vectors)
+
     ranking = {}
     for query, query_scores, places in zip(queries, scores.tolist(), numbers.tolist(), strict=True):
         hits = {ids[place]: score for place, score in zip(places, query_scores, strict=True)}
@@ -220,39 +235,49 @@ def search(
     return ranking
 
 
+def relevant_documents(grades: dict[str, int]) -> dict[str, float]:
+    """State which documents answer a query, as a control needs it to know the answers."""
+    relevant = {document: float(grade) for document, grade in grades.items() if grade > 0}
+    return relevant or {"none": 1.0}
+
+
 # ---------------------------------------------------------------- reading
 
 
 def read(data_root: Path | DataRoot, dataset: str) -> dict[str, Forum]:
     """Read a dataset, or each of its forums, by the names of their folders below the dataset's.
 
-    The corpora that lie highest count: a copy inside the folder of a dataset, or of a forum, is no
-    forum.
+    A copy of a corpus inside the folder of a dataset, or of a forum, is no forum: only the corpora
+    that lie highest count. The texts of a corpus are too large for memory. They are checked now,
+    and read again for the search.
 
     Raises:
-        BadInput: a file is missing or malformed. The texts of the corpus, too large for memory, are
-            read again for the search.
+        BadInput: a file is missing or malformed.
     """
     top = f"beir/{dataset}"
-    corpora = matches(data_root, f"{top}/**/corpus.jsonl")
-    folders = [Path(name).parent.relative_to(top) for name in corpora]
-    shown = [folder for folder in folders if not any(part.startswith(".") for part in folder.parts)]
-    if not shown:
+    folders: list[Path] = []
+    for name in matches(data_root, f"{top}/**/corpus.jsonl"):
+        folder = Path(name).parent.relative_to(top)
+        is_hidden = any(part.startswith(".") for part in folder.parts)
+        if not is_hidden:
+            folders.append(folder)
+    if not folders:
         raise BadInput(f"{data_root}: {top}: has no corpus.jsonl.")
-    depth = min(len(folder.parts) for folder in shown)
-    return {
-        str(folder): read_forum(data_root, top / folder)
-        for folder in shown
-        if len(folder.parts) == depth
-    }
+    depth = min(len(folder.parts) for folder in folders)
+    highest = [folder for folder in folders if len(folder.parts) == depth]
+    return {str(folder): read_forum(data_root, top / folder) for folder in highest}
 
 
 def read_forum(data_root: Path | DataRoot, name: Path) -> Forum:
-    """Read the three files of a folder below the data root. Raises BadInput as `read`."""
+    """Read the three files of a folder below the data root.
+
+    Raises:
+        BadInput: a file is missing or malformed.
+    """
     corpus = data_root / str(name / "corpus.jsonl")
     questions = data_root / str(name / "queries.jsonl")
     ids = distinct_ids(corpus)
-    distinct_ids(questions)
+    distinct_ids(questions)  # refuses an id that occurs twice
     texts = {id_: text for id_, _, text in entries(questions)}
     qrels = judgements(data_root / str(name / "qrels/test.tsv"), texts, ids)
     return Forum(corpus.parent, ids, {query: texts[query] for query in qrels}, qrels)
@@ -260,7 +285,7 @@ def read_forum(data_root: Path | DataRoot, name: Path) -> Forum:
 
 COLUMNS = ("query-id", "corpus-id", "score")
 FORM = "expected a header, then query, document and grade between tabs"
-# What a column of another name holds, where that is certain.
+# Names of columns from which it is certain what a column holds.
 MEANINGS = {
     "query-id": re.compile(r"q(uery|uestion|id|s?$)|topic", re.IGNORECASE),
     "corpus-id": re.compile(r"corpus|doc|passage|[dp]id", re.IGNORECASE),
@@ -270,59 +295,68 @@ GRADE = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
 def judgements(path: Path, queries: Collection[str], documents: Collection[str]) -> Qrels:
-    """Read `qrels/test.tsv` as beir does: a header, then query, document and grade; of equal pairs
-    the last.
+    """Read `qrels/test.tsv` as beir does: a header, then query, document and grade.
+
+    If a pair of query and document occurs twice, the last grade counts.
 
     Raises:
-        BadInput: the file is not of this form, it judges a query that is not there, or none of the
-            documents; an id is that of a query or document only without the blanks around it.
+        BadInput: the file does not have this form, judges an unknown query, or judges no known
+            document; or an id differs from a known one only in characters that do not show.
     """
     rows = judgement_rows(path)
     _, header = next(rows, (1, []))
     check_header(path, header)
-    known = {"query": Ids("queries.jsonl", queries), "document": Ids("corpus.jsonl", documents)}
+    known_queries = Ids("query", "queries.jsonl", queries)
+    known_documents = Ids("document", "corpus.jsonl", documents)
     qrels: Qrels = {}
     for line, fields in rows:
         where = f"{path}: line {line}"
-        if len(fields) != len(COLUMNS):
-            trec = (
-                " Delete the second column, which is TREC's."
-                if fields[1:2] in (["0"], ["Q0"])
-                else ""
-            )
-            raise BadInput(f"{where}: {len(fields)} fields; {FORM}.{trec}")
-        query, document, grade = fields
-        if not GRADE.fullmatch(grade):
-            raise BadInput(
-                f"{where}: the grade {shortened(repr(grade), 60)} is no whole number; {FORM}."
-            )
-        if abs(int(grade)) > LARGEST_GRADE:
-            raise BadInput(
-                f"{where}: the grade {grade} is out of range, -{LARGEST_GRADE} to {LARGEST_GRADE}."
-            )
-        for kind, id_ in (("query", query), ("document", document)):
-            if (meant := known[kind].almost(id_)) is not None:
-                reason = (
-                    f"the {kind} {id_!r} is {meant!r} in {known[kind].file}, but for characters"
-                    " that do not show"
-                )
-                raise BadInput(f"{where}: {reason}; write both alike.")
-        if query not in known["query"].ids:
-            swapped = query in known["document"].ids and document in known["query"].ids
-            hint = " Query and document are swapped." if swapped else ""
+        query, document, grade = judgement_of(fields, where)
+        known_queries.check_spelling(query, where)
+        known_documents.check_spelling(document, where)
+        if query not in known_queries.ids:
+            is_swapped = query in known_documents.ids and document in known_queries.ids
+            hint = " Query and document are swapped." if is_swapped else ""
             raise BadInput(f"{where}: judges a query {query!r} that queries.jsonl has not.{hint}")
-        qrels.setdefault(query, {})[document] = int(grade)
-    check_judgements(path, qrels, known["document"].ids)
+        qrels.setdefault(query, {})[document] = grade
+    check_judgements(path, qrels, known_documents.ids)
     return qrels
 
 
+def judgement_of(fields: list[str], where: str) -> tuple[str, str, int]:
+    """Read query, document and grade from the fields of a row."""
+    if len(fields) != len(COLUMNS):
+        is_trec = fields[1:2] in (["0"], ["Q0"])
+        hint = " Delete the second column, which is TREC's." if is_trec else ""
+        raise BadInput(f"{where}: {len(fields)} fields; {FORM}.{hint}")
+    query, document, grade = fields
+    if not GRADE.fullmatch(grade):
+        raise BadInput(
+            f"{where}: the grade {shortened(repr(grade), 60)} is no whole number; {FORM}."
+        )
+    if abs(int(grade)) > LARGEST_GRADE:
+        raise BadInput(
+            f"{where}: the grade {grade} is out of range, -{LARGEST_GRADE} to {LARGEST_GRADE}."
+        )
+    return query, document, int(grade)
+
+
 def check_judgements(path: Path, qrels: Qrels, documents: Collection[str]) -> None:
-    """Raises BadInput where judgements can find nothing, and so give no score."""
+    """Check that judgements can find something, because a score needs that.
+
+    Raises:
+        BadInput: there is no judgement, no relevant document, or no document of this corpus.
+    """
     if not qrels:
         raise BadInput(f"{path}: holds no judgement; {FORM}.")
-    if not any(grade > 0 for grades in qrels.values() for grade in grades.values()):
+    has_relevant = False
+    has_known = False
+    for grades in qrels.values():
+        has_relevant = has_relevant or any(grade > 0 for grade in grades.values())
+        has_known = has_known or any(document in documents for document in grades)
+    if not has_relevant:
         raise BadInput(f"{path}: judges no document as relevant: every grade is 0 or less.")
-    if not any(document in documents for grades in qrels.values() for document in grades):
+    if not has_known:
         raise BadInput(
             f"{path}: corpus.jsonl has none of the documents that it judges; are they of another"
             " corpus?"
@@ -330,7 +364,7 @@ def check_judgements(path: Path, qrels: Qrels, documents: Collection[str]) -> No
 
 
 def judgement_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Give every row that is not blank with the number of its line."""
+    """Give every row that is not blank, with the number of its line."""
     text = read_text(path).removeprefix("\ufeff")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True)
     line = 1
@@ -356,10 +390,9 @@ def check_header(path: Path, header: list[str]) -> None:
     if len(header) != len(COLUMNS):
         return  # the rows decide
     for name, column in zip(header, COLUMNS, strict=True):
-        others = [
-            other for other in COLUMNS if other != column and MEANINGS[other].match(name.strip())
-        ]
-        if others and not MEANINGS[column].search(name):
+        others = [other for other in COLUMNS if other != column]
+        names_other = any(MEANINGS[other].match(name.strip()) for other in others)
+        if names_other and not MEANINGS[column].search(name):
             order = ", ".join(header)
             raise BadInput(
                 f"{path}: line 1: the columns are {order}; {FORM}. Put them into this order."
@@ -367,52 +400,61 @@ def check_header(path: Path, header: list[str]) -> None:
 
 
 class Ids:
-    """The ids of a file, also as they look."""
+    """The ids of queries or documents, which are also known by the way they look."""
 
-    def __init__(self, file: str, ids: Collection[str]):
-        self.file, self.ids = file, set(ids)
-        self.visible = {visible(id_): id_ for id_ in ids}
+    def __init__(self, kind: str, file: str, ids: Collection[str]):
+        self.kind = kind
+        self.file = file
+        self.ids = set(ids)
+        self.by_look = {visible(id_): id_ for id_ in ids}
 
-    def almost(self, id_: str) -> str | None:
-        """An id that looks like one that the file does not have."""
-        return None if id_ in self.ids else self.visible.get(visible(id_))
+    def check_spelling(self, id_: str, where: str) -> None:
+        """Refuse an id that the file does not have, if it looks like one that the file has."""
+        if id_ in self.ids or visible(id_) not in self.by_look:
+            return
+        meant = self.by_look[visible(id_)]
+        raise BadInput(
+            f"{where}: the {self.kind} {id_!r} is {meant!r} in {self.file}, except for characters"
+            " that do not show; write both the same way."
+        )
 
 
 def visible(text: str) -> str:
-    """A text without blanks around it, and without marks that take no space, such as a
-    byte-order mark."""
+    """Remove blanks around a text, and marks that take no space, such as a byte-order mark."""
     return "".join(character for character in text if character.isprintable()).strip()
 
 
 def distinct_ids(path: Path) -> list[str]:
-    """Ids of the lines of a corpus, or of queries, in their order.
+    """Read the ids of a corpus, or of queries, in the order of their lines.
 
     Raises:
-        BadInput: as `documents` does, or an id occurs twice.
+        BadInput: a line is malformed, or an id occurs twice.
     """
-    ids: dict[str, int] = {}
+    line_of: dict[str, int] = {}
     for number, (id_, _) in enumerate(documents(path), 1):
-        if (first := ids.setdefault(id_, number)) != number:
+        if id_ in line_of:
             raise BadInput(
-                f"{path}: line {number}: `_id` {id_!r} is that of line {first}, too; keep one."
+                f"{path}: line {number}: `_id` {id_!r} is that of line {line_of[id_]}, too; keep"
+                " one."
             )
-    return list(ids)
+        line_of[id_] = number
+    return list(line_of)
 
 
 def documents(path: Path) -> Iterator[tuple[str, str]]:
-    """(id, text) of every line of a corpus, one at a time: the text is the title, a blank and the
-    text.
+    """Give (id, text) of every line of a corpus, one at a time: title, a blank and text.
 
     Raises:
-        BadInput: as `entries`.
+        BadInput: a line is malformed (`entries`).
     """
     for id_, title, text in entries(path):
         yield id_, f"{title} {text}".strip()
 
 
 def entries(path: Path) -> Iterator[tuple[str, str, str]]:
-    """(id, title, text) of every line of a corpus, or of queries, one at a time; a title may be
-    missing.
+    """Give (id, title, text) of every line of a corpus, or of queries, one at a time.
+
+    A title that is missing is empty.
 
     Raises:
         BadInput: the file is missing or empty, or a line is not a JSON object with an `_id`, a
@@ -422,7 +464,7 @@ def entries(path: Path) -> Iterator[tuple[str, str, str]]:
     try:
         with open(path, "rb") as file:
             for number, line in enumerate(file, 1):
-                # files may be joined
+                # a file may be several that were joined, each with its byte-order mark
                 yield entry(line.removeprefix(codecs.BOM_UTF8), f"{path}: line {number}")
     except OSError as e:
         raise unreadable_file(path, e) from None
@@ -431,7 +473,7 @@ def entries(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def entry(line: bytes, where: str) -> tuple[str, str, str]:
-    """(id, title, text) of one line; raises as `entries`."""
+    """Read (id, title, text) of one line."""
     try:
         content = parse_json(line, where)
         id_, title, text = content["_id"], content.get("title") or "", content["text"]

@@ -1,14 +1,13 @@
-"""Clusters of unlabelled sentences: k-means and t-SNE, with the clusters' purity where sentences
-have labels.
+"""Clusters of unlabelled sentences by k-means and t-SNE, compared with labels.
 
 Idea: sentences of one topic form a cluster that needs no labels to be seen.
 Score: purity, normalised mutual information and adjusted Rand index of k-means clusters against the
-labels; ours, as the papers print no number.
+labels. The papers print no number, so these are ours.
 Paper: InforMin-CL Figure 2 (2,000 sentences of IMDB, 10 clusters); MSSE Figure 4 (20,000 titles of
 StackOverflow, 30 clusters). Official code: none.
 Items: `cluster` (sentences,), `label` (sentences,) names, `text` (sentences,) their first 100
-characters; `shown` (points,) row numbers and their t-SNE `coordinates` (points, 2). No score is a
-mean over them.
+characters; `shown` (points,) row numbers, and their t-SNE `coordinates` (points, 2). No score is a
+mean over items.
 Relations: `geometry` describes the same space without labels.
 """
 
@@ -85,43 +84,25 @@ TAGS = [  # of StackOverflow's labels 1 to 20
 def evaluate(
     model: Embedder, data_root: Path, dataset: str, points: int, seed: int
 ) -> tuple[list[Score], Items]:
-    """Clusters of a model's vectors.
+    """Cluster the vectors of a model.
 
     Args:
         dataset: imdb or stackoverflow.
         points: shown by t-SNE.
 
     Returns:
-        rows of purity, nmi and ari; items (module docstring).
+        Rows of purity, nmi and ari; items (module docstring).
     """
-    import warnings
-
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.manifold import TSNE
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
-    from threadpoolctl import threadpool_limits
 
     size, clusters = SIZES[dataset]
-    texts, labels = zip(*draw_subset(READERS[dataset](data_root), size, seed), strict=True)
+    texts, labels = zip(*draw_subset(read(data_root, dataset), size, seed), strict=True)
     if len(texts) < 8:
-        raise BadInput(
-            f"{data_root / DECLARATION['files'][dataset][0]}: {len(texts)} sentences, needs at"
-            " least 8."
-        )
+        file = data_root / DECLARATION["files"][dataset][0]
+        raise BadInput(f"{file}: {len(texts)} sentences, needs at least 8.")
     vectors = unit(model.embed(list(texts), list(labels))).astype(np.float32)
     shown = np.array(draw_subset(list(range(len(texts))), points, seed))
-    count = min(clusters, len(texts) // 4)
-    kmeans = KMeans(count, n_init=10, random_state=seed)  # pyright: ignore[reportArgumentType]
-    tsne = TSNE(perplexity=min(30, (len(shown) - 1) // 3), init="pca", random_state=seed)
-    # sums in one order: the same bytes on any number of cores
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # equal vectors make fewer clusters
-        cluster = kmeans.fit_predict(vectors)
-        if np.ptp(vectors[shown], axis=0).any():
-            coordinates = tsne.fit_transform(vectors[shown])
-        else:  # no main direction to start from: t-SNE would crash
-            coordinates = np.full((len(shown), 2), np.nan, dtype=np.float32)
+    cluster, coordinates = cluster_and_project(vectors, shown, min(clusters, len(texts) // 4), seed)
     values = {
         "purity": purity(labels, cluster),
         "nmi": normalized_mutual_info_score(labels, cluster),
@@ -132,12 +113,43 @@ def evaluate(
         "cluster": cluster,
         "label": np.array(labels),
         "text": np.array([text[:100] for text in texts]),
+        "shown": shown,
+        "coordinates": coordinates,
     }
-    return rows, items | {"shown": shown, "coordinates": coordinates}
+    return rows, items
+
+
+def cluster_and_project(
+    vectors: np.ndarray, shown: np.ndarray, count: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Run k-means on all vectors, and t-SNE on those that are shown.
+
+    Returns:
+        (N,) number of each vector's cluster, and (shown, 2) coordinates.
+    """
+    import warnings
+
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    kmeans = KMeans(count, n_init=10, random_state=seed)  # pyright: ignore[reportArgumentType]
+    tsne = TSNE(perplexity=min(30, (len(shown) - 1) // 3), init="pca", random_state=seed)
+    # one thread sums in one order: the same bytes on any number of cores
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # equal vectors make fewer clusters
+        cluster = kmeans.fit_predict(vectors)
+        has_directions = np.ptp(vectors[shown], axis=0).any()
+        if has_directions:
+            coordinates = tsne.fit_transform(vectors[shown])
+        else:  # t-SNE would crash, because it starts from the main directions
+            coordinates = np.full((len(shown), 2), np.nan, dtype=np.float32)
+    return cluster, coordinates
 
 
 def purity(labels: tuple[str, ...], cluster: np.ndarray) -> float:
-    """Share of sentences that bear the commonest label of their cluster."""
+    """Compute the share of sentences that bear the commonest label of their cluster."""
     from sklearn.metrics.cluster import contingency_matrix
 
     return float(contingency_matrix(labels, cluster).max(axis=0).sum() / len(labels))
@@ -146,98 +158,104 @@ def purity(labels: tuple[str, ...], cluster: np.ndarray) -> float:
 # ---------------------------------------------------------------- reading
 
 
+def read(data_root: Path, dataset: str) -> list[tuple[str, str]]:
+    """Read (text, label) of every sentence of a data set."""
+    if dataset == "imdb":
+        return imdb(data_root)
+    return stackoverflow(data_root)
+
+
 def imdb(data_root: Path) -> list[tuple[str, str]]:
-    """(review, class) of all files, which have a header, tabs and no quoting."""
+    """Read (review, class) of all files, which have a header, tabs and no quoting."""
     reviews = []
     for path in sorted(data_root.glob(DECLARATION["files"]["imdb"][0])):
-        header, *rest = read_lines(path)
-        if header.split("\t") != ["label", "id", "rating", "text"] or not rest:
+        header, *lines = read_lines(path)
+        if header.split("\t") != ["label", "id", "rating", "text"] or not lines:
             raise BadInput(
                 f"{path}: expected the columns label, id, rating, text, and reviews (got"
                 f" {header[:60]!r})."
             )
-        for number, line in enumerate(rest, 2):
-            label, text = line.split("\t")[0], line.split("\t")[-1]
-            if line.count("\t") != 3 or label not in ("0", "1") or not text.strip():
+        for number, line in enumerate(lines, 2):
+            fields = line.split("\t")
+            label, text = fields[0], fields[-1]
+            if len(fields) != 4 or label not in ("0", "1") or not text.strip():
                 raise BadInput(
                     f"{path}: line {number}: expected 0 or 1, id, rating, text (got {line[:60]!r})."
                 )
-            reviews.append(
-                (
-                    " ".join(text.replace("<br />", " ").split()),
-                    ("negative", "positive")[int(label)],
-                )
-            )
+            review = " ".join(text.replace("<br />", " ").split())
+            reviews.append((review, "positive" if label == "1" else "negative"))
     return reviews
 
 
 def stackoverflow(data_root: Path) -> list[tuple[str, str]]:
-    """(title, tag)"""
+    """Read (title, tag) of two files with a line for each title."""
     title_file, label_file = (data_root / name for name in DECLARATION["files"]["stackoverflow"])
-    titles, labels = read_lines(title_file), read_lines(label_file)
+    titles = read_lines(title_file)
+    labels = read_lines(label_file)
     if len(titles) != len(labels):
         raise BadInput(f"{label_file}: {len(labels)} labels for {len(titles)} titles.")
     tags = {str(number): tag for number, tag in enumerate(TAGS, 1)}
+    tagged = []
     for number, (title, label) in enumerate(zip(titles, labels, strict=True), 1):
         if label.strip() not in tags or not title.strip():
-            got = f"(got {label[:20]!r})"
             raise BadInput(
-                f"{label_file}: line {number}: expected a title and its label, 1 to 20 {got}."
+                f"{label_file}: line {number}: expected a title and its label, 1 to 20 (got"
+                f" {label[:20]!r})."
             )
-    return [(title, tags[label.strip()]) for title, label in zip(titles, labels, strict=True)]
-
-
-READERS = {"imdb": imdb, "stackoverflow": stackoverflow}
+        tagged.append((title, tags[label.strip()]))
+    return tagged
 
 
 # ---------------------------------------------------------------- figure
 
 
 def draw_clusters(figure: FigureBase, items: Items, source: DrawingSource) -> list[list]:
-    """InforMin-CL Figure 2, MSSE Figure 4: the same points by cluster and by label; the eight
-    largest have colours."""
-    from csebench.score.drawing import GREY, points
+    """Draw InforMin-CL Figure 2 and MSSE Figure 4: the same points by cluster and by label."""
     from csebench.score.store import value
 
-    shown, coordinates, dataset = (
-        items["shown"],
-        items["coordinates"],
-        source.evaluator.split(":")[1],
-    )
-    cluster, label = items["cluster"][shown], items["label"][shown]
-    axes = figure.subplots(1, 2, sharex=True, sharey=True)
-    for ax, groups, name in zip(
-        axes, (cluster, label), ("cluster of k-means", "label"), strict=True
-    ):
-        classes, counts = np.unique(groups, return_counts=True)
-        largest = sorted(classes[np.argsort(-counts, kind="stable")[:8]])
-        others = coordinates[~np.isin(groups, largest)]
-        if len(others):
-            points(
-                ax,
-                others[:, 0],
-                others[:, 1],
-                c=GREY,
-                alpha=0.2,
-                label=f"{len(classes) - len(largest)} others",
-            )
-        for place, group in enumerate(largest):
-            members = coordinates[groups == group]
-            points(ax, members[:, 0], members[:, 1], place, label=str(group))
-            if groups is cluster:
-                ax.text(
-                    *np.median(members, axis=0),
-                    str(group),
-                    fontweight="bold",
-                    ha="center",
-                    va="center",
-                )
-        ax.set(xlabel="t-SNE dimension 1 (no unit)", title=f"by {name}")
-    axes[0].set_ylabel("t-SNE dimension 2 (no unit)")
-    axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), markerscale=2)
+    dataset = source.evaluator.split(":")[1]
+    shown = items["shown"]
+    coordinates = items["coordinates"]
+    cluster = items["cluster"][shown]
+    label = items["label"][shown]
+    by_cluster, by_label = figure.subplots(1, 2, sharex=True, sharey=True)
+    draw_groups(by_cluster, coordinates, cluster, write_names=True)
+    draw_groups(by_label, coordinates, label)
+    by_cluster.set_title("by cluster of k-means")
+    by_label.set_title("by label")
+    for axes in (by_cluster, by_label):
+        axes.set_xlabel("t-SNE dimension 1 (no unit)")
+    by_cluster.set_ylabel("t-SNE dimension 2 (no unit)")
+    by_label.legend(loc="center left", bbox_to_anchor=(1, 0.5), markerscale=2)
     count = f"{len(shown):,} of {len(items['cluster']):,} sentences"
     share = value(source.content, dataset, "purity")
     assert share is not None
     figure.suptitle(f"{source.model}\n{dataset}: {count}, purity {100 * share:.2f} %")
     rows = zip(shown, *coordinates.T, cluster, label, items["text"][shown], strict=True)
     return [["sentence", "x", "y", "cluster", "label", "text"], *map(list, rows)]
+
+
+def draw_groups(
+    axes, coordinates: np.ndarray, groups: np.ndarray, write_names: bool = False
+) -> None:
+    """Draw points in the colour of their group. Only the eight largest groups have colours.
+
+    Args:
+        coordinates: (points, 2).
+        groups: (points,) name of each point's group.
+        write_names: write the name of a group into its cloud.
+    """
+    from csebench.score.drawing import GREY, points
+
+    classes, counts = np.unique(groups, return_counts=True)
+    largest = sorted(classes[np.argsort(-counts, kind="stable")[:8]])
+    others = coordinates[~np.isin(groups, largest)]
+    if len(others):
+        label = f"{len(classes) - len(largest)} others"
+        points(axes, others[:, 0], others[:, 1], c=GREY, alpha=0.2, label=label)
+    for place, group in enumerate(largest):
+        members = coordinates[groups == group]
+        points(axes, members[:, 0], members[:, 1], place, label=str(group))
+        if write_names:
+            middle = np.median(members, axis=0)
+            axes.text(*middle, str(group), fontweight="bold", ha="center", va="center")

@@ -2,11 +2,11 @@
 
 Idea: paraphrases lie close together, all other sentences spread over the sphere, and no direction
 dominates.
-Score: alignment, the mean squared distance of pairs graded above 4; uniformity, log mean exp(-2
-squared distance) over all pairs of distinct sentences; both on the unit sphere, as the curve of
-every training run has them. Also the mean cosine of distinct sentences (0: no common direction),
-and of the covariance of the unit vectors the share of its largest eigenvalue and the effective
-rank, exp of the entropy of its spectrum. Values as they are, no fractions.
+Score: alignment is the mean squared distance of pairs graded above 4. Uniformity is log mean exp(-2
+squared distance) over all pairs of distinct sentences. Both are on the unit sphere, as in the curve
+of every training run. `mean_cosine` is that of distinct sentences (0: no common direction). Two
+scores describe the covariance of the unit vectors: `top_share` is the share of its largest
+eigenvalue, `effective_rank` exp of the entropy of its spectrum. Values are no fractions.
 Paper: Wang & Isola 2020; Gao et al. 2021, SimCSE, sec. 2.3; Roy & Vetterli 2007 (effective rank).
 Official code: princeton-nlp/SimCSE, issues #122 and #225.
 Items: `spectrum` (D,) eigenvalues of the covariance as shares, falling; `cosines` (pairs graded
@@ -51,38 +51,54 @@ DECLARATION = {
 }
 
 
-EQUAL_VECTORS = 1e-12  # of the covariance's trace: less is rounding
+EQUAL_VECTORS = 1e-12  # trace of the covariance below which all of it is rounding
 
 
 def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
-    """Rows of subset `all`; items (module docstring)."""
+    """Score a model: rows of subset `all`, and items (module docstring)."""
     (pairs,) = read_sts(data_root, "STS-B", "dev")
     close = np.flatnonzero(pairs.gold > 4)
     if len(close) == 0:
         raise BadInput(
             f"{data_root}: STS-B dev: no pair is graded above 4, so there is nothing to align."
         )
-    names = {s: s for s in (*pairs.left, *pairs.right)}
-    names |= {
-        s: f"above 4: {pairs.left[i]}" for i in close for s in (pairs.left[i], pairs.right[i])
-    }
-    vectors = dict(zip(names, unit(model.embed(list(names), list(names.values()))), strict=True))
-    left, right = (
-        np.stack([vectors[side[i]] for i in close]) for side in (pairs.left, pairs.right)
-    )
-    distinct = np.stack(list(vectors.values()))
-    count = len(distinct)
-    spectrum = np.clip(np.linalg.eigvalsh(np.cov(distinct.T))[::-1], 0, None)
-    trace = spectrum.sum()
-    # shares of nothing
-    spectrum = spectrum / trace if trace >= EQUAL_VECTORS else np.full_like(spectrum, np.nan)
+
+    # what is true of a sentence: both sentences of a close pair have the same name
+    names = {sentence: sentence for sentence in (*pairs.left, *pairs.right)}
+    for i in close:
+        names[pairs.left[i]] = f"above 4: {pairs.left[i]}"
+        names[pairs.right[i]] = f"above 4: {pairs.left[i]}"
+    distinct = unit(model.embed(list(names), list(names.values())))
+    vectors = dict(zip(names, distinct, strict=True))
+    left = np.stack([vectors[pairs.left[i]] for i in close])
+    right = np.stack([vectors[pairs.right[i]] for i in close])
+
+    spectrum = shares_of_variance(distinct)
     positive = spectrum[~(spectrum <= 0)]
     values = {
         "alignment": alignment(left, right),
         "uniformity": uniformity(distinct),
-        "mean_cosine": float((np.square(distinct.sum(0)).sum() - count) / (count * (count - 1))),
+        "mean_cosine": mean_cosine(distinct),
         "top_share": float(spectrum[0]),
         "effective_rank": float(np.exp(-(positive * np.log(positive)).sum())),
     }
     rows = [Score("STS-B", "all", metric, value) for metric, value in values.items()]
     return rows, {"spectrum": spectrum, "cosines": (left * right).sum(1)}
+
+
+def shares_of_variance(vectors: np.ndarray) -> np.ndarray:
+    """(N, D) -> (D,) eigenvalues of the covariance as shares of its trace, largest first.
+
+    They are NaN if all vectors are equal.
+    """
+    spectrum = np.clip(np.linalg.eigvalsh(np.cov(vectors.T))[::-1], 0, None)
+    trace = spectrum.sum()
+    if trace < EQUAL_VECTORS:
+        return np.full_like(spectrum, np.nan)
+    return spectrum / trace
+
+
+def mean_cosine(vectors: np.ndarray) -> float:
+    """Compute the mean cosine of all pairs of distinct rows of length one."""
+    count = len(vectors)
+    return float((np.square(vectors.sum(0)).sum() - count) / (count * (count - 1)))

@@ -1,15 +1,13 @@
 """Tasks of MTEB through the real mteb package: MSSE's Figure 5, and STS with mteb's own texts.
 
-Idea: the same vectors, scored by the package whose numbers others publish.
-Score: mteb's main score of the task first, then others. mteb draws, fits, searches and scores; from
-us it gets vectors, and the data where the data root has them.
-Paper: Muennighoff et al. 2023 (EACL); MSSE Figure 5. Official code: embeddings-benchmark/mteb
-2.26.24.
-Items: `TASK/SUBSET` (pairs,) cosines, of a classification (sentences,) the share of draws that got
-a sentence right, of retrieval none. No one rule makes every task's score of them, so rows are
-compared over seeds alone. mteb's own result file, which its tools read, is left next to the scores.
-Relations: `sts` reads SentEval's texts, `transfer` fits on whole training sets, `beir` searches in
-larger corpora.
+Idea: the same vectors, scored by the package whose numbers others publish. Score: mteb's main score
+of the task first, then others. mteb draws, fits, searches and scores. It gets the vectors from us,
+and also the data if the data root has them. Paper: Muennighoff et al. 2023 (EACL); MSSE Figure 5.
+Official code: embeddings-benchmark/mteb 2.26.24. Items: `TASK/SUBSET`: (pairs,) cosines; for a
+classification (sentences,) the share of draws that got a sentence right; none for retrieval. No one
+rule makes the scores of all tasks from them, so rows are compared over seeds alone. mteb's own
+result file, which its tools read, is left next to the scores. Relations: `sts` reads SentEval's
+texts, `transfer` fits on whole training sets, `beir` searches in larger corpora.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ import json
 import logging
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
@@ -64,7 +63,7 @@ DECLARATION = {
     "hub": True,
     "example": "Banking77Classification",
     "ordered": "mteb draws the sentences of a class by seed and number of the line",
-    "files": {  # a task comes from mteb's hub where it has no files, or they are not there
+    "files": {  # a task comes from mteb's hub if it has no files here, or they are missing
         "AmazonCounterfactualClassification": ["misc/amazon_counterfactual/EN*_t*.tsv"],
         "Banking77Classification": ["misc/banking77/categories.json", "misc/banking77/t*.csv"],
         "STS12": ["downstream/STS/STS12-en-test/STS.*.txt"],
@@ -119,25 +118,25 @@ DECLARATION = {
         ),
     ],
 }
-METRICS = ("cosine_pearson", "f1")  # besides the main score
+METRICS = ("cosine_pearson", "f1")  # in addition to the main score
 SPLITS = ("train", "test")
 SICK = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]
 
 
 def evaluate(model: Embedder, data_root: Path, task: str) -> tuple[list[Score], Items]:
-    """Scores of a model on one task.
+    """Score a model on one task.
 
     Args:
         data_root: holds the files that the declaration names for the task, if any.
         task: mteb's name.
 
     Returns:
-        rows, mteb's main score first, as `all`, then others, and those of every subset where
-        English has several; items (module docstring).
+        Rows of subset `all`, mteb's main score first, and of every subset if English has several;
+        items (module docstring).
 
     Raises:
-        BadInput: a file that cannot be used, or the oracle where mteb has no classes.
-        RunFailed: the hub cannot be reached.
+        BadInput: a file cannot be used, or mteb passes nothing from which the oracle could answer.
+        RunFailed: the hub does not answer.
     """
     with warnings.catch_warnings(), TemporaryDirectory() as predictions:
         warnings.simplefilter("ignore")  # superseded tasks, fits that are cut off
@@ -147,32 +146,19 @@ def evaluate(model: Embedder, data_root: Path, task: str) -> tuple[list[Score], 
 
         logging.getLogger("mteb").setLevel(logging.CRITICAL)
         datasets.disable_progress_bars()
-        wanted = mteb.get_task(task, languages=["eng"], eval_splits=["test"])
-        load(wanted, data_root)
-        truth = None
-        if wanted.metadata.type == "Classification":
-            splits = [
-                split
-                for subset in wanted.hf_subsets
-                for split in splits_of(wanted, subset).values()
-            ]
-            truth = {
-                text: str(label)
-                for split in splits
-                for text, label in zip(split["text"], split["label"], strict=True)
-            }
+        mteb_task = mteb.get_task(task, languages=["eng"], eval_splits=["test"])
+        load(mteb_task, data_root)
+        keeps_predictions = mteb_task.metadata.type not in ("Retrieval", "Reranking")
         try:
-            encoder = wrap(model, task, truth)
-            # fits, cut off at 100 steps, go by threads, and slowly
+            encoder = wrap(model, task, classes_of_texts(mteb_task))
+            # fits are cut off at 100 steps, so they depend on the number of threads
             with threadpool_limits(1, "blas"):
                 (result,) = mteb.evaluate(
                     encoder,
-                    wanted,
-                    cache=None,  # which would give a model the scores of another of the same name
+                    mteb_task,
+                    cache=None,  # it would give a model the scores of another of the same name
                     co2_tracker=False,
-                    prediction_folder=(
-                        None if wanted.metadata.type in ("Retrieval", "Reranking") else predictions
-                    ),
+                    prediction_folder=predictions if keeps_predictions else None,
                     # texts handed over at a time
                     encode_kwargs={"batch_size": 1024, "show_progress_bar": False},
                     show_progress_bar=False,
@@ -181,23 +167,40 @@ def evaluate(model: Embedder, data_root: Path, task: str) -> tuple[list[Score], 
             raise BadInput(
                 f"mteb: {task}: mteb tells no model what is true of a pair, nor of a document."
             ) from None
-        rows = rows_of(result, wanted.metadata.main_score)
+        rows = rows_of(result, mteb_task.metadata.main_score)
         if model.artifacts_dir is not None:
-            mteb.ResultCache(model.artifacts_dir / "mteb").save_to_cache(
-                result, encoder.mteb_model_meta
-            )
-        return rows, items_of(Path(predictions), wanted)
+            cache = mteb.ResultCache(model.artifacts_dir / "mteb")
+            cache.save_to_cache(result, encoder.mteb_model_meta)
+        return rows, items_of(Path(predictions), mteb_task)
+
+
+def classes_of_texts(task: AbsTask) -> dict[str, str] | None:
+    """Look up the class of every text of a classification; None for other tasks."""
+    if task.metadata.type != "Classification":
+        return None
+    classes: dict[str, str] = {}
+    for subset in task.hf_subsets:
+        for split in splits_of(task, subset).values():
+            for text, label in zip(split["text"], split["label"], strict=True):
+                classes[text] = str(label)
+    return classes
 
 
 def wrap(model: Embedder, task: str, truth: dict[str, str] | None) -> Any:
-    """The model as mteb takes it; its revision is a hash of what it makes of PROBE. `truth`: the
-    class of a text."""
+    """Wrap a model as mteb takes it.
+
+    Its revision is a hash of the vectors that it gives a few fixed sentences.
+
+    Args:
+        truth: class by text, if the task has classes.
+    """
     from mteb.models import ModelMeta
     from mteb.models.abs_encoder import AbsEncoder
     from mteb.models.model_meta import ScoringFunction
     from mteb.types import PromptType
 
-    revision = (model.fingerprint() or "none")[:40]  # the oracle knows the tasks' sentences only
+    # the oracle has no fingerprint: it cannot embed sentences that are in no task
+    revision = (model.fingerprint() or "none")[:40]
     facts = {
         "name": "csebench/encoder",
         "revision": revision,
@@ -212,40 +215,43 @@ def wrap(model: Embedder, task: str, truth: dict[str, str] | None) -> Any:
             self, inputs: Any, *, prompt_type: PromptType | None = None, **_: Any
         ) -> np.ndarray:
             texts = [text for batch in inputs for text in batch["text"]]
-            if prompt_type == PromptType.document:  # of which there are too many to remember
-                vectors = np.concatenate(list(model.stream(texts, f"mteb-{task}-{next(corpora)}")))
-            elif prompt_type == PromptType.query:
-                vectors = model.embed_queries(texts)
-            else:
-                vectors = model.embed(
-                    texts, None if truth is None else [truth[text] for text in texts]
-                )
-            return vectors
+            if prompt_type == PromptType.document:  # too many to remember
+                return np.concatenate(list(model.stream(texts, f"mteb-{task}-{next(corpora)}")))
+            if prompt_type == PromptType.query:
+                return model.embed_queries(texts)
+            if truth is None:
+                return model.embed(texts)
+            return model.embed(texts, [truth[text] for text in texts])
 
     return Encoder()
 
 
 def rows_of(result: TaskResult, main: str) -> list[Score]:
-    scores = {values["hf_subset"]: values for values in result.scores["test"]}
-    subsets = {
-        "all": scores["en" if "en" in scores else "default"],
-        **(scores if len(scores) > 1 else {}),
-    }
-    return [
-        Score(result.task_name, subset, metric, float(values[metric]))
-        for subset, values in subsets.items()
-        for metric in (main, *METRICS)
-        if metric in values
-    ]
+    """Turn mteb's result into rows.
+
+    Args:
+        main: name of the main score.
+    """
+    by_subset = {values["hf_subset"]: values for values in result.scores["test"]}
+    subsets = {"all": by_subset["en" if "en" in by_subset else "default"]}
+    if len(by_subset) > 1:
+        subsets.update(by_subset)
+    rows: list[Score] = []
+    for subset, values in subsets.items():
+        for metric in (main, *METRICS):
+            if metric in values:
+                rows.append(Score(result.task_name, subset, metric, float(values[metric])))
+    return rows
 
 
 def splits_of(task: AbsTask, subset: str) -> dict[str, Dataset]:
+    """Look up the splits of a task's data. A task without subsets has the subset `default`."""
     dataset = cast(Any, task.dataset)
     return dataset if subset == "default" else dataset[subset]
 
 
 def items_of(folder: Path, task: AbsTask) -> Items:
-    """Of the predictions that mteb left in a folder."""
+    """Read the predictions that mteb left in a folder."""
     items = {}
     for file in folder.glob("*.json"):
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -253,10 +259,9 @@ def items_of(folder: Path, task: AbsTask) -> Items:
             predictions = content[subset]["test"]
             if isinstance(predictions, dict):
                 values = np.array(predictions["cosine_scores"])
-            else:
-                values = (
-                    np.array(predictions) == np.array(splits_of(task, subset)["test"]["label"])
-                ).mean(0)
+            else:  # of a classification: a list for every draw
+                labels = np.array(splits_of(task, subset)["test"]["label"])
+                values = (np.array(predictions) == labels).mean(0)
             name = "all" if subset in ("default", "en") else subset
             items[f"{task.metadata.name}/{name}"] = values.astype(np.float32)
     return items
@@ -266,126 +271,156 @@ def items_of(folder: Path, task: AbsTask) -> Items:
 
 
 def load(task: AbsTask, data_root: Path) -> None:
-    """Gives a task the data root's data as the hub would: rows in its order, classes by its
-    numbers."""
+    """Give a task its data as the hub would: rows in the same order, classes by the same numbers.
+
+    The data comes from the data root if it has the files of the task, else from the hub.
+    """
     from datasets import Dataset, DatasetDict
 
     name = task.metadata.name
     if from_hub(protocol(f"mteb:{name}"), data_root):
         return load_task(task)
-    columns = (
-        ("text", "label")
-        if task.metadata.type == "Classification"
-        else ("sentence1", "sentence2", "score")
-    )
+    columns = ("sentence1", "sentence2", "score")
+    if task.metadata.type == "Classification":
+        columns = ("text", "label")
+    is_published_data = not (data_root / "counts.yaml").exists()
     data = {}
     for (subset, split), rows in read(data_root, name).items():
         facts = cast(Any, task.metadata.descriptive_stats)[split]
-        wanted = facts.get("hf_subset_descriptive_stats", {subset: facts})[subset]["num_samples"]
-        # which says: not the published data
-        if len(rows) != wanted and not (data_root / "counts.yaml").exists():
+        by_subset = facts.get("hf_subset_descriptive_stats", {subset: facts})
+        expected = by_subset[subset]["num_samples"]
+        if len(rows) != expected and is_published_data:
             raise BadInput(
-                f"{data_root}: {name} {subset} {split}: {len(rows)} examples, mteb has {wanted}: a"
-                " file is cut short or another release."
+                f"{data_root}: {name} {subset} {split}: {len(rows)} examples, mteb has {expected}:"
+                " a file is cut short or another release."
             )
         by_column = dict(zip(columns, zip(*rows, strict=True), strict=True))
         data.setdefault(subset, DatasetDict())[split] = Dataset.from_dict(by_column)
-    task.dataset, task.data_loaded = data.get("default", data), True
+    task.dataset = data.get("default", data)
+    task.data_loaded = True
 
 
 def read(data_root: Path, task: str) -> dict[tuple[str, str], list[tuple]]:
-    """`{(subset, split): rows}` of a task, rows tuples of what mteb's columns hold.
+    """Read the data of a task.
+
+    Returns:
+        `{(subset, split): rows}`; a row has the values of mteb's columns.
 
     Raises:
         BadInput: a file is missing or malformed.
     """
-    tabs: dict = {"delimiter": "\t"}
-    if task == "AmazonCounterfactualClassification":
-        files = {
-            (s, split): s.replace("en", "EN") + f"_{split}.tsv"
-            for s in ("en-ext", "en")
-            for split in SPLITS
-        }
-        form, folder = labelled(["0", "1"]), "misc/amazon_counterfactual"
-        columns = ["sentence", "is_counterfactual"]
-        return {
-            k: table(data_root / f"{folder}/{f}", columns, *form, **tabs) for k, f in files.items()
-        }
-    if task == "Banking77Classification":
-        path = data_root / "misc/banking77/categories.json"
-        try:
-            form = labelled(sorted(read_json(path), key=str.lower))  # the hub's order
-        except TypeError as e:
-            raise BadInput(f"{path}: not a list of names: {e}.") from None
-        files = {split: data_root / f"misc/banking77/{split}.csv" for split in SPLITS}
-        return {
-            ("default", split): table(file, ["text", "category"], *form)
-            for split, file in files.items()
-        }
-    tabs["quoting"] = csv.QUOTE_NONE
-    if task == "STSBenchmark":
-        rows = table(
-            data_root / "misc/sts_raw/STSBenchmark/sts-test.csv", None, *graded(5, 6, 4), **tabs
-        )
-    elif task == "SICK-R":
-        files = [
-            data_root / f"misc/sts_raw/SICK/SICK_{part}.txt"
-            for part in ("train", "trial", "test_annotated")
-        ]
-        rows = [row for path in files for row in table(path, SICK, *graded(1, 2, 3), **tabs)]
-    else:
-        rows = [
-            row
-            for p in read_sts(data_root, task)
-            for row in zip(p.left, p.right, p.gold, strict=True)
-        ]
+    match task:
+        case "AmazonCounterfactualClassification":
+            return read_amazon(data_root)
+        case "Banking77Classification":
+            return read_banking(data_root)
+        case "STSBenchmark":
+            rows = read_table(
+                data_root / "misc/sts_raw/STSBenchmark/sts-test.csv",
+                None,
+                graded(left=5, right=6, score=4),
+                delimiter="\t",
+                quoting=csv.QUOTE_NONE,
+            )
+        case "SICK-R":
+            rows = []
+            for part in ("train", "trial", "test_annotated"):
+                rows += read_table(
+                    data_root / f"misc/sts_raw/SICK/SICK_{part}.txt",
+                    SICK,
+                    graded(left=1, right=2, score=3),
+                    delimiter="\t",
+                    quoting=csv.QUOTE_NONE,
+                )
+        case _:
+            rows = []
+            for pairs in read_sts(data_root, task):
+                rows += zip(pairs.left, pairs.right, pairs.gold, strict=True)
     return {("default", "test"): rows}
 
 
-def labelled(names: list[str]) -> tuple[Callable[[list[str]], tuple], str]:
-    """How a row of a sentence and its class is read, and how such a row is called in a message."""
+def read_amazon(data_root: Path) -> dict[tuple[str, str], list[tuple]]:
+    """Read AmazonCounterfactualClassification."""
+    form = labelled(["0", "1"])
+    columns = ["sentence", "is_counterfactual"]
+    tables = {}
+    for subset in ("en-ext", "en"):
+        for split in SPLITS:
+            file = f"{subset.replace('en', 'EN')}_{split}.tsv"
+            path = data_root / f"misc/amazon_counterfactual/{file}"
+            tables[subset, split] = read_table(path, columns, form, delimiter="\t")
+    return tables
+
+
+def read_banking(data_root: Path) -> dict[tuple[str, str], list[tuple]]:
+    """Read Banking77Classification."""
+    path = data_root / "misc/banking77/categories.json"
+    try:
+        form = labelled(sorted(read_json(path), key=str.lower))  # the order of the hub's classes
+    except TypeError as e:
+        raise BadInput(f"{path}: not a list of names: {e}.") from None
+    tables = {}
+    for split in SPLITS:
+        file = data_root / f"misc/banking77/{split}.csv"
+        tables["default", split] = read_table(file, ["text", "category"], form)
+    return tables
+
+
+@dataclass(frozen=True)
+class RowForm:
+    """The form of the rows of a table."""
+
+    parse: Callable[[list[str]], tuple]  # raises ValueError or LookupError for a malformed row
+    expected: str  # what a row holds, for messages
+
+
+def labelled(names: list[str]) -> RowForm:
+    """Describe rows of a sentence and its class. Classes are numbered in the order of `names`."""
     numbers = {name: number for number, name in enumerate(names)}
 
     def parse(row: list[str]) -> tuple[str, int]:
         text, label = row
         return text, numbers[label]
 
-    return parse, "a sentence and its class"
+    return RowForm(parse, "a sentence and its class")
 
 
-def graded(left: int, right: int, score: int) -> tuple[Callable[[list[str]], tuple], str]:
-    """The same for a graded pair, by the numbers of its columns."""
+def graded(left: int, right: int, score: int) -> RowForm:
+    """Describe rows of a graded pair, by the numbers of its columns."""
 
     def parse(row: list[str]) -> tuple[str, str, float]:
         if not 0 <= float(row[score]) <= 5:
             raise ValueError
         return row[left], row[right], float(row[score])
 
-    return parse, "two sentences and their score, 0 to 5"
+    return RowForm(parse, "two sentences and their score, 0 to 5")
 
 
-def table(
-    path: Path,
-    header: list[str] | None,
-    parse: Callable[[list[str]], tuple],
-    wanted: str,
-    **dialect: Any,
-) -> list[tuple]:
-    """What `parse` makes of every row of a csv file, texts as they are."""
-    rows, row, parsed = (
-        csv.reader(io.StringIO(read_text(path), newline=""), strict=True, **dialect),
-        [],
-        [],
-    )
+def read_table(path: Path, header: list[str] | None, form: RowForm, **dialect: Any) -> list[tuple]:
+    """Parse every row of a csv file. Texts are kept as they are.
+
+    Args:
+        header: that the first row must be; None if the file has no header.
+        dialect: for `csv.reader`.
+    """
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True, **dialect)
+    row: list[str] = []
+    parsed: list[tuple] = []
     try:
-        if header and (row := next(rows, [])) != header:
-            columns = shortened(", ".join(row) or "none")
-            raise BadInput(f"{path}: line 1: columns are {columns}, expected {', '.join(header)}.")
-        for row in rows:
-            parsed.append(parse(row))
+        if header:
+            row = next(reader, [])
+            if row != header:
+                columns = shortened(", ".join(row) or "none")
+                raise BadInput(
+                    f"{path}: line 1: columns are {columns}, expected {', '.join(header)}."
+                )
+        for row in reader:
+            parsed.append(form.parse(row))
     except (csv.Error, LookupError, ValueError) as e:
         got = e if isinstance(e, csv.Error) else repr(" | ".join(row)[:60])
-        raise BadInput(f"{path}: line {rows.line_num}: expected {wanted} (got {got}).") from None
+        raise BadInput(
+            f"{path}: line {reader.line_num}: expected {form.expected} (got {got})."
+        ) from None
     if not parsed:
         raise BadInput(f"{path}: holds no example.")
     return parsed

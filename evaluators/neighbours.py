@@ -4,10 +4,10 @@ Idea: captions of one image say the same in other words, so they should be neare
 Score: recall@1, ours: how often a caption's nearest neighbour is of the same image. The paper
 prints no number, only the three nearest captions of four queries.
 Paper: MSSE Table 8 and App. G. Official code: none.
-Items: `queries` (4,), `neighbours` and `cosines` (4, 3); `published` (4, 2, 3) what RankCSE and
-MSSE retrieve in the paper; `searched` (images,) the first captions and `hit` (images,) bool,
-whether each retrieved its image.
-Relations: `stsb_retrieval` and `beir` search, too; here the texts themselves are shown.
+Items: `queries` (4,), `neighbours` and `cosines` (4, 3); `published` (4, 2, 3), which RankCSE and
+MSSE retrieve in the paper; `searched` (images,) first captions, and `hit` (images,) bool, whether
+each retrieved its image.
+Relations: `stsb_retrieval` and `beir` also search; here pages show the texts themselves.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ from csebench.model.embedder import Embedder
 from csebench.model.metrics import unit
 from csebench.score.score_types import Items, Score
 
-PUBLISHED = {  # query: the three captions of RankCSE, then those of MSSE, as printed
+PUBLISHED = {  # query: three captions of RankCSE, then three of MSSE, as printed
     "A group of men climb ladders outdoors.": (
         "Two people standing on a roof while another climbs a ladder.",
         "A firefighter climbs a ladder towards the fire above him.",
@@ -88,49 +88,51 @@ DECLARATION = {
         ),
     ],
 }
-NEAREST = 3  # captions of a query
+NEAREST = 3  # captions that are shown of a query
 CHUNK = 500  # queries compared at a time
 
 
 def evaluate(model: Embedder, data_root: Path, images: int, seed: int) -> tuple[list[Score], Items]:
-    """Neighbours of a model.
+    """Find the neighbours of the paper's queries, and of the first caption of every image.
 
     Args:
-        images: drawn, besides those of the paper's sentences.
+        images: number of images that are drawn, in addition to those of the paper's sentences.
 
     Returns:
-        one row, recall@1; items (module docstring).
+        One row, recall@1; items (module docstring).
     """
     file = data_root / DECLARATION["files"][0]
     captions = read(file)
     image_of = {key(text): image for image, text in captions}
     text_of = {key(text): text for _, text in captions}
-    printed = {
-        image_of.get(key(s)) for query, texts in PUBLISHED.items() for s in (query, *texts)
-    } - {None}
-    drawn = printed.union(
-        draw_subset(list(dict.fromkeys(image for image, _ in captions)), images, seed)
-    )
-    owners, pool = map(list, zip(*(c for c in captions if c[0] in drawn), strict=True))
-    queries = [text_of.get(key(q), q) for q in PUBLISHED]
-    of_query = [image_of.get(key(q), q) for q in PUBLISHED]
-    text, image = (
-        np.unique(names, return_inverse=True)[1] for names in (pool + queries, owners + of_query)
-    )
-    asked = np.arange(len(pool), len(text))
-    candidates = [
-        ((text[: len(pool)] != text[q]) & (image[: len(pool)] != image[q])).sum() for q in asked
-    ]
-    if min(candidates) < NEAREST or len(set(pool)) < 2:
-        raise BadInput(f"{file}: too few captions to find {NEAREST} of other images.")
 
-    texts, truth = pool + queries, owners + of_query
+    # the pool: every caption of the images that are drawn
+    drawn = images_of_paper(image_of)
+    distinct_images = list(dict.fromkeys(image for image, _ in captions))
+    drawn.update(draw_subset(distinct_images, images, seed))
+    of_drawn = [(image, text) for image, text in captions if image in drawn]
+    owners = [image for image, _ in of_drawn]
+    pool = [text for _, text in of_drawn]
+
+    # the queries follow the pool; a query that is no caption has no image but itself
+    queries = [text_of.get(key(query), query) for query in PUBLISHED]
+    images_of_queries = [image_of.get(key(query), query) for query in PUBLISHED]
+    texts = pool + queries
+    truth = owners + images_of_queries
+    text_number = np.unique(texts, return_inverse=True)[1]
+    image_number = np.unique(truth, return_inverse=True)[1]
+    asked = np.arange(len(pool), len(texts))
+    check_candidates(file, pool, asked, text_number, image_number)
+
     documents = unit(model.embed_documents(texts, truth)).astype(np.float32)
     vectors = unit(model.embed_queries(texts, truth)).astype(np.float32)
-    searched = np.sort(np.unique(image[: len(pool)], return_index=True)[1])
-    neighbours, cosines = nearest(vectors, documents, asked, len(pool), (text, image), NEAREST)
-    first, _ = nearest(vectors, documents, searched, len(pool), (text,), 1)
-    hit = image[first[:, 0]] == image[searched]
+    neighbours, cosines = nearest(
+        vectors, documents, asked, len(pool), (text_number, image_number), NEAREST
+    )
+    # the first caption of every image searches the captions of all images, its own too
+    searched = np.sort(np.unique(image_number[: len(pool)], return_index=True)[1])
+    first, _ = nearest(vectors, documents, searched, len(pool), (text_number,), 1)
+    hit = image_number[first[:, 0]] == image_number[searched]
     items = {
         "queries": np.array(queries),
         "neighbours": np.array(pool)[neighbours],
@@ -142,6 +144,40 @@ def evaluate(model: Embedder, data_root: Path, images: int, seed: int) -> tuple[
     return [Score("Flickr30k", "all", "recall@1", float(hit.mean()))], items
 
 
+def images_of_paper(image_of: dict[str, str]) -> set[str]:
+    """Find the images of the sentences that the paper prints.
+
+    Args:
+        image_of: image by the `key` of a caption.
+    """
+    images = set()
+    for query, texts in PUBLISHED.items():
+        for text in (query, *texts):
+            if key(text) in image_of:
+                images.add(image_of[key(text)])
+    return images
+
+
+def check_candidates(
+    file: Path, pool: list[str], asked: np.ndarray, text: np.ndarray, image: np.ndarray
+) -> None:
+    """Check that every query has enough captions of other images to retrieve.
+
+    Args:
+        asked: row numbers of the queries.
+        text, image: number of each row's text and image; the pool comes first.
+
+    Raises:
+        BadInput: there are too few.
+    """
+    too_few = len(set(pool)) < 2
+    for query in asked:
+        is_candidate = (text[: len(pool)] != text[query]) & (image[: len(pool)] != image[query])
+        too_few = too_few or is_candidate.sum() < NEAREST
+    if too_few:
+        raise BadInput(f"{file}: too few captions to find {NEAREST} of other images.")
+
+
 def nearest(
     vectors: np.ndarray,
     documents: np.ndarray,
@@ -150,40 +186,41 @@ def nearest(
     groups: tuple[np.ndarray, ...],
     count: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of the pool closest to some rows; of equals, the first.
+    """Find the rows of the pool that are closest to some rows, the first of equals.
 
     Args:
         vectors: (N, D) of length one, of the texts as queries.
-        documents: (N, D) of length one, of the same texts as documents; the pool is the first
-            `pool` rows.
+        documents: (N, D) of length one, of the same texts as documents. The first `pool` rows are
+            the pool.
         asked: (Q,) row numbers.
         groups: each (N,) ints; no row retrieves one of its own group.
 
     Returns:
-        (Q, count) row numbers, and their cosines: -inf where too few rows are left.
+        (Q, count) row numbers, and their cosines. A cosine is -inf if too few rows are left.
     """
     neighbours = np.empty((len(asked), count), dtype=np.int64)
     cosines = np.empty((len(asked), count), dtype=np.float32)
     for start in range(0, len(asked), CHUNK):
         rows = asked[start : start + CHUNK]
+        each = np.arange(len(rows))
         similarity = vectors[rows] @ documents[:pool].T
         for group in groups:
             similarity[group[rows][:, None] == group[:pool]] = -np.inf
         for place in range(count):
             best = similarity.argmax(1)
             neighbours[start : start + CHUNK, place] = best
-            cosines[start : start + CHUNK, place] = similarity[np.arange(len(rows)), best]
-            similarity[np.arange(len(rows)), best] = -np.inf
+            cosines[start : start + CHUNK, place] = similarity[each, best]
+            similarity[each, best] = -np.inf
     return neighbours, cosines
 
 
 def key(text: str) -> str:
-    """Original and detokenised captions differ in blanks only."""
+    """Remove blanks, in which original and detokenised captions differ."""
     return text.replace(" ", "")
 
 
 def read(path: Path) -> list[tuple[str, str]]:
-    """(image, caption) of every line `image#number TAB caption`."""
+    """Read (image, caption) of every line `image#number TAB caption`."""
     captions = []
     for number, line in enumerate(read_lines(path), 1):
         image, hash_, rest = line.partition("#")

@@ -1,14 +1,13 @@
 """STS12-16, STS-B and SICK-R in the protocol of SimCSE's SentEval.
 
-Idea: the closer two sentences are in meaning, the higher the cosine of their vectors.
-Score: Spearman's rank correlation of cosines, in float32, with gold scores. `all`: one correlation
-over the concatenated subsets (what the papers print); also every subset's, and their mean. STS-B
-and SICK-R: the test split.
-Paper: Gao et al. 2021, SimCSE, sec. 6. Official code: princeton-nlp/SimCSE
-SentEval/senteval/sts.py:59-112, evaluation.py:182-188.
-Items: `TASK/SUBSET` (pairs,) cosines and `gold/TASK/SUBSET` (pairs,), whose rank correlation is the
-score; `sentences/TASK/SUBSET` (pairs, 2) ids, by which pairs of the same sentence are known.
-Relations: `stsb_dev` is the same score of STS-B's dev set; `mteb:STS12` … read MTEB's texts.
+Idea: the closer two sentences are in meaning, the higher the cosine of their vectors. Score:
+Spearman's rank correlation of cosines, in float32, with gold scores. `all` is one correlation over
+the concatenated subsets, which the papers print. Every subset has a row of its own, and `mean` is
+their mean. STS-B and SICK-R: the test split. Paper: Gao et al. 2021, SimCSE, sec. 6. Official code:
+princeton-nlp/SimCSE SentEval/senteval/sts.py:59-112, evaluation.py:182-188. Items: `TASK/SUBSET`
+(pairs,) cosines and `gold/TASK/SUBSET` (pairs,), whose rank correlation is the score;
+`sentences/TASK/SUBSET` (pairs, 2) ids, by which pairs of the same sentence are known. Relations:
+`stsb_dev` is the same score on STS-B's dev set; `mteb:STS12` … read MTEB's texts.
 """
 
 from __future__ import annotations
@@ -74,48 +73,61 @@ DECLARATION = {
 
 
 def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
-    """Scores of a model.
+    """Score a model.
 
     Args:
         data_root: in SentEval's layout.
 
     Returns:
-        rows of every task and subset, and the average of the tasks as it is and as printed; items
-        (module docstring).
+        Rows of every task and subset, with the average of the tasks as it is and as printed; and
+        items (module docstring).
     """
+    rows: list[Score] = []
+    items: Items = {}
+    of_tasks: list[float] = []
     tasks = {task: read_sts(data_root, task) for task in DECLARATION["tasks"]}
-    subsets = [pairs for parts in tasks.values() for pairs in parts]
-    left, right = model.pairs(concatenate("all", subsets))
-    splits = iter(np.split(cosine(left, right), np.cumsum([len(pairs) for pairs in subsets])[:-1]))
-    rows, items = [], {}
-    for task, parts in tasks.items():
-        cosines = [next(splits) for _ in parts]
-        values = [spearman(c, pairs.gold) for c, pairs in zip(cosines, parts, strict=True)]
-        whole = spearman(np.concatenate(cosines), np.concatenate([pairs.gold for pairs in parts]))
-        rows += [row(task, pairs.subset, value) for pairs, value in zip(parts, values, strict=True)]
-        rows += [row(task, "mean", float(np.mean(values))), row(task, "all", whole)]
-        for c, pairs in zip(cosines, parts, strict=True):
-            items |= {f"{task}/{pairs.subset}": c, f"gold/{task}/{pairs.subset}": pairs.gold}
+    cosines_of_tasks = embed_at_once(model, tasks)
+    for task, subsets in tasks.items():
+        of_subsets: list[float] = []
+        for pairs, cosines in zip(subsets, cosines_of_tasks[task], strict=True):
+            of_subsets.append(spearman(cosines, pairs.gold))
+            rows.append(row(task, pairs.subset, of_subsets[-1]))
+            items[f"{task}/{pairs.subset}"] = cosines
+            items[f"gold/{task}/{pairs.subset}"] = pairs.gold
             items[f"sentences/{task}/{pairs.subset}"] = sentence_ids(pairs.left, pairs.right)
-    mean, printed = mean_scores([score.value for score in rows if score.subset == "all"])
+        gold = np.concatenate([pairs.gold for pairs in subsets])
+        of_tasks.append(spearman(np.concatenate(cosines_of_tasks[task]), gold))
+        rows.append(row(task, "mean", float(np.mean(of_subsets))))
+        rows.append(row(task, "all", of_tasks[-1]))
+    mean, printed = mean_scores(of_tasks)
     return [*rows, row("Avg.", "all", mean), row("Avg.", "printed", printed)], items
+
+
+def embed_at_once(model: Embedder, tasks: dict[str, list[Pairs]]) -> dict[str, list[np.ndarray]]:
+    """Compute the cosines of all pairs in one pass, and cut them into tasks and subsets."""
+    subsets = [pairs for subsets_of_task in tasks.values() for pairs in subsets_of_task]
+    left, right = model.pairs(concatenate("all", subsets))
+    ends = np.cumsum([len(pairs) for pairs in subsets])
+    of_subsets = iter(np.split(cosine(left, right), ends[:-1]))
+    return {task: [next(of_subsets) for _ in parts] for task, parts in tasks.items()}
+
+
+def concatenate(name: str, parts: list[Pairs]) -> Pairs:
+    """Join the pairs of several subsets."""
+    left: list[str] = []
+    right: list[str] = []
+    for part in parts:
+        left += part.left
+        right += part.right
+    return Pairs(name, left, right, np.concatenate([part.gold for part in parts]))
 
 
 def row(task: str, subset: str, value: float) -> Score:
     return Score(task, subset, "spearman", value)
 
 
-def concatenate(name: str, parts: list[Pairs]) -> Pairs:
-    return Pairs(
-        name,
-        [s for p in parts for s in p.left],
-        [s for p in parts for s in p.right],
-        np.concatenate([p.gold for p in parts]),
-    )
-
-
 def draw_cosine_gold(figure: FigureBase, items: Items, source: DrawingSource) -> list[list]:
-    """miCSE Figure 7: STS-B's test pairs."""
+    """Draw miCSE Figure 7: STS-B's test pairs."""
     from csebench.score.drawing import points
 
     cosines, gold = items["STS-B/test"], items["gold/STS-B/test"]
@@ -123,4 +135,6 @@ def draw_cosine_gold(figure: FigureBase, items: Items, source: DrawingSource) ->
     points(axes, gold, cosines, c=gold, cmap="cividis", alpha=0.7)
     axes.set(xlabel="gold score of the pair (0 to 5)", ylabel="cosine of the pair (−1 to 1)")
     axes.set_title(f"{source.model}\nSTS-B test, Spearman {100 * spearman(cosines, gold):.2f}")
-    return [["gold", "cosine"], *map(list, zip(gold, cosines, strict=True))]
+    table = [["gold", "cosine"]]
+    table += [[*values] for values in zip(gold, cosines, strict=True)]
+    return table

@@ -1,5 +1,5 @@
-"""STS-B dev: the number that InfoCSE's ablations print (Tables 4 to 9 and 12), and that selects a
-run's best step.
+"""STS-B dev, which InfoCSE's ablations print (Tables 4 to 9 and 12), and which selects a run's best
+step.
 
 Idea: as `sts`: the closer two sentences are in meaning, the higher the cosine of their vectors.
 Score: Spearman's rank correlation of cosines with gold scores.
@@ -7,7 +7,7 @@ Paper: Wu et al. 2022, InfoCSE, sec. 5. Official code: princeton-nlp/SimCSE
 simcse/trainers.py:119-140.
 Items: `STS-B/dev` (pairs,) cosines and `gold/STS-B/dev` (pairs,), whose rank correlation is the
 score; `sentences/STS-B/dev` (pairs, 2) ids, by which pairs of the same sentence are known.
-Relations: `sts` takes the same score of the test sets.
+Relations: `sts` computes the same score on the test sets.
 """
 
 from pathlib import Path
@@ -43,9 +43,14 @@ DECLARATION = {
 
 
 def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
-    """Score of a model: one row; items (module docstring)."""
+    """Score a model: one row, and items (module docstring)."""
     (pairs,) = read_sts(data_root, "STS-B", "dev")
-    cosines = cosine(*model.pairs(pairs))
+    left, right = model.pairs(pairs)
+    cosines = cosine(left, right)
     rows = [Score("STS-B", "all", "spearman", spearman(cosines, pairs.gold))]
-    items = {"STS-B/dev": cosines, "gold/STS-B/dev": pairs.gold}
-    return rows, items | {"sentences/STS-B/dev": sentence_ids(pairs.left, pairs.right)}
+    items = {
+        "STS-B/dev": cosines,
+        "gold/STS-B/dev": pairs.gold,
+        "sentences/STS-B/dev": sentence_ids(pairs.left, pairs.right),
+    }
+    return rows, items

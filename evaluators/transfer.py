@@ -1,25 +1,24 @@
 """Transfer: a logistic regression on fixed sentence vectors, in the protocol of SentEval as SimCSE
 runs it.
 
-Idea: what a sentence is about, and how it is meant, can be read off its vector by a linear
-classifier.
+Idea: a linear classifier can read off a vector what its sentence is about, and how it is meant.
 Score: accuracy on the test set. MR, CR, SUBJ, MPQA: nested stratified k-fold. TREC, MRPC: k-fold on
 the training set chooses the regulariser. SST: its validation set does. The regulariser is the
-optimiser's weight decay, from 1e-5 to 1e-2; a fit stops after `tenacity` looks without a gain in
-all. MRPC's features are |u - v| and u * v.
+optimiser's weight decay, from 1e-5 to 1e-2. A fit stops after `tenacity` looks in all that brought
+no gain. MRPC's features are |u - v| and u * v.
 Paper: Conneau & Kiela 2018, SentEval. Official code: princeton-nlp/SimCSE
 SentEval/senteval/{binary,sst,trec,mrpc}.py, tools/validation.py, tools/classifier.py; settings:
 evaluation.py:75-86.
-Items: `TASK` (sentences,) bool, whether each was classified right, in SentEval's order; their mean
-is the accuracy (where there are outer folds, up to the mean over folds of unequal size);
-`sentences/TASK` (sentences, 1 or 2) ids, by which items of the same sentence are known: SST's test
-set is a part of MR.
-Relations: what SentEval's tasks share is in evaluators/_senteval.py; `mteb:Banking77Classification`
+Items: `TASK` (sentences,) bool, whether each was classified right, in SentEval's order. Their mean
+is the accuracy; with outer folds of unequal size, nearly. `sentences/TASK` (sentences, 1 or 2) ids,
+by which items of the same sentence are known: SST's test set is a part of MR.
+Relations: evaluators/_senteval.py has what SentEval's tasks share; `mteb:Banking77Classification`
 fits on few sentences of each class.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from sklearn.metrics import f1_score
@@ -29,6 +28,7 @@ from csebench.model.metrics import mean_scores
 from csebench.score.score_types import Items, Score
 from evaluators._senteval import (
     Labelled,
+    ProbeResult,
     Row,
     clean,
     dev_set,
@@ -94,9 +94,9 @@ DECLARATION = {
         ),
     ],
 }
-BINARY = ("MR", "CR", "SUBJ", "MPQA")  # of whose two files the first has label 1
+BINARY = ("MR", "CR", "SUBJ", "MPQA")  # two files each; the first has label 1, the second 0
 FOLDERS = {"SST": "SST/binary"}
-COUNTS = {  # SentEval's files; blank lines count
+COUNTS = {  # lines of SentEval's files; blank lines count
     "MR": {"rt-polarity.pos": 5331, "rt-polarity.neg": 5331},
     "CR": {"custrev.pos": 2407, "custrev.neg": 1368},
     "SUBJ": {"subj.objective": 5000, "subj.subjective": 5000},
@@ -109,60 +109,88 @@ TREC = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
 
 def evaluate(model: Embedder, data_root: Path, **settings: int | str) -> tuple[list[Score], Items]:
-    """Scores of a model.
+    """Score a model.
 
     Args:
         data_root: in SentEval's layout.
         settings: of the protocol (`params` of the declaration).
 
     Returns:
-        rows: per task accuracy on the test set (`all`; of a task without one, over the outer folds)
-        and in validation (`dev`), MRPC's F1, the average of the seven as it is and as printed;
-        items (module docstring).
+        Rows and items. The rows of a task are its accuracy on the test set (`all`; over the outer
+        folds if it has none) and in validation (`dev`), and F1 for MRPC. The average of the seven
+        tasks comes last, as it is and as printed.
     """
-    rows, items = [], {}
+    rows: list[Score] = []
+    items: Items = {}
+    accuracies: list[float] = []
+    # read all first: bad data is refused before anything is embedded
     tasks = {task: read(data_root, task) for task in DECLARATION["tasks"]}
     for task, splits in tasks.items():
         features = {name: embed(model, task, name, split) for name, split in splits.items()}
         labels = {name: split.labels for name, split in splits.items()}
-        dev, accuracy, predicted = SOLVERS[task](features, labels, settings)
+        result = probe(task)(features, labels, settings)
         test = splits.get("test") or splits["all"]
-        rows += [row(task, "all", accuracy), row(task, "dev", dev)]
-        rows += (
-            [Score(task, "all", "f1", float(f1_score(test.labels, predicted)))]
-            if task == "MRPC"
-            else []
-        )
-        items |= {task: predicted == test.labels, f"sentences/{task}": ids(test)}
-    mean, printed = mean_scores(
-        [r.value for r in rows if (r.subset, r.metric) == ("all", "accuracy")]
-    )
+        accuracies.append(result.test)
+        rows += [row(task, "all", result.test), row(task, "dev", result.dev)]
+        if task == "MRPC":
+            f1 = float(f1_score(test.labels, result.predicted))
+            rows.append(Score(task, "all", "f1", f1))
+        items[task] = result.predicted == test.labels
+        items[f"sentences/{task}"] = ids(test)
+    mean, printed = mean_scores(accuracies)
     return [*rows, row("Avg.", "all", mean), row("Avg.", "printed", printed)], items
+
+
+def probe(task: str) -> Callable[..., ProbeResult]:
+    """Choose the protocol of a task."""
+    match task:
+        case "SST":
+            return dev_set
+        case "TREC" | "MRPC":
+            return kfold
+        case _:
+            return nested
 
 
 def row(task: str, subset: str, value: float) -> Score:
     return Score(task, subset, "accuracy", float(value))
 
 
-SOLVERS = {**dict.fromkeys(BINARY, nested), "SST": dev_set, "TREC": kfold, "MRPC": kfold}
-
-
 # ---------------------------------------------------------------- readers
 
 
 def read(data_root: Path, task: str) -> dict[str, Labelled]:
-    """The splits of a task; one that has none is `all`. Raises BadInput as `read_parts` does."""
-    parts = read_parts(data_root, task, FOLDERS.get(task, task), COUNTS, READERS.get(task, phrases))
+    """Read the splits of a task; if it has none, all sentences as `all`.
+
+    Raises:
+        BadInput: a file cannot be used (`read_parts`).
+    """
+    parts = read_parts(data_root, task, FOLDERS.get(task, task), COUNTS, reader(task))
     if task in BINARY:
-        parts = [
-            [(*text, label) for text in part] for part, label in zip(parts, (1, 0), strict=True)
-        ]
-        return {"all": ordered(parts[0] + parts[1])}
+        positive, negative = parts
+        rows = [(*texts, 1) for texts in positive]
+        rows += [(*texts, 0) for texts in negative]
+        return {"all": ordered(rows)}
     names = ("train", "dev", "test") if len(parts) == 3 else ("train", "test")
     return {name: ordered(part) for name, part in zip(names, parts, strict=True)}
 
 
+def reader(task: str) -> Callable[[Path], list]:
+    """Choose the function that reads a file of a task."""
+    match task:
+        case "SST":
+            return sst
+        case "TREC":
+            return trec
+        case "MRPC":
+            return mrpc
+        case _:
+            return phrases
+
+
 def sst(path: Path) -> list[Row]:
+    """Read lines of a sentence, a tab, and 0 or 1."""
+
     def parse(line: str) -> Row:
         sentence, label, *_ = line.split("\t")
         if sentence.startswith("\ufeff"):
@@ -173,32 +201,24 @@ def sst(path: Path) -> list[Row]:
 
 
 def trec(path: Path) -> list[Row]:
+    """Read lines of a class with its kind, and a question."""
+
     def parse(line: str) -> Row:
         coarse, rest = line.split(":", 1)
-        return clean(rest.split(" ", 1)[1]), None, TREC.index(coarse)
+        _, question = rest.split(" ", 1)
+        return clean(question), None, TREC.index(coarse)
 
-    return lines_of(
-        path,
-        "latin-1",
-        f"expected CLASS:kind and a question, CLASS one of {', '.join(TREC)}",
-        parse,
-    )
+    expected = f"expected CLASS:kind and a question, CLASS one of {', '.join(TREC)}"
+    return lines_of(path, "latin-1", expected, parse)
 
 
 def mrpc(path: Path) -> list[Row]:
-    """A header, then label, two ids and two sentences; quotes are text."""
+    """Read a header, then lines of label, two ids and two sentences. Quotes are text."""
 
     def parse(line: str) -> Row:
         label, _, _, left, right = line.split("\t")[:5]
-        return (
-            clean(left),
-            clean(right),
-            -1 if label.endswith("Quality") else ("0", "1").index(label),
-        )
+        is_header = label.endswith("Quality")
+        return clean(left), clean(right), -1 if is_header else ("0", "1").index(label)
 
-    return lines_of(path, "utf-8", "expected label, two ids and two sentences between tabs", parse)[
-        1:
-    ]
-
-
-READERS = {"SST": sst, "TREC": trec, "MRPC": mrpc}
+    expected = "expected label, two ids and two sentences between tabs"
+    return lines_of(path, "utf-8", expected, parse)[1:]
