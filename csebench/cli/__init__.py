@@ -108,8 +108,10 @@ def run_verb(argv: list[str] | None) -> int:
     from csebench.base.errors import BadInput, RunFailed
     from csebench.base.shown import visible_lines
 
+    if argv is None:
+        argv = sys.argv[1:]
     try:
-        do_verb(sys.argv[1:] if argv is None else argv)
+        do_verb(argv)
     except (BadInput, RunFailed) as error:
         print(f"csebench: {visible_lines(str(error))}", file=sys.stderr)
         return exit_code(error)
@@ -130,8 +132,8 @@ def do_verb(words: list[str]) -> None:
     from csebench.plan import targets
 
     for word in words:
-        is_utf8 = not any("\ud800" <= letter <= "\udfff" for letter in word)
-        if not is_utf8:  # refused, because the JSON of results states the command line
+        # Python reads bytes that are not UTF-8 as surrogates; the JSON of results cannot state them
+        if any("\ud800" <= letter <= "\udfff" for letter in word):
             raise BadInput(f"{word!r}: not UTF-8; rename the file.")
     args = parse(words)
     if getattr(args, "device", None) == "cpu":

@@ -100,7 +100,10 @@ def print_declared_comparisons(views: list[GridView], as_json: bool) -> None:
         return print(json_text(records))
     scale = views[0].scale
     is_smoke = scale == catalog.DEFAULT_SCALE
-    print(f"Scale {scale}. {words.SMOKE}" if is_smoke else f"Scale {scale}.")
+    if is_smoke:
+        print(f"Scale {scale}. {words.SMOKE}")
+    else:
+        print(f"Scale {scale}.")
     for view in views:
         for reason in nothing_to_compare(view):
             print_text(f"\n{targets.target_name(view.paper, view.name)}: {reason}")

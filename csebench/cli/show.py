@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Description:
-    """What is shown of one thing."""
+    """The description of one thing."""
 
     text: str  # for people
     content: dict  # as JSON
@@ -67,7 +67,7 @@ def show_name(args):
 
 
 def meanings(name: str, scale: str) -> list[Description]:
-    """Describe everything that a name means. Words with spaces may be those of a claim."""
+    """Describe everything that a name means. Several words may be from a claim."""
     descriptions = [
         *declarations(name, scale),
         *evaluators_with_parameter(name),
@@ -170,7 +170,10 @@ def variant_texts(declared: Declaration | EvaluatorDeclaration) -> list[str]:
 
 
 def source_of_value(declared: Declaration, param: str) -> str:
-    """Say where the value of a hyper-parameter comes from. The trainer's own are explained."""
+    """Say where the value of a hyper-parameter comes from.
+
+    A hyper-parameter of the trainer is also explained.
+    """
     if param in declared.params:
         _, source = declared.params[param]
         return source

@@ -40,7 +40,8 @@ def show_status(args):
         return print(json_text({"scale": pages[0].scale, "runs": listed}))
     scores = f"{catalog.results_folder(args.scale)}/scores/"
     head = f"Scale {args.scale}: runs in {catalog.RUNS}/, scores in {scores}"
-    return print_text("\n\n".join([f"{head}\n{status_summary(pages, runs)}", *detail_tables(runs)]))
+    summary = status_summary(pages, runs)
+    return print_text("\n\n".join([f"{head}\n{summary}", *detail_tables(runs)]))
 
 
 def run_record(run: RunStatus) -> dict:
@@ -107,8 +108,8 @@ def is_alive(progress: dict) -> bool:
 def status_summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
     """Count the states, and add up the hours spent. A resumed run counts since its last start."""
     counts = Counter(run.state for run in runs)
-    states = ", ".join(f"{counts[state]} {state}" for state in STATES)
-    lines = [f"{counted(len(runs), 'run')}: {states}"]
+    states = [f"{counts[state]} {state}" for state in STATES]
+    lines = [f"{counted(len(runs), 'run')}: {', '.join(states)}"]
     started_here = [run.facts for run in runs if run.facts.get("seconds") is not None]
     if started_here:
         lines.append(f"spent: {hours_text(started_here)}")
@@ -125,8 +126,8 @@ def hours_text(timed: Iterable[dict]) -> str:
     for facts in timed:
         device = "GPU" if facts.get("gpu") else "CPU"
         hours[device] = hours.get(device, 0.0) + facts["seconds"] / 3600
-    gpu_first = sorted(hours, reverse=True)
-    return ", ".join(f"{hours[device]:.2f} {device} hours" for device in gpu_first)
+    texts = [f"{hours[device]:.2f} {device} hours" for device in ("GPU", "CPU") if device in hours]
+    return ", ".join(texts)
 
 
 def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:
@@ -209,4 +210,6 @@ def failed_row(run: RunStatus) -> list:
     run_id = run.spec.run_id
     reason = run.facts["message"].removeprefix(f"{run_id}: ")
     log = catalog.RUNS / run_id / "train.log"
-    return [f"{run_id}: {reason}", log if log.exists() else None]
+    if not log.exists():
+        log = None
+    return [f"{run_id}: {reason}", log]

@@ -44,7 +44,7 @@ COMPLETION = (
     'Completion of verbs, options and names in bash or zsh: eval "$(register-python-argcomplete'
     ' csebench)"'
 )
-PROJECT = "folder with your own methods, papers, scales …, which gets runs and results; repeatable"
+PROJECT = "folder with your own methods, papers, scales …; it gets the results; may be repeated"
 TARGET = "all, a paper (micse), a table or figure (table2, micse/table2), or the path of a page"
 SCALE = catalog.DEFAULT_SCALE  # of verbs that plan or run
 
@@ -69,8 +69,10 @@ class Parser(argparse.ArgumentParser):
             known = re.findall(r"[^\s,']+", choices)
             kind = argument.lower()  # the help has `VERB`
             message = str(unknown(kind, given, known, hint=f"Known: {', '.join(known)}."))
-        example = NEXT if message.endswith(" VERB") else ""
-        raise BadInput(f"{message} ({self.prog} --help{example})")
+        remedy = f"{self.prog} --help"
+        if message.endswith(" VERB"):  # no verb was given
+            remedy += NEXT
+        raise BadInput(f"{message} ({remedy})")
 
 
 def parser() -> Parser:
@@ -398,7 +400,7 @@ def add_report_verbs(verbs):
     text = "two rows (default: the comparisons that the table declares)"
     v.add_argument("rows", nargs="*", metavar="ROW", help=text)
 
-    about = "render a page from the scores that exist; draw a figure into results/"
+    about = "render a page, or draw a figure, from the scores that exist"
     examples = ("micse/table2 --scale mini", "claims --out claims.md")
     v = add_verb(verbs, "render", report.render, about, *examples, scale=SCALE)
     text = "table2, micse/table2, micse/figure3, index, claims, audit, …"
