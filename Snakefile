@@ -30,7 +30,7 @@ rule all:
 
 
 onerror:
-    # not from Snakemake's log, which `--quiet all` leaves empty
+    # read the logs of the jobs, because `--quiet all` leaves Snakemake's own log empty
     jobs.report_failures(
         path for job in workflow.scheduler.failed for path in job.log
     )

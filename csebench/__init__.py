@@ -1,23 +1,32 @@
 """csebench: the reproduction harness for unsupervised sentence embeddings.
 
-From Python: `csebench.scores`, `csebench.table`, `csebench.evaluate` (csebench/api.py) and
-`csebench.try_method` (csebench/study/attempt.py), loaded when they are used.
+Its functions are `csebench.scores`, `csebench.table`, `csebench.evaluate` (csebench/api.py) and
+`csebench.try_method` (csebench/study/attempt.py). Each is loaded when it is used.
 """
 
 from importlib import import_module
 
-MODULES = {"__version__": "base.project", "scores": "api", "table": "api", "evaluate": "api"}
-MODULES |= {"try_method": "study.attempt"}
+MODULES = {  # where each public name is defined
+    "__version__": "base.project",
+    "scores": "api",
+    "table": "api",
+    "evaluate": "api",
+    "try_method": "study.attempt",
+}
 __all__ = ["__version__", "evaluate", "scores", "table", "try_method"]  # pyright: ignore
 
 
 def __dir__() -> list[str]:
-    """What there is, also before it is loaded: for completion in a notebook."""
-    return sorted({*MODULES, *(name for name in globals() if name.startswith("__"))})
+    """List the public names, also those not loaded yet: a notebook completes them."""
+    special = [name for name in globals() if name.startswith("__")]
+    return sorted({*MODULES, *special})
 
 
 def __getattr__(name: str):
-    if name in MODULES:
-        value = getattr(import_module(f"csebench.{MODULES[name]}"), name)
-        return import_module("csebench.api").for_notebooks(value) if callable(value) else value
-    raise AttributeError(f"module 'csebench' has no attribute {name!r}")
+    """Load a public name when it is used."""
+    if name not in MODULES:
+        raise AttributeError(f"module 'csebench' has no attribute {name!r}")
+    value = getattr(import_module(f"csebench.{MODULES[name]}"), name)
+    if not callable(value):
+        return value
+    return import_module("csebench.api").for_notebooks(value)

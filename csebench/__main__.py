@@ -1,4 +1,4 @@
-"""`python -m csebench`."""
+"""Run a verb: `python -m csebench VERB`."""
 
 import sys
 

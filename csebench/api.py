@@ -1,6 +1,7 @@
-"""Results as pandas frames, and scores of any model, from Python: `csebench.scores`,
-`csebench.table`, `csebench.evaluate`. The same as the command line's csv and evaluate, without
-files::
+"""Read results as pandas frames, and score any model, from Python.
+
+`csebench.scores` and `csebench.table` give what `csebench csv` writes. `csebench.evaluate` scores a
+model like `csebench evaluate`, and writes no file::
 
     import csebench
 
@@ -27,6 +28,7 @@ from csebench.plan.catalog.registry import evaluator_declaration, protocol
 from csebench.plan.schema.declarations import FRACTION
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas
 
     from csebench.model.embedder import Embedder
@@ -37,38 +39,21 @@ COLUMNS = ["evaluator", "protocol", "task", "subset", "metric", "value", "unit"]
 
 
 class Encodes(Protocol):
-    """What `evaluate` needs of a model, such as a SentenceTransformer."""
+    """A model that `evaluate` can score, such as a SentenceTransformer."""
 
     def encode(self, sentences: list[str]) -> Any:
-        """(sentences, D): an array, a tensor, or a list of lists."""
-
-
-def for_notebooks(function: Callable[P, T]) -> Callable[P, T]:
-    """Files are read again at each call, and an argument of another type than is annotated
-    raises BadInput."""
-    signature = inspect.signature(function)
-
-    @wraps(function)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
-        for name, value in signature.bind(*args, **kwargs).arguments.items():
-            kind = signature.parameters[name].annotation
-            try:
-                TypeAdapter(
-                    kind, config=ConfigDict(arbitrary_types_allowed=True, strict=True)
-                ).validate_python(value)
-            except ValidationError:
-                raise BadInput(
-                    f"{function.__name__}: {name}: must be {kind}, not {shortened(repr(value))}."
-                ) from None
-        caches.clear()
-        return function(*args, **kwargs)
-
-    return wrapper
+        """Return vectors of shape (sentences, D): an array, a tensor, or a list of lists."""
 
 
 def scores(scale: str = "mini") -> "pandas.DataFrame":
-    """Every score of a scale: the columns of `scores.csv`, with what was run, and `value` in
-    `unit`. Raises BadInput for an unknown scale or a damaged score file."""
+    """Read every score of a scale.
+
+    Returns:
+        The columns of `scores.csv`, with what was run, and `value` in `unit`.
+
+    Raises:
+        BadInput: the scale is unknown, or a score file is damaged.
+    """
     import pandas
 
     from csebench.score.scores_csv import SCORES, score_rows
@@ -79,9 +64,17 @@ def scores(scale: str = "mini") -> "pandas.DataFrame":
 
 
 def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
-    """Every cell of a table or figure (`micse/table2`), or of a table of all papers (`table2`,
-    `methods`): the columns of `cells.csv`, and `unit`, of `ours`, `std` and `published`. Raises
-    BadInput for an unknown scale or target.
+    """Read every cell of a table or figure.
+
+    Args:
+        target: a table or figure of a paper (`micse/table2`), or a table of all papers (`table2`,
+            `methods`).
+
+    Returns:
+        The columns of `cells.csv`, and the `unit` of `ours`, `std` and `published`.
+
+    Raises:
+        BadInput: the scale or the target is unknown.
     """
     import pandas
 
@@ -89,27 +82,31 @@ def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
     from csebench.report.csv_tables import CELLS, cell_rows
     from csebench.report.numbers.cells import grid_view
 
+    grids: dict[tuple[str, str], None] = {}  # each once, in order
+    rows: list[dict] = []
     with chdir(folders()[-1]):
-        grids = dict.fromkeys(
-            grid for page in targets.parse_target(target, scale) for grid in page.grids()
-        )
-        views = [grid_view(*grid, scale) for grid in grids]
-        rows = [
-            row
-            for view in views
-            if not isinstance(view.grid, SettingsTable)
-            for row in cell_rows(view)
-        ]
-    for row in rows:  # `fraction x 100`
-        has_score = row["evaluator"] and row["metric"]
-        name = (
-            protocol(row["evaluator"]).declaration.unit_of(row["metric"]) if has_score else FRACTION
-        )
-        row["unit"] = name if row["factor"] == 1 else f"{name} x {row['factor']:g}"
+        for page in targets.parse_target(target, scale):
+            grids |= dict.fromkeys(page.grids())
+        for grid in grids:
+            view = grid_view(*grid, scale)
+            if not isinstance(view.grid, SettingsTable):
+                rows += cell_rows(view)
+    for row in rows:
+        row["unit"] = unit_of_cell(row)
     frame = pandas.DataFrame(rows, columns=[*CELLS, "unit"])
     numbers = ["published", "published_std", "ours", "std"]
     frame[numbers] = frame[numbers].apply(pandas.to_numeric)  # an empty text becomes NaN
     return frame
+
+
+def unit_of_cell(row: dict) -> str:
+    """Word the unit of the values of a cell: `fraction x 100`."""
+    unit = FRACTION
+    if row["evaluator"] and row["metric"]:
+        unit = protocol(row["evaluator"]).declaration.unit_of(row["metric"])
+    if row["factor"] == 1:
+        return unit
+    return f"{unit} x {row['factor']:g}"
 
 
 def evaluate(
@@ -118,41 +115,51 @@ def evaluate(
     data: str | Path | None = None,
     pooler: str | None = None,
 ) -> "pandas.DataFrame":
-    """Scores of a model, a row each, with `value` in `unit`. Nothing is written. Raises BadInput
-    for an unknown evaluator, missing data, or a model that cannot be read; RunFailed for a score
-    that is not a finite number.
+    """Score a model. Nothing is written.
 
     Args:
-        model: any object with `encode`, whose `encode_query` and `encode_document`, if it has both,
-            are used in searches; or a folder or hub id, as for `csebench evaluate`.
+        model: any object with `encode`; or a folder or hub id, as for `csebench evaluate`. If an
+            object has both `encode_query` and `encode_document`, searches use these.
         evaluators: names, comma-separated or a list: `sts,transfer:fasttest`.
-        data: folder of benchmark data; CSEBENCH_DATA, else the fetched data, without it.
+        data: folder of benchmark data. None means CSEBENCH_DATA, or else the fetched data.
         pooler: of a folder or hub id that does not state one.
+
+    Returns:
+        A row per score, with `value` in `unit`.
+
+    Raises:
+        BadInput: an evaluator is unknown, data is missing, or the model cannot be read.
+        RunFailed: a score is not a finite number.
     """
     import pandas
 
     from csebench.score.evaluate import data_sha256, run_evaluator, tidy
 
-    names = evaluators.split(",") if isinstance(evaluators, str) else evaluators
+    names = evaluators
+    if isinstance(evaluators, str):
+        names = evaluators.split(",")
     if data is None:
         root = catalog.data_root(catalog.scale("paper"), folders()[-1] / catalog.FETCHED)
     else:
         root = Path(data)
     for name in names:
         data_sha256(protocol(name), root)  # refuses missing data before a model is loaded
-    opened, made_by = (
-        open_any(model, pooler),
-        {"pooler": pooler, "precision": "own", "max_length": "own"},
-    )
-    rows = [
-        row for name in names for row in tidy(name, made_by, run_evaluator(name, opened, root)[0])
-    ]
+    opened = open_any(model, pooler)
+    made_by = {"pooler": pooler, "precision": "own", "max_length": "own"}
+    rows = []
+    for name in names:
+        result, *_ = run_evaluator(name, opened, root)
+        rows += tidy(name, made_by, result)
     units = [evaluator_declaration(row["evaluator"]).unit_of(row["metric"]) for row in rows]
     return pandas.DataFrame(rows, columns=COLUMNS).assign(unit=units)
 
 
 def open_any(model: Encodes | str | Path, pooler: str | None) -> "Embedder":
-    """A model as evaluators see it. Raises BadInput for an object without `encode`."""
+    """Open a model as evaluators see it.
+
+    Raises:
+        BadInput: an object has no `encode`.
+    """
     import numpy as np
 
     from csebench.model.embedder import Embedder
@@ -166,33 +173,70 @@ def open_any(model: Encodes | str | Path, pooler: str | None) -> "Embedder":
             f"evaluate: model: a {kind} has no method `encode`; give a model that has, or a folder."
         )
 
-    encode_query = getattr(model, "encode_query", None)
-    encode_document = getattr(model, "encode_document", None)
+    encode_query: Any = getattr(model, "encode_query", None)
+    encode_document: Any = getattr(model, "encode_document", None)
 
     class Encoded(Embedder):
+        """The object, seen as an embedder."""
+
         has_roles = callable(encode_query) and callable(encode_document)
 
         def vectors(self, sentences: list[str]) -> np.ndarray:
-            return self.encoded(model.encode, sentences)
+            return as_matrix(model.encode(sentences), len(sentences))
 
         def query_vectors(self, queries: list[str]) -> np.ndarray:
-            return self.encoded(encode_query if self.has_roles else model.encode, queries)
+            if not self.has_roles:
+                return self.vectors(queries)
+            return as_matrix(encode_query(queries), len(queries))
 
         def document_vectors(self, documents: list[str]) -> np.ndarray:
-            return self.encoded(encode_document if self.has_roles else model.encode, documents)
-
-        def encoded(self, encode: Any, sentences: list[str]) -> np.ndarray:
-            vectors = encode(sentences)
-            if hasattr(vectors, "detach"):  # a tensor, perhaps on a GPU
-                vectors = vectors.detach().float().cpu()
-            try:
-                vectors = np.asarray(vectors, dtype=np.float32)
-            except (TypeError, ValueError) as error:
-                raise BadInput(f"evaluate: encode gave no array of numbers: {error}.") from None
-            if vectors.ndim != 2 or len(vectors) != len(sentences):
-                raise BadInput(
-                    f"evaluate: encode gave shape {vectors.shape} for {len(sentences)} sentences."
-                )
-            return vectors
+            if not self.has_roles:
+                return self.vectors(documents)
+            return as_matrix(encode_document(documents), len(documents))
 
     return Encoded()
+
+
+def as_matrix(vectors: Any, count: int) -> "np.ndarray":
+    """Turn what a model gave for `count` sentences into an array, a row each.
+
+    Raises:
+        BadInput: it is no array of numbers, or has another shape.
+    """
+    import numpy as np
+
+    if hasattr(vectors, "detach"):  # a tensor, perhaps on a GPU
+        vectors = vectors.detach().float().cpu()
+    try:
+        vectors = np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"evaluate: encode gave no array of numbers: {error}.") from None
+    if vectors.ndim != 2 or len(vectors) != count:
+        raise BadInput(f"evaluate: encode gave shape {vectors.shape} for {count} sentences.")
+    return vectors
+
+
+def for_notebooks(function: Callable[P, T]) -> Callable[P, T]:
+    """Wrap a public function, so that each call reads files again and checks its arguments.
+
+    Raises:
+        BadInput: by the wrapper, if an argument has another type than its annotation.
+    """
+    signature = inspect.signature(function)
+    config = ConfigDict(arbitrary_types_allowed=True, strict=True)
+
+    @wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            kind = signature.parameters[name].annotation
+            try:
+                TypeAdapter(kind, config=config).validate_python(value)
+            except ValidationError:
+                given = shortened(repr(value))
+                raise BadInput(
+                    f"{function.__name__}: {name}: must be {kind}, not {given}."
+                ) from None
+        caches.clear()
+        return function(*args, **kwargs)
+
+    return wrapper

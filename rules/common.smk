@@ -1,4 +1,5 @@
-# Shared by all rules: the environment of jobs, the scale, and helpers. The logic of rules is in csebench/study/workflow.py.
+# What all rules share: the folders of the project, the environment of jobs, the scale, and functions of wildcards.
+# The functions only name arguments. What they compute is in csebench/study/workflow.py.
 import os
 import re
 import sys
@@ -14,42 +15,48 @@ envvars:
     "PATH",
 
 
-# folders that join the project; those of --config are relative to where the workflow was started
+# Join the folders of `--config project=…`, which are relative to where the workflow was started. Jobs read this file
+# again, in another folder, and find the folders in their environment if it is passed on to them.
 if "project" in config and (
     workflow.is_main_process or project.VARIABLE not in os.environ
 ):
-    for name in (names := str(config["project"]).split(os.pathsep)):
+    joined = str(config["project"]).split(os.pathsep)
+    for name in joined:
         if not Path(name).is_dir():
             raise WorkflowError(f"--config project: {name}: no such folder.")
-    project.join(names)
+    project.join(joined)
 if project.folders()[1:]:
 
     workdir: str(project.folders()[-1])
 
 
-# jobs use the python that runs snakemake
+# Jobs use the python that runs snakemake.
 os.environ["PATH"] = os.pathsep.join(
     [str(Path(sys.executable).parent), os.environ["PATH"]]
 )
-# `exec` replaces the shell: else SIGTERM ends the shell first, and the job is killed while it writes its checkpoint.
+# `exec` replaces the shell by the job. Otherwise SIGTERM would end the shell first, and the job would be killed while it
+# writes its checkpoint.
 shell.prefix("set -euo pipefail; exec ")
 SCALE = config.get("scale", catalog.DEFAULT_SCALE)
-GPU = int(bool(gpus.visible_gpus()))  # GPUs that a run requests
+GPU = 1 if gpus.visible_gpus() else 0  # how many GPUs a run requests
 
 jobs.start(SCALE)
 
-if workflow.is_main_process:  # not a job, which reads this file again
+if workflow.is_main_process:  # jobs read this file, too
     if not workflow.dryrun:
         jobs.hold_folder()
     jobs.report_defects(SCALE)
 
 
 def inputs(output):
-    """Inputs of the rule of a page, by its path."""
+    """Make the input function of a rule that writes a page. `output` is the path, with wildcards."""
     scale = SCALE if "scale" in config else None
-    return lambda wildcards: jobs.inputs_of(
-        output.format(**dict(wildcards.items())), scale, workflow.dryrun
-    )
+
+    def inputs_of_page(wildcards):
+        path = output.format(**dict(wildcards.items()))
+        return jobs.inputs_of(path, scale, workflow.dryrun)
+
+    return inputs_of_page
 
 
 def scale_of(wildcards):
@@ -61,17 +68,25 @@ def evaluator_of(wildcards):
 
 
 def of_evaluation(function):
-    """What a function of an evaluator and a scale gives for a job."""
+    """Make a function of wildcards from one of an evaluator and a scale."""
     checked = jobs.refusing(function)
-    return lambda wildcards: checked(evaluator_of(wildcards), scale_of(wildcards))
+
+    def value_of_job(wildcards):
+        return checked(evaluator_of(wildcards), scale_of(wildcards))
+
+    return value_of_job
 
 
 def threads_of(wildcards):
-    return jobs.planned_run(wildcards.run, SCALE)[1].threads
+    _, scale = jobs.planned_run(wildcards.run, SCALE)
+    return scale.threads
 
 
 def wanted_evaluators(wildcards):
-    """What a run is scored by. A job of a cluster is another Snakemake, which learns the targets by its environment."""
-    called_for = " ".join(sorted(workflow.dag_settings.targets))
-    wanted = os.environ.setdefault("CSEBENCH_TARGETS", called_for)
-    return jobs.wanted_evaluators(wildcards.run, SCALE, wanted.split())
+    """List the evaluators that score a run after training.
+
+    A job of a cluster is another Snakemake, with one target. It finds the first targets in its environment.
+    """
+    targets_here = " ".join(sorted(workflow.dag_settings.targets))
+    first_targets = os.environ.setdefault("CSEBENCH_TARGETS", targets_here)
+    return jobs.wanted_evaluators(wildcards.run, SCALE, first_targets.split())

@@ -1,4 +1,5 @@
-# Official data, fetched once if no data root is given. A file with the wrong sum is deleted.
+# Data: fetch official data once, if no data root is given, and translate corpora to another language and back. A file
+# with the wrong check sum is deleted.
 
 
 localrules:
@@ -7,7 +8,7 @@ localrules:
 
 rule fetch:
     output:
-        f"{catalog.FETCHED}/{{marker}}",  # a file that is there when all of the source are
+        f"{catalog.FETCHED}/{{marker}}",  # a file that exists once all files of the source do
     log:
         f"{catalog.FETCHED}/.logs/{{marker}}.log",
     wildcard_constraints:
@@ -38,7 +39,7 @@ rule back_translate:
     resources:
         gpu=GPU,
         mem_mb=8000,
-        runtime=forecast.LONGEST_MINUTES,  # a further attempt continues the file of the one before
+        runtime=forecast.LONGEST_MINUTES,  # the next attempt continues the file
     params:
         translators=lambda wildcards: targets.back_translation(wildcards.key, SCALE)[1],
     message:

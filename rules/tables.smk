@@ -1,5 +1,5 @@
-# Pages. The normal ones need every score; those in partial/ use the existing scores and start no training. A page is made
-# again when the content of what it was made from has changed (csebench/plan/page_records.py).
+# Pages. Normal pages need every score. Pages in partial/ use the scores that exist, and start no training. A page is made
+# again if the content of a file that it was made from has changed (csebench/plan/page_records.py).
 
 
 rule page:
@@ -43,7 +43,7 @@ use rule page as figure with:
     input:
         inputs("results/{figure}.svg"),
     output:
-        page=update("results/{figure}.svg"),  # kept where what is drawn is not published
+        page=update("results/{figure}.svg"),  # kept if there is nothing to draw
         csv=update("results/{figure}.csv"),
     log:
         "results/.logs/{figure}.log",

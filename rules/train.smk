@@ -1,5 +1,5 @@
-# One job per run: it trains the model, then computes all scores that pages need while the encoder is in memory.
-# Run ids contain the hash of the data, so inputs are `ancient`: a newer copy of the same data starts nothing.
+# Runs: one job trains a model, then computes all scores that pages need while the encoder is in memory. Run ids contain
+# the hash of the data. So inputs are `ancient`: a newer copy of the same data starts nothing.
 
 
 rule train:
@@ -15,9 +15,9 @@ rule train:
     resources:
         gpu=GPU,
         runs_per_gpu=1,
-        chunk_size=0,  # sentences that an encoder has in memory at a time; 0: the batch
+        chunk_size=0,  # sentences in memory at a time; 0: the whole batch
         tries=lambda wildcards, attempt: attempt,
-        evaluators=wanted_evaluators,  # a resource: another target trains nothing anew
+        evaluators=wanted_evaluators,  # a resource, because a changed parameter would train again
         mem_mb=16000,  # for the optimiser state and best weights of BERT-large
         runtime=lambda wildcards, attempt: jobs.training_minutes(
             wildcards.run, SCALE, attempt

@@ -1,10 +1,15 @@
-"""`csebench`: every step of the harness as a verb, usable without Snakemake. Here are the command
-and its exit codes; the verbs are in verbs.py, and what each does in the module of its group. A
-command works in a child process, which only the command itself can end with 0
+"""The command `csebench`: parse a command line, run its verb, and choose the exit code.
+
+The verbs are declared in verbs.py, and each does its work in the module of its group. A command
+line is run in a child process, which only the command itself can end with 0
 (csebench/base/supervision.py).
 
-Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and nothing written; 130
-interrupted (Ctrl-C); 141 the reader of a pipe went away, as `head` does.
+Exit codes:
+    0: done
+    1: a run failed
+    2: bad input, with one clear message and nothing written
+    130: interrupted (Ctrl-C)
+    141: the reader of a pipe went away, as `head` does
 """
 
 import argparse
@@ -25,8 +30,12 @@ from csebench.base.supervision import supervised
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command and return its exit code; that of the command line in a child process, which
-    is watched."""
+    """Run a command and return its exit code.
+
+    Args:
+        argv: the words after `csebench`. None means the command line, which is run in a watched
+            child process.
+    """
     open_closed_streams()
     if argv is None and is_supervised():
         return supervised(partial(run_command, argv))
@@ -34,14 +43,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def is_supervised() -> bool:
-    """Whether a command is watched: on Linux, and not where a shell asks it for completions."""
+    """Whether a command line is watched: on Linux, unless a shell asks for completions."""
     return sys.platform == "linux" and "_ARGCOMPLETE" not in os.environ
 
 
 def run_command(argv: list[str] | None) -> int:
-    """Run a command in this process; returns its exit code."""
+    """Run a command in this process, and return its exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # characters that a terminal lacks, as stderr does by itself
+        # replace characters that a terminal lacks; stderr does so by itself
         sys.stdout.reconfigure(errors="replace")
     # importing torch makes 640,000 objects and frees none; collecting them is wasted time
     gc.set_threshold(1_000_000)
@@ -55,7 +64,7 @@ def run_command(argv: list[str] | None) -> int:
         print("csebench: interrupted.", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # what Python still has to write at its end
+        # discard what Python still writes when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except SystemExit as end:  # of argparse, which printed help or the version
@@ -64,17 +73,18 @@ def run_command(argv: list[str] | None) -> int:
 
 @contextlib.contextmanager
 def noted_interrupts() -> Iterator[list[int]]:
-    """The interrupts that this process has received: code of a method may raise a
-    KeyboardInterrupt, too."""
+    """Collect the interrupts (Ctrl-C) that this process receives.
+
+    They tell an interrupt from a KeyboardInterrupt that the code of a method raised.
+    """
     received: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         received.append(number)
         signal.default_int_handler(number, frame)
 
-    # it is ignored, or another's
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield received
+        yield received  # the signal is ignored, or somebody else handles it
         return
     signal.signal(signal.SIGINT, interrupt)
     try:
@@ -84,7 +94,7 @@ def noted_interrupts() -> Iterator[list[int]]:
 
 
 def raised_by_code(error: BaseException) -> str:
-    """The message of a run that ended by what is no error in Python, as by SystemExit."""
+    """Word the end of a run by an exception that is no error, such as SystemExit."""
     from csebench.base.errors import place
 
     return f"{place(error)}: ends the process ({type(error).__name__}); raise an error instead."
@@ -93,18 +103,20 @@ def raised_by_code(error: BaseException) -> str:
 def run_verb(argv: list[str] | None) -> int:
     """Run a verb, and turn its errors into a message and an exit code.
 
-    What a verb needs is imported here, so that Ctrl-C is caught while it loads, too.
+    Imports are inside the function, so that Ctrl-C is caught while they load, too.
     """
     from csebench.base.errors import BadInput, RunFailed
     from csebench.base.shown import visible_lines
 
+    if argv is None:
+        argv = sys.argv[1:]
     try:
-        do_verb(sys.argv[1:] if argv is None else argv)
+        do_verb(argv)
     except (BadInput, RunFailed) as error:
         print(f"csebench: {visible_lines(str(error))}", file=sys.stderr)
         return exit_code(error)
     except OSError as error:
-        # a full or read-only disk, a folder of another user: nothing that code can mend
+        # such as a full disk, or a folder of another user: the code is not at fault
         if error.strerror is None or isinstance(error, BrokenPipeError):
             raise
         print(f"csebench: {system_message(error)}", file=sys.stderr)
@@ -114,13 +126,13 @@ def run_verb(argv: list[str] | None) -> int:
 
 
 def do_verb(words: list[str]) -> None:
-    """Parse the words of a command line, and do what they say."""
+    """Parse the words of a command line, and run the verb."""
     from csebench.base.errors import BadInput, RunFailed
     from csebench.base.shown import visible_lines
     from csebench.plan import targets
 
     for word in words:
-        # the JSON of results has the command line
+        # Python reads bytes that are not UTF-8 as surrogates; the JSON of results cannot state them
         if any("\ud800" <= letter <= "\udfff" for letter in word):
             raise BadInput(f"{word!r}: not UTF-8; rename the file.")
     args = parse(words)
@@ -131,7 +143,7 @@ def do_verb(words: list[str]) -> None:
     except (Exception, KeyboardInterrupt):
         raise
     except BaseException as error:
-        # of a method or evaluator: with exit code 0 it would pass for a finished run
+        # code of a method ends the process: with exit code 0, the run would pass for finished
         raise RunFailed(raised_by_code(error)) from None
     sys.stdout.flush()
     if "all" in getattr(args, "target", ()):
@@ -140,7 +152,7 @@ def do_verb(words: list[str]) -> None:
 
 
 def exit_code(error: Exception) -> int:
-    """Return the exit code of a command that ends with an error of the project."""
+    """Choose the exit code of a command that ends with an error of the project."""
     from csebench.base.errors import BadInput, Stopped
 
     if isinstance(error, Stopped) and error.interrupted:
@@ -158,31 +170,57 @@ def system_message(error: OSError) -> str:
     return visible(f"{file}: {error.strerror}. {notes}".rstrip())
 
 
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The arguments of a verb, in the folder that results are written to: the last one that
-    joins the project. Paths among the arguments are those of the folder before."""
-    from csebench.base.errors import BadInput
-    from csebench.base.hub import names_commit
-    from csebench.base.project import ROOT, VARIABLE, folders, join
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Parse the arguments of a verb, and change to the folder that results are written to.
 
-    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    first.add_argument("--project", action="append", default=[])
-    known, rest = first.parse_known_args(argv)
-    joined = known.project or [*filter(None, os.environ.get(VARIABLE, "").split(os.pathsep))]
-    if missing := [name for name in joined if not Path(name).is_dir()]:
-        given = "--project" if known.project else VARIABLE
-        raise BadInput(
-            f"{given}: {missing[0]}: no such folder; `csebench init {missing[0]}` makes it."
-        )
-    if known.project:
-        join(known.project)
-    from csebench.cli.verbs import parser  # what it offers depends on the folders
+    That is the last folder that joins the project. Paths among the arguments were meant from the
+    folder before, so they become absolute.
+    """
+    from csebench.base.project import ROOT, folders
+
+    rest = join_folders(argv)
+    from csebench.cli.verbs import parser  # after joining: what it offers depends on the folders
 
     args = parser().parse_args(rest)
-    if (folder := folders()[-1]) not in (ROOT, Path.cwd()):
-        for key, value in vars(args).items():
-            may_be_file = key in ("encoder", "model", "spec") and value and not names_commit(value)
-            if isinstance(value, Path) or (may_be_file and Path(value).exists()):
-                setattr(args, key, type(value)(Path(value).absolute()))
-        os.chdir(folder)
+    results_folder = folders()[-1]
+    if results_folder not in (ROOT, Path.cwd()):
+        make_paths_absolute(args)
+        os.chdir(results_folder)
     return args
+
+
+def join_folders(argv: list[str]) -> list[str]:
+    """Join the folders of --project to the project, and return the other words.
+
+    Raises:
+        BadInput: there is no such folder, of --project or of the environment variable.
+    """
+    from csebench.base.errors import BadInput
+    from csebench.base.project import VARIABLE, join
+
+    only_project = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    only_project.add_argument("--project", action="append", default=[])
+    known, rest = only_project.parse_known_args(argv)
+    source = "--project"
+    names = known.project
+    if not names:
+        source = VARIABLE
+        names = list(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))
+    for name in names:
+        if not Path(name).is_dir():
+            raise BadInput(f"{source}: {name}: no such folder; `csebench init {name}` makes it.")
+    if known.project:
+        join(known.project)
+    return rest
+
+
+def make_paths_absolute(args: argparse.Namespace) -> None:
+    """Make the paths among the arguments absolute, and names that are those of files here."""
+    from csebench.base.hub import names_commit
+
+    for key, value in vars(args).items():
+        may_be_file = key in ("encoder", "model", "spec") and value and not names_commit(value)
+        if isinstance(value, Path):
+            setattr(args, key, value.absolute())
+        elif may_be_file and Path(value).exists():
+            setattr(args, key, str(Path(value).absolute()))

@@ -1,5 +1,9 @@
-"""The verbs that list and forecast, and change nothing."""
+"""The verbs that list: methods, evaluators, papers, claims, findings, and the power of comparisons.
 
+They read declarations, papers and scores, and change nothing.
+"""
+
+from collections.abc import Iterable
 from itertools import chain
 
 from csebench.base.terminal import json_text, print_table, print_text
@@ -15,137 +19,189 @@ from csebench.plan.catalog.registry import (
     declaration,
 )
 from csebench.plan.recipe import recipe_defect
-from csebench.plan.targets import grid_defect, grid_names, target_name
+from csebench.plan.schema.declarations import Declaration
+from csebench.plan.targets import Page, grid_defect, grid_names, target_name
 
-BROKEN = "BROKEN"  # a file that is not valid; the reason stands beside it
+BROKEN = "BROKEN"  # an invalid file; the next column has the reason
+METHOD_COLUMNS = ["name", "kind", "paper", "search", "variants", "encoders", "needs", "trains"]
 MORE = "\n`csebench show NAME` has everything about one; --json has all fields of all."
 
 
 def list_methods(args):
-    """Methods and components: all fields as JSON, the first for people."""
+    """Print methods and components. JSON has all columns, the table the first ones."""
     rows = []
-    for folder in (METHODS, COMPONENTS):
-        for name in adapter_names(folder):
-            if broken := (
-                recipe_defect(name, [])
-                if folder == METHODS
-                else registry.adapter_defect(name, folder)
-            ):
-                rows.append([name, BROKEN, broken])
-                continue
-            d = declaration(name, folder)
-            encoders = {"untrained": "any", "fitted": "any", "control": "-"}.get(
-                d.kind, "BERT, RoBERTa"
-            )
-            search = ", ".join(tuning.search_space(name) if folder == METHODS else d.search)
-            rows.append(
-                [
-                    name,
-                    d.kind,
-                    d.paper,
-                    search,
-                    ", ".join(d.variant_params),
-                    encoders,
-                    d.needs,
-                    d.trains,
-                ]
-            )
-    columns = ["name", "kind", "paper", "search", "variants", "encoders", "needs", "trains"]
-    print_table(columns, rows, args.json, columns[:4])
+    for name in adapter_names(METHODS):
+        defect = recipe_defect(name, [])
+        if defect is not None:
+            rows.append([name, BROKEN, defect])
+        else:
+            rows.append(method_row(declaration(name, METHODS), tuning.search_space(name)))
+    for name in adapter_names(COMPONENTS):
+        defect = registry.adapter_defect(name, COMPONENTS)
+        if defect is not None:
+            rows.append([name, BROKEN, defect])
+        else:
+            declared = declaration(name, COMPONENTS)
+            rows.append(method_row(declared, declared.search))
+    print_table(METHOD_COLUMNS, rows, args.json, METHOD_COLUMNS[:4])
     if not args.json:
         print_text(MORE)
 
 
+def method_row(declared: Declaration, search: Iterable[str]) -> list:
+    """Lay out a method or component under METHOD_COLUMNS.
+
+    Args:
+        search: parameters that `csebench tune` tries.
+    """
+    match declared.kind:
+        case "untrained" | "fitted":
+            encoders = "any"
+        case "control":
+            encoders = "-"
+        case _:
+            encoders = "BERT, RoBERTa"
+    return [
+        declared.name,
+        declared.kind,
+        declared.paper,
+        ", ".join(search),
+        ", ".join(declared.variant_params),
+        encoders,
+        declared.needs,
+        declared.trains,
+    ]
+
+
 def list_evaluators(args):
-    """All fields as JSON, some for people."""
+    """Print evaluators. JSON has all columns, the table those for people."""
     rows = []
     for name in adapter_names(EVALUATORS):
-        if broken := registry.adapter_defect(name, EVALUATORS):
-            rows.append([name, None, None, BROKEN, broken])
+        defect = registry.adapter_defect(name, EVALUATORS)
+        if defect is not None:
+            rows.append([name, None, None, BROKEN, defect])
             continue
-        d = registry.evaluator_declaration(name)
-        name = f"{d.name}:{d.takes.upper()}" if d.takes else d.name
-        rows.append(
-            [name, d.version, d.protocol, ", ".join(d.variants), ", ".join(d.tasks), d.needs]
-        )
+        declared = registry.evaluator_declaration(name)
+        label = declared.name
+        if declared.takes:
+            label += f":{declared.takes.upper()}"
+        variants = ", ".join(declared.variants)
+        tasks = ", ".join(declared.tasks)
+        rows.append([label, declared.version, declared.protocol, variants, tasks, declared.needs])
     columns = ["name", "version", "protocol", "variants", "tasks", "needs"]
-    print_table(columns, rows, args.json, ["name", *columns[3:]])
+    print_table(columns, rows, args.json, ["name", "variants", "tasks", "needs"])
     if not args.json:
         print_text(MORE)
 
 
 def list_papers(args):
-    rows, broken = [], dict(catalog.broken_papers())
+    """Print papers, then the files, tables and figures that are broken."""
+    rows = []
+    defects: dict[str, str | None] = dict(catalog.broken_papers())
     for name in catalog.paper_names():
         paper = catalog.paper(name)
-        parts = [", ".join(paper.tables), ", ".join(paper.figures), len(paper.claims_by_quote())]
-        rows.append([name, paper.reference, *parts])
-        broken |= {
-            target_name(name, grid): grid_defect(name, grid, catalog.DEFAULT_SCALE)
-            for grid in grid_names(name)
-        }
-    rows += [[name, f"{BROKEN}: {why}"] for name, why in broken.items() if why]
+        tables = ", ".join(paper.tables)
+        figures = ", ".join(paper.figures)
+        rows.append([name, paper.reference, tables, figures, len(paper.claims_by_quote())])
+        for grid in grid_names(name):
+            defects[target_name(name, grid)] = grid_defect(name, grid, catalog.DEFAULT_SCALE)
+    for name, defect in defects.items():
+        if defect:
+            rows.append([name, f"{BROKEN}: {defect}"])
     print_table(["name", "paper", "tables", "figures", "claims"], rows, args.json)
 
 
 def show_power(args):
+    """Print the seeds that comparisons need, or for `claims` whether each claim can be tested."""
     from csebench.report.numbers import power
-    from csebench.report.numbers.cells import grid_view
 
     if args.target == ["claims"]:
-        head, legend, hidden, tables = (
-            power.CLAIMS_HEAD,
-            power.CLAIMS_LEGEND,
-            ("paper", "row", "column", "sd"),
-            {},
-        )
-        for row in power.claim_rows():
-            if args.json or power.UNKNOWN not in row:
-                tables.setdefault(row[0], []).append(row)
+        columns = power.CLAIMS_HEAD
+        legend = power.CLAIMS_LEGEND
+        hidden = ("paper", "row", "column", "sd")
+        tables = power_of_claims(with_unknown=args.json)
     else:
-        head, legend, hidden = power.POWER_COLUMNS, power.LEGEND, ("table", "known from")
-        grids = dict.fromkeys(
-            grid for page in parse_targets(args.target, args.scale) for grid in page.grids()
-        )
-        tables = {
-            "/".join(grid): power.table_rows(grid_view(*grid, args.scale), args.difference)
-            for grid in grids
-        }
+        columns = power.POWER_COLUMNS
+        legend = power.LEGEND
+        hidden = ("table", "known from")
+        pages = parse_targets(args.target, args.scale)
+        tables = power_of_tables(pages, args.scale, args.difference)
     if args.json:
-        return print_table(head, chain(*tables.values()), as_json=True)
+        return print_table(columns, chain(*tables.values()), as_json=True)
     print_text(
         f"Scale {args.scale}. {legend} --json has more columns, and claims without published seeds."
     )
+    visible_columns = [column for column in columns if column not in hidden]
     for table, rows in tables.items():
         if rows:
             print(f"\n{table}")
-            print_table(head, rows, shown=[name for name in head if name not in hidden])
+            print_table(columns, rows, shown=visible_columns)
+
+
+def power_of_claims(with_unknown: bool) -> dict[str, list]:
+    """List by paper what it takes to test each claim.
+
+    Args:
+        with_unknown: also list claims whose papers publish no seeds.
+    """
+    from csebench.report.numbers import power
+
+    rows_by_paper: dict[str, list] = {}
+    for row in power.claim_rows():
+        if with_unknown or power.UNKNOWN not in row:
+            rows_by_paper.setdefault(row[0], []).append(row)
+    return rows_by_paper
+
+
+def power_of_tables(pages: list[Page], scale: str, difference: float | None) -> dict[str, list]:
+    """List by table or figure the seeds that its comparisons need.
+
+    Args:
+        difference: between two rows, in points. None means the printed one.
+    """
+    from csebench.report.numbers import power
+    from csebench.report.numbers.cells import grid_view
+
+    grids: dict[tuple[str, str], None] = {}  # each once, in order
+    for page in pages:
+        grids |= dict.fromkeys(page.grids())
+    rows_by_table = {}
+    for paper, name in grids:
+        view = grid_view(paper, name, scale)
+        rows_by_table[f"{paper}/{name}"] = power.table_rows(view, difference)
+    return rows_by_table
 
 
 def list_claims(args):
+    """Print the claims about tables, with the verdicts on printed numbers and on our runs."""
     from csebench.report.csv_tables import claim_record
     from csebench.report.numbers.claims import judge_all
 
-    wanted = {grid for page in parse_targets(args.target, args.scale) for grid in page.grids()}
-    judged = [
-        s
-        for s in judge_all(args.scale, catalog.paper_names())
-        if wanted & {(s.paper, p) for p in s.places}
-    ]
-    stated = [claim_record(s) for s in judged]
+    requested = set()
+    for page in parse_targets(args.target, args.scale):
+        requested |= set(page.grids())
+    claims = []
+    for judged in judge_all(args.scale, catalog.paper_names()):
+        if any((judged.paper, place) in requested for place in judged.places):
+            claims.append(claim_record(judged))
     if args.json:
-        return print(json_text(stated))
+        return print(json_text(claims))
     print_text(f"Scale {args.scale}. `csebench show 'words of a claim'` has the numbers behind it.")
     columns = ["paper", "place", "claim", "printed numbers", "our runs"]
-    return print_table(columns, [[of[column] for column in columns] for of in stated])
+    return print_table(columns, [[claim[column] for column in columns] for claim in claims])
 
 
 def list_findings(args):
+    """Print the inconsistencies in the published tables of papers."""
     from csebench.report.numbers.audit import findings, place_label
 
-    papers = {paper for page in parse_targets(args.target, args.scale) for paper, _ in page.grids()}
-    about = [f for f in findings() if "all" in args.target or papers & {*f.papers}]
-    rows = [[f.severity, f.kind, "; ".join(map(place_label, f.places)), f.text] for f in about]
-    print_table(
-        ["severity", "kind", "place", "finding"], rows, args.json, ["severity", "place", "finding"]
-    )
+    requested = set()
+    for page in parse_targets(args.target, args.scale):
+        requested |= {paper for paper, _ in page.grids()}
+    rows = []
+    for finding in findings():
+        if "all" in args.target or requested & {*finding.papers}:
+            places = "; ".join(map(place_label, finding.places))
+            rows.append([finding.severity, finding.kind, places, finding.text])
+    columns = ["severity", "kind", "place", "finding"]
+    print_table(columns, rows, args.json, ["severity", "place", "finding"])

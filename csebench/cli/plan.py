@@ -1,4 +1,5 @@
-"""The verb plan: runs that are done and missing, hours, and what each table costs."""
+"""The verb `plan`: which runs are done and missing, how many hours they take, and what each table
+costs alone."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -22,118 +23,133 @@ RUN_COLUMNS = ["run", "sentences", "seed", "state", "seconds", "tables"]
 
 
 def show_plan(args):
+    """Print the plan of targets, for people or as JSON."""
     work = Work(parse_targets(args.target, args.scale), args.device)
-    runs, shown_in, tables = (
-        read_statuses(work.pages),
-        tables_of_runs(work.scale.scale),
-        tables_rows(work),
-    )
-    listed = []
-    for run in runs:
-        size = run.spec.corpus.size if run.spec.corpus else "-"
-        # of training, where it was done here
-        seconds = run.facts.get("seconds") if run.state == "done" else None
-        listed.append(
-            [
-                run.spec.run_id,
-                size,
-                run.spec.seed,
-                run.state,
-                seconds,
-                " ".join(shown_in[run.spec.run_id]),
-            ]
-        )
+    runs = read_statuses(work.pages)
+    shown_in = tables_of_runs(work.scale.scale)
+    tables = tables_rows(work)
+    listed_runs = [run_row(run, shown_in[run.spec.run_id]) for run in runs]
     if args.json:
         content = {
             "scale": work.scale.scale,
             "device": work.device,
             "tables": records(TABLE_COLUMNS, tables),
+            "runs": records(RUN_COLUMNS, listed_runs),
         }
-        return print(json_text(content | {"runs": records(RUN_COLUMNS, listed)}))
-    parts = [
-        plan_summary(work, runs, shown_in),
-        hours_table(work),
-        table_text(TABLE_COLUMNS, tables) if tables else "",
-    ]
-    parts += [
-        preflight.downloads(work.pages),
-        table_text(RUN_COLUMNS, listed, ".1f") if args.runs else "",
-    ]
-    return print_text("\n\n".join(filter(None, parts)))
+        return print(json_text(content))
+
+    parts = [plan_summary(work, runs, shown_in), hours_table(work)]
+    if tables:
+        parts.append(table_text(TABLE_COLUMNS, tables))
+    parts.append(preflight.downloads(work.pages))
+    if args.runs:
+        parts.append(table_text(RUN_COLUMNS, listed_runs, ".1f"))
+    return print_text("\n\n".join(parts))
 
 
 def tables_of_runs(scale: str) -> dict[str, list[str]]:
-    """Every table and figure, of all papers, that shows a run."""
+    """List the tables and figures of all papers that show each run."""
+    grids: dict[tuple[str, str], None] = {}  # a dict keeps the order
+    for page in targets.pages(scale):
+        grids |= dict.fromkeys(page.grids())
     tables: dict[str, list[str]] = {}
-    for grid in dict.fromkeys(grid for page in targets.pages(scale) for grid in page.grids()):
-        for run in targets.page(grid[1], scale, grid[0]).runs():
-            tables.setdefault(run, []).append(target_name(*grid))
+    for paper, name in grids:
+        for run in targets.page(name, scale, paper).runs():
+            tables.setdefault(run, []).append(target_name(paper, name))
     return tables
 
 
+def run_row(run: RunStatus, tables: list[str]) -> list:
+    """Lay out a run under RUN_COLUMNS."""
+    size = "-"
+    if run.spec.corpus is not None:
+        size = run.spec.corpus.size
+    seconds = None  # of training, if it was done on this machine
+    if run.state == "done":
+        seconds = run.facts.get("seconds")
+    return [run.spec.run_id, size, run.spec.seed, run.state, seconds, " ".join(tables)]
+
+
 def plan_summary(work: Work, runs: list[RunStatus], shown_in: dict[str, list[str]]) -> str:
-    """How many runs and cells are done, and how many runs are shared."""
-    states, shown = Counter(run.state for run in runs), {target_name(*grid) for grid in work.grids}
-    shared = sum(not shown.issuperset(shown_in[run.spec.run_id]) for run in runs)
-    made, done = sum(not work.steps(scores) for scores in work.cells.values()), states["done"]
-    first = (
-        f"{counted(len(runs), 'run')} at scale {work.scale.scale}, {done} done, {len(runs) - done}"
-        " missing."
-    )
-    first += (
-        f" {shared} {'is' if shared == 1 else 'are'} shared with other tables." if shared else ""
-    )
-    failed = (
-        [f"{states['failed']} of those missing failed; `csebench status` says why."]
-        if states["failed"]
-        else []
-    )
-    cells = f"{counted(len(work.cells), 'cell')}: {made} complete."
-    return "\n".join([first, *stored_lines(work.pages, runs), *failed, cells])
+    """Say how many runs and cells are done, and how many runs other tables show, too."""
+    states = Counter(run.state for run in runs)
+    done = states["done"]
+    requested = {target_name(*grid) for grid in work.grids}
+    shared = sum(not requested.issuperset(shown_in[run.spec.run_id]) for run in runs)
+    missing = len(runs) - done
+    count = f"{counted(len(runs), 'run')} at scale {work.scale.scale}"
+    first_line = f"{count}, {done} done, {missing} missing."
+    if shared == 1:
+        first_line += " 1 is shared with other tables."
+    elif shared:
+        first_line += f" {shared} are shared with other tables."
+
+    lines = [first_line, *stored_lines(work.pages, runs)]
+    if states["failed"]:
+        lines.append(f"{states['failed']} of those missing failed; `csebench status` says why.")
+    complete = sum(not work.steps(scores) for scores in work.cells.values())
+    lines.append(f"{counted(len(work.cells), 'cell')}: {complete} complete.")
+    return "\n".join(lines)
 
 
 def hours_table(work: Work) -> str:
-    """Hours of what is missing on one device, by kind of work."""
+    """Forecast what is missing on one device, by kind of work."""
     steps = work.steps(work.missing)
     if not steps:
         return "Nothing is left to be made."
-    kinds: dict[str, list[Step]] = {}
+    steps_by_kind: dict[str, list[Step]] = {}
     for step in sorted(steps):
-        kind = {"train": "training", "translate": "back-translation"}.get(step.kind)
-        kinds.setdefault(kind or f"scoring: {step.evaluator.partition(':')[0]}", []).append(step)
-    rows = [[kind, len(of), *_hours(work, of)] for kind, of in sorted(kinds.items())]
-    rows.append(["all", "", *_hours(work, steps)])
-    device = (
-        f"on one {work.device}, one run after the other" if work.device else "measured on no device"
-    )
-    lines = [
-        f"Forecast {device}:",
-        table_text(["still to be made", "number", "hours (range)", "not measured"], rows),
-    ]
+        steps_by_kind.setdefault(kind_of_step(step), []).append(step)
+    rows = []
+    for kind, of_kind in sorted(steps_by_kind.items()):
+        rows.append([kind, len(of_kind), *hours_cells(work, of_kind)])
+    rows.append(["all", "", *hours_cells(work, steps)])
+
+    device = "measured on no device"
+    if work.device:
+        device = f"on one {work.device}, one run after the other"
+    columns = ["still to be made", "number", "hours (range)", "not measured"]
+    lines = [f"Forecast {device}:", table_text(columns, rows)]
     note = forecast.bf16_note(work.scale, work.device)
     if note is not None:
         lines.append(note)
-    if others := sorted({times.device for times in forecast.step_times()} - {work.device}):
+    others = sorted({times.device for times in forecast.step_times()} - {work.device})
+    if others:
         lines.append("\n  ".join(["Other devices for --device, of data/step_times.yaml:", *others]))
     return "\n".join(lines)
 
 
-def _hours(work: Work, steps: Collection[Step]) -> list:
-    """Hours of the measured steps, and the number of those that were not measured."""
-    estimate, unknown = work.cost(steps)
-    return ["–" if unknown and unknown == len(steps) else estimate.hours, unknown or ""]
+def kind_of_step(step: Step) -> str:
+    """Word the kind of a step. Scores of an evaluator with a parameter are one kind."""
+    match step.kind:
+        case "train":
+            return "training"
+        case "translate":
+            return "back-translation"
+        case "score":
+            evaluator, _, _ = step.evaluator.partition(":")
+            return f"scoring: {evaluator}"
+
+
+def hours_cells(work: Work, steps: Collection[Step]) -> list:
+    """Lay out the hours of the measured steps, and the number of the other steps."""
+    estimate, unmeasured = work.cost(steps)
+    hours = estimate.hours
+    if unmeasured and unmeasured == len(steps):
+        hours = "–"
+    return [hours, unmeasured or ""]
 
 
 def tables_rows(work: Work) -> list[list]:
-    """What is missing of every table and figure if it were made alone."""
+    """Lay out under TABLE_COLUMNS what every table and figure lacks, as if it were made alone."""
     rows = []
     for grid in work.grids:
-        of_cells = [scores for cell, scores in work.cells.items() if cell[:2] == grid]
-        steps = work.steps(set().union(*of_cells))
-        made = sum(not work.steps(scores) for scores in of_cells)
-        trained = sum(step.kind == "train" for step in steps)
-        if of_cells:
-            rows.append(
-                [target_name(*grid), f"{made} of {len(of_cells)}", trained, *_hours(work, steps)]
-            )
+        cells = [scores for cell, scores in work.cells.items() if cell[:2] == grid]
+        if not cells:
+            continue
+        steps = work.steps(set().union(*cells))
+        complete = sum(not work.steps(scores) for scores in cells)
+        to_train = sum(step.kind == "train" for step in steps)
+        row = [target_name(*grid), f"{complete} of {len(cells)}", to_train]
+        rows.append(row + hours_cells(work, steps))
     return rows

@@ -1,4 +1,8 @@
-"""The verbs that write pages, figures and files from scores."""
+"""The verbs that make something of scores: `compare`, `render`, `csv` and `html`.
+
+What a page contains is decided in csebench/report/, which is imported when it is used: it takes
+time to load.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +27,23 @@ if TYPE_CHECKING:
     from csebench.report.numbers.cells import GridView
 
 
+# ---------------------------------------------------------------- compare
+
+
 def compare_rows(args):
-    """Print the declared comparisons of a table, or that of two given rows."""
+    """Print the declared comparisons of tables, or the comparison of two rows of a table."""
     from csebench.report.numbers.cells import grid_view
 
-    views = [
-        grid_view(*grid, page.scale)
-        for page in parse_targets(args.target, args.scale)
-        for grid in page.grids()
-    ]
+    views = []
+    for page in parse_targets(args.target, args.scale):
+        views += [grid_view(*grid, page.scale) for grid in page.grids()]
     if not args.rows:
         return print_declared_comparisons(views, args.json)
     if len(args.rows) != 2 or len(views) != 1:
         raise BadInput("compare: needs one table, and two of its rows or none.")
     if isinstance(views[0].grid, SettingsTable):
-        settings = f"{args.target[0]} is a table of settings"
-        raise BadInput(f"compare: {settings}, which has no scores to compare.")
+        target = args.target[0]
+        raise BadInput(f"compare: {target} is a table of settings: it has no scores to compare.")
     return print_comparison(views[0], args.rows, args.json)
 
 
@@ -56,73 +61,90 @@ def print_comparison(view: GridView, names: list[str], as_json: bool) -> None:
     if view.scale == catalog.DEFAULT_SCALE:
         answer = words.SMOKE
     print_text(f"Scale {view.scale}. {answer}")
-    if unmatched := words.not_matched([comparison]):
+    unmatched = words.not_matched([comparison])
+    if unmatched:
         print_text(unmatched)
+    # without the first two columns, which say what is asked
     return print_table(words.COMPARISON_HEAD[2:], [words.comparison_row(comparison)[2:]])
 
 
 def index_of_row(view: GridView, name: str) -> int:
-    """Find the only row of a table with a label, whole or shortened. Raises BadInput."""
+    """Find the only row of a table with a label, whole or shortened.
+
+    Raises:
+        BadInput: no row has the label, or several have it.
+    """
     from csebench.report.words.comparisons import short_label
 
     labels = [row.label for row in view.score_grid.rows]
-    meant = [i for i, label in enumerate(labels) if name in (label, short_label(label))]
-    if len(meant) != 1:
-        count = f"{len(meant)} rows have the label {name!r}"
+    matching = []
+    for index, label in enumerate(labels):
+        if name in (label, short_label(label)):
+            matching.append(index)
+    if len(matching) != 1:
+        count = f"{len(matching)} rows have the label {name!r}"
         raise BadInput(f"compare: {count}; rows: {', '.join(labels)}.")
-    return meant[0]
+    return matching[0]
 
 
 def print_declared_comparisons(views: list[GridView], as_json: bool) -> None:
-    """Print every declared comparison of tables, by the question that it answers."""
+    """Print every declared comparison of tables, under the question that it answers."""
     from csebench.report.csv_tables import comparison_records
     from csebench.report.numbers.compare import answers
     from csebench.report.words import comparisons as words
 
     if as_json:
-        records = [record for view in views for record in comparison_records(view)]
+        records = []
+        for view in views:
+            records += comparison_records(view)
         return print(json_text(records))
     scale = views[0].scale
     is_smoke = scale == catalog.DEFAULT_SCALE
-    print(f"Scale {scale}. {words.SMOKE}" if is_smoke else f"Scale {scale}.")
+    if is_smoke:
+        print(f"Scale {scale}. {words.SMOKE}")
+    else:
+        print(f"Scale {scale}.")
     for view in views:
-        for text in nothing_to_compare(view):
-            print_text(f"\n{targets.target_name(view.paper, view.name)}: {text}")
+        for reason in nothing_to_compare(view):
+            print_text(f"\n{targets.target_name(view.paper, view.name)}: {reason}")
         for answer in answers(view):
             print_text(f"\n{answer.family.question}")
             if not is_smoke:
-                said = [words.family_sentence(answer), words.not_matched(answer.comparisons)]
-                print_text(" ".join(filter(None, said)))
-            print_table(words.COMPARISON_HEAD, map(words.comparison_row, answer.comparisons))
+                sentences = [words.family_sentence(answer), words.not_matched(answer.comparisons)]
+                print_text(" ".join(filter(None, sentences)))
+            rows = [words.comparison_row(comparison) for comparison in answer.comparisons]
+            print_table(words.COMPARISON_HEAD, rows)
     return None
 
 
 def nothing_to_compare(view: GridView) -> Iterator[str]:
-    """Why `compare` has nothing, or only empty rows, to show of a table or figure."""
+    """Say why `compare` has nothing, or only empty rows, to show for a table or figure."""
     if isinstance(view.grid, SettingsTable):
         yield "a table of settings has no scores to compare."
         return
-    planned = {spec.run_id for cell in view.cells for spec in cell.plan.specs}
-    if not planned:
+    runs = set()
+    for cell in view.cells:
+        runs |= {spec.run_id for spec in cell.plan.specs}
+    if not runs:
         yield "it has no runs; none of its rows has a recipe that this scale can run."
         return
     if not any(cell.values for cell in view.cells):
-        path = targets.grid_path(view.paper, view.name, view.scale, "md")
-        yield (
-            f"none of its {counted(len(planned), 'run')} is scored yet; `{snakemake(path)}` makes"
-            " them."
-        )
+        command = snakemake(targets.grid_path(view.paper, view.name, view.scale, "md"))
+        yield f"none of its {counted(len(runs), 'run')} is scored yet; `{command}` makes them."
     if not view.grid.compare:
         target = targets.target_name(view.paper, view.name)
         rows = " ".join(repr(row.label) for row in view.grid.rows[:2])
         yield f"it declares no comparisons; name two rows: csebench compare {target} {rows}"
 
 
+# ---------------------------------------------------------------- render
+
+
 def render(args):
     """Print a page, or write it to --out with its pictures beside it.
 
-    A figure is drawn into its place in results/. `all` writes a whole scale, or with --check
-    compares it with what is there.
+    A figure is drawn into its place in results/. `all` writes a whole scale. With --check, `all`
+    only compares the files of a scale with their scores.
     """
     from csebench.report.pages import PAGES, write_all
 
@@ -133,7 +155,7 @@ def render(args):
         return print(*write_all(args.scale), sep="\n")
     names, scale = targets.split_target(args.target, args.scale)
     if len(names) == 1 and names[0] in PAGES:
-        return render_over_all(names[0], scale, args)
+        return render_over_all(names[0], scale, args.out, args.format)
     if len(names) == 1 and is_mistyped_page(names[0], scale):
         raise unknown("target", names[0], PAGES)
     pages = targets.parse_target(args.target, args.scale)
@@ -143,14 +165,14 @@ def render(args):
     asks_for_page = args.target.endswith(".md") or args.format != "markdown"
     for page in pages:
         if page.path.suffix == ".svg" and not asks_for_page:
-            render_figure(page, args)
+            render_figure(page, args.target, args.out)
         else:
-            render_page(page, args)
+            render_page(page, args.out, args.format)
     return None
 
 
 def is_mistyped_page(name: str, scale: str) -> bool:
-    """Whether a name is like that of a page that is made from all pages, and is no other target."""
+    """Whether a name is no target, but like the name of a page that is made from all pages."""
     from csebench.report.pages import PAGES
 
     is_like_one = did_you_mean(name, PAGES) != ""
@@ -158,88 +180,109 @@ def is_mistyped_page(name: str, scale: str) -> bool:
 
 
 def check_pages(scale: str) -> None:
-    """Raises RunFailed where pages of a scale are other than their scores give."""
+    """Compare the files of a scale with what their scores give.
+
+    Raises:
+        RunFailed: some files differ.
+    """
     from csebench.report.pages import stale_files
 
-    if stale := ", ".join(map(str, stale_files(scale))):
-        remedy = "`csebench render all` writes them."
-        raise RunFailed(f"render --check: other than the scores give: {stale}; {remedy}")
+    stale = ", ".join(map(str, stale_files(scale)))
+    if stale:
+        raise RunFailed(
+            f"render --check: files differ from what the scores give: {stale}; `csebench render"
+            " all` writes them."
+        )
 
 
-def render_over_all(name: str, scale: str, args) -> None:
+def render_over_all(name: str, scale: str, out: Path | None, form: str) -> None:
     """Print or write a page that is made from all pages of a scale, or the page of evidence."""
     from csebench.report.pages import PAGES, draw_runs, page_path
 
     path = page_path(name, scale)
-    if args.out is None:
-        return print(PAGES[name](scale).write(args.format))
-    with recording(path, args.out):
-        write_page(args.out, PAGES[name](scale).write(args.format), args.format)
-        if name == "evidence" and args.out == path:
+    if out is None:
+        return print(PAGES[name](scale).write(form))
+    with recording(path, out):
+        write_page(out, PAGES[name](scale).write(form), form)
+        if name == "evidence" and out == path:
             draw_runs(path.parent)
     return None
 
 
-def render_figure(page: targets.Page, args) -> None:
-    """Draw a figure into its place in results/, and print the names of its files."""
+def render_figure(page: targets.Page, target: str, out: Path | None) -> None:
+    """Draw a figure into its place in results/, and print the names of its files.
+
+    Args:
+        target: the name that the user gave, for messages.
+        out: the place of the figure, or None. The workflow gives it, and promises a file: then
+            nothing to draw is no error.
+    """
     from csebench.report.numbers.cells import grid_view
     from csebench.report.pages import draw_page
     from csebench.report.pages.table import has_values, nothing_to_draw
 
-    if args.out not in (None, page.path):
-        place = f"{args.target} is a figure, drawn into {page.path.parent}/"
-        raise BadInput(f"render: {place}; leave out --out.")
+    if out not in (None, page.path):
+        folder = page.path.parent
+        raise BadInput(f"render: {target} is a figure, drawn into {folder}/; leave out --out.")
     view = grid_view(*page.grids()[0], page.scale)
-    # the rule gives --out, as it promises a file
-    if args.out is None and not has_values(view):
+    if out is None and not has_values(view):
         reason = nothing_to_draw(view) or "nothing to draw: no scores."
-        raise BadInput(f"render: {args.target}: {reason}")
+        raise BadInput(f"render: {target}: {reason}")
     check_output(page.path, remedy=OWN_FOLDER_HINT)
     with recording(page.path, page.path):
         print(*draw_page(page), sep="\n")
 
 
-def render_page(page: targets.Page, args) -> None:
+def render_page(page: targets.Page, out: Path | None, form: str) -> None:
     """Print a page of tables, or write it with its pictures."""
     from csebench.report.pages import draw_page
     from csebench.report.pages.table import table_page
 
-    if args.out is None:
-        return print(table_page(page).write(args.format))
-    with recording(page.path.with_suffix(".md"), args.out):
-        write_page(args.out, table_page(page).write(args.format), args.format)
-        if args.out == page.path:
+    if out is None:
+        return print(table_page(page).write(form))
+    with recording(page.path.with_suffix(".md"), out):
+        write_page(out, table_page(page).write(form), form)
+        if out == page.path:
             draw_page(page)
     return None
 
 
 def write_page(out: Path, text: str, form: str) -> None:
-    """Write a page. Raises BadInput where it would take the place of something else; in results/
-    are pages only."""
+    """Write a page. In results/, where all files are pages, it may replace any file.
+
+    Raises:
+        BadInput: elsewhere, the file exists and is no page of the same form.
+    """
     in_results = Path(os.path.relpath(out)).is_relative_to(catalog.RESULTS)
-    if (
-        is_taken(out)
-        and not in_results
-        and not is_page(read_bytes(out).decode("utf-8", "replace"), form, text)
-    ):
-        raise not_ours(out, f"a page in {form} that `csebench render` wrote")
+    if is_taken(out) and not in_results:
+        old_text = read_bytes(out).decode("utf-8", "replace")
+        if not is_page(old_text, form, text):
+            raise not_ours(out, f"a page in {form} that `csebench render` wrote")
     write_text(out, text)
 
 
 def is_page(text: str, form: str, new: str) -> bool:
-    """Whether a text begins as pages of a form do. The second paragraph of a page in Markdown is
-    emphasised."""
+    """Whether a text begins like a page of a form.
+
+    Args:
+        new: the page that is written now.
+    """
     match form:
-        case "markdown":
+        case "markdown":  # the second paragraph is emphasised
             return re.match(r"# .+\n\n\*", text) is not None
         case "latex":
             return text.startswith("\\begin{tabular}")
         case "json":
             return text.startswith('{\n  "title": ')
-    return text.partition("\n")[0] == new.partition("\n")[0]  # the same columns
+        case _:  # CSV, with the same columns
+            return text.partition("\n")[0] == new.partition("\n")[0]
+
+
+# ---------------------------------------------------------------- csv, html
 
 
 def write_csv(args):
+    """Write the CSV files of a scale, and print their names."""
     from csebench.report import csv_tables
 
     catalog.scale(args.scale)
@@ -252,6 +295,7 @@ def write_csv(args):
 
 
 def write_html(args):
+    """Write the pages of a scale as HTML, and print the name of the first."""
     from csebench.report.site import write_site
 
     catalog.scale(args.scale)

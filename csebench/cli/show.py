@@ -1,8 +1,15 @@
-"""The verb show: everything about what a name means, which may be several things."""
+"""The verb `show`: describe everything that a name means.
+
+A name may mean several things: `micse` is a method and a paper. Each function below describes one
+kind of things, for people and as JSON, and gives nothing for names of other kinds.
+"""
+
+from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from csebench.base.errors import BadInput, unknown
 from csebench.base.project import snakemake
@@ -20,202 +27,321 @@ from csebench.plan.catalog.registry import (
     any_declaration,
     protocol,
 )
-from csebench.plan.schema.declarations import Declaration, Variant
+from csebench.plan.schema.declarations import Declaration, EvaluatorDeclaration, Variant
 from csebench.plan.schema.paper import Row, SettingsTable
 
-Shown = tuple[str, dict]  # for people, and as JSON
+if TYPE_CHECKING:
+    from csebench.report.numbers.cells import Cell, GridView
+
+
+@dataclass(frozen=True)
+class Description:
+    """The description of one thing."""
+
+    text: str  # for people
+    content: dict  # as JSON
 
 
 def show_name(args):
-    """Print everything that a name means: micse is a method and a paper."""
+    """Print everything that a name means, or what stands behind cells of a table."""
     catalog.scale(args.scale)
-    name, scale = args.name, targets.split_target(args.name, args.scale)[1]
+    name = args.name
+    _, scale = targets.split_target(name, args.scale)
     if args.row or args.column:
-        if not (shown := [*cells(name, scale, args.row, args.column)]):
+        descriptions = list(cells(name, scale, args.row, args.column))
+        if not descriptions:
             raise BadInput(
                 f"show: {name} has no such cell; `csebench show {name}` lists its rows and columns."
             )
     else:
-        shown = [
-            *declarations(name, scale),
-            *papers(name),
-            *matching_pages(name, scale),
-            *matching_runs(name, scale),
-        ]
-        shown += claims(name, scale) if " " in name else []
-    if not shown:
+        descriptions = meanings(name, scale)
+    if not descriptions:
         hint = "`csebench methods`, `csebench evaluators` and `csebench papers` list names."
         raise unknown("name", name, options.described_names(), hint=hint)
     if args.json:
-        print(json_text([content for _, content in shown]))
+        print(json_text([description.content for description in descriptions]))
+        return
+    scale = descriptions[0].content.get("scale", scale)  # a run may be of another scale
+    texts = "\n\n".join(description.text for description in descriptions)
+    print_text(f"Scale {scale}.\n{texts}")
+
+
+def meanings(name: str, scale: str) -> list[Description]:
+    """Describe everything that a name means. Several words may be from a claim."""
+    descriptions = [
+        *declarations(name, scale),
+        *evaluators_with_parameter(name),
+        *papers(name),
+        *matching_pages(name, scale),
+        *matching_runs(name, scale),
+    ]
+    if " " in name:
+        descriptions += claims(name, scale)
+    return descriptions
+
+
+# ---------------------------------------------------------------- methods, components, evaluators
+
+
+def declarations(name: str, scale: str) -> Iterator[Description]:
+    """Describe a method, with its settings at a scale, a component or an evaluator."""
+    for folder in (METHODS, COMPONENTS, EVALUATORS):
+        if name not in adapter_names(folder):
+            continue
+        declared = any_declaration(name, folder)
+        content = {"what": folder.name.removesuffix("s"), **declared.model_dump(mode="json")}
+        if folder == EVALUATORS:
+            yield Description(evaluator_text(declared), content)
+            continue
+        columns: dict[str, dict] = {}
+        if folder == METHODS:
+            columns = settings_at_scale(name, scale)
+        yield Description(method_text(declared, columns), content | columns)
+
+
+def settings_at_scale(name: str, scale: str) -> dict[str, dict]:
+    """Find the settings of a method at a scale, under the title of a column.
+
+    Returns:
+        Nothing if the method cannot run at the scale.
+    """
+    side_by_side = (catalog.SIDE_BY_SIDE, catalog.SIDE_BY_SIDE, scale)
+    if targets.grid_defect(*side_by_side) is not None:
+        return {}
+    columns = {}
+    for cell, *_ in grids.plan_grid(*side_by_side):
+        if cell.specs and cell.specs[0].method == name:
+            columns[f"at scale {scale}"] = cell.specs[0].settings
+    return columns
+
+
+def method_text(declared: Declaration, columns: dict[str, dict]) -> str:
+    """Describe a method or component.
+
+    Args:
+        columns: settings that are shown beside the declared ones, by title.
+    """
+    rows = []
+    for key, value in dict(declared.hyperparameters()).items():
+        others = [settings.get(key) for settings in columns.values()]
+        rows.append([key, value, *others, source_of_value(declared, key)])
+    if declared.kind == "component":
+        space = declared.search
     else:
-        scale = shown[0][1].get("scale", scale)  # that of a run
-        print_text(f"Scale {scale}.\n" + "\n\n".join(text for text, _ in shown))
+        space = tuning.search_space(declared.name)
+    tried = [f"{key}: {', '.join(map(str, values))}" for key, values in space.items()]
+    parts = [
+        f"{title_line(declared)}\n{declared.paper}",
+        table_text(["parameter", "value", *columns, "source"], rows),
+        f"csebench tune tries {'; '.join(tried) or 'nothing of its own'}",
+    ]
+    return "\n\n".join([*parts, *variant_texts(declared)])
 
 
-def declarations(name: str, scale: str) -> Iterator[Shown]:
-    """A method, with its settings at a scale, a component, or an evaluator, also with settings,
-    as `beir:scifact`."""
-    for folder, kind in ((METHODS, "method"), (COMPONENTS, "component"), (EVALUATORS, "evaluator")):
-        if name in adapter_names(folder):
-            declared, here = any_declaration(name, folder), {}
-            page = catalog.SIDE_BY_SIDE, catalog.SIDE_BY_SIDE, scale
-            if folder == METHODS and targets.grid_defect(*page) is None:
-                specs = [
-                    spec
-                    for cell, *_ in grids.plan_grid(*page)
-                    for spec in cell.specs[:1]
-                    if spec.method == name
-                ]
-                here = {f"at scale {scale}": spec.settings for spec in specs}
-            yield (
-                declaration_text(declared, here),
-                {"what": kind, **declared.model_dump(mode="json"), **here},
-            )
-    taker, colon, _ = name.partition(":")
-    if colon and taker in adapter_names(EVALUATORS):
-        wanted = protocol(name)
-        text = (
-            f"{name}: {wanted.declaration.title}\nsettings: {wanted.params}\ntasks:"
-            f" {', '.join(wanted.tasks)}"
-        )
-        yield (
-            text,
-            {"what": "evaluator", "name": name, "settings": wanted.params, "tasks": wanted.tasks},
-        )
+def evaluator_text(declared: EvaluatorDeclaration) -> str:
+    """Describe an evaluator."""
+    lines = [
+        title_line(declared),
+        f"protocol {declared.protocol}; tasks {', '.join(declared.tasks)}; {declared.source}",
+    ]
+    if declared.params:
+        lines.append(f"settings: {declared.params}")
+    return "\n\n".join(["\n".join(lines), *variant_texts(declared)])
 
 
-def declaration_text(d, here: dict[str, dict]) -> str:
-    parts = [f"{d.name} (version {d.version}): {d.title}"]
-    if hasattr(d, "hyperparameters"):
-        declared = dict(d.hyperparameters()).items()
-        rows = [
-            [key, value, *(of.get(key) for of in here.values()), source(d, key)]
-            for key, value in declared
-        ]
-        space = tuning.search_space(d.name) if d.kind != "component" else d.search
-        values = "; ".join(f"{key}: {', '.join(map(str, tried))}" for key, tried in space.items())
-        parts[0] += f"\n{d.paper}"
-        parts.append(table_text(["parameter", "value", *here, "source"], rows))
-        parts.append(f"csebench tune tries {values or 'nothing of its own'}")
-    else:
-        parts[0] += f"\nprotocol {d.protocol}; tasks {', '.join(d.tasks)}; {d.source}"
-        parts[0] += f"\nsettings: {d.params}" if d.params else ""
-    for name, variant in d.variants.items():
-        reading, difference, params = (
-            variant if isinstance(variant, Variant) else (None, "", variant)
-        )
-        parts.append(f"variant {name}{f', {reading}: {difference}' if reading else ''}: {params}")
-    parts += ["\n".join(f"deviation: {text}" for text in d.deviations)] if d.deviations else []
-    return "\n\n".join(parts)
+def title_line(declared: Declaration | EvaluatorDeclaration) -> str:
+    return f"{declared.name} (version {declared.version}): {declared.title}"
 
 
-def source(declared: Declaration, param: str) -> str:
-    """Where the value of a hyper-parameter comes from; of the trainer's own, also what it is."""
+def variant_texts(declared: Declaration | EvaluatorDeclaration) -> list[str]:
+    """Word the variants, one each, and then all deviations from the paper."""
+    texts = []
+    for name, variant in declared.variants.items():
+        text = f"variant {name}"
+        params = variant
+        if isinstance(variant, Variant):
+            params = variant.params
+            if variant.reading:
+                text += f", {variant.reading}: {variant.difference}"
+        texts.append(f"{text}: {params}")
+    if declared.deviations:
+        texts.append("\n".join(f"deviation: {text}" for text in declared.deviations))
+    return texts
+
+
+def source_of_value(declared: Declaration, param: str) -> str:
+    """Say where the value of a hyper-parameter comes from.
+
+    A hyper-parameter of the trainer is also explained.
+    """
     if param in declared.params:
-        return declared.params[param][1]
+        _, source = declared.params[param]
+        return source
     about = declared.hyperparameters.model_fields[param].description
-    return f"the trainer's default{f': {about}' if about else ''}"
+    if not about:
+        return "the trainer's default"
+    return f"the trainer's default: {about}"
 
 
-def papers(name: str) -> Iterator[Shown]:
+def evaluators_with_parameter(name: str) -> Iterator[Description]:
+    """Describe an evaluator that is named with its parameter, as `beir:scifact`."""
+    evaluator, colon, _ = name.partition(":")
+    if not colon or evaluator not in adapter_names(EVALUATORS):
+        return
+    parsed = protocol(name)
+    lines = [
+        f"{name}: {parsed.declaration.title}",
+        f"settings: {parsed.params}",
+        f"tasks: {', '.join(parsed.tasks)}",
+    ]
+    content = {"what": "evaluator", "name": name}
+    content |= {"settings": parsed.params, "tasks": parsed.tasks}
+    yield Description("\n".join(lines), content)
+
+
+# ---------------------------------------------------------------- papers, tables, cells
+
+
+def papers(name: str) -> Iterator[Description]:
+    """Describe a paper, with its tables and figures."""
     if name not in catalog.paper_files():
         return
-    paper, rows = catalog.paper(name), []
+    paper = catalog.paper(name)
+    rows = []
     for key in targets.grid_names(name):
         grid = grids.find_grid(name, key)
         with_run = sum(getattr(row, "run", None) is not None for row in grid.rows)
         rows.append([f"{name}/{key}", grid.title, len(grid.rows), with_run])
-    head = f"{paper.title}\n{paper.reference}  {paper.url or ''}"
-    table = table_text(["target", "title", "rows", "with a run"], rows)
-    count = f"{counted(len(paper.claims_by_quote()), 'claim')}: csebench claims {name}"
-    yield f"{head}\n\n{table}\n\n{count}", {"what": "paper", **paper.model_dump()}
+    parts = [
+        f"{paper.title}\n{paper.reference}  {paper.url or ''}",
+        table_text(["target", "title", "rows", "with a run"], rows),
+        f"{counted(len(paper.claims_by_quote()), 'claim')}: csebench claims {name}",
+    ]
+    yield Description("\n\n".join(parts), {"what": "paper", **paper.model_dump()})
 
 
-def matching_pages(name: str, scale: str) -> Iterator[Shown]:
-    """A table or figure with its published values, of every paper that has one of that name."""
+def matching_pages(name: str, scale: str) -> Iterator[Description]:
+    """Describe a table or figure, with its published values, in every paper that has it."""
     if not re.search(r"(^|/)(table|figure)\w+(\.\w+)?$", name):
         return
     for page in targets.parse_target(name, scale):
         for paper, key in page.grids():
-            grid = grids.find_grid(paper, key)
-            head = [targets.grid_label(key), *(column.label for column in grid.columns)]
-            if isinstance(grid, SettingsTable):
-                rows = [[row.label, *row.values] for row in grid.rows]
-            else:
-                head.insert(1, "method")
-                rows = []
-                for row in grid.rows:
-                    method = row.run.method if row.run else ""
-                    rows.append(
-                        [row.label, method, *(value and value.text for value in row.values)]
-                    )
-            lines = [f"{paper}/{key}: {grid.title}", grid.caption, "", table_text(head, rows)]
-            lines += [
-                "",
-                (
-                    f"Page: {page.path} ({snakemake(page.path)}). Claims: csebench claims"
-                    f" {paper}/{key}"
-                ),
-            ]
-            about = {
-                "what": key.rstrip("0123456789"),
-                "paper": paper,
-                "name": key,
-                "page": str(page.path),
-            }
-            yield "\n".join(lines), about | grid.model_dump()
+            yield describe_grid(page, paper, key)
 
 
-def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterator[Shown]:
-    """What is behind the cells of a row, a column or both: values by seed and their runs, the
-    printed value with its source, and others' runs. Rows may be named without their citation."""
+def describe_grid(page: targets.Page, paper: str, key: str) -> Description:
+    """Describe a table or figure of a paper, with its published values."""
+    grid = grids.find_grid(paper, key)
+    labels = [column.label for column in grid.columns]
+    if isinstance(grid, SettingsTable):
+        head = [targets.grid_label(key), *labels]
+        rows = [[row.label, *row.values] for row in grid.rows]
+    else:
+        head = [targets.grid_label(key), "method", *labels]
+        rows = [published_row(row) for row in grid.rows]
+    lines = [
+        f"{paper}/{key}: {grid.title}",
+        grid.caption,
+        "",
+        table_text(head, rows),
+        "",
+        f"Page: {page.path} ({snakemake(page.path)}). Claims: csebench claims {paper}/{key}",
+    ]
+    content = {
+        "what": key.rstrip("0123456789"),
+        "paper": paper,
+        "name": key,
+        "page": str(page.path),
+    }
+    return Description("\n".join(lines), content | grid.model_dump())
+
+
+def published_row(row: Row) -> list:
+    """Lay out a row: label, method and printed values. None stands for no value."""
+    method = ""
+    if row.run is not None:
+        method = row.run.method
+    return [row.label, method, *(value and value.text for value in row.values)]
+
+
+def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterator[Description]:
+    """Describe what stands behind the cells of a row, of a column, or of both.
+
+    Args:
+        row: label of a row, which may lack the citation. None means every row.
+        column: label of a column. None means every column.
+    """
     from csebench.report.csv_tables import cell_rows
     from csebench.report.numbers.cells import grid_view
-    from csebench.report.pages.table import others_text
     from csebench.report.words.comparisons import short_label
 
-    def is_meant(label: str | None, of: str) -> bool:
-        return label in (None, of, short_label(of))
+    def is_meant(given: str | None, label: str) -> bool:
+        return given in (None, label, short_label(label))
 
-    for view in [
-        grid_view(*grid, page.scale)
-        for page in targets.parse_target(name, scale)
-        for grid in page.grids()
-    ]:
+    views = []
+    for page in targets.parse_target(name, scale):
+        views += [grid_view(*grid, page.scale) for grid in page.grids()]
+    for view in views:
         for content, cell in zip(cell_rows(view), view.cells, strict=True):
-            plan, others, theirs = cell.plan, cell.others, None
-            if not (is_meant(row, plan.row.label) and is_meant(column, plan.column.label)):
-                continue
-            source = source_of_row(plan.row)
-            known = {"ours": f"{cell.text}, {counted(len(cell.values), 'seed')}"}
-            if cell.published:
-                known["printed"] = (
-                    f"{cell.published.text}, {counted(cell.published_seeds, 'seed')}, {source}"
-                )
-            if others:
-                theirs = {"kind": others.kind, "sources": others.sources, "values": others.values}
-                theirs |= others.summary._asdict()
-                known["others"] = f"{others_text(cell)}; {others.kind}, {', '.join(others.sources)}"
-            if cell.absent or plan.missing:
-                known["missing"] = plan.missing or "; ".join(
-                    [counted(cell.absent, "run"), *cell.reasons]
-                )
-            elif cell.why_elsewhere:
-                known["not counted"] = cell.why_elsewhere
-            runs = {spec.seed: spec.run_id for spec in plan.specs}
-            by_seed = [
-                [seed, cell.number(value), runs.get(seed)] for seed, value in cell.values.items()
-            ]
-            parts = [f"{view.paper}/{view.name}, row {plan.row.label}, column {plan.column.label}"]
-            parts += [table_text([], known.items()), table_text(["seed", "value", "run"], by_seed)]
-            parts += [f"Computed from the runs {content['runs']}."] if cell.parts else []
-            content |= {"what": "cell", "values": cell.values, "source": source, "others": theirs}
-            yield "\n\n".join(parts), content
+            if is_meant(row, cell.plan.row.label) and is_meant(column, cell.plan.column.label):
+                yield describe_cell(view, cell, content)
+
+
+def describe_cell(view: GridView, cell: Cell, content: dict) -> Description:
+    """Describe a cell: values by seed with their runs, the printed value, and runs by others.
+
+    Args:
+        content: of the cell, as in cells.csv.
+    """
+    plan = cell.plan
+    run_ids = {spec.seed: spec.run_id for spec in plan.specs}
+    by_seed = [[seed, cell.number(value), run_ids.get(seed)] for seed, value in cell.values.items()]
+    parts = [
+        f"{view.paper}/{view.name}, row {plan.row.label}, column {plan.column.label}",
+        table_text([], facts_of_cell(cell).items()),
+        table_text(["seed", "value", "run"], by_seed),
+    ]
+    if cell.parts:
+        parts.append(f"Computed from the runs {content['runs']}.")
+    others = None
+    if cell.others is not None:
+        others = {
+            "kind": cell.others.kind,
+            "sources": cell.others.sources,
+            "values": cell.others.values,
+            **cell.others.summary._asdict(),
+        }
+    content = content | {
+        "what": "cell",
+        "values": cell.values,
+        "source": source_of_row(plan.row),
+        "others": others,
+    }
+    return Description("\n\n".join(parts), content)
+
+
+def facts_of_cell(cell: Cell) -> dict[str, str]:
+    """Word what is known of a cell: our value, the printed one, runs by others, what is missing."""
+    from csebench.report.pages.table import others_text
+
+    facts = {"ours": f"{cell.text}, {counted(len(cell.values), 'seed')}"}
+    if cell.published:
+        seeds = counted(cell.published_seeds, "seed")
+        facts["printed"] = f"{cell.published.text}, {seeds}, {source_of_row(cell.plan.row)}"
+    if cell.others:
+        sources = ", ".join(cell.others.sources)
+        facts["others"] = f"{others_text(cell)}; {cell.others.kind}, {sources}"
+    if cell.plan.missing:
+        facts["missing"] = cell.plan.missing
+    elif cell.absent:
+        facts["missing"] = "; ".join([counted(cell.absent, "run"), *cell.reasons])
+    elif cell.why_elsewhere:
+        facts["not counted"] = cell.why_elsewhere
+    return facts
 
 
 def source_of_row(row: Row) -> str:
-    """How the authors obtained the printed values of a row: `copied from Gao et al. 2021`."""
+    """Say how the authors obtained the printed values of a row: `copied from Gao et al. 2021`."""
     if row.source == "unknown":
         return "source not stated"
     if row.origin is not None:
@@ -223,44 +349,53 @@ def source_of_row(row: Row) -> str:
     return row.source
 
 
-def claims(words: str, scale: str) -> Iterator[Shown]:
-    """The sentences of papers that hold some words, with the numbers behind their verdicts."""
+# ---------------------------------------------------------------- claims, runs
+
+
+def claims(words: str, scale: str) -> Iterator[Description]:
+    """Describe the sentences of papers that contain some words, with the numbers behind their
+    verdicts."""
     from csebench.report.csv_tables import claim_record
     from csebench.report.numbers.claims import judge_all
     from csebench.report.words.claims import here_text, judgement_text
 
     for judged in judge_all(scale, catalog.paper_names()):
-        if words not in judged.claims[0].quote:
+        quote = judged.claims[0].quote
+        if words not in quote:
             continue
-        lines = [f"“{judged.claims[0].quote}”", f"{judged.paper}: {', '.join(judged.places)}"]
+        lines = [f"“{quote}”", f"{judged.paper}: {', '.join(judged.places)}"]
         for part in judged.rows:
             line = f"printed: {judgement_text(part.published)}"
             if scale != catalog.DEFAULT_SCALE:
                 line += f"; scale {scale}: {here_text(part)}"
             lines.append(line)
-        yield "\n".join(lines), {"what": "claim", **claim_record(judged)}
+        yield Description("\n".join(lines), {"what": "claim", **claim_record(judged)})
 
 
-def matching_runs(run_id: str, scale: str) -> Iterator[Shown]:
-    """A run by its id: its state, what it is made from, and what shows it."""
+def matching_runs(run_id: str, scale: str) -> Iterator[Description]:
+    """Describe a run by its id: its state, the tables that show it, and its settings.
+
+    Args:
+        scale: another one is taken if no page of this one needs the run.
+    """
     if not re.fullmatch(r"\w+-[0-9a-f]{10}", run_id):
         return
     scale = targets.scale_of_run(run_id, scale)
     spec = targets.run(run_id, scale)
-    shown_in = [page for page in targets.pages(scale) if run_id in page.runs()]
-    state, _ = read_state(run_id, run_id in targets.finished_runs(shown_in))
-    about: dict[str, Any] = {
+    pages = [page for page in targets.pages(scale) if run_id in page.runs()]
+    state, _ = read_state(run_id, run_id in targets.finished_runs(pages))
+    evaluators = sorted(targets.evaluators(scale)[run_id])
+    tables = tables_of_runs(scale)[run_id]
+    facts: dict[str, Any] = {
         "run": run_id,
         "scale": scale,
         "state": state,
         "folder": str(catalog.RUNS / run_id),
     }
-    about["evaluators"] = sorted(targets.evaluators(scale)[run_id])
-    about["shown in"] = tables_of_runs(scale)[run_id]
-    rows = [
-        [key, ", ".join(value) if isinstance(value, list) else value]
-        for key, value in about.items()
-    ]
+    content = {"what": "run", **facts, "evaluators": evaluators, "shown in": tables}
+    facts |= {"evaluators": ", ".join(evaluators), "shown in": ", ".join(tables)}
     settings = spec.model_dump(exclude={"params"}) | spec.params
-    text = f"{table_text([], rows)}\n\n{table_text(['setting', 'value'], settings.items())}"
-    yield text, {"what": "run", **about, "spec": spec.model_dump(mode="json")}
+    text = "\n\n".join(
+        [table_text([], facts.items()), table_text(["setting", "value"], settings.items())]
+    )
+    yield Description(text, content | {"spec": spec.model_dump(mode="json")})

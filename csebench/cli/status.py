@@ -1,4 +1,7 @@
-"""The verb status: the state of the runs of targets, read from the files in runs/ and results/."""
+"""The verb `status`: which runs are done, running, failed, stopped or waiting.
+
+The states are read from the files in runs/ and results/. Nothing is started or changed.
+"""
 
 import os
 import socket
@@ -16,7 +19,7 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.schema.spec import Spec
 from csebench.score.store import failures, read_scores, stale_runs
 
-SILENT_SECONDS = 120  # a run on another host counts as stopped after so long without a write
+SILENT_SECONDS = 120  # after this time without a write, a run on another host counts as stopped
 STATES = ("done", "running", "failed", "stopped", "waiting")
 
 
@@ -29,40 +32,47 @@ class RunStatus(NamedTuple):
 
 
 def show_status(args):
-    """Print the state, for people or as JSON."""
+    """Print the state of the runs of targets, for people or as JSON."""
     pages = parse_targets(args.target, args.scale)
     runs = read_statuses(pages)
     if args.json:
-        listed = [
-            {"run": spec.run_id, "state": state}
-            | {key: facts.get(key) for key in ("step", "steps", "message")}
-            for spec, state, facts in runs
-        ]
+        listed = [run_record(run) for run in runs]
         return print(json_text({"scale": pages[0].scale, "runs": listed}))
-    head = (
-        f"Scale {args.scale}: runs in {catalog.RUNS}/, scores in"
-        f" {catalog.results_folder(args.scale)}/scores/"
-    )
-    return print_text("\n\n".join([f"{head}\n{status_summary(pages, runs)}", *detail_tables(runs)]))
+    scores = f"{catalog.results_folder(args.scale)}/scores/"
+    head = f"Scale {args.scale}: runs in {catalog.RUNS}/, scores in {scores}"
+    summary = status_summary(pages, runs)
+    return print_text("\n\n".join([f"{head}\n{summary}", *detail_tables(runs)]))
+
+
+def run_record(run: RunStatus) -> dict:
+    """Lay out a run for programs."""
+    record: dict = {"run": run.spec.run_id, "state": run.state}
+    for key in ("step", "steps", "message"):
+        record[key] = run.facts.get(key)
+    return record
 
 
 def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
-    """The current state of the runs of pages."""
+    """Read the current state of the runs of pages, by id."""
     finished = targets.finished_runs(pages)
-    specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
-    return [
-        RunStatus(spec, *read_state(run_id, run_id in finished))
-        for run_id, spec in sorted(specs.items())
-    ]
+    specs: dict[str, Spec] = {}
+    for page in pages:
+        specs |= page.available_runs()
+    statuses = []
+    for run_id, spec in sorted(specs.items()):
+        state, facts = read_state(run_id, run_id in finished)
+        statuses.append(RunStatus(spec, state, facts))
+    return statuses
 
 
 def read_state(run_id: str, is_finished: bool = False) -> tuple[str, dict]:
-    """State and facts of a run. A failure comes first, also where the model is there; a damaged
-    file is one.
+    """Read the state and the facts of a run.
+
+    A failure comes first, even if the model is there. A damaged file is a failure, too.
 
     Args:
-        is_finished: whether its scores are all published, perhaps from elsewhere
-        (targets.finished_runs).
+        is_finished: whether all scores of the run are published, perhaps by another machine
+            (targets.finished_runs).
     """
     folder = catalog.RUNS / run_id
     try:
@@ -70,15 +80,18 @@ def read_state(run_id: str, is_finished: bool = False) -> tuple[str, dict]:
         if progress is not None and progress["state"] == "failed":
             return "failed", progress
         is_finished = is_finished or has_model(folder)
-        if is_finished and (report := read_report(folder)) is not None:
-            return "done", report.get("provenance", {})
+        report = read_report(folder) if is_finished else None
     except BadInput as error:
         return "failed", {"message": str(error)}
+    if report is not None:
+        return "done", report.get("provenance", {})
     if progress is not None and is_alive(progress):
         return "running", progress
     if is_finished:
         return "done", {}
-    return ("waiting", {}) if progress is None else ("stopped", progress)
+    if progress is not None:
+        return "stopped", progress
+    return "waiting", {}
 
 
 def is_alive(progress: dict) -> bool:
@@ -93,35 +106,33 @@ def is_alive(progress: dict) -> bool:
 
 
 def status_summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
-    """Counts of states, and hours spent: of a resumed run since its last start."""
+    """Count the states, and add up the hours spent. A resumed run counts since its last start."""
     counts = Counter(run.state for run in runs)
-    lines = [
-        f"{counted(len(runs), 'run')}: {', '.join(f'{counts[state]} {state}' for state in STATES)}"
-    ]
-    lines += hours_lines(runs)
+    states = [f"{counts[state]} {state}" for state in STATES]
+    lines = [f"{counted(len(runs), 'run')}: {', '.join(states)}"]
+    started_here = [run.facts for run in runs if run.facts.get("seconds") is not None]
+    if started_here:
+        lines.append(f"spent: {hours_text(started_here)}")
     return "\n".join([*lines, *stored_lines(pages, runs)])
 
 
-def hours_lines(runs: list[RunStatus]) -> list[str]:
-    """The hours spent here; nothing where no run was started here, as of published scores."""
-    timed = [run.facts for run in runs if run.facts.get("seconds") is not None]
-    return [f"spent: {hours_text(timed)}"] if timed else []
-
-
 def hours_text(timed: Iterable[dict]) -> str:
-    """`1.75 GPU hours, 0.60 CPU hours`, from `seconds` and `gpu` of runs; without a device that
-    none was on."""
+    """Word the hours of runs by device: `1.75 GPU hours, 0.60 CPU hours`.
+
+    Args:
+        timed: facts of runs, with `seconds` and `gpu`.
+    """
     hours: dict[str, float] = {}
     for facts in timed:
         device = "GPU" if facts.get("gpu") else "CPU"
         hours[device] = hours.get(device, 0.0) + facts["seconds"] / 3600
-    return ", ".join(
-        f"{hours[device]:.2f} {device} hours" for device in sorted(hours, reverse=True)
-    )
+    texts = [f"{hours[device]:.2f} {device} hours" for device in ("GPU", "CPU") if device in hours]
+    return ", ".join(texts)
 
 
 def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:
-    """How many runs are done by scores in results/ alone, and how many have older ones there."""
+    """Say how many runs are done by scores in results/ alone, and how many have outdated scores
+    there."""
     lines = []
     published = {run.spec.run_id for run in runs if run.state == "done" and not run.facts}
     if published:
@@ -130,7 +141,8 @@ def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:
         if timed:
             text += f"; their training took {hours_text(timed)} where they were made"
         lines.append(f"{text}.")
-    if stale := len(stale_runs(pages)):
+    stale = len(stale_runs(pages))
+    if stale:
         lines.append(
             f"{stale} of those missing with scores of an older code version, which pages show"
             " with †."
@@ -139,35 +151,65 @@ def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:
 
 
 def published_trainings(pages: list[targets.Page], run_ids: set[str]) -> list[dict]:
-    """What the stored scores of runs state of their training: `seconds`, `gpu` …, of one score
-    per run."""
-    found = {}
+    """Read from stored scores how runs were trained: `seconds`, `gpu` and more.
+
+    Returns:
+        The facts of each run whose scores state the seconds, from one of its scores.
+    """
+    trainings: dict[str, dict] = {}
     for page in pages:
         for run_id, evaluator in page.available():
-            if run_id not in run_ids or run_id in found:
+            if run_id not in run_ids or run_id in trainings:
                 continue
             content = read_scores(targets.score_path(run_id, evaluator, page.scale)) or {}
             provenance = content.get("training", {}).get("provenance", {})
             if provenance.get("seconds") is not None:
-                found[run_id] = provenance
-    return [*found.values()]
+                trainings[run_id] = provenance
+    return list(trainings.values())
 
 
 def detail_tables(runs: list[RunStatus]) -> list[str]:
-    """Tables of running runs, failed runs and failed scores, as far as there are any."""
-    running, failed, unscored = [], [], []
-    for spec, state, facts in runs:
-        run_id, folder = spec.run_id, catalog.RUNS / spec.run_id
-        if state == "running":
-            step = f"{facts['step']}/{facts['steps']}" if facts["steps"] else None
-            loss = None if facts["loss"] is None else f"{facts['loss']:.3f}"
-            dev = None if facts["dev"] is None else f"{100 * facts['dev']:.2f}"
-            running.append([run_id, step, loss, dev, facts["host"]])
-        elif state == "failed":
-            log, message = folder / "train.log", facts["message"].removeprefix(f"{run_id}: ")
-            failed.append([f"{run_id}: {message}", log if log.exists() else None])
-        elif state == "done":
-            unscored += [[run_id, *failure] for failure in failures(folder).items()]
-    tables = {("running", "step", "loss", "dev", "host"): running, ("failed", "log"): failed}
-    tables |= {("score failed", "evaluator", "reason"): unscored}
-    return [table_text(head, rows) for head, rows in tables.items() if rows]
+    """Lay out tables of running runs, failed runs and failed scores, without empty tables."""
+    running: list[list] = []
+    failed: list[list] = []
+    unscored: list[list] = []
+    for run in runs:
+        run_id = run.spec.run_id
+        match run.state:
+            case "running":
+                running.append(running_row(run))
+            case "failed":
+                failed.append(failed_row(run))
+            case "done":
+                for evaluator, reason in failures(catalog.RUNS / run_id).items():
+                    unscored.append([run_id, evaluator, reason])
+    tables = []
+    if running:
+        tables.append(table_text(["running", "step", "loss", "dev", "host"], running))
+    if failed:
+        tables.append(table_text(["failed", "log"], failed))
+    if unscored:
+        tables.append(table_text(["score failed", "evaluator", "reason"], unscored))
+    return tables
+
+
+def running_row(run: RunStatus) -> list:
+    """Lay out the progress of a run. None stands for what is not known yet."""
+    step = loss = dev = None
+    if run.facts["steps"]:
+        step = f"{run.facts['step']}/{run.facts['steps']}"
+    if run.facts["loss"] is not None:
+        loss = f"{run.facts['loss']:.3f}"
+    if run.facts["dev"] is not None:
+        dev = f"{100 * run.facts['dev']:.2f}"
+    return [run.spec.run_id, step, loss, dev, run.facts["host"]]
+
+
+def failed_row(run: RunStatus) -> list:
+    """Lay out the reason of a failed run, and its log if there is one."""
+    run_id = run.spec.run_id
+    reason = run.facts["message"].removeprefix(f"{run_id}: ")
+    log = catalog.RUNS / run_id / "train.log"
+    if not log.exists():
+        log = None
+    return [f"{run_id}: {reason}", log]

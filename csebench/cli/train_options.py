@@ -1,6 +1,11 @@
-"""From the options of `csebench train`, or from a spec file, to a run that needs no table."""
+"""Turn the options of `csebench train` and `csebench evaluate` into a run, an encoder or a model.
+
+A run is described by options or by a spec, and needs no table. Names are searched in config/, among
+folders and runs, and on the hub.
+"""
 
 from argparse import Namespace
+from collections.abc import Iterable
 from pathlib import Path
 
 from csebench.base.errors import BadInput, unknown, validated
@@ -11,97 +16,170 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import COMPONENTS, declaration, fill
 from csebench.plan.code_versions import draft_codes
 from csebench.plan.recipe import Conditions, by_component, make_spec, refuse_contradictions
-from csebench.plan.schema.declarations import Dataset, EncoderRef, RunSettings
+from csebench.plan.schema.declarations import Dataset, Declaration, EncoderRef, RunSettings
 from csebench.plan.schema.paper import Recipe
 from csebench.plan.schema.spec import TRAINER_VERSION, Spec
 
+# ---------------------------------------------------------------- a run from options
+
 
 def spec_from(args: Namespace, size: int) -> Spec:
-    """The run that the options of `csebench train` describe, with `size` sentences of the
-    corpus."""
+    """Plan the run that the options of `csebench train` describe.
+
+    Args:
+        size: sentences to draw from the corpus.
+
+    Raises:
+        BadInput: an option is missing, or a name or a setting is wrong.
+    """
     if args.encoder is None:
         raise BadInput(
             "train: --method needs --encoder: a name in config/, a folder, or ID@COMMIT of the hub."
         )
-    if wrong := [setting for setting in args.set if "=" not in setting]:
-        raise BadInput(f"--set {wrong[0]}: expected KEY=VALUE, as in learning_rate=3e-5.")
-    settings = dict(setting.split("=", 1) for setting in args.set)
-    components = {name: {} for name in args.components} | by_component(settings)
-    params = components.pop("", {})
     method = declaration(args.method)
-    of_method = method.components | method.variant_params.get(args.variant or "", {}).get(
-        "components", {}
-    )
-    for name in components:
-        declaration(name, COMPONENTS)  # refuses an unknown name
-        if name not in args.components and of_method.get(name) is None:
-            raise BadInput(
-                f"--set {name}.…: the run has no component {name}; add it by --with {name}."
-            )
-    if method.needs_corpus and args.corpus is None:
-        raise BadInput(f"train: method {args.method} needs --corpus FILE.")
-    corpus = (
-        Dataset(path=args.corpus.name, sha256=sha256(args.corpus)) if method.needs_corpus else None
-    )
-    dev = sha256(data_root_or_default(args.data) / catalog.STSB_DEV) if method.is_trained else None
+    settings = by_component(stated_settings(args.set))
+    params = settings.pop("", {})
+    components = {name: {} for name in args.components} | settings
+    check_components(components, method, args.variant, args.components)
+    corpus = None
+    if method.needs_corpus:
+        if args.corpus is None:
+            raise BadInput(f"train: method {args.method} needs --corpus FILE.")
+        corpus = Dataset(path=args.corpus.name, sha256=sha256(args.corpus))
+    dev_sha256 = None
+    if method.is_trained:
+        dev_sha256 = sha256(data_root_or_default(args.data) / catalog.STSB_DEV)
     recipe = Recipe(method=args.method, variant=args.variant, params=params, components=components)
-    settings = RunSettings(precision=args.precision, threads=args.threads)
-    given = Conditions({method.corpus: corpus}, dev, settings)
+    run_settings = RunSettings(precision=args.precision, threads=args.threads)
+    given = Conditions({method.corpus: corpus}, dev_sha256, run_settings)
     return make_spec(recipe, find_encoder(args.encoder), size, args.seed, given, "--set")
 
 
+def stated_settings(texts: list[str]) -> dict[str, str]:
+    """Split the settings of --set at their first `=`."""
+    settings = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise BadInput(f"--set {text}: expected KEY=VALUE, as in learning_rate=3e-5.")
+        settings[key] = value
+    return settings
+
+
+def check_components(
+    components: Iterable[str], method: Declaration, variant: str | None, added: list[str]
+) -> None:
+    """Check that components exist, and that the run has those whose settings are stated.
+
+    Args:
+        added: components of --with. A method and its variant may have others.
+    """
+    of_method = dict(method.components)
+    if variant is not None:
+        of_method |= method.variant_params.get(variant, {}).get("components", {})
+    for name in components:
+        declaration(name, COMPONENTS)  # refuses an unknown name
+        # a variant leaves out a component by None
+        if name not in added and of_method.get(name) is None:
+            raise BadInput(
+                f"--set {name}.…: the run has no component {name}; add it by --with {name}."
+            )
+
+
+# ---------------------------------------------------------------- a run from a spec
+
+
 def read_spec(text: str) -> Spec:
-    """A spec from JSON text or from a JSON file; it must fit the declarations and versions of
-    this code."""
-    where = "spec" if text.lstrip().startswith("{") else text
-    spec = validated(
-        Spec, parse_json(text if where == "spec" else read_text(Path(text)), where), where
-    )
-    method = declaration(spec.method)
-    if (spec.corpus is not None) != method.needs_corpus:
-        raise BadInput(
-            f"{where}: corpus: {spec.method} needs {'one' if method.needs_corpus else 'none'}."
-        )
-    if (spec.dev_sha256 is not None) != method.is_trained:
-        raise BadInput(f"{where}: dev_sha256: a trained method needs one, any other none.")
-    components = {
-        name: (used, declaration(name, COMPONENTS)) for name, used in spec.components.items()
-    }
-    for key, given, current in (
-        ("method_version", spec.method_version, method.version),
-        ("trainer_version", spec.trainer_version, TRAINER_VERSION),
-        *(
-            (f"components.{name}.version", used.version, of.version)
-            for name, (used, of) in components.items()
-        ),
-    ):
-        if given != current:
-            raise BadInput(
-                f"{where}: {key}: is {given}; this code has version {current}: check out version"
-                f" {given}."
-            )
+    """Read a spec, and check that it fits the declarations and versions of this code.
+
+    Args:
+        text: JSON, or the name of a JSON file.
+
+    Raises:
+        BadInput: the spec is no spec, or this code would make another run from it.
+    """
+    if text.lstrip().startswith("{"):
+        where = "spec"
+        content = parse_json(text, where)
+    else:
+        where = text
+        content = parse_json(read_text(Path(text)), where)
+    spec = validated(Spec, content, where)
+    check_data(spec, where)
+    check_versions(spec, where)
     codes = draft_codes(spec.method, spec.components)
-    for unit in sorted({*spec.code, *codes}):
-        if spec.code and spec.code.get(unit) != codes.get(unit):
-            raise BadInput(
-                f"{where}: code: that of {unit} is not the code that the spec was made with; make"
-                " it anew."
-            )
-    filled = {
-        name: used.model_copy(
-            update={"params": fill(of, used.params, f"{where}: components: {name}")}
-        )
-        for name, (used, of) in components.items()
-    }
+    check_codes(spec, codes, where)
+
+    components = {}
+    for name, used in spec.components.items():
+        declared = declaration(name, COMPONENTS)
+        params = fill(declared, used.params, f"{where}: components: {name}")
+        components[name] = used.model_copy(update={"params": params})
+    method = declaration(spec.method)
     params = fill(method, method.unstated | spec.params, f"{where}: params: {method.name}")
-    spec = spec.model_copy(update={"params": params, "components": filled, "code": codes})
+    spec = spec.model_copy(update={"params": params, "components": components, "code": codes})
     refuse_contradictions(spec, where)
     return spec
 
 
+def check_data(spec: Spec, where: str) -> None:
+    """Raise BadInput if a spec lacks a corpus or dev set that its method needs, or has one more."""
+    method = declaration(spec.method)
+    if method.needs_corpus and spec.corpus is None:
+        raise BadInput(f"{where}: corpus: {spec.method} needs one.")
+    if not method.needs_corpus and spec.corpus is not None:
+        raise BadInput(f"{where}: corpus: {spec.method} needs none.")
+    if (spec.dev_sha256 is not None) != method.is_trained:
+        raise BadInput(f"{where}: dev_sha256: a trained method needs one, any other none.")
+
+
+def check_versions(spec: Spec, where: str) -> None:
+    """Raise BadInput if a version in a spec is not the version of this code."""
+    check_version("method_version", spec.method_version, declaration(spec.method).version, where)
+    check_version("trainer_version", spec.trainer_version, TRAINER_VERSION, where)
+    for name, used in spec.components.items():
+        current = declaration(name, COMPONENTS).version
+        check_version(f"components.{name}.version", used.version, current, where)
+
+
+def check_version(key: str, given: int, current: int, where: str) -> None:
+    if given != current:
+        raise BadInput(
+            f"{where}: {key}: is {given}, but this code has version {current}; check out the code"
+            f" of version {given}."
+        )
+
+
+def check_codes(spec: Spec, codes: dict[str, str], where: str) -> None:
+    """Raise BadInput if a spec was made with other code of a draft.
+
+    A spec without codes is not checked: a person may have written it.
+
+    Args:
+        codes: hashes of the drafts of this code, by unit.
+    """
+    if not spec.code:
+        return
+    for unit in sorted({*spec.code, *codes}):
+        if spec.code.get(unit) != codes.get(unit):
+            raise BadInput(
+                f"{where}: code: {unit} has other code than the spec was made with; make the spec"
+                " again."
+            )
+
+
+# ---------------------------------------------------------------- encoders, models, data
+
+
 def find_encoder(name: str) -> EncoderRef:
-    """An encoder by its name in config/ (with or without folder or owner), by a folder, or as
-    ID@COMMIT."""
+    """Find an encoder on a command line.
+
+    Args:
+        name: a name in config/ (with or without folder or owner), a folder, or ID@COMMIT.
+
+    Raises:
+        BadInput: nothing has the name, it means two things, or its revision is no commit.
+    """
     known = known_encoders()
     for ref in known:
         if name in (ref.name, Path(ref.name).name):
@@ -121,32 +199,43 @@ def find_encoder(name: str) -> EncoderRef:
         raise BadInput(
             f"{name}: a branch moves; name the commit, of 40 digits, as in {ref.name}@COMMIT."
         )
-    raise unknown(
-        "encoder", name, {ref.name for ref in known} | {"ID@COMMIT of the hub", "a model folder"}
-    )
+    possible = {ref.name for ref in known} | {"ID@COMMIT of the hub", "a model folder"}
+    raise unknown("encoder", name, possible)
 
 
 def find_model(name: str) -> str:
-    """What `csebench evaluate` opens: a folder by its path, the model of a run by its id, an
-    encoder of config/ at its pinned commit, or an id of the hub."""
+    """Find the model that `csebench evaluate` opens.
+
+    Args:
+        name: path of a folder, id of a run, name in config/, or id of the hub.
+
+    Returns:
+        The path of a folder, or an id of the hub. An encoder of config/ has its pinned commit.
+    """
     if folder_of(name) is not None:
         return as_path(name)
     if Path(name).exists() and not names_commit(name):
         raise BadInput(f"--model {name}: is a file; name the folder of a model.")
-    if (catalog.RUNS / name / "model").is_dir():
-        return str(catalog.RUNS / name / "model")
-    if "/" in name and not any(name == ref.name for ref in known_encoders()):
-        return name  # of the hub
+    model_of_run = catalog.RUNS / name / "model"
+    if model_of_run.is_dir():
+        return str(model_of_run)
+    is_in_config = any(name == ref.name for ref in known_encoders())
+    if "/" in name and not is_in_config:
+        return name  # an id of the hub
     ref = find_encoder(name)
-    return ref.name if local_folder(ref) else f"{ref.name}@{ref.revision}"
+    if local_folder(ref) is not None:
+        return ref.name
+    return f"{ref.name}@{ref.revision}"
 
 
 def known_encoders() -> list[EncoderRef]:
-    return [
-        ref for scale in catalog.scale_names() for ref in catalog.scale(scale).encoders.values()
-    ]
+    """List the encoders of all scales."""
+    encoders = []
+    for scale in catalog.scale_names():
+        encoders += catalog.scale(scale).encoders.values()
+    return encoders
 
 
 def data_root_or_default(given: Path | None) -> Path | DataRoot:
-    """The data root that a command line gives, else that of scale paper."""
+    """Choose the data root: the one that a command line gives, or that of scale paper."""
     return given or catalog.data_root(catalog.scale("paper"))

@@ -1,4 +1,8 @@
-"""The parser: every verb with its arguments, their texts and defaults, and an example."""
+"""The parser of the command line: every verb with its arguments, their help and an example.
+
+What a verb does is in the module of its group, such as run.py. A verb that belongs with others is
+added by the function of their group, in the order in which `csebench --help` lists them.
+"""
 
 import argparse
 import contextlib
@@ -40,93 +44,56 @@ COMPLETION = (
     'Completion of verbs, options and names in bash or zsh: eval "$(register-python-argcomplete'
     ' csebench)"'
 )
+PROJECT = "folder with your own methods, papers, scales …; it gets the results; may be repeated"
+TARGET = "all, a paper (micse), a table or figure (table2, micse/table2), or the path of a page"
 SCALE = catalog.DEFAULT_SCALE  # of verbs that plan or run
-AS_WRITTEN = argparse.RawDescriptionHelpFormatter
 
 
 class Parser(argparse.ArgumentParser):
+    """A parser that shows defaults, and raises BadInput instead of ending the process."""
+
     def add_argument(self, *flags, **options):
-        """Adds the default to the text of an option that has one and does not state it."""
+        """Add an argument. Its help ends with the default, if it has one."""
         added = super().add_argument(*flags, **options)
-        has_one = (
-            added.option_strings
-            and not added.required
-            and added.default not in (None, [], argparse.SUPPRESS)
-        )
-        if has_one and "(default: " not in (added.help or ""):
+        is_option = bool(added.option_strings) and not added.required
+        has_default = added.default not in (None, [], argparse.SUPPRESS)
+        if is_option and has_default and "(default: " not in (added.help or ""):
             added.help = f"{added.help} (default: %(default)s)"
         return added
 
     def error(self, message):
+        """Raise BadInput, with the nearest name for a choice that does not exist."""
         choice = re.match(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)$", message)
-        if choice:
-            argument, given, known = choice.groups()
-            known = re.findall(r"[^\s,']+", known)
-            kind = argument.lower()  # `VERB`, as the help has it
+        if choice is not None:
+            argument, given, choices = choice.groups()
+            known = re.findall(r"[^\s,']+", choices)
+            kind = argument.lower()  # the help has `VERB`
             message = str(unknown(kind, given, known, hint=f"Known: {', '.join(known)}."))
-        example = NEXT if message.endswith(" VERB") else ""
-        raise BadInput(f"{message} ({self.prog} --help{example})")
-
-
-def study() -> str:
-    """The scale of verbs that read results: that with published ones, where there is one."""
-    return "mini" if "mini" in catalog.scale_names() else SCALE
+        remedy = f"{self.prog} --help"
+        if message.endswith(" VERB"):  # no verb was given
+            remedy += NEXT
+        raise BadInput(f"{message} ({remedy})")
 
 
 def parser() -> Parser:
+    """Make the parser of `csebench`. It offers the methods, papers … of the folders that are
+    joined now."""
     top = Parser(
-        prog="csebench", description=DESCRIPTION, epilog=COMPLETION, formatter_class=AS_WRITTEN
+        prog="csebench",
+        description=DESCRIPTION,
+        epilog=COMPLETION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument(
         "--version", action="version", version=f"csebench {__version__}", help="show the version"
     )
     verbs = top.add_subparsers(required=True, metavar="VERB", title="verbs")
-
-    def verb(
-        name, function, about, *examples, targets=None, scale=None, json=False, device=False
-    ) -> Parser:
-        """Add a verb with `examples` of what follows it, the `nargs` of its targets, the default
-        of its `--scale`."""
-        examples = [f"csebench {name} {words}".rstrip() for words in examples]
-        epilog = "\n  ".join(["examples:", *examples])
-        added = verbs.add_parser(
-            name, help=about, description=about, epilog=epilog, formatter_class=AS_WRITTEN
-        )
-        added.set_defaults(run=function, examples=examples)
-        text = (
-            "folder with methods, papers, scales … of your own, which takes runs and results; may"
-            " be repeated"
-        )
-        # read before the others (cli/__init__.py)
-        added.add_argument("--project", metavar="DIR", help=text)
-        if targets:
-            text = (
-                "all, a paper (micse), a table or figure (table2, micse/table2), or the path of a"
-                " page"
-            )
-            add_completed(added, target_names, "target", nargs=targets, default=["all"], help=text)
-        if scale:
-            add_completed(
-                added,
-                catalog.scale_names,
-                "--scale",
-                default=scale,
-                help="name of a file in config/",
-            )
-        if json:
-            added.add_argument("--json", action="store_true", help="print JSON in place of tables")
-        if device:
-            added.add_argument(
-                "--device",
-                choices=["cpu"],
-                help="use no GPU (default: wait for one, if there is any)",
-            )
-        return added
-
-    add_look(verb)
-    add_run(verb)
-    add_report(verb)
-    add_data(verb)
+    add_listing_verbs(verbs)
+    add_verbs_of_own_files(verbs)
+    add_run_verbs(verbs)
+    add_planned_run_verbs(verbs)
+    add_report_verbs(verbs)
+    add_data_verbs(verbs)
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what could come next
         with contextlib.suppress(ImportError):
             import argcomplete  # pyright: ignore[reportMissingImports]
@@ -135,379 +102,375 @@ def parser() -> Parser:
     return top
 
 
-def add_completed(to: Parser, known: Callable[[], Iterable[str]], *flags, **more):
+def add_verb(
+    verbs,
+    name: str,
+    function: Callable,
+    about: str,
+    *examples: str,
+    targets: int | str | None = None,
+    scale: str | None = None,
+    json: bool = False,
+    device: bool = False,
+) -> Parser:
+    """Add a verb, with the options that several verbs have.
+
+    Args:
+        function: what the verb does with the parsed arguments.
+        about: help of the verb.
+        examples: what may follow the verb on a command line.
+        targets: `nargs` of its targets. None means that it has none.
+        scale: default of --scale. None means that it has no such option.
+        json: whether it has --json.
+        device: whether it has --device.
+    """
+    commands = [f"csebench {name} {words}".rstrip() for words in examples]
+    added = verbs.add_parser(
+        name,
+        help=about,
+        description=about,
+        epilog="\n  ".join(["examples:", *commands]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    added.set_defaults(run=function, examples=commands)
+    # read before all others (cli/__init__.py)
+    added.add_argument("--project", metavar="DIR", help=PROJECT)
+    if targets is not None:
+        add_completed(added, target_names, "target", nargs=targets, default=["all"], help=TARGET)
+    if scale is not None:
+        add_completed(
+            added,
+            catalog.scale_names,
+            "--scale",
+            default=scale,
+            help="name of a file in config/",
+        )
+    if json:
+        added.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    if device:
+        added.add_argument(
+            "--device",
+            choices=["cpu"],
+            help="use no GPU (default: wait for one, if there is any)",
+        )
+    return added
+
+
+def add_completed(to: Parser, known: Callable[[], Iterable[str]], *flags, **options) -> None:
     """Add an argument whose values the shell completes."""
-    added: Any = to.add_argument(*flags, **more)
+    added: Any = to.add_argument(*flags, **options)
     added.completer = lambda **_: known()
 
 
 def target_names() -> list[str]:
+    """List the targets that a shell offers."""
     return ["all", *catalog.GENERATED, *paper_and_grid_names()]
 
 
-def add_look(verb):
-    verb("methods", inspect.list_methods, "list methods and components", "", json=True)
-    verb(
-        "evaluators",
-        inspect.list_evaluators,
-        "list evaluators, with their tasks and needs",
-        "--json",
-        json=True,
-    )
-    verb("papers", inspect.list_papers, "list papers, with their tables and figures", "", json=True)
+def method_names() -> list[str]:
+    return adapter_names(METHODS)
+
+
+def evaluator_names() -> list[str]:
+    return adapter_names(EVALUATORS)
+
+
+def scale_with_results() -> str:
+    """Choose the scale of verbs that read results: the one with published results, if it is
+    there."""
+    if "mini" in catalog.scale_names():
+        return "mini"
+    return SCALE
+
+
+# ---------------------------------------------------------------- verbs that list
+
+
+def add_listing_verbs(verbs):
+    add_verb(verbs, "methods", inspect.list_methods, "list methods and components", "", json=True)
+    about = "list evaluators, with their tasks and needs"
+    add_verb(verbs, "evaluators", inspect.list_evaluators, about, "--json", json=True)
+    about = "list papers, with their tables and figures"
+    add_verb(verbs, "papers", inspect.list_papers, about, "", json=True)
 
     about = "show everything about a method, component, evaluator, paper, table or run"
-    cell = "micse/table2 --row miCSE --column 1%"
-    v = verb(
-        "show",
-        show.show_name,
-        about,
-        "micse",
-        "micse/table2",
-        "beir:scifact",
-        cell,
-        scale=study(),
-        json=True,
+    examples = ("micse", "micse/table2", "beir:scifact", "micse/table2 --row miCSE --column 1%")
+    v = add_verb(
+        verbs, "show", show.show_name, about, *examples, scale=scale_with_results(), json=True
     )
-    add_completed(
-        v,
-        described_names,
-        "name",
-        help="a name that methods, evaluators, papers or plan --runs list",
-    )
-    v.add_argument(
-        "--row",
-        metavar="LABEL",
-        help="with a table or figure: show what is behind the cells of a row",
-    )
-    v.add_argument("--column", metavar="LABEL", help="only the cell in this column")
+    text = "a name that methods, evaluators, papers or plan --runs list"
+    add_completed(v, described_names, "name", help=text)
+    text = "show the values and runs behind the cells of this row of a table or figure"
+    v.add_argument("--row", metavar="LABEL", help=text)
+    v.add_argument("--column", metavar="LABEL", help="show only the cells in this column")
 
-    about, examples = "forecast runs and hours of targets", ("micse/table2", "all --scale paper")
-    v = verb("plan", plan.show_plan, about, *examples, targets="+", scale=SCALE, json=True)
-    v.add_argument("--device", help="name in data/step_times.yaml (default: the fastest)")
-    v.add_argument("--runs", action="store_true", help="list the runs too")
+    about = "forecast runs and hours of targets"
+    examples = ("micse/table2", "all --scale paper")
+    v = add_verb(
+        verbs, "plan", plan.show_plan, about, *examples, targets="+", scale=SCALE, json=True
+    )
+    text = "name of a device in data/step_times.yaml (default: the fastest)"
+    v.add_argument("--device", help=text)
+    v.add_argument("--runs", action="store_true", help="list the runs, too")
 
     about = "show the state of the runs of targets, and the hours spent"
-    verb("status", status.show_status, about, "", "micse", targets="*", scale=SCALE, json=True)
+    examples = ("", "micse")
+    add_verb(
+        verbs, "status", status.show_status, about, *examples, targets="*", scale=SCALE, json=True
+    )
 
     about = (
-        "list the seeds that comparisons of tables need; `claims`: whether each claim can be tested"
-        " at all"
+        "list how many seeds the comparisons of tables need; for `claims`, list whether each claim"
+        " can be tested at all"
     )
     example = "micse/table2 --difference 0.5"
-    v = verb("power", inspect.show_power, about, example, targets="+", scale="paper", json=True)
-    points = "difference between two rows, in points (default: the printed one)"
+    v = add_verb(
+        verbs, "power", inspect.show_power, about, example, targets="+", scale="paper", json=True
+    )
+    text = "difference between two rows, in points (default: the printed one)"
     above_zero = number_type(Annotated[float, Field(gt=0, allow_inf_nan=False)])
-    v.add_argument("--difference", type=above_zero, metavar="POINTS", help=points)
+    v.add_argument("--difference", type=above_zero, metavar="POINTS", help=text)
 
     about = "list claims of the papers, judged on the printed numbers and on our runs"
-    verb(
-        "claims", inspect.list_claims, about, "micse/table2", targets="*", scale=study(), json=True
+    add_verb(
+        verbs,
+        "claims",
+        inspect.list_claims,
+        about,
+        "micse/table2",
+        targets="*",
+        scale=scale_with_results(),
+        json=True,
     )
 
     about = "list inconsistencies in the published tables"
-    v = verb("audit", inspect.list_findings, about, "micse", targets="*", json=True)
-    v.set_defaults(scale=SCALE)  # of no meaning to printed numbers
+    v = add_verb(verbs, "audit", inspect.list_findings, about, "micse", targets="*", json=True)
+    v.set_defaults(scale=SCALE)  # targets are read at a scale, but printed numbers have none
 
 
-def add_run(verb):
-    v = verb(
-        "init",
-        new.init,
-        "make a folder for methods, papers, scales … and results of your own",
-        "work",
-    )
-    v.add_argument(
-        "folder", type=output_folder, metavar="DIR", help="the folder; what is there stays"
-    )
-    verb(
-        "snakefile",
-        lambda _: print(ROOT / "Snakefile"),
-        "print the path of the workflow, for snakemake -s",
-        "",
-    )
+# ---------------------------------------------------------------- folders and files of one's own
+
+
+def add_verbs_of_own_files(verbs):
+    about = "make a folder for methods, papers, scales … and results of your own"
+    v = add_verb(verbs, "init", new.init, about, "work")
+    text = "the folder; files that are there stay"
+    v.add_argument("folder", type=output_folder, metavar="DIR", help=text)
+
+    about = "print the path of the workflow, for snakemake -s"
+    add_verb(verbs, "snakefile", lambda _: print(ROOT / "Snakefile"), about, "")
 
     about = "write a file of your own that works at once: a method, component, evaluator or paper"
-    v = verb("new", new.new, about, "method mine", "paper mine --from table.tsv")
+    v = add_verb(verbs, "new", new.new, about, "method mine", "paper mine --from table.tsv")
     v.add_argument("kind", choices=new.FILE_TEMPLATES, help="what the file is")
     v.add_argument("name", type=new.file_name, help="its name: small letters, digits and _")
-    v.add_argument(
-        "--from", dest="table", type=Path, metavar="TABLE.tsv", help="table of a paper, as pasted"
-    )
+    text = "file with the tables of a paper, as pasted"
+    v.add_argument("--from", dest="table", type=Path, metavar="TABLE.tsv", help=text)
 
+
+# ---------------------------------------------------------------- single runs and encoders
+
+
+def add_run_verbs(verbs):
     about = "train one run, from a spec or from options"
     short = "--method simcse --encoder bert-mini-wiki --corpus sentences.txt --out runs/mine"
-    long = "--method simcse --with ami --set steps=20 ami.weight=1e-3 --encoder bert-mini-wiki"
-    long += " --corpus data/smoke/wiki/smoke.txt --data data/smoke --out runs/mine"
-    v = verb("train", run.train, about, short, long, device=True)
+    long = (
+        "--method simcse --with ami --set steps=20 ami.weight=1e-3 --encoder bert-mini-wiki"
+        " --corpus data/smoke/wiki/smoke.txt --data data/smoke --out runs/mine"
+    )
+    v = add_verb(verbs, "train", run.train, about, short, long, device=True)
     described: Any = v.add_mutually_exclusive_group(required=True)
-    described.add_argument(
-        "spec", nargs="?", help="JSON file or JSON text, without the options below"
+    text = "JSON file or JSON text that describes the run, instead of --method and its options"
+    described.add_argument("spec", nargs="?", help=text)
+    add_completed(described, method_names, "--method", help="name of a method")
+    text = "variant of the method (default: its declared settings)"
+    v.add_argument("--variant", help=text)
+    text = "add a component; may be repeated"
+    v.add_argument("--with", dest="components", action="append", default=[], help=text)
+    text = (
+        "set hyper-parameters of the method (learning_rate=3e-5) or of a component"
+        " (ami.weight=0.01)"
     )
-    add_completed(described, lambda: adapter_names(METHODS), "--method", help="name of a method")
-    v.add_argument("--variant", help="variant of the method (default: its declared settings)")
-    v.add_argument(
-        "--with",
-        dest="components",
-        action="append",
-        default=[],
-        help="a component; may be repeated",
-    )
-    hyper_parameter = (
-        "hyper-parameter of the method (learning_rate=3e-5) or of a component (ami.weight=0.01)"
-    )
-    v.add_argument(
-        "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=hyper_parameter
-    )
-    v.add_argument(
-        "--encoder", help="name in config/, model of the hub as ID@COMMIT, or folder (./NAME)"
-    )
-    v.add_argument(
-        "--corpus",
-        type=Path,
-        help="one sentence per line; for a supervised method a CSV file of triplets",
-    )
-    v.add_argument(
-        "--positives", type=Path, help="back-translated corpus, for a method that needs one"
-    )
-    v.add_argument(
-        "--size", type=whole(2, 10**12), help="sentences to draw from the corpus (default: all)"
-    )
-    v.add_argument(
-        "--seed", type=number_type(Seed), default=42, help="seed of sampling and training"
-    )
-    v.add_argument("--precision", choices=get_args(Precision), default="fp32", help="of training")
+    v.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=text)
+    text = "name in config/, model of the hub as ID@COMMIT, or folder (./NAME)"
+    v.add_argument("--encoder", help=text)
+    text = "one sentence per line; for a supervised method a CSV file of triplets"
+    v.add_argument("--corpus", type=Path, help=text)
+    text = "back-translated corpus, for a method that needs one"
+    v.add_argument("--positives", type=Path, help=text)
+    text = "sentences to draw from the corpus (default: all)"
+    v.add_argument("--size", type=whole(2, 10**12), help=text)
+    text = "seed of sampling and training"
+    v.add_argument("--seed", type=number_type(Seed), default=42, help=text)
+    add_precision(v, "number format of training")
     v.add_argument("--threads", type=number_type(Threads), default=1, help="CPU threads")
     add_chunk_size(v)
-    add_benchmarks(v)
-    add_out(v, "folder of the run; the model is in OUT/model", output_folder)
+    add_data_folder(v)
+    add_out(v, "folder of the run; the model goes to OUT/model", output_folder)
 
+    about = "score an encoder of any origin"
     example = "--model encoders/bert-mini-wiki --pooler avg --data data/smoke --out scores.json"
-    v = verb(
-        "evaluate", run.evaluate, "score an encoder of any origin", example, json=True, device=True
-    )
-    v.add_argument(
-        "--model",
-        required=True,
-        help="folder (./NAME), run id, encoder of config/, or hub id (ID@COMMIT)",
-    )
-    v.add_argument(
-        "--pooler",
-        type=pooler,
-        choices=POOLERS,
-        help="pooling of token vectors (default: the model's)",
-    )
-    add_completed(
-        v,
-        lambda: adapter_names(EVALUATORS),
-        "--evaluators",
-        default="sts",
-        help="as in sts,transfer,beir:scifact",
-    )
-    v.add_argument(
-        "--max-length",
-        type=whole(4, 2**20),
-        help="tokens per sentence (default: the encoder's maximum)",
-    )
-    add_benchmarks(v)
-    v.add_argument("--precision", choices=get_args(Precision), default="fp32", help="of embedding")
-    v.add_argument(
-        "--batch-size", type=number_type(BatchSize), default=128, help="sentences per batch"
-    )
-    add_out(v, "JSON file of scores; per-item values go into FILE.items.npz beside it")
+    v = add_verb(verbs, "evaluate", run.evaluate, about, example, json=True, device=True)
+    text = "folder (./NAME), run id, encoder of config/, or hub id (ID@COMMIT)"
+    v.add_argument("--model", required=True, help=text)
+    text = "pooling of token vectors (default: the model's)"
+    v.add_argument("--pooler", type=pooler, choices=POOLERS, help=text)
+    text = "comma-separated, as in sts,transfer,beir:scifact"
+    add_completed(v, evaluator_names, "--evaluators", default="sts", help=text)
+    text = "tokens per sentence (default: the encoder's maximum)"
+    v.add_argument("--max-length", type=whole(4, 2**20), help=text)
+    add_data_folder(v)
+    add_precision(v, "number format of embedding")
+    add_batch_size(v, 128)
+    add_out(v, "JSON file of scores; values of single items go to FILE.items.npz beside it")
 
-    v = verb(
-        "work",
-        run.work,
-        "train and score a planned run",
-        "RUN --scale mini",
-        scale=SCALE,
-        device=True,
-    )
-    v.add_argument("run_id", help="id of a run (list them: csebench plan --runs)")
-    v.add_argument(
-        "--processes",
-        type=whole(0, 64),
-        default=0,
-        help="GPUs that share each batch; 0: one, or the CPU",
-    )
-    v.add_argument("--runs-per-gpu", type=whole(1), default=1, help="runs that may share a GPU")
-    v.add_argument(
-        "--attempt",
-        type=whole(1),
-        default=1,
-        help="later ones repeat no run that its own settings ended",
-    )
+
+# ---------------------------------------------------------------- planned runs
+
+
+def add_planned_run_verbs(verbs):
+    about = "train and score a planned run"
+    v = add_verb(verbs, "work", run.work, about, "RUN --scale mini", scale=SCALE, device=True)
+    add_run_id(v)
+    text = "number of GPUs that share each batch; 0: one GPU, or the CPU"
+    v.add_argument("--processes", type=whole(0, 64), default=0, help=text)
+    text = "number of runs that may share a GPU"
+    v.add_argument("--runs-per-gpu", type=whole(1), default=1, help=text)
+    text = "retry number; retries skip runs that failed because of their own settings"
+    v.add_argument("--attempt", type=whole(1), default=1, help=text)
     add_chunk_size(v)
-    v.add_argument(
-        "--evaluators",
-        help="comma-separated: score with these only (default: with all that pages show)",
-    )
+    text = "comma-separated; score with these only (default: with all that pages show)"
+    v.add_argument("--evaluators", help=text)
 
     about = "search for the settings of methods on STS-B dev"
-    v = verb("tune", run.tune, about, "simcse ct+ami --scale mini", scale=SCALE, device=True)
-    add_completed(
-        v, tuning.tunable, "method", nargs="+", help="a method, also with components, as in ct+ami"
+    v = add_verb(
+        verbs, "tune", run.tune, about, "simcse ct+ami --scale mini", scale=SCALE, device=True
     )
-    v.add_argument(
-        "--trials",
-        type=whole(1),
-        help="at most; the first has the scale's settings (default: all values)",
-    )
+    text = "a method, also with components, as in ct+ami"
+    add_completed(v, tuning.tunable, "method", nargs="+", help=text)
+    text = "largest number of trials; the first has the scale's settings (default: all values)"
+    v.add_argument("--trials", type=whole(1), help=text)
 
     about = (
         "compare a method or component of your own with others: search, train, score, and say what"
         " it shows"
     )
-    v = verb(
-        "try",
-        run.try_method,
-        about,
-        "methods/mine.py --plan",
-        "methods/mine.py",
-        scale=study(),
-        json=True,
+    examples = ("methods/mine.py --plan", "methods/mine.py")
+    v = add_verb(
+        verbs, "try", run.try_method, about, *examples, scale=scale_with_results(), json=True
     )
-    v.add_argument(
-        "file", type=Path, help="in a folder methods/, or methods/components/ with --component"
-    )
-    hosts = "methods to compare with; with --component those that it is plugged into"
-    add_completed(
-        v,
-        lambda: adapter_names(METHODS),
-        "--against",
-        default="simcse",
-        metavar="NAMES",
-        help=hosts,
-    )
+    text = "file in a folder methods/, or in methods/components/ with --component"
+    v.add_argument("file", type=Path, help=text)
+    text = "methods to compare with; a component is plugged into each of them"
+    add_completed(v, method_names, "--against", default="simcse", metavar="NAMES", help=text)
     v.add_argument("--component", action="store_true", help="the file is a component")
     v.add_argument("--seeds", type=whole(1, 100), default=5, help="runs of each row")
-    v.add_argument(
-        "--trials", type=whole(1), help="of its search (default: as many as the others had)"
-    )
-    v.add_argument("--evaluators", default="sts", help="comma-separated; a table for each")
+    text = "trials of its search (default: as many as the others had)"
+    v.add_argument("--trials", type=whole(1), help=text)
+    text = "comma-separated; each has a table of its own"
+    v.add_argument("--evaluators", default="sts", help=text)
     v.add_argument("--plan", action="store_true", help="say what it costs, and stop")
 
     about = "copy the scores of a finished run into results/, as a job of the workflow does"
-    v = verb(
-        "publish", run.publish, about, "RUN beir:scifact --scale mini", scale=SCALE, device=True
-    )
-    v.add_argument("run_id", help="id of a run (list them: csebench plan --runs)")
+    example = "RUN beir:scifact --scale mini"
+    v = add_verb(verbs, "publish", run.publish, about, example, scale=SCALE, device=True)
+    add_run_id(v)
     v.add_argument("evaluator", help="an evaluator with its settings, as in beir:scifact")
 
     about = "delete the models of runs whose scores are all published"
-    verb("prune", run.prune, about, "micse --scale mini", targets="*", scale=SCALE)
+    add_verb(verbs, "prune", run.prune, about, "micse --scale mini", targets="*", scale=SCALE)
 
 
-def add_report(verb):
+# ---------------------------------------------------------------- comparisons, pages, files
+
+
+def add_report_verbs(verbs):
     about = "compare rows of a table, over seeds and test items"
     examples = ("micse/table2", "micse/table2 miCSE AMI+SimCSE")
-    v = verb("compare", report.compare_rows, about, *examples, targets=1, scale=study(), json=True)
-    v.add_argument(
-        "rows",
-        nargs="*",
-        metavar="ROW",
-        help="two rows (default: the comparisons that are declared)",
-    )
-
-    about = "render a page from the scores that exist; a figure is drawn into results/"
-    v = verb(
-        "render",
-        report.render,
+    v = add_verb(
+        verbs,
+        "compare",
+        report.compare_rows,
         about,
-        "micse/table2 --scale mini",
-        "claims --out claims.md",
-        scale=SCALE,
-    )
-    add_completed(
-        v,
-        target_names,
-        "target",
-        help="table2, micse/table2, micse/figure3, index, claims, audit, …",
-    )
-    v.add_argument("--out", type=output_file, help="file of the page (default: print it)")
-    v.add_argument(
-        "--format",
-        choices=("markdown", "latex", "csv", "json"),
-        default="markdown",
-        help="of the tables",
-    )
-    v.add_argument(
-        "--check",
-        action="store_true",
-        help="with all: compare with what is there, and write nothing",
-    )
-
-    verb(
-        "csv",
-        report.write_csv,
-        "write scores, cells and comparisons as CSV files",
-        "--scale mini",
-        scale=SCALE,
-    )
-    verb(
-        "html",
-        report.write_html,
-        "write documentation and results as a site",
-        "--scale mini",
-        scale=SCALE,
-    )
-
-
-def add_data(verb):
-    about = (
-        "list the models and data that targets need, with their sizes, and whether they can be had"
-    )
-    verb(
-        "check",
-        run.check,
-        about,
-        "micse/table2 --scale paper",
-        targets="*",
-        scale="paper",
+        *examples,
+        targets=1,
+        scale=scale_with_results(),
         json=True,
     )
+    text = "two rows (default: the comparisons that the table declares)"
+    v.add_argument("rows", nargs="*", metavar="ROW", help=text)
 
-    about = "download official data and check it, or all models and data that a target needs"
-    v = verb("fetch", run.fetch, about, "senteval", "micse/table2 --scale paper", scale="paper")
-    v.add_argument(
-        "source", help="wiki, nli, senteval, imdb, stackoverflow, beir:scifact …, or a target"
+    about = "render a page, or draw a figure, from the scores that exist"
+    examples = ("micse/table2 --scale mini", "claims --out claims.md")
+    v = add_verb(verbs, "render", report.render, about, *examples, scale=SCALE)
+    text = "table2, micse/table2, micse/figure3, index, claims, audit, …"
+    add_completed(v, target_names, "target", help=text)
+    v.add_argument("--out", type=output_file, help="file of the page (default: print it)")
+    forms = ("markdown", "latex", "csv", "json")
+    v.add_argument("--format", choices=forms, default="markdown", help="format of the tables")
+    text = "with all: compare the files with the scores, and write nothing"
+    v.add_argument("--check", action="store_true", help=text)
+
+    about = "write scores, cells and comparisons as CSV files"
+    add_verb(verbs, "csv", report.write_csv, about, "--scale mini", scale=SCALE)
+    about = "write documentation and results as a site"
+    add_verb(verbs, "html", report.write_html, about, "--scale mini", scale=SCALE)
+
+
+# ---------------------------------------------------------------- data
+
+
+def add_data_verbs(verbs):
+    about = (
+        "list the models and data that targets need, with their sizes, and say whether they can be"
+        " downloaded"
     )
-    v.add_argument(
-        "--out", type=output_folder, default=Path(catalog.FETCHED), help="folder of a source"
-    )
+    example = "micse/table2 --scale paper"
+    add_verb(verbs, "check", run.check, about, example, targets="*", scale="paper", json=True)
+
+    about = "download official data and check it, or download all models and data of a target"
+    examples = ("senteval", "micse/table2 --scale paper")
+    v = add_verb(verbs, "fetch", run.fetch, about, *examples, scale="paper")
+    text = "wiki, nli, senteval, imdb, stackoverflow, beir:scifact …, or a target"
+    v.add_argument("source", help=text)
+    fetched = Path(catalog.FETCHED)
+    v.add_argument("--out", type=output_folder, default=fetched, help="folder of a source")
 
     about = "translate every sentence of a corpus to another language and back"
     example = "corpus.txt --translators 'models/en-de models/de-en' --out translated.txt"
-    v = verb("back-translate", run.back_translate, about, example, device=True)
+    v = add_verb(verbs, "back-translate", run.back_translate, about, example, device=True)
     v.add_argument("corpus", type=Path, help="one sentence per line")
-    v.add_argument(
-        "--translators",
-        required=True,
-        help="two MarianMT models, ID@COMMIT or folders, in one argument",
-    )
+    text = "two MarianMT models, ID@COMMIT or folders, in one argument"
+    v.add_argument("--translators", required=True, help=text)
     add_out(v, "file of the translated sentences")
-    v.add_argument(
-        "--batch-size", type=number_type(BatchSize), default=64, help="sentences per batch"
-    )
+    add_batch_size(v, 64)
 
 
 # ---------------------------------------------------------------- options of several verbs
 
 
-def add_out(to, text, kind=output_file):
+def add_run_id(to: Parser) -> None:
+    to.add_argument("run_id", help="id of a run (list them: csebench plan --runs)")
+
+
+def add_out(to: Parser, text: str, kind: Callable = output_file) -> None:
     to.add_argument("--out", type=kind, required=True, help=text)
 
 
-def add_benchmarks(to):
-    to.add_argument(
-        "--data",
-        type=Path,
-        help="folder of benchmark data (default: CSEBENCH_DATA, else fetched data)",
-    )
+def add_data_folder(to: Parser) -> None:
+    text = "folder of benchmark data (default: CSEBENCH_DATA, else fetched data)"
+    to.add_argument("--data", type=Path, help=text)
 
 
-def add_chunk_size(to):
-    to.add_argument(
-        "--chunk-size", type=whole(0), default=0, help="sentences in memory at a time; 0: the batch"
-    )
+def add_precision(to: Parser, text: str) -> None:
+    to.add_argument("--precision", choices=get_args(Precision), default="fp32", help=text)
+
+
+def add_batch_size(to: Parser, default: int) -> None:
+    text = "sentences per batch"
+    to.add_argument("--batch-size", type=number_type(BatchSize), default=default, help=text)
+
+
+def add_chunk_size(to: Parser) -> None:
+    text = "sentences in memory at a time; 0: the whole batch"
+    to.add_argument("--chunk-size", type=whole(0), default=0, help=text)

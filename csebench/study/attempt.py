@@ -166,7 +166,7 @@ def train_for_check(attempt: Attempt, spec: Spec, out: Path) -> None:
         RunFailed: with the line of one's own file at which training failed.
     """
     scale = catalog.scale(catalog.DEFAULT_SCALE)
-    # where several folders are joined, the data root that has the file
+    # the data root that has this file, if several folders are joined
     data_root = str(catalog.data_root(scale) / catalog.STSB_DEV).removesuffix(catalog.STSB_DEV)
     command = [sys.executable, "-m", "csebench", "train", spec.model_dump_json()]
     command += ["--data", data_root, "--device", "cpu", "--out", str(out)]
@@ -198,8 +198,10 @@ def run_searches(attempt: Attempt, trials: int) -> None:
 
 def run_workflow(attempt: Attempt) -> None:
     """Train and score the missing runs, and write the pages."""
-    options = ["-s", str(ROOT / "Snakefile"), "-j", str(os.cpu_count() or 1)]
-    options += ["--quiet", "rules", "host", "--config", f"scale={attempt.scale}"]
+    snakefile = str(ROOT / "Snakefile")
+    jobs = str(os.cpu_count() or 1)
+    options = ["-s", snakefile, "-j", jobs, "--quiet", "rules", "host"]
+    options += ["--config", f"scale={attempt.scale}"]
     pages = [str(page.path) for page in attempt.pages]
     with locked(WORKFLOW):
         run_step(attempt, "snakemake", *options, "--", *pages)

@@ -1,4 +1,7 @@
-"""What `csebench try` says before it starts: which results it makes again, and the forecast."""
+"""What `csebench try` says before it starts: which results it makes again, and the forecast.
+
+Nothing is trained or written here.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -109,7 +112,7 @@ def forecast_lines(attempt: Attempt, trials: int) -> list[str]:
 def remaining_work(work: forecast.Work, attempt: Attempt, trials: int) -> RemainingWork:
     """Count and forecast the runs and scores that are missing, also the runs of searches.
 
-    If the step of a run was not measured, that of the first method of `against` stands for it.
+    If the step of a method was not measured, the first method of `against` stands in for it.
     """
     steps = work.steps(work.missing)
     scores = [step for step in steps if step.kind == "score"]

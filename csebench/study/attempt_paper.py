@@ -1,7 +1,7 @@
 """What `csebench try` compares: an attempt, and the paper that it becomes.
 
 The paper, `papers/try_<name>.yaml`, has a table per evaluator. Its runs, pages, comparisons and
-forecast are planned as those of any other paper. What is said about an attempt belongs to
+forecast are planned like those of any other paper. What is said about an attempt belongs to
 attempt_notices.py and attempt_results.py, the steps of the command to attempt.py.
 """
 
@@ -45,7 +45,7 @@ class Attempt:
 
     name: str
     folder: Path  # METHODS or COMPONENTS
-    against: tuple[str, ...]  # methods; of a component its hosts
+    against: tuple[str, ...]  # methods; for a component its hosts
     scale: str
     evaluators: tuple[str, ...]
     seeds: int
@@ -85,8 +85,8 @@ class Attempt:
         searches."""
         if not catalog.scale(self.scale).tuned:
             return []
-        names = dict.fromkeys(search_of(recipe) for recipe in self.recipes().values())
-        return [name for name in names if tuning.search_space(name)]
+        names = [search_of(recipe) for recipe in self.recipes().values()]
+        return [name for name in dict.fromkeys(names) if tuning.search_space(name)]
 
 
 def search_of(recipe: Recipe) -> str:
@@ -222,7 +222,9 @@ def replaced_defaults(attempt: Attempt) -> list[str]:
     encoder = look_up(f"encoder of {file}", tuning.ENCODER, scale.encoders, "try")
     tuned = tuning.tuned_settings(attempt.scale)
     given = conditions(scale, tuned)
-    prefix = f"{attempt.name}." if attempt.is_component else ""
+    prefix = ""
+    if attempt.is_component:
+        prefix = f"{attempt.name}."
 
     notes: list[str] = []
     for recipe in attempt.recipes().values():

@@ -1,4 +1,7 @@
-"""What an attempt showed: its comparisons as plain values and in lines, with what to do next."""
+"""What `csebench try` found: comparisons as plain values, and the lines that are printed of them.
+
+The statistics and the sentence of a comparison come from csebench/report/.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -53,7 +56,8 @@ def training_seconds(attempt: Attempt) -> float:
     for name in attempt.searches():
         search = tuning.made_search(name, attempt.scale)
         if search is not None:
-            runs |= {run.run for trial in search.trials for run in trial.runs}
+            for trial in search.trials:
+                runs |= {run.run for run in trial.runs}
     for page in attempt.pages:
         runs |= {*page.runs()}
     reports = [read_report(catalog.RUNS / run) for run in runs]

@@ -183,7 +183,9 @@ def test_a_spec_of_other_code_is_refused_and_one_without_code_takes_todays(own):
         == spec
     )
     edit(own / "methods/mine.py", lambda text: text.replace("return super()", "return -super()"))
-    with pytest.raises(BadInput, match=r"code: that of methods/mine is not the code"):
+    with pytest.raises(
+        BadInput, match=r"code: methods/mine has other code than the spec was made with"
+    ):
         read_spec(json.dumps(content))
 
 
