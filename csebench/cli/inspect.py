@@ -139,11 +139,15 @@ def list_claims(args):
 
 
 def list_findings(args):
-    from csebench.report.numbers.audit import findings, place_label
+    from csebench.report.numbers.audit import findings
+    from csebench.report.words.audit import finding_text, in_reading_order, place_label
 
     papers = {paper for page in parse_targets(args) for paper, _ in page.grids()}
     about = [f for f in findings() if "all" in args.target or papers & {*f.papers}]
-    rows = [[f.severity, f.kind, "; ".join(map(place_label, f.places)), f.text] for f in about]
+    rows = []
+    for finding in in_reading_order(about):
+        places = "; ".join(map(place_label, finding.places))
+        rows.append([finding.severity, finding.kind, places, finding_text(finding)])
     print_table(
         ["severity", "kind", "place", "finding"], rows, args.json, ["severity", "place", "finding"]
     )
