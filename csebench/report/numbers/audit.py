@@ -25,7 +25,7 @@ from csebench.report.numbers.claims import (
     judge_printed,
     stated_quotes,
 )
-from csebench.report.numbers.others import rows as score_rows
+from csebench.report.numbers.printed_averages import rows_with_scores
 from csebench.report.numbers.stats import SLACK
 
 MIN_SHARED = 3  # cells that two rows have in common before they are compared
@@ -279,7 +279,7 @@ def is_explained(finding: Finding, read: Sequence[Finding]) -> bool:
 def printed_rows() -> list[list[PrintedCell]]:
     """List the published values of every row of a table of scores."""
     rows = []
-    for name, grid_name, grid, row in score_rows():
+    for name, grid_name, grid, row in rows_with_scores():
         if not grid_name.startswith("table"):
             continue
         place = Place(name, grid_name)
