@@ -33,7 +33,8 @@ from csebench.base.project import ROOT
 from csebench.base.terminal import bar
 from csebench.plan.catalog.files import STS_COLUMNS
 from csebench.plan.schema.paper import Claim, Published
-from csebench.report.numbers import audit, printed_spread, stats
+from csebench.report.numbers import printed_spread, stats
+from csebench.report.numbers.audit import FindingKind, findings
 from csebench.report.numbers.cells import printed_view
 from csebench.report.numbers.claims import (
     Direction,
@@ -340,17 +341,17 @@ PLANTED = [
     ("clean accuracies", (accuracy, "TREC", True), None),
     ("clean copies", (copied, False), None),
     ("a copied value and a re-run", (repeated, ("copied", "rerun")), None),
-    ("one digit of a score", (sts_table, change_digit), audit.WRONG_SUM),
-    ("two digits exchanged", (sts_table, swap_digits), audit.WRONG_SUM),
-    ("the average of another row", (average_of_another,), audit.WRONG_SUM),
+    ("one digit of a score", (sts_table, change_digit), FindingKind.WRONG_SUM),
+    ("two digits exchanged", (sts_table, swap_digits), FindingKind.WRONG_SUM),
+    ("the average of another row", (average_of_another,), FindingKind.WRONG_SUM),
     *(
-        (f"any two digits, {t} of {n} items", (accuracy, t, False), audit.IMPOSSIBLE)
+        (f"any two digits, {t} of {n} items", (accuracy, t, False), FindingKind.IMPOSSIBLE)
         for t, n in ITEMS.items()
     ),
-    ("a setting with two values", (repeated, ("measured", "rerun")), audit.INCONSISTENT),
-    ("one digit of a copied row", (copied, True), audit.NEAR_DUPLICATE),
-    ("a sentence with another size", (sentence, "size"), audit.SENTENCE),
-    ("a sentence the other way", (sentence, "direction"), audit.SENTENCE),
+    ("a setting with two values", (repeated, ("measured", "rerun")), FindingKind.INCONSISTENT),
+    ("one digit of a copied row", (copied, True), FindingKind.NEAR_DUPLICATE),
+    ("a sentence with another size", (sentence, "size"), FindingKind.SENTENCE),
+    ("a sentence the other way", (sentence, "direction"), FindingKind.SENTENCE),
 ]
 
 
@@ -363,11 +364,11 @@ def judge_audit(count):
         while len(papers) < count:
             papers += make(rng, *given)
         with project(*({"name": f"paper{number}", **paper} for number, paper in enumerate(papers))):
-            findings = audit.findings()
-        expected = {paper for f in findings if f.kind == kind for paper in f.papers}
+            found = findings()
+        expected = {paper for f in found if f.kind == kind for paper in f.papers}
         # a changed digit of a copied row is a wrong sum as well
-        related = {audit.NEAR_DUPLICATE: {audit.WRONG_SUM}}.get(kind, set())
-        others = [f for f in findings if f.kind != kind and f.kind not in related]
+        related = {FindingKind.NEAR_DUPLICATE: {FindingKind.WRONG_SUM}}.get(kind, set())
+        others = [f for f in found if f.kind != kind and f.kind not in related]
         hits = len(expected) / len(papers)
         rates = (None, None) if kind is None else (hits, 1 - hits)
         rows.append([what, kind or "none", len(papers), *rates, len(others) / len(papers)])

@@ -193,15 +193,18 @@ def list_claims(args):
 
 def list_findings(args):
     """Print the inconsistencies in the published tables of papers."""
-    from csebench.report.numbers.audit import findings, place_label
+    from csebench.report.numbers.audit import findings
+    from csebench.report.words.audit import finding_text, in_reading_order, place_label
 
     requested = set()
     for page in parse_targets(args.target, args.scale):
         requested |= {paper for paper, _ in page.grids()}
+    chosen = findings()
+    if "all" not in args.target:
+        chosen = [finding for finding in chosen if requested & {*finding.papers}]
     rows = []
-    for finding in findings():
-        if "all" in args.target or requested & {*finding.papers}:
-            places = "; ".join(map(place_label, finding.places))
-            rows.append([finding.severity, finding.kind, places, finding.text])
+    for finding in in_reading_order(chosen):
+        places = "; ".join(map(place_label, finding.places))
+        rows.append([finding.severity, finding.kind, places, finding_text(finding)])
     columns = ["severity", "kind", "place", "finding"]
     print_table(columns, rows, args.json, ["severity", "place", "finding"])

@@ -197,7 +197,8 @@ def check_pages(scale: str) -> None:
 
 def render_over_all(name: str, scale: str, out: Path | None, form: str) -> None:
     """Print or write a page that is made from all pages of a scale, or the page of evidence."""
-    from csebench.report.pages import PAGES, draw_runs, page_path
+    from csebench.report.figures.evidence import draw_runs
+    from csebench.report.pages import PAGES, page_path
 
     path = page_path(name, scale)
     if out is None:

@@ -7,7 +7,8 @@ import pytest
 from made_up import clear, made_up, table
 from test_compare import STS, columns
 
-from csebench.report.numbers import audit
+from csebench.report.numbers.audit import Finding, FindingKind, Severity, findings
+from csebench.report.words.audit import finding_text
 
 # Their means are 76.297 and 74.543.
 OURS = ["70.11", "80.22", "71.33", "81.44", "79.55", "78.66", "72.77", "76.30"]
@@ -41,6 +42,10 @@ CLEAN = {
 CLEAN["tables"]["4"]["rows"][0] |= {"source": "copied", "from": "Theirs"}
 
 
+def kind_severity_places(finding: Finding):
+    return finding.kind, finding.severity, finding.places
+
+
 @pytest.fixture
 def findings_of(tmp_path, monkeypatch):
     def audited(*cells, errata=(), copy_table_1=False, **claim):
@@ -55,7 +60,7 @@ def findings_of(tmp_path, monkeypatch):
         paper["claims"][0] |= claim
         copied = [{"name": "other", "tables": {"1": paper["tables"]["1"]}}] if copy_table_1 else []
         made_up(tmp_path, monkeypatch, paper, *copied)
-        return audit.findings()
+        return findings()
 
     yield audited
     monkeypatch.undo()
@@ -72,61 +77,72 @@ def test_a_last_digit_is_left_to_rounding(findings_of):
     [
         (
             ("1", 1, 0, "70.10"),
-            audit.WRONG_SUM,
-            audit.NOTABLE,
+            FindingKind.WRONG_SUM,
+            Severity.NOTABLE,
             "Theirs: the columns average 74.829, printed is 74.54",
         ),
         (
             ("2", 1, 1, "-1.02"),
-            audit.WRONG_SUM,
-            audit.MINOR,
+            FindingKind.WRONG_SUM,
+            Severity.MINOR,
             "Theirs: 74.00 ± 0.40 - 75.00 ± 0.40 is not the printed",
         ),
         (
             ("3", 0, 0, "89.90"),
-            audit.IMPOSSIBLE,
-            audit.MINOR,
+            FindingKind.IMPOSSIBLE,
+            Severity.MINOR,
             "Ours, TREC: 89.90 % is impossible with 500 items; ",
         ),
     ],
 )
 def test_a_wrong_number_is_found_where_it_is(findings_of, cell, kind, severity, text):
     (finding,) = findings_of(cell)
-    assert finding[:3] == (
+    assert kind_severity_places(finding) == (
         kind,
         severity,
         (("clean", f"table{cell[0]}"),),
-    ) and finding.text.startswith(text)
+    ) and finding_text(finding).startswith(text)
 
 
 def test_a_setting_with_two_values_is_found(findings_of):
     """One of which is copied; a copied value and that of a re-run may differ (test_judge.py)."""
     text = "STS-B: 78.66 in Table 1 (Ours), 78.70 in Table 4 (again)"
     where = (("clean", "table1"), ("clean", "table4"))
-    assert findings_of(("4", 0, 0, "78.70")) == [(audit.INCONSISTENT, audit.MINOR, where, text)]
+    (finding,) = findings_of(("4", 0, 0, "78.70"))
+    assert kind_severity_places(finding) == (FindingKind.INCONSISTENT, Severity.MINOR, where)
+    assert finding_text(finding) == text
 
 
 def test_an_erratum_replaces_what_a_check_finds_of_its_row(findings_of):
-    erratum = {"where": "table4", "row": "again", "kind": audit.INCONSISTENT, "text": "a slip."}
+    erratum = {
+        "where": "table4",
+        "row": "again",
+        "kind": "inconsistent value",
+        "text": "a slip.",
+    }
     (finding,) = findings_of(("4", 0, 0, "78.70"), errata=[erratum])
-    assert finding.text == "again: a slip."
+    assert finding_text(finding) == "again: a slip."
 
 
 def test_a_mistake_that_another_paper_copied_is_one_finding(findings_of):
     (finding,) = findings_of(("1", 1, 0, "70.10"), copy_table_1=True)
-    assert finding.places == (("clean", "table1"), ("other", "table1")) and finding.text.startswith(
-        "Theirs: "
-    )
+    assert finding.places == (("clean", "table1"), ("other", "table1")) and finding_text(
+        finding
+    ).startswith("Theirs: ")
 
 
 @pytest.mark.parametrize(
     ("claim", "severity", "text"),
     [
-        ({"by": "2.00"}, audit.SERIOUS, "“better”: +1.76 over Theirs in Avg. (claimed: +2.00)"),
-        ({"row": "Theirs", "by": None}, audit.NOTABLE, "“better”: 1.76 below Ours in Avg."),
+        ({"by": "2.00"}, Severity.SERIOUS, "“better”: +1.76 over Theirs in Avg. (claimed: +2.00)"),
+        ({"row": "Theirs", "by": None}, Severity.NOTABLE, "“better”: 1.76 below Ours in Avg."),
     ],
 )
 def test_a_wrong_sentence_is_found(findings_of, claim, severity, text):
     (finding,) = findings_of(**claim)
-    assert finding[:3] == (audit.SENTENCE, severity, (("clean", "sec. 9 on table1"),))
-    assert finding.text.startswith(text)
+    assert kind_severity_places(finding) == (
+        FindingKind.SENTENCE,
+        severity,
+        (("clean", "sec. 9 on table1"),),
+    )
+    assert finding_text(finding).startswith(text)

@@ -16,9 +16,10 @@ from csebench.plan.catalog.evidence import MatchKey
 from csebench.plan.grids import find_grid
 from csebench.plan.schema.paper import EvidenceKey
 from csebench.report.numbers import others as statistics
-from csebench.report.numbers import printed_spread
+from csebench.report.numbers import printed_averages, printed_spread
 from csebench.report.numbers.cells import printed_view
-from csebench.report.pages.evidence import reach_text, sweeps_text
+from csebench.report.numbers.selection import expected_of_best
+from csebench.report.words.evidence import print_place, reach_text, sweeps_text
 
 SIMCSE = MatchKey("simcse", "bert-base", "cls_before_pooler")
 SOURCE = """\
@@ -326,6 +327,11 @@ tables:
 REPEATED = ("68.40", "82.41", "74.38", "80.91", "78.56", "76.85", "72.23", "76.25")
 
 
+def seeds_and_place(key):
+    printed = printed_averages.printed_by_authors(key)
+    return printed.seeds, print_place(printed)
+
+
 def paper_of(name, source, values=REPEATED):
     tasks = [*evidence.tasks()["Avg."], "Avg."][-len(values) :]
     columns = ", ".join(f'{{label: "{task}", task: "{task}"}}' for task in tasks)
@@ -350,11 +356,11 @@ def test_a_row_of_another_paper_takes_no_attribution(joined, name, source):
     text = paper_of(name, source).replace("{method: simcse}, ,", "{method: simcse},")
     joined(f"papers/{name}.yaml", text)
     # read, after the papers that are named
-    assert [paper for paper, *_ in statistics.rows()][-1] == name
-    assert statistics.printed_by_authors(SIMCSE)[1:] == (1, "InfoCSE, Table 2")
+    assert [paper for paper, *_ in printed_averages.rows_with_scores()][-1] == name
+    assert seeds_and_place(SIMCSE) == (1, "InfoCSE, Table 2")
     other = paper_of(name, source, ("77.77",)).replace("{method: simcse}, ,", "{method: simcse},")
     joined(f"papers/{name}.yaml", other)
-    assert statistics.printed_by_authors(SIMCSE)[1:] == (1, "InfoCSE, Table 2")
+    assert seeds_and_place(SIMCSE) == (1, "InfoCSE, Table 2")
 
 
 def test_a_method_that_no_named_paper_has_is_printed_by_its_own(joined):
@@ -366,9 +372,9 @@ def test_a_method_that_no_named_paper_has_is_printed_by_its_own(joined):
     text = paper_of("later", "X").replace(", run: {method: simcse}, X", own)
     joined("papers/later.yaml", text)
     key = MatchKey("mine", "bert-base", None)
-    assert statistics.printed_by_authors(key)[1:] == (1, "Newcomer, Table 1")
+    assert seeds_and_place(key) == (1, "Newcomer, Table 1")
     joined("papers/later.yaml", text.replace("source: measured", "source: unknown"))
-    assert statistics.printed_by_authors(key) is None
+    assert printed_averages.printed_by_authors(key) is None
 
 
 def test_the_first_line_of_the_page_counts_the_sweeps_of_each_method_apart(joined):
@@ -425,7 +431,7 @@ def test_an_experiment_may_have_another_pooler(tmp_path):
 
 def test_printed_values_are_stated_only_where_papers_do_not_agree_on_one():
     in_papers: dict[MatchKey, set[str]] = {}
-    for _, _, grid, one_row in statistics.rows():
+    for _, _, grid, one_row in printed_averages.rows_with_scores():
         average = one_row.values[-1]
         if (
             grid.evaluator == "sts"
@@ -446,9 +452,9 @@ def test_printed_values_are_stated_only_where_papers_do_not_agree_on_one():
 def test_best_of_k_is_the_mean_over_all_subsets(k):
     by, of = np.array([3.0, 1.0, 2.0, 6.0, 5.0, 4.0]), np.array([10.0, 30.0, 20.0, 60.0, 0.0, 40.0])
     subsets = [of[max(subset, key=lambda i: by[i])] for subset in combinations(range(6), k)]
-    assert statistics.expected_of_best(k, by, of) == pytest.approx(np.mean(subsets))
+    assert expected_of_best(k, by, of) == pytest.approx(np.mean(subsets))
     # ties share
-    assert statistics.expected_of_best(2, np.array([1.0, 1.0]), np.array([10.0, 20.0])) == 15
+    assert expected_of_best(2, np.array([1.0, 1.0]), np.array([10.0, 20.0])) == 15
 
 
 def test_spread_is_of_the_nearest_sweep():

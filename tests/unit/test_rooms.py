@@ -63,6 +63,15 @@ def test_no_room_imports_adapters_and_no_light_one_what_is_heavy():
     ]
 
 
+def test_numbers_of_the_report_import_no_words():
+    """Values first; csebench/report/words/ makes sentences of them."""
+    numbers = [m for m in MODULES if m.startswith("csebench.report.numbers.")]
+    assert numbers
+    assert not [
+        (m, n) for m in numbers for n in IMPORTED[m] if n.startswith("csebench.report.words")
+    ]
+
+
 def loaded_by(modules):
     """Names of all modules that a new process has once it has imported these."""
     code = (

@@ -1,134 +1,83 @@
-"""Inconsistencies in the published tables: within a table, between tables, and between tables and
-text.
+"""Inconsistencies in the published tables: in a table, between tables, and between tables and text.
 
-Arithmetic on the printed numbers alone, without scores or runs; `errata` in papers/*.yaml and
-evidence/methods.yaml list what it cannot find. Copies of one mistake are one finding with all
-places. Error rates: benchmarks/judge.py.
+The checks are arithmetic on the printed numbers. They read no score and no run. What they cannot
+find is listed as `errata` in papers/*.yaml and evidence/methods.yaml. A finding is a value, whose
+sentence is made in csebench/report/words/audit.py. Error rates of the checks: benchmarks/judge.py.
 """
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import chain, combinations, product
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import chain, combinations
 from math import ceil, floor
 from typing import NamedTuple
 
 from csebench.plan.catalog import evidence
 from csebench.plan.catalog.files import DEFAULT_SCALE, paper, paper_names
 from csebench.plan.catalog.registry import tasks_of, valid_evaluators
-from csebench.plan.schema.paper import Column, Grid, Published, Row
-from csebench.plan.targets import grid_label, grid_names
-from csebench.report.numbers import claims
-from csebench.report.numbers.others import rows as score_rows
+from csebench.plan.schema.paper import Claim, Column, Erratum, Grid, Published, Row
+from csebench.report.numbers.claims import (
+    ClaimVerdict,
+    Direction,
+    Judgement,
+    Significance,
+    StatedSize,
+    judge_printed,
+    stated_quotes,
+)
+from csebench.report.numbers.printed_averages import rows_with_scores
 from csebench.report.numbers.stats import SLACK
-from csebench.report.words.claims import detail_text
 
 MIN_SHARED = 3  # cells that two rows have in common before they are compared
 MIN_EQUAL = 0.6  # fraction of these that are equal before the others count as contradictions
 # units of the last printed digit up to which a wrong or inconsistent value is a minor finding
 LAST_DIGITS = 10
 
-WRONG_SUM, IMPOSSIBLE, INCONSISTENT = "wrong sum", "impossible value", "inconsistent value"
-NEAR_DUPLICATE, SENTENCE, READING = (
-    "near-duplicate rows",
-    "sentence against table",
-    "found by reading",
-)
-FINDING_KINDS = {
-    SENTENCE: (
-        "the printed numbers go the other way, or differ by another amount than the sentence says"
-    ),
-    INCONSISTENT: "one setting has two values",
-    NEAR_DUPLICATE: "rows of several tables are equal but for a few cells",
-    WRONG_SUM: "an average or a difference is not that of its row",
-    IMPOSSIBLE: (
-        "no count of correct items gives it: a mean of runs, a coarser source, or a misprint"
-    ),
-    READING: "not by arithmetic",
-}
-SERIOUS, NOTABLE, MINOR = "serious", "notable", "minor"
-SEVERITIES = {
-    SERIOUS: "contradicts what a paper concludes, significantly or by another size",
-    NOTABLE: "a sentence, a number or an equation is wrong or doubtful",
-    MINOR: (
-        f"at most {LAST_DIGITS} units of the last digit, a possible mean of runs, a label, a"
-        " citation, a wording"
-    ),
-}
+# ---------------------------------------------------------------- values
+
+
+class FindingKind(StrEnum):
+    """What kind of inconsistency a finding is, in the order in which pages list them."""
+
+    SENTENCE = "sentence against table"
+    INCONSISTENT = "inconsistent value"
+    NEAR_DUPLICATE = "near-duplicate rows"
+    WRONG_SUM = "wrong sum"
+    IMPOSSIBLE = "impossible value"
+    READING = "found by reading"
+
+
+class Severity(StrEnum):
+    """How much a finding matters, the most severe first."""
+
+    SERIOUS = "serious"
+    NOTABLE = "notable"
+    MINOR = "minor"
 
 
 class Place(NamedTuple):
-    # of papers/; the title of a method of evidence/methods.yaml, where the text is in none of them
-    paper: str
+    """Where something is printed."""
+
+    paper: str  # its name, or the title of a method of evidence/methods.yaml
     where: str  # table2, or a place in the text
 
 
-class Finding(NamedTuple):
-    kind: str
-    severity: str
-    places: tuple[Place, ...]
-    text: str
+class MeasuredScore(NamedTuple):
+    """What a cell of a table measures, and on which size of the training set."""
 
-    @property
-    def papers(self) -> list[str]:
-        return list(dict.fromkeys(place.paper for place in self.places))
+    evaluator: str
+    task: str | None
+    metric: str | None
+    size: str
 
 
-def findings() -> list[Finding]:
-    """All findings, the most severe first. An erratum of a row says more, and replaces what the
-    checks find of it."""
-    errata = [(name, erratum) for name in paper_names() for erratum in paper(name).errata]
-    errata += [
-        (method.title, erratum)
-        for method in evidence.evidence_names().methods.values()
-        for erratum in method.errata
-    ]
-    explained = [
-        (erratum.kind, Place(name, erratum.where), erratum.row)
-        for name, erratum in errata
-        if erratum.row
-    ]
-    copied: dict[tuple, Finding] = {}
-    for row in printed_rows():
-        # those of a copy, whatever it is called
-        values = tuple((cell.score, cell.value.text) for cell in row)
-        for cell, check in product(row, (check_average, check_share)):
-            if finding := check(cell):  # what papers copied from one another is one finding
-                key = finding.kind, values, cell.grid.columns.index(cell.column)
-                first = copied.setdefault(key, finding)
-                copied[key] = first._replace(
-                    places=tuple(dict.fromkeys((*first.places, *finding.places)))
-                )
-    every = []
-    for finding in (
-        *copied.values(),
-        *check_claims(),
-        *check_repeated_settings(),
-        *check_similar_rows(),
-    ):
-        rows = [
-            row
-            for kind, place, row in explained
-            if kind == finding.kind and place in finding.places
-        ]
-        every += [] if any(row in finding.text for row in rows) else [finding]
-    for name, erratum in errata:
-        places = (Place(name, erratum.where), *(Place(*place) for place in erratum.also.items()))
-        text = f"{erratum.row}: {erratum.text}" if erratum.row else erratum.text
-        every.append(Finding(erratum.kind, erratum.severity, places, text))
-    return sorted(
-        every,
-        key=lambda f: (
-            [*SEVERITIES].index(f.severity),
-            [*FINDING_KINDS].index(f.kind),
-            f.places,
-            f.text,
-        ),
-    )
+class PrintedSetting(NamedTuple):
+    """What a printed value depends on apart from what is measured, as far as its recipe says."""
 
-
-def size_severity(off: float, unit: float) -> str:
-    return MINOR if off <= LAST_DIGITS * unit + SLACK else NOTABLE
+    paper: str
+    recipe: str
+    sweep: str
+    encoder: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,247 +92,485 @@ class PrintedCell:
 
     @property
     def number(self) -> tuple[float, float | None]:
+        """Give the value and its deviation."""
         return self.value.value, self.value.std
 
     @property
-    def score(self) -> tuple:
-        """What it measures, and on which size of the training set."""
-        return (
-            self.grid.column_evaluator(self.column),
-            self.column.task,
-            self.column.metric,
-            self.column.size,
-        )
+    def score(self) -> MeasuredScore:
+        """Say what it measures."""
+        evaluator = self.grid.column_evaluator(self.column)
+        return MeasuredScore(evaluator, self.column.task, self.column.metric, self.column.size)
 
     @property
-    def setting(self) -> tuple | None:
-        """What it depends on, apart from what is measured, as far as its recipe states it."""
-        if (recipe := self.row.run) is None:
+    def setting(self) -> PrintedSetting | None:
+        """Say what it depends on. None if its row has no recipe."""
+        recipe = self.row.run
+        if recipe is None:
             return None
         constant = recipe.model_dump(exclude={"sweep", "encoder"})
         sweep = sorted((recipe.sweep | self.column.sweep).items())
-        return self.place.paper, str(constant), str(sweep), recipe.encoder or self.grid.encoder
+        encoder = recipe.encoder or self.grid.encoder
+        return PrintedSetting(self.place.paper, str(constant), str(sweep), encoder)
+
+
+@dataclass(frozen=True)
+class WrongAverage:
+    """An average that is not the mean of the columns before it."""
+
+    row: str
+    mean: float
+    printed: Published
+    digits: int  # of the table
+
+
+@dataclass(frozen=True)
+class WrongDifference:
+    """A difference that is not the difference of its two values."""
+
+    row: str
+    value: Published
+    subtracted: Published
+    printed: Published
+
+
+@dataclass(frozen=True)
+class ImpossibleValue:
+    """An accuracy or recall that no count of correct items gives."""
+
+    row: str
+    column: str
+    printed: Published
+    items: int
+    nearest: tuple[float, float]  # possible values, in printed units
+    digits: int  # of the table
+    is_percentage: bool
+
+
+@dataclass(frozen=True)
+class RepeatedScore:
+    """A score of one setting that is printed with different values."""
+
+    column: str  # its label
+    cells: tuple[PrintedCell, ...]
+
+
+@dataclass(frozen=True)
+class InconsistentSetting:
+    """The scores of one setting that two tables print differently."""
+
+    scores: tuple[RepeatedScore, ...]
+
+
+@dataclass(frozen=True)
+class DifferingScore:
+    """A score in which copies of a row differ."""
+
+    task: str | None
+    size: str
+    cells_by_value: tuple[tuple[PrintedCell, ...], ...]
+
+
+@dataclass(frozen=True)
+class DifferingCopies:
+    """Copies of one row that differ in a few scores."""
+
+    labels: tuple[str, ...]  # of the row
+    scores: tuple[DifferingScore, ...]
+
+
+@dataclass(frozen=True)
+class WrongSentence:
+    """A sentence with the claims that the printed numbers contradict or give another size."""
+
+    quote: str
+    wrong: tuple[Judgement, ...]
+    claims: int  # that the sentence makes, wrong or not
+
+
+@dataclass(frozen=True)
+class ReadError:
+    """An erratum, in the words of its file."""
+
+    row: str | None  # the row that it explains
+    text: str
+
+
+FindingFacts = (
+    WrongAverage
+    | WrongDifference
+    | ImpossibleValue
+    | InconsistentSetting
+    | DifferingCopies
+    | WrongSentence
+    | ReadError
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An inconsistency in print."""
+
+    kind: FindingKind
+    severity: Severity
+    places: tuple[Place, ...]
+    facts: FindingFacts
+    rows: tuple[str, ...]  # labels of the rows that it is about
+
+    @property
+    def papers(self) -> list[str]:
+        """Name the papers that it is about, each once."""
+        return list(dict.fromkeys(place.paper for place in self.places))
+
+
+# ---------------------------------------------------------------- all findings
+
+
+def findings() -> list[Finding]:
+    """Find all inconsistencies, in the order of the checks.
+
+    An erratum of a row says more than the checks. It replaces what they find of the same kind, row
+    and place.
+    """
+    read = read_errors()
+    found = [
+        *check_cells(),
+        *check_claims(),
+        *check_repeated_settings(),
+        *check_similar_rows(),
+    ]
+    return [*(finding for finding in found if not is_explained(finding, read)), *read]
+
+
+def read_errors() -> list[Finding]:
+    """List the errata of papers/*.yaml and evidence/methods.yaml as findings."""
+    errors = []
+    for name in paper_names():
+        errors += [read_error(name, erratum) for erratum in paper(name).errata]
+    for method in evidence.evidence_names().methods.values():
+        errors += [read_error(method.title, erratum) for erratum in method.errata]
+    return errors
+
+
+def read_error(owner: str, erratum: Erratum) -> Finding:
+    """Make a finding of an erratum.
+
+    Args:
+        owner: name of the paper, or title of the method.
+    """
+    places = [Place(owner, erratum.where)]
+    places += [Place(*place) for place in erratum.also.items()]
+    rows = (erratum.row,) if erratum.row else ()
+    facts = ReadError(erratum.row, erratum.text)
+    return Finding(
+        FindingKind(erratum.kind), Severity(erratum.severity), tuple(places), facts, rows
+    )
+
+
+def is_explained(finding: Finding, read: Sequence[Finding]) -> bool:
+    """Whether an erratum is about the same kind, place and row as a finding of the checks."""
+    for erratum in read:
+        is_about_row = bool(set(erratum.rows) & set(finding.rows))
+        is_about_place = erratum.places[0] in finding.places
+        if erratum.kind == finding.kind and is_about_row and is_about_place:
+            return True
+    return False
 
 
 def printed_rows() -> list[list[PrintedCell]]:
-    """The published values of every row of a table of scores."""
-    return [
-        [
-            PrintedCell(Place(name, place), grid, row, c, v)
-            for c, v in zip(grid.columns, row.values, strict=True)
-            if v
-        ]
-        for name, place, grid, row in score_rows()
-        if place.startswith("table")
-    ]
+    """List the published values of every row of a table of scores."""
+    rows = []
+    for name, grid_name, grid, row in rows_with_scores():
+        if not grid_name.startswith("table"):
+            continue
+        place = Place(name, grid_name)
+        cells = []
+        for column, value in zip(grid.columns, row.values, strict=True):
+            if value is not None:
+                cells.append(PrintedCell(place, grid, row, column, value))
+        rows.append(cells)
+    return rows
+
+
+def size_severity(off: float, unit: float) -> Severity:
+    """Rate a value by how far it is off, in units of its last printed digit."""
+    return Severity.MINOR if off <= LAST_DIGITS * unit + SLACK else Severity.NOTABLE
+
+
+# ---------------------------------------------------------------- one cell
+
+
+def check_cells() -> list[Finding]:
+    """Check every cell by itself. A mistake in copies of one row is one finding."""
+    found: dict[tuple, Finding] = {}
+    for row in printed_rows():
+        # equal in all copies of a row, whatever they call it
+        values = tuple((cell.score, cell.value.text) for cell in row)
+        for cell in row:
+            for finding in (check_average(cell), check_share(cell)):
+                if finding is None:
+                    continue
+                key = (finding.kind, values, cell.grid.columns.index(cell.column))
+                first = found.setdefault(key, finding)
+                places = dict.fromkeys([*first.places, *finding.places])
+                found[key] = replace(first, places=tuple(places))
+    return list(found.values())
 
 
 def check_average(cell: PrintedCell) -> Finding | None:
-    """A printed average against the mean of its row, and a printed difference against its two
-    values. One unit of the last digit is allowed: half for the rounding of what is averaged, half
-    for that of the average.
+    """Check a printed average against the mean of its row, or a difference against its values.
+
+    One unit of the last digit is allowed: half for the rounding of what is averaged, half for the
+    rounding of the average.
     """
-    grid, row, column, printed = cell.grid, cell.row, cell.column, cell.value
-    index = grid.columns.index(column)
-    before = [value.value for value in row.values[:index] if value is not None]
-    if len(before) == index > 1 and (
-        column.mean or averages_tasks(grid, column, grid.columns[:index])
-    ):
-        expected = sum(before) / index
-        text = (
-            f"{row.label}: the columns average {expected:.{grid.digits + 1}f}, printed is"
-            f" {printed.text}"
-        )
-    elif column.delta is not None:
-        minuend = grid.column(column.delta)
-        value, base = row.values[minuend], grid.rows[grid.baseline_row].values[minuend]
-        if not value or not base:
-            return None
-        expected = value.value - base.value
-        text = f"{row.label}: {value.text} - {base.text} is not the printed {printed.text}"
-    else:
+    index = cell.grid.columns.index(cell.column)
+    before = [value.value for value in cell.row.values[:index] if value is not None]
+    is_complete = len(before) == index > 1
+    if is_complete and averages_columns(cell.grid, cell.column, cell.grid.columns[:index]):
+        mean = sum(before) / index
+        facts = WrongAverage(cell.row.label, mean, cell.value, cell.grid.digits)
+        return wrong_sum(cell, mean, facts)
+    if cell.column.delta is not None:
+        return check_difference(cell, cell.column.delta)
+    return None
+
+
+def averages_columns(grid: Grid, column: Column, before: list[Column]) -> bool:
+    """Whether a column is the average of exactly the columns before it."""
+    if column.mean:
+        return True
+    of_one_run = {(c.evaluator, c.size) for c in before} == {(column.evaluator, column.size)}
+    tasks = tasks_of(grid.column_evaluator(column))
+    return column.task == "Avg." and of_one_run and [c.task for c in before] == tasks
+
+
+def check_difference(cell: PrintedCell, minuend: str) -> Finding | None:
+    """Check a printed difference to the baseline row.
+
+    Args:
+        minuend: label of the column whose values are subtracted.
+    """
+    index = cell.grid.column(minuend)
+    value = cell.row.values[index]
+    baseline = cell.grid.rows[cell.grid.baseline_row].values[index]
+    if value is None or baseline is None:
         return None
+    facts = WrongDifference(cell.row.label, value, baseline, cell.value)
+    return wrong_sum(cell, value.value - baseline.value, facts)
+
+
+def wrong_sum(
+    cell: PrintedCell, expected: float, facts: WrongAverage | WrongDifference
+) -> Finding | None:
+    """Make a finding of a printed value that differs by more than rounding from what it sums up."""
+    printed = cell.value
     off = abs(expected - printed.value)
-    is_wrong = off > printed.unit + SLACK
-    return (
-        Finding(WRONG_SUM, size_severity(off, printed.unit), (cell.place,), text)
-        if is_wrong
-        else None
-    )
-
-
-def averages_tasks(grid: Grid, column: Column, before: list[Column]) -> bool:
-    """Whether a column is its evaluator's average of exactly the columns before it."""
-    same_run = {(c.evaluator, c.size) for c in before} == {(column.evaluator, column.size)}
-    return (
-        column.task == "Avg."
-        and same_run
-        and [c.task for c in before] == tasks_of(grid.column_evaluator(column))
-    )
+    if off <= printed.unit + SLACK:
+        return None
+    severity = size_severity(off, printed.unit)
+    return Finding(FindingKind.WRONG_SUM, severity, (cell.place,), facts, (cell.row.label,))
 
 
 def check_share(cell: PrintedCell) -> Finding | None:
-    """An accuracy or recall that no count of correct items gives."""
-    grid, printed = cell.grid, cell.value
-    declared = valid_evaluators().get(grid.column_evaluator(cell.column).partition(":")[0])
-    items = declared.counts.get(cell.column.task or "") if declared else None
+    """Check whether some count of correct items gives a printed accuracy or recall."""
+    printed = cell.value
+    items = item_count(cell)
     if items is None or printed.std is not None:
         return None
-    correct = printed.value / grid.factor * items
-    nearest = [n / items * grid.factor for n in (floor(correct), ceil(correct))]
+    factor = cell.grid.factor
+    correct = printed.value / factor * items
+    nearest = (floor(correct) / items * factor, ceil(correct) / items * factor)
     if any(abs(share - printed.value) <= printed.unit / 2 + SLACK for share in nearest):
         return None
-    options = ", ".join(f"{share:.{grid.digits}f}" for share in nearest)
-    share = f"{printed.text} %" if grid.factor == 100 else printed.text
-    text = (
-        f"{cell.row.label}, {cell.column.label}: {share} is impossible with {items:,} items;"
-        f" nearest: {options}"
+    facts = ImpossibleValue(
+        row=cell.row.label,
+        column=cell.column.label,
+        printed=printed,
+        items=items,
+        nearest=nearest,
+        digits=cell.grid.digits,
+        is_percentage=factor == 100,
     )
-    return Finding(IMPOSSIBLE, MINOR, (cell.place,), text)
+    return Finding(FindingKind.IMPOSSIBLE, Severity.MINOR, (cell.place,), facts, (cell.row.label,))
+
+
+def item_count(cell: PrintedCell) -> int | None:
+    """Count the items that a score is a share of. None if it is no such share."""
+    evaluator = cell.grid.column_evaluator(cell.column).partition(":")[0]
+    declared = valid_evaluators().get(evaluator)
+    if declared is None:
+        return None
+    return declared.counts.get(cell.column.task or "")
+
+
+# ---------------------------------------------------------------- sentences
 
 
 def check_claims() -> Iterator[Finding]:
-    """Sentences of the text that the printed numbers reverse, or whose stated size differs."""
-    for name, rows in claims.stated_quotes(DEFAULT_SCALE, paper_names()):
-        judged = [(claim, claims.judge_printed(name, claim, DEFAULT_SCALE)) for claim in rows]
-        wrong = [
-            (claim, j)
-            for claim, j in judged
-            if j.verdict == claims.ClaimVerdict.CONTRADICTED or j.size == claims.StatedSize.OTHER
-        ]
-        if not wrong:
+    """Find sentences that the printed numbers reverse, or whose stated size differs."""
+    for name, claims in stated_quotes(DEFAULT_SCALE, paper_names()):
+        finding = check_sentence(name, claims)
+        if finding is not None:
+            yield finding
+
+
+def check_sentence(paper_name: str, claims: list[Claim]) -> Finding | None:
+    """Check the claims of one sentence against the printed numbers."""
+    wrong_claims = []
+    wrong = []
+    is_serious = False
+    for claim in claims:
+        judgement = judge_printed(paper_name, claim, DEFAULT_SCALE)
+        has_other_size = judgement.size == StatedSize.OTHER
+        if judgement.verdict != ClaimVerdict.CONTRADICTED and not has_other_size:
             continue
-        serious = any(
-            j.direction != claims.Direction.AGREES and j.significance == claims.Significance.YES
-            for _, j in wrong
-        )
-        serious |= any(
-            j.size == claims.StatedSize.OTHER and claim.less_than is None for claim, j in wrong
-        )
-        places = dict.fromkeys(f"sec. {claim.section} on {claim.place}" for claim, _ in wrong)
-        details = [
-            f"{claim.row}: {detail_text(j)}" if len(rows) > 1 else detail_text(j)
-            for claim, j in wrong
-        ]
-        text = f"“{rows[0].quote}”: {'; '.join(dict.fromkeys(details))}"
-        yield Finding(
-            SENTENCE, SERIOUS if serious else NOTABLE, tuple(Place(name, p) for p in places), text
-        )
+        wrong_claims.append(claim)
+        wrong.append(judgement)
+        is_shown = judgement.significance == Significance.YES
+        if judgement.direction != Direction.AGREES and is_shown:
+            is_serious = True
+        if has_other_size and claim.less_than is None:
+            is_serious = True
+    if not wrong:
+        return None
+    places = [Place(paper_name, f"sec. {c.section} on {c.place}") for c in wrong_claims]
+    return Finding(
+        FindingKind.SENTENCE,
+        Severity.SERIOUS if is_serious else Severity.NOTABLE,
+        tuple(dict.fromkeys(places)),
+        WrongSentence(claims[0].quote, tuple(wrong), len(claims)),
+        tuple(claim.row for claim in wrong_claims),
+    )
+
+
+# ---------------------------------------------------------------- one setting in two tables
 
 
 def check_repeated_settings() -> Iterator[Finding]:
-    """Settings that a paper prints in two tables with different values; all columns of a setting
-    are one finding."""
-    by_setting: dict[tuple, dict[tuple, list[PrintedCell]]] = {}
+    """Find settings that a paper prints in two tables with different values.
+
+    All scores of a setting are one finding.
+    """
+    by_setting: dict[PrintedSetting, dict[MeasuredScore, list[PrintedCell]]] = {}
     for cell in chain.from_iterable(printed_rows()):
-        if cell.setting is not None and cell.column.task is not None:
-            by_setting.setdefault(cell.setting, {}).setdefault(cell.score, []).append(cell)
+        setting = cell.setting
+        if setting is not None and cell.column.task is not None:
+            by_setting.setdefault(setting, {}).setdefault(cell.score, []).append(cell)
     for by_score in by_setting.values():
-        texts, places, largest = [], set(), (0.0, 1.0)
-        for cells in by_score.values():
-            wrong = [pair for pair in combinations(cells, 2) if contradict(*pair)]
-            if not wrong:
-                continue
-            largest = max(
-                largest, *((abs(a.value.value - b.value.value), a.value.unit) for a, b in wrong)
-            )
-            by_text: dict[str, list[str]] = {}
-            for cell in dict.fromkeys(chain.from_iterable(wrong)):
-                places.add(cell.place)
-                by_text.setdefault(cell.value.text, []).append(
-                    f"{grid_label(cell.place.where)} ({cell.row.label})"
-                )
-            values = ", ".join(
-                f"{text} in {' and '.join(where)}" for text, where in by_text.items()
-            )
-            texts.append(f"{cells[0].column.label}: {values}")
-        if texts:
-            yield Finding(
-                INCONSISTENT, size_severity(*largest), tuple(sorted(places)), "; ".join(texts)
-            )
+        finding = check_setting(list(by_score.values()))
+        if finding is not None:
+            yield finding
 
 
-def contradict(a: PrintedCell, b: PrintedCell) -> bool:
-    """Two values of one setting in two tables; one that is copied and one of a re-run are two
-    runs, and may differ."""
-    return (
-        a.place != b.place
-        and a.number != b.number
-        and {a.row.source, b.row.source} != {"copied", "rerun"}
+def check_setting(cells_by_score: list[list[PrintedCell]]) -> Finding | None:
+    """Check whether the tables of a paper agree on one setting.
+
+    Args:
+        cells_by_score: for each score of the setting, all cells that print it.
+    """
+    scores = []
+    differences = []  # with the unit of the last printed digit
+    for cells in cells_by_score:
+        pairs = [pair for pair in combinations(cells, 2) if contradict(*pair)]
+        if not pairs:
+            continue
+        for first, second in pairs:
+            off = abs(first.value.value - second.value.value)
+            differences.append((off, first.value.unit))
+        differing = dict.fromkeys(chain.from_iterable(pairs))
+        scores.append(RepeatedScore(cells[0].column.label, tuple(differing)))
+    if not scores:
+        return None
+    differing_cells = [cell for score in scores for cell in score.cells]
+    off, unit = max(differences)
+    return Finding(
+        FindingKind.INCONSISTENT,
+        size_severity(off, unit),
+        tuple(sorted({cell.place for cell in differing_cells})),
+        InconsistentSetting(tuple(scores)),
+        tuple(dict.fromkeys(cell.row.label for cell in differing_cells)),
     )
+
+
+def contradict(first: PrintedCell, second: PrintedCell) -> bool:
+    """Whether two cells print different values of one setting in two tables.
+
+    A copied value and a value of a re-run come from two runs, and may differ.
+    """
+    if first.place == second.place or first.number == second.number:
+        return False
+    return {first.row.source, second.row.source} != {"copied", "rerun"}
+
+
+# ---------------------------------------------------------------- one row in several tables
+
+CellsByScore = dict[MeasuredScore, PrintedCell]  # of one row
 
 
 def check_similar_rows() -> Iterator[Finding]:
-    """Rows of several tables that are equal in most of their shared cells, but not in all;
-    copies of one are one."""
-    rows = [
-        {cell.score: cell for cell in row if cell.column.task is not None} for row in printed_rows()
-    ]
-    # the group of each row; groups with a pair of copies become one
-    groups = list(range(len(rows)))
-    for (i, a), (j, b) in combinations(enumerate(rows), 2):
-        if groups[i] != groups[j] and are_copies(a, b):
-            groups = [groups[i] if group == groups[j] else group for group in groups]
-    for group in sorted({*groups}):
-        yield from differing_copies(
-            [row for row, of in zip(rows, groups, strict=True) if of == group]
-        )
+    """Find rows of several tables that are equal in most of their shared cells, but not in all.
+
+    All copies of one row are one finding.
+    """
+    rows: list[CellsByScore] = []
+    for cells in printed_rows():
+        rows.append({cell.score: cell for cell in cells if cell.column.task is not None})
+
+    groups = list(range(len(rows)))  # the group of each row, by index
+    for first, second in combinations(range(len(rows)), 2):
+        kept, merged = groups[first], groups[second]
+        if kept != merged and are_copies(rows[first], rows[second]):
+            groups = [kept if group == merged else group for group in groups]
+
+    for group in sorted(set(groups)):
+        members = [row for row, its_group in zip(rows, groups, strict=True) if its_group == group]
+        finding = differing_copies(members)
+        if finding is not None:
+            yield finding
 
 
-def are_copies(a: dict[tuple, PrintedCell], b: dict[tuple, PrintedCell]) -> bool:
-    """Whether rows of two tables share enough equal cells, and are not compared by
-    check_repeated_settings."""
-    shared = a.keys() & b.keys()
-    equal = sum(a[score].number == b[score].number for score in shared)
+def are_copies(first: CellsByScore, second: CellsByScore) -> bool:
+    """Whether rows of two tables share enough equal cells to be copies of one row.
+
+    Rows of one setting are not, because check_repeated_settings compares them.
+    """
+    shared = first.keys() & second.keys()
+    equal = sum(first[score].number == second[score].number for score in shared)
     if len(shared) < MIN_SHARED or equal < MIN_EQUAL * len(shared):
         return False
-    settings = [{cell.setting for cell in row.values()} - {None} for row in (a, b)]
-    return (
-        len({cell.place for cell in chain(a.values(), b.values())}) > 1
-        and not settings[0] & settings[1]
-    )
+    places = {cell.place for cell in (*first.values(), *second.values())}
+    return len(places) > 1 and not settings_of(first) & settings_of(second)
 
 
-def differing_copies(rows: list[dict[tuple, PrintedCell]]) -> Iterator[Finding]:
-    """What differs in rows that are copies of one, as one finding."""
-    texts, off = [], (0.0, 1.0)
+def settings_of(row: CellsByScore) -> set[PrintedSetting]:
+    """Collect the settings of a row's cells, as far as they are known."""
+    settings = [cell.setting for cell in row.values()]
+    return {setting for setting in settings if setting is not None}
+
+
+def differing_copies(rows: list[CellsByScore]) -> Finding | None:
+    """Make a finding of copies of one row, if they differ."""
+    scores = []
+    differences = []  # with the unit of the last printed digit
     for score in dict.fromkeys(chain.from_iterable(rows)):
-        by_value: dict[tuple, list[PrintedCell]] = {}
-        for cell in (row[score] for row in rows if score in row):
-            by_value.setdefault(cell.number, []).append(cell)
-        if len(by_value) < 2:
+        by_number: dict[tuple[float, float | None], list[PrintedCell]] = {}
+        for row in rows:
+            if score in row:
+                by_number.setdefault(row[score].number, []).append(row[score])
+        if len(by_number) < 2:
             continue
-        alike, means = [*by_value.values()], [mean for mean, _ in by_value]
-        off = max(off, (max(means) - min(means), alike[0][0].value.unit))
-        values = [
-            f"{same[0].value.text} in {', '.join(place_label(one.place) for one in same)}"
-            for same in alike
-        ]
-        _, task, _, size = score
-        texts.append(f"{task}{'' if size == '100%' else f' ({size})'}: {'; '.join(values)}")
-    if texts:
-        firsts = [next(iter(row.values())) for row in rows]
-        labels = " = ".join(dict.fromkeys(cell.row.label for cell in firsts))
-        places = tuple(dict.fromkeys(cell.place for cell in firsts))
-        yield Finding(
-            NEAR_DUPLICATE, size_severity(*off), places, f"{labels}, but {'. '.join(texts)}"
-        )
-
-
-def place_label(place: Place) -> str:
-    """`miCSE Table 1`, `miCSE sec. 1 on Table 2`."""
-    return f"{paper_label(place.paper)} {where_label(place)}"
-
-
-def where_label(place: Place) -> str:
-    """`Table 2` for `table2`, `sec. 1 on Table 2` for `sec. 1 on table2`; other places as they
-    are."""
-    names = grid_names(place.paper) if place.paper in paper_names() else ()
-    return re.sub(
-        r"\w+", lambda word: grid_label(word[0]) if word[0] in names else word[0], place.where
+        cells_by_value = tuple(tuple(cells) for cells in by_number.values())
+        scores.append(DifferingScore(score.task, score.size, cells_by_value))
+        values = [value for value, _ in by_number]
+        differences.append((max(values) - min(values), cells_by_value[0][0].value.unit))
+    if not scores:
+        return None
+    first_cells = [next(iter(row.values())) for row in rows]
+    labels = tuple(dict.fromkeys(cell.row.label for cell in first_cells))
+    off, unit = max(differences)
+    return Finding(
+        FindingKind.NEAR_DUPLICATE,
+        size_severity(off, unit),
+        tuple(dict.fromkeys(cell.place for cell in first_cells)),
+        DifferingCopies(labels, tuple(scores)),
+        labels,
     )
-
-
-def paper_label(name: str) -> str:
-    """`miCSE` for `micse`; a title that is no paper of papers/ stays as it is."""
-    return (paper(name).label or name) if name in paper_names() else name

@@ -310,7 +310,9 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: 
     if not contrasts_made:
         obstacles = [c for c in contrasts if isinstance(c, NoContrast)]
         basis = obstacles[0] if obstacles else NO_NUMBERS
-        return Judgement(None, Significance.UNTESTED, StatedSize.NONE, basis)
+        return Judgement(
+            None, Significance.UNTESTED, StatedSize.NONE, basis, claim=claim, digits=digits
+        )
 
     match claim.relation:
         case "above":

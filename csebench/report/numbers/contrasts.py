@@ -81,7 +81,8 @@ class NoContrast:
 
     obstacle: Obstacle
     row: str = ""  # for NOT_STANDARD: label of the row
-    reason: str = ""  # for NOT_COMPARABLE: as compare.py gives it
+    # for NOT_COMPARABLE: the relation and the reason that compare.py gives
+    refusal: tuple[str, str] | None = None
 
 
 NO_NUMBERS = NoContrast(Obstacle.NO_NUMBERS)
@@ -210,10 +211,9 @@ def obstacle_to_runs(pairs: CellPairs) -> NoContrast | None:
     """Say why our runs give no contrast. None if they give one, as far as cells can tell."""
     refusal = compare.why_not(pairs)
     if refusal is not None:
-        relation, reason = refusal
-        if relation == compare.SAME_RUNS:
+        if refusal[0] == compare.SAME_RUNS:
             return NoContrast(Obstacle.SAME_RUNS)
-        return NoContrast(Obstacle.NOT_COMPARABLE, reason=reason or relation)
+        return NoContrast(Obstacle.NOT_COMPARABLE, refusal=refusal)
     cells = [cell for pair in pairs for cell in pair]
     if any(cell.is_control for cell in cells):
         return NoContrast(Obstacle.CONTROL)

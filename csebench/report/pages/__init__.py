@@ -9,12 +9,13 @@ from csebench.plan.catalog.files import RESULTS, results_folder
 from csebench.plan.schema.paper import Figure
 from csebench.report import csv_tables
 from csebench.report.figures import scores as figures
+from csebench.report.figures.evidence import draw_runs
 from csebench.report.figures.forest import draw_forest
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.compare import answers
 from csebench.report.pages.audit import audit_page
 from csebench.report.pages.claims import claims_page
-from csebench.report.pages.evidence import draw_runs, evidence_page
+from csebench.report.pages.evidence import evidence_page
 from csebench.report.pages.index import index_page
 from csebench.report.pages.table import forest_title, nothing_to_draw, table_page
 

@@ -1,60 +1,105 @@
-"""The page of the audit: what the published tables contradict, in themselves or one another."""
+"""The page of the audit: what the published tables contradict, in themselves or one another.
+
+It arranges findings (csebench/report/numbers/audit.py) and their sentences
+(csebench/report/words/audit.py) by paper.
+"""
 
 from collections import Counter
 
 from csebench.plan.catalog.files import paper_names
-from csebench.report.numbers.audit import (
-    FINDING_KINDS,
-    SERIOUS,
-    SEVERITIES,
-    Finding,
-    findings,
+from csebench.report.numbers.audit import Finding, FindingKind, Severity, findings
+from csebench.report.pages.page import Fold, PageContent, Part, TextTable, as_list
+from csebench.report.words.audit import (
+    KIND_MEANINGS,
+    SEVERITY_MEANINGS,
+    finding_text,
+    in_reading_order,
     paper_label,
     place_label,
     where_label,
 )
-from csebench.report.pages.page import Fold, PageContent, Part, TextTable, as_list
 
 SEVERAL = "Several papers"
 
 
 def audit_page(_scale: str) -> PageContent:
-    """Findings of several papers, of each, and of those not in papers/; the same at every scale,
-    as no run is read."""
-    sections: dict[str, list[Finding]] = {SEVERAL: []} | {
-        paper_label(name): [] for name in paper_names()
-    }
-    for finding in findings():
-        title = SEVERAL if len(finding.papers) > 1 else paper_label(finding.papers[0])
-        sections.setdefault(title, []).append(finding)
-    counts = Counter((f.kind, f.severity) for section in sections.values() for f in section)
-    body = [
-        [kind, *(str(counts[kind, severity]) for severity in SEVERITIES)] for kind in FINDING_KINDS
-    ]
-    severities = ", ".join(
-        f"{sum(counts[kind, of] for kind in FINDING_KINDS)} {of}" for of in SEVERITIES
-    )
-    worst = [f for section in sections.values() for f in section if f.severity == SERIOUS]
-    serious = as_list(
-        f"{SERIOUS}, {', '.join(map(place_label, f.places))}: {f.text}" for f in worst
-    )
+    """Show the findings of several papers, of each paper, and of those not in papers/.
+
+    The page is the same at every scale, because no run is read.
+    """
+    sections = findings_by_section()
+    in_order = [finding for section in sections.values() for finding in section]
     parts: list[Part] = [
-        f"**{counts.total()} inconsistencies in the published tables: {severities}.**",
-        *([serious] if serious else []),
+        f"**{len(in_order)} inconsistencies in the published tables: {severities_text(in_order)}.**"
+    ]
+    serious = [finding for finding in in_order if finding.severity == Severity.SERIOUS]
+    if serious:
+        parts.append(as_list(serious_line(finding) for finding in serious))
+    parts += [
         (
             "Recomputed from the numbers as printed, without any run. A finding says that two"
             " things in print do not agree, not which of them is wrong. A value copied from another"
             " paper and one of a re-run are two runs: that they differ is no finding."
         ),
-        TextTable([f"{counts.total()} findings", *SEVERITIES], body),
-        Fold(
-            "What kinds and severities mean",
-            [as_list(f"*{k}*: {m}." for k, m in (FINDING_KINDS | SEVERITIES).items())],
-        ),
+        counts_table(in_order),
+        Fold("What kinds and severities mean", [meanings_list()]),
     ]
     for title, section in sections.items():
-        label = place_label if title == SEVERAL else where_label
-        body = [[f.severity, f.kind, "; ".join(map(label, f.places)), f.text] for f in section]
-        table = TextTable(["severity", "kind", "place", "finding"], body) if body else "None."
-        parts += [f"## {title}: {len(section)}", table]
+        parts.append(f"## {title}: {len(section)}")
+        if section:
+            parts.append(section_table(section, names_papers=title == SEVERAL))
+        else:
+            parts.append("None.")
     return PageContent("Inconsistencies in the published tables", "", parts)
+
+
+def findings_by_section() -> dict[str, list[Finding]]:
+    """Sort findings into the sections of the page. Every paper has one, even if it is empty."""
+    sections: dict[str, list[Finding]] = {SEVERAL: []}
+    for name in paper_names():
+        sections[paper_label(name)] = []
+    for finding in in_reading_order(findings()):
+        title = SEVERAL if len(finding.papers) > 1 else paper_label(finding.papers[0])
+        sections.setdefault(title, []).append(finding)
+    return sections
+
+
+def severities_text(all_findings: list[Finding]) -> str:
+    """Count findings by severity: `2 serious, 30 notable, 12 minor`."""
+    counts = Counter(finding.severity for finding in all_findings)
+    return ", ".join(f"{counts[severity]} {severity}" for severity in Severity)
+
+
+def serious_line(finding: Finding) -> str:
+    """Word a serious finding for the top of the page."""
+    places = ", ".join(place_label(place) for place in finding.places)
+    return f"{finding.severity}, {places}: {finding_text(finding)}"
+
+
+def counts_table(all_findings: list[Finding]) -> TextTable:
+    """Count findings by kind and severity."""
+    counts = Counter((finding.kind, finding.severity) for finding in all_findings)
+    rows = []
+    for kind in FindingKind:
+        rows.append([kind, *(str(counts[kind, severity]) for severity in Severity)])
+    return TextTable([f"{len(all_findings)} findings", *Severity], rows)
+
+
+def meanings_list() -> str:
+    """Say what the names of kinds and severities mean."""
+    meanings = KIND_MEANINGS | SEVERITY_MEANINGS
+    return as_list(f"*{name}*: {meaning}." for name, meaning in meanings.items())
+
+
+def section_table(section: list[Finding], names_papers: bool) -> TextTable:
+    """Make the table of a section.
+
+    Args:
+        names_papers: whether places are named with their paper.
+    """
+    label = place_label if names_papers else where_label
+    rows = []
+    for finding in section:
+        places = "; ".join(label(place) for place in finding.places)
+        rows.append([finding.severity, finding.kind, places, finding_text(finding)])
+    return TextTable(["severity", "kind", "place", "finding"], rows)

@@ -23,11 +23,11 @@ from csebench.report.numbers.cells import (
     scored_text,
 )
 from csebench.report.numbers.compare import Answer, answer
-from csebench.report.pages.evidence import reach_text
 from csebench.report.pages.page import PageContent, Part, Picture, TextTable
 from csebench.report.pages.table import STALE, nothing_to_draw
 from csebench.report.provenance import scale_line
 from csebench.report.words.comparisons import family_sentence, not_matched
+from csebench.report.words.evidence import reach_text
 
 
 def index_page(scale: str) -> PageContent:

@@ -52,6 +52,7 @@ from csebench.report.provenance import (
     scale_line,
 )
 from csebench.report.words import comparisons as words
+from csebench.report.words.evidence import setup_differences
 from csebench.score.data_of_scores import SHOWN_DIGITS, Scored
 from csebench.score.store import stored_score
 
@@ -439,7 +440,8 @@ def others_fold(view: GridView) -> list[Part]:
     known = [(cell.plan.row, cell.others) for cell in view.cells if cell.others]
     lines = as_list(
         by_text(
-            (row.label, f"{o.kind}, {', '.join(o.sources)}: {o.differs(row)}.") for row, o in known
+            (row.label, f"{o.kind}, {', '.join(o.sources)}: {setup_differences(o, row)}.")
+            for row, o in known
         )
     )
     printed = "; in brackets what these runs say of the printed value" * any(

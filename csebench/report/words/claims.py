@@ -141,7 +141,8 @@ def obstacle_text(no_contrast: NoContrast) -> str:
         case Obstacle.SAME_RUNS:
             return "both rows are the same runs at this scale"
         case Obstacle.NOT_COMPARABLE:
-            return no_contrast.reason
+            relation, reason = no_contrast.refusal or ("", "")
+            return reason or relation
         case Obstacle.CONTROL:
             return "a row is a control"
         case Obstacle.NOT_STANDARD:

@@ -1,0 +1,134 @@
+"""The picture of the page "Does it reproduce?": others' runs against the printed values."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from csebench.report.numbers.others import Group, GroupKind, Sweep, groups, sweeps
+from csebench.report.words.evidence import encoder_title, method_title
+from csebench.score.drawing import COLOURS, GREY, STYLE, WIDTH, write_figure
+
+BIN = 0.15  # of the score: dots within one stand side by side
+DOT_DISTANCE = 0.08  # on x, of dots side by side
+RUN_COLUMNS = [
+    "method",
+    "encoder",
+    "group",
+    "source",
+    "seed",
+    "score",
+    "keeps_last_step",
+    "printed",
+]
+LABELS = {
+    GroupKind.SWEEP: "seed sweep",
+    GroupKind.SINGLE: "single runs",
+    GroupKind.LATER: "re-run\nin later\npapers",
+}
+
+
+class Mark(NamedTuple):
+    """How the runs of a kind are drawn."""
+
+    marker: str
+    colour: str
+    x: float
+
+
+MARKS = {
+    GroupKind.SWEEP: Mark("o", COLOURS[0], 0),
+    GroupKind.SINGLE: Mark("s", COLOURS[5], 1.2),
+    GroupKind.LATER: Mark("^", COLOURS[2], 2.1),
+}
+
+
+def draw_runs(folder: Path) -> list[Path]:
+    """Draw a panel per seed sweep, with a dot per run and the printed value as a line.
+
+    Returns:
+        The files that were written: the picture, and the table of what it shows.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    found = sweeps()
+    table: list[list] = [RUN_COLUMNS]
+    with matplotlib.rc_context(STYLE):
+        rows = max(-(-len(found) // 2), 1)  # of two panels each
+        figure = Figure(figsize=(WIDTH, 3.3 * rows + 0.4), layout="constrained")
+        axes = figure.subplots(rows, 2, sharey=True, squeeze=False).flat
+        for axis in axes[len(found) :]:
+            axis.set_visible(False)
+        for axis, sweep in zip(axes, found, strict=False):
+            draw_panel(axis, sweep)
+            table += run_rows(sweep)
+        figure.supylabel("average of the seven STS test sets (Spearman x 100)", fontsize=9)
+        figure.supxlabel(
+            "hollow: the last checkpoint was the best; bar: mean ± standard deviation", fontsize=9
+        )
+        return write_figure(folder / "evidence.svg", figure, table)
+
+
+def groups_with_runs(sweep: Sweep) -> list[Group]:
+    """List the groups of a method on an encoder that a panel shows: those with single scores."""
+    return [group for group in groups(sweep.key) if group.kind != GroupKind.MEAN_ONLY]
+
+
+def run_rows(sweep: Sweep) -> list[list]:
+    """List the runs of a panel, as under RUN_COLUMNS."""
+    method, encoder = method_title(sweep.key), encoder_title(sweep.key)
+    printed = sweep.printed.value.value
+    rows = []
+    for group in groups_with_runs(sweep):
+        for run, score in zip(group.runs, group.values, strict=True):
+            kept_last = int(run.kept_last_step)
+            names = [method, encoder, group.kind, run.evidence.name, run.run.seed or ""]
+            rows.append([*names, score, kept_last, printed])
+    return rows
+
+
+def draw_panel(axis, sweep: Sweep) -> None:
+    """Draw all groups of runs of a method on an encoder, and the printed value."""
+    drawn = groups_with_runs(sweep)
+    for group in drawn:
+        draw_group(axis, group)
+
+    printed = sweep.printed.value
+    axis.axhline(printed.value, color=GREY, lw=1.2, ls="--", zorder=0)
+    style: dict[str, Any] = {
+        "xycoords": ("axes fraction", "data"),
+        "textcoords": "offset points",
+        "ha": "right",
+    }
+    axis.annotate(f"printed {printed.text}", (1, printed.value), (0, 3), **style)
+
+    labels = [f"{LABELS[group.kind]}\nn = {group.summary.n}" for group in drawn]
+    axis.set_xticks([MARKS[group.kind].x for group in drawn], labels)
+    axis.set_xlim(-0.6, 2.6)
+    reach = drawn[0].reach(printed.value)
+    title = f"{method_title(sweep.key)}, {encoder_title(sweep.key)}"
+    axis.set_title(f"{title}\n{reach} of {drawn[0].summary.n} seeds reach print")
+
+
+def draw_group(axis, group: Group) -> None:
+    """Draw a dot per run, and a bar for mean and deviation beside the dots."""
+    mark = MARKS[group.kind]
+    offsets = dot_offsets(group.values)
+    for run, score, offset in zip(group.runs, group.values, offsets, strict=True):
+        face = "none" if run.kept_last_step else mark.colour
+        axis.plot(mark.x + offset, score, mark.marker, ms=4, mew=0.9, mec=mark.colour, mfc=face)
+    if group.summary.std is not None:
+        bar: dict[str, Any] = {"fmt": "_", "ms": 9, "color": GREY, "lw": 1.2, "capsize": 3}
+        x = mark.x + offsets.max() + 0.2
+        axis.errorbar(x, group.summary.mean, group.summary.std, **bar)
+
+
+def dot_offsets(values: tuple[float, ...]) -> np.ndarray:
+    """Place dots on x so that dots with nearly the same score do not cover one another."""
+    bins = np.floor(np.asarray(values) / BIN)
+    offsets = np.zeros(len(bins))
+    for number in np.unique(bins):
+        members = np.flatnonzero(bins == number)
+        offsets[members] = (np.arange(len(members)) - (len(members) - 1) / 2) * DOT_DISTANCE
+    return offsets

@@ -1,0 +1,154 @@
+"""Sentences for findings of the audit: on its page, in its verb and in JSON.
+
+The findings themselves are in csebench/report/numbers/audit.py.
+"""
+
+import re
+from collections.abc import Iterable
+
+from csebench.plan.catalog.files import paper, paper_names
+from csebench.plan.targets import grid_label, grid_names
+from csebench.report.numbers.audit import (
+    LAST_DIGITS,
+    DifferingCopies,
+    DifferingScore,
+    Finding,
+    FindingKind,
+    ImpossibleValue,
+    InconsistentSetting,
+    Place,
+    ReadError,
+    RepeatedScore,
+    Severity,
+    WrongAverage,
+    WrongDifference,
+    WrongSentence,
+)
+from csebench.report.numbers.claims import Judgement
+from csebench.report.words.claims import detail_text
+
+KIND_MEANINGS = {
+    FindingKind.SENTENCE: (
+        "the printed numbers go the other way, or differ by another amount than the sentence says"
+    ),
+    FindingKind.INCONSISTENT: "one setting has two values",
+    FindingKind.NEAR_DUPLICATE: "rows of several tables are equal but for a few cells",
+    FindingKind.WRONG_SUM: "an average or a difference is not that of its row",
+    FindingKind.IMPOSSIBLE: (
+        "no count of correct items gives it: a mean of runs, a coarser source, or a misprint"
+    ),
+    FindingKind.READING: "not by arithmetic",
+}
+SEVERITY_MEANINGS = {
+    Severity.SERIOUS: "contradicts what a paper concludes, significantly or by another size",
+    Severity.NOTABLE: "a sentence, a number or an equation is wrong or doubtful",
+    Severity.MINOR: (
+        f"at most {LAST_DIGITS} units of the last digit, a possible mean of runs, a label, a"
+        " citation, a wording"
+    ),
+}
+
+
+def in_reading_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Sort findings for a reader: the most severe first, then by kind, place and words."""
+    severities = list(Severity)
+    kinds = list(FindingKind)
+
+    def rank(finding: Finding) -> tuple[int, int, tuple[Place, ...], str]:
+        severity = severities.index(finding.severity)
+        return severity, kinds.index(finding.kind), finding.places, finding_text(finding)
+
+    return sorted(findings, key=rank)
+
+
+def finding_text(finding: Finding) -> str:
+    """Word a finding, by the kind of its facts."""
+    match finding.facts:
+        case WrongAverage() as facts:
+            mean = f"{facts.mean:.{facts.digits + 1}f}"
+            return f"{facts.row}: the columns average {mean}, printed is {facts.printed.text}"
+        case WrongDifference() as facts:
+            difference = f"{facts.value.text} - {facts.subtracted.text}"
+            return f"{facts.row}: {difference} is not the printed {facts.printed.text}"
+        case ImpossibleValue() as facts:
+            return impossible_text(facts)
+        case InconsistentSetting() as facts:
+            return "; ".join(repeated_score_text(score) for score in facts.scores)
+        case DifferingCopies() as facts:
+            scores = ". ".join(differing_score_text(score) for score in facts.scores)
+            return f"{' = '.join(facts.labels)}, but {scores}"
+        case WrongSentence() as facts:
+            return sentence_text(facts)
+        case ReadError() as facts:
+            return f"{facts.row}: {facts.text}" if facts.row else facts.text
+
+
+def impossible_text(facts: ImpossibleValue) -> str:
+    """Word a value that no count of items gives, with the nearest possible ones."""
+    printed = facts.printed.text
+    if facts.is_percentage:
+        printed += " %"
+    nearest = ", ".join(f"{share:.{facts.digits}f}" for share in facts.nearest)
+    return (
+        f"{facts.row}, {facts.column}: {printed} is impossible with {facts.items:,} items;"
+        f" nearest: {nearest}"
+    )
+
+
+def repeated_score_text(score: RepeatedScore) -> str:
+    """Word the values of one setting: `STS-B: 78.66 in Table 1 (Ours), 78.70 in Table 4 (Ours)`."""
+    places_by_value: dict[str, list[str]] = {}
+    for cell in score.cells:
+        place = f"{grid_label(cell.place.where)} ({cell.row.label})"
+        places_by_value.setdefault(cell.value.text, []).append(place)
+    values = [f"{value} in {' and '.join(places)}" for value, places in places_by_value.items()]
+    return f"{score.column}: {', '.join(values)}"
+
+
+def differing_score_text(score: DifferingScore) -> str:
+    """Word what copies print of a score: `STS-B: 78.66 in A Table 1; 78.70 in B Table 2`."""
+    values = []
+    for cells in score.cells_by_value:
+        places = ", ".join(place_label(cell.place) for cell in cells)
+        values.append(f"{cells[0].value.text} in {places}")
+    name = score.task if score.size == "100%" else f"{score.task} ({score.size})"
+    return f"{name}: {'; '.join(values)}"
+
+
+def sentence_text(facts: WrongSentence) -> str:
+    """Word a sentence with the numbers that contradict it."""
+    details = [claim_detail(judgement, facts.claims > 1) for judgement in facts.wrong]
+    return f"“{facts.quote}”: {'; '.join(dict.fromkeys(details))}"
+
+
+def claim_detail(judgement: Judgement, names_row: bool) -> str:
+    """Word the numbers that contradict a claim, after its row if a sentence has several claims."""
+    detail = detail_text(judgement)
+    if names_row and judgement.claim is not None:
+        return f"{judgement.claim.row}: {detail}"
+    return detail
+
+
+# ---------------------------------------------------------------- places
+
+
+def place_label(place: Place) -> str:
+    """Name a place with its paper: `miCSE Table 1`, `miCSE sec. 1 on Table 2`."""
+    return f"{paper_label(place.paper)} {where_label(place)}"
+
+
+def where_label(place: Place) -> str:
+    """Name a place in its paper: `Table 2` for `table2`, `sec. 1 on Table 2`."""
+    names = grid_names(place.paper) if place.paper in paper_names() else []
+
+    def label(word: re.Match) -> str:
+        return grid_label(word[0]) if word[0] in names else word[0]
+
+    return re.sub(r"\w+", label, place.where)
+
+
+def paper_label(name: str) -> str:
+    """Give the short name of a paper: `miCSE` for `micse`. A method's title stays as it is."""
+    if name not in paper_names():
+        return name
+    return paper(name).label or name

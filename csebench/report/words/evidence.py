@@ -1,0 +1,189 @@
+"""Sentences for runs that other people published, and names of what they are compared with.
+
+The numbers are in csebench/report/numbers/others.py and printed_averages.py. The tables of the page
+"Does it reproduce?" are made in csebench/report/pages/evidence.py.
+"""
+
+from csebench.plan.catalog import evidence
+from csebench.plan.catalog.evidence import MatchKey, Remark, Setup
+from csebench.plan.catalog.files import paper
+from csebench.plan.schema.paper import Row
+from csebench.plan.targets import grid_label
+from csebench.report.numbers.others import Group, Sweep, count_evidence, sweeps
+from csebench.report.numbers.printed_averages import AuthorsPrint, PrintedAverage
+
+OWN_CODE = "own re-implementation"  # how a source states that it does not use the authors' code
+
+# ---------------------------------------------------------------- the answer of the page
+
+
+def reach_text() -> str:
+    """Say how many runs of each sweep reach the printed value, a sentence per method."""
+    by_method: dict[str, list[Sweep]] = {}
+    for sweep in sweeps():
+        by_method.setdefault(sweep.key.method, []).append(sweep)
+    if not by_method:
+        return "**No seed sweep of others is known.**"
+    return " ".join(reach_sentence(of_method) for of_method in by_method.values())
+
+
+def reach_sentence(sweeps_of_method: list[Sweep]) -> str:
+    """Say which sweeps of a method have no run that reaches the printed value.
+
+    `**In 3 of 4 seed sweeps of X no run reaches the printed value** (…); on BERT-base 5 of 50 do.`
+    """
+    without, some = [], []
+    for sweep in sweeps_of_method:
+        encoder = encoder_and_pooler(sweep.key)
+        count = sweep.runs.reach(sweep.printed.value.value)
+        if count:
+            some.append(f"on {encoder} {count} of {sweep.runs.summary.n} do")
+        else:
+            without.append(encoder)
+    method = method_title(sweeps_of_method[0].key)
+    counts = f"{len(without)} of {len(sweeps_of_method)} seed sweeps of {method}"
+    text = f"**In {counts} no run reaches the printed value**"
+    if without:
+        text += f" ({', '.join(without)})"
+    if some:
+        text += f"; {', '.join(some)}"
+    return f"{text}."
+
+
+def sweeps_text() -> str:
+    """Say what runs the sweeps are, and where longer training might reach more."""
+    found = sweeps()
+    seeds = sorted({sweep.runs.summary.n for sweep in found})
+    text = (
+        f"Each sweep is {' or '.join(map(str, seeds))} seeds {code_text(found)} folded below."
+        " None of these runs is ours."
+    )
+    rising = [encoder_and_pooler(sweep.key) for sweep in found if still_rises(sweep.runs)]
+    if rising:
+        text += (
+            f" On {' and '.join(rising)} the last checkpoint of most runs was the best: longer"
+            " training might reach more."
+        )
+    return text
+
+
+def code_text(found: list[Sweep]) -> str:
+    """Say whose code the sweeps ran, up to the verb before `folded below`."""
+    names = {source for sweep in found for source in sweep.runs.sources}
+    sources = ", ".join(sorted(names))
+    codes = [sweep.runs.evidence[0].setup.code or "" for sweep in found]
+    if all(code.startswith(OWN_CODE) for code in codes):
+        return f"of one re-implementation ({sources}), not of the authors' code; how it differs is"
+    return f"of one source ({sources}); its code, and how it differs, are"
+
+
+def still_rises(runs: Group) -> bool:
+    """Whether at least half of the runs are known to keep their last step."""
+    kept_last = [run for run in runs.runs if run.kept_last_step]
+    return 2 * len(kept_last) >= runs.summary.n
+
+
+def counts_text() -> str:
+    """Say how many re-trainings the verdicts rest on, and how many do not count."""
+    counts = count_evidence()
+    return (
+        f"{counts.comparable} comparable re-trainings from {counts.sources} sources: runs that"
+        " others trained with the paper's data, budget, objective and pooling, each with a score of"
+        f" its own. Apart from them: {counts.other_runs} re-trainings that differ in these or are"
+        f" doubtful, {counts.means} means of several runs without their scores, and"
+        f" {counts.checkpoints} scores of released checkpoints."
+    )
+
+
+# ---------------------------------------------------------------- where a value is printed
+
+
+def print_place(printed: AuthorsPrint) -> str:
+    """Say where authors print an average, and which other values other tables have.
+
+    `of the final version; 78.14 in miCSE, Table 1`
+    """
+    if printed.row is not None:
+        place = average_place(printed.row)
+    else:
+        place = printed.note or "as its sources state it"
+    others = [f"{row.value.text} in {average_place(row)}" for row in printed.other_rows]
+    return "; ".join([place, *others])
+
+
+def average_place(average: PrintedAverage) -> str:
+    """Name the table that prints an average: `InfoCSE, Table 2`."""
+    return f"{paper(average.paper).label}, {grid_label(average.grid_name)}"
+
+
+# ---------------------------------------------------------------- how runs were made
+
+
+def setup_differences(runs: Group, row: Row) -> str:
+    """Say how runs differ from the authors' recipe, and in their budget from a row's."""
+    first, *others = runs.evidence
+    if others:
+        return f"{len(runs.sources)} sources with their own setups"
+    parts = [budget_text(first.setup, row), circumstances(first.setup)]
+    return "; ".join(part for part in parts if part)
+
+
+def budget_text(setup: Setup, row: Row | None = None) -> str:
+    """Name the budget of runs: `batch 64 (this row: 50), learning rate 3e-5, 15,625 steps`."""
+    params = {}
+    if row is not None and row.run is not None:
+        params = row.run.params
+    parts = []
+    if setup.batch_size is not None:
+        own_value = own_value_text(setup.batch_size, params.get("batch_size"))
+        parts.append(f"batch {setup.batch_size}{own_value}")
+    if setup.learning_rate is not None:
+        own_value = own_value_text(setup.learning_rate, params.get("learning_rate"))
+        parts.append(f"learning rate {setup.learning_rate}{own_value}")
+    if setup.steps is not None:
+        own_value = own_value_text(setup.steps, params.get("steps"))
+        parts.append(f"{setup.steps:,} steps{own_value}")
+    return ", ".join(parts)
+
+
+def own_value_text(theirs: str | int, here) -> str:
+    """Give a row's own value in brackets. Empty if it has none, or the same."""
+    if here is None or str(theirs) == str(here) or float(theirs) == float(here):
+        return ""
+    return f" (this row: {here:g})"
+
+
+def circumstances(setup: Setup) -> str:
+    """Name code, precision, versions, GPU, selection, and what else a source states."""
+    parts = [setup.code, setup.precision, setup.versions]
+    if setup.gpu:
+        parts.append(f"GPU {setup.gpu}")
+    if setup.evaluate_every:
+        parts.append(f"evaluated every {setup.evaluate_every} steps")
+    parts += [setup.selection, setup.differs]
+    return "; ".join(part for part in parts if part)
+
+
+# ---------------------------------------------------------------- names
+
+
+def key_title(key: MatchKey) -> str:
+    """Name a method and its encoder: `unsup-SimCSE, BERT-base`."""
+    return f"{method_title(key)}, {encoder_and_pooler(key)}"
+
+
+def encoder_and_pooler(key: MatchKey) -> str:
+    """Name an encoder, with the pooler if it is not the method's own: `BERT-base (avg)`."""
+    if key.pooler == evidence.default_pooler(key.method):
+        return encoder_title(key)
+    return f"{encoder_title(key)} ({key.pooler})"
+
+
+def method_title(named: MatchKey | Remark) -> str:
+    """Name the method of a key or remark."""
+    return evidence.evidence_names().methods[named.method].title
+
+
+def encoder_title(named: MatchKey | Remark) -> str:
+    """Name the encoder of a key or remark."""
+    return evidence.evidence_names().encoders[named.encoder]
