@@ -180,7 +180,7 @@ def render_figure(page: targets.Page, args) -> None:
     """Draw a figure into its place in results/, and print the names of its files."""
     from csebench.report.numbers.cells import grid_view
     from csebench.report.pages import draw_page
-    from csebench.report.pages.table import has_values, nothing_to_draw
+    from csebench.report.pages.answer_text import has_values, nothing_to_draw
 
     if args.out not in (None, page.path):
         place = f"{args.target} is a figure, drawn into {page.path.parent}/"

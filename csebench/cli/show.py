@@ -172,7 +172,7 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
     printed value with its source, and others' runs. Rows may be named without their citation."""
     from csebench.report.csv_tables import cell_rows
     from csebench.report.numbers.cells import grid_view
-    from csebench.report.pages.table import others_text
+    from csebench.report.pages.details import others_text
     from csebench.report.words.comparisons import short_label
 
     def is_meant(label: str | None, of: str) -> bool:
