@@ -1,9 +1,11 @@
-"""Tables of a scale for pandas and spreadsheets: `scores.csv`, a row per score; `cells.csv`, a row
-per cell of a table or figure; `comparisons.csv`, a row per declared comparison. All are derived
-from the score JSONs and the papers.
+"""The numbers of a scale as CSV files for pandas and spreadsheets.
+
+`scores.csv` has a row per score, `cells.csv` a row per cell of a table or figure, and
+`comparisons.csv` a row per declared comparison. All follow from the score JSONs and the papers. A
+comparison and a claim as plain values are made here, too, for verbs that print JSON.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
@@ -13,7 +15,7 @@ from csebench.base.terminal import csv_text
 from csebench.plan.catalog.files import DEFAULT_SCALE, results_folder
 from csebench.plan.schema.spec import Spec
 from csebench.plan.targets import pages
-from csebench.report.numbers.cells import GridView, grid_view
+from csebench.report.numbers.cells import Cell, GridView, grid_view
 from csebench.report.numbers.claims import Judged, Judgement
 from csebench.report.numbers.compare import Comparison, answers
 from csebench.report.words.comparisons import sentence
@@ -32,13 +34,16 @@ CELLS = [
     "std",
     "n",
     "text",
+    "missing",
+    "outdated",
+    "verdict",
+    "evaluator",
+    "task",
+    "metric",
+    "factor",
+    "runs",
 ]
-CELLS += ["missing", "outdated", "verdict", "evaluator", "task", "metric", "factor", "runs"]
-COMPARISONS = [
-    "paper",
-    "table",
-    "question",
-    "primary",
+COMPARISON_COLUMNS = [  # what a comparison says by itself
     "row",
     "against",
     "columns",
@@ -46,8 +51,6 @@ COMPARISONS = [
     "gain",
     "low",
     "high",
-]
-COMPARISONS += [
     "p",
     "p_family",
     "family_low",
@@ -57,113 +60,158 @@ COMPARISONS += [
     "item_se",
     "printed",
     "differs",
+    "reason",
+    "sentence",
 ]
-COMPARISONS += ["reason", "sentence"]
+COMPARISONS = ["paper", "table", "question", "primary", *COMPARISON_COLUMNS]
 
 
 def csv_files(scale: str) -> dict[Path, str]:
-    """The tables of a scale, by path."""
-    grids = sorted(
-        {grid for page in pages(scale) for grid in page.grids()},
-        key=lambda g: (g[0], by_number(g[1])),
-    )
-    views = [grid_view(*grid, scale) for grid in grids]
-    tables = {
-        "scores": (SCORES, score_rows(scale)),
-        "cells": (CELLS, (row for view in views for row in cell_rows(view))),
-        "comparisons": (COMPARISONS, (row for view in views for row in comparison_records(view))),
-    }
+    """Make the CSV files of a scale.
+
+    Returns:
+        The text of each file, by its path.
+    """
+    cells: list[dict] = []
+    comparisons: list[dict] = []
+    for paper_name, name in sorted_grids(scale):
+        view = grid_view(paper_name, name, scale)
+        cells += cell_rows(view)
+        comparisons += comparison_records(view)
+    folder = results_folder(scale)
     return {
-        results_folder(scale) / f"{name}.csv": csv_text(head, rows)
-        for name, (head, rows) in tables.items()
+        folder / "scores.csv": csv_text(SCORES, score_rows(scale)),
+        folder / "cells.csv": csv_text(CELLS, cells),
+        folder / "comparisons.csv": csv_text(COMPARISONS, comparisons),
     }
 
 
-def comparison_records(view: GridView) -> Iterable[dict]:
-    """The declared comparisons of a table or figure, as rows under COMPARISONS."""
+def sorted_grids(scale: str) -> list[tuple[str, str]]:
+    """List the tables and figures on the pages of a scale, by paper and number."""
+    grids: set[tuple[str, str]] = set()
+    for page in pages(scale):
+        grids.update(page.grids())
+
+    def by_paper_and_number(grid: tuple[str, str]):
+        paper_name, name = grid
+        return paper_name, by_number(name)
+
+    return sorted(grids, key=by_paper_and_number)
+
+
+# ---------------------------------------------------------------- cells
+
+
+def cell_rows(view: GridView) -> Iterator[dict]:
+    """Describe the cells of a table or figure as rows under CELLS.
+
+    Rows are numbered from 1, because two rows may have the same label.
+    """
+    for number, cells in enumerate(view.rows, 1):
+        for cell in cells:
+            yield cell_record(view, number, cell)
+
+
+def cell_record(view: GridView, number: int, cell: Cell) -> dict:
+    """Describe a cell of the row with a number; unknown values are empty."""
+    published = cell.published
+    ours = cell.ours
+    return {
+        "paper": view.paper,
+        "table": view.name,
+        "number": number,
+        "row": cell.plan.row.label,
+        "column": cell.plan.column.label,
+        "published": published.value if published else "",
+        "published_std": empty_if_none(published.std) if published else "",
+        "ours": ours.mean if ours else "",
+        "std": empty_if_none(ours.std) if ours else "",
+        "n": ours.n if ours else 0,
+        "text": cell.text if ours or cell.runs_elsewhere else "",
+        "missing": cell.absent + cell.runs_elsewhere,
+        "outdated": cell.stale,
+        "verdict": cell.verdict,
+        "evaluator": cell.plan.evaluator,
+        "task": cell.plan.task,
+        "metric": cell.plan.metric,
+        "factor": cell.factor,
+        "runs": " ".join(scored_runs(cell, view.scale)),
+    }
+
+
+def scored_runs(cell: Cell, scale: str) -> list[str]:
+    """List the runs whose scores count in a cell, by the ids that their score files have."""
+    run_ids = []
+    for leaf in cell.leaves:
+        for spec in leaf.counted_specs:
+            content, _ = stored_score(spec, leaf.plan.evaluator, scale)
+            if content:
+                run_ids.append(Spec.model_validate(content["spec"]).run_id)
+    if cell.parts:  # a run may be in several parts
+        return sorted(set(run_ids))
+    return run_ids
+
+
+# ---------------------------------------------------------------- comparisons and claims
+
+
+def comparison_records(view: GridView) -> Iterator[dict]:
+    """Describe the declared comparisons of a table or figure as rows under COMPARISONS."""
     for answer in answers(view):
         for comparison in answer.comparisons:
-            about = {"paper": view.paper, "table": view.name, "question": answer.family.question}
             yield {
-                **about,
+                "paper": view.paper,
+                "table": view.name,
+                "question": answer.family.question,
                 "primary": answer.family.primary,
                 **comparison_record(comparison, answer.family.equality),
             }
 
 
 def comparison_record(comparison: Comparison, equality: bool = False) -> dict:
-    """A comparison as plain values, under COMPARISONS without what asks for it; what is not
-    known is empty."""
-    values = vars(comparison) | (vars(comparison.estimate) if comparison.estimate else {})
+    """Describe a comparison under COMPARISON_COLUMNS; unknown values are empty."""
+    values = dict(vars(comparison))
+    if comparison.estimate:
+        values |= vars(comparison.estimate)
     values["differs"] = "; ".join(setting.text for setting in comparison.differs)
     values["sentence"] = sentence(comparison, equality)
-    return {
-        name: "" if values.get(name) is None else values[name]
-        for name in COMPARISONS[COMPARISONS.index("row") :]
-    }
+    return {name: empty_if_none(values.get(name)) for name in COMPARISON_COLUMNS}
+
+
+def empty_if_none(value):
+    return "" if value is None else value
 
 
 def claim_record(judged: Judged) -> dict:
-    """A paper's sentence as plain values: verdicts, what is behind each claim; at the default
-    scale without ours."""
+    """Describe what a paper says, with its verdicts and the numbers of each of its claims.
 
-    def plain(judgement: Judgement) -> dict:
-        return asdict(
-            judgement, dict_factory=lambda items: {k: None if v == inf else v for k, v in items}
+    Our runs are left out at the default scale, which only shows that the workflow runs.
+    """
+    has_ours = judged.scale != DEFAULT_SCALE
+    parts = []
+    for row in judged.rows:
+        parts.append(
+            {
+                "row": row.claims[0].row,
+                "printed": judgement_record(row.published),
+                "ours": judgement_record(row.ours) if has_ours else None,
+            }
         )
-
-    smoke = judged.scale == DEFAULT_SCALE
-    parts = [
-        {
-            "row": of.claims[0].row,
-            "printed": plain(of.published),
-            "ours": None if smoke else plain(of.ours),
-        }
-        for of in judged.rows
-    ]
-    about = {
+    return {
         "paper": judged.paper,
         "place": ", ".join(judged.places),
         "claim": judged.claims[0].quote,
-    }
-    verdicts = {
+        "scale": judged.scale,
         "printed numbers": judged.published.verdict_and_size,
-        "our runs": "–" if smoke else judged.ours.seen,
+        "our runs": judged.ours.seen if has_ours else "–",
+        "parts": parts,
     }
-    return {**about, "scale": judged.scale, **verdicts, "parts": parts}
 
 
-def cell_rows(view: GridView) -> Iterable[dict]:
-    """The cells of a table or figure; two rows with the same label have different numbers,
-    counted from 1."""
-    for number, cell in (
-        (number, cell) for number, cells in enumerate(view.rows, 1) for cell in cells
-    ):
-        published, ours = cell.published, cell.ours
-        runs = [(spec, leaf.plan.evaluator) for leaf in cell.leaves for spec in leaf.counted_specs]
-        scored = [
-            Spec.model_validate(done["spec"]).run_id
-            for run in runs
-            if (done := stored_score(*run, view.scale)[0])
-        ]
-        yield {
-            "paper": view.paper,
-            "table": view.name,
-            "number": number,
-            "row": cell.plan.row.label,
-            "column": cell.plan.column.label,
-            "published": published.value if published else "",
-            "published_std": "" if published is None or published.std is None else published.std,
-            "ours": ours.mean if ours else "",
-            "std": "" if ours is None or ours.std is None else ours.std,
-            "n": ours.n if ours else 0,
-            "text": cell.text if ours or cell.runs_elsewhere else "",
-            "missing": cell.absent + cell.runs_elsewhere,
-            "outdated": cell.stale,
-            "verdict": cell.verdict,
-            "evaluator": cell.plan.evaluator,
-            "task": cell.plan.task,
-            "metric": cell.plan.metric,
-            "factor": cell.factor,
-            "runs": " ".join(sorted({*scored}) if cell.parts else scored),
-        }
+def judgement_record(judgement: Judgement) -> dict:
+    """Describe a judgement as plain values; an infinite one, which JSON lacks, becomes None."""
+    return asdict(judgement, dict_factory=without_infinity)
+
+
+def without_infinity(items: Iterable[tuple]) -> dict:
+    return {key: None if value == inf else value for key, value in items}
