@@ -1,10 +1,9 @@
-"""Writes docs/schemas/*.json, by which editors check and complete the project's YAML and JSON
-files.
+"""Write docs/schemas/*.json, which let editors check and complete the project's YAML and JSON.
 
     python docs/schemas.py
 
-The models of csebench/plan/ are their source. A file of papers/, config/ or evidence/ names its
-schema in its first line; `spec` is of the JSON files that `csebench train` takes.
+The schemas follow from the models of csebench/plan/. A file of papers/, config/ or evidence/ names
+its schema in its first line. The schema `spec` is for the JSON files that `csebench train` takes.
 """
 
 from __future__ import annotations
@@ -26,30 +25,40 @@ MODELS: dict[str, type[BaseModel]] = {"paper": Paper, "scale": Scale, "spec": Sp
 EVIDENCE: dict[str, type[BaseModel]] = {"source": EvidenceSource, "methods": Names}
 
 
-def schemas() -> dict[str, str]:
-    """The JSON schemas as texts, by name."""
-    contents = {name: model.model_json_schema() for name, model in MODELS.items()}
-    contents |= {name: as_written(model.model_json_schema()) for name, model in EVIDENCE.items()}
-    return {
-        name: json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-        for name, content in contents.items()
-    }
-
-
-def as_written(schema: Any) -> Any:
-    """A schema in which a text may be a number, as `81.10` and `3e-5` are where nothing says
-    that they are texts: evidence/ is read as it is written."""
-    if isinstance(schema, list):
-        return [as_written(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    parts = {key: as_written(value) for key, value in schema.items()}
-    return parts | {"type": ["string", "number"]} if parts.get("type") == "string" else parts
-
-
 def main() -> None:
+    """Write all schemas."""
     for name, text in schemas().items():
         write_text(FOLDER / f"{name}.json", text)
+
+
+def schemas() -> dict[str, str]:
+    """Make the JSON schemas as texts, by name."""
+    texts = {}
+    for name, model in MODELS.items():
+        texts[name] = schema_text(model.model_json_schema())
+    for name, model in EVIDENCE.items():
+        texts[name] = schema_text(with_numbers_as_texts(model.model_json_schema()))
+    return texts
+
+
+def schema_text(schema: Any) -> str:
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+def with_numbers_as_texts(schema: Any) -> Any:
+    """Let every text be a number, too.
+
+    Files of evidence/ have `81.10` and `3e-5` without quotes. csebench reads them as texts, but an
+    editor takes them for numbers.
+    """
+    if isinstance(schema, list):
+        return [with_numbers_as_texts(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {key: with_numbers_as_texts(value) for key, value in schema.items()}
+    if parts.get("type") == "string":
+        parts["type"] = ["string", "number"]
+    return parts
 
 
 if __name__ == "__main__":
