@@ -114,20 +114,14 @@ def cell_rows(view: GridView) -> Iterator[dict]:
 
 def cell_record(view: GridView, number: int, cell: Cell) -> dict:
     """Describe a cell of the row with a number; unknown values are empty."""
-    published = cell.published
-    ours = cell.ours
-    return {
+    record: dict = dict.fromkeys(CELLS, "")  # keeps the order of CELLS
+    record |= {
         "paper": view.paper,
         "table": view.name,
         "number": number,
         "row": cell.plan.row.label,
         "column": cell.plan.column.label,
-        "published": published.value if published else "",
-        "published_std": empty_if_none(published.std) if published else "",
-        "ours": ours.mean if ours else "",
-        "std": empty_if_none(ours.std) if ours else "",
-        "n": ours.n if ours else 0,
-        "text": cell.text if ours or cell.runs_elsewhere else "",
+        "n": 0,
         "missing": cell.absent + cell.runs_elsewhere,
         "outdated": cell.stale,
         "verdict": cell.verdict,
@@ -137,6 +131,16 @@ def cell_record(view: GridView, number: int, cell: Cell) -> dict:
         "factor": cell.factor,
         "runs": " ".join(scored_runs(cell, view.scale)),
     }
+    if cell.published:
+        record["published"] = cell.published.value
+        record["published_std"] = empty_if_none(cell.published.std)
+    if cell.ours:
+        record["ours"] = cell.ours.mean
+        record["std"] = empty_if_none(cell.ours.std)
+        record["n"] = cell.ours.n
+    if cell.ours or cell.runs_elsewhere:
+        record["text"] = cell.text
+    return record
 
 
 def scored_runs(cell: Cell, scale: str) -> list[str]:

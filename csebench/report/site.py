@@ -163,7 +163,9 @@ def toctree(folder: Path, caption: str, *patterns: str) -> str:
                 pages.append(page)
     if not pages:
         return ""
-    options = [":hidden:", f":caption: {caption}"] if caption else []
+    options = []
+    if caption:
+        options = [":hidden:", f":caption: {caption}"]
     return "\n".join(["```{toctree}", *options, "", *pages, "```\n\n"])
 
 

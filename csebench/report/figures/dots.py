@@ -52,7 +52,7 @@ def dot_lines(view: GridView) -> list[DotLine]:
     """List the lines from the top. Rows and columns without scores are left out."""
     grid = view.figure
     cells = baseline_differences(view) if grid.baseline else view.rows
-    rows = [row for row in range(len(cells)) if any(cell.ours for cell in cells[row])]
+    rows = [row for row in range(len(cells)) if has_scores(cells[row])]
     lines = []
     for column_index, column in enumerate(grid.columns):
         if not any(cells[row][column_index].ours for row in rows):
@@ -63,6 +63,10 @@ def dot_lines(view: GridView) -> list[DotLine]:
             colour = row_colour(grid.rows[row], row)
             lines.append(DotLine(grid.rows[row].label, cells[row][column_index], colour))
     return lines
+
+
+def has_scores(cells: list[Cell]) -> bool:
+    return any(cell.ours for cell in cells)
 
 
 def draw_dot(axes, y: float, cell: Cell, colour: str, is_difference: bool) -> None:

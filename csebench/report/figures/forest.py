@@ -7,6 +7,7 @@ The comparisons of a question stand below its text, a line each: a dot at the di
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,7 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
     from matplotlib.figure import Figure
 
     groups = tested_groups(answers)
-    tested = [comparison for group in groups for comparison in group.comparisons]
+    tested = list(chain.from_iterable(group.comparisons for group in groups))
     line_count = len(tested) + sum(len(group.heading) for group in groups)
     suptitle = textwrap.fill(title, TITLE_WIDTH)
     if title == groups[0].question:  # it is the first heading

@@ -1,4 +1,4 @@
-"""What the papers' figures have in common: styles of rows, differences to a baseline, notes, and
+"""Parts that several kinds of figures share: styles of rows, differences to a baseline, notes, and
 the line of the untrained encoder."""
 
 from collections.abc import Callable, Iterable
@@ -107,7 +107,9 @@ def untrained_fraction(cell: CellPlan, view: GridView) -> float | None:
 def untrained_label(cell: CellPlan, view: GridView) -> str:
     """Name the untrained encoder, with its pooler if the rows have another one."""
     pooler = cell.specs[0].params["pooler"]
-    poolers_of_rows = {spec.params["pooler"] for cell in view.cells for spec in cell.plan.specs}
+    poolers_of_rows = set()
+    for row_cell in view.cells:
+        poolers_of_rows |= {spec.params["pooler"] for spec in row_cell.plan.specs}
     if poolers_of_rows == {pooler}:
         return "untrained encoder"
     return f"untrained encoder, {pooler}"

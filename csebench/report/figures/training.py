@@ -71,13 +71,16 @@ def training_curve(cell: Cell, scale: str) -> TrainingCurve:
             runs.append(spec.run_id)
         kept_encoder = training.get("best_encoder", 0)
         for point in measured:
-            is_complete = all(point[key] is not None for key in CURVE)
-            if is_complete and point.get("encoder", 0) == kept_encoder:
+            if point.get("encoder", 0) != kept_encoder:
+                continue
+            if all(point[key] is not None for key in CURVE):
                 points.setdefault(point["step"], []).append(point)
 
-    steps = {}
+    steps: dict[int, dict[str, stats.Summary]] = {}
     for step in sorted(points):
-        steps[step] = {key: stats.summarise(point[key] for point in points[step]) for key in CURVE}
+        steps[step] = {}
+        for key in CURVE:
+            steps[step][key] = stats.summarise(point[key] for point in points[step])
     return TrainingCurve(steps, runs)
 
 

@@ -89,4 +89,6 @@ def draw_page(page: targets.Page) -> list[Path]:
         return draw_figure(view)
     answered = answers(view)
     title = forest_title(view, answered)
-    return draw_forest(view, answered, title) if title else []
+    if not title:
+        return []
+    return draw_forest(view, answered, title)

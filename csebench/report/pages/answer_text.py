@@ -5,13 +5,14 @@ An answer follows from the declared comparisons of a table or figure
 """
 
 from collections import Counter
+from itertools import chain
 
 from csebench.plan.catalog.files import DEFAULT_SCALE, VARIANTS
 from csebench.plan.catalog.files import scale as read_scale
 from csebench.plan.catalog.registry import protocol
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import Cell, GridView
-from csebench.report.numbers.compare import BETTER, WORSE, Answer
+from csebench.report.numbers.compare import BETTER, WORSE, Answer, Comparison
 from csebench.report.words import comparisons as words
 from csebench.score.store import stored_score
 
@@ -72,7 +73,7 @@ def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
 
     The main question of a page is not repeated, because it is what the page is about.
     """
-    comparisons = [comparison for answer in answered for comparison in answer.comparisons]
+    comparisons = all_comparisons(answered)
     differing_settings = {c.differs for c in comparisons if c.estimate}
     # One remark for the whole page, if all rows differ in the same, or have the papers' settings.
     is_one_remark = len(differing_settings) == 1 or not read_scale(view.scale).tuned
@@ -124,7 +125,7 @@ def forest_title(view: GridView, answered: list[Answer]) -> str:
     """
     if view.scale == DEFAULT_SCALE or view.paper == VARIANTS:
         return ""
-    if not any(c.p is not None for answer in answered for c in answer.comparisons):
+    if not any(comparison.p is not None for comparison in all_comparisons(answered)):
         return ""
     family = answered[0].family
     if not family.primary:
@@ -132,6 +133,11 @@ def forest_title(view: GridView, answered: list[Answer]) -> str:
     sentence = words.sentence(answered[0].comparisons[0], family.equality)
     first_clause, _, _ = sentence.partition(" here")
     return first_clause.rstrip(".")
+
+
+def all_comparisons(answered: list[Answer]) -> list[Comparison]:
+    """List the comparisons of all questions."""
+    return list(chain.from_iterable(answer.comparisons for answer in answered))
 
 
 # ---------------------------------------------------------------- what figures can draw

@@ -13,6 +13,7 @@ from csebench.plan.schema.paper import Row
 from csebench.report.numbers.cells import Cell, GridView
 from csebench.report.numbers.claims import judge_all
 from csebench.report.numbers.compare import Answer
+from csebench.report.pages.answer_text import all_comparisons
 from csebench.report.pages.claims import sentence_table
 from csebench.report.pages.page import Fold, Part, TextTable, as_list, merge_labels
 from csebench.report.words import comparisons as words
@@ -107,9 +108,10 @@ def others_fold(view: GridView) -> list[Part]:
     remarks: list[tuple[str, str]] = []
     for cell in view.cells:
         if cell.others is not None:
-            row, others = cell.plan.row, cell.others
-            sources = ", ".join(others.sources)
-            remarks.append((row.label, f"{others.kind}, {sources}: {others.differs(row)}."))
+            row = cell.plan.row
+            sources = ", ".join(cell.others.sources)
+            differences = cell.others.differs(row)
+            remarks.append((row.label, f"{cell.others.kind}, {sources}: {differences}."))
     parts = [legend, table, as_list(merge_labels(remarks))]
     return [Fold("Others' runs on the paper's encoder", parts)]
 
@@ -149,9 +151,7 @@ def comparisons_fold(view: GridView, answered: list[Answer]) -> list[Part]:
 
 def seeds_only_remark(answered: list[Answer]) -> list[str]:
     """Say how many intervals lack the error over test items that their evaluator could have."""
-    tested = []
-    for answer in answered:
-        tested += [c for c in answer.comparisons if c.estimate is not None]
+    tested = [c for c in all_comparisons(answered) if c.estimate is not None]
     lacking = sum(comparison.over_seeds_only for comparison in tested)
     if not lacking:
         return []

@@ -145,9 +145,11 @@ def state(view: GridView) -> str:
     scored_runs, planned_runs = view.progress
     if not planned_runs:
         return "cited only"
-    if not scored_runs:
-        return "nothing to draw" if nothing_to_draw(view) else "missing"
-    return "complete" if scored_runs == planned_runs else "partial"
+    if scored_runs == planned_runs:
+        return "complete"
+    if scored_runs:
+        return "partial"
+    return "nothing to draw" if nothing_to_draw(view) else "missing"
 
 
 def coverage_legend(views: list[GridView]) -> str:

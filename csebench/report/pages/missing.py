@@ -11,7 +11,9 @@ from csebench.report.pages.page import Fold, Part, as_list, merge_labels
 def notes_fold(view: GridView) -> list[Part]:
     """Fold the notes of a table or figure, and the reasons for what is missing."""
     notes = [*view.grid.notes, *merge_labels(missing_scores(view))]
-    return [Fold("Notes, and rows not run here", [as_list(notes)])] if notes else []
+    if not notes:
+        return []
+    return [Fold("Notes, and rows not run here", [as_list(notes)])]
 
 
 def missing_scores(view: GridView) -> Iterator[tuple[str, str]]:
@@ -30,7 +32,9 @@ def missing_scores(view: GridView) -> Iterator[tuple[str, str]]:
 
 def vanished_loss_text(cells: Sequence[Cell]) -> str:
     """Say that training changes nothing, because the loss of a row is 0; empty otherwise."""
-    runs = {spec.run_id for cell in cells for spec in cell.plan.specs}
+    runs: set[str] = set()
+    for cell in cells:
+        runs.update(spec.run_id for spec in cell.plan.specs)
     if not runs:
         return ""
     if all(cell.unchanged for cell in cells):

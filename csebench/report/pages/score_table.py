@@ -4,6 +4,8 @@ A cell has our mean and standard deviation, marks for what is missing or old and
 the papers, the printed value with its verdict. The best row of a column is bold.
 """
 
+from collections.abc import Iterable
+from itertools import chain
 from math import inf
 
 from csebench.plan.catalog.files import DEFAULT_SCALE, SIDE_BY_SIDE
@@ -28,11 +30,15 @@ BestRows = list[list[set[int]]]  # per column and block of ranked rows: the rows
 
 def score_parts(view: GridView) -> list[Part]:
     """Show our scores of all rows with runs, and how to read them."""
-    rows = [row for row in row_order(view) if any(cell.plan.specs for cell in view.rows[row])]
+    rows = [row for row in row_order(view) if has_runs(view.rows[row])]
     best: BestRows = []
     if view.scale != DEFAULT_SCALE:
         best = [best_rows(view, column) for column in view.score_grid.columns]
     return [*score_tables(view, rows, best), *legend_parts(view, rows, best)]
+
+
+def has_runs(cells: Iterable[Cell]) -> bool:
+    return any(cell.plan.specs for cell in cells)
 
 
 def row_order(view: GridView) -> list[int]:
@@ -107,7 +113,7 @@ def legend_parts(view: GridView, rows: list[int], best: BestRows) -> list[Part]:
 
     Long lists of such rows are folded.
     """
-    cells = [cell for row in rows for cell in view.rows[row]]
+    cells = list(chain.from_iterable(view.rows[row] for row in rows))
     tied_rows = possibly_best(view, best)
     lines = [f"{', '.join(columns)}: {', '.join(tied)}." for tied, columns in tied_rows.items()]
     is_folded = len(lines) > MOST_TIES or any(len(tied) > words.MOST_ROWS for tied in tied_rows)
@@ -116,7 +122,7 @@ def legend_parts(view: GridView, rows: list[int], best: BestRows) -> list[Part]:
     if view.judged:
         signs = ", ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
         sentences.append(f"Behind it the printed value: {signs}.")
-    if any(len(candidates) == 1 for blocks in best for candidates in blocks):
+    if any(len(candidates) == 1 for candidates in chain.from_iterable(best)):
         sentences.append("Bold: best at 95 %.")
     if not is_folded:
         sentences += [f"Possibly best in {line}" for line in lines]

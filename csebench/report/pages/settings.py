@@ -32,7 +32,9 @@ def settings_section(view: GridView, table: SettingsTable) -> PageSection:
     head = ["Setting", *(column.label for column in table.columns)]
     printed_count = signs[EQUAL_SIGN] + signs[DIFFERENT_SIGN]
     answer = f"**{signs[EQUAL_SIGN]} of {printed_count} printed settings equal the recipes.**"
-    folded = [Fold("Notes", [as_list(table.notes)])] if table.notes else []
+    folded = []
+    if table.notes:
+        folded.append(Fold("Notes", [as_list(table.notes)]))
     return PageSection([answer], [TextTable(head, rows), SETTINGS_LEGEND], folded)
 
 

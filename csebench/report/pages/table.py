@@ -35,7 +35,7 @@ from csebench.report.pages.page import (
     relative_path,
 )
 from csebench.report.pages.retrieved import texts_fold
-from csebench.report.pages.score_table import STALE, score_parts
+from csebench.report.pages.score_table import STALE, has_runs, score_parts
 from csebench.report.pages.settings import settings_section
 from csebench.report.provenance import (
     deviation_lines,
@@ -114,18 +114,18 @@ def grid_section(view: GridView, folder: Path) -> PageSection:
     if isinstance(view.grid, SettingsTable):
         return settings_section(view, view.grid)
     answered = answers(view)
-    has_runs = any(cell.plan.specs for cell in view.cells)
+    is_run = has_runs(view.cells)
     is_figure = isinstance(view.grid, Figure)
 
     visible: list[Part] = []
     visible += pictures(view, answered, folder)
-    if not has_runs:
+    if not is_run:
         visible += printed_parts(view)
     elif has_values(view) or not is_figure:
         visible += score_parts(view)
 
     folded: list[Part] = []
-    if has_runs:
+    if is_run:
         folded += printed_fold(view)
     folded += others_fold(view)
     folded += comparisons_fold(view, answered)
