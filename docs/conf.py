@@ -1,5 +1,7 @@
-"""Sphinx's configuration of the site that csebench/report/site.py builds: theme furo, parser
-MyST."""
+"""Configuration of Sphinx for the site that csebench/report/site.py builds.
+
+The theme is furo, and MyST reads the Markdown.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,10 @@ project = html_title = "csebench"
 source_suffix = {".md": "markdown"}
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 4
-# GitHub has none of it
+# GitHub shows the same files and knows none of these
 myst_disable_syntax = ["myst_role", "myst_line_comment", "myst_target", "myst_block"]
 autodoc_member_order = "bysource"
-# envs/report.yaml
+# the environment of envs/report.yaml has none of the heavy packages
 autodoc_mock_imports = [name for name in HEAVY if importlib.util.find_spec(name) is None]
 autodoc_typehints_format = "fully-qualified"
 default_role = "literal"  # `code` in docstrings
@@ -40,27 +42,37 @@ html_copy_source = html_show_copyright = html_use_index = html_domain_indices = 
 
 
 def setup(app) -> None:
-    """Called by Sphinx."""
-    app.connect(
-        "source-read",
-        lambda app, page, text: text.append(text.pop().replace(" ± ", "\u00a0±\u00a0")),
-    )
+    """Register what happens to pages. Sphinx calls this function by its name."""
+    app.connect("source-read", keep_deviations_on_the_line)
     app.connect("doctree-read", resolve_links)
 
 
+def keep_deviations_on_the_line(app, page: str, source: list[str]) -> None:
+    """Put no line break into `78.41 ± 0.31`. Sphinx hands over the text in a list of one."""
+    source[0] = source[0].replace(" ± ", "\u00a0±\u00a0")
+
+
 def resolve_links(app, doctree) -> None:
-    """Point links to README at the home page, and links to the project's other files at the
-    repository."""
+    """Point links to README at the home page, and links to other files at the repository."""
     links = [node for node in doctree.findall(pending_xref) if node["reftype"] == "myst"]
-    for node in [node for node in links if not node["refdomain"]]:
+    for node in links:
+        if node["refdomain"]:
+            continue
         target, _, anchor = node["reftarget"].partition("#")
         path = os.path.normpath(Path(node["refdoc"]).parent / target)
         if path == "README.md":
-            node.attributes |= {
-                "refdomain": "doc",
-                "reftarget": "index",
-                "reftargetid": anchor or None,
-            }
-        elif target and not path.startswith("..") and ((site.ROOT / path).exists() or IS_INSTALLED):
-            uri = f"{REPOSITORY}/blob/main/{path}" + (f"#{anchor}" if anchor else "")
+            node["refdomain"] = "doc"
+            node["reftarget"] = "index"
+            node["reftargetid"] = anchor or None
+        elif target and is_in_project(path):
+            uri = f"{REPOSITORY}/blob/main/{path}"
+            if anchor:
+                uri += f"#{anchor}"
             node.replace_self(nodes.reference("", "", *node.children, refuri=uri))
+
+
+def is_in_project(path: str) -> bool:
+    """Whether the repository has a file. An installed package has no files to look it up in."""
+    if path.startswith(".."):
+        return False
+    return IS_INSTALLED or (site.ROOT / path).exists()

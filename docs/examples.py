@@ -1,20 +1,20 @@
-"""Re-runs the commands that README.md and docs/*.md show, and rewrites their output.
+"""Run the commands that README.md and docs/*.md show, and rewrite their output.
 
     python docs/examples.py          # rewrite
-    python docs/examples.py --check  # exit code 1 where an output is stale
+    python docs/examples.py --check  # exit code 1 if an output is stale
 
-An example is a block of which each line with `$ ` in front is a command, and the lines below it its
-output:
+An example is a block below a marker. A line that begins with `$ ` is a command, and the lines below
+it are its output:
 
     <!-- example: 6 lines -->
     ```console
     $ csebench show sts
     ```
 
-Only `csebench` is run, in a copy of the files of the commit, without data, so that outputs do not
-depend on what is in results/ or runs/. Of an output the first lines are shown (20 where the marker
-states no number), cut at 170 characters; `…` stands for the rest. Blocks with another marker or
-none, as those that need training, are kept.
+Only `csebench` is run, in a copy of the files that git tracks and without data, so that outputs do
+not depend on other files in results/ or runs/. The first lines of an output are shown, 20 if the
+marker states no number. They are cut at 170 characters, and `…` stands for the rest. Blocks without
+the marker are kept, for example those that need training.
 """
 
 from __future__ import annotations
@@ -36,51 +36,61 @@ from csebench.base.project import ROOT
 EXAMPLE = re.compile(
     r"(<!-- example(?:: (\d+) lines)? -->\n```console\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE
 )
-LINES, WIDTH = 20, 170
+LINES = 20  # of an output
+WIDTH = 170  # characters of a line
 
-# arguments of csebench, as typed -> its output; None keeps what is shown
+# arguments of csebench, as typed -> its output; None keeps what the text shows
 Run = Callable[[str], str | None]
 
 
-def rewrite(text: str, run: Run) -> str:
-    """A text with the outputs of its examples as they are now."""
+def main(arguments: list[str]) -> int:
+    """Rewrite the texts, or with `--check` name the stale ones.
 
-    def rewritten(match: re.Match) -> str:
-        head, lines, body, end = match.groups()
-        shown = []
-        for arguments in re.findall(r"^\$ csebench (.+)$", body, re.MULTILINE):
-            if (output := run(arguments)) is None:
-                return match[0]
-            shown += [f"$ csebench {arguments}", *shorten(output, int(lines or LINES))]
-        return head + "\n".join(shown) + "\n" + end
-
-    return EXAMPLE.sub(rewritten, text)
-
-
-def shorten(output: str, lines: int) -> list[str]:
-    """The first lines of an output, each cut to the width of a page."""
-    printed = [line.rstrip() for line in output.strip("\n").splitlines()]
-    kept = printed if len(printed) <= lines else [*printed[:lines], "…"]
-    return [line if len(line) <= WIDTH else line[: WIDTH - 1].rstrip() + "…" for line in kept]
+    Returns:
+        The exit code: 1 if a checked text is stale.
+    """
+    is_check = "--check" in arguments
+    stale = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        copy_project(folder)
+        run = run_in(folder)
+        for path in texts():
+            text = read_text(path)
+            new_text = rewrite(text, run)
+            if new_text == text:
+                continue
+            stale.append(str(path.relative_to(ROOT)))
+            if not is_check:
+                write_text(path, new_text)
+    if is_check and stale:
+        remedy = "run `python docs/examples.py`."
+        print(f"stale outputs in {', '.join(stale)}: {remedy}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def texts() -> list[Path]:
+    """List the files with examples."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+# ---------------------------------------------------------------- running commands
+
+
 def copy_project(folder: Path) -> None:
-    """Copies the files of the working tree that git tracks."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, folder / name)
+    """Copy the files of the working tree that git tracks."""
+    command = ["git", "ls-files", "-z"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in listed.stdout.split("\0"):
+        if not (ROOT / name).is_file():  # deleted; or the empty name after the last one
+            continue
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, folder / name)
 
 
 def run_in(folder: Path) -> Run:
-    """Runs csebench as a user would in a clone, without data and without a network."""
+    """Make the function that runs csebench as in a clone, without data and network."""
     env = {name: value for name, value in os.environ.items() if name != "CSEBENCH_DATA"}
     env |= {"PYTHONPATH": str(folder), "HF_HUB_OFFLINE": "1", "COLUMNS": "80", "LC_ALL": "C.UTF-8"}
 
@@ -88,29 +98,46 @@ def run_in(folder: Path) -> Run:
     def run(arguments: str) -> str:
         command = [sys.executable, "-m", "csebench", *shlex.split(arguments)]
         done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
-        return done.stdout + (done.stderr if done.returncode else "")
+        if done.returncode == 0:
+            return done.stdout
+        return done.stdout + done.stderr
 
     return run
 
 
-def main(arguments: list[str]) -> int:
-    stale = []
-    with tempfile.TemporaryDirectory() as folder:
-        copy_project(Path(folder))
-        run = run_in(Path(folder))
-        for path in texts():
-            text = read_text(path)
-            if (now := rewrite(text, run)) == text:
-                continue
-            stale.append(str(path.relative_to(ROOT)))
-            if "--check" not in arguments:
-                write_text(path, now)
-    if "--check" in arguments and stale:
-        print(
-            f"stale outputs in {', '.join(stale)}: run `python docs/examples.py`.", file=sys.stderr
-        )
-        return 1
-    return 0
+# ---------------------------------------------------------------- rewriting texts
+
+
+def rewrite(text: str, run: Run) -> str:
+    """Give a text with the outputs of its examples as they are now."""
+
+    def rewritten(match: re.Match) -> str:
+        head, lines, body, end = match.groups()
+        new_body = []
+        for arguments in re.findall(r"^\$ csebench (.+)$", body, re.MULTILINE):
+            output = run(arguments)
+            if output is None:
+                return match[0]
+            new_body.append(f"$ csebench {arguments}")
+            new_body += shorten(output, int(lines or LINES))
+        return head + "\n".join(new_body) + "\n" + end
+
+    return EXAMPLE.sub(rewritten, text)
+
+
+def shorten(output: str, line_count: int) -> list[str]:
+    """Keep the first lines of an output, each cut to the width of a page."""
+    lines = output.strip("\n").splitlines()
+    kept = [cut(line.rstrip()) for line in lines[:line_count]]
+    if len(lines) > line_count:
+        kept.append("…")
+    return kept
+
+
+def cut(line: str) -> str:
+    if len(line) <= WIDTH:
+        return line
+    return line[: WIDTH - 1].rstrip() + "…"
 
 
 if __name__ == "__main__":

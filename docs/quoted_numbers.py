@@ -1,15 +1,16 @@
-"""Fills the numbers that README.md and docs/*.md quote from results/mini and results/evidence.csv.
+"""Fill the numbers that README.md and docs/*.md quote from results/mini and results/evidence.csv.
 
     python docs/quoted_numbers.py          # fill
-    python docs/quoted_numbers.py --check  # exit code 1 where a text is stale
+    python docs/quoted_numbers.py --check  # exit code 1 if a number is stale
 
-A number stands between two comments, the first with a Python expression of the functions below; a
-word stands before it in its line, as Markdown ends a paragraph where a line begins with a comment:
+A number stands between two comments. The first has a Python expression of the functions below. A
+word must stand before it in its line, because in Markdown a line that begins with a comment ends
+the paragraph:
 
     AMI has <!-- n: text("micse/table3", "AMI+SimCSE", "1%") -->54.52 ± 0.05†<!-- /n -->
     and miCSE <!-- n: format(mean("micse/table3", "miCSE", "1%"), ".1f") -->55.2<!-- /n -->
 
-`table(...)` fills a whole table. An expression must not contain `|` inside of a Markdown table.
+`table(...)` fills a whole table. Inside of a Markdown table, an expression must not contain `|`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from statistics import mean as average
 from statistics import median, quantiles, stdev
 
-from csebench.base.errors import BadInput, first_line, unknown
+from csebench.base.errors import BadInput, first_line, look_up, unknown
 from csebench.base.files import read_text, write_text
 from csebench.base.project import ROOT
 from csebench.report.numbers.power import noncentrality
@@ -35,65 +36,73 @@ OLD = "†"  # scored with an older code version
 BUILTINS = {function.__name__: function for function in (abs, format, len, max, min, round, sum)}
 
 
-# ---------------------------------------------------------------- mini's cells
+# ---------------------------------------------------------------- cells of scale mini
 
 
 @cache
 def cells() -> dict[tuple[str, str, str], dict]:
-    """Cells of results/mini/cells.csv by table (`micse/table3`, `methods`), row and column."""
+    """Read results/mini/cells.csv by table (`micse/table3`, `methods`), row and column."""
     by_key: dict[tuple[str, str, str], dict] = {}
     for row in _rows(MINI / "cells.csv"):
-        table = row["table"] if row["table"] == row["paper"] else f"{row['paper']}/{row['table']}"
+        table = f"{row['paper']}/{row['table']}"
+        if row["table"] == row["paper"]:
+            table = row["table"]
         by_key.setdefault((table, row["row"], row["column"]), row)
     return by_key
 
 
 def cell(table: str, row: str, column: str = "Avg.") -> dict:
-    for known, name, what in (
-        ({key[0] for key in cells()}, table, "table"),
-        ({key[1] for key in cells() if key[0] == table}, row, "row"),
-        ({key[2] for key in cells() if key[:2] == (table, row)}, column, "column"),
-    ):
-        if name not in known:
-            raise unknown(what, name, known)
+    """Find a cell.
+
+    Raises:
+        BadInput: names the first of table, row and column that does not exist.
+    """
+    tables = {key[0] for key in cells()}
+    if table not in tables:
+        raise unknown("table", table, tables)
+    rows = {key[1] for key in cells() if key[0] == table}
+    if row not in rows:
+        raise unknown("row", row, rows)
+    columns = {key[2] for key in cells() if key[:2] == (table, row)}
+    if column not in columns:
+        raise unknown("column", column, columns)
     return cells()[table, row, column]
 
 
 def text(table: str, row: str, column: str = "Avg.") -> str:
-    """A cell as its page prints it: `54.58 ± 0.04`, with † where it was scored with an older
-    code version."""
-    wanted = cell(table, row, column)
-    return (wanted["text"] or "–") + (OLD if wanted["outdated"] == "True" else "")
+    """Write a cell as its page does: `54.58 ± 0.04`, with † for an older code version."""
+    values = cell(table, row, column)
+    score = values["text"] or "–"
+    return f"{score}{OLD}" if values["outdated"] == "True" else score
 
 
 def mean(table: str, row: str, column: str = "Avg.") -> float:
-    """Our mean over seeds, in printed units."""
+    """Give our mean over seeds, in printed units."""
     return _number(cell(table, row, column), "ours")
 
 
 def std(table: str, row: str, column: str = "Avg.") -> float:
-    """Our sample standard deviation over seeds, in printed units."""
+    """Give our sample standard deviation over seeds, in printed units."""
     return _number(cell(table, row, column), "std")
 
 
 def published(table: str, row: str, column: str = "Avg.") -> str:
-    """The published value: `54.55`, or `67.94 ± 1.16`."""
-    wanted = cell(table, row, column)
-    digits = len(wanted["text"].split(" ")[0].partition(".")[2]) or 2
-    return " ± ".join(
-        f"{float(wanted[k]):.{digits}f}" for k in ("published", "published_std") if wanted[k]
-    )
+    """Write the published value, with as many digits as ours: `54.55`, or `67.94 ± 1.16`."""
+    values = cell(table, row, column)
+    our_mean = values["text"].split(" ")[0]
+    digits = len(our_mean.partition(".")[2]) or 2
+    numbers = [values["published"], values["published_std"]]
+    return " ± ".join(f"{float(number):.{digits}f}" for number in numbers if number)
 
 
 def score_columns(table: str) -> tuple[str, ...]:
-    """Labels of the columns of a table but differences (`Δ`)."""
-    return tuple(
-        dict.fromkeys(key[2] for key in cells() if key[0] == table and not key[2].startswith("Δ"))
-    )
+    """List the columns of a table without those of differences (`Δ`)."""
+    columns = dict.fromkeys(key[2] for key in cells() if key[0] == table)
+    return tuple(column for column in columns if not column.startswith("Δ"))
 
 
 def answer(page: str) -> str:
-    """The answer at the head of a page of results/mini."""
+    """Quote the answer at the head of a page of results/mini."""
     line = re.search(r"^\*\*.*", read_text(MINI / f"{page}.md"), re.MULTILINE)
     if line is None:
         raise BadInput(f"{page}: no answer")
@@ -101,48 +110,52 @@ def answer(page: str) -> str:
 
 
 def tested() -> list[dict]:
-    """The comparisons of results/mini/comparisons.csv that were tested."""
+    """Read the comparisons of results/mini/comparisons.csv that were tested."""
     return [row for row in _rows(MINI / "comparisons.csv") if row["p"]]
 
 
 def matched() -> str:
-    """How many of them are matched: `231 of 240`."""
-    return f"{sum(not row['differs'] for row in tested())} of {len(tested())}"
+    """Count the tested comparisons whose rows differ in no other setting: `231 of 240`."""
+    count = sum(not row["differs"] for row in tested())
+    return f"{count} of {len(tested())}"
 
 
 def floor(share: float) -> float:
-    """The difference that any number of seeds detects, over the test items of the STS average,
-    in a share of pairs."""
+    """Compute the smallest difference that even many seeds detect in a share of the pairs.
+
+    It follows from the errors over the test items of the STS average, which seeds do not reduce.
+    """
     of_average = [row for row in tested() if row["columns"].startswith(("Avg", "STS(Avg"))]
-    return (
-        noncentrality(inf)
-        * quantiles(item_errors(of_average), n=100, method="inclusive")[round(100 * share) - 1]
-    )
+    percentiles = quantiles(item_errors(of_average), n=100, method="inclusive")
+    return noncentrality(inf) * percentiles[round(100 * share) - 1]
 
 
 def item_error() -> float:
-    """The median error of a comparison over test items, in points."""
+    """Give the median error of a comparison over test items, in points."""
     return median(item_errors(tested()))
 
 
 def item_errors(rows: list[dict]) -> list[float]:
+    """List the errors over test items of the comparisons that have one."""
     return [float(row["item_se"]) for row in rows if row["item_se"]]
 
 
 def table(name: str, *columns: str, label: str = "Model") -> str:
-    """A table in Markdown with all its rows.
+    """Write a table in Markdown with all its rows.
 
     Args:
-        columns: labels; all but differences where none is named.
-        label: of the column of rows.
+        columns: their labels. Without any, all columns of scores, but no differences.
+        label: the head of the first column, which names the rows.
     """
     rows = list(dict.fromkeys(key[1] for key in cells() if key[0] == name))
     columns = columns or score_columns(name)
     lines = [[label, *columns], ["---"] * (len(columns) + 1)]
     for row in rows:
         lines.append([row, *(text(name, row, column) for column in columns)])
-    made = "\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n\n"
-    return made + (f"{OLD} scored with an older code version.\n\n" if OLD in made else "")
+    markdown = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    if OLD in markdown:
+        markdown += f"\n\n{OLD} scored with an older code version."
+    return f"\n\n{markdown}\n\n"
 
 
 # ---------------------------------------------------------------- others' runs
@@ -150,47 +163,99 @@ def table(name: str, *columns: str, label: str = "Model") -> str:
 
 @cache
 def sweep(method: str, encoder: str) -> list[dict]:
-    """Others' seeds of a method on an encoder, from results/evidence.csv."""
-    rows = [row for row in _rows(EVIDENCE) if row["group"] == "seed sweep"]
-    chosen = [row for row in rows if (row["method"], row["encoder"]) == (method, encoder)]
-    if not chosen:
-        raise unknown(
-            "seed sweep",
-            f"{method}, {encoder}",
-            {f"{row['method']}, {row['encoder']}" for row in rows},
-        )
-    return chosen
+    """Read the seeds of a method on an encoder that others ran, from results/evidence.csv.
+
+    Raises:
+        BadInput: if there is no such seed sweep.
+    """
+    sweeps: dict[str, list[dict]] = {}  # by method and encoder
+    for row in _rows(EVIDENCE):
+        if row["group"] == "seed sweep":
+            sweeps.setdefault(f"{row['method']}, {row['encoder']}", []).append(row)
+    return look_up("seed sweep", f"{method}, {encoder}", sweeps)
 
 
 def others(method: str, encoder: str) -> str:
-    """Mean and deviation of others' seeds: `75.11 ± 0.84`."""
+    """Write mean and deviation of others' seeds: `75.11 ± 0.84`."""
     scores = [float(row["score"]) for row in sweep(method, encoder)]
     return f"{average(scores):.2f} ± {stdev(scores):.2f}"
 
 
 def reached(method: str, encoder: str) -> int:
-    """How many of others' seeds reach the printed value, both rounded as printed."""
-    return sum(
-        round(float(row["score"]), 2) >= float(row["printed"]) for row in sweep(method, encoder)
-    )
+    """Count others' seeds that reach the printed value, both rounded as printed."""
+    seeds = sweep(method, encoder)
+    return sum(round(float(row["score"]), 2) >= float(row["printed"]) for row in seeds)
 
 
 def kept_last(method: str, encoder: str) -> int:
-    """In how many of others' runs the last checkpoint was the best."""
+    """Count others' runs in which the last checkpoint was the best."""
     return sum(row["keeps_last_step"] == "1" for row in sweep(method, encoder))
 
 
 # ---------------------------------------------------------------- texts
 
 
-FUNCTIONS = (cell, text, mean, std, published, answer, matched, floor, item_error, table)
-FUNCTIONS += (sweep, others, reached, kept_last)
+FUNCTIONS = (
+    cell,
+    text,
+    mean,
+    std,
+    published,
+    answer,
+    matched,
+    floor,
+    item_error,
+    table,
+    sweep,
+    others,
+    reached,
+    kept_last,
+)
 NAMES = {"__builtins__": BUILTINS} | {function.__name__: function for function in FUNCTIONS}
 
 
+def main(arguments: list[str]) -> int:
+    """Fill the texts, or with `--check` name the stale ones.
+
+    Returns:
+        The exit code: 1 if a checked text is stale, 2 if an expression is invalid.
+    """
+    is_check = "--check" in arguments
+    stale = []
+    try:
+        for path in texts():
+            content = read_text(path)
+            file = str(path.relative_to(ROOT))
+            filled = fill(content, file)
+            if filled == content:
+                continue
+            stale.append(file)
+            if not is_check:
+                write_text(path, filled)
+    except BadInput as error:
+        print(error, file=sys.stderr)
+        return 2
+    if is_check and stale:
+        remedy = "run `python docs/quoted_numbers.py`."
+        print(f"stale numbers in {', '.join(stale)}: {remedy}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def texts() -> list[Path]:
+    """List the files with quoted numbers."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
 def fill(content: str, file: str) -> str:
-    """A text with its numbers as they are now. Raises BadInput for an invalid expression, with
-    file and line."""
+    """Give a text with its numbers as they are now.
+
+    Args:
+        file: the name of the text, for messages.
+
+    Raises:
+        BadInput: for an invalid expression, with file and line.
+    """
     if content.count("<!-- n:") != len(QUOTE.findall(content)):
         raise BadInput(f"{file}: a `<!-- n: … -->` has no `<!-- /n -->` behind it.")
 
@@ -198,47 +263,20 @@ def fill(content: str, file: str) -> str:
         number = content[: match.start()].count("\n") + 1
         return f"{file}: line {number}"
 
-    if match := re.search(r"^[ *>-]*<!-- n: .*?-->\S", content, re.MULTILINE):
-        raise BadInput(
-            f"{place(match)}: begins with a comment, which ends the paragraph; put a word"
-            " before it."
-        )
-
     def filled(match: re.Match) -> str:
+        expression = match[1]
         try:
-            value = eval(match[1], NAMES)
+            value = eval(expression, NAMES)
         except Exception as error:
-            raise BadInput(f"{place(match)}: {match[1]}: {first_line(error)}.") from None
-        value = f"{value:.2f}" if isinstance(value, float) else str(value)
-        return f"<!-- n: {match[1]} -->{value}<!-- /n -->"
+            raise BadInput(f"{place(match)}: {expression}: {first_line(error)}.") from None
+        number = f"{value:.2f}" if isinstance(value, float) else str(value)
+        return f"<!-- n: {expression} -->{number}<!-- /n -->"
 
+    at_line_start = re.search(r"^[ *>-]*<!-- n: .*?-->\S", content, re.MULTILINE)
+    if at_line_start:
+        problem = "begins with a comment, which ends the paragraph; put a word before it."
+        raise BadInput(f"{place(at_line_start)}: {problem}")
     return QUOTE.sub(filled, content)
-
-
-def texts() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-def main(arguments: list[str]) -> int:
-    stale = []
-    try:
-        for path in texts():
-            content, file = read_text(path), str(path.relative_to(ROOT))
-            if (now := fill(content, file)) == content:
-                continue
-            stale.append(file)
-            if "--check" not in arguments:
-                write_text(path, now)
-    except BadInput as error:
-        print(error, file=sys.stderr)
-        return 2
-    if "--check" in arguments and stale:
-        print(
-            f"stale numbers in {', '.join(stale)}: run `python docs/quoted_numbers.py`.",
-            file=sys.stderr,
-        )
-        return 1
-    return 0
 
 
 def _rows(path: Path) -> list[dict]:

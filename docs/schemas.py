@@ -48,24 +48,33 @@ FILES = {  # of each schema: what the file is called, and where to read on
 
 
 def schemas() -> dict[str, str]:
-    """The JSON schemas as texts, by name."""
-    contents = {name: model.model_json_schema() for name, model in MODELS.items()}
-    contents |= {name: as_written(model.model_json_schema()) for name, model in EVIDENCE.items()}
-    return {
-        name: json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-        for name, content in contents.items()
-    }
+    """Make the JSON schemas as texts, by name."""
+    texts = {}
+    for name, model in MODELS.items():
+        texts[name] = schema_text(model.model_json_schema())
+    for name, model in EVIDENCE.items():
+        texts[name] = schema_text(with_numbers_as_texts(model.model_json_schema()))
+    return texts
 
 
-def as_written(schema: Any) -> Any:
-    """A schema in which a text may be a number, as `81.10` and `3e-5` are where nothing says
-    that they are texts: evidence/ is read as it is written."""
+def schema_text(schema: Any) -> str:
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+def with_numbers_as_texts(schema: Any) -> Any:
+    """Let every text be a number, too.
+
+    Files of evidence/ have `81.10` and `3e-5` without quotes. csebench reads them as texts, but an
+    editor takes them for numbers.
+    """
     if isinstance(schema, list):
-        return [as_written(part) for part in schema]
+        return [with_numbers_as_texts(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    parts = {key: as_written(value) for key, value in schema.items()}
-    return parts | {"type": ["string", "number"]} if parts.get("type") == "string" else parts
+    parts = {key: with_numbers_as_texts(value) for key, value in schema.items()}
+    if parts.get("type") == "string":
+        parts["type"] = ["string", "number"]
+    return parts
 
 
 def reference() -> str:

@@ -220,7 +220,7 @@ def render_figure(page: targets.Page, target: str, out: Path | None) -> None:
     """
     from csebench.report.numbers.cells import grid_view
     from csebench.report.pages import draw_page
-    from csebench.report.pages.table import has_values, nothing_to_draw
+    from csebench.report.pages.answer_text import has_values, nothing_to_draw
 
     if out not in (None, page.path):
         folder = page.path.parent

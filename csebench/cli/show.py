@@ -322,7 +322,7 @@ def describe_cell(view: GridView, cell: Cell, content: dict) -> Description:
 
 def facts_of_cell(cell: Cell) -> dict[str, str]:
     """Word what is known of a cell: our value, the printed one, runs by others, what is missing."""
-    from csebench.report.pages.table import others_text
+    from csebench.report.pages.details import others_text
 
     facts = {"ours": f"{cell.text}, {counted(len(cell.values), 'seed')}"}
     if cell.published:

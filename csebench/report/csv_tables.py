@@ -1,9 +1,11 @@
-"""Tables of a scale for pandas and spreadsheets: `scores.csv`, a row per score; `cells.csv`, a row
-per cell of a table or figure; `comparisons.csv`, a row per declared comparison. All are derived
-from the score JSONs and the papers.
+"""The numbers of a scale as CSV files for pandas and spreadsheets.
+
+`scores.csv` has a row per score, `cells.csv` a row per cell of a table or figure, and
+`comparisons.csv` a row per declared comparison. All follow from the score JSONs and the papers. A
+comparison and a claim as plain values are made here, too, for verbs that print JSON.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
@@ -13,7 +15,7 @@ from csebench.base.terminal import csv_text
 from csebench.plan.catalog.files import DEFAULT_SCALE, results_folder
 from csebench.plan.schema.spec import Spec
 from csebench.plan.targets import pages
-from csebench.report.numbers.cells import GridView, grid_view
+from csebench.report.numbers.cells import Cell, GridView, grid_view
 from csebench.report.numbers.claims import Judged, Judgement
 from csebench.report.numbers.compare import Comparison, answers
 from csebench.report.words.claims import detail_text, notes, verdict_and_size
@@ -33,13 +35,16 @@ CELLS = [
     "std",
     "n",
     "text",
+    "missing",
+    "outdated",
+    "verdict",
+    "evaluator",
+    "task",
+    "metric",
+    "factor",
+    "runs",
 ]
-CELLS += ["missing", "outdated", "verdict", "evaluator", "task", "metric", "factor", "runs"]
-COMPARISONS = [
-    "paper",
-    "table",
-    "question",
-    "primary",
+COMPARISON_COLUMNS = [  # what a comparison says by itself
     "row",
     "against",
     "columns",
@@ -47,8 +52,6 @@ COMPARISONS = [
     "gain",
     "low",
     "high",
-]
-COMPARISONS += [
     "p",
     "p_family",
     "family_low",
@@ -58,76 +61,160 @@ COMPARISONS += [
     "item_se",
     "printed",
     "differs",
+    "reason",
+    "sentence",
 ]
-COMPARISONS += ["reason", "sentence"]
+COMPARISONS = ["paper", "table", "question", "primary", *COMPARISON_COLUMNS]
 
 
 def csv_files(scale: str) -> dict[Path, str]:
-    """The tables of a scale, by path."""
-    grids = sorted(
-        {grid for page in pages(scale) for grid in page.grids()},
-        key=lambda g: (g[0], by_number(g[1])),
-    )
-    views = [grid_view(*grid, scale) for grid in grids]
-    tables = {
-        "scores": (SCORES, score_rows(scale)),
-        "cells": (CELLS, (row for view in views for row in cell_rows(view))),
-        "comparisons": (COMPARISONS, (row for view in views for row in comparison_records(view))),
-    }
+    """Make the CSV files of a scale.
+
+    Returns:
+        The text of each file, by its path.
+    """
+    cells: list[dict] = []
+    comparisons: list[dict] = []
+    for paper_name, name in sorted_grids(scale):
+        view = grid_view(paper_name, name, scale)
+        cells += cell_rows(view)
+        comparisons += comparison_records(view)
+    folder = results_folder(scale)
     return {
-        results_folder(scale) / f"{name}.csv": csv_text(head, rows)
-        for name, (head, rows) in tables.items()
+        folder / "scores.csv": csv_text(SCORES, score_rows(scale)),
+        folder / "cells.csv": csv_text(CELLS, cells),
+        folder / "comparisons.csv": csv_text(COMPARISONS, comparisons),
     }
 
 
-def comparison_records(view: GridView) -> Iterable[dict]:
-    """The declared comparisons of a table or figure, as rows under COMPARISONS."""
+def sorted_grids(scale: str) -> list[tuple[str, str]]:
+    """List the tables and figures on the pages of a scale, by paper and number."""
+    grids: set[tuple[str, str]] = set()
+    for page in pages(scale):
+        grids.update(page.grids())
+
+    def by_paper_and_number(grid: tuple[str, str]):
+        paper_name, name = grid
+        return paper_name, by_number(name)
+
+    return sorted(grids, key=by_paper_and_number)
+
+
+# ---------------------------------------------------------------- cells
+
+
+def cell_rows(view: GridView) -> Iterator[dict]:
+    """Describe the cells of a table or figure as rows under CELLS.
+
+    Rows are numbered from 1, because two rows may have the same label.
+    """
+    for number, cells in enumerate(view.rows, 1):
+        for cell in cells:
+            yield cell_record(view, number, cell)
+
+
+def cell_record(view: GridView, number: int, cell: Cell) -> dict:
+    """Describe a cell of the row with a number; unknown values are empty."""
+    record: dict = dict.fromkeys(CELLS, "")  # keeps the order of CELLS
+    record |= {
+        "paper": view.paper,
+        "table": view.name,
+        "number": number,
+        "row": cell.plan.row.label,
+        "column": cell.plan.column.label,
+        "n": 0,
+        "missing": cell.absent + cell.runs_elsewhere,
+        "outdated": cell.stale,
+        "verdict": cell.verdict,
+        "evaluator": cell.plan.evaluator,
+        "task": cell.plan.task,
+        "metric": cell.plan.metric,
+        "factor": cell.factor,
+        "runs": " ".join(scored_runs(cell, view.scale)),
+    }
+    if cell.published:
+        record["published"] = cell.published.value
+        record["published_std"] = empty_if_none(cell.published.std)
+    if cell.ours:
+        record["ours"] = cell.ours.mean
+        record["std"] = empty_if_none(cell.ours.std)
+        record["n"] = cell.ours.n
+    if cell.ours or cell.runs_elsewhere:
+        record["text"] = cell.text
+    return record
+
+
+def scored_runs(cell: Cell, scale: str) -> list[str]:
+    """List the runs whose scores count in a cell, by the ids that their score files have."""
+    run_ids = []
+    for leaf in cell.leaves:
+        for spec in leaf.counted_specs:
+            content, _ = stored_score(spec, leaf.plan.evaluator, scale)
+            if content:
+                run_ids.append(Spec.model_validate(content["spec"]).run_id)
+    if cell.parts:  # a run may be in several parts
+        return sorted(set(run_ids))
+    return run_ids
+
+
+# ---------------------------------------------------------------- comparisons and claims
+
+
+def comparison_records(view: GridView) -> Iterator[dict]:
+    """Describe the declared comparisons of a table or figure as rows under COMPARISONS."""
     for answer in answers(view):
         for comparison in answer.comparisons:
-            about = {"paper": view.paper, "table": view.name, "question": answer.family.question}
             yield {
-                **about,
+                "paper": view.paper,
+                "table": view.name,
+                "question": answer.family.question,
                 "primary": answer.family.primary,
                 **comparison_record(comparison, answer.family.equality),
             }
 
 
 def comparison_record(comparison: Comparison, equality: bool = False) -> dict:
-    """A comparison as plain values, under COMPARISONS without what asks for it; what is not
-    known is empty."""
-    values = vars(comparison) | (vars(comparison.estimate) if comparison.estimate else {})
+    """Describe a comparison under COMPARISON_COLUMNS; unknown values are empty."""
+    values = dict(vars(comparison))
+    if comparison.estimate:
+        values |= vars(comparison.estimate)
     values["differs"] = "; ".join(setting.text for setting in comparison.differs)
     values["sentence"] = sentence(comparison, equality)
-    return {
-        name: "" if values.get(name) is None else values[name]
-        for name in COMPARISONS[COMPARISONS.index("row") :]
-    }
+    return {name: empty_if_none(values.get(name)) for name in COMPARISON_COLUMNS}
+
+
+def empty_if_none(value):
+    return "" if value is None else value
 
 
 def claim_record(judged: Judged) -> dict:
-    """Give a paper's sentence as plain values: its verdicts, and the numbers of each claim.
+    """Describe what a paper says, with its verdicts and the numbers of each of its claims.
 
-    At the default scale our runs are left out.
+    Our runs are left out at the default scale, which only shows that the workflow runs.
     """
-    is_smoke = judged.scale == DEFAULT_SCALE
+    has_ours = judged.scale != DEFAULT_SCALE
     parts = []
     for row in judged.rows:
-        ours = None if is_smoke else judgement_record(row.ours)
-        printed = judgement_record(row.published)
-        parts.append({"row": row.claims[0].row, "printed": printed, "ours": ours})
+        parts.append(
+            {
+                "row": row.claims[0].row,
+                "printed": judgement_record(row.published),
+                "ours": judgement_record(row.ours) if has_ours else None,
+            }
+        )
     return {
         "paper": judged.paper,
         "place": ", ".join(judged.places),
         "claim": judged.claims[0].quote,
         "scale": judged.scale,
         "printed numbers": verdict_and_size(judged.published),
-        "our runs": "–" if is_smoke else judged.ours.seen,
+        "our runs": judged.ours.seen if has_ours else "–",
         "parts": parts,
     }
 
 
 def judgement_record(judgement: Judgement) -> dict:
-    """Give a judgement as plain values. Infinite numbers are None, as JSON has none."""
+    """Describe a judgement as plain values. Infinite numbers, which JSON lacks, become None."""
     contrasts = []
     for contrast in judgement.contrasts:
         record = asdict(contrast) | {"differs": [setting.text for setting in contrast.differs]}
@@ -151,39 +238,3 @@ def judgement_record(judgement: Judgement) -> dict:
 def finite(value):
     """Give a value as it is, or None for infinity."""
     return None if value == inf else value
-
-
-def cell_rows(view: GridView) -> Iterable[dict]:
-    """The cells of a table or figure; two rows with the same label have different numbers,
-    counted from 1."""
-    for number, cell in (
-        (number, cell) for number, cells in enumerate(view.rows, 1) for cell in cells
-    ):
-        published, ours = cell.published, cell.ours
-        runs = [(spec, leaf.plan.evaluator) for leaf in cell.leaves for spec in leaf.counted_specs]
-        scored = [
-            Spec.model_validate(done["spec"]).run_id
-            for run in runs
-            if (done := stored_score(*run, view.scale)[0])
-        ]
-        yield {
-            "paper": view.paper,
-            "table": view.name,
-            "number": number,
-            "row": cell.plan.row.label,
-            "column": cell.plan.column.label,
-            "published": published.value if published else "",
-            "published_std": "" if published is None or published.std is None else published.std,
-            "ours": ours.mean if ours else "",
-            "std": "" if ours is None or ours.std is None else ours.std,
-            "n": ours.n if ours else 0,
-            "text": cell.text if ours or cell.runs_elsewhere else "",
-            "missing": cell.absent + cell.runs_elsewhere,
-            "outdated": cell.stale,
-            "verdict": cell.verdict,
-            "evaluator": cell.plan.evaluator,
-            "task": cell.plan.task,
-            "metric": cell.plan.metric,
-            "factor": cell.factor,
-            "runs": " ".join(sorted({*scored}) if cell.parts else scored),
-        }

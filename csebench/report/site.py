@@ -1,6 +1,8 @@
-"""The site of a scale: documentation and results as a folder of HTML, built by Sphinx
-(docs/conf.py). It needs no server and no network, and JavaScript only for the search. Same
-Markdown, same bytes."""
+"""The site of a scale: documentation and results as a folder of HTML.
+
+Sphinx builds it, as docs/conf.py says. The site needs no server and no network, and JavaScript only
+for the search. The same Markdown always gives the same bytes.
+"""
 
 import importlib.util
 import io
@@ -15,6 +17,7 @@ from csebench.base.project import ROOT
 from csebench.plan.catalog import files as catalog
 
 CONFIGURATION = ROOT / "docs"  # conf.py
+COPIED = (".md", ".svg", ".png", ".csv")  # endings
 DOORS = """
 ```{container} doors
 - **[Check a claim](CLAIMS)** What four papers say, against their own numbers and against runs.
@@ -22,31 +25,41 @@ DOORS = """
 - **[Try a method](docs/methods.md)** Write one file; csebench tests it, trains it and compares it.
 ```
 """
+RESULT_PAGES = ("index", "claims", "methods", "variants", "audit", "[!t]*", "tables", "*/index")
+GUIDES = ("README", "tutorial", "rerun", "methods", "evaluators", "statistics", "*")
 
 
 def write_site(scale: str) -> Path:
-    """Write the folder `html/` among the pages of a scale, from the pages that are there;
-    returns its index. The new folder is complete before it takes the place of the old one, which
-    stays where this raises BadInput: Sphinx is not installed, or warns, as of a link that leads
-    nowhere."""
-    if not all(map(importlib.util.find_spec, ("sphinx", "furo", "myst_parser"))):
+    """Write the folder `html/` among the pages of a scale, from the pages that exist.
+
+    The new folder is complete before it replaces the old one.
+
+    Returns:
+        The home page.
+
+    Raises:
+        BadInput: if Sphinx is missing, or warns, for example about a broken link. The old folder
+            stays as it is.
+    """
+    modules = ("sphinx", "furo", "myst_parser")
+    if not all(importlib.util.find_spec(module) for module in modules):
         raise BadInput("html: the site needs Sphinx, furo and MyST: pip install -e '.[docs]'")
     out = catalog.results_folder(scale) / "html"
-    # the folder that it leads to is replaced, and the link stays
-    out = out.resolve() if out.is_symlink() else out
-    new_folders = [path for path in out.parents if not path.exists()]
+    if out.is_symlink():  # replace the folder that it leads to, and keep the link
+        out = out.resolve()
+    new_folders = [folder for folder in out.parents if not folder.exists()]
     out.parent.mkdir(parents=True, exist_ok=True)
     try:
         build_site(scale, out)
     except BadInput:
-        for path in new_folders:
-            path.rmdir()
+        for folder in new_folders:
+            folder.rmdir()
         raise
     return out / "index.html"
 
 
 def build_site(scale: str, out: Path) -> None:
-    """Build the site beside its folder, and put it into its place when it is complete."""
+    """Build the site in a folder beside `out`, and move it there when it is complete."""
     with TemporaryDirectory(prefix=".html.", dir=out.parent) as name:
         folder = Path(name)
         copy_sources(scale, folder / "source")
@@ -57,108 +70,135 @@ def build_site(scale: str, out: Path) -> None:
         (folder / "html").rename(out)
 
 
+# ---------------------------------------------------------------- sources
+
+
 def copy_sources(scale: str, folder: Path) -> None:
-    """Copy the Markdown, and what it shows and links, to the paths that it has in the project."""
+    """Copy pages, and the files that they show and link, to their paths in the project."""
     for name, path in sorted(site_files(scale).items()):
-        if path.suffix not in (".md", ".svg", ".png", ".csv"):
+        if path.suffix not in COPIED:
             continue
         copy = folder / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
         is_result = Path(name).is_relative_to(catalog.RESULTS)
-        if path.suffix == ".md" and is_result:  # its texts give Sphinx no directives
+        if is_result and path.suffix == ".md":
+            # A page of results holds texts of others, which must give Sphinx no directives.
             write_text(copy, re.sub(r"([`~]{3,})\s*\{", r"\1text {", read_text(path)))
 
 
 def site_files(scale: str) -> dict[str, Path]:
-    """The files that a site may have, by their names in the project.
+    """Find the files that a site may have, by their names in the project.
 
-    Outside the checkout, pages of the current folder take the place of published ones.
+    Outside the checkout, pages of the current folder replace published ones.
     """
-    results = catalog.results_folder(scale)
-    papers = [results / paper for paper in catalog.paper_names()]
     files: dict[str, Path] = {}
-    for place in (Path(), Path("docs")):
-        for path in (ROOT / place).glob("*.*"):
-            files[str(place / path.name)] = path
+
+    def add(base: Path, folder: Path, pattern: str) -> None:
+        for path in (base / folder).glob(pattern):
+            files[str(folder / path.name)] = path
+
+    add(ROOT, Path(), "*.*")
+    add(ROOT, Path("docs"), "*.*")
+    results = catalog.results_folder(scale)
     for base in (ROOT, Path()):
-        for place in (results, *papers):
-            for path in (base / place).glob("*.*"):
-                files[str(place / path.name)] = path
-        for path in (base / catalog.RESULTS).glob("evidence*"):
-            files[str(catalog.RESULTS / path.name)] = path
+        add(base, results, "*.*")
+        for paper in catalog.paper_names():
+            add(base, results / paper, "*.*")
+        add(base, catalog.RESULTS, "evidence*")
     return files
 
 
+# ---------------------------------------------------------------- navigation
+
+
 def write_navigation(scale: str, folder: Path) -> None:
-    """Write the home page, README with doors below its first screen, and lists of tables and
-    figures."""
+    """Write the home page and the lists of tables and figures.
+
+    Args:
+        folder: with the sources of the site. The home page is README, with doors and navigation
+            below its first screen.
+    """
     results = catalog.results_folder(scale)
-    lists = {
-        results / paper / "index.md": catalog.paper(paper).label for paper in catalog.paper_names()
-    }
-    for page, title in {results / "tables.md": "Tables of all papers", **lists}.items():
-        if listed := toctree((folder / page).parent, "", "table[0-9A-Z]*", "figure*"):
-            write_text(folder / page, f"# {title}\n\n{listed}")
-    readme = (folder / "README.md").rename(folder / "index.md")
-    start, heading, rest = read_text(readme).partition("\n## ")
+    write_list(folder / results / "tables.md", "Tables of all papers")
+    for paper in catalog.paper_names():
+        write_list(folder / results / paper / "index.md", catalog.paper(paper).label)
+
     claims = results / "claims.md"
-    first, last = (
-        ("index", "claims", "methods", "variants", "audit"),
-        ("[!t]*", "tables", "*/index"),
-    )
-    pages = ["results/evidence", *(f"{results}/{name}" for name in (*first, *last))]
-    guides = [
-        f"docs/{name}"
-        for name in ("README", "tutorial", "rerun", "methods", "evaluators", "statistics", "*")
-    ]
-    navigation = toctree(folder, f"Results, scale {scale}", *pages) + toctree(
-        folder, "Documentation", *guides, "C*"
-    )
-    doors = DOORS.replace(
-        "CLAIMS", str(claims if (folder / claims).exists() else "docs/statistics.md")
-    )
-    write_text(readme, f"{start}\n{doors}\n{navigation}{heading}{rest}")
+    if not (folder / claims).exists():
+        claims = Path("docs/statistics.md")
+    doors = DOORS.replace("CLAIMS", str(claims))
+
+    pages = ["results/evidence", *(f"{results}/{name}" for name in RESULT_PAGES)]
+    guides = [f"docs/{name}" for name in GUIDES]
+    home = (folder / "README.md").rename(folder / "index.md")
+    navigation = toctree(folder, f"Results, scale {scale}", *pages)
+    navigation += toctree(folder, "Documentation", *guides, "C*")
+    first_screen, heading, rest = read_text(home).partition("\n## ")
+    write_text(home, f"{first_screen}\n{doors}\n{navigation}{heading}{rest}")
+
+
+def write_list(path: Path, title: str) -> None:
+    """Write a page that lists the tables and figures in its folder, if there are any."""
+    listed = toctree(path.parent, "", "table[0-9A-Z]*", "figure*")
+    if listed:
+        write_text(path, f"# {title}\n\n{listed}")
 
 
 def toctree(folder: Path, caption: str, *patterns: str) -> str:
-    """Navigation to the pages in a folder, for the side bar; without a caption on its page, too."""
-    paths = [
-        path
-        for name in patterns
-        for path in sorted(folder.glob(f"{name}.md"), key=lambda p: by_number(str(p)))
-    ]
-    pages = [str(path.relative_to(folder).with_suffix("")) for path in dict.fromkeys(paths)]
-    options = [":hidden:", f":caption: {caption}"] if caption else []
-    return "\n".join(["```{toctree}", *options, "", *pages, "```\n\n"]) if pages else ""
+    """Write the navigation to pages in a folder.
+
+    Args:
+        caption: puts the navigation into the side bar only; without one, it is on its page, too.
+        patterns: of names without ending, in the order of the navigation.
+
+    Returns:
+        A directive of Sphinx; empty if there are no pages.
+    """
+    pages: list[str] = []
+    for pattern in patterns:
+        for path in sorted(folder.glob(f"{pattern}.md"), key=number_in_path):
+            page = str(path.relative_to(folder).with_suffix(""))
+            if page not in pages:
+                pages.append(page)
+    if not pages:
+        return ""
+    options = []
+    if caption:
+        options = [":hidden:", f":caption: {caption}"]
+    return "\n".join(["```{toctree}", *options, "", *pages, "```\n\n"])
+
+
+def number_in_path(path: Path):
+    """Sort `table2` before `table10`."""
+    return by_number(str(path))
+
+
+# ---------------------------------------------------------------- Sphinx
 
 
 def run_sphinx(source: Path, out: Path) -> None:
-    """Build the site. Raises BadInput with what Sphinx warns about."""
+    """Build the site.
+
+    Raises:
+        BadInput: with the warnings of Sphinx, or the linked files outside the project.
+    """
     from sphinx.application import Sphinx
     from sphinx.util.console import strip_escape_sequences  # pyright: ignore
     from sphinx.util.docutils import docutils_namespace, patch_docutils
 
     warnings = io.StringIO()
+    read_pages = source.with_name("read")
     with patch_docutils(), docutils_namespace():
-        app = Sphinx(
-            source,
-            CONFIGURATION,
-            out,
-            source.with_name("read"),
-            "html",
-            status=None,
-            warning=warnings,
-        )
+        app = Sphinx(source, CONFIGURATION, out, read_pages, "html", status=None, warning=warnings)
         app.build()
-    if outside := [
-        name for name in map(str, (*app.env.dlfiles, *app.env.images)) if name.startswith("..")
-    ]:
+
+    shown_files = [str(name) for name in (*app.env.dlfiles, *app.env.images)]
+    outside = [name for name in shown_files if name.startswith("..")]
+    if outside:
         raise BadInput(f"html: pages show or link files outside the project: {', '.join(outside)}")
-    if (
-        mistakes := strip_escape_sequences(warnings.getvalue())
-        .replace(f"{source.resolve()}/", "")
-        .strip()
-    ):
+    mistakes = strip_escape_sequences(warnings.getvalue())
+    mistakes = mistakes.replace(f"{source.resolve()}/", "").strip()
+    if mistakes:
         raise BadInput(f"html: the site is not written, as it has mistakes:\n{mistakes}")
-    (out / ".buildinfo").unlink()  # names the folder
+    (out / ".buildinfo").unlink()  # it names the temporary folder

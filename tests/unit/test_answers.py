@@ -8,7 +8,7 @@ import pytest
 from csebench.plan.schema.paper import Family
 from csebench.report.numbers import compare
 from csebench.report.numbers.compare import Answer, Comparison, Estimate
-from csebench.report.pages.table import printed_lead
+from csebench.report.pages.answer_text import printed_lead
 from csebench.report.words.comparisons import family_sentence, sentence
 
 

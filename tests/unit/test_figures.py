@@ -12,7 +12,8 @@ from csebench.base.errors import BadInput
 from csebench.plan import grids, targets
 from csebench.plan.catalog import registry
 from csebench.plan.catalog.registry import declaration, evaluator_declaration, valid_evaluators
-from csebench.report.figures import scores as figures
+from csebench.report.figures.parts import baseline_differences
+from csebench.report.figures.scores import draw_figure
 from csebench.report.numbers.cells import grid_view
 
 
@@ -42,7 +43,7 @@ def score_cells(paper, name, scale, value):
 
 def drawn(paper, name, scale):
     """The rows of a figure's table, and all its texts."""
-    paths = {path.suffix: path for path in figures.draw_figure(grid_view(paper, name, scale))}
+    paths = {path.suffix: path for path in draw_figure(grid_view(paper, name, scale))}
     assert set(paths) == {".svg", ".csv"} and set(paths.values()) == set(
         paths[".svg"].parent.iterdir()
     )
@@ -78,8 +79,7 @@ def test_curves():
     assert found["MoCo+SimCSE", "0.1%"]["ours"] == found["miCSE", "10%"]["ours"] == ""
     assert "MoCo+SimCSE" not in texts
     changes = [
-        cells[3].ours
-        for cells in figures.baseline_differences(grid_view("micse", "figure4", "mini"))
+        cells[3].ours for cells in baseline_differences(grid_view("micse", "figure4", "mini"))
     ]
     assert [change and (change.mean, change.n) for change in changes] == [
         None,

@@ -16,7 +16,7 @@ from csebench.base.project import ROOT
 from csebench.base.terminal import csv_text
 from csebench.plan import targets
 from csebench.report import csv_tables
-from csebench.report.figures import scores as figures
+from csebench.report.figures.training import training_curve
 from csebench.report.numbers.cells import grid_view
 from csebench.report.pages.table import table_page
 from csebench.score.score_file import read_published
@@ -94,7 +94,7 @@ def show(name):
     csv_tables.comparison_records(view)
     list(csv_tables.cell_rows(view))
     for cell in view.cells:
-        figures.curve(cell, SCALE)
+        training_curve(cell, SCALE)
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -18,7 +18,8 @@ from csebench.cli import main
 from csebench.plan import grids, targets
 from csebench.plan.schema.paper import Claim
 from csebench.report import csv_tables
-from csebench.report.figures import scores as figures
+from csebench.report.figures.parts import baseline_differences
+from csebench.report.figures.scores import draw_figure
 from csebench.report.numbers import claims, compare
 from csebench.report.numbers.cells import grid_view
 from csebench.report.pages.index import coverage
@@ -393,14 +394,14 @@ def test_a_claim_over_two_tables_compares_one_data_only(project):
 def test_curves_leave_out_what_is_of_other_data(project):
     edit("figure1", "A", on(OTHERS), column=0)
     edit("figure1", "B", on(OTHERS), seeds=[0], column=1)
-    svg, table_file = figures.draw_figure(view("figure1"))
+    svg, table_file = draw_figure(view("figure1"))
     with open(table_file, newline="", encoding="utf-8") as file:
         found = {(row["row"], row["column"]): row for row in csv.DictReader(file)}
     assert found["A", "10%"]["ours"] == "" and found["A", "10%"]["text"].endswith("‡")
     assert found["B", "100%"]["n"] == "2"
     texts = " ".join(re.findall("<text .*?>(.*?)</text>", svg.read_text("utf-8")))
     assert "left out: 4 runs scored on other test data" in texts
-    (a, *_), _, (c, *_) = figures.baseline_differences(view("figure1"))
+    (a, *_), _, (c, *_) = baseline_differences(view("figure1"))
     assert a.ours is None and c.ours is None
 
 

@@ -23,7 +23,7 @@ from csebench.report.figures.forest import draw_comparison
 from csebench.report.numbers.cells import grid_view
 from csebench.report.pages import draw_page
 from csebench.report.pages.page import Fold, PageContent, TextTable
-from csebench.report.pages.table import view_parts
+from csebench.report.pages.table import grid_section
 from csebench.score import store
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -121,8 +121,9 @@ def write_score(spec, cell, value, scale, stale=STALE):
     ],
 )
 def test_golden_section(file, name, scale, project, golden):
-    parts = view_parts(grid_view("golden", name, scale), catalog.results_folder(scale) / "golden")
-    golden(GOLDEN / file, PageContent("A title", "", [*chain(*parts)]).write("markdown"))
+    folder = catalog.results_folder(scale) / "golden"
+    section = grid_section(grid_view("golden", name, scale), folder)
+    golden(GOLDEN / file, PageContent("A title", "", [*chain(*section)]).write("markdown"))
 
 
 def forest_plot():

@@ -18,7 +18,7 @@ from csebench.base.project import ROOT
 from csebench.plan import grids, targets, tuning
 from csebench.plan.catalog import files as catalog
 from csebench.plan.schema.spec import Spec
-from csebench.report.pages import table
+from csebench.report.pages.methods import tuning_parts
 from csebench.report.pages.page import PageContent
 from csebench.study import search as trials_of_searches
 
@@ -404,7 +404,7 @@ def test_an_edited_search_and_that_of_another_name_are_refused(project):
 
 
 def test_the_page_of_methods_has_what_a_search_gained(project):
-    assert table.tuning_parts(SCALE) == []
+    assert tuning_parts(SCALE) == []
     write_search("simcse", FAST, planned=3, made=2)
-    text = PageContent("", "", table.tuning_parts(SCALE)).write("markdown")
+    text = PageContent("", "", tuning_parts(SCALE)).write("markdown")
     assert "| SimCSE (unsupervised) | 2 of 3 | 60.00 |" in text and "| 65.00 | +5.00 |" in text

@@ -1,1 +1,1 @@
-"""Figures of scores and forest plots."""
+"""Pictures of pages: the papers' figures drawn from our scores (scores.py), and forest plots."""

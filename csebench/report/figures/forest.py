@@ -1,8 +1,13 @@
-"""The picture of a table: its declared comparisons as a forest plot. Same comparisons, same
-bytes."""
+"""The picture of a table: its declared comparisons as a forest plot.
+
+The comparisons of a question stand below its text, a line each: a dot at the difference, and its
+95 % interval. The same comparisons always give the same bytes.
+"""
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -13,110 +18,207 @@ from csebench.report.numbers.compare import Answer, Comparison
 from csebench.report.words.comparisons import ends_text, short_label
 from csebench.score.drawing import GREY, STYLE, WIDTH, write_figure
 
-LINE = 0.25  # inches
-LEFT, AXIS = 2.7, 2.6  # inches: left of the axis, of the axis
+LINE = 0.25  # inches: height of a line
+LEFT = 2.7  # inches: width of the labels
+AXIS = 2.6  # inches: width of the axis
+BELOW = 0.55  # inches: height of the ticks and the label of the axis
+TITLE_WIDTH = 84  # characters that fit into a line of the figure
+LABEL_WIDTH = 35  # characters of a label
 BLUE = "#2F7ED8"
 
 
+@dataclass(frozen=True)
+class QuestionGroup:
+    """A question with its tested comparisons."""
+
+    question: str
+    comparisons: list[Comparison]
+
+    @property
+    def heading(self) -> list[str]:
+        """The lines of the question."""
+        return textwrap.wrap(self.question, TITLE_WIDTH)
+
+
 def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]:
-    """Draws the tested comparisons of a table beside its page; returns the files written."""
+    """Draw the tested comparisons of a table, at least one, beside its page.
+
+    Returns:
+        The files that were written.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
-    groups = [
-        (a, members)
-        for a in answers
-        if (members := [c for c in a.comparisons if c.low is not None])
-    ]
-    tested = [comparison for _, members in groups for comparison in members]
-    headings = [textwrap.wrap(answer.family.question, 84) for answer, _ in groups]
-    heading = "" if title == groups[0][0].family.question else textwrap.fill(title, 84)
-    lines = len(tested) + sum(map(len, headings))
-    below, above = 0.55, 0.1 + 0.2 * len(heading.splitlines())
+    groups = tested_groups(answers)
+    tested = list(chain.from_iterable(group.comparisons for group in groups))
+    line_count = len(tested) + sum(len(group.heading) for group in groups)
+    suptitle = textwrap.fill(title, TITLE_WIDTH)
+    if title == groups[0].question:  # it is the first heading
+        suptitle = ""
+    above = 0.1 + 0.2 * len(suptitle.splitlines())
+
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, LINE * lines + below + above))
+        figure = Figure(figsize=(WIDTH, LINE * line_count + BELOW + above))
         height = figure.get_figheight()
-        axes = figure.add_axes((LEFT / WIDTH, below / height, AXIS / WIDTH, LINE * lines / height))
-        # the axis holds 0 and all bounds but those beyond twice what three quarters of them need
-        bounds = [end for c in tested for end in (c.family_low, c.family_high) if end is not None]
-        reach = max(2 * float(np.quantile(np.abs(bounds), 0.75)), 0.05)
-        left, right = max(min(*bounds, 0.0), -reach), min(max(*bounds, 0.0), reach)
-        axes.set_xlim(left - 0.05 * (right - left), right + 0.05 * (right - left))
-        y, ticks, labels = 0, [], []
-        for (_, members), words in zip(groups, headings, strict=True):
-            for line in words:
-                axes.annotate(
-                    line,
-                    (0.01, y),
-                    xycoords=("figure fraction", "data"),
-                    va="center",
-                    fontweight="bold",
-                )
-                y += 1
-            axes.plot([0, 0], [y - 0.5, y + len(members) - 0.5], color=GREY, linewidth=1, zorder=1)
-            for comparison, label in zip(members, row_labels(members), strict=True):
-                draw_comparison(
-                    axes, y, comparison, comparison.printed if comparison.is_judged else None
-                )
-                ticks.append(y)
-                labels.append(label)
-                y += 1
-        axes.set_yticks(ticks, labels)
-        axes.set_ylim(y - 0.4, -0.6)
-        seeds = ends_text(c.estimate.seeds for c in tested if c.estimate)
-        signs = ""
-        if any(c.is_judged and c.printed is not None for c in tested):
-            signs += "; |: printed"
-        if any(c.differs for c in tested):
-            signs += "; open: not matched"
-        axes.set_xlabel(f"difference in points, 95 % interval; n = {seeds}{signs}")
+        axes = figure.add_axes(
+            (LEFT / WIDTH, BELOW / height, AXIS / WIDTH, LINE * line_count / height)
+        )
+        axes.set_xlim(axis_limits(tested))
+        draw_groups(axes, groups)
+        axes.set_xlabel(axis_label(tested))
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
-        figure.suptitle(heading, x=0.01, y=1 - 0.06 / height, ha="left", va="top")
+        figure.suptitle(suptitle, x=0.01, y=1 - 0.06 / height, ha="left", va="top")
         return write_figure(grid_path(view.paper, view.name, view.scale, "svg"), figure)
 
 
+def tested_groups(answers: list[Answer]) -> list[QuestionGroup]:
+    """Leave out comparisons without an interval, and questions without any other."""
+    groups = []
+    for answer in answers:
+        tested = [comparison for comparison in answer.comparisons if comparison.low is not None]
+        if tested:
+            groups.append(QuestionGroup(answer.family.question, tested))
+    return groups
+
+
+# ---------------------------------------------------------------- the axis
+
+
+def axis_limits(comparisons: Sequence[Comparison]) -> tuple[float, float]:
+    """Hold 0 and the bounds of all intervals, except bounds far beyond the others."""
+    bounds: list[float] = []
+    for comparison in comparisons:
+        for bound in (comparison.family_low, comparison.family_high):
+            if bound is not None:
+                bounds.append(bound)
+    # twice as far from 0 as three quarters of the bounds
+    reach = max(2 * float(np.quantile(np.abs(bounds), 0.75)), 0.05)
+    left = max(min(*bounds, 0.0), -reach)
+    right = min(max(*bounds, 0.0), reach)
+    return left - 0.05 * (right - left), right + 0.05 * (right - left)
+
+
+def axis_label(comparisons: Sequence[Comparison]) -> str:
+    """Say what is drawn, from how many seeds, and what the signs mean."""
+    seeds = ends_text(c.estimate.seeds for c in comparisons if c.estimate)
+    label = f"difference in points, 95 % interval; n = {seeds}"
+    if any(c.is_judged and c.printed is not None for c in comparisons):
+        label += "; |: printed"
+    if any(c.differs for c in comparisons):
+        label += "; open: not matched"
+    return label
+
+
+# ---------------------------------------------------------------- lines
+
+
+def draw_groups(axes, groups: list[QuestionGroup]) -> None:
+    """Draw the lines from the top, each 1 below the line before it."""
+    y = 0
+    ticks: list[int] = []
+    labels: list[str] = []
+    for group in groups:
+        for text in group.heading:
+            draw_heading(axes, y, text)
+            y += 1
+        # a line at 0 beside the comparisons
+        ends = [y - 0.5, y + len(group.comparisons) - 0.5]
+        axes.plot([0, 0], ends, color=GREY, linewidth=1, zorder=1)
+        labels += row_labels(group.comparisons)
+        for comparison in group.comparisons:
+            printed = comparison.printed if comparison.is_judged else None
+            draw_comparison(axes, y, comparison, printed)
+            ticks.append(y)
+            y += 1
+    axes.set_yticks(ticks, labels)
+    axes.set_ylim(y - 0.4, -0.6)
+
+
+def draw_heading(axes, y: float, text: str) -> None:
+    coordinates = ("figure fraction", "data")
+    axes.annotate(text, (0.01, y), xycoords=coordinates, va="center", fontweight="bold")
+
+
 def draw_comparison(axes, y: float, comparison: Comparison, printed: float | None) -> None:
-    """A dot with its interval, open where the rows are not matched; an arrow at an edge that the
-    interval goes beyond. A line at the printed difference; its number where that lies outside."""
-    low, high = comparison.family_low, comparison.family_high
-    assert comparison.estimate is not None and low is not None and high is not None
-    gain, (left, right) = comparison.estimate.gain, axes.get_xlim()
+    """Draw a dot with its interval, and write the difference at the right.
+
+    The dot is open if the rows are not matched. An arrow stands at an edge that the interval goes
+    beyond. The printed difference is a line, or a number if it lies outside the axis.
+    """
+    estimate = comparison.estimate
+    low = comparison.family_low
+    high = comparison.family_high
+    assert estimate is not None and low is not None and high is not None
+    gain = estimate.gain
+    left, right = axes.get_xlim()
+
+    # dot and interval
     face = "none" if comparison.differs else BLUE
     style = {"color": BLUE, "markerfacecolor": face, "markersize": 6}
-    axes.errorbar(
-        gain, y, xerr=[[gain - low], [high - gain]], fmt="o", elinewidth=1.6, capsize=2, **style
-    )
-    for place, marker, is_beyond in ((0.02, "<", low < left), (0.98, ">", high > right)):
-        if is_beyond:
-            axes.plot(place, y, marker, transform=axes.get_yaxis_transform(), **style)
-    text = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
-    names = [setting.name for setting in comparison.differs]  # what else differs, the first by name
-    note = f", other {names[0]}{f' + {len(names) - 1}' if len(names) > 1 else ''}" if names else ""
+    errors = [[gain - low], [high - gain]]
+    axes.errorbar(gain, y, xerr=errors, fmt="o", elinewidth=1.6, capsize=2, **style)
+
+    # arrows at the edges
+    at_edge = {"transform": axes.get_yaxis_transform(), **style}
+    if low < left:
+        axes.plot(0.02, y, "<", **at_edge)
+    if high > right:
+        axes.plot(0.98, y, ">", **at_edge)
+
+    # the printed difference
+    text = f"{gain:+.2f}"
     if printed is not None and left < printed < right:
         axes.plot(printed, y, "|", color=GREY, markersize=12, markeredgewidth=1.6)
     elif printed is not None:
-        note = f", printed {printed:+.2f}{note}"
-    axes.annotate(f"{gain:+.2f}{note}", (1, y), (6, 0), annotation_clip=False, **text)
+        text += f", printed {printed:+.2f}"
+
+    # the number, and the settings that differ
+    names = [setting.name for setting in comparison.differs]
+    if names:
+        text += f", other {names[0]}"
+    if len(names) > 1:
+        text += f" + {len(names) - 1}"
+    axes.annotate(
+        text,
+        (1, y),
+        (6, 0),
+        annotation_clip=False,
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        va="center",
+    )
 
 
 def row_labels(comparisons: Sequence[Comparison]) -> list[str]:
-    """What tells the comparisons of a question apart: their rows, what one row is compared with,
-    or columns."""
-    one_row, one_base, one_column = (
-        len({getattr(c, key) for c in comparisons}) == 1 for key in ("row", "against", "columns")
-    )
-    labels, before = [], None
-    for c in comparisons:
-        row, against = short_label(c.row), short_label(c.against)
-        pair = (
-            f"{row} − {against}"
-            if one_row == one_base
-            else f"against {against}"
-            if one_row
-            else row
-        )
-        pair = textwrap.shorten(pair, 35, placeholder=" …") if (c.row, c.against) != before else ""
-        labels.append(", ".join(filter(None, [pair, "" if one_column else c.columns])))
-        before = (c.row, c.against)
+    """Label the comparisons of a question by what differs between them: rows, bases or columns.
+
+    The two rows are not repeated in lines about the same pair.
+    """
+    is_one_column = len({c.columns for c in comparisons}) == 1
+    labels = []
+    pair_above = None
+    for comparison in comparisons:
+        parts = []
+        pair = (comparison.row, comparison.against)
+        if pair != pair_above:
+            parts.append(pair_label(comparison, comparisons))
+        if not is_one_column:
+            parts.append(comparison.columns)
+        labels.append(", ".join(part for part in parts if part))
+        pair_above = pair
     return labels
+
+
+def pair_label(comparison: Comparison, comparisons: Sequence[Comparison]) -> str:
+    """`miCSE − SimCSE`; only one of the two names if the other one is that of all comparisons."""
+    row = short_label(comparison.row)
+    against = short_label(comparison.against)
+    is_one_row = len({c.row for c in comparisons}) == 1
+    is_one_base = len({c.against for c in comparisons}) == 1
+    label = f"{row} − {against}"
+    if is_one_row and not is_one_base:
+        label = f"against {against}"
+    elif is_one_base and not is_one_row:
+        label = row
+    return textwrap.shorten(label, LABEL_WIDTH, placeholder=" …")

@@ -1,4 +1,8 @@
-"""Every page of results/ with its files. A new kind of page is registered in PAGES."""
+"""All pages of results/, with their pictures and tables.
+
+A new kind of page over all tables is registered in PAGES. What a page says is decided in the
+modules of this folder.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,68 +12,84 @@ from csebench.plan import targets
 from csebench.plan.catalog.files import RESULTS, results_folder
 from csebench.plan.schema.paper import Figure
 from csebench.report import csv_tables
-from csebench.report.figures import scores as figures
 from csebench.report.figures.evidence import draw_runs
 from csebench.report.figures.forest import draw_forest
+from csebench.report.figures.scores import draw_figure
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.compare import answers
+from csebench.report.pages.answer_text import forest_title, nothing_to_draw
 from csebench.report.pages.audit import audit_page
 from csebench.report.pages.claims import claims_page
 from csebench.report.pages.evidence import evidence_page
 from csebench.report.pages.index import index_page
-from csebench.report.pages.table import forest_title, nothing_to_draw, table_page
+from csebench.report.pages.table import table_page
 
 PAGES = {"index": index_page, "claims": claims_page, "audit": audit_page, "evidence": evidence_page}
 
 
+def write_all(scale: str) -> list[Path]:
+    """Write every page, picture and table of a scale.
+
+    Returns:
+        The files that were written.
+    """
+    contents = dict(
+        texts(scale)
+    )  # all of them first: a mistake in one leaves all files as they are
+    for path, text in contents.items():
+        write_text(path, text)
+    pictures: list[Path] = []
+    for page in targets.pages(scale):
+        if has_picture(page):
+            pictures += draw_page(page)
+    return [*contents, *pictures, *draw_runs(RESULTS)]
+
+
+def stale_files(scale: str) -> list[Path]:
+    """Find the pages and tables of a scale that are missing, or differ from what scores give."""
+    stale = []
+    for path, text in texts(scale):
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale.append(path)
+    return stale
+
+
+def texts(scale: str) -> Iterator[tuple[Path, str]]:
+    """Make every page and CSV table of a scale from the scores that exist."""
+    for page in targets.pages(scale):
+        yield page.path.with_suffix(".md"), table_page(page).write("markdown")
+    for name, make_page in PAGES.items():
+        yield page_path(name, scale), make_page(scale).write("markdown")
+    yield from csv_tables.csv_files(scale).items()
+
+
 def page_path(name: str, scale: str) -> Path:
-    """Where a page of PAGES is written: that of evidence is of no scale."""
-    return (RESULTS if name == "evidence" else results_folder(scale)) / f"{name}.md"
+    """Give the file of a page of PAGES. The page of evidence belongs to no scale."""
+    folder = RESULTS if name == "evidence" else results_folder(scale)
+    return folder / f"{name}.md"
+
+
+def has_picture(page: targets.Page) -> bool:
+    """Whether a page may have a picture: not if its runs lack the scores that a figure shows."""
+    if page.path.suffix != ".svg":
+        return True
+    (grid,) = page.grids()
+    return not nothing_to_draw(grid_view(*grid, page.scale))
 
 
 def draw_page(page: targets.Page) -> list[Path]:
-    """Draws what a page shows: a paper's figure, or the forest plot of a table's comparisons."""
+    """Draw the picture of a page: a paper's figure, or the forest plot of a table's comparisons.
+
+    Returns:
+        The files that were written. A page of several tables has no picture.
+    """
     if len(page.grids()) > 1:
         return []
     view = grid_view(*page.grids()[0], page.scale)
     if isinstance(view.grid, Figure):
-        return figures.draw_figure(view)
-    title = forest_title(view, answered := answers(view))
-    return draw_forest(view, answered, title) if title else []
-
-
-def texts(scale: str) -> Iterator[tuple[Path, str]]:
-    """Every page and CSV table of a scale, from the scores that are there."""
-    for page in targets.pages(scale):
-        yield page.path.with_suffix(".md"), table_page(page).write("markdown")
-    for name, page_of in PAGES.items():
-        yield page_path(name, scale), page_of(scale).write("markdown")
-    yield from csv_tables.csv_files(scale).items()
-
-
-def write_all(scale: str) -> list[Path]:
-    """Writes every page, picture and table of a scale."""
-    written = dict(texts(scale))
-    for path, text in written.items():
-        write_text(path, text)
-    pictures = [
-        path for page in targets.pages(scale) if has_picture(page) for path in draw_page(page)
-    ]
-    return [*written, *pictures, *draw_runs(RESULTS)]
-
-
-def has_picture(page: targets.Page) -> bool:
-    """Whether there may be something to draw; not where scored runs lack the scores that a
-    figure shows."""
-    return page.path.suffix != ".svg" or not nothing_to_draw(
-        grid_view(*page.grids()[0], page.scale)
-    )
-
-
-def stale_files(scale: str) -> list[Path]:
-    """Pages and tables of a scale that are missing, or other than its scores give."""
-    return [
-        path
-        for path, text in texts(scale)
-        if not path.exists() or path.read_text(encoding="utf-8") != text
-    ]
+        return draw_figure(view)
+    answered = answers(view)
+    title = forest_title(view, answered)
+    if not title:
+        return []
+    return draw_forest(view, answered, title)

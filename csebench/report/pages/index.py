@@ -1,5 +1,7 @@
-"""The first page of a scale: the questions that its tables answer, one picture, and which table
-has how many runs."""
+"""The first page of a scale: questions with their answers, a picture, and a list of the tables.
+
+The list says how many runs of every table and figure have scores.
+"""
 
 import os
 from collections import Counter
@@ -23,109 +25,139 @@ from csebench.report.numbers.cells import (
     scored_text,
 )
 from csebench.report.numbers.compare import Answer, answer
+from csebench.report.pages.answer_text import nothing_to_draw
 from csebench.report.pages.page import PageContent, Part, Picture, TextTable
-from csebench.report.pages.table import STALE, nothing_to_draw
+from csebench.report.pages.score_table import STALE
 from csebench.report.provenance import scale_line
 from csebench.report.words.comparisons import family_sentence, not_matched
 from csebench.report.words.evidence import reach_text
 
+OTHER_PAGES = (
+    f"[All methods]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) ·"
+    " [claims](claims.md) · [inconsistencies in the published tables](audit.md) · [every"
+    " score](scores.csv) · [every cell](cells.csv) · [every comparison](comparisons.csv)"
+)
+
 
 def index_page(scale: str) -> PageContent:
-    views = [grid_view(name, grid, scale) for name, grid in planned_grids(scale)]
-    evidence = os.path.relpath(results_folder(DEFAULT_SCALE) / "evidence.md", results_folder(scale))
-    apart = (
-        ""
-        if scale == PAPER_SCALE
-        else f"Not asked at scale {scale}, whose encoder is not the papers'. "
-    )
-    reach = f"Runs of others on the papers' encoders: {reach_text()}"
-    parts: list[Part] = [f"Do the printed numbers reproduce? {apart}{reach} [Evidence]({evidence})"]
+    views = [grid_view(paper_name, name, scale) for paper_name, name in planned_grids(scale)]
+    parts: list[Part] = [reproduction_text(scale)]
     if scale != DEFAULT_SCALE:
-        parts += [questions([grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale), *views])]
-        parts += [
-            Picture(
-                f"{SIDE_BY_SIDE}.svg",
-                "Every method against the untrained encoder and against SimCSE",
-            )
-        ]
-    parts += [
-        "## Tables and figures",
-        coverage(views),
-        *(f"Left out: {broken}" for broken in left_out(scale)),
-    ]
-    counts = "; ".join(
-        f"{count} {label}" for label, count in sorted(Counter(map(state, views)).items())
-    )
-    marks = f"{STALE}: with an older code version or other settings"
-    if any(view.elsewhere for view in views):
-        marks += (
-            f"; {ON_OTHER_DATA}: on other test data than the rest of the table, so that they do not"
-            " count"
-        )
-    parts += [
-        f"A cell: the runs that it shows; {marks}. {counts}.",
-        (
-            f"[All methods]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) ·"
-            " [claims](claims.md) · [inconsistencies in the published tables](audit.md) · [every"
-            " score](scores.csv) · [every cell](cells.csv) · [every comparison](comparisons.csv)"
-        ),
-    ]
+        methods_view = grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale)
+        alt = "Every method against the untrained encoder and against SimCSE"
+        parts.append(questions([methods_view, *views]))
+        parts.append(Picture(f"{SIDE_BY_SIDE}.svg", alt))
+    parts.append("## Tables and figures")
+    parts.append(coverage(views))
+    parts += [f"Left out: {defect}" for defect in left_out(scale)]
+    parts.append(coverage_legend(views))
+    parts.append(OTHER_PAGES)
     return PageContent(f"Results at scale {scale}", scale_line(page(SIDE_BY_SIDE, scale)), parts)
 
 
+# ---------------------------------------------------------------- questions
+
+
+def reproduction_text(scale: str) -> str:
+    """Answer by the runs of others whether printed numbers reproduce, with a link to evidence."""
+    sentences = ["Do the printed numbers reproduce?"]
+    if scale != PAPER_SCALE:
+        sentences.append(f"Not asked at scale {scale}, whose encoder is not the papers'.")
+    sentences.append(f"Runs of others on the papers' encoders: {reach_text()}")
+    path = os.path.relpath(results_folder(DEFAULT_SCALE) / "evidence.md", results_folder(scale))
+    sentences.append(f"[Evidence]({path})")
+    return " ".join(sentences)
+
+
 def questions(views: list[GridView]) -> str:
-    """The declared questions of the first page with their answers, as a numbered list."""
-    asked: dict[str, list[tuple[GridView, Answer]]] = {}
+    """Number the questions that tables declare for the first page, with all their answers."""
+    answers_to: dict[str, list[tuple[GridView, Answer]]] = {}  # by question
     for view in views:
         for family in view.grid.compare:
             if family.first_page:
-                asked.setdefault(family.first_page, []).append((view, answer(view, family)))
+                answered = answers_to.setdefault(family.first_page, [])
+                answered.append((view, answer(view, family)))
     lines = []
-    for question, answered in asked.items():
-        parts = [f"{len(lines) + 1}.", question]
-        for view, one in answered:
-            label, path = (
-                f"{paper(view.paper).label} {grid_label(view.name)}",
-                f"{view.paper}/{view.name}",
-            )
-            if view.paper == SIDE_BY_SIDE:
-                label, path = "all methods, on 1 % of the corpus", SIDE_BY_SIDE
-            parts += [
-                f"**{family_sentence(one)}**",
-                not_matched(one.comparisons),
-                f"([{label}]({path}.md))",
-            ]
-        lines.append(" ".join(filter(None, parts)))
+    for number, (question, answered) in enumerate(answers_to.items(), 1):
+        texts = " ".join(first_page_answer(view, one_answer) for view, one_answer in answered)
+        lines.append(f"{number}. {question} {texts}")
     return "\n".join(lines)
 
 
-def state(view: GridView) -> str:
-    """By its scored runs `complete`, `partial`, `missing`, `nothing to draw`; without any `cited
-    only`, `settings`."""
-    if isinstance(view.grid, SettingsTable):
-        return "settings"
-    done, wanted = view.progress
-    if not wanted:
-        return "cited only"
-    if not done:
-        return "nothing to draw" if nothing_to_draw(view) else "missing"
-    return "complete" if done == wanted else "partial"
+def first_page_answer(view: GridView, answered: Answer) -> str:
+    """Write an answer with what is not matched and the table that it comes from."""
+    label = f"{paper(view.paper).label} {grid_label(view.name)}"
+    path = f"{view.paper}/{view.name}.md"
+    if view.paper == SIDE_BY_SIDE:
+        label = "all methods, on 1 % of the corpus"
+        path = f"{SIDE_BY_SIDE}.md"
+    sentences = [f"**{family_sentence(answered)}**"]
+    unmatched = not_matched(answered.comparisons)
+    if unmatched:
+        sentences.append(unmatched)
+    sentences.append(f"([{label}]({path}))")
+    return " ".join(sentences)
+
+
+# ---------------------------------------------------------------- tables and figures
 
 
 def coverage(views: list[GridView]) -> TextTable:
-    """Tables and figures × papers: how many of the runs of each have scores."""
-    links: dict[str, dict[str, str]] = {}  # by table or figure and paper
+    """Tabulate the state of every table and figure: a row per number, a column per paper."""
+    links: dict[str, dict[str, str]] = {}  # by table or figure, then by paper
     for view in views:
-        label, (done, shown) = state(view), view.progress
-        if label in ("complete", "partial", "missing"):
-            all_new = done == shown and not view.outdated and not view.elsewhere
-            scored = scored_text(done, shown, view.outdated, view.elsewhere)
-            label = f"{shown} runs" if all_new else f"{label}: {scored}"
-        links.setdefault(view.name, {})[view.paper] = f"[{label}]({view.paper}/{view.name}.md)"
+        link = f"[{coverage_label(view)}]({view.paper}/{view.name}.md)"
+        links.setdefault(view.name, {})[view.paper] = link
+
+    def tables_before_figures(name: str):
+        return name.startswith("figure"), by_number(name)
+
     rows = []
-    for name in sorted(links, key=lambda name: (name.startswith("figure"), by_number(name))):
-        label = (
-            grid_label(name) if name.startswith("figure") else f"[{grid_label(name)}]({name}.md)"
-        )
+    for name in sorted(links, key=tables_before_figures):
+        label = grid_label(name)
+        if not name.startswith("figure"):  # tables of one number have a page of their own
+            label = f"[{label}]({name}.md)"
         rows.append([label, *(links[name].get(paper_name, "") for paper_name in paper_names())])
     return TextTable(["", *(paper(name).label for name in paper_names())], rows)
+
+
+def coverage_label(view: GridView) -> str:
+    """`13 runs`, `partial: 8 of 13 runs scored`, or the state of a table without runs."""
+    name = state(view)
+    if name not in ("complete", "partial", "missing"):
+        return name
+    scored_runs, planned_runs = view.progress
+    if scored_runs == planned_runs and not view.outdated and not view.elsewhere:
+        return f"{planned_runs} runs"
+    counts = scored_text(scored_runs, planned_runs, view.outdated, view.elsewhere)
+    return f"{name}: {counts}"
+
+
+def state(view: GridView) -> str:
+    """Name the state of a table or figure.
+
+    Returns:
+        By its scored runs `complete`, `partial`, `missing` or `nothing to draw`; without planned
+        runs `cited only` or `settings`.
+    """
+    if isinstance(view.grid, SettingsTable):
+        return "settings"
+    scored_runs, planned_runs = view.progress
+    if not planned_runs:
+        return "cited only"
+    if scored_runs == planned_runs:
+        return "complete"
+    if scored_runs:
+        return "partial"
+    return "nothing to draw" if nothing_to_draw(view) else "missing"
+
+
+def coverage_legend(views: list[GridView]) -> str:
+    """Explain the cells of `coverage`, and count tables and figures by their state."""
+    marks = f"{STALE}: with an older code version or other settings"
+    if any(view.elsewhere for view in views):
+        data = "on other test data than the rest of the table"
+        marks += f"; {ON_OTHER_DATA}: {data}, so that they do not count"
+    states = Counter(state(view) for view in views)
+    counts = "; ".join(f"{count} {name}" for name, count in sorted(states.items()))
+    return f"A cell: the runs that it shows; {marks}. {counts}."

@@ -1,5 +1,8 @@
-"""A page as one value: answer, picture, tables, folds; as Markdown, its tables as LaTeX, CSV,
-JSON. Same bytes."""
+"""A page as one value: its answer, picture, tables and folded details, in the order of reading.
+
+The value is written as Markdown, or its tables as LaTeX, CSV or JSON. The same value always gives
+the same bytes. What stands on a page is decided by the other modules of this folder.
+"""
 
 import os
 import re
@@ -15,22 +18,22 @@ from csebench.plan.targets import grid_path
 
 
 class TextTable(NamedTuple):
-    """Texts in rows below a head; `title` tells it from others of a page."""
+    """A table of texts: a head and the rows below it."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
-    title: str = ""
+    title: str = ""  # for a page with several tables
 
 
 class Picture(NamedTuple):
-    """An image beside the page."""
+    """An image file in the folder of the page."""
 
     file: str
     alt: str
 
 
 class Fold(NamedTuple):
-    """Parts behind a line that unfolds them."""
+    """Parts that a reader unfolds by a click on the summary."""
 
     summary: str
     parts: Sequence["Part"]
@@ -39,77 +42,125 @@ class Fold(NamedTuple):
 Part = str | TextTable | Picture | Fold  # a text is a paragraph or a list, in Markdown
 
 
+class PageSection(NamedTuple):
+    """What a page says about one table or figure."""
+
+    answers: Sequence[str]
+    visible: Sequence[Part]  # picture, tables, legend
+    folded: Sequence[Part]
+
+
 class PageContent(NamedTuple):
-    """What a reader gets: the parts stand in the order in which they are read."""
+    """Everything on a page, in the order of reading."""
 
     title: str
-    scale_line: str  # at which scale, and what that can say
+    scale_line: str  # names the scale and what it can say; empty if no scale matters
     parts: Sequence[Part]
 
     def write(self, form: str) -> str:
-        """The page in `markdown`, or its tables in `latex`, `csv` or `json`."""
+        """Write the page as `markdown`, or its tables as `latex`, `csv` or `json`.
+
+        Folded tables are written in Markdown only.
+        """
         if form == "markdown":
-            head = [
-                f"# {visible(self.title)}",
-                *([f"*{visible(self.scale_line)}*"] if self.scale_line else []),
-            ]
-            return "\n\n".join(map(part_markdown, [*head, *self.parts])) + "\n"
-        # those that are not folded
+            return self.to_markdown()
         tables = [part for part in self.parts if isinstance(part, TextTable)]
         if form == "latex":
-            texts = (latex_table(table) for table in tables)
-            return "\n\n".join(texts) + "\n"
+            return "\n\n".join(latex_table(table) for table in tables) + "\n"
         if form == "csv":
             return "\n".join(csv_text(t.head, records(t.head, t.rows)) for t in tables)
-        content = [{"title": t.title, "rows": records(t.head, t.rows)} for t in tables]
-        return json_text({"title": self.title, "scale": self.scale_line, "tables": content}) + "\n"
+        contents = [{"title": t.title, "rows": records(t.head, t.rows)} for t in tables]
+        page = {"title": self.title, "scale": self.scale_line, "tables": contents}
+        return json_text(page) + "\n"
+
+    def to_markdown(self) -> str:
+        parts: list[Part] = [f"# {visible(self.title)}"]
+        if self.scale_line:
+            parts.append(f"*{visible(self.scale_line)}*")
+        parts += self.parts
+        return "\n\n".join(part_markdown(part) for part in parts) + "\n"
 
 
-def latex_table(table: TextTable) -> str:
-    rows = [[visible(cell) for cell in row] for row in table.rows]
-    return tabulate(
-        rows, [visible(cell) for cell in table.head], "latex_booktabs", disable_numparse=True
-    )
-
-
-def relative_path(paper_name: str, name: str, scale: str, ending: str, folder: Path) -> str:
-    """From a page in a folder to a file of a table or figure."""
-    return os.path.relpath(grid_path(paper_name, name, scale, ending), folder)
+# ---------------------------------------------------------------- parts as Markdown and LaTeX
 
 
 def part_markdown(part: Part) -> str:
-    if isinstance(part, Picture):
-        return f"![{escape_html(visible(part.alt).replace(']', ''))}]({part.file})"
-    if isinstance(part, Fold):
-        inside = map(part_markdown, part.parts)
-        return "\n\n".join(
-            [
-                f"<details><summary>{escape_html(visible(part.summary))}</summary>",
-                *inside,
-                "</details>",
-            ]
-        )
-    if isinstance(part, TextTable):
-        lines = [f"| {' | '.join(map(escape_cell, row))} |" for row in (part.head, *part.rows)]
-        lines.insert(1, "|---" * len(part.head) + "|")
-        return f"**{escape_html(visible(part.title))}**\n\n" * bool(part.title) + "\n".join(lines)
+    match part:
+        case Picture():
+            alt = visible(part.alt).replace("]", "")
+            return f"![{escape_html(alt)}]({part.file})"
+        case Fold():
+            summary = escape_html(visible(part.summary))
+            inside = [part_markdown(inner) for inner in part.parts]
+            opening = f"<details><summary>{summary}</summary>"
+            return "\n\n".join([opening, *inside, "</details>"])
+        case TextTable():
+            return table_markdown(part)
     return escape_html(part)
+
+
+def table_markdown(table: TextTable) -> str:
+    head, *rows = (markdown_row(cells) for cells in (table.head, *table.rows))
+    rule = "|---" * len(table.head) + "|"
+    lines = "\n".join([head, rule, *rows])
+    if not table.title:
+        return lines
+    return f"**{escape_html(visible(table.title))}**\n\n{lines}"
+
+
+def markdown_row(cells: Sequence[str]) -> str:
+    escaped = " | ".join(escape_cell(cell) for cell in cells)
+    return f"| {escaped} |"
+
+
+def latex_table(table: TextTable) -> str:
+    head = [visible(cell) for cell in table.head]
+    rows = []
+    for row in table.rows:
+        rows.append([visible(cell) for cell in row])
+    return tabulate(rows, head, "latex_booktabs", disable_numparse=True)
+
+
+def escape_cell(text: str) -> str:
+    """Keep a text inside its cell: escape pipes, line ends, HTML and an unpaired backtick."""
+    text = escape_html(visible(text)).replace("|", "\\|")
+    is_paired = text.count("`") % 2 == 0
+    return text if is_paired else text.replace("`", "\\`")
+
+
+def escape_html(text: str) -> str:
+    """Escape HTML, images, and links that leave the project other than to web pages.
+
+    The texts come from papers/, evidence/, score JSONs (names of hardware) and data sets
+    (retrieved sentences), so anybody may have written them.
+    """
+    text = re.sub(r"<(?=[A-Za-z/!?])", "&lt;", visible_lines(text))  # tags and comments
+    text = text.replace("![", "!\\[")  # images
+    # links with a scheme, such as `javascript:`, but not http and https
+    return re.sub(r"\]\((?=\s*[A-Za-z][\w+.-]*:)(?!https?://)", "]\\(", text)
+
+
+# ---------------------------------------------------------------- texts that parts are made of
 
 
 def as_list(lines: Iterable[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def escape_cell(text: str) -> str:
-    """A text that stays in its cell: pipes, line ends, HTML, and a backtick without a second one
-    are escaped."""
-    text = escape_html(visible(text)).replace("|", "\\|")
-    return text if text.count("`") % 2 == 0 else text.replace("`", "\\`")
+def merge_labels(labelled: Iterable[tuple[str, str]]) -> list[str]:
+    """Write each text once, after all labels that have it: `SimCSE; CT: measured by the authors.`
+
+    Args:
+        labelled: pairs of a label and its text.
+    """
+    labels_of: dict[str, list[str]] = {}  # by text
+    for label, text in labelled:
+        labels = labels_of.setdefault(text, [])
+        if label not in labels:
+            labels.append(label)
+    return [f"{'; '.join(labels)}: {text}" for text, labels in labels_of.items()]
 
 
-def escape_html(text: str) -> str:
-    """A text of papers/, evidence/, score JSONs (names of hardware) or data sets (what was
-    retrieved) as Markdown: it has no HTML and no image, and its only links are to web pages and
-    within the project."""
-    text = re.sub(r"<(?=[A-Za-z/!?])", "&lt;", visible_lines(text)).replace("![", "!\\[")
-    return re.sub(r"\]\((?=\s*[A-Za-z][\w+.-]*:)(?!https?://)", "]\\(", text)
+def relative_path(paper_name: str, name: str, scale: str, ending: str, folder: Path) -> str:
+    """Give the path from a page's folder to a file of a table or figure."""
+    return os.path.relpath(grid_path(paper_name, name, scale, ending), folder)

@@ -1,0 +1,115 @@
+"""Parts that several kinds of figures share: styles of rows, differences to a baseline, notes, and
+the line of the untrained encoder."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from operator import sub
+
+from csebench.plan.grids import CellPlan, untrained_cell
+from csebench.plan.schema.paper import Row
+from csebench.report.csv_tables import CELLS, cell_rows
+from csebench.report.numbers.cells import Cell, GridView, combine_parts
+from csebench.report.words.comparisons import ends_text
+from csebench.score.data_of_scores import Scored
+from csebench.score.drawing import GREY, MARKERS, row_colour
+from csebench.score.store import stored_score, value
+
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+RIGHT_OF_AXES = {  # places a legend
+    "loc": "upper left",
+    "bbox_to_anchor": (1, 1),
+    "handlelength": 3,
+    "alignment": "left",
+}
+
+
+@dataclass(frozen=True)
+class DrawnFigure:
+    """What comes with a figure that was drawn."""
+
+    table: list[list]  # its numbers for the CSV file, below a head
+    note: str  # stands below the figure
+    is_empty: bool  # no row had anything to draw
+
+
+def figure_of_cells(view: GridView, is_empty: bool) -> DrawnFigure:
+    """Complete a figure that shows the means of cells, with deviations as error bars."""
+    table = [CELLS, *(list(row.values()) for row in cell_rows(view))]
+    seeds = [cell.ours.n for cell in view.cells if cell.ours]
+    note = seeds_note(seeds, "error bars: ± one standard deviation over seeds")
+    return DrawnFigure(table, note, is_empty)
+
+
+def seeds_note(counts: Iterable[int], remark: str) -> str:
+    """`means of 1 to 3 seeds; error bars: …`"""
+    seeds = ends_text(counts)
+    unit = "seed" if seeds == "1" else "seeds"
+    return f"means of {seeds} {unit}; {remark}"
+
+
+def row_style(row: Row, place: int) -> dict:
+    """Style a row by the colour of its method; marker and line differ from those of its neighbours.
+
+    Args:
+        place: of the row in the figure.
+    """
+    return {
+        "color": row_colour(row, place),
+        "marker": MARKERS[place % len(MARKERS)],
+        "linestyle": LINES[place % len(LINES)],
+    }
+
+
+def baseline_differences(view: GridView) -> list[list[Cell]]:
+    """Subtract the baseline's cells from all cells, seed by seed. The baseline's row gets none."""
+    baseline = view.rows[view.figure.baseline_row]
+    rows: list[list[Cell]] = []
+    for cells in view.rows:
+        differences = []
+        for cell, baseline_cell in zip(cells, baseline, strict=True):
+            difference = replace(cell, values={})
+            if cells is not baseline:
+                difference = combine_parts(difference, [cell, baseline_cell], sub)
+            differences.append(difference)
+        rows.append(differences)
+    return rows
+
+
+def draw_untrained(draw_line: Callable, view: GridView) -> list:
+    """Draw a line at the untrained encoder's score, if it has one.
+
+    Args:
+        draw_line: `axhline` or `axvline` of axes.
+
+    Returns:
+        What a legend shows of it: the line, or nothing.
+    """
+    cell = untrained_cell(view.paper, view.name, view.scale)
+    if cell is None:
+        return []
+    fraction = untrained_fraction(cell, view)
+    if fraction is None:
+        return []
+    score = view.figure.factor * fraction
+    label = f"{untrained_label(cell, view)}: {score:.{view.figure.digits}f}"
+    line = draw_line(score, color=GREY, linestyle=(0, (1, 1)), linewidth=1.2, zorder=1, label=label)
+    return [line]
+
+
+def untrained_fraction(cell: CellPlan, view: GridView) -> float | None:
+    """Read the untrained encoder's score; None without one on the figure's test data."""
+    content, is_outdated = stored_score(cell.specs[0], cell.evaluator, view.scale)
+    if content is None or not view.is_on_its_data(cell.evaluator, Scored(content, is_outdated)):
+        return None
+    return value(content, cell.task, cell.column.metric)
+
+
+def untrained_label(cell: CellPlan, view: GridView) -> str:
+    """Name the untrained encoder, with its pooler if the rows have another one."""
+    pooler = cell.specs[0].params["pooler"]
+    poolers_of_rows = set()
+    for row_cell in view.cells:
+        poolers_of_rows |= {spec.params["pooler"] for spec in row_cell.plan.specs}
+    if poolers_of_rows == {pooler}:
+        return "untrained encoder"
+    return f"untrained encoder, {pooler}"

@@ -1,0 +1,125 @@
+"""Figures of kind `training`: how alignment and uniformity of a row move while it trains."""
+
+from dataclasses import dataclass
+
+from csebench.plan.schema.paper import Row
+from csebench.report.figures.parts import RIGHT_OF_AXES, DrawnFigure, row_style, seeds_note
+from csebench.report.numbers import stats
+from csebench.report.numbers.cells import Cell, GridView
+from csebench.score.store import stored_score
+
+CURVE = ("alignment", "uniformity", "spearman")  # measured in training on STS-B dev
+TRAINING_HEAD = [
+    "row",
+    "step",
+    "alignment",
+    "alignment_std",
+    "uniformity",
+    "uniformity_std",
+    "spearman",
+    "spearman_std",
+    "n",
+    "runs",
+]
+
+
+@dataclass(frozen=True)
+class TrainingCurve:
+    """What the runs of a row measured at the evaluated steps."""
+
+    steps: dict[int, dict[str, stats.Summary]]  # by step, and by CURVE, over the runs
+    runs: list[str]
+
+
+def draw_training(figure, view: GridView) -> DrawnFigure:
+    """Draw a path per row in the plane of uniformity and alignment, the mean over its seeds.
+
+    A path is labelled with its first step and its last one, where it has an arrow head.
+    """
+    axes = figure.subplots()
+    table: list[list] = [TRAINING_HEAD]
+    seeds = []
+    for place, (row, cells) in enumerate(zip(view.figure.rows, view.rows, strict=True)):
+        curve = training_curve(cells[0], view.scale)
+        if not curve.steps:
+            table.append([row.label])
+            continue
+        table += training_rows(row, curve)
+        seeds.append(len(curve.runs))
+        draw_path(axes, row, place, curve)
+
+    axes.set_xlabel("uniformity on STS-B dev (log of the mean potential, less is better)")
+    axes.set_ylabel("alignment on STS-B dev\n(mean squared distance, less is better)")
+    axes.margins(0.12)
+    paths = sorted(axes.lines, key=lambda line: -line.get_ydata()[-1])  # the highest end first
+    if paths:
+        title = "STS-B dev Spearman x 100\nat the last step"
+        axes.legend(handles=paths, **RIGHT_OF_AXES, title=title)
+    note = seeds_note(seeds, "numbers beside the paths: steps of training")
+    return DrawnFigure(table, note, is_empty=not paths)
+
+
+def training_curve(cell: Cell, scale: str) -> TrainingCurve:
+    """Average over a cell's runs what they measured of the encoder that they kept."""
+    points: dict[int, list[dict]] = {}  # by step
+    runs = []
+    for spec in cell.plan.specs:
+        content, _ = stored_score(spec, cell.plan.evaluator, scale)
+        training = content["training"] if content else {}
+        measured = training.get("curve") or []
+        if measured:
+            runs.append(spec.run_id)
+        kept_encoder = training.get("best_encoder", 0)
+        for point in measured:
+            if point.get("encoder", 0) != kept_encoder:
+                continue
+            if all(point[key] is not None for key in CURVE):
+                points.setdefault(point["step"], []).append(point)
+
+    steps: dict[int, dict[str, stats.Summary]] = {}
+    for step in sorted(points):
+        steps[step] = {}
+        for key in CURVE:
+            steps[step][key] = stats.summarise(point[key] for point in points[step])
+    return TrainingCurve(steps, runs)
+
+
+def training_rows(row: Row, curve: TrainingCurve) -> list[list]:
+    """Write the steps of a curve as rows under TRAINING_HEAD."""
+    rows = []
+    for step, summaries in curve.steps.items():
+        values = []
+        for key in CURVE:
+            values += [summaries[key].mean, summaries[key].std]
+        seeds = summaries[CURVE[0]].n
+        rows.append([row.label, step, *values, seeds, " ".join(curve.runs)])
+    return rows
+
+
+def draw_path(axes, row: Row, place: int, curve: TrainingCurve) -> None:
+    """Draw the path of a row, with its score at the last step for the legend."""
+    x = [summaries["uniformity"].mean for summaries in curve.steps.values()]
+    y = [summaries["alignment"].mean for summaries in curve.steps.values()]
+    first_step = min(curve.steps)
+    last_step = max(curve.steps)
+    last_score = 100 * curve.steps[last_step]["spearman"].mean
+
+    style = row_style(row, place)
+    markers = range(max(1, len(x) - 1))  # the last point has the arrow head
+    axes.plot(
+        x,
+        y,
+        **style,
+        markersize=4.5,
+        linewidth=1.2,
+        markevery=markers,
+        label=f"{row.label}: {last_score:.2f}",
+    )
+    if len(x) > 1:
+        arrow = {"arrowstyle": "-|>", "color": style["color"]}
+        axes.annotate("", (x[-1], y[-1]), (x[-2], y[-2]), arrowprops=arrow)
+
+    number_style = {"textcoords": "offset points", "color": style["color"]}
+    ends = {first_step: (x[0], y[0]), last_step: (x[-1], y[-1])}  # one, if there is one step
+    for step, end in ends.items():
+        axes.annotate(str(step), end, (6, 6), **number_style)

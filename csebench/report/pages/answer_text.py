@@ -1,0 +1,161 @@
+"""The answers at the head of a page: the answer in bold, then a line for every other question.
+
+An answer follows from the declared comparisons of a table or figure
+(csebench/report/numbers/compare.py). Their wording is in csebench/report/words/comparisons.py.
+"""
+
+from collections import Counter
+from itertools import chain
+
+from csebench.plan.catalog.files import DEFAULT_SCALE, VARIANTS
+from csebench.plan.catalog.files import scale as read_scale
+from csebench.plan.catalog.registry import protocol
+from csebench.report.numbers import stats
+from csebench.report.numbers.cells import Cell, GridView
+from csebench.report.numbers.compare import BETTER, WORSE, Answer, Comparison
+from csebench.report.words import comparisons as words
+from csebench.score.store import stored_score
+
+
+def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
+    """Write the lines at the head of a page, the answer first and in bold.
+
+    Args:
+        answered: the declared questions of the table or figure, the primary one first.
+    """
+    if view.scale == DEFAULT_SCALE:
+        return [f"**{words.SMOKE}**"]
+    if not any(cell.plan.specs for cell in view.cells):
+        return [nothing_run_line(view.cells)]
+    lines = []
+    if view.judged:
+        lines.append(f"**{reproduced_text(view.cells)}**")
+    lines += question_lines(view, answered)
+    scored_runs, planned_runs = view.progress
+    if not lines and not scored_runs:
+        reason = nothing_to_draw(view)
+        if not reason:
+            reason = f"No answer yet: 0 of {planned_runs} runs are scored."
+        lines.append(f"**{reason}**")
+    return lines
+
+
+def nothing_run_line(cells: list[Cell]) -> str:
+    """Say why no row is run: the reason of the cells if they share one."""
+    reasons = {cell.plan.missing for cell in cells if cell.plan.missing}
+    why = "no row has a method and data here"
+    if len(reasons) == 1:
+        (why,) = reasons
+    line = f"**Nothing is run here: {why}.**"
+    if any(cell.published for cell in cells):
+        line += " The printed values follow."
+    return line
+
+
+def reproduced_text(cells: list[Cell]) -> str:
+    """`30 of 36 printed values are reproduced; 3 close, 3 lower, 0 higher, 0 untested.`"""
+    counts: Counter[str] = Counter()
+    for cell in cells:
+        if cell.judged and cell.published and cell.plan.specs:
+            counts[cell.verdict] += 1
+    untested = counts[stats.TOO_FEW] + counts[stats.NOT_COMPARABLE] + counts[""]
+    return (
+        f"{counts[stats.REPRODUCED]} of {counts.total()} printed values are reproduced;"
+        f" {counts[stats.CLOSE]} {stats.CLOSE},"
+        f" {counts[stats.LOWER]} {stats.LOWER},"
+        f" {counts[stats.HIGHER]} {stats.HIGHER},"
+        f" {untested} untested."
+    )
+
+
+def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
+    """Write a line per question: the question, its answer, and which settings are not matched.
+
+    The main question of a page is not repeated, because it is what the page is about.
+    """
+    comparisons = all_comparisons(answered)
+    differing_settings = {c.differs for c in comparisons if c.estimate}
+    # One remark for the whole page, if all rows differ in the same, or have the papers' settings.
+    is_one_remark = len(differing_settings) == 1 or not read_scale(view.scale).tuned
+    lines = []
+    for number, answer in enumerate(answered):
+        is_main = answer.family.primary and len(answer.comparisons) == 1
+        parts = []
+        if not is_main and view.paper != VARIANTS:
+            parts.append(answer.family.question)
+
+        if is_main and view.judged and answer.comparisons[0].is_judged:
+            parts.append(printed_lead(answer))
+        elif is_main or not answered[0].family.primary:
+            parts.append(f"**{words.family_sentence(answer)}**")
+        else:
+            parts.append(words.family_sentence(answer))
+
+        if not is_one_remark:
+            parts.append(words.not_matched(answer.comparisons))
+        elif number == 0:
+            parts.append(words.not_matched(comparisons))
+        lines.append(" ".join(part for part in parts if part))
+    return lines
+
+
+def printed_lead(answer: Answer) -> str:
+    """Say whether our runs show the difference of two rows that a paper prints."""
+    (comparison,) = answer.comparisons
+    estimate = comparison.estimate
+    if estimate is None or comparison.p is None or comparison.printed is None:
+        return words.sentence(comparison, answer.family.equality)
+    row = words.short_label(comparison.row)
+    against = words.short_label(comparison.against)
+    gain = f"{estimate.gain:+.2f}"
+    printed = f"(printed {comparison.printed:+.2f})"
+    if comparison.relation == WORSE:
+        return f"{row} is worse than {against} {printed}: {gain}."
+    if comparison.relation == BETTER:
+        return f"{row}'s lead over {against} {printed} is shown: {gain}."
+    bound = words.excluded(comparison.high or 0.0)
+    return f"{row}'s lead over {against} {printed} is not shown: {gain}; {bound}."
+
+
+def forest_title(view: GridView, answered: list[Answer]) -> str:
+    """Title the forest plot of a table by the first clause of its answer.
+
+    Returns:
+        An empty text if the table gets no plot, because no comparison is tested.
+    """
+    if view.scale == DEFAULT_SCALE or view.paper == VARIANTS:
+        return ""
+    if not any(comparison.p is not None for comparison in all_comparisons(answered)):
+        return ""
+    family = answered[0].family
+    if not family.primary:
+        return family.question
+    sentence = words.sentence(answered[0].comparisons[0], family.equality)
+    first_clause, _, _ = sentence.partition(" here")
+    return first_clause.rstrip(".")
+
+
+def all_comparisons(answered: list[Answer]) -> list[Comparison]:
+    """List the comparisons of all questions."""
+    return list(chain.from_iterable(answer.comparisons for answer in answered))
+
+
+# ---------------------------------------------------------------- what figures can draw
+
+
+def has_values(view: GridView) -> bool:
+    """Whether a figure has anything to draw."""
+    return any(cell.values or (cell.published and cell.judged) for cell in view.cells)
+
+
+def nothing_to_draw(view: GridView) -> str:
+    """Say why a figure has nothing to draw although its runs are scored; empty otherwise."""
+    if has_values(view):
+        return ""
+    for plan in [cell.plan for cell in view.cells if cell.plan.specs]:
+        content, _ = stored_score(plan.specs[0], plan.evaluator, view.scale)
+        if content:
+            needs = f"{plan.evaluator} needs {protocol(plan.evaluator).declaration.needs}"
+            reason = f"the runs have no scores of the task {plan.task} ({needs})"
+            return f"Nothing to draw here: {reason}."
+    return ""

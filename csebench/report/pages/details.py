@@ -1,0 +1,176 @@
+"""The folded details of a table or figure: printed values, others' runs, comparisons, claims.
+
+Each function makes one fold, or no part if there is nothing to show. The folds of retrieved texts
+and of missing scores are in retrieved.py and missing.py.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from csebench.base.project import REPOSITORY
+from csebench.plan.catalog.files import DEFAULT_SCALE
+from csebench.plan.schema.paper import Row
+from csebench.report.numbers.cells import Cell, GridView
+from csebench.report.numbers.claims import judge_all
+from csebench.report.numbers.compare import Answer
+from csebench.report.pages.answer_text import all_comparisons
+from csebench.report.pages.claims import sentence_table
+from csebench.report.pages.page import Fold, Part, TextTable, as_list, merge_labels
+from csebench.report.words import comparisons as words
+from csebench.report.words.evidence import setup_differences
+
+SOURCES = {
+    "measured": "measured by the authors",
+    "rerun": "re-run by the authors",
+    "copied": "copied from {}",
+    "unknown": "source not stated",
+}
+HOW_COMPARED = (
+    "Differences are in points (0.01 of a score), paired by seed; the interval is over seeds and"
+    " test items. Interval and p are corrected for all comparisons of a question (Bonferroni,"
+    f" Holm). [How rows are compared]({REPOSITORY}/blob/main/docs/statistics.md)."
+)
+
+
+# ---------------------------------------------------------------- printed values
+
+
+def printed_parts(view: GridView) -> list[Part]:
+    """Show the printed values openly, for a table of which nothing is run here."""
+    table = table_of_texts(view, printed_text)
+    if not table.rows:
+        return []
+    return [table, Fold("Where the printed values come from", [source_list(view)])]
+
+
+def printed_fold(view: GridView) -> list[Part]:
+    """Fold the printed values away, with the source of each.
+
+    Where they are judged, the table of our scores shows them already.
+    """
+    table = table_of_texts(view, printed_text)
+    if not table.rows:
+        return []
+    parts: list[Part] = []
+    if view.not_standard or not view.judged:
+        parts.append(table)
+    parts.append(source_list(view))
+    encoders = dict.fromkeys(cell.published_encoder for cell in view.cells if cell.published)
+    summary = f"Printed on {', '.join(encoders)}, and where each value comes from"
+    return [Fold(summary, parts)]
+
+
+def printed_text(cell: Cell) -> str | None:
+    return cell.published.text if cell.published else None
+
+
+def source_list(view: GridView) -> str:
+    """List the rows by the source of their printed values."""
+    rows = [row for row in view.score_grid.rows if any(row.values) or row.note]
+    return as_list(merge_labels((row.label, source_text(row)) for row in rows))
+
+
+def source_text(row: Row) -> str:
+    """`copied from Gao et al. 2021.`, and the note of the row if it has one."""
+    source = SOURCES[row.source].format(row.origin)
+    return f"{source}. {row.note or ''}".rstrip()
+
+
+def table_of_texts(view: GridView, text_of: Callable[[Cell], str | None]) -> TextTable:
+    """Tabulate a text per cell, leaving out rows and columns without any text."""
+    rows: list[tuple[str, list[str | None]]] = []  # the label of a row, and its texts
+    for row, cells in zip(view.grid.rows, view.rows, strict=True):
+        texts = [text_of(cell) for cell in cells]
+        if any(texts):
+            rows.append((row.label, texts))
+
+    head = ["Model"]
+    body = [[label] for label, _ in rows]
+    for index, column in enumerate(view.score_grid.columns):
+        if not any(texts[index] for _, texts in rows):
+            continue
+        head.append(column.label)
+        for line, (_, texts) in zip(body, rows, strict=True):
+            line.append(texts[index] or "–")
+    return TextTable(head, body)
+
+
+# ---------------------------------------------------------------- runs of others
+
+
+def others_fold(view: GridView) -> list[Part]:
+    """Show the scores of runs that other people published, and how these runs differ."""
+    table = table_of_texts(view, others_text)
+    if not table.rows:
+        return []
+    legend = "Not mixed with ours."
+    if any(cell.published for cell in view.cells):
+        legend = "Not mixed with ours; in brackets what these runs say of the printed value."
+    remarks: list[tuple[str, str]] = []
+    for cell in view.cells:
+        if cell.others is not None:
+            row = cell.plan.row
+            sources = ", ".join(cell.others.sources)
+            differences = setup_differences(cell.others, row)
+            remarks.append((row.label, f"{cell.others.kind}, {sources}: {differences}."))
+    parts = [legend, table, as_list(merge_labels(remarks))]
+    return [Fold("Others' runs on the paper's encoder", parts)]
+
+
+def others_text(cell: Cell) -> str | None:
+    """`75.11 ± 0.84, n = 50 (printed 76.25: reproduced)`; None without others' runs.
+
+    The verdict says whether others' runs reproduce the printed value.
+    """
+    if cell.others is None:
+        return None
+    summary = cell.others.summary
+    text = f"{cell.mean_and_std(summary)}, n = {summary.n}"
+    if cell.published is None:
+        return text
+    verdict = cell.others.verdict(cell.published, cell.published_seeds)
+    return f"{text} (printed {cell.published.text}: {verdict.name})"
+
+
+# ---------------------------------------------------------------- comparisons and claims
+
+
+def comparisons_fold(view: GridView, answered: list[Answer]) -> list[Part]:
+    """Tabulate every declared comparison of a table or figure, by question."""
+    if view.scale == DEFAULT_SCALE or not answered:
+        return []
+    parts: list[Part] = []
+    count = 0
+    for answer in answered:
+        rows = [words.comparison_row(comparison) for comparison in answer.comparisons]
+        parts += [answer.family.question, TextTable(words.COMPARISON_HEAD, rows)]
+        count += len(rows)
+    parts.append(HOW_COMPARED)
+    parts += seeds_only_remark(answered)
+    return [Fold(f"Every declared comparison: {count}", parts)]
+
+
+def seeds_only_remark(answered: list[Answer]) -> list[str]:
+    """Say how many intervals lack the error over test items that their evaluator could have."""
+    tested = [c for c in all_comparisons(answered) if c.estimate is not None]
+    lacking = sum(comparison.over_seeds_only for comparison in tested)
+    if not lacking:
+        return []
+    count = "All" if lacking == len(tested) else f"{lacking} of {len(tested)}"
+    reason = "the score files have no replicates over test items"
+    return [f"{count} of these intervals are over seeds only: {reason}."]
+
+
+def claims_fold(view: GridView, folder: Path) -> list[Part]:
+    """Judge what the paper says about its table or figure.
+
+    Args:
+        folder: of the page, for its links.
+    """
+    if view.scale == DEFAULT_SCALE:
+        return []
+    claims = judge_all(view.scale, [view.paper], view.name)
+    if not claims:
+        return []
+    table = sentence_table(claims, view.scale, folder)
+    return [Fold(f"Claims about it: {len(claims)}", [table])]

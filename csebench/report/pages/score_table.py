@@ -1,0 +1,177 @@
+"""Our scores as tables, and the legend that says how to read them.
+
+A cell has our mean and standard deviation, marks for what is missing or old and, at the scale of
+the papers, the printed value with its verdict. The best row of a column is bold.
+"""
+
+from collections.abc import Iterable
+from itertools import chain
+from math import inf
+
+from csebench.plan.catalog.files import DEFAULT_SCALE, SIDE_BY_SIDE
+from csebench.report.numbers import stats
+from csebench.report.numbers.cells import ON_OTHER_DATA, Cell, GridView
+from csebench.report.numbers.compare import best_rows, block, summary_columns
+from csebench.report.pages.page import Fold, Part, TextTable, as_list
+from csebench.report.words import comparisons as words
+
+STALE = "†"  # after a score of an older code version or of other settings
+SIGNS = {
+    stats.REPRODUCED: "✓",
+    stats.CLOSE: "≈",
+    stats.LOWER: "↓",
+    stats.HIGHER: "↑",
+    stats.TOO_FEW: "?",
+}
+MOST_TIES = 2  # lines of rows that are possibly best; more are folded
+
+BestRows = list[list[set[int]]]  # per column and block of ranked rows: the rows that may be best
+
+
+def score_parts(view: GridView) -> list[Part]:
+    """Show our scores of all rows with runs, and how to read them."""
+    rows = [row for row in row_order(view) if has_runs(view.rows[row])]
+    best: BestRows = []
+    if view.scale != DEFAULT_SCALE:
+        best = [best_rows(view, column) for column in view.score_grid.columns]
+    return [*score_tables(view, rows, best), *legend_parts(view, rows, best)]
+
+
+def has_runs(cells: Iterable[Cell]) -> bool:
+    return any(cell.plan.specs for cell in cells)
+
+
+def row_order(view: GridView) -> list[int]:
+    """Order the rows as printed; on the page of all methods the best first and controls last."""
+    rows = list(range(len(view.rows)))
+    if view.paper != SIDE_BY_SIDE:
+        return rows
+    averages = view.column("Avg.")
+
+    def controls_last_then_highest(row: int) -> tuple[bool, float]:
+        average = averages[row]
+        if not average.values:
+            return average.is_control, inf
+        return average.is_control, -average.mean
+
+    return sorted(rows, key=controls_last_then_highest)
+
+
+# ---------------------------------------------------------------- tables
+
+
+def score_tables(view: GridView, rows: list[int], best: BestRows) -> list[TextTable]:
+    """Tabulate the scores. Rows that learn with labels get a table of their own."""
+    bold_cells: set[tuple[int, int]] = set()
+    for column, blocks in enumerate(best):
+        for best_of_block in blocks:
+            if len(best_of_block) == 1:
+                bold_cells |= {(row, column) for row in best_of_block}
+
+    without_labels: list[list[str]] = []
+    with_labels: list[list[str]] = []
+    for row in rows:
+        texts = [view.grid.rows[row].label]
+        for column, cell in enumerate(view.rows[row]):
+            texts.append(cell_text(cell, is_bold=(row, column) in bold_cells))
+        ranked_with = block(view, row)  # encoder and kind of training data
+        if ranked_with is not None and ranked_with[1] == "triplets":
+            with_labels.append(texts)
+        else:
+            without_labels.append(texts)
+
+    head = ["Model", *(column.label for column in view.score_grid.columns)]
+    if not without_labels:
+        return [TextTable(head, with_labels)]
+    tables = [TextTable(head, without_labels)]
+    if with_labels:
+        tables.append(TextTable(head, with_labels, "Trained with labels"))
+    return tables
+
+
+def cell_text(cell: Cell, is_bold: bool) -> str:
+    """`78.41 ± 0.31`, or with the printed value and its verdict `78.41 ± 0.31 (78.13 ✓)`."""
+    text = f"**{cell.text}**" if is_bold else cell.text
+    if cell.stale:
+        text += STALE
+    if cell.absent and cell.values:
+        text += f" [{cell.absent} missing]"
+    if cell.runs_elsewhere and cell.values:
+        text += f" [{cell.runs_elsewhere} {ON_OTHER_DATA}]"
+    if not cell.judged or cell.published is None:
+        return text
+    if cell.verdict not in SIGNS:
+        return f"{text} ({cell.published.text})"
+    return f"{text} ({cell.published.text} {SIGNS[cell.verdict]})"
+
+
+# ---------------------------------------------------------------- the legend
+
+
+def legend_parts(view: GridView, rows: list[int], best: BestRows) -> list[Part]:
+    """Explain the cells, and name the rows that may be best in the columns that sum up a table.
+
+    Long lists of such rows are folded.
+    """
+    cells = list(chain.from_iterable(view.rows[row] for row in rows))
+    tied_rows = possibly_best(view, best)
+    lines = [f"{', '.join(columns)}: {', '.join(tied)}." for tied, columns in tied_rows.items()]
+    is_folded = len(lines) > MOST_TIES or any(len(tied) > words.MOST_ROWS for tied in tied_rows)
+
+    sentences = [measure_sentence(cells)]
+    if view.judged:
+        signs = ", ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
+        sentences.append(f"Behind it the printed value: {signs}.")
+    if any(len(candidates) == 1 for candidates in chain.from_iterable(best)):
+        sentences.append("Bold: best at 95 %.")
+    if not is_folded:
+        sentences += [f"Possibly best in {line}" for line in lines]
+    if any(cell.ours is None and not cell.runs_elsewhere for cell in cells):
+        sentences.append("–: no run or no number.")
+    if view.sentences_seen:
+        seen = f"every run sees {view.sentences_seen:,} sentences"
+        sentences.append(f"Columns limit the training pool; {seen}.")
+
+    parts: list[Part] = [" ".join(sentences)]
+    if is_folded:
+        parts.append(Fold("Possibly best, by column", [as_list(lines)]))
+    return parts
+
+
+def measure_sentence(cells: list[Cell]) -> str:
+    """`Mean ± standard deviation of 3 seeds, spearman × 100.`"""
+    metrics: dict[float, set[str]] = {}  # by the factor between score and printed value
+    for cell in cells:
+        of_factor = metrics.setdefault(cell.factor, set())
+        if cell.plan.metric:
+            of_factor.add(cell.plan.metric)
+    measures = []
+    for factor, names in metrics.items():
+        if not names:
+            continue
+        measure = ", ".join(sorted(names))
+        if factor != 1:
+            measure += f" × {factor:g}"
+        measures.append(measure)
+
+    seeds = words.ends_text(len(cell.values) for cell in cells)
+    unit = "seed" if seeds == "1" else "seeds"
+    return f"Mean ± standard deviation of {seeds} {unit}, {'; '.join(measures)}."
+
+
+def possibly_best(view: GridView, best: BestRows) -> dict[tuple[str, ...], list[str]]:
+    """Find the columns that sum up a table and have several rows that may be best.
+
+    Returns:
+        The labels of such columns, by the labels of the rows that may be best in them.
+    """
+    columns_of: dict[tuple[str, ...], list[str]] = {}
+    if not best:
+        return columns_of
+    for column in summary_columns(view):
+        for rows in best[column]:
+            if len(rows) < 2:
+                continue
+            labels = tuple(words.short_label(view.grid.rows[row].label) for row in sorted(rows))
+            columns_of.setdefault(labels, []).append(view.score_grid.columns[column].label)
+    return columns_of
