@@ -99,8 +99,10 @@ def _error_line(
 ) -> str:
     """Word one error of pydantic as `file: key: what is wrong`."""
     is_missing = error["type"] == "missing"
-    where, keys = file, error["loc"]
-    if locate is not None:
+    if locate is None:
+        where = file
+        keys = error["loc"]
+    else:
         where, keys = locate(error["loc"])
         if is_missing:  # so it is not among the keys that the file has
             keys = (*keys, error["loc"][-1])

@@ -28,7 +28,7 @@ def device_type() -> str:
 
     Raises:
         RunFailed: CUDA_VISIBLE_DEVICES names a GPU, which it also does if this process has locked
-            one, but torch can use none.
+            one. But torch can use none.
     """
     import torch
 
@@ -77,13 +77,13 @@ def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
         return
 
     count = count or 1
-    is_first_try = True
+    if _lock_gpus(gpus, count, sharing, needed_mb):
+        return
+    line = f"waiting for {count} of {len(gpus)} GPUs to be free"
+    if needed_mb:
+        line += f", each with {needed_mb:,} MiB of memory"
+    print(line, file=sys.stderr, flush=True)
     while not _lock_gpus(gpus, count, sharing, needed_mb):
-        if is_first_try:
-            size = f", each with {needed_mb:,} MiB of memory" if needed_mb else ""
-            line = f"waiting for {count} of {len(gpus)} GPUs to be free{size}"
-            print(line, file=sys.stderr, flush=True)
-        is_first_try = False
         time.sleep(POLL_SECONDS)
 
 
@@ -105,13 +105,15 @@ def visible_gpus() -> list[str]:
         names = [name for name in devices if name.isdigit()]
     else:
         names = [name.strip() for name in allowed.split(",")]
-    visible: dict[str, None] = {}  # a set in order
+    visible: list[str] = []
     for name in names:
         full_name = _full_name(name, devices)
         if full_name is None:
             break
-        visible.update(dict.fromkeys(devices[full_name]))
-    return list(visible)
+        for uuid in devices[full_name]:
+            if uuid not in visible:  # a name may occur twice
+                visible.append(uuid)
+    return visible
 
 
 @dataclass
@@ -216,9 +218,11 @@ def _lock_gpu(folder: Path, gpu: str, sharing: int) -> bool:
     A GPU has one lock, which runs that share it take as a shared lock. Each of these runs also
     takes one place, which has an exclusive lock.
     """
-    held_before = len(_held)
     kind = fcntl.LOCK_EX if sharing == 1 else fcntl.LOCK_SH
-    places = [f"{gpu}.{number}" for number in range(sharing)] or [f"{gpu}.beside"]
+    places = [f"{gpu}.{number}" for number in range(sharing)]
+    if not places:  # one more than the runs that share the GPU
+        places = [f"{gpu}.beside"]
+    held_before = len(_held)
     if _lock(folder, gpu, kind) and any(_lock(folder, place, fcntl.LOCK_EX) for place in places):
         return True
     _release(held_before)

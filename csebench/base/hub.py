@@ -318,9 +318,11 @@ def drop_changed(folder: Path, files: dict, names: Iterable[str]) -> list[str]:
         if not path.exists():
             continue
         if files[name].lfs_sha256:
-            expected, actual = files[name].lfs_sha256, sha256(path)
+            expected = files[name].lfs_sha256
+            actual = sha256(path)
         else:
-            expected, actual = files[name].blob_id, git_hash(path.read_bytes())
+            expected = files[name].blob_id
+            actual = git_hash(path.read_bytes())
         if actual == expected:
             continue
         blob = folder.parents[1] / "blobs" / Path(expected).name

@@ -285,7 +285,9 @@ def check_named_files(files: dict[PurePosixPath, Path], nested: bool) -> None:
         files: the files of the model, as `hashed_files` gives them.
         nested: look into configurations in folders of the folder, too.
     """
-    parents = {parent for name in files for parent in name.parents}
+    parents: set[PurePosixPath] = set()
+    for name in files:
+        parents.update(name.parents)
     for name, file in files.items():
         if name.parent.parts and not nested:
             continue
@@ -338,7 +340,8 @@ def _entries(content, outermost: Collection[str] = (), key: str = "") -> Iterato
     """
     if isinstance(content, dict):
         for name, value in content.items():
-            yield from _entries(value, outermost, key if key in outermost else name)
+            inner_key = key if key in outermost else name
+            yield from _entries(value, outermost, inner_key)
     elif isinstance(content, list):
         for value in content:
             yield from _entries(value, outermost, key)

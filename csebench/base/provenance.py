@@ -66,7 +66,8 @@ class Stopwatch:
         import torch
         from threadpoolctl import threadpool_info
 
-        gpu, peak_gpu_mb = None, None
+        gpu = None
+        peak_gpu_mb = None
         if torch.cuda.is_available():
             gpu = torch.cuda.get_device_name()
             peak_gpu_mb = torch.cuda.max_memory_reserved() // 2**20
@@ -115,10 +116,12 @@ def code_state() -> dict:
         "ls-files", "--others", "--exclude-standard", "--", *CODE_PATTERNS, ":!results"
     )
     changes = (edits or b"") + (new_files or b"")
-    return {
-        "commit": commit.decode().strip() if commit else None,
-        "dirty_diff_sha256": hashlib.sha256(changes).hexdigest() if changes else None,
-    }
+    state: dict[str, str | None] = {"commit": None, "dirty_diff_sha256": None}
+    if commit:
+        state["commit"] = commit.decode().strip()
+    if changes:
+        state["dirty_diff_sha256"] = hashlib.sha256(changes).hexdigest()
+    return state
 
 
 def run_git(*args: str) -> bytes | None:

@@ -196,7 +196,7 @@ class ProgressRecord(BaseModel):
 
 def read_progress(folder: Path) -> dict | None:
     """Read the progress.json of a run. None if there is none, or no longer."""
-    remedy = "Delete it; the run writes it anew."
+    remedy = "Delete it; the run writes it again."
     try:
         _, progress = read_typed(folder / PROGRESS, ProgressRecord, remedy)
     except MissingFile:
@@ -218,6 +218,8 @@ class Progress:
             run=run, state="running", host=socket.gethostname(), pid=os.getpid()
         )
         self.started = time.monotonic()
+        self.write_due = self.started
+        self.log_due = self.started
 
     def __enter__(self) -> "Progress":
         self._write("running")

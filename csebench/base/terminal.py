@@ -76,7 +76,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False,
         print(json_text(by_column))
         return
     visible_columns = shown or columns
-    visible_rows = [[record.get(column) for column in visible_columns] for record in by_column]
+    visible_rows = []
+    for record in by_column:
+        visible_rows.append([record.get(column) for column in visible_columns])
     print(table_text(visible_columns, visible_rows))
 
 
@@ -95,14 +97,13 @@ def table_text(columns: Sequence[str], rows: Iterable[Sequence], floatfmt: str =
     widths = column_widths(table_by_column, shutil.get_terminal_size().columns)
     layout = [_Column(width, texts) for width, texts in zip(widths, table_by_column, strict=True)]
 
+    full_rows = list(zip(*table_by_column, strict=True))
     lines = []
-    for number, row in enumerate(zip(*table_by_column, strict=True)):
-        is_head = number == 0
-        if is_head and not columns:
-            continue
+    if columns:
+        lines.extend(_row_lines(full_rows[0], layout))
+        lines.append(GAP.join("-" * width for width in widths))
+    for row in full_rows[1:]:
         lines.extend(_row_lines(row, layout))
-        if is_head:
-            lines.append(GAP.join("-" * width for width in widths))
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ from made_up import copy_project
 
 from csebench import cli
 from csebench.base import caches
+from csebench.base.errors import unknown
 from csebench.base.project import ROOT
 from csebench.plan import targets
 from csebench.plan.catalog import files as catalog
@@ -423,6 +424,13 @@ def test_a_damaged_file_of_one_run_is_its_reason_and_stops_nothing(file, content
     assert cli.main(["status", "micse/table2"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert ", 1 failed, " in shown and f"{run}: runs/{run}/{file}: " in shown and "Delete " in shown
+
+
+def test_known_names_are_sorted_by_their_numbers():
+    """A superscript is a digit by its kind, but no number."""
+    assert str(unknown("table", "x", ["table10", "²", "table2"])).endswith(
+        "Known: table2, table10, ²."
+    )
 
 
 def test_the_lock_of_an_editor_is_no_file_of_the_project(project):
