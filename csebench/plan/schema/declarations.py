@@ -223,7 +223,7 @@ class Declaration(Strict):
                 if len(variant) > 2:
                     params[name] = dict(variant[2])
 
-        for name, own in params.items():
+        for name, own in params.items():  # in the order of the file: earlier ones are complete
             like = own.get("like")
             if like is None:
                 continue
@@ -284,7 +284,7 @@ class Declaration(Strict):
         training = {} if self.kind == "component" else TrainingSettings.model_fields
         fields: dict[str, Any] = {}
         for name, (value, _) in self.params.items():
-            if name in training:
+            if name in training:  # the method declares another default; type and bounds stay
                 kind = training[name].annotation
                 for bound in training[name].metadata:
                     kind = Annotated[kind, bound]
