@@ -22,8 +22,8 @@ ST = "sentence_transformers.models"  # where its modules have been found since v
 
 
 @dataclass(frozen=True)
-class Part:
-    """One of the modules through which sentence-transformers passes a sentence."""
+class PoolingStep:
+    """A module of sentence-transformers. A sentence passes through several, one after the other."""
 
     folder: str  # below the model's folder; empty: the model's folder itself
     kind: str  # name of the class
@@ -83,37 +83,37 @@ def save_pooling(folder: Path, encoder: Encoder, pooler: str) -> None:
     limits = {"max_seq_length": encoder.max_seq_length, "do_lower_case": False}
     write_json(folder / "sentence_bert_config.json", limits)
     size = {"word_embedding_dimension": encoder.size}
-    parts = [Part("", "Transformer")]
+    steps = [PoolingStep("", "Transformer")]
 
     if pooler in TWO_LAYERS:
-        part = Part("1_WeightedLayerPooling", "WeightedLayerPooling")
-        parts.append(part)
+        step = PoolingStep("1_WeightedLayerPooling", "WeightedLayerPooling")
+        steps.append(step)
         layers = {"num_hidden_layers": encoder.num_layers, "layer_start": 0}
-        write_json(folder / part.folder / "config.json", size | layers)
+        write_json(folder / step.folder / "config.json", size | layers)
         # of the embedding output and every layer
         weights = np.zeros(encoder.num_layers + 1, dtype=np.float32)
         weights[list(TWO_LAYERS[pooler])] = 1
-        save_file({"layer_weights": weights}, folder / part.folder / "model.safetensors")
+        save_file({"layer_weights": weights}, folder / step.folder / "model.safetensors")
 
-    part = Part(f"{len(parts)}_Pooling", "Pooling")
-    parts.append(part)
+    step = PoolingStep(f"{len(steps)}_Pooling", "Pooling")
+    steps.append(step)
     is_cls = pooler in ("cls", "cls_before_pooler")
     mode = {"pooling_mode_cls_token": is_cls, "pooling_mode_mean_tokens": not is_cls}
-    write_json(folder / part.folder / "config.json", size | mode)
+    write_json(folder / step.folder / "config.json", size | mode)
 
     if pooler == "cls":
-        part = Part("2_Dense", "Dense")
-        parts.append(part)
+        step = PoolingStep("2_Dense", "Dense")
+        steps.append(step)
         shape = {"in_features": encoder.size, "out_features": encoder.size, "bias": True}
         activation = {"activation_function": TANH}
-        write_json(folder / part.folder / "config.json", shape | activation)
+        write_json(folder / step.folder / "config.json", shape | activation)
         dense = encoder.model.pooler.dense.state_dict()
         weights = {f"linear.{key}": value for key, value in dense.items()}
-        save_weights(folder / part.folder / "model.safetensors", weights)
+        save_weights(folder / step.folder / "model.safetensors", weights)
 
     entries = []
-    for index, part in enumerate(parts):
-        entry = {"idx": index, "name": str(index), "path": part.folder, "type": f"{ST}.{part.kind}"}
+    for index, step in enumerate(steps):
+        entry = {"idx": index, "name": str(index), "path": step.folder, "type": f"{ST}.{step.kind}"}
         entries.append(entry)
     write_json(folder / "modules.json", entries)
 
