@@ -1,7 +1,7 @@
 """Models as evaluators see them: sentences in, vectors out.
 
 `Embedder` embeds every distinct sentence once, keeps the vectors of large corpora on disk, and
-refuses a model that has collapsed. The models themselves are subclasses, such as those of
+refuses a model that has collapsed. The models themselves are subclasses, for example in
 csebench/model/sentence_encoder.py. Nothing here imports torch.
 """
 
@@ -213,7 +213,7 @@ class Embedder:
 
 
 def shards(texts: Iterable) -> Iterator[list]:
-    """Split texts into lists of SHARD, the last of which may be shorter."""
+    """Split texts into lists of SHARD texts. The last one may be shorter."""
     texts = iter(texts)
     while shard := list(islice(texts, SHARD)):
         yield shard

@@ -62,7 +62,7 @@ from csebench.plan.schema.spec import RUNS
 logging.set_verbosity_error()  # else every load reports the masked-LM head that it leaves out
 logging.disable_progress_bar()
 
-MODULES_FILE = "modules.safetensors"  # what a method exports beside its encoder
+MODULES_FILE = "modules.safetensors"  # further modules that a method exports
 NO_MASK = "the tokenizer has no mask token; name one as mask_token in tokenizer_config.json."
 BERTS = ("bert", "roberta")  # their modules have the same layout
 # Batches are padded to a multiple of so many tokens, so that few shapes are compiled. Else 1.
@@ -315,7 +315,8 @@ class Encoder(nn.Module):
         without waiting for the device.
 
         Args:
-            length: of all rows. None: that of the longest, rounded up to a multiple of PADDED_TO.
+            length: of all rows. None: the length of the longest, rounded up to a multiple of
+                PADDED_TO.
         """
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         if not length:
@@ -526,7 +527,7 @@ class Encoder(nn.Module):
             module.load_state_dict(weights)
         except RuntimeError as error:
             raise BadInput(
-                f"{file}: {name}: has not the layers that this run asks for: {error}"
+                f"{file}: {name}: does not have the layers that this run asks for: {error}"
             ) from None
 
     # ---------------------------------------------------------------- checks
@@ -615,7 +616,7 @@ class Encoder(nn.Module):
         if special != SpecialTokens(1, 1):
             raise BadInput(
                 f"{what}: its tokenizer puts {special.before} special tokens before a sentence and"
-                f" {special.after} behind it, but methods need one on each side; restore the"
+                f" {special.after} after it, but methods need one on each side; restore the"
                 " post-processor of tokenizer.json."
             )
         self.check_pooler(pooler, what)
@@ -737,7 +738,8 @@ def position_limit(model: Any) -> int | None:
     padding = getattr(positions, "padding_idx", None)
     if padding is None:
         return min(limits)
-    return min(limits) - padding - 1  # positions of RoBERTa and its kin start after that of padding
+    # In RoBERTa and its kin, the first token has the position after the one of padding.
+    return min(limits) - padding - 1
 
 
 def are_same(first: torch.Tensor, second: torch.Tensor) -> bool:

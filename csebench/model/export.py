@@ -1,8 +1,15 @@
-"""The folder that a run leaves: what AutoModel, AutoTokenizer and SentenceTransformer load."""
+"""Write the model folder of a run, from which other programs load it.
 
+AutoModel, AutoTokenizer and SentenceTransformer load the folder, with the vectors that csebench
+computes. The facts, report and model card in the same folder are written by csebench/train/run.py.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from safetensors.numpy import save_file
 from torch import nn
 
@@ -14,71 +21,104 @@ TANH = "torch.nn.modules.activation.Tanh"
 ST = "sentence_transformers.models"  # where its modules have been found since version 1
 
 
+@dataclass(frozen=True)
+class PoolingStep:
+    """A module of sentence-transformers. A sentence passes through several, one after the other."""
+
+    folder: str  # below the model's folder; empty: the model's folder itself
+    kind: str  # name of the class
+
+
 def save_encoder(
     folder: Path, encoder: Encoder, pooler: str, transform, modules: dict[str, nn.Module]
 ) -> None:
-    """What AutoModel, AutoTokenizer and SentenceTransformer load, with equal vectors; beside it
-    other `modules`.
+    """Write an encoder, its tokenizer, and how sentence-transformers makes its vectors.
 
-    A fitted transform stays out of sentence-transformers' reach. A prompt is pooled by a module of
-    ours, so `SentenceTransformer(…, trust_remote_code=True)` then needs csebench installed.
+    sentence-transformers has no module for a fitted map, and cannot load a model with one. A prompt
+    is pooled by a module of csebench, so `SentenceTransformer(…, trust_remote_code=True)` needs
+    csebench installed.
+
+    Args:
+        transform: the map that follows pooling, if one was fitted.
+        modules: further modules that the method exports, by name.
     """
-    # sentence-transformers reads it
-    encoder.model.config.output_hidden_states = pooler in TWO_LAYERS
+    encoder.model.config.output_hidden_states = pooler in TWO_LAYERS  # for sentence-transformers
     encoder.model.save_pretrained(folder)
-    # else the file has what its last call asked for
-    encoder.tokenizer.backend_tokenizer.no_truncation()
-    encoder.tokenizer.backend_tokenizer.no_padding()
-    if encoder.tokenizer.padding_side != "right":  # where the encoder was trained with its padding
-        encoder.tokenizer.padding_side = "right"
-    # how it was opened, as with HF_HUB_OFFLINE=1: other bytes by machine
-    for key in ("is_local", "local_files_only"):
-        encoder.tokenizer.init_kwargs.pop(key, None)
-    encoder.tokenizer.save_pretrained(folder)
+    save_tokenizer(folder, encoder.tokenizer)
     if modules:
-        state = {
-            f"{name}.{k}": v
-            for name, module in modules.items()
-            for k, v in module.state_dict().items()
-        }
-        save_file({k: v.detach().cpu().numpy() for k, v in state.items()}, folder / MODULES_FILE)
+        save_modules(folder, modules)
+
     if transform is not None:
-        return transform.save(folder)
-    if pooler in PROMPT_TEMPLATES:
+        transform.save(folder)
+    elif pooler in PROMPT_TEMPLATES:
         prompt = {"idx": 0, "name": "0", "path": "", "type": "csebench.model.prompt.Prompt"}
-        return write_json(folder / "modules.json", [prompt])
-    config = {"max_seq_length": encoder.max_seq_length, "do_lower_case": False}
-    write_json(folder / "sentence_bert_config.json", config)
-    parts = [("", "Transformer")]
+        write_json(folder / "modules.json", [prompt])
+    else:
+        save_pooling(folder, encoder, pooler)
+
+
+def save_tokenizer(folder: Path, tokenizer) -> None:
+    """Write a tokenizer as it was loaded, without the settings of its last call."""
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    if tokenizer.padding_side != "right":  # encoders are trained with padding there
+        tokenizer.padding_side = "right"
+    # How it was opened, for example with HF_HUB_OFFLINE=1, would make files differ by machine.
+    for key in ("is_local", "local_files_only"):
+        tokenizer.init_kwargs.pop(key, None)
+    tokenizer.save_pretrained(folder)
+
+
+def save_modules(folder: Path, modules: dict[str, nn.Module]) -> None:
+    """Write the weights of further modules that a method exports."""
+    weights = {}
+    for name, module in modules.items():
+        for key, value in module.state_dict().items():
+            weights[f"{name}.{key}"] = value
+    save_weights(folder / MODULES_FILE, weights)
+
+
+def save_pooling(folder: Path, encoder: Encoder, pooler: str) -> None:
+    """Write the modules of sentence-transformers that tokenise, encode and pool."""
+    limits = {"max_seq_length": encoder.max_seq_length, "do_lower_case": False}
+    write_json(folder / "sentence_bert_config.json", limits)
+    size = {"word_embedding_dimension": encoder.size}
+    steps = [PoolingStep("", "Transformer")]
+
     if pooler in TWO_LAYERS:
-        parts.append(("1_WeightedLayerPooling", "WeightedLayerPooling"))
-        # of the embeddings and every layer
+        step = PoolingStep("1_WeightedLayerPooling", "WeightedLayerPooling")
+        steps.append(step)
+        layers = {"num_hidden_layers": encoder.num_layers, "layer_start": 0}
+        write_json(folder / step.folder / "config.json", size | layers)
+        # of the embedding output and every layer
         weights = np.zeros(encoder.num_layers + 1, dtype=np.float32)
         weights[list(TWO_LAYERS[pooler])] = 1
-        config = {
-            "word_embedding_dimension": encoder.size,
-            "num_hidden_layers": encoder.num_layers,
-            "layer_start": 0,
-        }
-        write_json(folder / parts[-1][0] / "config.json", config)
-        save_file({"layer_weights": weights}, folder / parts[-1][0] / "model.safetensors")
-    parts.append((f"{len(parts)}_Pooling", "Pooling"))
-    cls = pooler in ("cls", "cls_before_pooler")
-    config = {"pooling_mode_cls_token": cls, "pooling_mode_mean_tokens": not cls}
-    write_json(
-        folder / parts[-1][0] / "config.json", {"word_embedding_dimension": encoder.size, **config}
-    )
+        save_file({"layer_weights": weights}, folder / step.folder / "model.safetensors")
+
+    step = PoolingStep(f"{len(steps)}_Pooling", "Pooling")
+    steps.append(step)
+    is_cls = pooler in ("cls", "cls_before_pooler")
+    mode = {"pooling_mode_cls_token": is_cls, "pooling_mode_mean_tokens": not is_cls}
+    write_json(folder / step.folder / "config.json", size | mode)
+
     if pooler == "cls":
-        parts.append(("2_Dense", "Dense"))
-        config = {"in_features": encoder.size, "out_features": encoder.size, "bias": True}
-        write_json(folder / parts[-1][0] / "config.json", config | {"activation_function": TANH})
+        step = PoolingStep("2_Dense", "Dense")
+        steps.append(step)
+        shape = {"in_features": encoder.size, "out_features": encoder.size, "bias": True}
+        activation = {"activation_function": TANH}
+        write_json(folder / step.folder / "config.json", shape | activation)
         dense = encoder.model.pooler.dense.state_dict()
-        save_file(
-            {f"linear.{k}": v.cpu().numpy() for k, v in dense.items()},
-            folder / "2_Dense/model.safetensors",
-        )
-    listed = [
-        {"idx": i, "name": str(i), "path": p, "type": f"{ST}.{kind}"}
-        for i, (p, kind) in enumerate(parts)
-    ]
-    write_json(folder / "modules.json", listed)
+        weights = {f"linear.{key}": value for key, value in dense.items()}
+        save_weights(folder / step.folder / "model.safetensors", weights)
+
+    entries = []
+    for index, step in enumerate(steps):
+        entry = {"idx": index, "name": str(index), "path": step.folder, "type": f"{ST}.{step.kind}"}
+        entries.append(entry)
+    write_json(folder / "modules.json", entries)
+
+
+def save_weights(file: Path, weights: Mapping[str, torch.Tensor]) -> None:
+    """Write tensors, wherever they are, as arrays of the host."""
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in weights.items()}
+    save_file(arrays, file)

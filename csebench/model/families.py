@@ -1,7 +1,7 @@
-"""The one table of encoders: which architectures are evaluated, with which pooler, and trained.
+"""The table of encoders: which architectures are evaluated, with which poolers, and trained.
 
 docs/encoders.md shows this table, and tests/unit/test_encoders.py tries every row with a tiny
-model. An architecture that the table does not name is tried when it is opened, and is never
+model. An architecture that is not in the table is tried out when it is opened, and is never
 trained.
 """
 
@@ -12,7 +12,7 @@ from csebench.base.errors import BadInput
 from csebench.plan.schema.declarations import POOLERS, Averages
 
 AVERAGES: tuple[str, ...] = get_args(Averages)
-# of a model without a pooler layer
+# the poolers of a model without a pooler layer
 NO_POOLER = tuple(pooler for pooler in POOLERS if pooler != "cls")
 BERT_DROPOUT = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 OTHER_TOKENS = (
@@ -34,8 +34,8 @@ class EncoderFamily:
             them.
         dropout: keys of `config.json` that set its dropout; empty for a family that is not trained.
         not_trained: why it is not trained.
-        states: which hidden states are pooled, where that could be in doubt.
-        encoder_only: whether it is the encoder half of an encoder-decoder that is loaded.
+        states: which hidden states are pooled, if that could be in doubt.
+        encoder_only: load the encoder half of an encoder-decoder.
     """
 
     title: str
@@ -103,11 +103,12 @@ BY_MODEL_TYPE = {model_type: family for family in FAMILIES for model_type in fam
 
 
 def family_of(model_type: str) -> EncoderFamily:
+    """Return the row of an architecture, or OTHER if the table does not name it."""
     return BY_MODEL_TYPE.get(model_type, OTHER)
 
 
 def dropout_keys(model_type: str, what: str) -> tuple[str, ...]:
-    """The keys of `config.json` that set the dropout of an architecture.
+    """Return the keys of `config.json` that set the dropout of an architecture.
 
     Raises:
         BadInput: the architecture is not trained.
@@ -122,10 +123,12 @@ def dropout_keys(model_type: str, what: str) -> tuple[str, ...]:
 
 
 def encoder_table() -> str:
-    """The table as docs/encoders.md shows it."""
+    """Return the table in Markdown, as docs/encoders.md shows it."""
     lines = ["| architecture | `model_type` | evaluated with | trained |", "|---|---|---|---|"]
     for family in (*FAMILIES, OTHER):
-        names = ", ".join(f"`{name}`" for name in family.model_types) or "any other"
+        names = "any other"
+        if family.model_types:
+            names = ", ".join(f"`{name}`" for name in family.model_types)
         poolers = poolers_in_words(family)
         if family.states:
             poolers += f"; hidden states are {family.states}"
@@ -137,6 +140,7 @@ def encoder_table() -> str:
 
 
 def poolers_in_words(family: EncoderFamily) -> str:
+    """Word the poolers of a family, for the table."""
     if family is OTHER:
         return "every pooler for which it gives what is needed, found out when it is opened"
     if family.poolers == POOLERS:

@@ -1,5 +1,8 @@
-"""Modules that methods and encoders are built from: dropout, heads, projectors, new transformer
-layers."""
+"""Modules that encoders and methods are built from.
+
+These are the layer of a BERT, new transformer layers, heads and projectors, and a cheap dropout.
+A whole model with its tokenizer is in csebench/model/encoder.py.
+"""
 
 import logging
 from collections.abc import Callable
@@ -12,62 +15,85 @@ from transformers.models.bert.modeling_bert import eager_attention_forward
 from csebench.base.errors import first_line
 from csebench.model.chunks import in_chunks
 
+# ---------------------------------------------------------------- the layer of a BERT
 
-class Dropout(nn.Dropout):
-    """Dropout whose mask on CPU is cut from 64-bit random words: a seventh of the cost of a draw
-    per entry.
 
-    p is met to 2^-16. A step of SimCSE spends a sixth of its time in masks otherwise.
+def bert_layer(layer, states, mask, keeps: bool = False, select: Callable | None = None):
+    """Compute one layer of a BERT or RoBERTa, (N, T, D), (N, 1, 1, T) -> (N, T, D).
+
+    This is a function of the layer, so that one compiled graph serves all layers. The layers of
+    transformers return no attention map, and a hook that reads it would break the graph.
+
+    Args:
+        mask: what is added to attention scores, see `additive`.
+        keeps: return the attention map, too.
+        select: picks the states that the rest of the layer works on after the attention.
+
+    Returns:
+        The states, and the attention map (N, H, T, T) after dropout, or None.
+    """
+    self_attention = layer.attention.self
+    attention = None
+    if keeps:
+        context, attention = fp32_attention(self_attention, states, mask)
+    else:
+        context, _ = self_attention(states, mask)
+    if select is not None:
+        context = select(context)
+        states = select(states)
+    states = layer.feed_forward_chunk(layer.attention.output(context, states))
+    return states, attention
+
+
+def fp32_attention(module, states, mask):
+    """Compute self-attention with scores in fp32, under autocast, too.
+
+    Readers of the map take its logarithm, and bf16 scores around 8 are 0.06 apart.
+
+    Returns:
+        The states (N, T, D), and the attention map (N, H, T, T).
     """
 
-    def forward(self, x):
-        if not self.training or self.p == 0 or x.device.type != "cpu":
-            return super().forward(x)
-        words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
-        dropped = round(self.p * 2**16)  # of the values of 16 bits
-        keep = words.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - 2**15
-        return x * keep.to(x.dtype) * (1 / (1 - dropped / 2**16))
+    def by_head(projected: torch.Tensor) -> torch.Tensor:
+        """(N, T, D) -> (N, H, T, D/H) in fp32."""
+        return projected.unflatten(-1, (-1, module.attention_head_size)).transpose(1, 2).float()
+
+    # projected under autocast
+    query = by_head(module.query(states))
+    key = by_head(module.key(states))
+    value = by_head(module.value(states))
+    with torch.autocast(states.device.type, enabled=False):
+        context, attention = eager_attention_forward(
+            module, query, key, value, mask, module.scaling, module.dropout.p
+        )
+    return context.flatten(2), attention
 
 
-def to_device(tensor: torch.Tensor, device) -> torch.Tensor:
-    """A tensor of the host on a device, through pinned memory: without waiting for work queued
-    on the device."""
-    if tensor.device.type == "cpu" and torch.device(device).type == "cuda":
-        tensor = tensor.pin_memory()
-    return tensor.to(device, non_blocking=True)
+def additive(mask, dtype=torch.float32):
+    """Turn a mask into what is added to attention scores, (N, T) -> (N, 1, 1, T).
+
+    The function of Hugging Face asks the device whether there is any padding, and waits for the
+    answer.
+    """
+    return (1 - mask[:, None, None].to(dtype)) * torch.finfo(dtype).min
 
 
 def at_position(states, position=None):
-    """(N, T, D), (N,) -> (N, 1, D): each row's state at its position, the first where none is
-    given."""
+    """Select the state of each row at its position, (N, T, D), (N,) -> (N, 1, D).
+
+    Without positions, select the first state of each row.
+    """
     if position is None:
         return states[:, :1]
     return states.gather(1, position.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))
 
 
-def initialise(linear: nn.Linear, std: float = 0.02) -> None:
-    """As BERT does: normal weights, no bias."""
-    nn.init.normal_(linear.weight, std=std)
-    nn.init.zeros_(linear.bias)
-
-
-def use_cheap_dropout(model) -> None:
-    for module in list(model.modules()):
-        for name, child in module.named_children():
-            if type(child) is nn.Dropout:
-                setattr(module, name, Dropout(child.p))
-
-
-def additive(mask, dtype=torch.float32):
-    """(N, T) -> (N, 1, 1, T): what is added to attention scores. Hugging Face's own asks the
-    device whether there is padding at all, and waits for the answer."""
-    return (1 - mask[:, None, None].to(dtype)) * torch.finfo(dtype).min
-
-
 def fused_layer() -> Callable:
-    """`bert_layer` behind torch.compile, with room for the shapes of a run. Where compilation
-    fails, as without a C compiler or Python's headers, a line on stderr gives the reason, and
-    layers run as they are."""
+    """Compile `bert_layer`, with room for the shapes of a run.
+
+    If compilation fails, for example without a C compiler or the headers of Python, a line on
+    stderr gives the reason, and layers run as they are.
+    """
     torch._dynamo.config.recompile_limit = 64  # lengths, last batches, with and without gradient
     torch._dynamo.config.suppress_errors = True
     # else errors of the backward graph come later
@@ -77,48 +103,20 @@ def fused_layer() -> Callable:
 
 
 def _give_up(record: logging.LogRecord) -> bool:
-    """Puts the reason of a failed compilation in place of its traceback, and compiles no more."""
-    if record.exc_info and (error := record.exc_info[1]):
+    """Replace the traceback of a failed compilation by its reason, and compile no more.
+
+    A filter of log records, which lets all of them pass.
+    """
+    if record.exc_info and record.exc_info[1]:
+        error = record.exc_info[1]
         torch._dynamo.config.disable = True
         reason = first_line(getattr(error, "inner_exception", error))
-        record.msg, record.exc_info = (
-            f"torch.compile failed, layers run as they are, slower: {reason}",
-            None,
-        )
+        record.msg = f"torch.compile failed, layers run as they are, slower: {reason}"
+        record.exc_info = None
     return True
 
 
-def bert_layer(layer, states, mask, keeps: bool = False, select: Callable | None = None):
-    """One layer of a BERT or RoBERTa: (N, T, D), (N, 1, 1, T) -> (N, T, D) and, if it `keeps` it,
-    the attention map (N, H, T, T) after dropout. A function of the layer, so that one compiled
-    graph serves all layers; hooks into the layers of transformers, which return no map, break the
-    graph.
-
-    Args:
-        select: of the states behind the attention, those that the rest of the layer works on.
-    """
-    inner = layer.attention.self
-    context, attention = fp32_attention(inner, states, mask) if keeps else inner(states, mask)
-    if select is not None:
-        context, states = select(context), select(states)
-    return layer.feed_forward_chunk(layer.attention.output(context, states)), (
-        attention if keeps else None
-    )
-
-
-def fp32_attention(module, states, mask):
-    """Self-attention with scores in fp32, under autocast, too: who reads the map takes its
-    logarithm, and bf16 scores around 8 are 0.06 apart. (N, T, D), (N, 1, 1, T) -> (N, T, D), (N,
-    H, T, T)"""
-    query, key, value = [  # projected under autocast
-        project(states).unflatten(-1, (-1, module.attention_head_size)).transpose(1, 2).float()
-        for project in (module.query, module.key, module.value)
-    ]
-    with torch.autocast(states.device.type, enabled=False):
-        context, attention = eager_attention_forward(
-            module, query, key, value, mask, module.scaling, module.dropout.p
-        )
-    return context.flatten(2), attention
+# ---------------------------------------------------------------- new modules
 
 
 class Layers(nn.Module):
@@ -127,6 +125,7 @@ class Layers(nn.Module):
     Args:
         kind: class of a layer of the Hugging Face model.
         config: of that model.
+        count: how many layers.
     """
 
     def __init__(self, kind: type[nn.Module], config, count: int):
@@ -136,22 +135,23 @@ class Layers(nn.Module):
             if isinstance(module, nn.Linear):
                 initialise(module, config.initializer_range)
         use_cheap_dropout(self)
-        self.chunk_size: int | None = None  # as of an encoder
+        # sentences that are in memory at a time, in training; None: the batch
+        self.chunk_size: int | None = None
 
     def forward(self, states, mask):
-        """(N, T, D), (N, T) -> (N, T, D)"""
-        hidden = additive(to_device(mask, states.device), states.dtype)
-        return in_chunks(self._run, self.chunk_size if self.training else None, states, hidden)
+        """Compute all layers, (N, T, D), (N, T) -> (N, T, D)."""
+        added = additive(to_device(mask, states.device), states.dtype)  # (N, 1, 1, T)
+        chunk_size = self.chunk_size if self.training else None
+        return in_chunks(self._run, chunk_size, states, added)
 
-    def _run(self, states, hidden):
+    def _run(self, states, added):
         for layer in self.layers:
-            states = layer(states, hidden)
+            states = layer(states, added)
         return states
 
 
 class Head(nn.Module):
-    """SimCSE's MLP over [CLS]: one layer and tanh, newly initialised (models.py:18-34), used in
-    training only."""
+    """SimCSE's MLP over [CLS], used in training only: one new layer and tanh (models.py:18-34)."""
 
     def __init__(self, size):
         super().__init__()
@@ -163,8 +163,10 @@ class Head(nn.Module):
 
 
 class Projector(nn.Sequential):
-    """DiffCSE's two linear layers with batch normalisation (models.py: ProjectionMLP), used in
-    training only."""
+    """DiffCSE's projector, used in training only: two layers with batch normalisation.
+
+    Official code: models.py, ProjectionMLP.
+    """
 
     def __init__(self, size):
         super().__init__(
@@ -174,3 +176,52 @@ class Projector(nn.Sequential):
             nn.Linear(2 * size, size, bias=False),
             nn.BatchNorm1d(size, affine=False),
         )
+
+
+def initialise(linear: nn.Linear, std: float = 0.02) -> None:
+    """Give a layer new weights as BERT does: normal weights, no bias."""
+    nn.init.normal_(linear.weight, std=std)
+    nn.init.zeros_(linear.bias)
+
+
+# ---------------------------------------------------------------- dropout
+
+
+def use_cheap_dropout(model) -> None:
+    """Replace the dropout modules of a model by `Dropout`."""
+    for module in list(model.modules()):
+        for name, child in module.named_children():
+            if type(child) is nn.Dropout:
+                setattr(module, name, Dropout(child.p))
+
+
+class Dropout(nn.Dropout):
+    """Dropout whose mask on the CPU is cut from 64-bit random words.
+
+    This takes a seventh of the time of a draw per entry, in which a step of SimCSE would spend a
+    sixth of its time. p is rounded to a multiple of 2^-16.
+    """
+
+    def forward(self, x):
+        if not self.training or self.p == 0 or x.device.type != "cpu":
+            return super().forward(x)
+        count = -(-x.numel() // 4)  # a word has four values of 16 bits
+        words = torch.empty(count, dtype=torch.int64).random_(-(2**63), None)
+        values = words.view(torch.int16)[: x.numel()].view(x.shape)
+        dropped = round(self.p * 2**16)  # so many of the 2^16 values of 16 bits
+        keep = values >= dropped - 2**15
+        scale = 1 / (1 - dropped / 2**16)
+        return x * keep.to(x.dtype) * scale
+
+
+# ---------------------------------------------------------------- devices
+
+
+def to_device(tensor: torch.Tensor, device) -> torch.Tensor:
+    """Copy a tensor of the host to a device, without waiting for the work queued there.
+
+    This is why it goes through pinned memory.
+    """
+    if tensor.device.type == "cpu" and torch.device(device).type == "cuda":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)

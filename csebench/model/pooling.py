@@ -1,4 +1,7 @@
-"""From the states of a forward pass to sentence vectors: SimCSE's poolers by name."""
+"""Make sentence vectors of the states of a forward pass: SimCSE's poolers, by name.
+
+Which architecture has which poolers is stated in csebench/model/families.py.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,17 +13,15 @@ from csebench.model.layers import at_position
 
 # MSSE args.py:15, and its config
 PROMPT_TEMPLATES = {"mask": '"[X]" means [MASK].', "mask_bare": "[X] means [MASK]"}
-# pooler: states
+# poolers that average two of the hidden states, with the indices of these
 TWO_LAYERS = {"avg_top2": (-2, -1), "avg_first_last_2021": (0, -1), "avg_first_last_2022": (1, -1)}
-ONE_POSITION = (
-    "cls_before_pooler",
-    *PROMPT_TEMPLATES,
-)  # poolers that read one state of the last layer
+# poolers that read one state of the last layer
+ONE_POSITION = ("cls_before_pooler", *PROMPT_TEMPLATES)
 
 
 @dataclass
 class Encoded:
-    """One forward pass."""
+    """The result of one forward pass."""
 
     output: Any  # of the Hugging Face model
     ids: torch.Tensor  # (N, T)
@@ -30,40 +31,53 @@ class Encoded:
     attention: dict[int, torch.Tensor] = field(default_factory=dict)
 
     def position(self, pooler: str) -> torch.Tensor | None:
-        """(N,) the last [MASK] of each row, that of the template, for a pooler that reads there;
-        else None."""
+        """Return the position that a pooler with a template reads, (N,), or None for another one.
+
+        It is the last [MASK] of each row. An earlier one would be part of the sentence.
+        """
         if pooler not in PROMPT_TEMPLATES:
             return None
-        return (
-            torch.arange(self.ids.shape[1], device=self.ids.device) * (self.ids == self.mask_id)
-        ).argmax(1)
-
-
-def mean_pool(states, mask):
-    """(N, T, D), (N, T) -> (N, D): mean over real tokens; 0 for a text without any, as in
-    sentence-transformers."""
-    mask = mask.to(states.dtype).unsqueeze(-1)
-    return (states * mask).sum(1) / mask.sum(1).clamp(min=1)
+        positions = torch.arange(self.ids.shape[1], device=self.ids.device)  # (T,)
+        is_mask = self.ids == self.mask_id  # (N, T)
+        return (positions * is_mask).argmax(1)
 
 
 def pool(pooler: str, encoded: Encoded):
-    """Sentence vectors (N, D) of a forward pass, by SimCSE's names (evaluation.py,
-    models.py:60-98).
+    """Make the sentence vectors (N, D) of a forward pass.
 
-    `cls` is the encoder's own pooler output, `cls_before_pooler` the state at position 0.
-    `avg_first_last` differs silently between forks: until 2022-01-14 "first" was the embedding
-    output (`_2021`, the reading of the published 56.70), since then the first layer (`_2022`).
-    `mask` and `mask_bare` are the state at the last [MASK], that of the template (MSSE).
+    Poolers have SimCSE's names (evaluation.py, models.py:60-98):
+
+    - `cls` is the output of the encoder's own pooler layer.
+    - `cls_before_pooler` is the state at position 0.
+    - `avg` is the mean over the last layer.
+    - `avg_top2` and `avg_first_last` are means over two layers. `avg_first_last` differs silently
+      between forks. Until 2022-01-14, "first" was the embedding output (`_2021`, the reading of the
+      published 56.70). Since then it is the first layer (`_2022`).
+    - `mask` and `mask_bare` are the state at the [MASK] of a template (MSSE).
     """
-    output, mask = encoded.output, encoded.mask
+    output = encoded.output
+    mask = encoded.mask
     if pooler in TWO_LAYERS:
-        one, two = (output.hidden_states[i] for i in TWO_LAYERS[pooler])
-        return mean_pool((one + two) / 2, mask)
+        lower, upper = TWO_LAYERS[pooler]
+        mean = (output.hidden_states[lower] + output.hidden_states[upper]) / 2  # (N, T, D)
+        return mean_pool(mean, mask)
     if pooler in ONE_POSITION:
-        states = output.last_hidden_state
-        return at_position(states, encoded.position(pooler) if states.shape[1] > 1 else None)[:, 0]
+        states = output.last_hidden_state  # (N, T, D)
+        position = None
+        if states.shape[1] > 1:  # else the encoder has left only the state that is read
+            position = encoded.position(pooler)
+        return at_position(states, position)[:, 0]
     if pooler == "cls":
         return output.pooler_output
     if pooler == "avg":
         return mean_pool(output.last_hidden_state, mask)
     raise BadInput(f"unknown pooler {pooler!r}")
+
+
+def mean_pool(states, mask):
+    """Average the states of real tokens, (N, T, D), (N, T) -> (N, D).
+
+    A text without tokens has the vector 0, as in sentence-transformers.
+    """
+    mask = mask.to(states.dtype).unsqueeze(-1)  # (N, T, 1)
+    return (states * mask).sum(1) / mask.sum(1).clamp(min=1)

@@ -1,4 +1,8 @@
-"""Prompt pooling for sentence-transformers, whose own pooling cannot take the state at [MASK]."""
+"""Prompt pooling for sentence-transformers.
+
+Its own pooling cannot take the state at [MASK]. So the `modules.json` of an exported folder names
+the class of this module (csebench/model/export.py).
+"""
 
 import json
 from pathlib import Path
@@ -11,22 +15,23 @@ from csebench.plan.schema.declarations import EncoderRef
 
 
 class Prompt(InputModule):
-    """Tokenises in the template, encodes and pools; `modules.json` of an exported folder names
-    this class."""
+    """A module that puts sentences into a template, encodes them and pools at [MASK]."""
 
     def __init__(self, encoder: Encoder, pooler: str):
         super().__init__()
-        self.encoder, self.pooler, self.tokenizer = encoder, pooler, encoder.tokenizer
+        self.encoder = encoder
+        self.pooler = pooler
+        self.tokenizer = encoder.tokenizer
 
     def preprocess(self, inputs, prompt=None, **_):
-        return self.encoder.tokenize([(prompt or "") + text for text in inputs], pooler=self.pooler)
+        prefix = prompt or ""
+        texts = [prefix + text for text in inputs]
+        return self.encoder.tokenize(texts, pooler=self.pooler)
 
     def forward(self, features, **_):
-        batch = {k: features[k] for k in ("input_ids", "attention_mask")}
-        return {
-            **features,
-            "sentence_embedding": pool(self.pooler, self.encoder(batch, self.pooler)),
-        }
+        batch = {key: features[key] for key in ("input_ids", "attention_mask")}
+        encoded = self.encoder(batch, self.pooler)
+        return {**features, "sentence_embedding": pool(self.pooler, encoded)}
 
     def get_embedding_dimension(self) -> int:
         return self.encoder.size

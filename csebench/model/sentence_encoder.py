@@ -321,7 +321,7 @@ def try_out(model: Any, what: str) -> None:
     """Embed texts alone and together. Modules that do not fit together fail here.
 
     Raises:
-        BadInput: a text gets no vector, or another one beside a longer text.
+        BadInput: a text gets no vector, or another one if it is embedded with a longer text.
     """
     short, long = TRIAL
     try:

@@ -1,57 +1,78 @@
-"""Whether what `from_pretrained` loads is the whole model: it fills what is missing with random
-weights, or leaves weights out, and goes on."""
+"""Check that `from_pretrained` has loaded the whole model.
+
+transformers fills missing weights with random ones, leaves others out, and goes on. Other checks of
+a model's files are in csebench/base/models.py.
+"""
 
 from typing import Any
 
 from csebench.base.errors import BadInput
 
-SIMCSE_HEAD = "mlp.dense.weight"  # in the place of BERT's pooler layer
-# modules that the authors' code adds to the encoder
+SIMCSE_HEAD = "mlp.dense.weight"  # which SimCSE trains instead of BERT's pooler layer
+# parts of the names of modules that authors' code adds to an encoder, and that change its vectors
 CHANGE_VECTORS = ("prefix", "prompt", "lora", "adapter")
 
 
 def check_weights(
     model, loading: dict[str, Any], what: str, may_be_new: tuple[str, ...] = ()
 ) -> None:
-    """Raises BadInput where the weights of a file are not those that the configuration asks for.
+    """Check that a file has the weights that the configuration asks for.
 
-    Heads, whatever their name, may be left out of the encoder: released checkpoints have many
-    (`cls`, `mlp`, `discriminator`). What belongs to a module of the encoder, or changes its
-    vectors, may not.
+    The encoder may leave out heads of any name: released checkpoints have many (`cls`, `mlp`,
+    `discriminator`). It may not leave out a weight of one of its modules, or one that would change
+    its vectors.
 
     Args:
         loading: as `from_pretrained(…, output_loading_info=True)` gives it.
+        what: the model, for messages.
         may_be_new: modules that may have random weights.
+
+    Raises:
+        BadInput: weights are missing, left out or of another shape.
     """
-    prefix, modules = (
-        f"{model.base_model_prefix}.",
-        {name for name, _ in model.named_children()} - {"pooler"},
-    )
     missing = [name for name in loading["missing_keys"] if name.split(".")[0] not in may_be_new]
-    left = [name for name in loading["unexpected_keys"] if not name.endswith("position_ids")]
-    left = [
-        name
-        for name in left
-        if name.removeprefix(prefix).split(".")[0] in modules
-        or any(word in name for word in CHANGE_VECTORS)
-    ]
-    shapes = [name for name, *_ in loading["mismatched_keys"]]
     lacks_pooler = any(name.startswith("pooler.") for name in missing)
-    if lacks_pooler and any(name.endswith(SIMCSE_HEAD) for name in loading["unexpected_keys"]):
+    has_head = any(name.endswith(SIMCSE_HEAD) for name in loading["unexpected_keys"])
+    if lacks_pooler and has_head:
         raise BadInput(
             f"{what}: it has SimCSE's head ({SIMCSE_HEAD}), but no pooler layer: it is a checkpoint"
             " of SimCSE's training that is not converted. Convert a copy with"
             " simcse_to_huggingface.py of github.com/princeton-nlp/SimCSE (`python"
             " simcse_to_huggingface.py --path FOLDER`), which makes the head the pooler layer."
         )
-    for names, problem in (
-        (missing, "not in"),
-        (left, "not used, but in"),
-        (shapes, "of another shape in"),
-    ):
-        if names:
-            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise BadInput(
-                f"{what}: {min(names)}{more}: {problem} its file of weights. The file and"
-                " config.json do not fit; get the model again."
-            )
+    refuse_weights(missing, "not in", what)
+    refuse_weights(left_out_weights(model, loading["unexpected_keys"]), "not used, but in", what)
+    shapes = [name for name, *_ in loading["mismatched_keys"]]
+    refuse_weights(shapes, "of another shape in", what)
+
+
+def left_out_weights(model, unexpected: list[str]) -> list[str]:
+    """Select the unused weights of a file that belong to the encoder or change its vectors."""
+    prefix = f"{model.base_model_prefix}."
+    modules = {name for name, _ in model.named_children()}
+    modules.discard("pooler")  # it may be left out
+    left_out = []
+    for name in unexpected:
+        if name.endswith("position_ids"):  # no weights, but a buffer of older releases
+            continue
+        is_of_encoder = name.removeprefix(prefix).split(".")[0] in modules
+        if is_of_encoder or any(word in name for word in CHANGE_VECTORS):
+            left_out.append(name)
+    return left_out
+
+
+def refuse_weights(names: list[str], problem: str, what: str) -> None:
+    """Raise BadInput if there are weights with a problem.
+
+    Args:
+        problem: words before `its file of weights`.
+    """
+    if not names:
+        return
+    others = ""
+    if len(names) > 1:
+        others = f" and {len(names) - 1} more"
+    raise BadInput(
+        f"{what}: {min(names)}{others}: {problem} its file of weights. The file and config.json do"
+        " not fit; get the model again."
+    )

@@ -1,4 +1,4 @@
-"""The state of a run, and the files of a checkpoint.
+"""Save the state of a run in a checkpoint, and resume from it.
 
 A checkpoint is two files. One has the state: weights, the best weights so far, moments of the
 optimiser, random state, and curve. The other, `.checkpoint.json`, is written after it, and has the
@@ -65,10 +65,11 @@ class TrainState:
 
 
 def save(state: TrainState, folder: Path, run: str) -> None:
-    """Write the checkpoint of a run, and delete the one before it."""
+    """Write the checkpoint of a run, and delete the previous one."""
     path = folder / f".checkpoint-{state.step}.pt"
     with replacing(path) as temporary, open(temporary, "wb") as file:
         torch.save(state.state_dict(), file)
+    # From here on the new checkpoint counts.
     write_json(folder / CHECKPOINT, {"run": run, "file": path.name, "sha256": sha256(path)})
     for old in folder.glob(CHECKPOINT_FILES):
         if old.name not in (CHECKPOINT, path.name):

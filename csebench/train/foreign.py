@@ -79,7 +79,7 @@ class ForeignCode:
         os._exit(1)
 
     def check_settings(self) -> None:
-        """Compare settings and seeds with those of the start.
+        """Compare settings and seeds with the expected ones.
 
         Raises:
             RunFailed: one of them changed. The message names the first.

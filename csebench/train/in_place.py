@@ -1,7 +1,7 @@
 """Explain PyTorch's error about a tensor that is changed in place (`x += 1`).
 
-A gradient needs the old values of such a tensor. PyTorch notices in the backward pass, where the
-line of the method that is to blame is no longer known.
+A gradient needs the old values of such a tensor. PyTorch only notices in the backward pass. The
+line of the method that is to blame is found by a second forward pass.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The losses that methods share, as small pure functions.
+"""Losses that methods share, as small pure functions.
 
 A loss that only one method has is in the file of that method. MSSE's two terms are the exception.
 
@@ -105,7 +105,9 @@ def dimension_contrast(a, b, form="paper"):
     """
     if form == "code":
         c = cross_correlation(a, b, eps=1e-6, unbiased=True)  # (D, D)
-        return 2 * (c.diagonal() - 1).square().mean() + 0.05 * off_diagonal(c).square().mean()
+        agreement = 2 * (c.diagonal() - 1).square().mean()
+        redundancy = 0.05 * off_diagonal(c).square().mean()
+        return agreement + redundancy
     c = cos_sim(a.T, b.T)  # (D, D)
     return (c - torch.eye(len(c), device=c.device)).square().sum()
 
@@ -131,9 +133,9 @@ def layerwise_repulsion(states, noise):
 
 
 def thirds(count):
-    """Return three slices of `count` hidden states, the first of which is the embedding output.
+    """Divide `count` hidden states into three slices. The first state is the embedding output.
 
-    Of 13 states, they are 0-3, 4-7 and 8-12, as in MSSE's code.
+    13 states become 0-3, 4-7 and 8-12, as in MSSE's code.
     """
     first_end = round(count * 4 / 13)
     second_end = round(count * 8 / 13)
@@ -209,8 +211,10 @@ def gaussian_mi(x, y, weights=None):
     x = torch.where(weights > 0, x, 1.0).log()  # (..., S)
     y = torch.where(weights > 0, y, 1.0).log()  # (..., S)
     total = weights.sum(-1, keepdim=True).clamp(min=1)  # (..., 1)
-    x = weights * (x - (weights * x).sum(-1, keepdim=True) / total)  # (..., S)
-    y = weights * (y - (weights * y).sum(-1, keepdim=True) / total)  # (..., S)
+    mean_x = (weights * x).sum(-1, keepdim=True) / total  # (..., 1)
+    mean_y = (weights * y).sum(-1, keepdim=True) / total  # (..., 1)
+    x = weights * (x - mean_x)  # (..., S)
+    y = weights * (y - mean_y)  # (..., S)
     norm = (x.square().sum(-1) * y.square().sum(-1)).clamp(min=1e-12).sqrt()  # (...)
     rho2 = ((x * y).sum(-1) / norm).square()  # (...)
     return -0.5 * torch.log1p(-rho2.clamp(max=RHO2_MAX))

@@ -37,7 +37,7 @@ class View:
     def gathered(self) -> "View":
         """Return the view with the vectors of all processes.
 
-        Tokens and attention stay those of this process.
+        Its tokens and attention are only this process's.
         """
         z = parallel.gather(self.z, self.blocks)
         pooled = parallel.gather(self.pooled, self.blocks)
@@ -113,7 +113,10 @@ def concat_views(views: Views, padding_id: int) -> dict[str, torch.Tensor]:
         missing = length - value.shape[1]
         return torch.nn.functional.pad(value, (0, missing), value=padding.get(key, 0))
 
-    return {key: torch.cat([padded(key, batch[key]) for batch in batches]) for key in batches[0]}
+    joined = {}
+    for key in batches[0]:
+        joined[key] = torch.cat([padded(key, batch[key]) for batch in batches])
+    return joined
 
 
 class Method(nn.Module):
@@ -165,7 +168,7 @@ class Method(nn.Module):
         """Tokenise sentences and edit them.
 
         Args:
-            edits: functions of token ids, such as those of csebench/train/augment.py.
+            edits: functions of token ids, such as the ones in csebench/train/augment.py.
 
         Returns:
             (edits * N, T): all sentences after the first edit, then all after the next.
@@ -230,7 +233,7 @@ class Method(nn.Module):
         """Do what follows a step of the optimiser. The trainer calls this after every one."""
 
     def exported(self) -> dict[str, nn.Module]:
-        """Return modules to write beside the encoder, for a method that starts from this one."""
+        """Return modules to export with the encoder, for a method that starts from this one."""
         return {}
 
     def learning_rate_factor(self, step: int) -> float:
@@ -258,7 +261,7 @@ class ClsHeadMethod(Method):
     def __init__(self, encoder, params):
         super().__init__(encoder, params)
         if self.p.pooler == "cls":
-            # new weights instead of those of the checkpoint (SimCSE issue #179)
+            # new weights instead of the checkpoint's (SimCSE issue #179)
             initialise(encoder.model.pooler.dense)
         projector = getattr(self.p, "projector", "mlp")
         if projector == "batchnorm":
@@ -292,5 +295,5 @@ class Component(nn.Module):
         """Do what follows a step of the optimiser. The trainer calls this after every one.
 
         Args:
-            views: those of the batch of the step.
+            views: of the batch of the step.
         """

@@ -1,7 +1,6 @@
 """Masked language modelling: the masking rule and the loss that all methods share.
 
-Which tokens of which view are masked, and what the loss is added to, is up to the methods and
-components.
+Methods and components decide which views are masked, and what the loss is added to.
 """
 
 import torch

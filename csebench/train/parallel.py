@@ -5,11 +5,11 @@ gathered, so every process computes the loss of the whole batch, in which all se
 are negatives. This is what the official code does (SimCSE models.py:171-192). Terms over tokens or
 attention are means over a share, and these means are averaged.
 
-Gradients are those of one process with the whole batch. In the official code they are smaller by
-the number of processes, which only clipping and AdamW's epsilon notice. Batch normalisation in a
-head is over the share. In a projector of gathered vectors (SCD) it is over the batch. Two results
-differ a little from those of the whole batch: replaced-token detection, and the noise of MSSE's
-released layer-wise term.
+Gradients are the same as with one process and the whole batch. In the official code they are
+smaller by the number of processes, which only clipping and AdamW's epsilon notice. Batch
+normalisation in a head is over the share. In a projector of gathered vectors (SCD) it is over the
+batch. Two results differ a little if processes share the batch: replaced-token detection, and the
+noise of MSSE's released layer-wise term.
 
 With one process, every function returns what it was given.
 """

@@ -160,7 +160,7 @@ def export(
     Args:
         encoder: None for a control.
         transform: the map that follows pooling, if one was fitted.
-        modules: what the method exports beside the encoder, by name.
+        modules: further modules that the method exports, by name.
     """
     model = out / "model"
     part = out / "model.part"

@@ -52,8 +52,8 @@ def fit(
             See csebench/model/chunks.py.
 
     Returns:
-        The report of the run, and the modules that the method exports beside the encoder. Both are
-        empty in every process of a run other than the main one.
+        The report of the run, and further modules that the method exports. If several processes
+        share the run, both are empty in all but the main one.
 
     Raises:
         BadInput: the loss is no scalar with a gradient.
@@ -255,8 +255,8 @@ class TrainingTask:
     def evaluate(self, state: TrainState) -> None:
         """Score every encoder of the method on STS-B dev, and keep the weights of the best.
 
-        The best is that of all steps, or of the last step if the method or the setting
-        `selection` keeps that one. Of equal scores the first is kept.
+        All steps are compared, or only the encoders of the last step if the method or the setting
+        `selection` keeps that step. Of equal scores the first is kept.
         """
         keeps_last = self.method.keeps_last or self.p.selection == "last"
         loss = state.losses[-1][1]
@@ -547,8 +547,8 @@ def dev_point(
         evaluation = Evaluation(precision=precision, batch_size=512)
     model = SentenceEncoder(encoder, pooler, evaluation=evaluation)
 
-    # Embed every distinct sentence once: those of the left, then what only the right has. An
-    # evaluation of STS-B has the same batches.
+    # Embed every distinct sentence once: first the left side, then what only the right side has.
+    # An evaluation of STS-B makes the same batches.
     left = list(dict.fromkeys(dev.left))
     seen = set(left)
     only_right = [sentence for sentence in dict.fromkeys(dev.right) if sentence not in seen]
