@@ -1,13 +1,16 @@
 """Tasks of MTEB through the real mteb package: MSSE's Figure 5, and STS with mteb's own texts.
 
-Idea: the same vectors, scored by the package whose numbers others publish. Score: mteb's main score
-of the task first, then others. mteb draws, fits, searches and scores. It gets the vectors from us,
-and also the data if the data root has them. Paper: Muennighoff et al. 2023 (EACL); MSSE Figure 5.
-Official code: embeddings-benchmark/mteb 2.26.24. Items: `TASK/SUBSET`: (pairs,) cosines; for a
-classification (sentences,) the share of draws that got a sentence right; none for retrieval. No one
-rule makes the scores of all tasks from them, so rows are compared over seeds alone. mteb's own
-result file, which its tools read, is left next to the scores. Relations: `sts` reads SentEval's
-texts, `transfer` fits on whole training sets, `beir` searches in larger corpora.
+Idea: the same vectors, scored by the package whose numbers others publish.
+Score: mteb's main score of the task first, then others. mteb draws, fits, searches and scores. It
+gets the vectors from us, and also the data if the data root has them.
+Paper: Muennighoff et al. 2023 (EACL); MSSE Figure 5. Official code: embeddings-benchmark/mteb
+2.26.24.
+Items: `TASK/SUBSET`: (pairs,) cosines; for a classification (sentences,) the share of draws that
+got a sentence right; none for retrieval. No one rule makes the scores of all tasks from them, so
+rows are compared over seeds alone. mteb's own result file, which its tools read, is left next to
+the scores.
+Relations: `sts` reads SentEval's texts, `transfer` fits on whole training sets, `beir` searches in
+larger corpora.
 """
 
 from __future__ import annotations

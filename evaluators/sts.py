@@ -1,13 +1,14 @@
 """STS12-16, STS-B and SICK-R in the protocol of SimCSE's SentEval.
 
-Idea: the closer two sentences are in meaning, the higher the cosine of their vectors. Score:
-Spearman's rank correlation of cosines, in float32, with gold scores. `all` is one correlation over
-the concatenated subsets, which the papers print. Every subset has a row of its own, and `mean` is
-their mean. STS-B and SICK-R: the test split. Paper: Gao et al. 2021, SimCSE, sec. 6. Official code:
-princeton-nlp/SimCSE SentEval/senteval/sts.py:59-112, evaluation.py:182-188. Items: `TASK/SUBSET`
-(pairs,) cosines and `gold/TASK/SUBSET` (pairs,), whose rank correlation is the score;
-`sentences/TASK/SUBSET` (pairs, 2) ids, by which pairs of the same sentence are known. Relations:
-`stsb_dev` is the same score on STS-B's dev set; `mteb:STS12` … read MTEB's texts.
+Idea: the closer two sentences are in meaning, the higher the cosine of their vectors.
+Score: Spearman's rank correlation of cosines, in float32, with gold scores. `all` is one
+correlation over the concatenated subsets, which the papers print. Every subset has a row of its
+own, and `mean` is their mean. STS-B and SICK-R: the test split.
+Paper: Gao et al. 2021, SimCSE, sec. 6. Official code: princeton-nlp/SimCSE
+SentEval/senteval/sts.py:59-112, evaluation.py:182-188.
+Items: `TASK/SUBSET` (pairs,) cosines and `gold/TASK/SUBSET` (pairs,), whose rank correlation is the
+score; `sentences/TASK/SUBSET` (pairs, 2) ids, by which pairs of the same sentence are known.
+Relations: `stsb_dev` is the same score on STS-B's dev set; `mteb:STS12` … read MTEB's texts.
 """
 
 from __future__ import annotations

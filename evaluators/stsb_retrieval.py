@@ -1,16 +1,18 @@
 """In-domain retrieval on STS-B (InfoCSE Table 11): find the paraphrase of a sentence among those of
 the test set.
 
-Idea: the paraphrase of a sentence is nearer to it than other sentences of the same domain. Score:
-Recall at 1, 5 and 10. Queries are the first sentences of the 97 pairs graded 5. The answer is the
-pair's second sentence. Candidates are all 2,758 sentences. The corpus holds another copy of 31
-queries, and neither paper nor code says what becomes of it. If only the query's own place were left
-out, Recall@1 could not exceed 68.0, below every printed value. So sentences equal to the query are
-no candidates. `naive` is the other reading. Paper: Wu et al. 2022, InfoCSE, sec. 5.4 and Table 11.
-Official code: none. Items: `rank` (queries,) of the answer, after wrong sentences of the same
-cosine (a copy of the query is not wrong); `recall@1`, `recall@5`, `recall@10` (queries,) bool,
-whose means are the scores. Relations: `beir` searches corpora with judgements; `sts` correlates the
-same cosines with gold scores.
+Idea: the paraphrase of a sentence is nearer to it than other sentences of the same domain.
+Score: Recall at 1, 5 and 10. Queries are the first sentences of the 97 pairs graded 5. The answer
+is the pair's second sentence. Candidates are all 2,758 sentences. The corpus holds another copy of
+31 queries, and neither paper nor code says what becomes of it. If only the query's own place were
+left out, Recall@1 could not exceed 68.0, below every printed value. So sentences equal to the query
+are no candidates. `naive` is the other reading.
+Paper: Wu et al. 2022, InfoCSE, sec. 5.4 and Table 11. Official code: none.
+Items: `rank` (queries,) of the answer, after wrong sentences of the same cosine (a copy of the
+query is not wrong); `recall@1`, `recall@5`, `recall@10` (queries,) bool, whose means are the
+scores.
+Relations: `beir` searches corpora with judgements; `sts` correlates the same cosines with gold
+scores.
 """
 
 from collections import Counter

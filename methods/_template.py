@@ -14,7 +14,7 @@ from torch import Tensor
 from csebench.train.losses import info_nce
 from csebench.train.method import ClsHeadMethod, Views
 
-# A literal: it is read without running the file, so no calls and no names in it.
+# A literal, because it is read without running the file: no calls and no names in it.
 DECLARATION = {
     "name": "template",  # as the file
     "version": 1,  # bump it when a change of this file changes a number
@@ -22,22 +22,24 @@ DECLARATION = {
     "paper": "Who, when (where), section",
     "citation": "BibTeX",
     "params": {
-        # name: (the paper's value, where it is stated); steps, batch_size, learning_rate … may be
-        # given too
+        # name: (the paper's value, the place that states it); steps, batch_size, learning_rate …
+        # may be given, too
         "temperature": (0.05, "sec. 3"),
     },
     # "kind": "supervised",  # or two_views, token_level; else as the class that it extends. Optional.
     # "search": {"weight": (0.1, 1.0)},  # values of its parameters that are tried. Optional.
     # "below": [("neighbours", "buffer")],  # the first must be less than the second. Optional.
-    "deviations": [],  # from the paper, and what it leaves open and you chose
+    "deviations": [],  # from the paper, and choices that it leaves open
 }
 
 
 class Method(ClsHeadMethod):
-    """`views` is inherited: two dropout masks over one forward pass. Override it for other
+    """Two dropout masks over one forward pass: `views` is inherited. Override it for other
     views."""
 
     def loss(self, views: Views) -> Tensor:
-        """views.z1, views.z2: (N, D) -> scalar. self.p: the parameters; views.queue: negatives,
-        or None."""
+        """views.z1, views.z2: (N, D) -> scalar.
+
+        self.p has the parameters. views.queue has further negatives, or is None.
+        """
         return info_nce(views.z1, views.z2, self.p.temperature, views.queue)

@@ -74,7 +74,7 @@ class Masked:
     labels: torch.Tensor  # (N, T) of its masked tokens
 
     def gathered(self) -> Self:
-        """A loss over tokens compares no sentences."""
+        """Return the view as it is: a loss over tokens compares no sentences."""
         return self
 
 
@@ -92,13 +92,13 @@ class Method(Base):
         return Masked(self.encoder({**batch, "input_ids": ids}), labels)
 
     def loss(self, masked: Masked) -> Tensor:
-        encoded, labels = masked.encoded, masked.labels
-        states = encoded.output.hidden_states
-        middle, last = states[self.encoder.num_layers // 2], states[-1]
-        restored = self.upper(torch.cat([last[:, :1], middle[:, 1:]], dim=1), encoded.mask)
-        return masked_lm_loss(self.lm_head, restored, labels) + masked_lm_loss(
-            self.lm_head, last, labels
-        )
+        states = masked.encoded.output.hidden_states
+        middle = states[self.encoder.num_layers // 2]
+        last = states[-1]
+        read = torch.cat([last[:, :1], middle[:, 1:]], dim=1)
+        restored = self.upper(read, masked.encoded.mask)
+        of_upper = masked_lm_loss(self.lm_head, restored, masked.labels)
+        return of_upper + masked_lm_loss(self.lm_head, last, masked.labels)
 
     def exported(self) -> dict[str, nn.Module]:
         return {"upper": self.upper, "lm_head": self.lm_head}

@@ -91,16 +91,17 @@ class Method(Base):
         return max(1, self.p.batch_size // (1 + NEGATIVES)) * GROUP
 
     def views(self, sentences: list[str]) -> Views:
-        left, right = [], []
+        left: list[str] = []
+        right: list[str] = []
         for start in range(0, len(sentences), GROUP):
             positive, *others = sentences[start : start + GROUP]
             half = len(others) // 2
             left += [positive, *others[:half]]
             right += [positive, *others[half : 2 * half]]
         views = Views(self.view(left, self.encoder), self.view(right, self.second))
-        views.view1.same = views.view2.same = torch.tensor(
-            [a == b for a, b in zip(left, right, strict=True)]
-        )
+        same = torch.tensor([a == b for a, b in zip(left, right, strict=True)])
+        views.view1.same = same
+        views.view2.same = same
         return views
 
     def loss(self, views: Views) -> Tensor:
@@ -116,13 +117,14 @@ class Method(Base):
 
 
 def contrastive_tension(e1: Tensor, e2: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
-    """Binary cross-entropy on dot products (CT sec. 3; Model.py:41-56): no temperature, no
-    normalisation.
+    """Compute binary cross-entropy on dot products, without temperature and normalisation.
+
+    CT sec. 3; Model.py:41-56.
 
     Args:
         e1, e2: (B, D) pooled vectors of encoder 1 and encoder 2.
-        labels: (B,) 1 where both encoded the same sentence, else 0.
-        reduction: `mean` as the official code, `sum` as sentence-transformers.
+        labels: (B,) 1 if both encoded the same sentence, else 0.
+        reduction: `mean` as in the official code, `sum` as in sentence-transformers.
     """
     logits = (upcast_fp32(e1) * upcast_fp32(e2)).sum(-1)
     return binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction=reduction)

@@ -121,24 +121,27 @@ booktitle={COLING}, year={2022}}"""
 
 class Method(SimCSE):
     def loss(self, views: Views) -> Tensor:
-        return super().loss(views) + self.p.reconstruction * reconstruction(
-            views.z1, views.z2, self.p.form
-        )
+        contrast = super().loss(views)
+        distance = reconstruction(views.z1, views.z2, self.p.form)
+        return contrast + self.p.reconstruction * distance
 
 
 def reconstruction(z1: Tensor, z2: Tensor, form: str = "paper") -> Tensor:
-    """Squared distance of the two views on the unit sphere, which InforMin-CL adds to minimise it
-    (Eq. 8).
+    """Compute the squared distance of the two views on the unit sphere (Eq. 8).
 
-    The sign is the code's: taken literally the paper's signs would push the views apart.
+    InforMin-CL adds it to the loss, so it is minimised. The sign is the code's: taken literally,
+    the paper's signs would push the views apart.
 
     Args:
         z1, z2: (N, D).
-        form: `paper`: the distance, mean over sentences; `code`: 2/D of it (a mean over D of a term
-            counted twice, informin-cl/models.py:20-22, 227-230); `raw`: the paper's without
+        form: `paper` is the distance, mean over sentences. `code` is 2/D of it (a mean over D of a
+            term counted twice, informin-cl/models.py:20-22, 227-230). `raw` is the paper's without
             normalisation.
     """
     if form != "raw":
-        z1, z2 = normalize(upcast_fp32(z1), dim=-1), normalize(upcast_fp32(z2), dim=-1)
+        z1 = normalize(upcast_fp32(z1), dim=-1)
+        z2 = normalize(upcast_fp32(z2), dim=-1)
     distance = (upcast_fp32(z1) - upcast_fp32(z2)).square().sum(-1).mean()
-    return distance * 2 / z1.shape[-1] if form == "code" else distance
+    if form == "code":
+        return distance * 2 / z1.shape[-1]
+    return distance

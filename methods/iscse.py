@@ -78,8 +78,10 @@ class Method(SimCSE):
         self.step = 0
 
     def smooth(self, z: Tensor, buffer: Tensor) -> Tensor:
-        """(N, D) unit vectors -> (N, D): each averaged with its neighbours in the buffer;
-        gradient through z alone."""
+        """(N, D) unit vectors -> (N, D): average each with its neighbours in the buffer.
+
+        The gradient flows through z alone.
+        """
         _, nearest = dot_score(z, buffer).topk(self.p.neighbours + 1)
         group = torch.cat([z.unsqueeze(1), buffer[nearest[:, 1:]]], dim=1)
         scores = (group * z.unsqueeze(1)).sum(-1, keepdim=True)
@@ -87,13 +89,14 @@ class Method(SimCSE):
 
     def loss(self, views: Views) -> Tensor:
         z = normalize(upcast_fp32(views.z2), dim=-1)
-        seen = [z.detach()] if self.buffer is None else [self.buffer, z.detach()]
-        self.buffer = torch.cat(seen)[-self.p.buffer :]
+        recent = z.detach()
+        if self.buffer is not None:
+            recent = torch.cat([self.buffer, recent])
+        self.buffer = recent[-self.p.buffer :]
         loss = super().loss(views)
         if len(self.buffer) == self.p.buffer:
-            loss = loss + self.weight() * info_nce(
-                views.z1, self.smooth(z, self.buffer), self.p.temperature
-            )
+            smoothed = self.smooth(z, self.buffer)
+            loss = loss + self.weight() * info_nce(views.z1, smoothed, self.p.temperature)
         return loss
 
     def weight(self) -> float:
@@ -107,4 +110,5 @@ class Method(SimCSE):
         return {"buffer": self.buffer, "step": self.step}
 
     def set_extra_state(self, state: dict) -> None:
-        self.buffer, self.step = state["buffer"], state["step"]
+        self.buffer = state["buffer"]
+        self.step = state["step"]

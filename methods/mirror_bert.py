@@ -96,10 +96,10 @@ Collier, Nigel}, booktitle={EMNLP}, year={2021}}"""
 
 
 def mask_span(text: str, randint: Callable[[int], int], length: int = 5) -> str:
-    """A random window of `length` characters becomes " [MASK] "; short texts are left alone.
+    """Replace a random window of `length` characters by " [MASK] "; leave short texts alone.
 
-    The window is located by its first occurrence in the text, as the official code does
-    (data_loader.py:15-25).
+    If the text of the window occurs earlier in the sentence, the first occurrence is masked, as in
+    the official code (data_loader.py:15-25).
     """
     if len(text) < 30 or len(text) <= length:
         return text
@@ -117,13 +117,14 @@ class Method(Base):
 
     def views(self, sentences: list[str]) -> Views:
         view1 = self.view(sentences)
-        return Views(view1, self.view([mask_span(s, randint, self.p.span) for s in sentences]))
+        masked = [mask_span(sentence, randint, self.p.span) for sentence in sentences]
+        return Views(view1, self.view(masked))
 
     def tokenize(self, sentences: list[str]) -> dict[str, Tensor]:
-        ids = self.encoder.in_template(
-            self.encoder.ids(sentences, self.p.max_length), self.p.pooler
-        )
-        return self.encoder.pad(ids, self.p.max_length if self.p.mean_over_padding else None)
+        ids = self.encoder.ids(sentences, self.p.max_length)
+        ids = self.encoder.in_template(ids, self.p.pooler)
+        length = self.p.max_length if self.p.mean_over_padding else None  # None: the longest row
+        return self.encoder.pad(ids, length)
 
     def pool(self, encoded: Encoded) -> Tensor:
         if self.p.mean_over_padding and self.p.pooler == "avg":
@@ -138,15 +139,16 @@ class Method(Base):
 
 
 def nt_xent(z1: Tensor, z2: Tensor, temperature: float, queue: Tensor | None = None) -> Tensor:
-    """Both directions: every one of the 2N rows is an anchor against the 2N-2 rows of other
-    sentences.
+    """Compute InfoNCE in both directions.
 
-    Mirror-BERT Eq. 1 as coded with pytorch-metric-learning's NTXent (contrastive_learning.py:31,
-    57-63).
+    Each of the 2N rows is an anchor against the 2N-2 rows of other sentences. Mirror-BERT Eq. 1 as
+    coded with pytorch-metric-learning's NTXent (contrastive_learning.py:31, 57-63).
     """
-    z, n = torch.cat([z1, z2]), len(z1)
+    z = torch.cat([z1, z2])
+    n = len(z1)
     logits = cos_sim(z, z) / temperature
-    logits = logits.masked_fill(torch.eye(2 * n, dtype=torch.bool, device=z.device), float("-inf"))
+    itself = torch.eye(2 * n, dtype=torch.bool, device=z.device)
+    logits = logits.masked_fill(itself, float("-inf"))
     if queue is not None:
         logits = torch.cat([logits, cos_sim(z, queue.detach()) / temperature], dim=1)
     return cross_entropy(logits, torch.arange(2 * n, device=z.device).roll(n))

@@ -183,12 +183,13 @@ class Method(ClsHeadMethod):
         return Views(self.view(sentences), self.encode(edited))
 
     def reads(self) -> str | None:
-        return None if self.p.form == "code" or self.p.layerwise else super().reads()
+        needs_all_layers = self.p.form == "code" or self.p.layerwise
+        return None if needs_all_layers else super().reads()
 
     def as_view(self, encoded: Encoded, batch: dict[str, Tensor]) -> View:
         view = super().as_view(encoded, batch)
         if self.reads() is None:
-            view.states = [s[:, 0] for s in encoded.output.hidden_states]
+            view.states = [states[:, 0] for states in encoded.output.hidden_states]
         return view
 
     def loss(self, views: Views) -> Tensor:
@@ -204,10 +205,15 @@ class Method(ClsHeadMethod):
         return loss
 
     def dimension_term(self, view1: View, view2: View) -> Tensor:
-        code = self.p.form == "code"
-        a, b = (view.states[-1] if code else view.pooled for view in (view1, view2))
+        a, b = view1.pooled, view2.pooled
+        if self.p.form == "code":
+            a, b = view1.states[-1], view2.states[-1]
         if self.p.released_pairing:
             rows = torch.cat([a, b])
             a, b = rows[0::2], rows[1::2]
-        term = dimension_contrast(a, b, "code" if code else "paper")
-        return term / a.shape[1] if self.p.form == "paper" else term
+        if self.p.form == "code":
+            return dimension_contrast(a, b, "code")
+        term = dimension_contrast(a, b, "paper")
+        if self.p.form == "literal":
+            return term
+        return term / a.shape[1]

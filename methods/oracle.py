@@ -27,14 +27,16 @@ DIMENSIONS = 1024
 
 
 class Method(Embedder):
-    """A class, or an item, is a direction of its own; what stands for several is the sum of
-    theirs."""
+    """Vectors in which every class, or item, has a direction of its own.
+
+    A sentence that stands for several of them has the sum of their directions.
+    """
 
     def __init__(self, params: dict, seed: int):
         pass
 
     def pairs(self, pairs) -> tuple[np.ndarray, np.ndarray]:
-        """Two vectors whose cosine is the gold score."""
+        """Make two vectors whose cosine is the gold score."""
         angle = np.arccos(np.clip(pairs.gold / 5, 0, 1))
         left = np.stack([np.ones_like(angle), np.zeros_like(angle)], axis=1)
         return left, np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -42,17 +44,18 @@ class Method(Embedder):
     def embed(self, sentences: list[str], truth: list | None = None) -> np.ndarray:
         if truth is None:
             raise NotImplementedError("the oracle cannot embed what nothing is known of")
-        known = {}
+        directions = {}
 
         def direction(name):
-            if name not in known:
-                known[name] = np.sign(code(name, DIMENSIONS))
-            return known[name]
+            if name not in directions:
+                directions[name] = np.sign(code(name, DIMENSIONS))
+            return directions[name]
 
-        items = [t if isinstance(t, dict) else {t: 1.0} for t in truth]
-        return np.stack(
-            [sum(weight * direction(name) for name, weight in item.items()) for item in items]
-        )
+        vectors = []
+        for stands_for in truth:
+            weights = stands_for if isinstance(stands_for, dict) else {stands_for: 1.0}
+            vectors.append(sum(weight * direction(name) for name, weight in weights.items()))
+        return np.stack(vectors)
 
     def stream(
         self, texts: Iterable[str], name: str, truth: Iterable | None = None

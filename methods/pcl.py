@@ -94,7 +94,7 @@ class Method(SimCSE):
         return [self.encoder, self.peer]
 
     def views(self, sentences: list[str]) -> Views:
-        """The rows of all K views through either network: (K·N, D) each."""
+        """Encode the rows of all K views by both networks: (K·N, D) each."""
         edits = [augment.copy, augment.copy, *map(self.edit, self.p.edits.split())]
         batch = self.tokenize_edited(sentences, edits)
         views = Views(self.encode(batch), self.encode(batch, self.peer))
@@ -102,16 +102,22 @@ class Method(SimCSE):
         return views
 
     def edit(self, name: str) -> Callable[[Tensor], Tensor]:
-        """An edit by its name; copies are inserted up to `max_length` tokens, [CLS] and [SEP]
-        among them."""
+        """Look up an edit by its name.
+
+        Copies are inserted up to `max_length` tokens, which include [CLS] and [SEP].
+        """
         if name not in augment.EDITS:
             raise unknown("edit", name, augment.EDITS)
         edit = augment.EDITS[name]
-        return partial(edit, most=self.p.max_length - 2) if edit is augment.insert_copies else edit
+        if edit is augment.insert_copies:
+            return partial(edit, most=self.p.max_length - 2)
+        return edit
 
     def rows(self, anchors: Tensor, others: Tensor) -> Tensor:
-        """(K, N, D) twice -> (N, K-1 + N-1): scaled cosines of view 0 with its positives and
-        with other sentences."""
+        """(K, N, D), (K, N, D) -> (N, K-1 + N-1): scaled cosines of view 0.
+
+        They are those with its positives, then those with other sentences.
+        """
         positives = cosine_similarity(anchors[:1], others[1:], dim=-1).T
         negatives = off_diagonal(cos_sim(anchors[0], others[0]))
         return torch.cat([positives, negatives], dim=1) / self.p.temperature
@@ -131,7 +137,7 @@ class Method(SimCSE):
 
 
 def divergence(main: Tensor, peer: Tensor) -> Tensor:
-    """KL(peer ‖ main) of the softmax of two (N, M) rows, as a mean over entries."""
-    return kl_div(
-        main.log_softmax(dim=1), peer.log_softmax(dim=1), reduction="none", log_target=True
-    ).mean()
+    """Compute KL(peer ‖ main) of the softmax of two (N, M) rows, as a mean over entries."""
+    log_main = main.log_softmax(dim=1)
+    log_peer = peer.log_softmax(dim=1)
+    return kl_div(log_main, log_peer, reduction="none", log_target=True).mean()

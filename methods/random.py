@@ -23,7 +23,7 @@ DECLARATION = {
 
 
 def code(name: str, dimensions: int) -> np.ndarray:
-    """(dimensions,) normal numbers, the same for the same name."""
+    """Draw (dimensions,) normal numbers, the same for the same name."""
     key = hashlib.sha256(name.encode()).digest()[:8]
     return np.random.default_rng(int.from_bytes(key, "little")).standard_normal(dimensions)
 
@@ -33,6 +33,5 @@ class Method(Embedder):
         self.dimensions, self.seed = params["dimensions"], seed
 
     def vectors(self, sentences: list[str]) -> np.ndarray:
-        return np.stack([code(f"{self.seed}\n{s}", self.dimensions) for s in sentences]).astype(
-            np.float32
-        )
+        codes = [code(f"{self.seed}\n{sentence}", self.dimensions) for sentence in sentences]
+        return np.stack(codes).astype(np.float32)

@@ -79,16 +79,17 @@ class Method(SimCSE):
 
 
 def ranking_consistency(z1: Tensor, z2: Tensor, temperature: float, form: str = "js") -> Tensor:
-    """RankCSE's agreement of the two rankings a batch gives: softmax of cos(z1_i, z2_j) and of
-    cos(z2_i, z1_j).
+    """Compare the two rankings that a batch gives: softmax of cos(z1_i, z2_j) and of cos(z2_i,
+    z1_j).
 
     Args:
         z1, z2: (N, D).
-        form: `js`: Jensen-Shannon divergence, mean over rows (sec. 3.2); `entropy`: what the public
-            code computes, -½(H(p) + H(q)), for the logarithm of the mean is clamped at a positive
-            number (perceptiveshawty/RankCSE models.py:60).
+        form: `js` is the Jensen-Shannon divergence, mean over rows (sec. 3.2). `entropy` is what
+            the public code computes, -½(H(p) + H(q)), because it clamps the logarithm of the mean
+            at a positive number (perceptiveshawty/RankCSE models.py:60).
     """
-    p, q = (log_softmax(cos_sim(a, b) / temperature, dim=-1) for a, b in ((z1, z2), (z2, z1)))
+    p = log_softmax(cos_sim(z1, z2) / temperature, dim=-1)
+    q = log_softmax(cos_sim(z2, z1) / temperature, dim=-1)
     if form == "entropy":
         terms = [(x.exp() * x).sum(-1).mean() for x in (p, q)]
     else:

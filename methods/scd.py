@@ -87,10 +87,8 @@ class Method(Base):
         return Views(*views)
 
     def loss(self, views: Views) -> Tensor:
-        repulsion = (
-            cosine_similarity(upcast_fp32(views.z1), upcast_fp32(views.z2)).mean()
-            / self.p.temperature
-        )
+        cosines = cosine_similarity(upcast_fp32(views.z1), upcast_fp32(views.z2))
+        repulsion = cosines.mean() / self.p.temperature
         decorrelation = barlow_twins(
             self.projector(views.z1), self.projector(views.z2), self.p.off_diagonal
         )
@@ -98,12 +96,12 @@ class Method(Base):
 
 
 def barlow_twins(a: Tensor, b: Tensor, off_diagonal: float) -> Tensor:
-    """Sum of (C_ii - 1)² plus `off_diagonal` times the sum of C_ij² (Zbontar et al. 2021, Eq. 1;
-    main.py:204-221).
+    """Sum (C_ii - 1)², and add `off_diagonal` times the sum of C_ij².
 
-    Standardised as by a batch normalisation without affine map.
+    Zbontar et al. 2021, Eq. 1; main.py:204-221. Columns are standardised as by a batch
+    normalisation without affine map.
     """
     c = cross_correlation(a, b, eps=1e-5)
-    return (c.diagonal() - 1).square().sum() + off_diagonal * (
-        c - torch.diag(c.diagonal())
-    ).square().sum()
+    on_diagonal = (c.diagonal() - 1).square().sum()
+    rest = c - torch.diag(c.diagonal())
+    return on_diagonal + off_diagonal * rest.square().sum()

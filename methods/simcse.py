@@ -104,10 +104,7 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
 class Method(ClsHeadMethod):
     def loss(self, views: Views) -> Tensor:
         if self.p.negatives == "none":
-            return (
-                -cosine_similarity(upcast_fp32(views.z1), upcast_fp32(views.z2)).mean()
-                / self.p.temperature
-            )
-        return info_nce(
-            views.z1, views.z2, self.p.temperature, views.queue, self.p.negatives == "batch"
-        )
+            cosines = cosine_similarity(upcast_fp32(views.z1), upcast_fp32(views.z2))
+            return -cosines.mean() / self.p.temperature
+        in_batch = self.p.negatives == "batch"
+        return info_nce(views.z1, views.z2, self.p.temperature, views.queue, in_batch)

@@ -6,8 +6,8 @@ shows how far their difference depends on the items. Replicates are small enough
 neither gold scores nor items can be read from them.
 
 Units: items that share a sentence, directly or through other items, form a cluster, because their
-errors are correlated. All test sets of an evaluator are clustered together. A resample draws
-clusters. If a cluster is more than LARGEST_CLUSTER of a test set, too few units would be left. Then
+errors are correlated. All test sets of an evaluator are clustered together. Clusters are
+resampled. If a cluster is more than LARGEST_CLUSTER of a test set, too few units would be left. Then
 each of its sentences is a unit, and an item belongs to the units of all its sentences.
 
 Resamples: each unit has a sign s of +1 or -1 (a wild bootstrap; Wu 1986, Annals of Statistics 14),

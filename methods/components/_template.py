@@ -14,7 +14,7 @@ from torch import Tensor
 from csebench.train.method import Component as Base
 from csebench.train.method import Method, Views
 
-# A literal: it is read without running the file, so no calls and no names in it.
+# A literal, because it is read without running the file: no calls and no names in it.
 DECLARATION = {
     "name": "template",  # as the file
     "version": 1,  # bump it when a change of this file changes a number
@@ -22,20 +22,21 @@ DECLARATION = {
     "kind": "component",
     "paper": "Who, when (where), section",
     "citation": "BibTeX",
-    "trains": "nothing",  # besides the encoder
+    "trains": "nothing",  # in addition to the encoder
     "params": {
-        # name: (the paper's value, where it is stated)
+        # name: (the paper's value, the place that states it)
         "weight": (0.1, "sec. 3"),
     },
     "search": {"weight": (0.01, 0.1, 1.0)},  # what `csebench tune` tries
     # "asks": ["attention"],  # what a method may lack: queue, attention, tokens. Optional.
-    "deviations": [],  # from the paper, and what it leaves open and you chose
+    "deviations": [],  # from the paper, and choices that it leaves open
 }
 
 
 class Component(Base):
-    """Define `queue` instead of `term` for further negatives; see csebench/train/method.py."""
+    """A term of the loss. For further negatives define `queue` instead
+    (csebench/train/method.py)."""
 
     def term(self, method: Method, views: Views) -> Tensor:
-        """views.z1, views.z2: (N, D) -> scalar, weight included. self.p: the parameters."""
+        """views.z1, views.z2: (N, D) -> scalar, weight included. self.p has the parameters."""
         return self.p.weight * (views.z1 - views.z2).square().mean()

@@ -82,43 +82,48 @@ class Component(Base):
 
 
 def aligned(view1: View, view2: View, layers: range) -> tuple[list[Tensor], list[Tensor], Tensor]:
-    """Attention maps of rows that show the same sentence twice, and their tokens up to the first
-    difference."""
+    """Select the attention maps of rows that show the same sentence twice.
+
+    Returns:
+        Maps of both views, one for each layer, and (N, T) whether a token comes before the first
+        difference of the two.
+    """
     rows = slice(None) if view1.same is None else view1.same.nonzero()[:, 0]
     mask1, mask2 = view1.mask[rows], view2.mask[rows]
     length = int(torch.minimum(mask1.sum(1), mask2.sum(1)).max())
-    equal = (
-        (view1.ids[rows][:, :length] == view2.ids[rows][:, :length])
-        & mask1[:, :length]
-        & mask2[:, :length]
-    )
-    real = equal.long().cumprod(1).bool()
+    in_both = mask1[:, :length] & mask2[:, :length]
+    equal = view1.ids[rows][:, :length] == view2.ids[rows][:, :length]
+    before_difference = (equal & in_both).long().cumprod(1).bool()
+
     device = view1.attention[layers[0]].device
-    rows = rows if isinstance(rows, slice) else to_device(rows, device)
-    attention1, attention2 = (
-        [view.attention[i][rows][:, :, :length, :length].float() for i in layers]
-        for view in (view1, view2)
-    )
-    return attention1, attention2, to_device(real, device)
+    if not isinstance(rows, slice):
+        rows = to_device(rows, device)
+
+    def maps(view: View) -> list[Tensor]:
+        return [view.attention[i][rows][:, :, :length, :length].float() for i in layers]
+
+    return maps(view1), maps(view2), to_device(before_difference, device)
 
 
 def ami_code(attention1: list[Tensor], attention2: list[Tensor], samples: int) -> Tensor:
-    """The term of the released code (model/models.py:169-313): mean mutual information times a
-    scale.
+    """Compute the term of the released code (model/models.py:169-313).
 
-    Valid entries are those > 0 in both views, which keeps padded query rows. Slices with fewer than
-    `samples` valid entries are dropped (if all have fewer, the smallest count is drawn instead),
-    and the undocumented factor is (valid share of the kept slices)^2 + 1e-6.
+    It is the mean mutual information times an undocumented factor, (valid share of the kept
+    slices)² + 1e-6. Valid entries are those > 0 in both views, which keeps padded query rows.
+    Slices with fewer than `samples` valid entries are dropped. If all have fewer, as many entries
+    are drawn as the emptiest slice has.
 
     Args:
         attention1, attention2: lists of (N, H, T, T), the layers used, an even number.
     """
-    a, b = slices_code(attention1).flatten(0, 1), slices_code(attention2).flatten(0, 1)
+    a = slices_code(attention1).flatten(0, 1)
+    b = slices_code(attention2).flatten(0, 1)
     valid = (a > 0) & (b > 0)
     count = valid.sum(-1)
     keep = count >= samples
     if not keep.any():
-        keep, samples = torch.ones_like(keep), int(count.min())
+        keep = torch.ones_like(keep)
+        samples = int(count.min())
         if samples == 0:
             return (a * 0.0).sum()
     a, b, valid = a[keep], b[keep], valid[keep]
@@ -128,7 +133,7 @@ def ami_code(attention1: list[Tensor], attention2: list[Tensor], samples: int) -
 
 
 def slices_code(attention: list[Tensor]) -> Tensor:
-    """One head over the layers of one parity (model/models.py:171-172).
+    """Cut attention into slices of one head over the layers of one parity (models.py:171-172).
 
     Args:
         attention: list of (N, H, T, T), an even number of layers.

@@ -74,7 +74,8 @@ class Component(Base):
     def __init__(self, method: Method, params: dict):
         super().__init__(method, params)
         encoder = method.encoder
-        self.tokenizer, self.head = encoder.tokenizer, encoder.lm_head()
+        self.tokenizer = encoder.tokenizer
+        self.head = encoder.lm_head()
         self.lower = encoder.copy(encoder.num_layers // 2)
         if self.p.detach:
             self.lower.requires_grad_(False)
@@ -91,6 +92,5 @@ class Component(Base):
             states = self.lower({**batch, "input_ids": ids}, "avg").output.last_hidden_state
         vectors = torch.cat([view.pooled for view in views]).to(states.dtype)
         states = torch.cat([vectors.unsqueeze(1), states[:, 1:]], dim=1)
-        return self.p.weight * masked_lm_loss(
-            self.head, self.upper(states, batch["attention_mask"]), labels
-        )
+        restored = self.upper(states, batch["attention_mask"])
+        return self.p.weight * masked_lm_loss(self.head, restored, labels)

@@ -70,11 +70,9 @@ class Component(Base):
     def __init__(self, method: Method, params: dict):
         super().__init__(method, params)
         encoder = method.encoder
-        config, self.tokenizer, self.head = (
-            encoder.model.config,
-            encoder.tokenizer,
-            encoder.lm_head(tied=True),
-        )
+        config = encoder.model.config
+        self.tokenizer = encoder.tokenizer
+        self.head = encoder.lm_head(tied=True)
         heads = self.p.heads or config.num_attention_heads
         layer = nn.TransformerDecoderLayer(
             encoder.size, heads, config.intermediate_size, 0.1, batch_first=True
@@ -83,19 +81,21 @@ class Component(Base):
         use_cheap_dropout(self.decoder)
 
     def term(self, method: Method, views: Views) -> Tensor:
-        batch = (views.view1 if self.p.target == "original" else views.view2).batch
-        ids, padding = batch["input_ids"], batch["attention_mask"] == 0
+        target = views.view1 if self.p.target == "original" else views.view2
+        ids = target.batch["input_ids"]
+        padding = target.batch["attention_mask"] == 0
         with torch.no_grad():
             embedded = method.encoder.model.embeddings(to_device(ids, views.z1.device))
         embedded = dropout(embedded, self.p.input_dropout, self.training)
         targets = ids.masked_fill(padding | (ids == self.tokenizer.mask_token_id), -100)
         look_ahead = None
-        if self.p.causal:
-            embedded, padding, targets = embedded[:, :-1], padding[:, :-1], targets[:, 1:]
+        if self.p.causal:  # from each token the next one is restored
+            embedded = embedded[:, :-1]
+            padding = padding[:, :-1]
+            targets = targets[:, 1:]
             length = embedded.shape[1]
-            look_ahead = torch.ones(length, length, dtype=torch.bool, device=embedded.device).triu(
-                1
-            )
+            every = torch.ones(length, length, dtype=torch.bool, device=embedded.device)
+            look_ahead = every.triu(1)
         padding = to_device(padding, embedded.device)
         memory = views.z1.unsqueeze(1).to(embedded.dtype)
 

@@ -57,7 +57,8 @@ DECLARATION = {
 class Component(Base):
     def __init__(self, method: Method, params: dict):
         super().__init__(method, params)
-        self.tokenizer, self.head = method.encoder.tokenizer, method.encoder.lm_head()
+        self.tokenizer = method.encoder.tokenizer
+        self.head = method.encoder.lm_head()
         if self.p.form == "in_place":
             method.edits.append(self.mask)
 

@@ -57,14 +57,15 @@ class Component(Base):
     @torch.no_grad()
     def after_step(self, method: Method, views: Views) -> None:
         self.momentum.train()
-        keys = method.project(
-            method.pool(self.momentum(views.view1.batch, method.p.pooler))
-        ).float()
+        encoded = self.momentum(views.view1.batch, method.p.pooler)
+        keys = method.project(method.pool(encoded)).float()
         keys = parallel.gather(keys, views.view1.blocks)
-        self.queue = keys if self.queue is None else torch.cat([self.queue, keys])[-self.p.queue :]
-        slow, fast = (
-            list[Tensor](encoder.parameters()) for encoder in (self.momentum, method.encoder)
-        )
+        if self.queue is None:
+            self.queue = keys
+        else:
+            self.queue = torch.cat([self.queue, keys])[-self.p.queue :]
+        slow = list[Tensor](self.momentum.parameters())
+        fast = list[Tensor](method.encoder.parameters())
         get_ema_multi_avg_fn(self.p.momentum)(slow, fast, None)
 
     def get_extra_state(self) -> Tensor | None:

@@ -82,20 +82,23 @@ class Component(Base):
         return generator.masked_lm()
 
     def most_likely(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(N, T) the generator's tokens. Logits are in fp32, under autocast, too: in bf16 they
-        tie."""
-        states = self.generator.base_model(
-            input_ids=ids, attention_mask=additive(mask)
-        ).last_hidden_state
+        """Choose the generator's most likely tokens, (N, T).
+
+        Logits are in fp32, also under autocast: in bf16 they tie.
+        """
+        output = self.generator.base_model(input_ids=ids, attention_mask=additive(mask))
+        states = output.last_hidden_state
         with torch.autocast(states.device.type, enabled=False):
             return head_of(self.generator)(upcast_fp32(states)).argmax(-1)
 
     @torch.no_grad()
     def edit(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Ids with masked tokens filled in, (2N, T), and whether each differs from the original."""
-        ids, mask = batch["input_ids"], batch["attention_mask"]
-        masked, _ = mask_batch(self.tokenizer, ids, self.p.probability)
-        ids, mask, masked = (to_device(t, self.classify.weight.device) for t in (ids, mask, masked))
+        """Fill masked tokens in: (2N, T) ids, and whether each differs from the original."""
+        device = self.classify.weight.device
+        masked, _ = mask_batch(self.tokenizer, batch["input_ids"], self.p.probability)
+        ids = to_device(batch["input_ids"], device)
+        mask = to_device(batch["attention_mask"], device)
+        masked = to_device(masked, device)
         filled = in_chunks(self.most_likely, self.discriminator.chunk_size, masked, mask)
         filled[:, 0] = ids[:, 0]
         return filled * mask, ((filled != ids) & mask.bool()).long()
@@ -104,9 +107,6 @@ class Component(Base):
         batch = concat_views(views, self.tokenizer.pad_token_id)
         edited, replaced = self.edit(batch)
         vectors = torch.cat([views.z1, views.z2])
-        states = self.discriminator(
-            {**batch, "input_ids": edited}, "avg", vectors
-        ).output.last_hidden_state
-        return self.p.weight * cross_entropy(
-            upcast_fp32(self.classify(states)).flatten(0, 1), replaced.flatten()
-        )
+        encoded = self.discriminator({**batch, "input_ids": edited}, "avg", vectors)
+        logits = upcast_fp32(self.classify(encoded.output.last_hidden_state))
+        return self.p.weight * cross_entropy(logits.flatten(0, 1), replaced.flatten())
