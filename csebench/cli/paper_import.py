@@ -133,17 +133,20 @@ def pasted_tables(path: Path) -> dict[str, PastedTable]:
         if not line.strip():
             continue
         heading = re.fullmatch(r"# table (\w+)\s*", line)
-        if heading is None and current is not None:
-            current.add_line(line)
+        if heading is not None:
+            number = heading[1]
+            if number in tables:
+                raise BadInput(
+                    f"{path}: two tables have the number {number}; state another one in a line"
+                    " `# table NUMBER`."
+                )
+            current = tables[number] = PastedTable()
             continue
-        number = "1" if heading is None else heading[1]
-        if number in tables:
-            raise BadInput(f"{path}: `# table {number}` occurs twice; give each table its number.")
-        current = tables[number] = PastedTable()
-        if heading is None:
-            current.add_line(line)
-    is_too_small = [len(table.lines) < 2 or len(table.lines[0]) < 2 for table in tables.values()]
-    if not tables or any(is_too_small):
+        if current is None:
+            current = tables["1"] = PastedTable()
+        current.add_line(line)
+    is_complete = [len(table.lines) > 1 and len(table.lines[0]) > 1 for table in tables.values()]
+    if not tables or not all(is_complete):
         raise BadInput(
             f"{path}: needs a line with the labels of columns and a line per row, with tabs between"
             " cells."

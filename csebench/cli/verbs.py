@@ -1,7 +1,7 @@
 """The parser of the command line: every verb with its arguments, their help and an example.
 
-What a verb does is in the module of its group, such as run.py. A verb that belongs with others is
-added by the function of their group, in the order in which `csebench --help` lists them.
+What a verb does is in the module of its group, such as run.py. `parser` adds the verbs in the order
+in which `csebench --help` lists them.
 """
 
 import argparse
@@ -90,8 +90,12 @@ def parser() -> Parser:
     verbs = top.add_subparsers(required=True, metavar="VERB", title="verbs")
     add_listing_verbs(verbs)
     add_verbs_of_own_files(verbs)
-    add_run_verbs(verbs)
-    add_planned_run_verbs(verbs)
+    add_train(verbs)
+    add_evaluate(verbs)
+    add_work(verbs)
+    add_tune(verbs)
+    add_try(verbs)
+    add_publish_and_prune(verbs)
     add_report_verbs(verbs)
     add_data_verbs(verbs)
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what could come next
@@ -271,7 +275,7 @@ def add_verbs_of_own_files(verbs):
 # ---------------------------------------------------------------- single runs and encoders
 
 
-def add_run_verbs(verbs):
+def add_train(verbs):
     about = "train one run, from a spec or from options"
     short = "--method simcse --encoder bert-mini-wiki --corpus sentences.txt --out runs/mine"
     long = (
@@ -308,6 +312,8 @@ def add_run_verbs(verbs):
     add_data_folder(v)
     add_out(v, "folder of the run; the model goes to OUT/model", output_folder)
 
+
+def add_evaluate(verbs):
     about = "score an encoder of any origin"
     example = "--model encoders/bert-mini-wiki --pooler avg --data data/smoke --out scores.json"
     v = add_verb(verbs, "evaluate", run.evaluate, about, example, json=True, device=True)
@@ -328,7 +334,7 @@ def add_run_verbs(verbs):
 # ---------------------------------------------------------------- planned runs
 
 
-def add_planned_run_verbs(verbs):
+def add_work(verbs):
     about = "train and score a planned run"
     v = add_verb(verbs, "work", run.work, about, "RUN --scale mini", scale=SCALE, device=True)
     add_run_id(v)
@@ -342,6 +348,8 @@ def add_planned_run_verbs(verbs):
     text = "comma-separated; score with these only (default: with all that pages show)"
     v.add_argument("--evaluators", help=text)
 
+
+def add_tune(verbs):
     about = "search for the settings of methods on STS-B dev"
     v = add_verb(
         verbs, "tune", run.tune, about, "simcse ct+ami --scale mini", scale=SCALE, device=True
@@ -351,6 +359,8 @@ def add_planned_run_verbs(verbs):
     text = "largest number of trials; the first has the scale's settings (default: all values)"
     v.add_argument("--trials", type=whole(1), help=text)
 
+
+def add_try(verbs):
     about = (
         "compare a method or component of your own with others: search, train, score, and say what"
         " it shows"
@@ -371,6 +381,8 @@ def add_planned_run_verbs(verbs):
     v.add_argument("--evaluators", default="sts", help=text)
     v.add_argument("--plan", action="store_true", help="say what it costs, and stop")
 
+
+def add_publish_and_prune(verbs):
     about = "copy the scores of a finished run into results/, as a job of the workflow does"
     example = "RUN beir:scifact --scale mini"
     v = add_verb(verbs, "publish", run.publish, about, example, scale=SCALE, device=True)

@@ -130,7 +130,12 @@ def remaining_work(work: forecast.Work, attempt: Attempt, trials: int) -> Remain
         else:
             estimate += price
     return RemainingWork(
-        len(searched), len(trained), len(scores), estimate, unmeasured, work.device
+        search_runs=len(searched),
+        runs=len(trained),
+        scores=len(scores),
+        estimate=estimate,
+        unmeasured=unmeasured,
+        device=work.device,
     )
 
 

@@ -61,6 +61,7 @@ def run_search(name: str, scale: Scale, number: int | None, log: Callable[[str],
     planned = tuning.plan_trials(name, scale.scale, number)
     untuned = planned[0].specs[0]
     encoder = scale.encoders[tuning.ENCODER]
+    # a run that all trials start from, for methods that need one
     pretraining = recipe.pretraining(untuned.params, encoder, recipe.conditions(scale), name)
 
     trials = tuning.made_trials(name, scale.scale, planned)
@@ -70,10 +71,12 @@ def run_search(name: str, scale: Scale, number: int | None, log: Callable[[str],
     while missing:
         if pretraining:
             train_unless_done(pretraining, scale, needs_model=True)
-        following = missing.pop(0)
-        runs = [run_trial(spec, scale) for spec in following.specs]
-        trial = Trial(settings=following.settings, runs=runs)
+        planned_trial = missing.pop(0)
+        runs = [run_trial(spec, scale) for spec in planned_trial.specs]
+        trial = Trial(settings=planned_trial.settings, runs=runs)
         trials.append(trial)
+
+        # write the file after each trial, so that a stopped search loses none
         count = max(len(planned), len(trials))
         best = tuning.best_trial(trials)
         chosen = None

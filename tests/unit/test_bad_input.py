@@ -183,7 +183,7 @@ REFUSED = {
     "file of a paper": (["plan", "papers/micsee.yaml"], "Did you mean 'micse'?"),
     "settings to compare": (
         ["compare", "informin_cl/table3", "a", "b"],
-        "a table of settings, which has no scores",
+        "a table of settings: it has no scores to compare",
     ),
     "run": (["work", "simcse-0000000000"], "'simcse-0000000000'", "csebench plan all"),
     "half a spec as text": (["train", '{"method": ', "--out", "out"], "spec: not valid JSON"),

@@ -57,7 +57,7 @@ def test_a_new_file_is_valid_under_its_name(kind, project, capsys):
         ("paper mine --from nowhere.tsv", "nowhere.tsv: no such file"),
         ("paper mine --from empty.tsv", "empty.tsv: needs a line with the labels of columns"),
         ("paper mine --from strange.tsv", "strange.tsv: no column is a task"),
-        ("paper mine --from twice.tsv", "twice.tsv: `# table 1` occurs twice"),
+        ("paper mine --from twice.tsv", "twice.tsv: two tables have the number 1"),
     ],
 )
 def test_what_cannot_be_written_is_refused(words, part, project, capsys):
