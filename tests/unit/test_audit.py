@@ -124,6 +124,12 @@ def test_an_erratum_replaces_what_a_check_finds_of_its_row(findings_of):
     assert finding_text(finding) == "again: a slip."
 
 
+def test_an_erratum_leaves_what_a_check_finds_of_other_rows(findings_of):
+    """Also of a row whose label has that of the erratum in it."""
+    erratum = {"where": "table4", "row": "gain", "kind": "inconsistent value", "text": "a slip."}
+    assert len(findings_of(("4", 0, 0, "78.70"), errata=[erratum])) == 2
+
+
 def test_a_mistake_that_another_paper_copied_is_one_finding(findings_of):
     (finding,) = findings_of(("1", 1, 0, "70.10"), copy_table_1=True)
     assert finding.places == (("clean", "table1"), ("other", "table1")) and finding_text(

@@ -467,7 +467,8 @@ def check_setting(cells_by_score: list[list[PrintedCell]]) -> Finding | None:
     Args:
         cells_by_score: for each score of the setting, all cells that print it.
     """
-    scores = []
+    scores: list[RepeatedScore] = []
+    differing: list[PrintedCell] = []
     differences = []  # with the unit of the last printed digit
     for cells in cells_by_score:
         pairs = [pair for pair in combinations(cells, 2) if contradict(*pair)]
@@ -476,18 +477,18 @@ def check_setting(cells_by_score: list[list[PrintedCell]]) -> Finding | None:
         for first, second in pairs:
             off = abs(first.value.value - second.value.value)
             differences.append((off, first.value.unit))
-        differing = dict.fromkeys(chain.from_iterable(pairs))
-        scores.append(RepeatedScore(cells[0].column.label, tuple(differing)))
+        cells_of_pairs = tuple(dict.fromkeys(chain.from_iterable(pairs)))
+        scores.append(RepeatedScore(cells[0].column.label, cells_of_pairs))
+        differing += cells_of_pairs
     if not scores:
         return None
-    differing_cells = [cell for score in scores for cell in score.cells]
     off, unit = max(differences)
     return Finding(
         FindingKind.INCONSISTENT,
         size_severity(off, unit),
-        tuple(sorted({cell.place for cell in differing_cells})),
+        tuple(sorted({cell.place for cell in differing})),
         InconsistentSetting(tuple(scores)),
-        tuple(dict.fromkeys(cell.row.label for cell in differing_cells)),
+        tuple(dict.fromkeys(cell.row.label for cell in differing)),
     )
 
 
@@ -534,11 +535,13 @@ def are_copies(first: CellsByScore, second: CellsByScore) -> bool:
     Rows of one setting are not, because check_repeated_settings compares them.
     """
     shared = first.keys() & second.keys()
-    equal = sum(first[score].number == second[score].number for score in shared)
-    if len(shared) < MIN_SHARED or equal < MIN_EQUAL * len(shared):
+    equal = [score for score in shared if first[score].number == second[score].number]
+    if len(shared) < MIN_SHARED or len(equal) < MIN_EQUAL * len(shared):
         return False
     places = {cell.place for cell in (*first.values(), *second.values())}
-    return len(places) > 1 and not settings_of(first) & settings_of(second)
+    if len(places) == 1:
+        return False
+    return settings_of(first).isdisjoint(settings_of(second))
 
 
 def settings_of(row: CellsByScore) -> set[PrintedSetting]:

@@ -531,7 +531,9 @@ def significance_of(p: float | None) -> Significance:
 
 def unique_settings(parts: Iterable[Contrast | Judgement]) -> tuple[Setting, ...]:
     """List the settings in which rows of contrasts or judgements differ, each once."""
-    settings = [setting for part in parts for setting in part.differs]
+    settings: list[Setting] = []
+    for part in parts:
+        settings += part.differs
     return tuple(dict.fromkeys(settings))
 
 

@@ -10,11 +10,13 @@ Every p is two-sided and of one contrast by itself. It is not corrected for thei
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from math import inf, sqrt
 
 import numpy as np
 
 from csebench.plan.schema.paper import Claim, Published
+from csebench.plan.schema.spec import Spec
 from csebench.report.numbers import compare, stats
 from csebench.report.numbers.cells import Cell, GridView
 from csebench.report.numbers.compare import Setting
@@ -45,9 +47,8 @@ class Contrast:
     p: float | None = None  # two-sided
     unit: float = 0.0  # of the last printed digit; 0 for our runs
     differs: tuple[Setting, ...] = ()  # shared settings that our rows do not have in common
-    over_seeds_only: bool = (
-        False  # for our runs: the evaluator declares items, but scores lack them
-    )
+    # for our runs: the evaluator declares test items, but the scores have no replicates over them
+    over_seeds_only: bool = False
 
     @property
     def is_printed(self) -> bool:
@@ -62,22 +63,22 @@ class Contrast:
 
 
 class Obstacle(StrEnum):
-    """A reason why two cells give no contrast."""
+    """A reason why two rows give no contrast."""
 
     NO_NUMBERS = "no numbers"
     SAME_RUNS = "same runs"
     NOT_COMPARABLE = "not comparable"
     CONTROL = "control"
     NOT_STANDARD = "not standard"
-    SAME_SENTENCES = "same sentences"
+    SAME_SENTENCES = "same sentences"  # of corpora of two sizes, runs see neither to its end
     ONE_SEED = "one seed"
     EQUAL_SCORES = "equal scores"
-    INACTIVE = "inactive"
+    INACTIVE = "inactive"  # the difference is shown to be next to nothing
 
 
 @dataclass(frozen=True)
 class NoContrast:
-    """Two cells that give no contrast."""
+    """Two rows that give no contrast, with the reason."""
 
     obstacle: Obstacle
     row: str = ""  # for NOT_STANDARD: label of the row
@@ -159,9 +160,13 @@ def varying_cells(own: Cell, other: Cell) -> tuple[Cell, Cell]:
     from varies then.
     """
     are_deltas = own.plan.column.delta and other.plan.column.delta
-    if are_deltas and own.parts and other.parts and own.parts[1] is other.parts[1]:
-        return own.parts[0], other.parts[0]
-    return own, other
+    if not are_deltas or not own.parts or not other.parts:
+        return own, other
+    own_minuend, own_baseline = own.parts
+    other_minuend, other_baseline = other.parts
+    if own_baseline is not other_baseline:
+        return own, other
+    return own_minuend, other_minuend
 
 
 # ---------------------------------------------------------------- our runs
@@ -214,7 +219,7 @@ def obstacle_to_runs(pairs: CellPairs) -> NoContrast | None:
         if refusal[0] == compare.SAME_RUNS:
             return NoContrast(Obstacle.SAME_RUNS)
         return NoContrast(Obstacle.NOT_COMPARABLE, refusal=refusal)
-    cells = [cell for pair in pairs for cell in pair]
+    cells = list(chain.from_iterable(pairs))
     if any(cell.is_control for cell in cells):
         return NoContrast(Obstacle.CONTROL)
     for cell in cells:
@@ -230,8 +235,8 @@ def differ_in_size_unseen(own: Cell, other: Cell) -> bool:
 
     Such runs see equally many sentences, so that the size of the corpus makes no difference.
     """
-    own_specs = [spec for leaf in own.leaves for spec in leaf.plan.specs]
-    other_specs = [spec for leaf in other.leaves for spec in leaf.plan.specs]
+    own_specs = specs_of(own)
+    other_specs = specs_of(other)
     own_sizes = {spec.corpus.size for spec in own_specs if spec.corpus}
     other_sizes = {spec.corpus.size for spec in other_specs if spec.corpus}
     if not own_sizes or not other_sizes or own_sizes == other_sizes:
@@ -241,6 +246,14 @@ def differ_in_size_unseen(own: Cell, other: Cell) -> bool:
         steps = float(spec.params.get("steps", inf))
         seen.append(steps * float(spec.params.get("batch_size", 1)))
     return max(seen) <= min(own_sizes | other_sizes)
+
+
+def specs_of(cell: Cell) -> list[Spec]:
+    """List the runs that a cell is computed from."""
+    specs = []
+    for leaf in cell.leaves:
+        specs += leaf.plan.specs
+    return specs
 
 
 # ---------------------------------------------------------------- both

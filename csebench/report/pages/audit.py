@@ -5,6 +5,7 @@ It arranges findings (csebench/report/numbers/audit.py) and their sentences
 """
 
 from collections import Counter
+from itertools import chain
 
 from csebench.plan.catalog.files import paper_names
 from csebench.report.numbers.audit import Finding, FindingKind, Severity, findings
@@ -28,7 +29,7 @@ def audit_page(_scale: str) -> PageContent:
     The page is the same at every scale, because no run is read.
     """
     sections = findings_by_section()
-    in_order = [finding for section in sections.values() for finding in section]
+    in_order = list(chain.from_iterable(sections.values()))
     parts: list[Part] = [
         f"**{len(in_order)} inconsistencies in the published tables: {severities_text(in_order)}.**"
     ]

@@ -7,12 +7,12 @@ csebench/report/figures/evidence.py. Same data, same bytes: no dates, no scale.
 
 from csebench.plan.catalog import evidence
 from csebench.plan.catalog.evidence import EvidenceSource, MatchKey
-from csebench.plan.catalog.files import paper, paper_names
 from csebench.report.numbers import stats
 from csebench.report.numbers.others import Group, Sweep, groups, keys_with_runs, sweeps
 from csebench.report.numbers.printed_averages import AuthorsPrint, printed_by_authors
 from csebench.report.numbers.selection import Selection, SelectionGain, selection_of
 from csebench.report.pages.page import Fold, PageContent, Part, Picture, TextTable, as_list
+from csebench.report.words.audit import paper_label
 from csebench.report.words.comparisons import outward_range
 from csebench.report.words.evidence import (
     budget_text,
@@ -51,14 +51,13 @@ def evidence_page(_scale: str) -> PageContent:
     """Show what others' runs say of printed values; the same at every scale."""
     found = sweeps()
     keys_of_sweeps = [sweep.key for sweep in found]
-    rows = [row for key in keys_of_sweeps for row in group_rows(key)]
     other_keys = [key for key in keys_with_runs() if key not in keys_of_sweeps]
-    few = [row for key in other_keys for row in group_rows(key)]
+    few = rows_of_keys(other_keys)
     parts: list[Part] = [
         reach_text(),
         sweeps_text(),
         Picture("evidence.svg", "Others' runs against the printed values"),
-        TextTable(EVIDENCE_COLUMNS, rows),
+        TextTable(EVIDENCE_COLUMNS, rows_of_keys(keys_of_sweeps)),
         (
             "Average of the seven STS test sets, Spearman × 100. *Reach print*: runs at or above"
             " the printed value. The last column: where the printed value lies, against the range"
@@ -82,6 +81,14 @@ def evidence_page(_scale: str) -> PageContent:
 
 
 # ---------------------------------------------------------------- groups of runs
+
+
+def rows_of_keys(keys: list[MatchKey]) -> list[list[str]]:
+    """Make the rows of several methods and encoders."""
+    rows = []
+    for key in keys:
+        rows += group_rows(key)
+    return rows
 
 
 def group_rows(key: MatchKey) -> list[list[str]]:
@@ -221,13 +228,19 @@ def source_table() -> TextTable:
 def source_place(source: EvidenceSource) -> str:
     """Name the tables of a paper, or link the file or thread of a repository."""
     if source.paper:
-        label = paper(source.paper).label if source.paper in paper_names() else source.paper
-        *first, last = source.tables
-        tables = f"Tables {', '.join(first)} and {last}" if first else f"Table {last}"
-        return f"{label}, {tables}"
-    place = f"issues/{source.thread}" if source.thread else f"tree/{source.commit}"
-    url = f"https://github.com/{source.repository}/{place}"
-    return f"[{source.repository}]({url}) {source.path or f'#{source.thread}'}"
+        return f"{paper_label(source.paper)}, {tables_text(source.tables)}"
+    url = f"https://github.com/{source.repository}"
+    if source.thread:
+        link = f"[{source.repository}]({url}/issues/{source.thread})"
+    else:
+        link = f"[{source.repository}]({url}/tree/{source.commit})"
+    return f"{link} {source.path}" if source.path else f"{link} #{source.thread}"
+
+
+def tables_text(numbers: list[str]) -> str:
+    """Name tables: `Table 1`, `Tables 1, 2 and 3`."""
+    *first, last = numbers
+    return f"Tables {', '.join(first)} and {last}" if first else f"Table {last}"
 
 
 def scores_text(source: EvidenceSource) -> str:

@@ -134,7 +134,7 @@ def parts_text(verdicts: Iterable[ClaimVerdict | Seen]) -> str:
 
 
 def obstacle_text(no_contrast: NoContrast) -> str:
-    """Say why two cells give no contrast."""
+    """Say why two rows give no contrast."""
     match no_contrast.obstacle:
         case Obstacle.NO_NUMBERS:
             return "no numbers to compare"

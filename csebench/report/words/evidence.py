@@ -32,7 +32,8 @@ def reach_sentence(sweeps_of_method: list[Sweep]) -> str:
 
     `**In 3 of 4 seed sweeps of X no run reaches the printed value** (…); on BERT-base 5 of 50 do.`
     """
-    without, some = [], []
+    without = []
+    some = []
     for sweep in sweeps_of_method:
         encoder = encoder_and_pooler(sweep.key)
         count = sweep.runs.reach(sweep.printed.value.value)
@@ -69,7 +70,9 @@ def sweeps_text() -> str:
 
 def code_text(found: list[Sweep]) -> str:
     """Say whose code the sweeps ran, up to the verb before `folded below`."""
-    names = {source for sweep in found for source in sweep.runs.sources}
+    names = set()
+    for sweep in found:
+        names.update(sweep.runs.sources)
     sources = ", ".join(sorted(names))
     codes = [sweep.runs.evidence[0].setup.code or "" for sweep in found]
     if all(code.startswith(OWN_CODE) for code in codes):
