@@ -173,6 +173,7 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
     from csebench.report.csv_tables import cell_rows
     from csebench.report.numbers.cells import grid_view
     from csebench.report.pages.table import others_text
+    from csebench.report.words.cells import elsewhere_text, reasons_of_cell
     from csebench.report.words.comparisons import short_label
 
     def is_meant(label: str | None, of: str) -> bool:
@@ -199,10 +200,10 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
                 known["others"] = f"{others_text(cell)}; {others.kind}, {', '.join(others.sources)}"
             if cell.absent or plan.missing:
                 known["missing"] = plan.missing or "; ".join(
-                    [counted(cell.absent, "run"), *cell.reasons]
+                    [counted(cell.absent, "run"), *reasons_of_cell(cell)]
                 )
-            elif cell.why_elsewhere:
-                known["not counted"] = cell.why_elsewhere
+            elif cell.elsewhere:
+                known["not counted"] = elsewhere_text(cell)
             runs = {spec.seed: spec.run_id for spec in plan.specs}
             by_seed = [
                 [seed, cell.number(value), runs.get(seed)] for seed, value in cell.values.items()

@@ -16,7 +16,7 @@ from csebench.plan.targets import pages
 from csebench.report.numbers.cells import GridView, grid_view
 from csebench.report.numbers.claims import Judged, Judgement
 from csebench.report.numbers.compare import Comparison, answers
-from csebench.report.words.comparisons import sentence
+from csebench.report.words.comparisons import reason_text, sentence, setting_difference_text
 from csebench.score.scores_csv import SCORES, score_rows
 from csebench.score.store import stored_score
 
@@ -95,7 +95,8 @@ def comparison_record(comparison: Comparison, equality: bool = False) -> dict:
     """A comparison as plain values, under COMPARISONS without what asks for it; what is not
     known is empty."""
     values = vars(comparison) | (vars(comparison.estimate) if comparison.estimate else {})
-    values["differs"] = "; ".join(setting.text for setting in comparison.differs)
+    values["differs"] = "; ".join(map(setting_difference_text, comparison.differs))
+    values["reason"] = reason_text(comparison.reason)
     values["sentence"] = sentence(comparison, equality)
     return {
         name: "" if values.get(name) is None else values[name]

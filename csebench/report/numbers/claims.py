@@ -25,7 +25,13 @@ from csebench.report.numbers import compare, stats
 from csebench.report.numbers.cells import PAPER_SCALE, Cell, GridView, grid_view, printed_view
 from csebench.report.numbers.printed_spread import add, row_variance
 from csebench.report.numbers.stats import SLACK, Summary
-from csebench.report.words.comparisons import VERBS, differences_text, outward
+from csebench.report.words.comparisons import (
+    VERBS,
+    differences_text,
+    outward,
+    reason_text,
+    setting_difference_text,
+)
 
 SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE = (
     "supported",
@@ -38,7 +44,7 @@ AGREES, OPPOSES, MIXED = "agrees", "opposes", "mixed"
 YES, NO, UNTESTED = "yes", "no", "untested"
 AS_STATED, OTHER, NO_SIZE = "as stated", "other", "none"
 SEEN, NOT_SEEN, OPPOSITE = "seen here", "not seen", "the opposite is seen here"
-UNASKED = VERBS[compare.NOT_ASKED]
+UNASKED = VERBS[compare.Relation.NOT_ASKED]
 NO_NUMBERS = "no numbers to compare"
 CellPairs = list[
     tuple[Cell, Cell]
@@ -292,12 +298,10 @@ def contrast_runs(
 ) -> Contrast | str:
     """Of our runs, paired by seed, over seeds and test items; or why there is none."""
     cells = [cell for pair in pairs for cell in pair]
-    if state := compare.why_not(pairs):
-        return (
-            "both rows are the same runs at this scale"
-            if state[0] == compare.SAME_RUNS
-            else state[1] or state[0]
-        )
+    if refusal := compare.why_not(pairs):
+        if refusal.relation == compare.Relation.SAME_RUNS:
+            return "both rows are the same runs at this scale"
+        return reason_text(refusal.reason) or refusal.relation
     if any(cell.is_control for cell in cells):
         return "a row is a control"
     if not_standard := [cell.plan.row.label for cell in cells if not cell.is_standard]:
@@ -317,13 +321,13 @@ def contrast_runs(
     ]
     estimate = compare.estimate_of(terms, here.scale)
     if estimate.is_within(SLACK):
-        return compare.EQUAL_SCORES
+        return reason_text(compare.EqualScores())
     if estimate.is_within(compare.INACTIVE * pairs[0][0].factor / 100):
         return f"the difference stays within {compare.INACTIVE:g} points"
     (error, df), p = estimate.error(), estimate.p()
     sizes = {"sentences"} if claim.versus_column else set()  # what the claim itself compares
     differs = tuple(
-        setting.text
+        setting_difference_text(setting)
         for setting in compare.setting_differences(*pairs[0])
         if setting.name not in sizes
     )

@@ -26,9 +26,8 @@ from csebench.report.numbers import stats
 from csebench.report.numbers.cells import ON_OTHER_DATA, Cell, GridView, grid_view
 from csebench.report.numbers.claims import judge_all
 from csebench.report.numbers.compare import (
-    BETTER,
-    WORSE,
     Answer,
+    Relation,
     answers,
     best_rows,
     block,
@@ -52,6 +51,7 @@ from csebench.report.provenance import (
     scale_line,
 )
 from csebench.report.words import comparisons as words
+from csebench.report.words.cells import reasons_of_cell
 from csebench.score.data_of_scores import SHOWN_DIGITS, Scored
 from csebench.score.store import stored_score
 
@@ -276,10 +276,10 @@ def printed_lead(answer: Answer) -> str:
         words.short_label(c.against),
         f"{c.estimate.gain:+.2f}",
     )
-    if c.relation == WORSE:
+    if c.relation == Relation.WORSE:
         return f"{row} is worse than {against} (printed {c.printed:+.2f}): {gain}."
-    shown = "is shown" if c.relation == BETTER else "is not shown"
-    bound = "" if c.relation == BETTER else f"; {words.excluded(c.high or 0.0)}"
+    shown = "is shown" if c.relation == Relation.BETTER else "is not shown"
+    bound = "" if c.relation == Relation.BETTER else f"; {words.excluded(c.high or 0.0)}"
     return f"{row}'s lead over {against} (printed {c.printed:+.2f}) {shown}: {gain}{bound}."
 
 
@@ -513,7 +513,9 @@ def missing_scores(view: GridView) -> Iterator[tuple[str, str]]:
             )
         by_reason: dict[str, list[str]] = {}
         for cell in cells:
-            reasons = [cell.plan.missing] if cell.plan.missing else map(as_markdown, cell.reasons)
+            reasons = map(as_markdown, reasons_of_cell(cell))
+            if cell.plan.missing:
+                reasons = [cell.plan.missing]
             for reason in reasons:
                 by_reason.setdefault(reason.rstrip("."), []).append(cell.plan.column.label)
         for reason, columns in by_reason.items():
