@@ -14,6 +14,7 @@ from csebench.report.numbers import others, stats
 from csebench.report.numbers.stats import SLACK
 from csebench.report.pages.page import Fold, PageContent, Part, Picture, TextTable, as_list
 from csebench.report.words.comparisons import outward_range
+from csebench.report.words.verdicts import not_tested_text
 from csebench.score.drawing import COLOURS, GREY, STYLE, WIDTH, write_figure
 
 WITHIN = {
@@ -171,7 +172,7 @@ def group_rows(key: MatchKey) -> list[list[str]]:
         if value is not None:
             reach = f"{runs.reach(value.value.value)} of {s.n}" if runs.values else ""
             verdict = runs.verdict(value.value, value.seeds)
-            lies = f"not tested: {verdict.reason}"
+            lies = not_tested_text(verdict, s.n)
             if verdict.low is not None and verdict.high is not None:
                 lies = WITHIN[verdict.name].format(outward_range(verdict.low, verdict.high))
         printed = "–" if value is None else f"{value.value.text} ({value.where})"
