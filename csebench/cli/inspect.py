@@ -89,8 +89,8 @@ def list_papers(args):
 
 
 def show_power(args):
-    from csebench.report.numbers import power
     from csebench.report.numbers.cells import grid_view
+    from csebench.report.words import power
 
     if args.target == ["claims"]:
         head, legend, hidden, tables = (

@@ -19,9 +19,9 @@ from csebench.plan.targets import grid_label, page
 from csebench.report.numbers import claims
 from csebench.report.numbers.cells import PAPER_SCALE
 from csebench.report.numbers.others import method_title, spread
-from csebench.report.numbers.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
 from csebench.report.pages.page import Fold, PageContent, Part, TextTable, relative_path
 from csebench.report.provenance import scale_line
+from csebench.report.words.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
 
 
 def claims_page(scale: str) -> PageContent:
