@@ -8,7 +8,15 @@ import pytest
 from csebench.plan.schema.paper import Family
 from csebench.report.numbers.compare import Answer, Comparison
 from csebench.report.numbers.estimates import Estimate
-from csebench.report.numbers.refusals import Relation
+from csebench.report.numbers.refusals import (
+    EqualScores,
+    LossIsZero,
+    NoRuns,
+    NoSuchScore,
+    PremiseNotShown,
+    Relation,
+    ReplicatesMissing,
+)
 from csebench.report.pages.table import printed_lead
 from csebench.report.words.comparisons import family_sentence, sentence
 
@@ -45,6 +53,39 @@ CASES = {
         Relation.OUTDATED, estimate=None
     ),
 }
+
+
+REFUSED = {
+    "Not run here: A has no runs.": (Relation.NOT_RUN, NoRuns("A", None)),
+    "Not run here: its code is not public.": (
+        Relation.NOT_RUN,
+        NoRuns("A", "its code is not public"),
+    ),
+    "Not run here: the evaluator gave no such score.": (Relation.NOT_RUN, NoSuchScore()),
+    "A and B are the same runs at this scale.": (Relation.SAME_RUNS, None),
+    "Cannot be asked here: both rows have the same score in every run.": (
+        Relation.NOT_ASKED,
+        EqualScores(),
+    ),
+    "Cannot be asked here: the loss of A is 0 from the start, so training changes nothing.": (
+        Relation.NOT_ASKED,
+        LossIsZero("A"),
+    ),
+    "Cannot be asked here: B itself loses 0.3 points, not shown to be over 1 (in the paper 9.9).": (
+        Relation.NOT_ASKED,
+        PremiseNotShown("B", 0.31, 1.0, "9.9"),
+    ),
+    "Cannot be compared: 1 of 3 runs of B have no replicates over the test items of sts.": (
+        Relation.UNPAIRED,
+        ReplicatesMissing("B", "sts", 1, 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_rows_that_are_not_compared_have_a_reason_in_words(text):
+    relation, reason = REFUSED[text]
+    assert sentence(comparison(relation, estimate=None, reason=reason)) == text
 
 
 @pytest.mark.parametrize("text", CASES)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
-from csebench.plan.grids import CellPlan
 from csebench.report.numbers.cells import Cell
 from csebench.report.numbers.estimates import CellPair
 
@@ -198,6 +197,9 @@ def by_score(leaves: Iterable[Cell]) -> dict[tuple[str, str, str], list[Cell]]:
 
 def replicates_missing(cell: Cell) -> ReplicatesMissing:
     """Count the runs of a cell without replicates."""
-    plan: CellPlan = cell.plan
-    lacking = len(cell.without_replicates)
-    return ReplicatesMissing(plan.row.label, plan.evaluator, lacking, len(cell.values))
+    return ReplicatesMissing(
+        row=cell.plan.row.label,
+        evaluator=cell.plan.evaluator,
+        lacking=len(cell.without_replicates),
+        runs=len(cell.values),
+    )
