@@ -20,7 +20,7 @@ from tabulate import tabulate
 from csebench.base.terminal import bar
 from csebench.plan import targets
 from csebench.plan.schema.paper import SettingsTable
-from csebench.report.numbers import compare
+from csebench.report.numbers import compare, estimates
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.stats import LEVEL
 
@@ -29,7 +29,7 @@ SEED = 0
 
 def p_values(seeds_mean, seeds_variance, n, item_effect, item_se):
     """(draws,) two-sided p of a comparison, as Estimate in
-    csebench/report/numbers/compare.py computes it."""
+    csebench/report/numbers/estimates.py computes it."""
     parts = seeds_variance / n
     variance = parts + item_se**2
     df = variance**2 / np.maximum(parts**2 / (n - 1), 1e-300)
@@ -66,7 +66,8 @@ def family_error(rng, view, family, draws):
         difference, effect = runs[row, *columns] - runs[against, *columns], 0.0
         cells = [(view.rows[row][i], view.rows[against][i]) for i in columns]
         cells = [pair for pair in cells if all(cell.can_be_run for cell in pair)]
-        for items, replicates in compare.item_effects(compare.weighted(cells), view.scale).items():
+        effects = estimates.item_effects(estimates.weighted(cells), view.scale)
+        for items, replicates in effects.items():
             signs.setdefault(
                 items, rng.standard_normal((draws, len(replicates))) / sqrt(len(replicates))
             )
@@ -91,7 +92,7 @@ def best_error(rng, view, column, draws):
         min(len(cell.values) for cell in cells),
         float(np.median([cell.ours.std for cell in cells])),
     )
-    effects = [compare.item_effects([(100 / cell.factor, cell)], view.scale) for cell in cells]
+    effects = [estimates.item_effects([(100 / cell.factor, cell)], view.scale) for cell in cells]
     if None in effects:  # no replicates
         return None
     runs = draw_rows(rng, len(cells), n, deviation * sqrt(2), draws)

@@ -113,7 +113,7 @@ def list_papers(args):
 
 def show_power(args):
     """Print the seeds that comparisons need, or for `claims` whether each claim can be tested."""
-    from csebench.report.numbers import power
+    from csebench.report.words import power
 
     if args.target == ["claims"]:
         columns = power.CLAIMS_HEAD
@@ -144,7 +144,7 @@ def power_of_claims(with_unknown: bool) -> dict[str, list]:
     Args:
         with_unknown: also list claims whose papers publish no seeds.
     """
-    from csebench.report.numbers import power
+    from csebench.report.words import power
 
     rows_by_paper: dict[str, list] = {}
     for row in power.claim_rows():
@@ -159,8 +159,8 @@ def power_of_tables(pages: list[Page], scale: str, difference: float | None) -> 
     Args:
         difference: between two rows, in points. None means the printed one.
     """
-    from csebench.report.numbers import power
     from csebench.report.numbers.cells import grid_view
+    from csebench.report.words import power
 
     grids: dict[tuple[str, str], None] = {}  # each once, in order
     for page in pages:

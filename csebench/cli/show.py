@@ -323,6 +323,7 @@ def describe_cell(view: GridView, cell: Cell, content: dict) -> Description:
 def facts_of_cell(cell: Cell) -> dict[str, str]:
     """Word what is known of a cell: our value, the printed one, runs by others, what is missing."""
     from csebench.report.pages.details import others_text
+    from csebench.report.words.cells import elsewhere_text, reasons_of_cell
 
     facts = {"ours": f"{cell.text}, {counted(len(cell.values), 'seed')}"}
     if cell.published:
@@ -334,9 +335,9 @@ def facts_of_cell(cell: Cell) -> dict[str, str]:
     if cell.plan.missing:
         facts["missing"] = cell.plan.missing
     elif cell.absent:
-        facts["missing"] = "; ".join([counted(cell.absent, "run"), *cell.reasons])
-    elif cell.why_elsewhere:
-        facts["not counted"] = cell.why_elsewhere
+        facts["missing"] = "; ".join([counted(cell.absent, "run"), *reasons_of_cell(cell)])
+    elif cell.elsewhere:
+        facts["not counted"] = elsewhere_text(cell)
     return facts
 
 

@@ -37,7 +37,7 @@ def spec_from(args: Namespace, size: int) -> Spec:
             "train: --method needs --encoder: a name in config/, a folder, or ID@COMMIT of the hub."
         )
     method = declaration(args.method)
-    settings = by_component(stated_settings(args.set))
+    settings = by_component(settings_from_options(args.set))
     params = settings.pop("", {})
     components = {name: {} for name in args.components} | settings
     check_components(components, method, args.variant, args.components)
@@ -55,7 +55,7 @@ def spec_from(args: Namespace, size: int) -> Spec:
     return make_spec(recipe, find_encoder(args.encoder), size, args.seed, given, "--set")
 
 
-def stated_settings(texts: list[str]) -> dict[str, str]:
+def settings_from_options(texts: list[str]) -> dict[str, str]:
     """Split the settings of --set at their first `=`."""
     settings = {}
     for text in texts:

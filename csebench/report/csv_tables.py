@@ -19,7 +19,7 @@ from csebench.report.numbers.cells import Cell, GridView, grid_view
 from csebench.report.numbers.claims import Judged, Judgement
 from csebench.report.numbers.compare import Comparison, answers
 from csebench.report.words.claims import detail_text, notes, verdict_and_size
-from csebench.report.words.comparisons import sentence
+from csebench.report.words.comparisons import reason_text, sentence, setting_difference_text
 from csebench.score.scores_csv import SCORES, score_rows
 from csebench.score.store import stored_score
 
@@ -178,7 +178,8 @@ def comparison_record(comparison: Comparison, equality: bool = False) -> dict:
     values = dict(vars(comparison))
     if comparison.estimate:
         values |= vars(comparison.estimate)
-    values["differs"] = "; ".join(setting.text for setting in comparison.differs)
+    values["differs"] = "; ".join(map(setting_difference_text, comparison.differs))
+    values["reason"] = reason_text(comparison.reason)
     values["sentence"] = sentence(comparison, equality)
     return {name: empty_if_none(values.get(name)) for name in COMPARISON_COLUMNS}
 
@@ -217,7 +218,9 @@ def judgement_record(judgement: Judgement) -> dict:
     """Describe a judgement as plain values. Infinite numbers, which JSON lacks, become None."""
     contrasts = []
     for contrast in judgement.contrasts:
-        record = asdict(contrast) | {"differs": [setting.text for setting in contrast.differs]}
+        record = asdict(contrast) | {
+            "differs": [setting_difference_text(setting) for setting in contrast.differs]
+        }
         contrasts.append({key: finite(value) for key, value in record.items()})
     return {
         "direction": judgement.direction,
@@ -227,7 +230,7 @@ def judgement_record(judgement: Judgement) -> dict:
         "contrary_p": judgement.contrary_p,
         "contrary": judgement.contrary,
         "notes": notes(judgement),
-        "differs": [setting.text for setting in judgement.differs],
+        "differs": [setting_difference_text(setting) for setting in judgement.differs],
         "excludes": finite(judgement.excludes),
         "strict": judgement.strict,
         "claims_significance": judgement.claims_significance,

@@ -1,7 +1,11 @@
-"""How the scores on a page were made: encoder, data, seeds, settings, commits, hardware;
-deviations from papers."""
+"""How the scores on a page were made: encoder, data, seeds, settings, commits and hardware.
+
+Each function words one part for the end of a page. They only read scales, specs and score files.
+"""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from csebench.base.project import REPOSITORY, ROOT, folders, snakemake
 from csebench.base.shown import as_markdown
@@ -17,10 +21,12 @@ from csebench.plan.catalog.registry import (
 )
 from csebench.plan.grids import find_grid, substitute, substitute_sweep
 from csebench.plan.recipe import corpus_of
+from csebench.plan.schema.declarations import Scale
 from csebench.plan.schema.paper import Grid
+from csebench.plan.schema.spec import Spec
 from csebench.plan.targets import Page
 from csebench.plan.tuning import searches_before, settings_text, tuned_settings
-from csebench.report.numbers.cells import scored_text
+from csebench.report.words.cells import scored_text
 from csebench.score.data_of_scores import SHOWN_DIGITS, EvaluationData, Scored
 from csebench.score.store import stored_score
 
@@ -29,223 +35,337 @@ CHANGES = "+changes"  # after a commit: files had changes that were not committe
 
 def scale_line(page: Page) -> str:
     """`Scale mini: BERT of 4 layers, 6,000 sentences a run (what this can say).`"""
-    scale, doc = read_scale(page.scale), ROOT / "docs" / f"{page.scale}.md"
-    place = f"{REPOSITORY}/blob/main/" if folders()[1:] else "../" * len(page.path.parent.parts)
-    more = f" ([what this can say]({place}docs/{doc.name}))" if doc.exists() else ""
-    return f"Scale {page.scale}: {scale.purpose.rstrip('.')}{more}."
+    line = f"Scale {page.scale}: {read_scale(page.scale).purpose.rstrip('.')}"
+    doc = ROOT / "docs" / f"{page.scale}.md"
+    if doc.exists():
+        root = "../" * len(page.path.parent.parts)
+        if folders()[1:]:  # the page is in a folder of one's own, which has no docs/
+            root = f"{REPOSITORY}/blob/main/"
+        line += f" ([what this can say]({root}docs/{doc.name}))"
+    return f"{line}."
+
+
+# ---------------------------------------------------------------- conditions of all runs
 
 
 def page_conditions(page: Page) -> list[list[str]]:
-    """Encoder, data, seeds and settings behind all numbers of a page, as (label, text)."""
-    scale, runs = read_scale(page.scale), page.runs().values()
-    kinds = {declaration(spec.method).corpus: spec.method for spec in runs if spec.corpus}
-    corpora = {
-        f"Training {kind}": corpus_of(declaration(method), scale)
-        for kind, method in sorted(kinds.items())
-    }
-    dev = dataset(scale.dev) if any(spec.dev_sha256 for spec in runs) else None
-    before = {search for spec in runs for search in searches_before(spec.method)}
-    trained = [{spec.method, *spec.components} for spec in runs]
-    tuned = tuned_settings(page.scale).items()
-    tuned = {
-        n: s for n, s in tuned if n in before or any({*n.split("+")} <= parts for parts in trained)
-    }
-    chosen = "; ".join(f"{name}: {settings_text(settings)}" for name, settings in tuned.items())
-    grids: list[Grid] = [
-        grid for names in page.grids() if isinstance(grid := find_grid(*names), Grid)
-    ]
-    named = {column.size for grid in grids for column in grid.columns if column.task}
-    sizes = ", ".join(f"{label} = {n:,}" for label, n in scale.sizes.items() if label in named)
-    encoders = "; ".join(
-        f"{role}: `{e.name}` @ {e.revision[:12]}" for role, e in sorted(scale.encoders.items())
-    )
+    """List encoder, data, seeds and settings of all runs of a page, as [label, text]."""
+    scale = read_scale(page.scale)
+    grids = grids_of_scores(page)
+    substituted = "; ".join(substitutions(page, grids))
+    precision = f"{scale.precision}, {scale.threads}; evaluation {scale.evaluation.precision}"
     rows = [
-        ["Encoder", encoders],
-        ["Checkpoints chosen on", dev and f"`{dev.path}`: {dev.note}"],
-        *(
-            [kind, f"`{c.path}` (sha256 {c.sha256[:12]}…); {c.note}"]
-            for kind, c in corpora.items()
-            if c
-        ),
-        ["Sentences of a column", sizes],  # `1% = 10,000, 10% = 100,000`
+        ["Encoder", encoders_text(scale)],
+        ["Checkpoints chosen on", dev_text(page)],
+        *corpus_rows(page),
+        ["Sentences of a column", sizes_text(scale, grids)],
         ["Seeds", seeds_text(page)],
         ["Settings of the scale", changed_settings(page) or "none: the papers' own settings"],
-        [
-            "Precision, threads",
-            f"{scale.precision}, {scale.threads}; evaluation {scale.evaluation.precision}",
-        ],
-        [
-            "Chosen on STS-B dev",
-            chosen and f"{chosen}; not where a row, variant or sweep sets the same parameter",
-        ],
-        ["Substituted at this scale", "; ".join(substitutions(page, grids))],
+        ["Precision, threads", precision],
+        ["Chosen on STS-B dev", tuned_text(page)],
+        ["Substituted at this scale", substituted],
     ]
     return [[label, text] for label, text in rows if text]
 
 
+def grids_of_scores(page: Page) -> list[Grid]:
+    """The tables and figures of a page, without tables of settings."""
+    grids = [find_grid(paper, name) for paper, name in page.grids()]
+    return [grid for grid in grids if isinstance(grid, Grid)]
+
+
+def encoders_text(scale: Scale) -> str:
+    """``bert-base: `google-bert/bert-base-uncased` @ 86b5e0934494``, for every role."""
+    texts = []
+    for role, encoder in sorted(scale.encoders.items()):
+        texts.append(f"{role}: `{encoder.name}` @ {encoder.revision[:12]}")
+    return "; ".join(texts)
+
+
+def dev_text(page: Page) -> str:
+    """The data on which runs chose their checkpoint; empty if none did."""
+    if not any(spec.dev_sha256 for spec in page.runs().values()):
+        return ""
+    dev = dataset(read_scale(page.scale).dev)
+    return f"`{dev.path}`: {dev.note}"
+
+
+def corpus_rows(page: Page) -> list[list[str]]:
+    """The training data of a page, a [label, text] for each kind."""
+    method_of_kind = {}
+    for spec in page.runs().values():
+        if spec.corpus:
+            method = declaration(spec.method)
+            method_of_kind[method.corpus] = method
+    rows = []
+    for kind, method in sorted(method_of_kind.items()):
+        corpus = corpus_of(method, read_scale(page.scale))
+        if corpus:
+            text = f"`{corpus.path}` (sha256 {corpus.sha256[:12]}…); {corpus.note}"
+            rows.append([f"Training {kind}", text])
+    return rows
+
+
+def sizes_text(scale: Scale, grids: Sequence[Grid]) -> str:
+    """`1% = 10,000, 10% = 100,000`, for the sizes that columns name."""
+    named = set()
+    for grid in grids:
+        named.update(column.size for column in grid.columns if column.task)
+    sizes = [f"{label} = {size:,}" for label, size in scale.sizes.items() if label in named]
+    return ", ".join(sizes)
+
+
 def seeds_text(page: Page) -> str:
-    """`1, 2, 3 (1%: 1)`: the seeds of a page, and the sizes, or the tables of several, with
-    others."""
-    scale, tables = read_scale(page.scale), ["/".join(grid) for grid in page.grids()]
+    """`1, 2, 3 (1%: 1)`: the seeds of a page, then sizes or tables that have other seeds."""
+    scale = read_scale(page.scale)
+    tables = [f"{paper}/{name}" for paper, name in page.grids()]
     by_table = {table: seeds for table, seeds in scale.seeds_by_table.items() if table in tables}
-    seeds = by_table.pop(tables[0], scale.seeds) if len(tables) == 1 else scale.seeds
-    few = "; ".join(
-        f"{name}: {', '.join(map(str, of))}"
-        for name, of in (scale.seeds_by_size | by_table).items()
-    )
-    return ", ".join(map(str, seeds)) + (f" ({few})" if few else "")
+    seeds = scale.seeds
+    if len(tables) == 1:
+        seeds = by_table.pop(tables[0], scale.seeds)
+    exceptions = []
+    for name, other_seeds in (scale.seeds_by_size | by_table).items():
+        exceptions.append(f"{name}: {', '.join(map(str, other_seeds))}")
+    text = ", ".join(map(str, seeds))
+    if exceptions:
+        text += f" ({'; '.join(exceptions)})"
+    return text
 
 
 def changed_settings(page: Page) -> str:
-    """What a scale sets for all runs, for the kinds of methods that are used, and what some of
-    these keep."""
-    scale, methods = (
-        read_scale(page.scale),
-        [declaration(m) for m in sorted({s.method for s in page.runs().values()})],
-    )
-    texts = [f"{scale.steps_factor:g} of the steps"] if scale.steps_factor < 1 else []
-    for kind, values in {"": scale.override, **scale.kinds}.items():
-        if values and (not kind or any(method.kind == kind for method in methods)):
-            settings = ", ".join(f"{key} {value}" for key, value in sorted(values.items()))
-            texts.append(f"{kind}: {settings}" if kind else settings)
-    named = {*scale.override, *(key for settings in scale.kinds.values() for key in settings)}
-    kept = {method.name: [key for key in method.keeps if key in named] for method in methods}
-    return "; ".join(
-        texts + [f"{name} keeps its {' and '.join(keys)}" for name, keys in kept.items() if keys]
-    )
+    """Word what a scale sets for all runs and for kinds of methods, and what methods keep of it."""
+    scale = read_scale(page.scale)
+    names = sorted({spec.method for spec in page.runs().values()})
+    methods = [declaration(name) for name in names]
+    kinds = {method.kind for method in methods}
+    texts = []
+    if scale.steps_factor < 1:
+        texts.append(f"{scale.steps_factor:g} of the steps")
+    if scale.override:
+        texts.append(sorted_settings_text(scale.override))
+    for kind, settings in scale.kinds.items():
+        if settings and kind in kinds:
+            texts.append(f"{kind}: {sorted_settings_text(settings)}")
+
+    named = set(scale.override)
+    for settings in scale.kinds.values():
+        named.update(settings)
+    for method in methods:
+        kept = [key for key in method.keeps if key in named]
+        if kept:
+            texts.append(f"{method.name} keeps its {' and '.join(kept)}")
+    return "; ".join(texts)
 
 
-def substitutions(page: Page, grids: list[Grid]) -> list[str]:
-    """`evaluator transfer by transfer:fasttest`: what the page's scale replaces: evaluators,
-    values, swept values."""
-    scale, replaced = read_scale(page.scale), {}
+def sorted_settings_text(settings: Mapping[str, Any]) -> str:
+    return settings_text(dict(sorted(settings.items())))
+
+
+def tuned_text(page: Page) -> str:
+    """Word what searches chose for runs of a page; empty if nothing is tuned."""
+    specs = page.runs().values()
+    texts = []
+    for search, settings in tuned_settings(page.scale).items():
+        if any(is_tuned_by(spec, search) for spec in specs):
+            texts.append(f"{search}: {settings_text(settings)}")
+    if not texts:
+        return ""
+    return f"{'; '.join(texts)}; not where a row, variant or sweep sets the same parameter"
+
+
+def is_tuned_by(spec: Spec, search: str) -> bool:
+    """Whether a run has settings that a search chose, directly or as the start of another one."""
+    if search in searches_before(spec.method):
+        return True
+    return {*search.split("+")} <= {spec.method, *spec.components}
+
+
+# ---------------------------------------------------------------- substitutions
+
+
+class Replacement(NamedTuple):
+    """What a scale uses for an evaluator or value; None if it uses nothing."""
+
+    old: Any
+    new: Any
+
+
+def substitutions(page: Page, grids: Sequence[Grid]) -> list[str]:
+    """List what the page's scale replaces: `evaluator transfer by transfer:fasttest`.
+
+    It replaces settings of runs, evaluators and swept values.
+    """
+    scale = read_scale(page.scale)
+    replacements = setting_replacements(page, scale)
+    for grid in grids:
+        replacements |= evaluator_replacements(grid, scale)
+        replacements |= sweep_replacements(grid, scale)
+    texts = []
+    for name, replacement in sorted(replacements.items()):
+        if replacement.new is not None and replacement.new != replacement.old:
+            texts.append(f"{name} by {replacement.new}")
+    return texts
+
+
+def setting_replacements(page: Page, scale: Scale) -> dict[str, Replacement]:
+    """Find settings that runs of a page use in place of others, by `parameter old-value`."""
+    replacements = {}
     for spec in page.runs().values():
-        keeps = declaration(spec.method).keeps
-        used = {
-            (k.rpartition(".")[2], v)
-            for k, v in spec.settings.items()
-            if k in keeps or k not in scale.override
-        }
+        used = settings_not_overridden(spec, scale)
         for key, values in scale.substitutes.items():
-            replaced |= {
-                f"{key} {old}": (old, new) for old, new in values.items() if (key, new) in used
-            }
-    for table in grids:
-        for evaluator in {
-            table.column_evaluator(column) for column in table.columns if column.task
-        }:
-            replaced[f"evaluator {evaluator}"] = (evaluator, substitute(evaluator, scale))
-        for sweep in [row.run.sweep for row in table.rows if row.run] + [
-            column.sweep for column in table.columns
-        ]:
-            for key, value in sweep.items():
-                replaced[f"{key} {value}"] = (value, substitute_sweep({key: value}, scale).get(key))
-    return [
-        f"{what} by {new}"
-        for what, (old, new) in sorted(replaced.items())
-        if new not in (old, None)
-    ]
+            for old, new in values.items():
+                if (key, new) in used:
+                    replacements[f"{key} {old}"] = Replacement(old, new)
+    return replacements
+
+
+def settings_not_overridden(spec: Spec, scale: Scale) -> set[tuple[str, Any]]:
+    """The settings of a run that the scale does not set for all, without names of components."""
+    keeps = declaration(spec.method).keeps
+    settings = set()
+    for key, value in spec.settings.items():
+        if key in keeps or key not in scale.override:
+            settings.add((key.rpartition(".")[2], value))
+    return settings
+
+
+def evaluator_replacements(grid: Grid, scale: Scale) -> dict[str, Replacement]:
+    """Find the evaluators of a table, with what the scale uses for them."""
+    replacements = {}
+    for column in grid.columns:
+        if column.task:
+            evaluator = grid.column_evaluator(column)
+            new = substitute(evaluator, scale)
+            replacements[f"evaluator {evaluator}"] = Replacement(evaluator, new)
+    return replacements
+
+
+def sweep_replacements(grid: Grid, scale: Scale) -> dict[str, Replacement]:
+    """Find the swept values of a table, with what the scale uses for them."""
+    sweeps = [row.run.sweep for row in grid.rows if row.run]
+    sweeps += [column.sweep for column in grid.columns]
+    replacements = {}
+    for sweep in sweeps:
+        for key, value in sweep.items():
+            new = substitute_sweep({key: value}, scale).get(key)
+            replacements[f"{key} {value}"] = Replacement(value, new)
+    return replacements
+
+
+# ---------------------------------------------------------------- how scores were made
 
 
 def provenance_lines(page: Page) -> str:
-    """How the scores on a page were made, as a list: runs, protocols, commits, hardware."""
-    wanted = page.scores()
-    shown = [
-        stored_score(spec, evaluator, page.scale) for (_, evaluator), spec in sorted(wanted.items())
-    ]
-    contents, outdated = [content for content, _ in shown if content], sum(old for _, old in shown)
-    declared = {e: protocol(e).declaration for e in sorted({evaluator for _, evaluator in wanted})}
-    lines = [
-        (
-            f"- {scored_text(len(contents), len(wanted), outdated)}; corpus subsets are drawn by"
-            " the run's seed."
-        ),
-        *(
-            f"- Evaluator {e} version {d.version}, protocol {d.protocol} ({d.source})."
-            for e, d in declared.items()
-        ),
-        *data_lines(page),
-        *unversioned_lines(contents),
-    ]
+    """List how the scores on a page were made: runs, protocols, data, commits, hardware."""
+    scores = page.scores()
+    contents = []
+    outdated = 0
+    for (_, evaluator), spec in sorted(scores.items()):
+        content, is_outdated = stored_score(spec, evaluator, page.scale)
+        outdated += is_outdated
+        if content is not None:
+            contents.append(content)
+
+    scored = scored_text(len(contents), len(scores), outdated)
+    lines = [f"- {scored}; corpus subsets are drawn by the run's seed."]
+    for evaluator in sorted({evaluator for _, evaluator in scores}):
+        lines.append(protocol_line(evaluator))
+    lines += data_lines(page)
+    lines += unversioned_lines(contents)
     if contents:
-        trainings = [content["training"]["provenance"] for content in contents]
-        labels = {
-            as_markdown(str(t["commit"])[:10]) + (CHANGES if t["dirty_diff_sha256"] else "")
-            for t in trainings
-        }
-        commits = ", ".join(sorted(labels))  # `0123456789+changes`
-        if CHANGES in commits:
-            commits += (
-                f" ({CHANGES}: the code had changes that were not committed; score files hold their"
-                " sha256)"
-            )
-        versions = ", ".join(
-            sorted({f"torch {content['provenance']['packages']['torch']}" for content in contents})
+        lines.append(machine_line(contents))
+    lines.append(f"- Regenerate: `{snakemake(page.path)}`.")
+    return "\n".join(lines)
+
+
+def protocol_line(evaluator: str) -> str:
+    declared = protocol(evaluator).declaration
+    version = f"Evaluator {evaluator} version {declared.version}"
+    return f"- {version}, protocol {declared.protocol} ({declared.source})."
+
+
+def machine_line(contents: Sequence[dict]) -> str:
+    """Name commits, versions and hardware of scores and of their trainings."""
+    trainings = [content["training"]["provenance"] for content in contents]
+    commits = distinct_text(commit_label(training) for training in trainings)
+    if CHANGES in commits:
+        commits += (
+            f" ({CHANGES}: the code had changes that were not committed; score files hold their"
+            " sha256)"
         )
-        versions = as_markdown(versions)
-        hardware = as_markdown(
-            ", ".join(sorted({training["gpu"] or training["processor"] for training in trainings}))
-        )
-        lines.append(f"- Commit: {commits}; {versions}; hardware: {hardware}.")
-    return "\n".join([*lines, f"- Regenerate: `{snakemake(page.path)}`."])
+    packages = [content["provenance"]["packages"] for content in contents]
+    versions = as_markdown(distinct_text(f"torch {installed['torch']}" for installed in packages))
+    hardware = as_markdown(distinct_text(made["gpu"] or made["processor"] for made in trainings))
+    return f"- Commit: {commits}; {versions}; hardware: {hardware}."
+
+
+def distinct_text(texts: Iterable[str]) -> str:
+    """Join texts, sorted and without repetitions."""
+    return ", ".join(sorted({*texts}))
+
+
+def commit_label(training: dict) -> str:
+    """`0123456789`, or `0123456789+changes` if the code had changes."""
+    label = as_markdown(str(training["commit"])[:10])
+    if training["dirty_diff_sha256"]:
+        label += CHANGES
+    return label
 
 
 def data_lines(page: Page) -> list[str]:
-    """The test data of evaluators whose scores on the page are of several, as lines of a list."""
+    """List the test data of evaluators whose scores on the page are on several."""
     counts: dict[str, Counter[EvaluationData]] = {}
     for (_, evaluator), spec in sorted(page.scores().items()):
         content, is_outdated = stored_score(spec, evaluator, page.scale)
         if content is not None:
-            counts.setdefault(evaluator, Counter())[Scored(content, is_outdated).data] += 1
+            data = Scored(content, is_outdated).data
+            counts.setdefault(evaluator, Counter())[data] += 1
     lines = []
     for evaluator, scores in counts.items():
-        first = scores.most_common(1)[0][0]
-        if all(data.is_same_as(first) for data in scores):
+        most, _ = scores.most_common(1)[0]
+        if all(data.is_same_as(most) for data in scores):
             continue
-        hashes = [
-            f"data {data.files[:SHOWN_DIGITS] or 'of unknown hash'}, items"
-            f" {data.items[:SHOWN_DIGITS] or 'unknown'} ({count} scores)"
-            for data, count in scores.most_common()
-        ]
+        hashes = [data_text(data, count) for data, count in scores.most_common()]
         lines.append(f"- **Test data of {evaluator} differs**: {'; '.join(hashes)}.")
     return lines
 
 
+def data_text(data: EvaluationData, count: int) -> str:
+    """`data 0123456789ab, items unknown (8 scores)`"""
+    files = data.files[:SHOWN_DIGITS] or "of unknown hash"
+    items = data.items[:SHOWN_DIGITS] or "unknown"
+    return f"data {files}, items {items} ({count} scores)"
+
+
 def deviation_lines(page: Page) -> list[str]:
-    """Where the methods, components and evaluators of a page deviate from papers, as lines of a
-    list."""
-    specs, evaluators = (
-        page.scores().values(),
-        {protocol(name).declaration.name for _, name in page.scores()},
-    )
-    declared = [any_declaration(name, METHODS) for name in sorted({spec.method for spec in specs})]
-    declared += [
-        any_declaration(name, COMPONENTS)
-        for name in sorted({name for s in specs for name in s.components})
-    ]
-    declared += [any_declaration(name, EVALUATORS) for name in sorted(evaluators)]
-    return [
-        f"- `{declaration.name}`: {text}"
-        for declaration in declared
-        for text in declaration.deviations
-    ]
+    """List where the methods, components and evaluators of a page deviate from papers."""
+    specs = page.scores().values()
+    methods = {spec.method for spec in specs}
+    components = set()
+    for spec in specs:
+        components.update(spec.components)
+    evaluators = {protocol(name).declaration.name for _, name in page.scores()}
 
-
-def unversioned_lines(contents: list[dict]) -> list[str]:
-    """Which scores were made with code that had changed without a new version, as lines of a
-    list."""
-    scores: Counter[str] = Counter()
-    for content in contents:
-        provenances = (content["provenance"], content["training"]["provenance"])
-        scores.update(
-            {unit for provenance in provenances for unit in provenance.get("unversioned_code", [])}
-        )
     lines = []
-    for unit, count in sorted(scores.items()):
-        changed = f"Code of {as_markdown(unit)} changed without a new version"
-        made = (
-            f"{count} of {len(contents)} scores were made with it, and may differ from those of the"
-            " version."
+    for folder, names in ((METHODS, methods), (COMPONENTS, components), (EVALUATORS, evaluators)):
+        for name in sorted(names):
+            declared = any_declaration(name, folder)
+            lines += [f"- `{declared.name}`: {text}" for text in declared.deviations]
+    return lines
+
+
+def unversioned_lines(contents: Sequence[dict]) -> list[str]:
+    """List scores that were made with code that had changed without a new version."""
+    counts: Counter[str] = Counter()
+    for content in contents:
+        units = set()
+        for provenance in (content["provenance"], content["training"]["provenance"]):
+            units.update(provenance.get("unversioned_code", []))
+        counts.update(units)
+    lines = []
+    for unit, count in sorted(counts.items()):
+        lines.append(
+            f"- **Code of {as_markdown(unit)} changed without a new version**: {count} of"
+            f" {len(contents)} scores were made with it, and may differ from those of the version."
         )
-        lines.append(f"- **{changed}**: {made}")
     return lines

@@ -7,8 +7,8 @@ neither gold scores nor items can be read from them.
 
 Units: items that share a sentence, directly or through other items, form a cluster, because their
 errors are correlated. All test sets of an evaluator are clustered together. Clusters are
-resampled. If a cluster is more than LARGEST_CLUSTER of a test set, too few units would be left. Then
-each of its sentences is a unit, and an item belongs to the units of all its sentences.
+resampled. If a cluster is more than LARGEST_CLUSTER of a test set, too few units would be left.
+Then each of its sentences is a unit, and an item belongs to the units of all its sentences.
 
 Resamples: each unit has a sign s of +1 or -1 (a wild bootstrap; Wu 1986, Annals of Statistics 14),
 and an item gets the weight 1 + Σs / 2. The replicate is twice the change of the score. Its variance

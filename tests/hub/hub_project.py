@@ -19,6 +19,7 @@ from csebench.plan import recipe, targets
 from csebench.plan.catalog import files as catalog
 from csebench.report.numbers.cells import grid_view
 from csebench.report.pages.index import state
+from csebench.report.words.cells import reasons_of_cell
 
 SCALE = "paper"
 SIZES = dict.fromkeys(("0.0064%", "0.01%", "0.05%", "0.1%", "0.5%", "1%"), 24) | {
@@ -102,7 +103,7 @@ def main(wanted: list[str]) -> None:
 
 def is_complete(page: targets.Page) -> bool:
     views = [grid_view(*grid, SCALE) for grid in page.grids()]
-    reasons = [cell.reasons for view in views for row in view.rows for cell in row if cell.reasons]
+    reasons = [reason for view in views for reason in map(reasons_of_cell, view.cells) if reason]
     return (
         page.path.exists()
         and not reasons

@@ -12,7 +12,7 @@ from csebench.base.project import ROOT
 from csebench.plan import targets
 from csebench.plan.catalog import files as catalog
 from csebench.plan.schema.paper import Claim, Paper, Published
-from csebench.report.numbers import claims, compare, printed_spread
+from csebench.report.numbers import claims, estimates, printed_spread
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.claims import ClaimVerdict, Direction, Significance, StatedSize
 from csebench.report.numbers.contrasts import Contrast, differ_in_size_unseen
@@ -337,8 +337,8 @@ def test_what_nobody_published_seeds_of_cannot_be_tested(project, monkeypatch):
 
 def test_the_test_of_a_claim_counts_seeds_and_items(project, monkeypatch):
     """The same in a table and in a figure with the same runs."""
-    monkeypatch.setattr(compare, "item_effects", lambda terms, scale: {"": np.array([-0.2, 0.2])})
-    estimate = compare.Estimate(14.8 / 3, 3, np.std([5, 5, 4.8], ddof=1), 0.2)
+    monkeypatch.setattr(estimates, "item_effects", lambda terms, scale: {"": np.array([-0.2, 0.2])})
+    estimate = estimates.Estimate(14.8 / 3, 3, np.std([5, 5, 4.8], ddof=1), 0.2)
     for place in ({"table": "1"}, {"table": None, "figure": "1"}):
         assert detail_text(judge(**place, versus=["B"]).ours).endswith(f"p = {estimate.p():.2g}")
 

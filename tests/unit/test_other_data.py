@@ -22,6 +22,7 @@ from csebench.report.figures.parts import baseline_differences
 from csebench.report.figures.scores import draw_figure
 from csebench.report.numbers import claims, compare
 from csebench.report.numbers.cells import grid_view
+from csebench.report.numbers.refusals import Relation
 from csebench.report.pages.index import coverage
 from csebench.report.pages.table import table_page
 from csebench.report.words import comparisons as words
@@ -217,14 +218,14 @@ def test_means_and_differences_leave_out_what_is_of_other_data(project):
     assert cell("table2", "C", "mean").text == "–‡" and cell("table2", "B", "gain").text == "–‡", (
         "its baseline"
     )
-    assert comparison("table2", columns=[2]).relation == compare.OTHER_DATA
+    assert comparison("table2", columns=[2]).relation == Relation.OTHER_DATA
 
 
 def test_the_data_of_one_evaluator_says_nothing_of_another(project):
     edit("table3", "A", on(OTHERS), column=1)
-    assert comparison("table3", columns=[0]).relation == compare.BETTER
-    assert comparison("table3", columns=[1]).relation == compare.OTHER_DATA
-    assert comparison("table3", columns=[0, 1]).relation == compare.OTHER_DATA
+    assert comparison("table3", columns=[0]).relation == Relation.BETTER
+    assert comparison("table3", columns=[1]).relation == Relation.OTHER_DATA
+    assert comparison("table3", columns=[0, 1]).relation == Relation.OTHER_DATA
 
 
 def test_a_table_keeps_the_data_of_most_scores_and_of_equally_many_the_newest(project):
@@ -266,7 +267,7 @@ def test_items_of_older_code_are_no_other_data(project):
 
     edit("table1", "B", old)
     assert cell("table1", "B", "x").text == "61.00 ± 1.00" and cell("table1", "B", "x").stale
-    assert comparison("table1").relation == compare.OUTDATED and view("table1").elsewhere == 0
+    assert comparison("table1").relation == Relation.OUTDATED and view("table1").elsewhere == 0
     assert not [row for row in score_rows(SCALE) if " on " in row.get("protocol", "")]
 
 
@@ -276,7 +277,7 @@ def test_files_of_no_stated_data_agree_with_one_another_only(project):
 
     for label in "AB":
         edit("table1", label, without)
-    assert comparison("table1").relation == compare.BETTER
+    assert comparison("table1").relation == Relation.BETTER
     assert cell("table1", "C", "x").text.endswith("‡")
     edit("table1", "C", without)
     assert "‡" not in page("table1")
@@ -285,7 +286,7 @@ def test_files_of_no_stated_data_agree_with_one_another_only(project):
 def test_tasks_from_mtebs_hub_have_no_file_and_agree(project):
     for label in "ABC":
         edit("table4", label, on(NO_FILE))
-    assert comparison("table4").relation == compare.BETTER and view("table4").elsewhere == 0
+    assert comparison("table4").relation == Relation.BETTER and view("table4").elsewhere == 0
 
 
 # ---------------------------------------------------------------- comparisons
@@ -295,11 +296,15 @@ def test_rows_of_other_data_are_compared_with_nothing_and_words_say_why(project,
     edit("table1", "B", on(OTHERS))
     for row, against in (("A", "B"), ("B", "C")):
         refused = comparison("table1", row, against)
-        assert (refused.relation, refused.estimate, refused.p) == (compare.OTHER_DATA, None, None)
+        assert (refused.relation, refused.estimate, refused.p) == (
+            Relation.OTHER_DATA,
+            None,
+            None,
+        )
         assert words.sentence(refused).startswith(
             "Cannot be compared: B: 3 of 3 runs are scored on other test data"
         )
-    assert comparison("table1", "A", "C").relation == compare.BETTER, (
+    assert comparison("table1", "A", "C").relation == Relation.BETTER, (
         "of rows that have the same data"
     )
     assert "scored on other test data: B" in page("table1")
@@ -319,8 +324,8 @@ def test_other_items_are_other_data_even_where_no_file_changed(project):
     for label, items in (("A", "1" * 16), ("B", "2" * 16), ("C", "1" * 16)):
         edit("table1", label, with_items(items))
     refused = comparison("table1")
-    assert refused.relation == compare.OTHER_DATA
-    assert "sts: items 222222222222, not items 111111111111" in refused.reason
+    assert refused.relation == Relation.OTHER_DATA
+    assert "sts: items 222222222222, not items 111111111111" in words.reason_text(refused.reason)
     assert comparison("table1", "A", "C").estimate.item_se is not None
 
 
@@ -337,12 +342,12 @@ def test_replicates_that_some_runs_lack_are_not_dropped_in_silence(version, seed
 
     edit("table1", "B", change, seeds)
     refused = comparison("table1")
-    assert (refused.relation, refused.estimate) == (compare.UNPAIRED, None)
+    assert (refused.relation, refused.estimate) == (Relation.UNPAIRED, None)
     assert (
-        refused.reason
+        words.reason_text(refused.reason)
         == f"{len(seeds)} of 3 runs of B have no replicates over the test items of sts"
     )
-    assert comparison("table1", "A", "C").relation == compare.BETTER
+    assert comparison("table1", "A", "C").relation == Relation.BETTER
     assert "not all runs have replicates over test items" in words.family_sentence(
         compare.answers(view("table1"))[1]
     )

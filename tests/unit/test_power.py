@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 from csebench.cli import main
-from csebench.report.numbers.compare import Estimate
+from csebench.report.numbers.estimates import Estimate
 from csebench.report.numbers.power import noncentrality, seeds_needed, smallest_difference
 from csebench.report.numbers.stats import quantile
 

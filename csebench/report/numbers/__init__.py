@@ -1,1 +1,4 @@
-"""What pages say, as values: statistics, comparisons, claims, audit. No sentence is worded here."""
+"""What pages say, as values: statistics, comparisons, claims, audit.
+
+No sentence is worded here, and nothing is imported from csebench/report/words/.
+"""

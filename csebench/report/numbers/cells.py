@@ -1,16 +1,20 @@
-"""What a table or figure shows: cells with our values, published ones, verdicts; pages/ and
-figures.py write it."""
+"""A paper's table or figure at a scale: cells with our values next to the published ones.
 
-from collections import defaultdict
-from collections.abc import Collection
+`grid_view` reads every score that exists; `printed_view` reads none. Cells hold values and facts,
+such as which scores are on other test data. Sentences about them are made in
+csebench/report/words/, pages in csebench/report/pages/ and pictures in csebench/report/figures/.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from operator import sub
 
 from csebench.plan.catalog.files import scale as read_scale
 from csebench.plan.catalog.registry import declaration, tasks_of
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
-from csebench.plan.schema.paper import Figure, Grid, Published, SettingsTable
+from csebench.plan.schema.paper import Figure, Grid, Published, Row, SettingsTable
 from csebench.plan.schema.spec import Spec
 from csebench.plan.targets import unavailable
 from csebench.report.numbers import stats
@@ -21,7 +25,16 @@ from csebench.score.replicates import has_replicates
 from csebench.score.store import stored_score, value, why_missing
 
 PAPER_SCALE = "paper"
-ON_OTHER_DATA = "‡"  # behind a score on other test data than those of the table
+ON_OTHER_DATA = "‡"  # follows a score that is not on the test data of the table
+
+
+@dataclass(frozen=True)
+class ScoresElsewhere:
+    """Scores of a cell's runs on other test data than its table."""
+
+    data: EvaluationData
+    table_data: EvaluationData
+    values: dict[int, float | None]  # by seed; None if the evaluator gave no such score
 
 
 @dataclass(frozen=True)
@@ -32,31 +45,30 @@ class Cell:
     factor: float  # printed value / score
     digits: int
     values: dict[int, float]  # by seed, of runs that are scored on the test data of the table
-    data: EvaluationData | None = None  # of the table, where a run has a score on it
-    # values on other test data
-    elsewhere: dict[EvaluationData, dict[int, float | None]] = field(default_factory=dict)
-    why_elsewhere: str = ""  # which data that is, where a run is scored on other test data
+    data: EvaluationData | None = None  # of the table, if a run has a score on it
+    elsewhere: tuple[ScoresElsewhere, ...] = ()
     without_replicates: frozenset[int] = frozenset()  # seeds whose score has none over test items
     is_standard: bool = True  # False: the test data is not known to be the set that papers use
     absent: int = 0  # runs without a score
-    reasons: tuple[str, ...] = ()  # why they have none, where it is known
-    # scored with an older code version, or with settings that the scale has no more
+    reasons: tuple[str, ...] = ()  # why runs have no score, if it is known
+    # scored with an older code version, or with settings that the scale no longer has
     stale: bool = False
     unchanged: bool = False  # training changes no weight, as the loss is 0 in all its runs
     loss_vanished: bool = False  # in all its runs, the loss is next to 0 almost from the start
     published: Published | None = None
-    published_seeds: int = 1  # behind the published value
-    # role of the encoder behind the published value, whatever a scale uses
-    published_encoder: str = ""
+    published_seeds: int = 1  # number of seeds that the published value is a mean of
+    published_encoder: str = ""  # role of the paper's encoder; a scale may use another one
     published_evaluator: str = ""
     judged: bool = False  # whether runs of this scale can be judged by the published value
     parts: tuple["Cell", ...] = ()  # cells that a derived one is the mean or the difference of
-    # runs by other people with the paper's encoder, never mixed with ours
-    others: Group | None = None
+    others: Group | None = None  # runs of other people on the paper's encoder, not mixed with ours
 
     @property
     def ours(self) -> stats.Summary | None:
-        return stats.summarise(self.values.values()) if self.values else None
+        """Our mean and deviation over seeds; None without values."""
+        if not self.values:
+            return None
+        return stats.summarise(self.values.values())
 
     @property
     def mean(self) -> float:
@@ -65,42 +77,38 @@ class Cell:
 
     @property
     def leaves(self) -> list["Cell"]:
-        """The cells with runs that it is computed from: itself, or those of its parts."""
+        """The cells with runs that it is computed from: itself, or the leaves of its parts."""
         return [leaf for _, leaf in self.weighted_leaves()]
+
+    def weighted_leaves(self, weight: float = 1) -> list[tuple[float, "Cell"]]:
+        """Write `weight` times this cell as a weighted sum of its leaves."""
+        if not self.parts:
+            return [(weight, self)]
+        if self.plan.column.delta is not None:
+            shares = [1, -1]
+        else:
+            shares = [1 / len(self.parts)] * len(self.parts)
+        leaves = []
+        for share, part in zip(shares, self.parts, strict=True):
+            leaves.extend(part.weighted_leaves(weight * share))
+        return leaves
 
     @property
     def runs_elsewhere(self) -> int:
-        """How many of its runs do not count, as they are scored on other test data than the
-        table."""
+        """How many runs do not count, because they are scored on other test data than the table."""
         if self.parts:
             return max(part.runs_elsewhere for part in self.parts)
-        return sum(len(values) for values in self.elsewhere.values())
+        return sum(len(scores.values) for scores in self.elsewhere)
 
     @property
     def counted_specs(self) -> list[Spec]:
-        """Its runs but for those that are scored on other test data."""
-        seeds = {seed for by_seed in self.elsewhere.values() for seed in by_seed}
+        """The runs that are not scored on other test data; they may have no score yet."""
+        seeds = set(chain.from_iterable(scores.values for scores in self.elsewhere))
         return [spec for spec in self.plan.specs if spec.seed not in seeds]
-
-    def weighted_leaves(self, weight: float = 1) -> list[tuple[float, "Cell"]]:
-        """The same with their weights: it is their weighted sum, times `weight`."""
-        if not self.parts:
-            return [(weight, self)]
-        shares = (
-            (1, -1)
-            if self.plan.column.delta is not None
-            else [1 / len(self.parts)] * len(self.parts)
-        )
-        return [
-            leaf
-            for s, part in zip(shares, self.parts, strict=True)
-            for leaf in part.weighted_leaves(weight * s)
-        ]
 
     @property
     def kinds(self) -> set[str]:
-        """Kinds of the methods behind it; a difference has those of its row, not of the
-        baseline."""
+        """Kinds of the methods of its runs. For a difference, the baseline is left out."""
         return {declaration(spec.method).kind for spec in self.leaves[0].plan.specs}
 
     @property
@@ -113,65 +121,69 @@ class Cell:
 
     @property
     def sign(self) -> int:
-        """1, or -1 where less is better."""
+        """1, or -1 if less is better."""
         return -1 if self.plan.column.lower else 1
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether it has no randomness, so that its one run counts for every seed."""
+        """Whether nothing is random, so that the one run counts for every seed."""
         return all(leaf.kinds == {"untrained"} for leaf in self.leaves)
 
     @property
     def is_comparable(self) -> bool:
-        """Whether rows are judged by it: it has all its runs, of today's code, and is no
-        control."""
+        """Whether rows are ranked by this cell: complete, of today's code, and no control."""
         is_complete = bool(self.values) and not self.absent and not self.runs_elsewhere
         return is_complete and not self.stale and not self.is_control
 
     @property
     def verdict(self) -> str:
-        """Whether the published value could be one of ours, as in stats.py; empty without one,
-        or of a difference."""
+        """Whether the published value could be one of ours (stats.py).
+
+        Empty for a difference, and without a published value or values of ours.
+        """
         if self.published is None or not self.values or self.plan.column.delta is not None:
             return ""
         if not self.judged or self.absent or self.stale or self.runs_elsewhere:
             return stats.NOT_COMPARABLE
-        return stats.verdict(
+        verdict = stats.verdict(
             self.values.values(), self.published, self.published_seeds, self.is_deterministic
-        ).name
-
-    def number(self, x: float) -> str:
-        return f"{x:z.{self.digits}f}"
-
-    def mean_and_std(self, values: stats.Summary) -> str:
-        return self.number(values.mean) + (
-            "" if values.std is None else f" ± {self.number(values.std)}"
         )
+        return verdict.name
 
     @property
     def text(self) -> str:
         """`78.41 ± 0.31`, for a difference `+0.41 ± 0.31`; without a value `missing` or `–`.
 
-        Scores on other test data than the table's are shown only where it has no others: `78.41 ±
-        0.31‡`.
+        Scores on other test data are shown only if there are no others: `78.41 ± 0.31‡`.
         """
         if self.ours is None and self.runs_elsewhere:
             return self.text_elsewhere
         if self.ours is None:
             return "missing" if self.absent else "–"
-        sign = "+" if self.plan.column.delta is not None and self.ours.mean >= 0 else ""
-        return sign + self.mean_and_std(self.ours)
+        text = self.mean_and_std(self.ours)
+        if self.plan.column.delta is not None and self.ours.mean >= 0:
+            text = f"+{text}"
+        return text
 
     @property
     def text_elsewhere(self) -> str:
-        """The scores on other test data; only the mark where they are of several sets, or the
-        cell is derived."""
+        """The scores on other test data. A derived cell, or one with several data, has none."""
         if len(self.elsewhere) == 1:
-            (by_seed,) = self.elsewhere.values()
-            values = [value for value in by_seed.values() if value is not None]
+            values = [value for value in self.elsewhere[0].values.values() if value is not None]
             if values:
                 return f"{self.mean_and_std(stats.summarise(values))}{ON_OTHER_DATA}"
         return f"–{ON_OTHER_DATA}"
+
+    def mean_and_std(self, values: stats.Summary) -> str:
+        """`78.41 ± 0.31`; only the mean if there is no deviation."""
+        text = self.number(values.mean)
+        if values.std is not None:
+            text += f" ± {self.number(values.std)}"
+        return text
+
+    def number(self, x: float) -> str:
+        """Write a number with as many digits as the paper prints."""
+        return f"{x:z.{self.digits}f}"
 
 
 @dataclass(frozen=True)
@@ -183,92 +195,56 @@ class GridView:
     scale: str
     grid: Grid | SettingsTable
     rows: list[list[Cell]]
-    # that its scores are compared on, by evaluator
+    # the test data of the table, by evaluator; scores on other data are not compared
     data: dict[str, EvaluationData] = field(default_factory=dict)
 
     @property
     def cells(self) -> list[Cell]:
-        return [*chain.from_iterable(self.rows)]
+        return list(chain.from_iterable(self.rows))
+
+    @property
+    def score_grid(self) -> Grid:
+        """The grid of a table or figure of scores."""
+        assert isinstance(self.grid, Grid), self.name
+        return self.grid
+
+    @property
+    def figure(self) -> Figure:
+        """The grid of a figure."""
+        assert isinstance(self.grid, Figure), self.name
+        return self.grid
+
+    def column(self, label: str) -> list[Cell]:
+        """The cells of a column."""
+        index = self.score_grid.column(label)
+        return [row[index] for row in self.rows]
 
     @property
     def judged(self) -> bool:
         """Whether any printed value is judged by our runs."""
         return any(cell.judged and cell.published for cell in self.cells)
 
-    @property
-    def score_grid(self) -> Grid:
-        """The table or figure, where it is one of scores."""
-        assert isinstance(self.grid, Grid), self.name
-        return self.grid
-
-    @property
-    def figure(self) -> Figure:
-        """The figure, where it is one."""
-        assert isinstance(self.grid, Figure), self.name
-        return self.grid
-
-    def column(self, label: str) -> list[Cell]:
-        return [row[self.score_grid.column(label)] for row in self.rows]
-
     def is_on_its_data(self, evaluator: str, scored: Scored) -> bool:
-        """Whether a score is of the test data that the table's other scores of the evaluator are
-        of."""
+        """Whether a score is on the same test data as the table's other scores of the evaluator."""
         return evaluator not in self.data or scored.data.is_same_as(self.data[evaluator])
 
     @cached_property
     def runs(self) -> dict[tuple[str, str], bool | None]:
-        """By run and evaluator, whether its scores are outdated; None: it has none that a cell
-        or a line shows."""
-        shown: dict[tuple[str, str], bool | None] = {}
+        """Whether the scores of each (run, evaluator) are outdated; None without scores to show."""
+        plans = [cell.plan for cell in self.cells]
         untrained = untrained_cell(self.paper, self.name, self.scale)  # a line in some figures
-        for cell in [*(cell.plan for cell in self.cells), *([untrained] if untrained else [])]:
-            for spec in cell.specs:
-                content, outdated = stored_score(spec, cell.evaluator, self.scale)
-                if (
-                    content is not None
-                    and value(content, cell.task, cell.column.metric) is not None
-                ):
-                    shown[spec.run_id, cell.evaluator] = outdated
-                shown.setdefault((spec.run_id, cell.evaluator), None)
-        return shown
-
-    @cached_property
-    def elsewhere(self) -> int:
-        """How many of the runs with scores have them on other test data, so that they are
-        compared with nothing."""
-        runs = set()
-        for leaf in chain.from_iterable(cell.leaves for cell in self.cells):
-            counted = leaf.counted_specs
-            runs |= {
-                (spec.run_id, leaf.plan.evaluator)
-                for spec in leaf.plan.specs
-                if spec not in counted
-            }
-        return len(runs)
-
-    @property
-    def not_standard(self) -> list[str]:
-        """Evaluators whose printed values are not judged, as the test data is not known to be
-        the standard set."""
-        leaves = chain.from_iterable(cell.leaves for cell in self.cells if cell.published)
-        return sorted({leaf.plan.evaluator for leaf in leaves if not leaf.is_standard})
-
-    @property
-    def sentences_seen(self) -> int | None:
-        """How many sentences every run sees, where columns of training sizes have more; else
-        None."""
-        scale = read_scale(self.scale)
-        steps, batch = (scale.override.get(key) for key in ("steps", "batch_size"))
-        sizes = {
-            scale.sizes.get(column.size, 0) for column in self.score_grid.columns if column.task
-        }
-        if (
-            not (isinstance(steps, int) and isinstance(batch, int))
-            or len(sizes) < 2
-            or max(sizes) <= steps * batch
-        ):
-            return None
-        return steps * batch
+        if untrained is not None:
+            plans.append(untrained)
+        outdated: dict[tuple[str, str], bool | None] = {}
+        for plan in plans:
+            for spec in plan.specs:
+                key = (spec.run_id, plan.evaluator)
+                content, is_outdated = stored_score(spec, plan.evaluator, self.scale)
+                if content is None or value(content, plan.task, plan.column.metric) is None:
+                    outdated.setdefault(key, None)
+                else:
+                    outdated[key] = is_outdated
+        return outdated
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -279,70 +255,77 @@ class GridView:
 
     @property
     def outdated(self) -> int:
-        """How many of the runs with scores have them of an older code version or of other
-        settings only."""
-        return sum(map(bool, self.runs.values()))
+        """How many runs have only scores of older code or other settings."""
+        return sum(outdated is True for outdated in self.runs.values())
+
+    @cached_property
+    def elsewhere(self) -> int:
+        """How many runs are scored on other test data, so that they are compared with nothing."""
+        runs = set()
+        for leaf in chain.from_iterable(cell.leaves for cell in self.cells):
+            counted = leaf.counted_specs
+            for spec in leaf.plan.specs:
+                if spec not in counted:
+                    runs.add((spec.run_id, leaf.plan.evaluator))
+        return len(runs)
+
+    @property
+    def not_standard(self) -> list[str]:
+        """Evaluators whose test data is not known to be the standard set.
+
+        Their printed values are not judged.
+        """
+        leaves = chain.from_iterable(cell.leaves for cell in self.cells if cell.published)
+        return sorted({leaf.plan.evaluator for leaf in leaves if not leaf.is_standard})
+
+    @property
+    def sentences_seen(self) -> int | None:
+        """How many sentences every run sees, if that is less than a column's training set.
+
+        None if training sets have one size, or if runs see all of them.
+        """
+        scale = read_scale(self.scale)
+        steps = scale.override.get("steps")
+        batch = scale.override.get("batch_size")
+        if not isinstance(steps, int) or not isinstance(batch, int):
+            return None
+        columns = [column for column in self.score_grid.columns if column.task]
+        sizes = {scale.sizes.get(column.size, 0) for column in columns}
+        if len(sizes) < 2 or max(sizes) <= steps * batch:
+            return None
+        return steps * batch
+
+
+# ---------------------------------------------------------------- scores
+
+ScoreFiles = dict[str, dict[str, Scored]]  # by evaluator and run, as a run is in several cells
 
 
 def grid_view(paper_name: str, name: str, scale: str) -> GridView:
-    """A table or figure with every score of a scale that exists."""
+    """Build a table or figure with every score of a scale that exists."""
     view = printed_view(paper_name, name, scale)
     if isinstance(view.grid, SettingsTable):
         return view
     files = _score_files(view.cells, scale)
     data = {evaluator: data_of_most(by_run.values()) for evaluator, by_run in files.items()}
-    rows = [[_with_scores(cell, files, data, scale) for cell in row] for row in view.rows]
+    rows = []
+    for cells in view.rows:
+        rows.append([_with_scores(cell, files, data, scale) for cell in cells])
     return replace(view, rows=_with_derived(view.grid, rows), data=data)
 
 
-def printed_view(paper_name: str, name: str, scale: str) -> GridView:
-    """A table or figure with published values only: no score is read."""
-    grid = find_grid(paper_name, name)
-    if isinstance(grid, SettingsTable):
-        return GridView(paper_name, name, scale, grid, [])
-    rows, here = [], read_scale(scale)
-    for plans in plan_grid(paper_name, name, scale):
-        row = plans[0].row
-        role = (
-            (row.evidence and row.evidence.encoder) or (row.run and row.run.encoder) or grid.encoder
-        )
-        judged = not here.differs and here.encoders.get(role) == read_scale(
-            PAPER_SCALE
-        ).encoders.get(role)
-        cells = [
-            Cell(
-                plan,
-                plan.column.factor or grid.factor,
-                grid.column_digits(plan.column),
-                {},
-                published=published,
-                published_seeds=plan.column.seeds or grid.seeds,
-                published_encoder=role,
-                published_evaluator=grid.column_evaluator(plan.column),
-                judged=judged,
-                others=others(paper_name, grid, row, plan.column),
-            )
-            for plan, published in zip(plans, row.values, strict=True)
-        ]
-        rows.append(cells)
-    return GridView(paper_name, name, scale, grid, _with_derived(grid, rows))
-
-
-ScoreFiles = dict[str, dict[str, Scored]]  # by evaluator and run, as a run is in several cells
-
-
-def _score_files(cells: list[Cell], scale: str) -> ScoreFiles:
-    """The score files that cells show."""
-    files: ScoreFiles = defaultdict(dict)
+def _score_files(cells: Iterable[Cell], scale: str) -> ScoreFiles:
+    """Read the score files that cells show. Evaluators without any are left out."""
+    files: ScoreFiles = {}
     for cell in cells:
-        by_run = files[cell.plan.evaluator]
+        evaluator = cell.plan.evaluator
         for spec in cell.plan.specs:
-            if spec.run_id in by_run:
+            if spec.run_id in files.get(evaluator, {}):
                 continue
-            content, is_outdated = stored_score(spec, cell.plan.evaluator, scale)
+            content, is_outdated = stored_score(spec, evaluator, scale)
             if content is not None:
-                by_run[spec.run_id] = Scored(content, is_outdated)
-    return {evaluator: by_run for evaluator, by_run in files.items() if by_run}
+                files.setdefault(evaluator, {})[spec.run_id] = Scored(content, is_outdated)
+    return files
 
 
 @dataclass(frozen=True)
@@ -350,96 +333,106 @@ class RunScore:
     """What a cell shows of one run with a score file."""
 
     seed: int
-    value: float | None  # in printed units; None where the evaluator gave no such score
+    value: float | None  # in printed units; None if the evaluator gave no such score
     data: EvaluationData
     has_replicates: bool
     is_outdated: bool
     changed_weights: bool  # False if the loss was 0 throughout and nothing decays
-    loss_vanished: bool  # as training found and its report says
-
-
-def _run_score(cell: Cell, spec: Spec, file: Scored) -> RunScore:
-    plan = cell.plan
-    fraction = value(file.content, plan.task, plan.column.metric)
-    training = file.content.get("training", {})
-    curve = training.get("curve")
-    changed_weights = (
-        not curve or any(point["loss"] for point in curve) or bool(spec.params["weight_decay"])
-    )
-    tasks = tasks_of(plan.evaluator) if plan.task == "Avg." else [plan.task]
-    return RunScore(
-        spec.seed,
-        None if fraction is None else cell.factor * fraction,
-        file.data,
-        all(has_replicates(file.content, task, plan.metric) for task in tasks),
-        file.is_outdated,
-        changed_weights,
-        training.get("loss_vanished", False),
-    )
+    loss_vanished: bool  # training found that the loss was next to 0, and its report says so
 
 
 def _with_scores(
-    cell: Cell, files: ScoreFiles, data_by_evaluator: dict[str, EvaluationData], scale: str
+    cell: Cell, files: ScoreFiles, data: dict[str, EvaluationData], scale: str
 ) -> Cell:
-    """A cell with the scores of its runs; only those on the test data of the table count."""
+    """Add the scores of its runs to a cell."""
     evaluator = cell.plan.evaluator
-    data = data_by_evaluator.get(evaluator)  # None where no run of the table has a score
-    reasons: list[str | None] = []
-    scores: list[RunScore] = []
-    for spec in cell.plan.specs:
-        file = files.get(evaluator, {}).get(spec.run_id)
-        if file is None:
-            reasons.append(why_missing(spec.run_id, evaluator, scale))
-        else:
-            scores.append(_run_score(cell, spec, file))
-    absent = len(reasons)
-    counted: list[RunScore] = []
-    elsewhere: dict[EvaluationData, dict[int, float | None]] = {}
-    for one in scores:
-        if data is None or one.data.is_same_as(data):
-            counted.append(one)
-        else:
-            elsewhere.setdefault(one.data, {})[one.seed] = one.value
-    why_elsewhere = ""
-    if data is not None:
-        texts = [
-            elsewhere_text(cell.plan, by_seed, other, data) for other, by_seed in elsewhere.items()
-        ]
-        why_elsewhere = "; ".join(texts)
-    reasons.append(why_elsewhere)
-    cell = replace(
-        cell,
-        values={one.seed: one.value for one in counted if one.value is not None},
-        data=data if counted else None,
-        elsewhere=elsewhere,
-        why_elsewhere=why_elsewhere,
-        without_replicates=frozenset(one.seed for one in counted if not one.has_replicates),
-        absent=absent,
-        reasons=tuple(reason for reason in dict.fromkeys(reasons) if reason),
-        stale=any(one.is_outdated for one in scores),
-        unchanged=bool(scores) and not any(one.changed_weights for one in scores),
-        loss_vanished=bool(scores) and all(one.loss_vanished for one in scores),
-    )
+    by_run = files.get(evaluator, {})
+    scored = [spec for spec in cell.plan.specs if spec.run_id in by_run]
+    scores = [_run_score(cell, spec, by_run[spec.run_id]) for spec in scored]
+    cell = _with_absent(cell, by_run, scale)
+    cell = _with_training(cell, scores)
+    if evaluator in data:  # otherwise no run of the table has a score of this evaluator
+        cell = _with_values(cell, scores, data[evaluator])
     return _with_standard(cell, scale)
 
 
-def elsewhere_text(
-    plan: CellPlan, by_seed: Collection[int], other: EvaluationData, data: EvaluationData
-) -> str:
-    """`2 of 3 runs are scored on other test data than the table (sts: data 0123456789ab, not
-    data 94b655eb25db)`."""
-    hashes = f"{plan.evaluator}: {other.text_beside(data)}, not {data.text_beside(other)}"
-    verb = "is" if len(by_seed) == 1 else "are"
-    return (
-        f"{len(by_seed)} of {len(plan.specs)} runs {verb} scored on other test data than the table"
-        f" ({hashes})"
+def _run_score(cell: Cell, spec: Spec, file: Scored) -> RunScore:
+    """Read from a score file what a cell shows of its run."""
+    plan = cell.plan
+    fraction = value(file.content, plan.task, plan.column.metric)
+    printed_units = None
+    if fraction is not None:
+        printed_units = cell.factor * fraction
+    training = file.content.get("training", {})
+    replicated = [has_replicates(file.content, task, plan.metric) for task in averaged_tasks(plan)]
+    return RunScore(
+        seed=spec.seed,
+        value=printed_units,
+        data=file.data,
+        has_replicates=all(replicated),
+        is_outdated=file.is_outdated,
+        changed_weights=_changed_weights(training, spec),
+        loss_vanished=training.get("loss_vanished", False),
+    )
+
+
+def averaged_tasks(plan: CellPlan) -> Sequence[str]:
+    """The tasks that a cell's score is the mean of: all of the evaluator for `Avg.`, else one."""
+    if plan.task == "Avg.":
+        return tasks_of(plan.evaluator)
+    return [plan.task]
+
+
+def _changed_weights(training: dict, spec: Spec) -> bool:
+    """Whether training changed the model, as far as its report tells."""
+    curve = training.get("curve")
+    if not curve or any(point["loss"] for point in curve):
+        return True
+    return bool(spec.params["weight_decay"])
+
+
+def _with_absent(cell: Cell, by_run: dict[str, Scored], scale: str) -> Cell:
+    """Count the runs without a score file, with the reasons that are known."""
+    absent = [spec.run_id for spec in cell.plan.specs if spec.run_id not in by_run]
+    reasons = [why_missing(run_id, cell.plan.evaluator, scale) for run_id in absent]
+    known = [reason for reason in dict.fromkeys(reasons) if reason]
+    return replace(cell, absent=len(absent), reasons=tuple(known))
+
+
+def _with_training(cell: Cell, scores: Sequence[RunScore]) -> Cell:
+    """Mark a cell whose scores are outdated, or whose runs trained next to nothing."""
+    return replace(
+        cell,
+        stale=any(score.is_outdated for score in scores),
+        unchanged=bool(scores) and not any(score.changed_weights for score in scores),
+        loss_vanished=bool(scores) and all(score.loss_vanished for score in scores),
+    )
+
+
+def _with_values(cell: Cell, scores: Sequence[RunScore], table_data: EvaluationData) -> Cell:
+    """Take the values on the table's test data, and keep the others apart."""
+    counted: list[RunScore] = []
+    elsewhere: dict[EvaluationData, dict[int, float | None]] = {}
+    for score in scores:
+        if score.data.is_same_as(table_data):
+            counted.append(score)
+        else:
+            elsewhere.setdefault(score.data, {})[score.seed] = score.value
+    return replace(
+        cell,
+        values={score.seed: score.value for score in counted if score.value is not None},
+        data=table_data if counted else None,
+        elsewhere=tuple(
+            ScoresElsewhere(data, table_data, values) for data, values in elsewhere.items()
+        ),
+        without_replicates=frozenset(score.seed for score in counted if not score.has_replicates),
     )
 
 
 def _with_standard(cell: Cell, scale: str) -> Cell:
-    """A cell whose printed value is judged only if the scores are on the standard test set.
+    """Judge the printed value only if the scores are on the standard test set.
 
-    At scales that differ from the papers no printed value is judged, and data of any kind is right.
+    Scales that differ from the papers judge no printed value, so any data is right there.
     """
     if read_scale(scale).differs or cell.data is None:
         return cell
@@ -448,74 +441,132 @@ def _with_standard(cell: Cell, scale: str) -> Cell:
     return replace(cell, is_standard=False, judged=False)
 
 
-def scored_text(done: int, wanted: int, outdated: int, elsewhere: int = 0) -> str:
-    """`8 of 13 runs scored`, `13 of 13 runs scored, 4 of them †, 2 of them ‡`.
+# ---------------------------------------------------------------- published values
 
-    †: with an older code version or other settings; ‡: on other test data.
-    """
-    parts = [f"{done} of {wanted} runs scored"]
-    if outdated:
-        parts.append(f"{outdated} of them †")
-    if elsewhere:
-        parts.append(f"{elsewhere} of them {ON_OTHER_DATA}")
-    return ", ".join(parts)
+
+def printed_view(paper_name: str, name: str, scale: str) -> GridView:
+    """Build a table or figure with published values only: no score is read."""
+    grid = find_grid(paper_name, name)
+    if isinstance(grid, SettingsTable):
+        return GridView(paper_name, name, scale, grid, [])
+    rows = []
+    for plans in plan_grid(paper_name, name, scale):
+        cells = []
+        for plan, published in zip(plans, plans[0].row.values, strict=True):
+            cells.append(_printed_cell(paper_name, grid, plan, published, scale))
+        rows.append(cells)
+    return GridView(paper_name, name, scale, grid, _with_derived(grid, rows))
+
+
+def _printed_cell(
+    paper_name: str, grid: Grid, plan: CellPlan, published: Published | None, scale: str
+) -> Cell:
+    column = plan.column
+    encoder = _published_encoder(plan.row, grid)
+    return Cell(
+        plan,
+        column.factor or grid.factor,
+        grid.column_digits(column),
+        {},
+        published=published,
+        published_seeds=column.seeds or grid.seeds,
+        published_encoder=encoder,
+        published_evaluator=grid.column_evaluator(column),
+        judged=_trains_as_papers_do(encoder, scale),
+        others=others(paper_name, grid, plan.row, column),
+    )
+
+
+def _published_encoder(row: Row, grid: Grid) -> str:
+    """The role of the encoder that a row's published values are on."""
+    if row.evidence is not None and row.evidence.encoder:
+        return row.evidence.encoder
+    if row.run is not None and row.run.encoder:
+        return row.run.encoder
+    return grid.encoder
+
+
+def _trains_as_papers_do(role: str, scale: str) -> bool:
+    """Whether a scale has the papers' settings, and their encoder in a role."""
+    ours = read_scale(scale)
+    if ours.differs:
+        return False
+    return ours.encoders.get(role) == read_scale(PAPER_SCALE).encoders.get(role)
+
+
+# ---------------------------------------------------------------- derived cells
 
 
 def _with_derived(grid: Grid, rows: list[list[Cell]]) -> list[list[Cell]]:
-    """Fills columns that are the mean of those before them, then columns of differences to the
-    baseline row."""
+    """Fill columns that are a mean of those before them, then differences to the baseline row."""
     for index, column in enumerate(grid.columns):
-        for row in rows if column.mean else ():
+        if not column.mean:
+            continue
+        for row in rows:
             parts = [cell for cell in row[:index] if cell.plan.column.task is not None]
-            row[index] = combine_parts(row[index], parts, lambda *v: sum(v) / len(v))
+            row[index] = combine_parts(row[index], parts, _mean)
+
     for index, column in enumerate(grid.columns):
         if column.delta is None:
             continue
-        minuend, base = grid.column(column.delta), rows[grid.baseline_row]
-        for row in (row for row in rows if row is not base):
-            cell, published, base_published = (
-                row[index],
-                row[minuend].published,
-                base[minuend].published,
-            )
-            if cell.published is None and published and base_published:
-                off = published.value - base_published.value
-                cell = replace(
-                    cell, published=Published(value=off, text=f"{off:+z.{cell.digits}f}")
-                )
-            row[index] = combine_parts(cell, [row[minuend], base[minuend]], lambda a, b: a - b)
+        minuend = grid.column(column.delta)
+        base = rows[grid.baseline_row]
+        for row in rows:
+            if row is not base:
+                row[index] = _difference(row[index], row[minuend], base[minuend])
     return rows
 
 
-def combine_parts(cell: Cell, parts: list[Cell], function) -> Cell:
-    """A cell with a function of others, for every seed that they share; as it is where one of
-    them has no value."""
+def _mean(*values: float) -> float:
+    return sum(values) / len(values)
+
+
+def _difference(cell: Cell, minuend: Cell, base: Cell) -> Cell:
+    """Make a cell the difference of two, also of their published values if it has none itself."""
+    if cell.published is None and minuend.published and base.published:
+        difference = minuend.published.value - base.published.value
+        text = f"{difference:+z.{cell.digits}f}"
+        cell = replace(cell, published=Published(value=difference, text=text))
+    return combine_parts(cell, [minuend, base], sub)
+
+
+def combine_parts(cell: Cell, parts: list[Cell], function: Callable[..., float]) -> Cell:
+    """Make a cell a function of others, for every seed that they share.
+
+    It gets no values if one of the others has none.
+    """
     is_standard = all(part.is_standard for part in parts)
-    cell = replace(cell, is_standard=is_standard, judged=cell.judged and is_standard)
+    cell = replace(
+        cell,
+        parts=tuple(parts),
+        is_standard=is_standard,
+        judged=cell.judged and is_standard,
+    )
     if not parts or not all(part.values for part in parts):
-        return replace(cell, parts=tuple(parts))
-    values, absent = combine_by_seed(function, *parts), max(part.absent for part in parts)
-    stale, unchanged = any(part.stale for part in parts), any(part.unchanged for part in parts)
+        return cell
     return replace(
-        cell, parts=tuple(parts), values=values, absent=absent, stale=stale, unchanged=unchanged
+        cell,
+        values=combine_by_seed(function, *parts),
+        absent=max(part.absent for part in parts),
+        stale=any(part.stale for part in parts),
+        unchanged=any(part.unchanged for part in parts),
     )
 
 
-def combine_by_seed(function, *cells: Cell) -> dict[int, float]:
-    """A function of the cells' values for every seed that they share; a deterministic cell has
-    one value for all."""
-    seeded = [cell.values for cell in cells if not cell.is_deterministic]
-    seeds = sorted(set.intersection(*map(set, seeded))) if seeded else [0]
-    by_cell = [
-        dict.fromkeys(seeds, cell.mean) if cell.is_deterministic else cell.values for cell in cells
-    ]
-    return {seed: function(*(values[seed] for values in by_cell)) for seed in seeds}
+def combine_by_seed(function: Callable[..., float], *cells: Cell) -> dict[int, float]:
+    """Apply a function to the values of cells, for every seed that they share.
 
-
-def same_runs(a: Cell, b: Cell) -> bool:
-    """Whether two cells are of the same runs, and the same is measured on them."""
-    plans = [[leaf.plan for leaf in cell.leaves] for cell in (a, b)]
-    first, second = (
-        [({spec.run_id for spec in p.specs}, p.scores) for p in of_cell] for of_cell in plans
-    )
-    return bool(a.parts or a.plan.specs) and first == second
+    A deterministic cell has one value for all seeds.
+    """
+    seeded = [set(cell.values) for cell in cells if not cell.is_deterministic]
+    seeds = sorted(set.intersection(*seeded)) if seeded else [0]
+    by_cell = []
+    for cell in cells:
+        if cell.is_deterministic:
+            by_cell.append(dict.fromkeys(seeds, cell.mean))
+        else:
+            by_cell.append(cell.values)
+    combined = {}
+    for seed in seeds:
+        combined[seed] = function(*[values[seed] for values in by_cell])
+    return combined

@@ -17,10 +17,13 @@ import numpy as np
 
 from csebench.plan.schema.paper import Claim, Published
 from csebench.plan.schema.spec import Spec
-from csebench.report.numbers import compare, stats
+from csebench.report.numbers import stats
 from csebench.report.numbers.cells import Cell, GridView
-from csebench.report.numbers.compare import Setting
+from csebench.report.numbers.compare import INACTIVE
+from csebench.report.numbers.estimates import estimate_of, is_over_seeds_only
 from csebench.report.numbers.printed_spread import add, row_variance
+from csebench.report.numbers.refusals import Refusal, Relation, why_not
+from csebench.report.numbers.row_settings import Setting, setting_differences
 from csebench.report.numbers.stats import SLACK, Summary
 
 CellPairs = list[tuple[Cell, Cell]]  # of the claim's row, and of the row that it is compared with
@@ -82,8 +85,7 @@ class NoContrast:
 
     obstacle: Obstacle
     row: str = ""  # for NOT_STANDARD: label of the row
-    # for NOT_COMPARABLE: the relation and the reason that compare.py gives
-    refusal: tuple[str, str] | None = None
+    refusal: Refusal | None = None  # for NOT_COMPARABLE
 
 
 NO_NUMBERS = NoContrast(Obstacle.NO_NUMBERS)
@@ -189,13 +191,13 @@ def contrast_runs(claim: Claim, pairing: Pairing, scale: str) -> Contrast | NoCo
     terms: list[tuple[float, Cell]] = []
     for own, other in pairs:
         terms += [(weight, own), (-weight, other)]
-    estimate = compare.estimate_of(terms, scale)
+    estimate = estimate_of(terms, scale)
     if estimate.is_within(SLACK):
         return NoContrast(Obstacle.EQUAL_SCORES)
-    if estimate.is_within(compare.INACTIVE * pairs[0][0].factor / 100):
+    if estimate.is_within(INACTIVE * pairs[0][0].factor / 100):
         return NoContrast(Obstacle.INACTIVE)
 
-    differs = compare.setting_differences(*pairs[0])
+    differs = setting_differences(*pairs[0])
     if claim.versus_column:  # the claim itself compares sizes of the training set
         differs = tuple(setting for setting in differs if setting.name != "sentences")
     error, df = estimate.error()
@@ -208,15 +210,15 @@ def contrast_runs(claim: Claim, pairing: Pairing, scale: str) -> Contrast | NoCo
         df,
         p,
         differs=differs,
-        over_seeds_only=compare.is_over_seeds_only(estimate, pairs),
+        over_seeds_only=is_over_seeds_only(estimate, pairs),
     )
 
 
 def obstacle_to_runs(pairs: CellPairs) -> NoContrast | None:
     """Say why our runs give no contrast. None if they give one, as far as cells can tell."""
-    refusal = compare.why_not(pairs)
+    refusal = why_not(pairs)
     if refusal is not None:
-        if refusal[0] == compare.SAME_RUNS:
+        if refusal.relation == Relation.SAME_RUNS:
             return NoContrast(Obstacle.SAME_RUNS)
         return NoContrast(Obstacle.NOT_COMPARABLE, refusal=refusal)
     cells = list(chain.from_iterable(pairs))

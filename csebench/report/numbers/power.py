@@ -1,64 +1,93 @@
-"""Power, before training: the smallest true difference that a test detects, and how many seeds a
-difference needs.
+"""Power, before training: the smallest true difference that a test detects, and seeds needed.
 
-For the tests of csebench/report/numbers/compare.py, from known spreads: of scores, printed, or of
-seeds that others published.
+The tests are in estimates.py. How much differences vary is taken from our scores, from
+printed deviations, or from seeds that others published (printed_spread.py). The lines of tables are
+made in csebench/report/words/power.py.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from math import inf, sqrt
 
 from csebench.plan.catalog.files import paper_names
-from csebench.report.numbers import claims, compare, contrasts
-from csebench.report.numbers.cells import Cell, GridView, printed_view
+from csebench.plan.schema.paper import Claim
+from csebench.report.numbers import claims
+from csebench.report.numbers.cells import GridView, printed_view
+from csebench.report.numbers.compare import Comparison, answers
+from csebench.report.numbers.contrasts import NoContrast, contrast_printed, pair_cells
+from csebench.report.numbers.estimates import CellPair, Estimate
 from csebench.report.numbers.printed_spread import add, row_variance
 from csebench.report.numbers.stats import LEVEL, quantile
 
 POWER = 0.8  # the chance with which a "smallest difference" is detected
 ITEM_ERROR = 0.18  # assumed, in points: of a difference over test items
-# of ITEM_ERROR at which seeds are counted, as it is not known on another encoder
+# seeds are counted for these multiples of ITEM_ERROR, as it is not known on another encoder
 SHARES = (0.0, 0.5, 1.0, 1.5)
-POWER_COLUMNS = [
-    "table",
-    "row",
-    "against",
-    "column",
-    "difference",
-    "sd",
-    "known from",
-    "seeds",
-    "detects",
-    "seeds needed",
-]
-LEGEND = (
-    "In points (0.01 of a score). detects: the smallest true difference that a two-sided test at"
-    f" 0.05 detects with {100 * POWER:.0f} % power; no number: test items alone vary too much for"
-    " any number of seeds."
-)
-CLAIMS_HEAD = ["paper", "about", "claim", "row", "against", "column", "printed", "sd"]
-CLAIMS_HEAD += [f"seeds, {share * ITEM_ERROR:.2f}" for share in SHARES]
-CLAIMS_LEGEND = (
-    f"The seeds of each row that show a printed difference with {100 * POWER:.0f} % power, by the"
-    " error of that difference over test items, in points: it is not known for the papers'"
-    " encoders. no number: test items alone vary too much."
-)
-UNKNOWN = "no seeds are published"
 
 
-def smallest_difference(design: compare.Estimate, seeds: int, level: float = LEVEL) -> float:
-    """The true difference that a two-sided test at `level` detects with a chance of POWER;
-    infinite if none is."""
+@dataclass(frozen=True)
+class ComparisonPower:
+    """What a declared comparison can show."""
+
+    table: str  # `micse/table2`
+    row: str
+    against: str
+    columns: str
+    difference: float  # points, to be detected
+    seeds: int
+    design: Estimate | None  # how the difference varies; None if no seeds are published
+    is_scored: bool  # whether the design comes from our scores
+
+    @property
+    def detects(self) -> float:
+        """The smallest true difference that is detected; infinite if none is."""
+        assert self.design is not None
+        return smallest_difference(self.design, self.seeds)
+
+    @property
+    def needs(self) -> float:
+        """The seeds that the difference needs; infinite if no number is enough."""
+        assert self.design is not None
+        return seeds_needed(self.difference, self.design)
+
+
+@dataclass(frozen=True)
+class ClaimPower:
+    """How many seeds would show one printed difference of a claim."""
+
+    paper: str
+    claim: Claim
+    versus: str
+    column: str
+    difference: float  # printed, in points
+    seed_sd: float | None  # None if no seeds are published
+    needs: tuple[float, ...] = ()  # seeds, by SHARES of ITEM_ERROR; empty without `seed_sd`
+
+
+# ---------------------------------------------------------------- a test
+
+
+def smallest_difference(design: Estimate, seeds: int, level: float = LEVEL) -> float:
+    """Compute the true difference that a two-sided test detects with a chance of POWER.
+
+    Args:
+        design: how the difference varies over seeds and test items.
+        level: of the test.
+
+    Returns:
+        Infinity if no difference is detected.
+    """
     error, df = design.error(seeds)
     return error * noncentrality(df, level)
 
 
 def noncentrality(df: float, level: float = LEVEL) -> float:
-    """True difference / standard error at which Student's t exceeds its two-sided threshold with a
-    chance of POWER. The chance of a significant difference with the wrong sign is left out: below
-    1e-6 at a power of 0.8.
+    """Compute the true difference, in standard errors, that is detected with a chance of POWER.
+
+    There Student's t exceeds its two-sided threshold with that chance. The chance of a significant
+    difference with the wrong sign is left out: it is below 1e-6 at a power of 0.8.
 
     >>> round(noncentrality(8), 2)
     3.2
@@ -66,111 +95,137 @@ def noncentrality(df: float, level: float = LEVEL) -> float:
     from scipy.special import nctdtrinc, ndtri
 
     threshold = quantile(1 - level, df)
-    return (
-        threshold + float(ndtri(POWER)) if df > 1e6 else float(nctdtrinc(df, 1 - POWER, threshold))
-    )
+    if df > 1e6:
+        return threshold + float(ndtri(POWER))
+    return float(nctdtrinc(df, 1 - POWER, threshold))
 
 
-def seeds_needed(difference: float, design: compare.Estimate) -> float:
-    """Seeds of each row with which the test detects a true difference; infinite if test items
-    alone vary too much."""
+def seeds_needed(difference: float, design: Estimate) -> float:
+    """Compute the seeds of each row with which the test detects a true difference.
+
+    Returns:
+        Infinity if test items alone vary too much, or if there is no difference.
+    """
     if not difference or (design.item_se or 0.0) * noncentrality(inf) >= difference:
         return inf
-    return bisect_left(
-        range(10**12),
-        True,
-        lo=2,
-        key=lambda seeds: smallest_difference(design, seeds) <= difference,
-    )
+
+    def is_detected(seeds: int) -> bool:
+        return smallest_difference(design, seeds) <= difference
+
+    return bisect_left(range(10**12), True, lo=2, key=is_detected)
 
 
-def table_rows(view: GridView, difference: float | None = None) -> list[list]:
-    """What comparisons that can be run will show, as under HEAD; seeds for a difference in
-    points, or as printed."""
-    rows = []
-    for c in chain.from_iterable(answer.comparisons for answer in compare.answers(view)):
-        cells = [*chain.from_iterable(c.pairs)]
-        if not all(cell.can_be_run for cell in cells):
-            continue
-        seeds = max(len(leaf.plan.specs) for cell in cells for leaf in cell.leaves)
-        design, source = printed_design(c.pairs), "print, or others' seeds"
-        if c.estimate is not None and c.estimate.seed_sd:
-            design, source = c.estimate, "these scores"
-        wanted = abs(difference if difference is not None else c.printed or 0.0)
-        known = ["–", UNKNOWN, seeds, "–", "–"]
-        if design is not None:
-            smallest, needed = (
-                smallest_difference(design, seeds),
-                needed_seeds_text(seeds_needed(wanted, design)),
-            )
-            known = [
-                f"{design.seed_sd:.2f}",
-                source,
-                seeds,
-                "–" if smallest == inf else f"{smallest:.2f}",
-                needed,
-            ]
-        rows.append(
-            [f"{view.paper}/{view.name}", c.row, c.against, c.columns, f"{wanted:.2f}", *known]
-        )
-    return rows
+def printed_design(pairs: Sequence[CellPair]) -> Estimate | None:
+    """Estimate how a mean difference of cells varies over seeds of others, in points.
 
-
-def printed_design(pairs: Sequence[tuple[Cell, Cell]]) -> compare.Estimate | None:
-    """How the mean difference of pairs of cells varies, in points, by printed deviations or
-    seeds of others."""
-    variance = add([row_variance(cells, of_one_run=True) for cells in zip(*pairs, strict=True)])
-    return (
-        None
-        if variance is None
-        else compare.Estimate(0.0, 1, sqrt(variance[0]) * 100 / pairs[0][0].factor, None)
-    )
-
-
-def claim_rows() -> list[list]:
-    """Seeds that would show each claim's printed difference at the papers' own scale, as under
-    CLAIMS_HEAD, without an error over test items and with three sizes of it; of several differences
-    the one that needs most seeds, or the largest, where the claim picks that. Left out are claims
-    without a printed difference of their sign.
+    Returns:
+        None if a deviation is neither printed nor known from seeds of others.
     """
-    rows, stated = [], claims.stated_quotes("paper", paper_names())
-    for name, claim in [
-        (n, c) for n, of_quote in stated for c in of_quote if c.relation == "above"
-    ]:
-        here, there = (printed_view(name, claim.places[index], "paper") for index in (0, -1))
-        of_claim = []
-        for pairing in contrasts.pair_cells(claim, here, there):
-            versus, column, pairs = pairing.versus, pairing.column, pairing.pairs
-            contrast = contrasts.contrast_printed(claim, pairing)
-            if (
-                isinstance(contrast, contrasts.NoContrast)
-                or claim.statistic != "value"
-                or contrast.difference <= 0
-            ):
+    rows = zip(*pairs, strict=True)
+    variance = add([row_variance(cells, of_one_run=True) for cells in rows])
+    if variance is None:
+        return None
+    factor = pairs[0][0].factor
+    return Estimate(0.0, 1, sqrt(variance.value) * 100 / factor, None)
+
+
+# ---------------------------------------------------------------- tables
+
+
+def table_power(view: GridView, difference: float | None = None) -> list[ComparisonPower]:
+    """Compute what the declared comparisons of a table can show, if both rows can be run.
+
+    Args:
+        difference: points to detect; by default the printed difference of each comparison.
+    """
+    powers = []
+    for comparison in chain.from_iterable(answer.comparisons for answer in answers(view)):
+        cells = chain.from_iterable(comparison.pairs)
+        if all(cell.can_be_run for cell in cells):
+            powers.append(comparison_power(view, comparison, difference))
+    return powers
+
+
+def comparison_power(
+    view: GridView, comparison: Comparison, difference: float | None
+) -> ComparisonPower:
+    """Compute what one comparison can show, from our scores if they have a deviation."""
+    if difference is None:
+        difference = comparison.printed or 0.0
+    cells = chain.from_iterable(comparison.pairs)
+    leaves = chain.from_iterable(cell.leaves for cell in cells)
+    seeds = max(len(leaf.plan.specs) for leaf in leaves)
+    is_scored = comparison.estimate is not None and bool(comparison.estimate.seed_sd)
+    design = comparison.estimate if is_scored else printed_design(comparison.pairs)
+    return ComparisonPower(
+        table=f"{view.paper}/{view.name}",
+        row=comparison.row,
+        against=comparison.against,
+        columns=comparison.columns,
+        difference=abs(difference),
+        seeds=seeds,
+        design=design,
+        is_scored=is_scored,
+    )
+
+
+# ---------------------------------------------------------------- claims
+
+
+def claim_powers() -> list[ClaimPower]:
+    """Compute the seeds that would show the printed difference of each claim that a row is above.
+
+    This is at the papers' own scale. Of several differences of a claim the hardest one counts, or
+    the largest if the claim picks that. Claims without a printed difference of their sign are left
+    out.
+    """
+    powers = []
+    for paper, claims_of_quote in claims.stated_quotes("paper", paper_names()):
+        for claim in claims_of_quote:
+            if claim.relation != "above" or claim.statistic != "value":
                 continue
-            points, design = contrast.difference * 100 / pairs[0][0].factor, printed_design(pairs)
-            needed, seeds = [inf], ["–", *[UNKNOWN] * len(SHARES)]
-            if design is not None:
-                designs = [replace(design, item_se=share * ITEM_ERROR) for share in SHARES]
-                # more error, no fewer
-                needed = [*accumulate((seeds_needed(points, d) for d in designs), max)]
-                seeds = [f"{design.seed_sd:.2f}", *map(needed_seeds_text, needed)]
-            row = [
-                name,
-                claim.place,
-                claim.quote,
-                claim.row,
-                versus,
-                column,
-                f"{points:+.2f}",
-                *seeds,
-            ]
-            rank = (points,) if claim.up_to is not None else (design is None, needed[::-1])
-            of_claim.append((rank, row))
-        rows += [max(of_claim, key=lambda c: c[0])[1]] if of_claim else []
-    return rows
+            contrasts = list(contrast_powers(paper, claim))
+            if not contrasts:
+                continue
+            order = by_difference if claim.up_to is not None else by_seeds_needed
+            powers.append(max(contrasts, key=order))
+    return powers
 
 
-def needed_seeds_text(seeds: float) -> str:
-    """The number of seeds as text: `13`, `no number` where test items alone vary too much."""
-    return "no number" if seeds == inf else f"{seeds:.0f}"
+def by_difference(power: ClaimPower) -> float:
+    return power.difference
+
+
+def by_seeds_needed(power: ClaimPower) -> tuple[bool, list[float]]:
+    """Order differences by the seeds that they need, first at the largest error over items.
+
+    Without published seeds a difference counts as needing most.
+    """
+    return power.seed_sd is None, list(reversed(power.needs))
+
+
+def contrast_powers(paper: str, claim: Claim) -> Iterator[ClaimPower]:
+    """Yield the seeds for each printed difference of a claim that goes its way."""
+    here = printed_view(paper, claim.places[0], "paper")
+    there = printed_view(paper, claim.places[-1], "paper")
+    for pairing in pair_cells(claim, here, there):
+        contrast = contrast_printed(claim, pairing)
+        if isinstance(contrast, NoContrast) or contrast.difference <= 0:
+            continue
+        versus = pairing.versus
+        column = pairing.column
+        points = contrast.difference * 100 / pairing.pairs[0][0].factor
+        design = printed_design(pairing.pairs)
+        if design is None:
+            yield ClaimPower(paper, claim, versus, column, points, None)
+        else:
+            needs = seeds_by_item_error(points, design)
+            yield ClaimPower(paper, claim, versus, column, points, design.seed_sd, needs)
+
+
+def seeds_by_item_error(points: float, design: Estimate) -> tuple[float, ...]:
+    """Compute the seeds that a difference needs, for every share of ITEM_ERROR."""
+    designs = [replace(design, item_se=share * ITEM_ERROR) for share in SHARES]
+    needs = [seeds_needed(points, with_items) for with_items in designs]
+    # a larger error over items changes the degrees of freedom, but never needs fewer seeds
+    return tuple(accumulate(needs, max))

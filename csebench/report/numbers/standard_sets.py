@@ -1,7 +1,11 @@
-"""Standard test sets: whether scores are on the data that papers print numbers of
-(data/test_sets.yaml)."""
+"""Standard test sets: whether scores are on the data that papers print numbers of.
+
+data/test_sets.yaml lists the hashes of known releases. Data that `csebench fetch` brought is
+standard, too.
+"""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from pydantic import RootModel
@@ -18,34 +22,17 @@ from csebench.score.data_of_scores import EvaluationData
 
 
 class StandardSet(Strict):
-    """The hashes of a standard test set, each of a release that is known to be one."""
+    """The hashes of a standard test set, one for each release that is known to be standard."""
 
     files: list[str] = []  # `data_sha256` of score files
-    items: list[str] = []  # `replicates.items`, only where they cover gold scores and sentences
-
-
-@cached
-def standard_sets() -> dict[str, StandardSet]:
-    """The entries of data/test_sets.yaml, of the project and of folders that join it, by
-    evaluator."""
-    paths = (path for folder in folders() if (path := folder / "data" / "test_sets.yaml").exists())
-    return catalog.joined(
-        {path: read_yaml(path, RootModel[dict[str, StandardSet]]).root for path in paths}
-    )
-
-
-def set_name(wanted: Protocol) -> str:
-    """The name of what an evaluator reads, whatever its variant: `transfer`, `beir:scifact`."""
-    name = wanted.declaration.name
-    return f"{name}:{wanted.taken}" if wanted.declaration.takes else name
+    items: list[str] = []  # `replicates.items`, only if they cover gold scores and sentences
 
 
 def is_standard_data(evaluator: str, data: EvaluationData, scale_name: str) -> bool:
-    """Whether data is known to be the standard test set of an evaluator: by its hashes, or as it
-    was fetched.
+    """Whether data is known to be the standard test set of an evaluator.
 
     Args:
-        scale_name: whose data roots have the notes on what was fetched.
+        scale_name: a scale, whose data roots have the notes on what was fetched.
     """
     known = standard_sets().get(set_name(protocol(evaluator)), StandardSet())
     if data.files in known.files or data.items in known.items:
@@ -53,43 +40,74 @@ def is_standard_data(evaluator: str, data: EvaluationData, scale_name: str) -> b
     return data.files != "" and data.files == fetched_data(evaluator, scale_name)
 
 
+@cached
+def standard_sets() -> dict[str, StandardSet]:
+    """Read data/test_sets.yaml of the project and of folders that join it, by evaluator."""
+    entries = {}
+    for folder in folders():
+        path = folder / "data" / "test_sets.yaml"
+        if path.exists():
+            entries[path] = read_yaml(path, RootModel[dict[str, StandardSet]]).root
+    return catalog.joined(entries)
+
+
+def set_name(evaluator: Protocol) -> str:
+    """Name what an evaluator reads, without its variant: `transfer`, `beir:scifact`."""
+    name = evaluator.declaration.name
+    if evaluator.declaration.takes:
+        return f"{name}:{evaluator.taken}"
+    return name
+
+
+# ---------------------------------------------------------------- fetched data
+
+
 @cached_by_folder
 def fetched_data(evaluator: str, scale_name: str) -> str:
-    """The `data_sha256` of scores on the files that `csebench fetch` brought; empty where it did
-    not bring them all.
+    """Compute the `data_sha256` of scores on fetched files; empty if not all were fetched.
 
     A fetched source is standard by construction: its download had the hash that data/sources.yaml
     pins. Fetching notes the hashes of its files, so they are known here without the files.
     """
-    noted = fetched_hashes(scale_name)
-    sums = []
+    hashes = fetched_hashes(scale_name)
+    files = []
     for pattern in protocol(evaluator).files:
-        names = [name for name in noted if re.fullmatch(glob_as_regex(pattern), name)]
+        regex = glob_as_regex(pattern)
+        names = [name for name in hashes if re.fullmatch(regex, name)]
         if not names:
             return ""
-        sums += [(name, noted[name]) for name in sorted(names, key=PurePath)]
-    if not sums:
+        for name in sorted(names, key=PurePath):
+            files.append((name, hashes[name]))
+    if not files:
         return ""
-    return sha256_of_files(sums)
+    return sha256_of_files(files)
 
 
 @cached_by_folder
 def fetched_hashes(scale_name: str) -> dict[str, str]:
-    """The sha256 of every file that was fetched, by its name below the data root."""
-    noted: dict[str, str] = {}
+    """Read the sha256 of every file that was fetched, by its name below the data root."""
+    hashes: dict[str, str] = {}
+    for path in fetch_notes(scale_name):
+        _, fetched = read_typed(path, FetchedFiles, "Delete it, and fetch the data again.")
+        hashes |= fetched.files
+    return hashes
+
+
+def fetch_notes(scale_name: str) -> Iterator[Path]:
+    """Find the notes of what was fetched, below the given data root and the project's own."""
     for root in (catalog.given_root(catalog.scale(scale_name)), Path(catalog.FETCHED)):
         if root is None:
             continue
-        for path in (hashes_file(name, root) for name in sources()):
+        for name in sources():
+            path = hashes_file(name, root)
             if path.exists():
-                noted |= read_typed(path, FetchedFiles, "Delete it, and fetch the data again.")[
-                    1
-                ].files
-    return noted
+                yield path
 
 
 def glob_as_regex(pattern: str) -> str:
-    """A pattern of `Path.glob` as a regular expression: `*` stays within a folder, `**/` is any
-    number of folders."""
+    """Translate a pattern of `Path.glob` to a regular expression.
+
+    `*` stays within a folder, `**/` is any number of folders.
+    """
     text = re.escape(pattern).replace(r"\*\*/", "(.+/)?")
     return text.replace(r"\*", "[^/]*").replace(r"\?", "[^/]")

@@ -12,7 +12,8 @@ from csebench.plan.catalog.files import scale as read_scale
 from csebench.plan.catalog.registry import protocol
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import Cell, GridView
-from csebench.report.numbers.compare import BETTER, WORSE, Answer, Comparison
+from csebench.report.numbers.compare import Answer, Comparison
+from csebench.report.numbers.refusals import Relation
 from csebench.report.words import comparisons as words
 from csebench.score.store import stored_score
 
@@ -109,9 +110,9 @@ def printed_lead(answer: Answer) -> str:
     against = words.short_label(comparison.against)
     gain = f"{estimate.gain:+.2f}"
     printed = f"(printed {comparison.printed:+.2f})"
-    if comparison.relation == WORSE:
+    if comparison.relation == Relation.WORSE:
         return f"{row} is worse than {against} {printed}: {gain}."
-    if comparison.relation == BETTER:
+    if comparison.relation == Relation.BETTER:
         return f"{row}'s lead over {against} {printed} is shown: {gain}."
     bound = words.excluded(comparison.high or 0.0)
     return f"{row}'s lead over {against} {printed} is not shown: {gain}; {bound}."

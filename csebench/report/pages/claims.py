@@ -30,10 +30,10 @@ from csebench.report.numbers.claims import (
     judge_all,
 )
 from csebench.report.numbers.others import spread
-from csebench.report.numbers.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
 from csebench.report.pages.page import Fold, PageContent, Part, TextTable, relative_path
 from csebench.report.provenance import scale_line
 from csebench.report.words.claims import claim_formula, here_text, judgement_text
+from csebench.report.words.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from csebench.report.words.evidence import (
     reach_text,
     sweeps_text,
 )
+from csebench.report.words.verdicts import not_tested_text
 
 PICKED_FROM = (1, 3, 5, 10, 50)  # numbers of seeds, of which the best is reported
 EVIDENCE_COLUMNS = [
@@ -126,13 +127,14 @@ def printed_cells(group: Group, printed: AuthorsPrint | None) -> list[str]:
     reach = ""
     if group.values:
         reach = f"{group.reach(printed.value.value)} of {group.summary.n}"
-    return [reach, range_text(group.verdict(printed.value, printed.seeds))]
+    verdict = group.verdict(printed.value, printed.seeds)
+    return [reach, range_text(verdict, group.summary.n)]
 
 
-def range_text(verdict: stats.Verdict) -> str:
+def range_text(verdict: stats.Verdict, seeds: int) -> str:
     """Say where a printed value lies against the range of runs, by the verdict of the runs."""
     if verdict.low is None or verdict.high is None:
-        return f"not tested: {verdict.reason}"
+        return not_tested_text(verdict, seeds)
     ends = outward_range(verdict.low, verdict.high)
     match verdict.name:
         case stats.REPRODUCED:

@@ -22,13 +22,13 @@ from csebench.report.numbers.cells import (
     PAPER_SCALE,
     GridView,
     grid_view,
-    scored_text,
 )
 from csebench.report.numbers.compare import Answer, answer
 from csebench.report.pages.answer_text import nothing_to_draw
 from csebench.report.pages.page import PageContent, Part, Picture, TextTable
 from csebench.report.pages.score_table import STALE
 from csebench.report.provenance import scale_line
+from csebench.report.words.cells import scored_text
 from csebench.report.words.comparisons import family_sentence, not_matched
 from csebench.report.words.evidence import reach_text
 

@@ -6,6 +6,7 @@ from csebench.base.shown import as_markdown
 from csebench.plan.schema.paper import Row
 from csebench.report.numbers.cells import Cell, GridView
 from csebench.report.pages.page import Fold, Part, as_list, merge_labels
+from csebench.report.words.cells import reasons_of_cell
 
 
 def notes_fold(view: GridView) -> list[Part]:
@@ -54,7 +55,7 @@ def columns_by_reason(cells: Sequence[Cell]) -> dict[str, list[str]]:
         if cell.plan.missing:
             reasons = [cell.plan.missing]
         else:
-            reasons = [as_markdown(reason) for reason in cell.reasons]
+            reasons = [as_markdown(reason) for reason in reasons_of_cell(cell)]
         for reason in reasons:
             columns.setdefault(reason.rstrip("."), []).append(cell.plan.column.label)
     return columns

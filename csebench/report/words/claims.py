@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from math import inf
 
 from csebench.plan.schema.paper import Claim
-from csebench.report.numbers import compare
 from csebench.report.numbers.cells import PAPER_SCALE
 from csebench.report.numbers.claims import (
     ClaimVerdict,
@@ -24,9 +23,16 @@ from csebench.report.numbers.claims import (
     Significance,
     StatedSize,
 )
+from csebench.report.numbers.compare import INACTIVE
 from csebench.report.numbers.contrasts import Contrast, NoContrast, Obstacle
+from csebench.report.numbers.refusals import EqualScores
 from csebench.report.numbers.stats import SLACK
-from csebench.report.words.comparisons import differences_text, outward
+from csebench.report.words.comparisons import (
+    differences_text,
+    outward,
+    reason_text,
+    setting_difference_text,
+)
 
 
 def judgement_text(judgement: Judgement) -> str:
@@ -50,7 +56,7 @@ def here_text(judged: Judged) -> str:
     if ours.seen == Seen.NOT_SEEN and ours.excludes < inf:
         text += f"; {excluded_differences(ours.excludes)}"
     if ours.differs:
-        settings = [setting.text for setting in ours.differs]
+        settings = map(setting_difference_text, ours.differs)
         text += f"; not matched: {differences_text(settings)}"
     return text
 
@@ -141,8 +147,8 @@ def obstacle_text(no_contrast: NoContrast) -> str:
         case Obstacle.SAME_RUNS:
             return "both rows are the same runs at this scale"
         case Obstacle.NOT_COMPARABLE:
-            relation, reason = no_contrast.refusal or ("", "")
-            return reason or relation
+            assert no_contrast.refusal is not None
+            return reason_text(no_contrast.refusal.reason) or no_contrast.refusal.relation
         case Obstacle.CONTROL:
             return "a row is a control"
         case Obstacle.NOT_STANDARD:
@@ -152,9 +158,9 @@ def obstacle_text(no_contrast: NoContrast) -> str:
         case Obstacle.ONE_SEED:
             return "one seed"
         case Obstacle.EQUAL_SCORES:
-            return compare.EQUAL_SCORES
+            return reason_text(EqualScores())
         case Obstacle.INACTIVE:
-            return f"the difference stays within {compare.INACTIVE:g} points"
+            return f"the difference stays within {INACTIVE:g} points"
 
 
 def picked_text(judgement: Judgement, basis: PickedContrast) -> str:

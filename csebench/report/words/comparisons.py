@@ -1,31 +1,49 @@
-"""The words for a comparison, and how its numbers are rounded: the same on pages, in verbs, JSON
-and figures. Bounds are rounded outward, so that what is said to be excluded is."""
+"""Words for a comparison, and how its numbers are rounded.
+
+They are the same on pages, in verbs, JSON and figures. Bounds are rounded outward: if a sentence
+says that a value is excluded, it is.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
-from math import ceil, floor, inf
+from dataclasses import dataclass
+from math import ceil, floor
 
 from csebench.plan.catalog.files import DEFAULT_SCALE
-from csebench.report.numbers import compare
-from csebench.report.numbers.compare import Answer, Comparison
+from csebench.report.numbers.compare import INACTIVE, Answer, Comparison
+from csebench.report.numbers.refusals import (
+    DifferentData,
+    EqualScores,
+    LossIsZero,
+    NoRuns,
+    NoSuchScore,
+    PremiseNotShown,
+    Reason,
+    Relation,
+    ReplicatesMissing,
+    ScoredElsewhere,
+)
+from csebench.report.numbers.row_settings import Setting
 from csebench.report.numbers.stats import SLACK
+from csebench.report.words.cells import elsewhere_text
 
 SMOKE = f"No answer: scale {DEFAULT_SCALE} only shows that the workflow runs."
-MOST_ROWS = 6  # of rows that a sentence lists
-MOST_SETTINGS = 3  # in which rows differ
-VERBS = {  # of relations, in the order in which a family's sentence has them
-    compare.BETTER: "better",
-    compare.WORSE: "worse",
-    compare.NOT_SHOWN: "no gain shown",
-    compare.INACTIVE_HERE: f"changes nothing here (within {compare.INACTIVE:g} points)",
-    compare.SAME_RUNS: "the same runs as what they are compared with",
-    compare.ONE_SEED: "one seed, so that chance is not excluded",
-    compare.NOT_ASKED: "cannot be asked here",
-    compare.OTHER_DATA: "scored on other test data",
-    compare.UNPAIRED: "not all runs have replicates over test items",
-    compare.PARTIAL: "not all runs are scored",
-    compare.OUTDATED: "scores of older code",
-    compare.NOT_RUN: "not run here",
+MOST_ROWS = 6  # that a sentence lists
+MOST_COLUMNS = 3  # of a row that a sentence lists, if not all
+MOST_SETTINGS = 3  # that a sentence lists
+VERBS = {  # in the order in which the sentence of a question has them
+    Relation.BETTER: "better",
+    Relation.WORSE: "worse",
+    Relation.NOT_SHOWN: "no gain shown",
+    Relation.INACTIVE: f"changes nothing here (within {INACTIVE:g} points)",
+    Relation.SAME_RUNS: "the same runs as what they are compared with",
+    Relation.ONE_SEED: "one seed, so that chance is not excluded",
+    Relation.NOT_ASKED: "cannot be asked here",
+    Relation.OTHER_DATA: "scored on other test data",
+    Relation.UNPAIRED: "not all runs have replicates over test items",
+    Relation.PARTIAL: "not all runs are scored",
+    Relation.OUTDATED: "scores of older code",
+    Relation.NOT_RUN: "not run here",
 }
 COMPARISON_HEAD = [
     "row",
@@ -39,177 +57,311 @@ COMPARISON_HEAD = [
 ]
 
 
+# ---------------------------------------------------------------- one comparison
+
+
 def sentence(comparison: Comparison, equality: bool = False) -> str:
-    """The answer that a comparison gives by itself, without what is not matched: one sentence."""
-    c = comparison
-    row, against = short_label(c.row), short_label(c.against)
-    without_estimate = {
-        compare.SAME_RUNS: f"{row} and {against} are the same runs at this scale.",
-        compare.NOT_ASKED: f"Cannot be asked here: {c.reason}.",
-        compare.NOT_RUN: f"Not run here: {c.reason}.",
-        compare.OTHER_DATA: f"Cannot be compared: {c.reason}.",
-        compare.UNPAIRED: f"Cannot be compared: {c.reason}.",
-        compare.OUTDATED: "No answer: the scores are of older code or of other settings.",
-        compare.PARTIAL: f"No answer yet: {c.scored[0]} of {c.scored[1]} runs are scored.",
-    }
-    if c.estimate is None:
-        return without_estimate[c.relation]
-    gain, low, high = c.estimate.gain, c.low or 0.0, c.high or 0.0
-    if c.relation == compare.ONE_SEED:
-        side = "above" if gain >= 0 else "below"
-        return (
-            f"{row} scores {abs(gain):.2f} points {side} {against}, with one seed: chance is not"
-            " excluded."
-        )
-    if c.relation == compare.INACTIVE_HERE:
-        return f"{row} and {against} score the same here, within {compare.INACTIVE:g} points."
-    if c.relation == compare.BETTER:
-        return (
-            f"{row} beats {against} here, by {outward(low, is_lower=True)} to {outward(high)}"
-            " points."
-        )
-    if c.relation == compare.WORSE:
-        return (
-            f"{row} is worse than {against} here, by {outward(-high, is_lower=True)} to"
-            f" {outward(-low)} points."
-        )
+    """Word what a comparison shows, in one sentence, without the settings that are not matched.
+
+    Args:
+        equality: whether the question is if both rows are equal, not if the first is better.
+    """
+    if comparison.estimate is None:
+        return sentence_without_estimate(comparison)
+    row = short_label(comparison.row)
+    against = short_label(comparison.against)
+    gain = comparison.estimate.gain
+    low = comparison.low or 0.0
+    high = comparison.high or 0.0
+    match comparison.relation:
+        case Relation.ONE_SEED:
+            side = "above" if gain >= 0 else "below"
+            points = f"{row} scores {abs(gain):.2f} points {side} {against}"
+            return f"{points}, with one seed: chance is not excluded."
+        case Relation.INACTIVE:
+            return f"{row} and {against} score the same here, within {INACTIVE:g} points."
+        case Relation.BETTER:
+            ends = f"{outward(low, is_lower=True)} to {outward(high)}"
+            return f"{row} beats {against} here, by {ends} points."
+        case Relation.WORSE:
+            ends = f"{outward(-high, is_lower=True)} to {outward(-low)}"
+            return f"{row} is worse than {against} here, by {ends} points."
     if equality:
         bound = f"more than {outward(max(-low, high))} points is excluded"
         return f"{row} is not shown to differ from {against} here ({gain:+.2f}); {bound}."
     return f"{row} is not shown to beat {against} here ({gain:+.2f}); {excluded(high)}."
 
 
+def sentence_without_estimate(comparison: Comparison) -> str:
+    """Word why a comparison shows nothing."""
+    reason = reason_text(comparison.reason)
+    match comparison.relation:
+        case Relation.SAME_RUNS:
+            rows = f"{short_label(comparison.row)} and {short_label(comparison.against)}"
+            return f"{rows} are the same runs at this scale."
+        case Relation.NOT_ASKED:
+            return f"Cannot be asked here: {reason}."
+        case Relation.NOT_RUN:
+            return f"Not run here: {reason}."
+        case Relation.OTHER_DATA | Relation.UNPAIRED:
+            return f"Cannot be compared: {reason}."
+        case Relation.OUTDATED:
+            return "No answer: the scores are of older code or of other settings."
+        case Relation.PARTIAL:
+            scored, runs = comparison.scored
+            return f"No answer yet: {scored} of {runs} runs are scored."
+    raise ValueError(f"a comparison that is {comparison.relation} has an estimate")
+
+
+def reason_text(reason: Reason | None) -> str:
+    """Word why two rows are not compared; empty without a reason."""
+    match reason:
+        case NoRuns(row, stated):
+            return stated or f"{row} has no runs"
+        case NoSuchScore():
+            return "the evaluator gave no such score"
+        case LossIsZero(row):
+            return f"the loss of {row} is 0 from the start, so training changes nothing"
+        case EqualScores():
+            return "both rows have the same score in every run"
+        case PremiseNotShown(row, loss, least, printed):
+            loss_here = f"{row} itself loses {loss:z.1f} points, not shown to be over {least:g}"
+            return f"{loss_here} (in the paper {printed})"
+        case ScoredElsewhere(cell):
+            return f"{cell.plan.row.label}: {elsewhere_text(cell)}"
+        case DifferentData():
+            return different_data_text(reason)
+        case ReplicatesMissing(row, evaluator, lacking, runs):
+            count = f"{lacking} of {runs} runs of {row}"
+            return f"{count} have no replicates over the test items of {evaluator}"
+    return ""
+
+
+def different_data_text(reason: DifferentData) -> str:
+    """`A and B are scored on different test data (sts: data 0123456789ab and data 94b655eb25db)`"""
+    first, second = reason.first, reason.second
+    assert first.data is not None and second.data is not None
+    hashes = f"{first.data.text_beside(second.data)} and {second.data.text_beside(first.data)}"
+    rows = f"{first.plan.row.label} and {second.plan.row.label}"
+    return f"{rows} are scored on different test data ({second.plan.evaluator}: {hashes})"
+
+
 def excluded(high: float, gains: str = "a gain above {} points is excluded") -> str:
     """`a gain above 0.5 points is excluded`, or that any gain is."""
-    return "any gain is excluded" if high <= 0 else gains.format(outward(high))
+    if high <= 0:
+        return "any gain is excluded"
+    return gains.format(outward(high))
+
+
+def comparison_row(comparison: Comparison) -> list[str]:
+    """Write a line of the table of declared comparisons, as under COMPARISON_HEAD."""
+    rows = [comparison.row, comparison.against, comparison.columns]
+    estimate = comparison.estimate
+    if estimate is None:
+        why = reason_text(comparison.reason) or comparison.relation
+        return [*rows, "–", "–", "–", "–", why]
+    interval = "–"
+    if comparison.family_low is not None and comparison.family_high is not None:
+        interval = outward_range(comparison.family_low, comparison.family_high, "+")
+    p = "–"
+    if comparison.p_family is not None:
+        p = f"{comparison.p_family:.2g}"
+    settings = ", ".join(setting_difference_text(setting) for setting in comparison.differs) or "–"
+    return [*rows, f"{estimate.gain:+.2f}", interval, p, str(estimate.seeds), settings]
+
+
+# ---------------------------------------------------------------- settings
 
 
 def not_matched(comparisons: Iterable[Comparison]) -> str:
-    """`Not matched: learning rate 3e-5 against 1e-4.`; empty where nothing else differs, or
-    nothing is compared."""
-    tested = [c for c in comparisons if c.estimate]
-    texts = [setting.text for c in tested for setting in c.differs]
-    count = f" in {sum(bool(c.differs) for c in tested)} of {len(tested)} comparisons"
-    where = count if len({c.differs for c in tested}) > 1 else ""
-    return f"Not matched{where}: {differences_text(texts)}." if texts else ""
+    """`Not matched: learning rate 3e-5 against 1e-4.`; empty if no setting differs.
+
+    Comparisons without an estimate are left out.
+    """
+    tested = [comparison for comparison in comparisons if comparison.estimate]
+    settings = [setting for comparison in tested for setting in comparison.differs]
+    if not settings:
+        return ""
+    where = ""
+    if len({comparison.differs for comparison in tested}) > 1:
+        unmatched = sum(bool(comparison.differs) for comparison in tested)
+        where = f" in {unmatched} of {len(tested)} comparisons"
+    return f"Not matched{where}: {differences_text(map(setting_difference_text, settings))}."
 
 
-def differences_text(texts: Sequence[str]) -> str:
-    """`learning rate 3e-5 against 1e-4`; of many the first."""
-    first, more = [*dict.fromkeys(texts)][:MOST_SETTINGS], len({*texts}) - MOST_SETTINGS
-    return ", ".join(first) + (f" and {more} more" if more > 0 else "")
+def setting_difference_text(setting: Setting) -> str:
+    """`learning rate 3e-5 against 1e-4`"""
+    return f"{setting.name} {setting.here} against {setting.there}"
+
+
+def differences_text(texts: Iterable[str]) -> str:
+    """Join the texts of settings; list only the first of many: `a, b, c and 2 more`."""
+    different = list(dict.fromkeys(texts))
+    text = ", ".join(different[:MOST_SETTINGS])
+    if len(different) > MOST_SETTINGS:
+        text += f" and {len(different) - MOST_SETTINGS} more"
+    return text
+
+
+# ---------------------------------------------------------------- a question
 
 
 def family_sentence(answer: Answer) -> str:
-    """What a family shows, but for what is not matched: which rows are better or worse, what is
-    excluded at once."""
-    comparisons, equality = answer.comparisons, answer.family.equality
+    """Word the answer to a question, without the settings that are not matched.
+
+    It says which rows are better or worse, and what is excluded for all others at once.
+    """
+    comparisons = answer.comparisons
+    equality = answer.family.equality
     if len(comparisons) == 1:
         return sentence(comparisons[0], equality)
-    run = [c for c in comparisons if c.relation != compare.NOT_RUN]
-    relations = [relation for relation in VERBS if any(c.relation == relation for c in comparisons)]
-    parts = (
-        [f"better: none of {len(run)}"] if relations[0] == compare.WORSE and not equality else []
-    )
-    for relation in relations:
-        rows, verb = [c for c in comparisons if c.relation == relation], VERBS[relation]
-        if relation == compare.NOT_SHOWN and equality:
-            verb = "no difference shown"
-        if len(rows) < len(comparisons) or relation in (compare.BETTER, compare.WORSE):
-            verb += distinguishing_names(rows, comparisons if relation == compare.NOT_RUN else run)
-        elif reasons := dict.fromkeys(c.reason for c in rows if c.reason):
-            verb += f": {', '.join(reasons)}"
-        if relation == compare.NOT_SHOWN:  # estimates, and what is excluded in each at once
-            gains = [c.estimate.gain for c in rows if c.estimate]
-            ends = dict.fromkeys(f"{gain:+.2f}" for gain in (min(gains), max(gains)))
-            highest = max(
-                max(-(c.family_low or 0) if equality else -inf, c.family_high or 0) for c in rows
-            )
-            bound = (
-                "differences above {} points are excluded"
-                if equality
-                else "gains above {} points are excluded"
-            )
-            verb += f" ({' to '.join(ends)}; {excluded(highest, bound)})"
-        parts.append(verb)
+    by_relation: dict[Relation, list[Comparison]] = {}
+    for relation in VERBS:
+        having = [comparison for comparison in comparisons if comparison.relation == relation]
+        if having:
+            by_relation[relation] = having
+    run = [comparison for comparison in comparisons if comparison.relation != Relation.NOT_RUN]
+
+    parts = []
+    if next(iter(by_relation)) == Relation.WORSE and not equality:
+        parts.append(f"better: none of {len(run)}")
+    for relation, having in by_relation.items():
+        part = VERBS[relation]
+        if relation == Relation.NOT_SHOWN and equality:
+            part = "no difference shown"
+        if len(having) < len(comparisons) or relation in (Relation.BETTER, Relation.WORSE):
+            family = comparisons if relation == Relation.NOT_RUN else run
+            part += distinguishing_names(having, family)
+        else:
+            part += reasons_text(having)
+        if relation == Relation.NOT_SHOWN:
+            part += f" ({not_shown_text(having, equality)})"
+        parts.append(part)
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."
 
 
+def reasons_text(comparisons: Sequence[Comparison]) -> str:
+    """List the reasons of comparisons after a colon; empty if there are none."""
+    reasons = dict.fromkeys(reason_text(comparison.reason) for comparison in comparisons)
+    known = [reason for reason in reasons if reason]
+    if not known:
+        return ""
+    return f": {', '.join(known)}"
+
+
+def not_shown_text(comparisons: Sequence[Comparison], equality: bool) -> str:
+    """`-0.12 to +0.30; gains above 0.6 points are excluded`: for all comparisons at once."""
+    gains = [comparison.estimate.gain for comparison in comparisons if comparison.estimate]
+    ends = dict.fromkeys(f"{gain:+.2f}" for gain in (min(gains), max(gains)))
+    bound = max(comparison.family_high or 0 for comparison in comparisons)
+    excluded_text = "gains above {} points are excluded"
+    if equality:
+        lowest = min(comparison.family_low or 0 for comparison in comparisons)
+        bound = max(-lowest, bound)
+        excluded_text = "differences above {} points are excluded"
+    return f"{' to '.join(ends)}; {excluded(bound, excluded_text)}"
+
+
+@dataclass(frozen=True)
+class Variety:
+    """How many different rows and columns the comparisons of a question have."""
+
+    rows: int
+    bases: int  # rows that others are compared with
+    columns: int
+
+
 def distinguishing_names(comparisons: Sequence[Comparison], family: Sequence[Comparison]) -> str:
-    """What tells a few comparisons from the others, after a word: rows, what one row is compared
-    with, or columns."""
-    rows, bases, columns = (
-        {getattr(c, key) for c in family} for key in ("row", "against", "columns")
+    """Name what tells a few comparisons from the others of a question, to follow a verb.
+
+    `: SimCSE, PCL` if rows differ; ` than SimCSE` or ` against SimCSE` if one row is compared with
+    several; ` in 1%, 10%` if only columns differ; `: 12 of 40` if there are too many to list.
+    """
+    variety = Variety(
+        rows=len({comparison.row for comparison in family}),
+        bases=len({comparison.against for comparison in family}),
+        columns=len({comparison.columns for comparison in family}),
     )
-    by_name: dict[str, list[str]] = {}
-    for c in comparisons:
-        row, against = short_label(c.row), short_label(c.against)
-        name = against if len(rows) == 1 else row
-        if len(rows) > 1 and len(bases) > 1 and against not in row:
-            name = f"{row} against {against}"
-        by_name.setdefault(name, []).append(c.columns)
-    word, listed = (
-        ":",
-        [
-            f"{n} ({', '.join(cols)})" if len(cols) < len(columns) else n
-            for n, cols in by_name.items()
-        ],
-    )
-    if len(rows) == len(bases) == 1 < len(columns):
-        word, listed = " in", [c.columns for c in comparisons]
-    elif len(rows) == 1:
-        word = " than" if comparisons[0].relation in (compare.BETTER, compare.WORSE) else " against"
-    few = len(listed) <= MOST_ROWS and all(
-        len(cols) < 4 or len(cols) == len(columns) for cols in by_name.values()
-    )
-    return f"{word} {', '.join(listed)}" if few else f": {len(comparisons)} of {len(family)}"
+    columns_of: dict[str, list[str]] = {}
+    for comparison in comparisons:
+        name = name_in_question(comparison, variety)
+        columns_of.setdefault(name, []).append(comparison.columns)
+
+    only_columns_differ = variety.rows == variety.bases == 1 and variety.columns > 1
+    if only_columns_differ:
+        names = [comparison.columns for comparison in comparisons]
+    else:
+        names = [with_columns(name, columns_of[name], variety) for name in columns_of]
+    if len(names) > MOST_ROWS or has_many_columns(columns_of.values(), variety):
+        return f": {len(comparisons)} of {len(family)}"
+
+    word = ":"
+    if only_columns_differ:
+        word = " in"
+    elif variety.rows == 1 and comparisons[0].relation in (Relation.BETTER, Relation.WORSE):
+        word = " than"
+    elif variety.rows == 1:
+        word = " against"
+    return f"{word} {', '.join(names)}"
 
 
-def comparison_row(comparison: Comparison) -> list[str]:
-    """A line of the table of declared comparisons, as under COMPARISON_HEAD."""
-    c = comparison
-    if c.estimate is None:
-        return [c.row, c.against, c.columns, "–", "–", "–", "–", c.reason or c.relation]
-    low, high = c.family_low, c.family_high
-    interval = "–" if low is None or high is None else outward_range(low, high, "+")
-    p = "–" if c.p_family is None else f"{c.p_family:.2g}"
-    settings = ", ".join(setting.text for setting in c.differs) or "–"
-    return [
-        c.row,
-        c.against,
-        c.columns,
-        f"{c.estimate.gain:+.2f}",
-        interval,
-        p,
-        str(c.estimate.seeds),
-        settings,
-    ]
+def name_in_question(comparison: Comparison, variety: Variety) -> str:
+    """The row of a comparison, what it is compared with, or both, if that is what varies."""
+    row = short_label(comparison.row)
+    against = short_label(comparison.against)
+    if variety.rows == 1:
+        return against
+    if variety.bases > 1 and against not in row:
+        return f"{row} against {against}"
+    return row
+
+
+def has_many_columns(columns_of_rows: Iterable[Sequence[str]], variety: Variety) -> bool:
+    """Whether many columns would have to be listed for a row, as they are not all."""
+    counts = [len(columns) for columns in columns_of_rows]
+    return any(count > MOST_COLUMNS and count != variety.columns for count in counts)
+
+
+def with_columns(name: str, columns: Sequence[str], variety: Variety) -> str:
+    """Add the columns to a name, if they are not all of the question."""
+    if len(columns) >= variety.columns:
+        return name
+    return f"{name} ({', '.join(columns)})"
+
+
+# ---------------------------------------------------------------- numbers and labels
 
 
 def outward_range(low: float, high: float, sign: str = "") -> str:
     """`74.16 to 75.15`, with two decimals, rounded outward; with the sign `+`, `-0.21 to +0.15`."""
-    return (
-        f"{floor(100 * low + SLACK) / 100:{sign}z.2f} to"
-        f" {ceil(100 * high - SLACK) / 100:{sign}z.2f}"
-    )
+    lower = floor(100 * low + SLACK) / 100
+    upper = ceil(100 * high - SLACK) / 100
+    return f"{lower:{sign}z.2f} to {upper:{sign}z.2f}"
 
 
 def outward(bound: float, is_lower: bool = False) -> str:
-    """A bound rounded up, a lower one down: one decimal, two below 0.2."""
+    """Round a bound up, or a lower bound down: to one decimal, or two below 0.2."""
     digits = 2 if abs(bound) < 0.2 else 1
-    whole = floor(bound * 10**digits + SLACK) if is_lower else ceil(bound * 10**digits - SLACK)
+    scaled = bound * 10**digits
+    whole = floor(scaled + SLACK) if is_lower else ceil(scaled - SLACK)
     return f"{whole / 10**digits:z.{digits}f}"
 
 
 def ends_text(counts: Iterable[int]) -> str:
-    """`1 to 3`, `3`, `no`: the lowest and the highest of numbers of seeds."""
-    known = sorted({*counts} - {0})
-    return " to ".join(map(str, dict.fromkeys((known[0], known[-1])))) if known else "no"
+    """`1 to 3`, `3`, `no`: the lowest and the highest number of seeds, without 0."""
+    present = sorted({*counts} - {0})
+    if not present:
+        return "no"
+    if len(present) == 1:
+        return str(present[0])
+    return f"{present[0]} to {present[-1]}"
 
 
 def short_label(label: str) -> str:
-    """A row's name without the citation that papers print behind it: `SimCSE` for `SimCSE (Gao
-    et al., 2021)`."""
-    name, _, behind = label.rpartition(" (")
-    return name if "et al" in behind or re.search(r"\b(19|20)\d\d[a-z]?\)$", behind) else label
+    """Leave out the citation after a row's name: `SimCSE` for `SimCSE (Gao et al., 2021)`."""
+    name, _, citation = label.rpartition(" (")
+    ends_in_year = re.search(r"\b(19|20)\d\d[a-z]?\)$", citation)
+    if "et al" in citation or ends_in_year:
+        return name
+    return label

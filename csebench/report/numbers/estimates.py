@@ -1,0 +1,178 @@
+"""The difference of two rows as a number with its errors.
+
+A test set is a sample of items, and seeds are a sample of trainings. The variance of a difference
+is the sum of both. The part over items comes from resamples of the items, which are published with
+the scores (csebench/score/replicates.py), of all test sets of an evaluator together. Evaluators
+that declare no items (alignment, purity, tasks of MTEB) give an error over seeds alone. Whether two
+rows may be compared at all is decided in refusals.py.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import inf, sqrt
+
+import numpy as np
+
+from csebench.base.caches import cached_by_folder
+from csebench.plan.catalog.registry import protocol
+from csebench.plan.grids import CellPlan
+from csebench.plan.targets import score_path
+from csebench.report.numbers import stats
+from csebench.report.numbers.cells import Cell, averaged_tasks, combine_by_seed
+from csebench.score.replicates import Replicates, read_replicates
+from csebench.score.store import read_scores
+
+CellPair = tuple[Cell, Cell]  # cells of two rows in one column
+WeightedCell = tuple[float, Cell]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A difference over seeds and test items, in points (0.01 of a score)."""
+
+    gain: float
+    seeds: int
+    seed_sd: float | None  # of the differences, one per seed; None for a single seed
+    item_se: float | None  # None if test items are not known
+
+    def error(self, seeds: int | None = None) -> tuple[float, float]:
+        """Compute the standard error and its degrees of freedom.
+
+        Args:
+            seeds: number of seeds to assume; by default the seeds of the estimate.
+
+        Returns:
+            (inf, 1) if neither seeds nor test items give an error, so that nothing can be tested.
+        """
+        seeds = seeds or self.seeds
+        variances: list[tuple[float, float]] = []  # each with its degrees of freedom
+        if self.item_se is not None:
+            variances.append((self.item_se**2, inf))
+        if self.seed_sd is not None and seeds > 1:
+            variances.append((self.seed_sd**2 / seeds, seeds - 1))
+        if not variances:
+            return inf, 1
+        total = sum(variance for variance, _ in variances)
+        return sqrt(total), stats.satterthwaite(*variances)
+
+    def p(self) -> float | None:
+        """Compute the two-sided p; None if there is no error to test with."""
+        error, df = self.error()
+        if error == inf:
+            return None
+        return stats.two_sided(self.gain, (error**2, df))
+
+    def interval(self, level: float = stats.LEVEL) -> tuple[float, float]:
+        """Compute the two-sided interval with confidence 1 - level."""
+        error, df = self.error()
+        half = 0.0
+        if error:
+            half = error * stats.quantile(1 - level, df)
+        return self.gain - half, self.gain + half
+
+    def is_within(self, limit: float) -> bool:
+        """Whether the difference is shown to be at most `limit` in both directions.
+
+        This is a test of equivalence: two one-sided tests, each at the level of every test.
+        """
+        low, high = self.interval(2 * stats.LEVEL)
+        return max(abs(low), abs(high)) <= limit
+
+
+def weighted(pairs: Sequence[CellPair]) -> list[WeightedCell]:
+    """Write the mean difference of pairs as a weighted sum of cells, in points.
+
+    A positive sum means that the first cells are better, also if less is better.
+    """
+    terms = []
+    for cell, base in pairs:
+        weight = cell.sign * 100 / (cell.factor * len(pairs))
+        terms.append((weight, cell))
+        terms.append((-weight, base))
+    return terms
+
+
+def estimate_of(terms: Sequence[WeightedCell], scale: str) -> Estimate:
+    """Estimate a weighted sum of cells over the seeds that they share, with both errors."""
+    weights = [weight for weight, _ in terms]
+    cells = [cell for _, cell in terms]
+
+    def weighted_sum(*values: float) -> float:
+        return sum(weight * value for weight, value in zip(weights, values, strict=True))
+
+    differences = stats.summarise(combine_by_seed(weighted_sum, *cells).values())
+    effects = item_effects(terms, scale)
+    item_se = None
+    if effects is not None:
+        # evaluators have their own test items, so their errors are independent
+        item_se = sqrt(sum(np.var(effect) for effect in effects.values()))
+    return Estimate(differences.mean, differences.n, differences.std, item_se)
+
+
+def item_effects(terms: Sequence[WeightedCell], scale: str) -> dict[str, np.ndarray] | None:
+    """Compute the replicates of a weighted sum of cells over test items.
+
+    Cells that only partly have replicates, or that have different items, were refused before
+    (`refusals.mismatch`).
+
+    Returns:
+        Replicates by the digest of the test items; None if a score has none.
+    """
+    effects: dict[str, np.ndarray] = {}
+    items_of_task: dict[tuple[str, str], str] = {}
+    leaves = chain.from_iterable(cell.weighted_leaves(weight) for weight, cell in terms)
+    for weight, leaf in leaves:
+        plan = leaf.plan
+        runs = tuple(spec.run_id for spec in plan.specs)
+        tasks = averaged_tasks(plan)
+        for task in tasks:
+            mean = mean_replicates(runs, plan.evaluator, task, plan.metric, scale)
+            if mean is None:
+                return None
+            first_items = items_of_task.setdefault((plan.evaluator, task), mean.items)
+            if mean.items != first_items:
+                return None
+            effect = weight * leaf.factor / len(tasks) * mean.clustered
+            effects[mean.items] = effects.get(mean.items, 0.0) + effect
+    return effects
+
+
+@cached_by_folder
+def mean_replicates(
+    runs: tuple[str, ...], evaluator: str, task: str, metric: str, scale: str
+) -> Replicates | None:
+    """Average the replicates of a task's score over runs.
+
+    Returns:
+        None if a run has no replicates of the score, or if runs were scored on different items.
+    """
+    replicates = []
+    for run in runs:
+        content = read_scores(score_path(run, evaluator, scale))
+        if content is None:
+            return None
+        of_run = read_replicates(content, task, metric)
+        if of_run is None:
+            return None
+        replicates.append(of_run)
+    if len({of_run.items for of_run in replicates}) != 1:
+        return None
+    mean = np.mean([of_run.clustered for of_run in replicates], 0)
+    return Replicates(replicates[0].items, mean)
+
+
+def is_over_seeds_only(estimate: Estimate, pairs: Sequence[CellPair]) -> bool:
+    """Whether the error over test items is missing although an evaluator declares items."""
+    if estimate.item_se is not None:
+        return False
+    leaves = chain.from_iterable(cell.leaves for cell in chain.from_iterable(pairs))
+    return any(has_items(leaf.plan) for leaf in leaves)
+
+
+def has_items(plan: CellPlan) -> bool:
+    """Whether the evaluator declares how test items make the score of a cell."""
+    if not plan.evaluator:  # made-up numbers have none (benchmarks/judge.py)
+        return False
+    rule = protocol(plan.evaluator).declaration.items
+    return rule is not None and rule.metric in (None, plan.metric)

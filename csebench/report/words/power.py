@@ -1,0 +1,79 @@
+"""Words for power: the tables of `csebench power` and of the page of claims, with their legends."""
+
+from math import inf
+
+from csebench.report.numbers.cells import GridView
+from csebench.report.numbers.power import (
+    ITEM_ERROR,
+    POWER,
+    SHARES,
+    ClaimPower,
+    ComparisonPower,
+    claim_powers,
+    table_power,
+)
+
+POWER_COLUMNS = [
+    "table",
+    "row",
+    "against",
+    "column",
+    "difference",
+    "sd",
+    "known from",
+    "seeds",
+    "detects",
+    "seeds needed",
+]
+LEGEND = (
+    "In points (0.01 of a score). detects: the smallest true difference that a two-sided test at"
+    f" 0.05 detects with {100 * POWER:.0f} % power; no number: test items alone vary too much for"
+    " any number of seeds."
+)
+CLAIMS_HEAD = ["paper", "about", "claim", "row", "against", "column", "printed", "sd"]
+CLAIMS_HEAD += [f"seeds, {share * ITEM_ERROR:.2f}" for share in SHARES]
+CLAIMS_LEGEND = (
+    f"The seeds of each row that show a printed difference with {100 * POWER:.0f} % power, by the"
+    " error of that difference over test items, in points: it is not known for the papers'"
+    " encoders. no number: test items alone vary too much."
+)
+UNKNOWN = "no seeds are published"
+
+
+def table_rows(view: GridView, difference: float | None = None) -> list[list]:
+    """Write what the comparisons of a table can show, as under POWER_COLUMNS."""
+    return [power_row(power) for power in table_power(view, difference)]
+
+
+def power_row(power: ComparisonPower) -> list:
+    """Write what one comparison can show."""
+    comparison = [power.table, power.row, power.against, power.columns, f"{power.difference:.2f}"]
+    if power.design is None:
+        return [*comparison, "–", UNKNOWN, power.seeds, "–", "–"]
+    source = "these scores" if power.is_scored else "print, or others' seeds"
+    sd = f"{power.design.seed_sd:.2f}"
+    smallest = power.detects
+    detects = "–" if smallest == inf else f"{smallest:.2f}"
+    return [*comparison, sd, source, power.seeds, detects, needed_seeds_text(power.needs)]
+
+
+def claim_rows() -> list[list]:
+    """Write the seeds that would show each claim, as under CLAIMS_HEAD."""
+    return [claim_row(power) for power in claim_powers()]
+
+
+def claim_row(power: ClaimPower) -> list:
+    """Write the seeds that would show one claim."""
+    claim = power.claim
+    stated = [power.paper, claim.place, claim.quote, claim.row, power.versus, power.column]
+    printed = f"{power.difference:+.2f}"
+    if power.seed_sd is None:
+        return [*stated, printed, "–", *[UNKNOWN] * len(SHARES)]
+    return [*stated, printed, f"{power.seed_sd:.2f}", *map(needed_seeds_text, power.needs)]
+
+
+def needed_seeds_text(seeds: float) -> str:
+    """`13`, or `no number` if test items alone vary too much."""
+    if seeds == inf:
+        return "no number"
+    return f"{seeds:.0f}"
