@@ -129,7 +129,7 @@ def escape_cell(text: str) -> str:
 
 
 def escape_html(text: str) -> str:
-    """Escape HTML, images, and links that leave the project other than to web pages.
+    """Escape HTML, images and links, except links to web pages and within the project.
 
     The texts come from papers/, evidence/, score JSONs (names of hardware) and data sets
     (retrieved sentences), so anybody may have written them.

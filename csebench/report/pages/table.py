@@ -62,6 +62,7 @@ def table_page(page: targets.Page) -> PageContent:
 
 
 def page_of_one(page: targets.Page, view: GridView) -> PageContent:
+    """Open with the answers of a table or figure, and end with its folded details."""
     section = grid_section(view, page.path.parent)
     parts: list[Part] = [*status_lines(view), *section.answers, *section.visible, *section.folded]
     if view.paper == SIDE_BY_SIDE:
