@@ -1,7 +1,7 @@
-"""What benchmarks that train share: arguments, encoders of any size, sentences of any number,
-methods, a clock.
+"""Parts that benchmarks of training share: arguments, encoders, sentences, methods, a clock.
 
-Imported before csebench, it also makes `csebench` and `methods` those of this checkout.
+Import this module before csebench. It makes Python take `csebench` and `methods` from this
+checkout.
 """
 
 # ruff: noqa: E402
@@ -16,7 +16,7 @@ import transformers
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 ROOT = Path(__file__).resolve().parents[1]
-# behind the project, else benchmarks/methods.py would shadow the package `methods`
+# the project comes first: else benchmarks/methods.py would shadow the package `methods`
 sys.path.append(sys.path[0])
 sys.path[0] = str(ROOT)
 
@@ -31,7 +31,7 @@ transformers.logging.disable_progress_bar()
 CUDA = torch.cuda.is_available()
 # layers, hidden size, heads
 SHAPES = {"base": (12, 768, 12), "large": (24, 1024, 16), "quick": (2, 32, 2)}
-# Settings that replace parts which only the hub has, and runs that would have to come first.
+# Settings without parts that only the hub has, and without runs that would have to come first.
 SETTINGS = {
     "rtd": {"generator": "self"},
     "msse": {"augmentation": "insert_copies"},
@@ -40,31 +40,42 @@ SETTINGS = {
 
 
 def parser(doc: str, quick: str, precision: str | None = None) -> argparse.ArgumentParser:
-    """With --quick; given a precision, also with it as the default of --precision, and with
-    --threads."""
-    made = argparse.ArgumentParser(
+    """Make a parser with --quick; if a precision is given, also with --precision and --threads.
+
+    Args:
+        doc: description of the benchmark.
+        quick: what --quick measures.
+        precision: default of --precision.
+    """
+    options = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument("--quick", action="store_true", help=f"{quick}: proves that the script works")
+    options.add_argument(
+        "--quick", action="store_true", help=f"{quick}: proves that the script works"
+    )
     if precision is not None:
-        made.add_argument(
+        options.add_argument(
             "--precision",
             choices=["bf16", "fp32"],
             default=precision,
             help=f"(default: {precision})",
         )
-        made.add_argument("--threads", type=int, default=2, help="(default: %(default)s)")
-    return made
+        options.add_argument("--threads", type=int, default=2, help="(default: %(default)s)")
+    return options
 
 
 def random_encoder(shape: str, folder: Path) -> Path:
-    """An encoder of BERT's architecture with random weights."""
+    """Write an encoder of BERT's architecture with random weights."""
     layers, size, heads = SHAPES[shape]
-    sizes = {"hidden_size": size, "num_hidden_layers": layers, "num_attention_heads": heads}
-    torch.manual_seed(0)
-    BertModel(BertConfig(vocab_size=30522, intermediate_size=4 * size, **sizes)).save_pretrained(
-        folder
+    config = BertConfig(
+        vocab_size=30522,
+        hidden_size=size,
+        intermediate_size=4 * size,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
     )
+    torch.manual_seed(0)
+    BertModel(config).save_pretrained(folder)
     tokenizer = AutoTokenizer.from_pretrained(
         ROOT / "encoders/bert-mini-wiki", trust_remote_code=False
     )
@@ -73,34 +84,44 @@ def random_encoder(shape: str, folder: Path) -> Path:
 
 
 def distinct_sentences(corpus: list[str], count: int) -> list[str]:
-    """Those of the corpus, or where it has too few, sentences of its lengths and words."""
-    rng, words = np.random.default_rng(0), " ".join(corpus).split()
-    more = range(len(corpus), count)
-    return [
-        *corpus[:count],
-        *(" ".join(rng.choice(words, len(corpus[i % len(corpus)].split()))) for i in more),
-    ]
+    """Take sentences of a corpus; if it has too few, make some of its words, with its lengths."""
+    rng = np.random.default_rng(0)
+    words = " ".join(corpus).split()
+    sentences = corpus[:count]
+    for number in range(len(corpus), count):
+        length = len(corpus[number % len(corpus)].split())
+        sentences.append(" ".join(rng.choice(words, length)))
+    return sentences
 
 
 def assemble(name: str, encoder: Path | str, given: dict, chunk_size: int | None = None):
-    """(modules, optimiser) of a method with its components, ready to make steps; `simcse+ami`
-    adds a component."""
-    host, *more = name.split("+")
-    declared = declaration(host)
-    params = fill(declared, given | SETTINGS.get(host, {}), name)
-    plugins = {**declared.components, **{plugin: {} for plugin in more}}
-    plugins = {
-        n: fill(declaration(n, COMPONENTS), v | SETTINGS.get(n, {}), name)
-        for n, v in plugins.items()
-    }
+    """Assemble a method with its components, ready to make steps.
+
+    Args:
+        name: of the method; `simcse+ami` adds a component.
+        given: hyper-parameters of the method.
+
+    Returns:
+        Modules and optimiser.
+    """
+    host, *added = name.split("+")
+    method = declaration(host)
+    params = fill(method, given | SETTINGS.get(host, {}), name)
+    components = {}
+    for component in dict.fromkeys([*method.components, *added]):
+        # a component that the name adds has its own defaults, not those of the method
+        settings = {} if component in added else method.components[component]
+        settings = settings | SETTINGS.get(component, {})
+        components[component] = fill(declaration(component, COMPONENTS), settings, name)
     torch.manual_seed(0)
-    ref, with_pooler = EncoderRef(name=str(encoder), revision="local"), params["pooler"] == "cls"
+    ref = EncoderRef(name=str(encoder), revision="local")
+    with_pooler = params["pooler"] == "cls"
     loaded = Encoder.load(ref, params["dropout"], with_pooler, new_pooler=True)
-    return trainer.assemble(host, loaded, params, plugins, chunk_size)
+    return trainer.assemble(host, loaded, params, components, chunk_size)
 
 
 def timed(function, *args) -> float:
-    """Seconds of a call, with what it leaves to the GPU."""
+    """Measure the seconds of a call, with the work that it leaves to the GPU."""
     wait()
     started = time.perf_counter()
     function(*args)
@@ -109,5 +130,6 @@ def timed(function, *args) -> float:
 
 
 def wait() -> None:
+    """Wait until the GPU has done its work."""
     if CUDA:
         torch.cuda.synchronize()

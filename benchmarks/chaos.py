@@ -1,9 +1,9 @@
-"""What is lost when processes are killed, disks are full or read-only, and runs have two workers.
+"""Losses when processes are killed, disks are full or read-only, and runs have two workers.
 
-A tiny project is disturbed at every stage, by a schedule that a seed decides, and resumed by the
-same command under other load; all that is left is compared with an undisturbed project
+A tiny project is disturbed at every stage, by a schedule that a seed decides. The same command
+resumes it under other load. All files that are left are compared with an undisturbed project
 (tests/chaos/killer.py). Printed: kills of csebench, of jobs and of Snakemake; losses; files with
-other bits. Exit code 1 where there are any of the last two.
+other bits. The exit code is 1 if anything was lost, or a file has other bits.
 
     python benchmarks/chaos.py --minutes 30 [--seed 0] [--quick]
 """
@@ -27,17 +27,19 @@ from csebench.base.terminal import bar  # noqa: E402
 
 
 def acts(chaos):
-    """What is done to the project, one after the other, without an end."""
-    disks = [(), ("full",), ("read-only",)] if chaos.mounted else [()]
+    """Give the disturbances of the project, one after the other, without an end."""
+    disks = [()]
+    if chaos.mounted:
+        disks += [("full",), ("read-only",)]
+
+    def disturbance(stage):
+        return partial(chaos.disturb, stage, chaos.random.randint(2, 6), chaos.random.choice(disks))
+
     while True:
         for stage in STAGES:
-            yield partial(
-                chaos.disturb, stage, chaos.random.randint(2, 6), chaos.random.choice(disks)
-            )
+            yield disturbance(stage)
         yield chaos.two_workers
-        yield partial(
-            chaos.disturb, TRAINING, chaos.random.randint(2, 6), chaos.random.choice(disks)
-        )
+        yield disturbance(TRAINING)
         yield partial(chaos.snakemake, chaos.random.randint(3, 6))
 
 
@@ -51,9 +53,8 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         chaos = Chaos(Path(folder) / "chaos", args.seed)
-        planned, end = acts(chaos), time.monotonic() + 60 * args.minutes
-        if args.quick:
-            planned = [partial(chaos.disturb, TRAINING)]
+        end = time.monotonic() + 60 * args.minutes
+        planned = [partial(chaos.disturb, TRAINING)] if args.quick else acts(chaos)
         try:
             with bar(planned, "disturbing", "act") as progress:
                 for act in progress:

@@ -1,15 +1,18 @@
 """Memory and time of a training step in chunks against the plain step: `csebench train
 --chunk-size`.
 
-Each side is a process of its own, with an encoder of BERT's architecture and random weights and a
-method with its components; sides alternate. Printed, with the ratio to the plain step of the same
-run: kept      what autograd keeps of the forward pass of a batch until the backward pass, GB peak
-memory of the process (on a GPU: of the device) at its highest, GB; weights, gradients and moments
-included step      seconds of a step after the first
+Each side is a process of its own, with a method with its components, and an encoder of BERT's
+architecture with random weights. Sides alternate. Printed, with the ratio to the plain step of the
+same run:
 
-The last line gives what a batch of --target sentences needs in chunks of each size: 16 bytes per
-weight (weight, gradient, two moments), what autograd keeps of one chunk, measured per row, and of
-the whole batch in chunks.
+- kept: bytes that autograd keeps of the forward pass of a batch until the backward pass, GB
+- peak: highest memory of the process (on a GPU: of the device), weights, gradients and moments
+  included, GB
+- step: seconds of a step after the first
+
+The last line predicts the memory of a batch of --target sentences, plain and in chunks of each
+size. It is the sum of 16 bytes per weight (weight, gradient, two moments), the bytes that autograd
+keeps of one chunk, measured per row, and the bytes that it keeps of the whole batch in chunks.
 
     python benchmarks/memory.py [--shape base] [--method simcse] [--batch-size 32] [--chunk-sizes 8
     32] [--quick]
@@ -21,6 +24,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 
@@ -38,23 +42,19 @@ UNITS = {"kept": 1e9, "peak": 1e9, "step": 1}
 
 
 def measure(args) -> dict:
-    """One side, in this process."""
+    """Measure one side, in this process."""
     torch.set_num_threads(args.threads)
     given = {"batch_size": args.batch_size, "max_length": LENGTH}
     modules, optimizer = assemble(args.method, args.encoder, given, args.chunk_sizes[0] or None)
-    # no row is padded
-    long = [f"{s} " * 8 for s in read_corpus(ROOT / "data/smoke/wiki/smoke.txt")]
-    batch = (long * args.batch_size)[: modules["method"].sentences_per_step()]
-    kept, rows = kept_bytes(modules["method"], batch, args.precision)
-    step = (
-        trainer.optimise,
-        modules["method"],
-        modules["components"],
-        optimizer,
-        batch,
-        args.precision,
-    )
-    seconds = [timed(*step) for _ in range(STEPS)]
+    method, components = modules["method"], modules["components"]
+    # sentences are so long that no row is padded
+    long = [f"{sentence} " * 8 for sentence in read_corpus(ROOT / "data/smoke/wiki/smoke.txt")]
+    batch = list(islice(cycle(long), method.sentences_per_step()))
+    kept, rows = kept_bytes(method, batch, args.precision)
+    seconds = []
+    for _ in range(STEPS):
+        step = timed(trainer.optimise, method, components, optimizer, batch, args.precision)
+        seconds.append(step)
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     peak = torch.cuda.max_memory_allocated() if CUDA else host
     trained = sum(p.numel() for p in modules.parameters() if p.requires_grad)
@@ -68,8 +68,11 @@ def measure(args) -> dict:
 
 
 def kept_bytes(method, batch: list, precision: str) -> tuple[int, int]:
-    """(bytes that autograd keeps of the views of a batch, without weights; rows that were
-    encoded)."""
+    """Count the bytes that autograd keeps of the views of a batch, without weights.
+
+    Returns:
+        The bytes, and the rows that were encoded.
+    """
     weights = {p.untyped_storage().data_ptr() for p in method.parameters()}
     storages = {}
 
@@ -112,51 +115,72 @@ def main():
         print(json.dumps(measure(args)))
         return
     if args.quick:
-        args.shape, args.chunk_sizes, args.repeats, args.threads = "quick", [8], 1, 1
-    sides = {size: [] for size in (0, *args.chunk_sizes)}
-    given = [
-        "--method",
-        args.method,
-        "--batch-size",
-        args.batch_size,
-        "--precision",
-        args.precision,
-    ]
+        args.shape = "quick"
+        args.chunk_sizes = [8]
+        args.repeats = 1
+        args.threads = 1
+    print_results(args, measure_in_processes(args))
+
+
+def measure_in_processes(args) -> dict[int, dict]:
+    """Measure every side in processes of its own.
+
+    Returns:
+        The lowest values of each side, by its chunk size; 0 for the plain step.
+    """
+    chunk_sizes = [0, *args.chunk_sizes]
+    sides: dict[int, list[dict]] = {size: [] for size in chunk_sizes}
     with tempfile.TemporaryDirectory() as folder:
-        given += [
-            "--threads",
-            args.threads,
-            "--encoder",
-            random_encoder(args.shape, Path(folder)),
-            "--chunk-sizes",
-        ]
-        for size in bar([*sides] * args.repeats, "measuring", "process"):
-            command = [sys.executable, __file__, *map(str, given), str(size)]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        options = {
+            "--method": args.method,
+            "--batch-size": args.batch_size,
+            "--precision": args.precision,
+            "--threads": args.threads,
+            "--encoder": random_encoder(args.shape, Path(folder)),
+        }
+        command = [sys.executable, __file__]
+        for option, value in options.items():
+            command += [option, str(value)]
+        for size in bar(chunk_sizes * args.repeats, "measuring", "process"):
+            of_side = [*command, "--chunk-sizes", str(size)]
+            done = subprocess.run(of_side, stdout=subprocess.PIPE, text=True, check=True)
             sides[size].append(json.loads(done.stdout.splitlines()[-1]))
-    best = {
-        size: {k: min(m[k] for m in measured) for k in measured[0]}
-        for size, measured in sides.items()
-    }
-    plain, rows = best[0], []
-    for size, side in best.items():
-        values = [(side[key] / unit, side[key] / plain[key]) for key, unit in UNITS.items()]
-        rows.append([size or "plain", *(number for pair in values for number in pair)])
-    gpu = torch.cuda.get_device_name() if CUDA else f"CPU, {args.threads} threads"
+    lowest = {}
+    for size, repeats in sides.items():
+        lowest[size] = {key: min(values[key] for values in repeats) for key in repeats[0]}
+    return lowest
+
+
+def print_results(args, sides: dict[int, dict]) -> None:
+    """Print the table, and the memory that a larger batch needs.
+
+    Args:
+        sides: as `measure_in_processes` returns them.
+    """
+    plain = sides[0]
+    rows = []
+    for size, side in sides.items():
+        row = [size or "plain"]
+        for key, unit in UNITS.items():
+            row += [side[key] / unit, side[key] / plain[key]]
+        rows.append(row)
+    device = torch.cuda.get_device_name() if CUDA else f"CPU, {args.threads} threads"
     print(
         f"{args.method}, BERT {args.shape}, {plain['rows']} rows of {LENGTH} tokens,"
-        f" {args.precision}, {gpu}"
+        f" {args.precision}, {device}"
     )
     print(f"{plain['trained'] / 1e6:.0f} million trained weights\n")
     head = ["chunk", "kept", "ratio", "peak", "ratio", "step", "ratio"]
     print(tabulate(rows, head, floatfmt=("", ".3f", ".2f", ".2f", ".2f", ".2f", ".2f")))
-    state, factor = 16 * plain["trained"], args.target / args.batch_size
-    parts = [
-        f"{size}:"
-        f" {(state + plain['kept'] * min(1, size / plain['rows']) + best[size]['kept'] * factor) / 1e9:.1f}"  # noqa: E501
-        for size in args.chunk_sizes
-    ]
+
+    state = 16 * plain["trained"]
+    factor = args.target / args.batch_size
     whole = (state + plain["kept"] * factor) / 1e9
+    parts = []
+    for size in args.chunk_sizes:
+        of_chunk = plain["kept"] * min(1, size / plain["rows"])
+        total = (state + of_chunk + sides[size]["kept"] * factor) / 1e9
+        parts.append(f"{size}: {total:.1f}")
     print(
         f"\nbatch of {args.target}, predicted: plain {whole:.1f} GB; in chunks of"
         f" {', '.join(parts)} GB"

@@ -1,8 +1,8 @@
 """The step of every method and component relative to SimCSE's, on the same encoder and batch.
 
 All methods have the same length, precision, threads and sentences (supervised ones have triplets).
-Steps of a method and of SimCSE alternate; the ratio is that of the medians. Rows are the sentences
-that pass through the encoder: PCL encodes twenty where SimCSE encodes two.
+Steps of a method and of SimCSE alternate, and the ratio is that of the medians. Rows are the
+sentences that pass through the encoder: PCL encodes twenty if SimCSE encodes two.
 
     python benchmarks/methods.py [NAME …] [--encoder E] [--batch 32] [--length 32] [--steps 7]
     [--threads 2]
@@ -13,6 +13,7 @@ evaluation's embedding go to data/step_times.yaml and replace the entry of this 
 """
 
 import time
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 
@@ -37,22 +38,25 @@ class Steps:
     def __init__(self, name, args):
         given = {"batch_size": args.batch, "max_length": args.length, "steps": 10**6}
         modules, self.optimizer = assemble(name, args.encoder, given)
-        self.method, self.components = modules["method"], modules["components"]
-        corpus = declaration(name.split("+")[0]).corpus
-        folder = ROOT / "data/smoke"
-        file = folder / ("nli/smoke.csv" if corpus == "triplets" else "wiki/smoke.txt")
-        self.batch = ([*read_corpus(file, kind=corpus)] * args.batch)[
-            : self.method.sentences_per_step()
-        ]
-        self.precision, self.rows = args.precision, 0
-        for one in self.method.encoders():
-            one.register_forward_pre_hook(self.count)
+        self.method = modules["method"]
+        self.components = modules["components"]
+        self.precision = args.precision
+        self.batch = self.sentences(declaration(name.split("+")[0]).corpus)
+        self.rows = 0
+        for encoder in self.method.encoders():
+            encoder.register_forward_pre_hook(self.count)
+
+    def sentences(self, kind):
+        """Take sentences or triplets for a step, the corpus again and again if it is too small."""
+        file = "nli/smoke.csv" if kind == "triplets" else "wiki/smoke.txt"
+        corpus = read_corpus(ROOT / "data/smoke" / file, kind=kind)
+        return list(islice(cycle(corpus), self.method.sentences_per_step()))
 
     def count(self, _, inputs):
         self.rows += len(inputs[0]["input_ids"])
 
     def step(self):
-        """Seconds of one step of the trainer."""
+        """Measure the seconds of one step of the trainer."""
         self.rows = 0
         return timed(
             optimise, self.method, self.components, self.optimizer, self.batch, self.precision
@@ -61,8 +65,8 @@ class Steps:
 
 def main():
     options = parser(__doc__, "a step of 8 sentences of three methods, nothing is saved", "bf16")
-    every = [n for n in adapter_names(METHODS) if declaration(n).is_trained]
-    every += [f"simcse+{n}" for n in adapter_names(COMPONENTS)]
+    names = [name for name in adapter_names(METHODS) if declaration(name).is_trained]
+    names += [f"simcse+{component}" for component in adapter_names(COMPONENTS)]
     options.add_argument(
         "names", nargs="*", metavar="NAME", help="simcse+ami, for example; all without it"
     )
@@ -78,20 +82,22 @@ def main():
     )
     args = options.parse_args()
     if args.quick:
-        args.names, args.batch, args.steps, args.threads = (
-            ["msse", "simcse_sup", "simcse+ami"],
-            8,
-            1,
-            1,
-        )
+        args.names = ["msse", "simcse_sup", "simcse+ami"]
+        args.batch = 8
+        args.steps = 1
+        args.threads = 1
     torch.set_num_threads(args.threads)
-    table, ratios, reference = [], {}, []
-    for name in bar(args.names or every, "measuring", "method"):
+    table = []
+    ratios = {}
+    reference = []  # seconds of all steps of SimCSE
+    for name in bar(args.names or names, "measuring", "method"):
         if CUDA:
             torch.compiler.reset()
-        method, simcse = Steps(name, args), Steps("simcse", args)
+        method = Steps(name, args)
+        simcse = Steps("simcse", args)
         for steps in (method, simcse):  # warm up, and fill queues
-            steps.step(), steps.step()
+            steps.step()
+            steps.step()
         pairs = [(method.step(), simcse.step()) for _ in range(args.steps)]
         seconds, simcse_seconds = (median(side) for side in zip(*pairs, strict=True))
         ratios[name] = seconds / simcse_seconds
@@ -100,19 +106,13 @@ def main():
         table.append([name, method.rows, 1000 * seconds, ratios[name], per_row])
     print(
         f"{Path(args.encoder).name}, {args.batch} sentences, length {args.length},"
-        f" {args.precision},",
-        end=" ",
-    )
-    print(
-        f"{args.threads} threads, {args.steps} pairs of steps; SimCSE has {2 * args.batch} rows per"
-        " step"
+        f" {args.precision}, {args.threads} threads, {args.steps} pairs of steps; SimCSE has"
+        f" {2 * args.batch} rows per step"
     )
     head = ["method", "encoder rows", "ms per step", "x SimCSE", "x SimCSE per row"]
     print(tabulate(table, head, floatfmt=("", "", ".0f", ".2f", ".2f")))
-    entry = step_times(
-        args,
-        {name: ratio * median(reference) for name, ratio in (ratios | {"simcse": 1.0}).items()},
-    )
+    ratios["simcse"] = 1.0
+    entry = step_times(args, {name: ratio * median(reference) for name, ratio in ratios.items()})
     if args.quick:
         print(yaml.safe_dump(entry, sort_keys=False))
     elif args.save:
@@ -120,7 +120,7 @@ def main():
 
 
 def step_times(args, seconds):
-    """An entry of data/step_times.yaml (csebench/plan/forecast.py: StepTimes)."""
+    """Make an entry of data/step_times.yaml (csebench/plan/forecast.py: StepTimes)."""
     gpu = torch.cuda.get_device_name() if CUDA else None
     return {
         "device": gpu or f"{processor()}, {args.threads} threads",
@@ -138,27 +138,33 @@ def step_times(args, seconds):
 
 
 def save(entry):
+    """Replace the entry of the same device and encoders, and keep the comments at the top."""
     path = ROOT / "data" / "step_times.yaml"
-    head = "".join(line for line in path.read_text().splitlines(True) if line.startswith("#"))
-    same = ("device", "encoders")
-    kept = [
-        e for e in yaml.safe_load(path.read_text()) if any(e[key] != entry[key] for key in same)
-    ]
-    path.write_text(
-        head + yaml.safe_dump([*kept, entry], sort_keys=False, width=115, allow_unicode=True)
-    )
+    text = path.read_text()
+    head = "".join(line for line in text.splitlines(True) if line.startswith("#"))
+    entries = []
+    for other in yaml.safe_load(text):
+        is_same = other["device"] == entry["device"] and other["encoders"] == entry["encoders"]
+        if not is_same:
+            entries.append(other)
+    entries.append(entry)
+    path.write_text(head + yaml.safe_dump(entries, sort_keys=False, width=115, allow_unicode=True))
 
 
 def embedding_rate(args):
-    """Sentences per second of an evaluation as a scale of this device runs it, on the sentences
-    of STS-B test."""
+    """Measure the sentences per second of an evaluation, as a scale of this device runs it.
+
+    The sentences are those of STS-B test.
+    """
     (pairs,) = read_sts(ROOT / "data/smoke", "STS-B")
-    texts = [
-        f"{s} {i}" for i in range(4 if args.quick else 20) for s in (*pairs.left, *pairs.right)
-    ]
+    copies = 4 if args.quick else 20
+    texts = []
+    for number in range(copies):
+        texts += [f"{sentence} {number}" for sentence in (*pairs.left, *pairs.right)]
     model = open_model(args.encoder, "avg", scale("paper" if CUDA else "mini").evaluation)
-    model.embed(texts[:128])  # which it remembers
-    return len(texts[128:]) / timed(model.embed, texts[128:])
+    first, rest = texts[:128], texts[128:]
+    model.embed(first)  # warms up; the model remembers these vectors
+    return len(rest) / timed(model.embed, rest)
 
 
 if __name__ == "__main__":
