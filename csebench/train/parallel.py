@@ -14,9 +14,7 @@ noise of MSSE's released layer-wise term.
 With one process, every function returns what it was given.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterable
 
 import torch
 import torch.distributed as dist
@@ -24,8 +22,6 @@ from torch import nn
 
 from csebench.base.processes import is_distributed, rank
 from csebench.base.supervision import end_with_parent
-
-BUCKET = 25 * 2**20  # bytes of gradients that are sent at a time, as in DistributedDataParallel
 
 
 def start_processes() -> None:
@@ -124,70 +120,27 @@ def mean_weight(items: int, device) -> torch.Tensor | float:
     return count / mean(count)
 
 
-@contextmanager
-def averaged_gradients(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """Average the gradients of a backward pass over the processes, while the pass goes on.
+def average_gradients(modules: Iterable[nn.Module]) -> None:
+    """Replace the gradients of modules by their average over the processes.
 
-    Gradients are sent in buckets of BUCKET bytes. A bucket is sent when all its gradients are
-    complete and the buckets before it are sent, so every process sends the same buckets in the same
-    order. A weight that a process did not use, for example because its share has no masked token,
-    has the gradient 0 there. A gradient is complete when it appears, also if the batch is computed
-    in chunks.
+    They are sent as one tensor, so every process sends the same ones in the same order. A weight
+    that a process did not use, for example because its share has no masked token, has the gradient
+    0 there.
     """
     if world_size() == 1:
-        yield
         return
     weights: dict[nn.Parameter, None] = {}  # a set in order: modules may share weights
     for module in modules:
         for weight in module.parameters():
             if weight.requires_grad:
                 weights[weight] = None
-    waiting = buckets_of([*weights])
-    complete: set[nn.Parameter] = set()
-    transfers = []
-
-    def note_complete(weight: nn.Parameter) -> None:
-        complete.add(weight)
-        while waiting and complete.issuperset(waiting[0]):
-            transfers.append(send_average(waiting.pop(0)))
-
-    hooks = [weight.register_post_accumulate_grad_hook(note_complete) for weight in weights]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-    for bucket in waiting:
-        transfers.append(send_average(bucket))
-    for transfer in transfers:
-        transfer.wait()
-
-
-def buckets_of(weights: list[nn.Parameter]) -> list[list[nn.Parameter]]:
-    """Group weights into buckets of BUCKET bytes, nearly in the order of the backward pass."""
-    buckets: list[list[nn.Parameter]] = [[]]
-    for weight in reversed(weights):
-        if sum(earlier.nbytes for earlier in buckets[-1]) >= BUCKET:
-            buckets.append([])
-        buckets[-1].append(weight)
-    return buckets
-
-
-def send_average(bucket: list[nn.Parameter]) -> Any:
-    """Start to average the gradients of a bucket over the processes.
-
-    The gradients become parts of one flat tensor, in which the averages arrive.
-
-    Returns:
-        The transfer, to wait for.
-    """
     gradients = []
-    for weight in bucket:
+    for weight in weights:
         gradient = torch.zeros_like(weight) if weight.grad is None else weight.grad
         gradients.append(gradient.flatten())
-    flat = torch.cat(gradients)
-    flat /= world_size()
-    sizes = [weight.numel() for weight in bucket]
-    for weight, part in zip(bucket, flat.split(sizes), strict=True):
+    average = torch.cat(gradients)
+    average /= world_size()
+    dist.all_reduce(average)
+    sizes = [weight.numel() for weight in weights]
+    for weight, part in zip(weights, average.split(sizes), strict=True):
         weight.grad = part.view_as(weight)
-    return dist.all_reduce(flat, async_op=True)

@@ -383,14 +383,14 @@ def optimise(
     # forward and backward
     loss, views = forward(method, components, batch, precision, check)
     try:
-        with parallel.averaged_gradients([method, *components]):
-            loss.backward()
+        loss.backward()
     except RuntimeError as error:
         if not in_place.is_changed_in_place(error) or parallel.world_size() > 1:
             raise
         raise in_place.explained(
             error, lambda: forward(method, components, batch, precision)[0]
         ) from error
+    parallel.average_gradients([method, *components])
     if check:
         check_gradient(method, loss)
 

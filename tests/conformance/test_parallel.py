@@ -57,7 +57,6 @@ def three_steps(spec, sentences, chunk_size):
 
 def work(rank, processes, folder, specs, sentences, chunk_size):
     """One process of several."""
-    parallel.BUCKET = 4096  # so that there are many
     if processes > 1:
         os.environ.update(RANK=str(rank), WORLD_SIZE=str(processes))
         place = {
