@@ -1,4 +1,5 @@
-# All steps from data to pages: `snakemake -j4 results/table2.md` trains, scores and renders what the page needs.
+# All steps from data to pages: `snakemake -j4 results/table2.md` trains, scores and renders what
+# the page needs.
 from snakemake.utils import min_version
 
 min_version("9.0")

@@ -1,7 +1,7 @@
 """csebench: the reproduction harness for unsupervised sentence embeddings.
 
-Its functions are `csebench.scores`, `csebench.table`, `csebench.evaluate` (csebench/api.py) and
-`csebench.try_method` (csebench/study/attempt.py). Each is loaded when it is used.
+The public functions are `csebench.scores`, `csebench.table`, `csebench.evaluate` (csebench/api.py)
+and `csebench.try_method` (csebench/study/attempt.py). Each is loaded when it is used.
 """
 
 from importlib import import_module
@@ -17,7 +17,7 @@ __all__ = ["__version__", "evaluate", "scores", "table", "try_method"]  # pyrigh
 
 
 def __dir__() -> list[str]:
-    """List the public names, also those not loaded yet: a notebook completes them."""
+    """List the public names, so that a notebook completes them before they are loaded."""
     special = [name for name in globals() if name.startswith("__")]
     return sorted({*MODULES, *special})
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-COLUMNS = ["evaluator", "protocol", "task", "subset", "metric", "value", "unit"]
+COLUMNS = ["evaluator", "protocol", "task", "subset", "metric", "value", "unit"]  # of `evaluate`
 
 
 class Encodes(Protocol):
@@ -49,7 +49,7 @@ def scores(scale: str = "mini") -> "pandas.DataFrame":
     """Read every score of a scale.
 
     Returns:
-        The columns of `scores.csv`, with what was run, and `value` in `unit`.
+        A row per score, with the columns of `scores.csv`. `value` is in `unit`.
 
     Raises:
         BadInput: the scale is unknown, or a score file is damaged.
@@ -71,7 +71,8 @@ def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
             `methods`).
 
     Returns:
-        The columns of `cells.csv`, and the `unit` of `ours`, `std` and `published`.
+        A row per cell, with the columns of `cells.csv` and the `unit` of `ours`, `std` and
+        `published`.
 
     Raises:
         BadInput: the scale or the target is unknown.
@@ -82,7 +83,7 @@ def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
     from csebench.report.csv_tables import CELLS, cell_rows
     from csebench.report.numbers.cells import grid_view
 
-    grids: dict[tuple[str, str], None] = {}  # each once, in order
+    grids: dict[tuple[str, str], None] = {}  # a dict keeps each grid once, in order
     rows: list[dict] = []
     with chdir(folders()[-1]):
         for page in targets.parse_target(target, scale):
@@ -100,7 +101,7 @@ def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
 
 
 def unit_of_cell(row: dict) -> str:
-    """Word the unit of the values of a cell: `fraction x 100`."""
+    """Word the unit of the values in a cell: `fraction x 100`."""
     unit = FRACTION
     if row["evaluator"] and row["metric"]:
         unit = protocol(row["evaluator"]).declaration.unit_of(row["metric"])
@@ -118,11 +119,11 @@ def evaluate(
     """Score a model. Nothing is written.
 
     Args:
-        model: any object with `encode`; or a folder or hub id, as for `csebench evaluate`. If an
-            object has both `encode_query` and `encode_document`, searches use these.
+        model: any object with `encode`, or a folder or hub id, as for `csebench evaluate`. If an
+            object has both `encode_query` and `encode_document`, retrieval tasks use these.
         evaluators: names, comma-separated or a list: `sts,transfer:fasttest`.
         data: folder of benchmark data. None means CSEBENCH_DATA, or else the fetched data.
-        pooler: of a folder or hub id that does not state one.
+        pooler: pooler of a folder or hub id that does not state its own.
 
     Returns:
         A row per score, with `value` in `unit`.
@@ -144,18 +145,18 @@ def evaluate(
         root = Path(data)
     for name in names:
         data_sha256(protocol(name), root)  # refuses missing data before a model is loaded
-    opened = open_any(model, pooler)
+    embedder = open_any(model, pooler)
     made_by = {"pooler": pooler, "precision": "own", "max_length": "own"}
     rows = []
     for name in names:
-        result, *_ = run_evaluator(name, opened, root)
+        result, *_ = run_evaluator(name, embedder, root)
         rows += tidy(name, made_by, result)
     units = [evaluator_declaration(row["evaluator"]).unit_of(row["metric"]) for row in rows]
     return pandas.DataFrame(rows, columns=COLUMNS).assign(unit=units)
 
 
 def open_any(model: Encodes | str | Path, pooler: str | None) -> "Embedder":
-    """Open a model as evaluators see it.
+    """Open a model as the embedder that evaluators call.
 
     Raises:
         BadInput: an object has no `encode`.
@@ -170,7 +171,7 @@ def open_any(model: Encodes | str | Path, pooler: str | None) -> "Embedder":
     if not callable(getattr(model, "encode", None)):
         kind = type(model).__name__
         raise BadInput(
-            f"evaluate: model: a {kind} has no method `encode`; give a model that has, or a folder."
+            f"evaluate: model: a {kind} has no method `encode`; give a model with one, or a folder."
         )
 
     encode_query: Any = getattr(model, "encode_query", None)
@@ -198,10 +199,10 @@ def open_any(model: Encodes | str | Path, pooler: str | None) -> "Embedder":
 
 
 def as_matrix(vectors: Any, count: int) -> "np.ndarray":
-    """Turn what a model gave for `count` sentences into an array, a row each.
+    """Convert the vectors that a model gave for `count` sentences to an array, a row each.
 
     Raises:
-        BadInput: it is no array of numbers, or has another shape.
+        BadInput: the vectors are not numbers, or their array has another shape.
     """
     import numpy as np
 
@@ -217,10 +218,10 @@ def as_matrix(vectors: Any, count: int) -> "np.ndarray":
 
 
 def for_notebooks(function: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a public function, so that each call reads files again and checks its arguments.
+    """Wrap a public function, so that each call checks its arguments and reads files again.
 
     Raises:
-        BadInput: by the wrapper, if an argument has another type than its annotation.
+        BadInput: the wrapper raises it if an argument has another type than its annotation.
     """
     signature = inspect.signature(function)
     config = ConfigDict(arbitrary_types_allowed=True, strict=True)

@@ -1,5 +1,6 @@
-# What all rules share: the folders of the project, the environment of jobs, the scale, and functions of wildcards.
-# The functions only name arguments. What they compute is in csebench/study/workflow.py.
+# What all rules share: the folders of the project, the environment of jobs, the scale, and
+# functions of wildcards. The functions only turn wildcards into arguments of
+# csebench/study/workflow.py.
 import os
 import re
 import sys
@@ -15,8 +16,9 @@ envvars:
     "PATH",
 
 
-# Join the folders of `--config project=…`, which are relative to where the workflow was started. Jobs read this file
-# again, in another folder, and find the folders in their environment if it is passed on to them.
+# Join the folders of `--config project=…`, which are relative to where the workflow was started.
+# Jobs read this file again, in another folder. There, the environment has the joined folders,
+# unless a cluster does not pass it on.
 if "project" in config and (
     workflow.is_main_process or project.VARIABLE not in os.environ
 ):
@@ -25,7 +27,7 @@ if "project" in config and (
         if not Path(name).is_dir():
             raise WorkflowError(f"--config project: {name}: no such folder.")
     project.join(joined)
-if project.folders()[1:]:
+if project.folders()[1:]:  # the last joined folder gets the results
 
     workdir: str(project.folders()[-1])
 
@@ -34,8 +36,8 @@ if project.folders()[1:]:
 os.environ["PATH"] = os.pathsep.join(
     [str(Path(sys.executable).parent), os.environ["PATH"]]
 )
-# `exec` replaces the shell by the job. Otherwise SIGTERM would end the shell first, and the job would be killed while it
-# writes its checkpoint.
+# `exec` replaces the shell by the job. Otherwise SIGTERM would end the shell first, and the job
+# would be killed while it writes its checkpoint.
 shell.prefix("set -euo pipefail; exec ")
 SCALE = config.get("scale", catalog.DEFAULT_SCALE)
 GPU = 1 if gpus.visible_gpus() else 0  # how many GPUs a run requests
@@ -49,7 +51,7 @@ if workflow.is_main_process:  # jobs read this file, too
 
 
 def inputs(output):
-    """Make the input function of a rule that writes a page. `output` is the path, with wildcards."""
+    """Make the input function of a rule that writes the file `output`, a path with wildcards."""
     scale = SCALE if "scale" in config else None
 
     def inputs_of_page(wildcards):
@@ -68,7 +70,7 @@ def evaluator_of(wildcards):
 
 
 def of_evaluation(function):
-    """Make a function of wildcards from one of an evaluator and a scale."""
+    """Turn a function of an evaluator and a scale into a function of wildcards."""
     checked = jobs.refusing(function)
 
     def value_of_job(wildcards):
@@ -85,7 +87,8 @@ def threads_of(wildcards):
 def wanted_evaluators(wildcards):
     """List the evaluators that score a run after training.
 
-    A job of a cluster is another Snakemake, with one target. It finds the first targets in its environment.
+    On a cluster, each job is a Snakemake of its own with one target. Its environment has the
+    targets of the Snakemake that the user started.
     """
     targets_here = " ".join(sorted(workflow.dag_settings.targets))
     first_targets = os.environ.setdefault("CSEBENCH_TARGETS", targets_here)

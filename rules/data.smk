@@ -1,5 +1,5 @@
-# Data: fetch official data once, if no data root is given, and translate corpora to another language and back. A file
-# with the wrong check sum is deleted.
+# Data: fetch official data once, if no data root is given, and translate corpora to another
+# language and back. A fetched file with the wrong checksum is deleted.
 
 
 localrules:
@@ -8,7 +8,7 @@ localrules:
 
 rule fetch:
     output:
-        f"{catalog.FETCHED}/{{marker}}",  # a file that exists once all files of the source do
+        f"{catalog.FETCHED}/{{marker}}",  # written after all files of the source
     log:
         f"{catalog.FETCHED}/.logs/{{marker}}.log",
     wildcard_constraints:

@@ -1,6 +1,6 @@
-# Scores: one JSON file per run and evaluator. The training job has usually computed the scores, and they are only
-# copied. So this rule requests no GPU. If scores must be computed, the job waits for a free GPU (csebench/base/gpus.py),
-# or uses the CPU if the cluster assigned none.
+# Scores: one JSON file per run and evaluator. This rule requests no GPU, because the training job
+# has usually computed the scores, and they are only copied. If scores must be computed, the job
+# waits for a free GPU (csebench/base/gpus.py), or uses the CPU if the cluster assigned none.
 
 
 rule evaluate:
@@ -23,7 +23,7 @@ rule evaluate:
         scale=scale_of,
         evaluator=evaluator_of,
         identity=of_evaluation(jobs.settings_identity),
-        # a hash of given files: if one is changed in place, its scores are made again
+        # a hash of the user's data files: if one is changed in place, its scores are made again
         data=of_evaluation(data_sources.given_data),
     message:
         "score {wildcards.run} by {params.evaluator}"

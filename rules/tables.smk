@@ -1,5 +1,6 @@
-# Pages. Normal pages need every score. Pages in partial/ use the scores that exist, and start no training. A page is made
-# again if the content of a file that it was made from has changed (csebench/plan/page_records.py).
+# Pages. Normal pages need every score. Pages in partial/ use the scores that exist, and start no
+# training. A page is made again if the content of a file that it was made from has changed
+# (csebench/plan/page_records.py).
 
 
 rule page:

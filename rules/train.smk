@@ -1,5 +1,6 @@
-# Runs: one job trains a model, then computes all scores that pages need while the encoder is in memory. Run ids contain
-# the hash of the data. So inputs are `ancient`: a newer copy of the same data starts nothing.
+# Runs: one job trains a model. While the encoder is in memory, it also computes the scores that
+# pages need. Inputs are `ancient`, so that a newer copy of the same data starts nothing. Other data
+# has another hash, and run ids contain the hash.
 
 
 rule train:

@@ -1,7 +1,7 @@
 """The command `csebench`: parse a command line, run its verb, and choose the exit code.
 
 The verbs are declared in verbs.py, and each does its work in the module of its group. A command
-line is run in a child process, which only the command itself can end with 0
+line runs in a watched child process, so that the exit code is 0 only if the command itself finished
 (csebench/base/supervision.py).
 
 Exit codes:
@@ -75,7 +75,7 @@ def run_command(argv: list[str] | None) -> int:
 def noted_interrupts() -> Iterator[list[int]]:
     """Collect the interrupts (Ctrl-C) that this process receives.
 
-    They tell an interrupt from a KeyboardInterrupt that the code of a method raised.
+    The code of a method can raise KeyboardInterrupt, too. Then the list is empty.
     """
     received: list[int] = []
 
@@ -94,7 +94,7 @@ def noted_interrupts() -> Iterator[list[int]]:
 
 
 def raised_by_code(error: BaseException) -> str:
-    """Word the end of a run by an exception that is no error, such as SystemExit."""
+    """Word the message for code that ends the process by an exception such as SystemExit."""
     from csebench.base.errors import place
 
     return f"{place(error)}: ends the process ({type(error).__name__}); raise an error instead."
@@ -173,8 +173,8 @@ def system_message(error: OSError) -> str:
 def parse(argv: list[str]) -> argparse.Namespace:
     """Parse the arguments of a verb, and change to the folder that results are written to.
 
-    That is the last folder that joins the project. Paths among the arguments were meant from the
-    folder before, so they become absolute.
+    Results go to the last folder that joins the project. Before the change, paths among the
+    arguments become absolute, because the user meant them from the current folder.
     """
     from csebench.base.project import ROOT, folders
 
@@ -193,29 +193,29 @@ def join_folders(argv: list[str]) -> list[str]:
     """Join the folders of --project to the project, and return the other words.
 
     Raises:
-        BadInput: there is no such folder, of --project or of the environment variable.
+        BadInput: a folder of --project, or of the environment variable, does not exist.
     """
     from csebench.base.errors import BadInput
     from csebench.base.project import VARIABLE, join
 
     only_project = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     only_project.add_argument("--project", action="append", default=[])
-    known, rest = only_project.parse_known_args(argv)
+    options, rest = only_project.parse_known_args(argv)
     source = "--project"
-    names = known.project
+    names = options.project
     if not names:
         source = VARIABLE
-        names = list(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))
+        names = [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     for name in names:
         if not Path(name).is_dir():
             raise BadInput(f"{source}: {name}: no such folder; `csebench init {name}` makes it.")
-    if known.project:
-        join(known.project)
+    if options.project:
+        join(options.project)
     return rest
 
 
 def make_paths_absolute(args: argparse.Namespace) -> None:
-    """Make the paths among the arguments absolute, and names that are those of files here."""
+    """Make paths among the arguments absolute, and names for which there is a file or folder."""
     from csebench.base.hub import names_commit
 
     for key, value in vars(args).items():

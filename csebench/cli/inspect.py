@@ -24,7 +24,7 @@ from csebench.plan.targets import Page, grid_defect, grid_names, target_name
 
 BROKEN = "BROKEN"  # an invalid file; the next column has the reason
 METHOD_COLUMNS = ["name", "kind", "paper", "search", "variants", "encoders", "needs", "trains"]
-MORE = "\n`csebench show NAME` has everything about one; --json has all fields of all."
+MORE = "\n`csebench show NAME` describes one of them fully; --json has all fields of all of them."
 
 
 def list_methods(args):
@@ -74,11 +74,12 @@ def method_row(declared: Declaration, search: Iterable[str]) -> list:
 
 
 def list_evaluators(args):
-    """Print evaluators. JSON has all columns, the table those for people."""
+    """Print evaluators. JSON has all columns, the table a few."""
     rows = []
     for name in adapter_names(EVALUATORS):
         defect = registry.adapter_defect(name, EVALUATORS)
         if defect is not None:
+            # the table for people has no version and no protocol
             rows.append([name, None, None, BROKEN, defect])
             continue
         declared = registry.evaluator_declaration(name)
@@ -112,7 +113,7 @@ def list_papers(args):
 
 
 def show_power(args):
-    """Print the seeds that comparisons need, or for `claims` whether each claim can be tested."""
+    """Print how many seeds comparisons need. For `claims`, print whether each can be tested."""
     from csebench.report.words import power
 
     if args.target == ["claims"]:
@@ -139,10 +140,10 @@ def show_power(args):
 
 
 def power_of_claims(with_unknown: bool) -> dict[str, list]:
-    """List by paper what it takes to test each claim.
+    """List by paper how many seeds it takes to test each claim.
 
     Args:
-        with_unknown: also list claims whose papers publish no seeds.
+        with_unknown: also list claims for which no seeds are published.
     """
     from csebench.report.words import power
 
@@ -162,7 +163,7 @@ def power_of_tables(pages: list[Page], scale: str, difference: float | None) -> 
     from csebench.report.numbers.cells import grid_view
     from csebench.report.words import power
 
-    grids: dict[tuple[str, str], None] = {}  # each once, in order
+    grids: dict[tuple[str, str], None] = {}  # a dict keeps each grid once, in order
     for page in pages:
         grids |= dict.fromkeys(page.grids())
     rows_by_table = {}
@@ -188,7 +189,10 @@ def list_claims(args):
         return print(json_text(claims))
     print_text(f"Scale {args.scale}. `csebench show 'words of a claim'` has the numbers behind it.")
     columns = ["paper", "place", "claim", "printed numbers", "our runs"]
-    return print_table(columns, [[claim[column] for column in columns] for claim in claims])
+    rows = []
+    for claim in claims:
+        rows.append([claim[column] for column in columns])
+    return print_table(columns, rows)
 
 
 def list_findings(args):

@@ -85,7 +85,7 @@ def with_schema(text: str, path: Path) -> str:
 
 
 def file_name(text: str) -> str:
-    """Check the name of a new file: small letters, digits and _. The type of an argument."""
+    """Check the name of a new file: small letters, digits and _. An argparse type."""
     try:
         return TypeAdapter(Name).validate_python(text)
     except ValidationError:

@@ -35,6 +35,7 @@ def number_type(annotation: Any) -> Callable[[str], Any]:
         try:
             return adapter.validate_strings(text)
         except ValidationError as error:
+            # pydantic says `Input should be …`
             reason = error.errors()[0]["msg"].replace("Input", "it", 1)
             raise argparse.ArgumentTypeError(f"{shortened(text, 40)!r}: {reason}") from None
 
@@ -47,9 +48,10 @@ def whole(low: int, high: int = LARGEST_INTEGER) -> Callable[[str], int]:
 
 
 def output_file(text: str, is_folder: bool = False) -> Path:
-    """Check a path to write to, and follow a link. The argparse type of outputs.
+    """Check a path to write to, and follow its links. The argparse type of outputs.
 
     Raises:
+        ArgumentTypeError: the path is empty.
         BadInput: the path cannot be written, or writing would change a model.
     """
     if not text:
@@ -68,7 +70,7 @@ def pooler(text: str) -> str:
     """Check the name of a pooler. The argparse type of --pooler.
 
     Raises:
-        BadInput: with our name for the pooler, if another library calls it so.
+        BadInput: the name is unknown. If another library uses it, the message has our name.
     """
     if text in OTHER_NAMES:
         raise BadInput(f"--pooler: unknown pooler {text!r}. Did you mean {OTHER_NAMES[text]!r}?")
@@ -91,7 +93,7 @@ def parse_targets(names: list[str], scale_name: str) -> list[targets.Page]:
 
 
 def described_names() -> list[str]:
-    """List what `csebench show` describes, from methods to tables and figures."""
+    """List the names that `csebench show` describes, from methods to tables and figures."""
     names = []
     for folder in (registry.METHODS, registry.COMPONENTS, registry.EVALUATORS):
         names += registry.adapter_names(folder)

@@ -1,7 +1,7 @@
 """Read the tables of a paper from pasted text, for `csebench new paper --from`.
 
 The text has a tab between cells. Its cells may be marked as in Markdown or LaTeX. The result is
-the `tables` of a file of papers/. Whatever could not be read is listed for the user, so that
+the `tables` of a file of papers/. Parts that could not be read are listed for the user, so that
 nothing gets lost silently.
 """
 
@@ -24,14 +24,14 @@ from csebench.plan.schema.paper import PRINTED, Grid, Recipe, Row, SettingsTable
 
 EVALUATOR = Grid.model_fields["evaluator"].default
 EMPTY = ("", "-", "–", "—", "n/a")  # cells without a value
-MOST_PLACES = 4  # places that are listed of one mark
+MOST_PLACES = 4  # how many places of a mark are listed
 ColumnKeys = dict[str, str]  # keys of a column in papers/*.yaml
 STATE_SOURCE = (
-    "source: unknown in {}. State in the file where the values come from: `source: measured` by the"
-    ' authors, `rerun` by them, or `copied` with `from: "Who 2021"`.'
+    "source: unknown in {}. In the file, state how the authors got the values: `source: measured`,"
+    ' `rerun`, or `copied` with `from: "Who 2021"`.'
 )
 
-# marks in cells
+# Marks in cells. Bold in Markdown has its text as group 1; the commands of LaTeX have no group.
 BOLD = re.compile(r"\*\*(?=\S)(.+?)\*\*|\\(?:textbf|mathbf|bm|bfseries|bf)\b")
 STYLES = {"underline": "underlined", "textit": "italic", "emph": "italic", "uline": "underlined"}
 CITATION = re.compile(r"\\cite\w*\*?(?:\[[^\]]*\])*\{[^{}]*\}")
@@ -71,6 +71,7 @@ def with_tables(template: str, path: Path) -> tuple[str, list[str]]:
         sort_keys=False,
         allow_unicode=True,
     )
+    # split the template before its tables and before its claims
     head, _, claims = re.split(r"(?m)^(?=tables:|# claims:)", template)
     return f"{head}{content}{claims}", unread
 
@@ -145,8 +146,9 @@ def pasted_tables(path: Path) -> dict[str, PastedTable]:
         if current is None:
             current = tables["1"] = PastedTable()
         current.add_line(line)
-    is_complete = [len(table.lines) > 1 and len(table.lines[0]) > 1 for table in tables.values()]
-    if not tables or not all(is_complete):
+    # a table needs a row below the labels of columns, and a column right of the labels of rows
+    has_values = [len(table.lines) > 1 and len(table.lines[0]) > 1 for table in tables.values()]
+    if not tables or not all(has_values):
         raise BadInput(
             f"{path}: needs a line with the labels of columns and a line per row, with tabs between"
             " cells."
@@ -200,7 +202,8 @@ def read_table(lines: list[list[str]]) -> tuple[dict | None, list[str]]:
     Returns:
         The table, or None if neither columns nor rows are known; and what could not be read.
     """
-    (_, *labels), *body = lines
+    header, *body = lines
+    labels = header[1:]  # the first cell labels no column
     evaluator, columns = known_columns(labels)
     if not columns:
         _, columns_of_rows = known_columns([cells[0] for cells in body])
@@ -217,8 +220,9 @@ def read_table(lines: list[list[str]]) -> tuple[dict | None, list[str]]:
         recipe = find_recipe(label, recipes)
         if recipe is None:
             unread.append(f"row {label!r}: no known method, or several")
-        for cell in filter(None, cells[len(labels) :]):
-            unread.append(f"row {label!r}: {cell!r} is right of the last column")
+        for surplus in cells[len(labels) :]:
+            if surplus:
+                unread.append(f"row {label!r}: {surplus!r} is right of the last column")
         by_column = dict(zip_longest(labels, cells[: len(labels)], fillvalue=""))
         values, problems = read_values({column: by_column[column] for column in columns})
         unread += [f"row {label!r}, {problem}" for problem in problems]
@@ -273,7 +277,7 @@ def printed_number(cell: str) -> str | None:
 
 
 def plain(label: str) -> str:
-    """Reduce a label to what is compared: no citation, spaces, signs and upper case."""
+    """Reduce a label for comparisons: remove its citation, spaces, signs and upper case."""
     without_citation = re.sub(r"\([^()]*\b(19|20)\d\d\w?\)", "", label)
     return re.sub(r"[^a-z0-9+%.]", "", without_citation.lower()).strip(".")
 
@@ -285,7 +289,7 @@ def known_columns(labels: list[str]) -> tuple[str, dict[str, ColumnKeys]]:
     """Find the columns whose labels are tasks of evaluators or sizes of the training set.
 
     Returns:
-        The evaluator that has most of the columns, and the known columns by label.
+        The evaluator with the most columns, and the known columns by label.
     """
     meanings = meanings_of_labels()
     known: dict[str, dict[str, ColumnKeys]] = {}
@@ -331,7 +335,7 @@ def known_recipes() -> dict[str, Recipe | None]:
     """List recipes by plain label: rows of papers/, and methods by name and title.
 
     Returns:
-        None stands for the recipe of a label that several methods have.
+        The recipe of each label. None stands for a label that rows with several methods have.
     """
     recipes: dict[str, Recipe | None] = {}
     for row in rows_of_papers():
@@ -342,7 +346,9 @@ def known_recipes() -> dict[str, Recipe | None]:
         if recipe is not None and recipe.method != row.run.method:
             recipes[label] = None
     for name, declared in valid_declarations(METHODS).items():
-        recipes[plain(declared.title)] = recipes[plain(name)] = Recipe(method=name)
+        recipe = Recipe(method=name)
+        recipes[plain(declared.title)] = recipe
+        recipes[plain(name)] = recipe
     return recipes
 
 

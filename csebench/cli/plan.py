@@ -1,5 +1,7 @@
-"""The verb `plan`: which runs are done and missing, how many hours they take, and what each table
-costs alone."""
+"""The verb `plan`: which runs are done or missing, and how many hours the missing ones take.
+
+It also says what each table would take alone.
+"""
 
 from collections import Counter
 from collections.abc import Collection
@@ -75,7 +77,10 @@ def plan_summary(work: Work, runs: list[RunStatus], shown_in: dict[str, list[str
     states = Counter(run.state for run in runs)
     done = states["done"]
     requested = {target_name(*grid) for grid in work.grids}
-    shared = sum(not requested.issuperset(shown_in[run.spec.run_id]) for run in runs)
+    shared = 0
+    for run in runs:
+        if not requested.issuperset(shown_in[run.spec.run_id]):
+            shared += 1
     missing = len(runs) - done
     count = f"{counted(len(runs), 'run')} at scale {work.scale.scale}"
     first_line = f"{count}, {done} done, {missing} missing."
@@ -93,7 +98,7 @@ def plan_summary(work: Work, runs: list[RunStatus], shown_in: dict[str, list[str
 
 
 def hours_table(work: Work) -> str:
-    """Forecast what is missing on one device, by kind of work."""
+    """Forecast the hours of the missing work on one device, by kind of work."""
     steps = work.steps(work.missing)
     if not steps:
         return "Nothing is left to be made."
@@ -101,8 +106,8 @@ def hours_table(work: Work) -> str:
     for step in sorted(steps):
         steps_by_kind.setdefault(kind_of_step(step), []).append(step)
     rows = []
-    for kind, of_kind in sorted(steps_by_kind.items()):
-        rows.append([kind, len(of_kind), *hours_cells(work, of_kind)])
+    for kind, kind_steps in sorted(steps_by_kind.items()):
+        rows.append([kind, len(kind_steps), *hours_cells(work, kind_steps)])
     rows.append(["all", "", *hours_cells(work, steps)])
 
     device = "measured on no device"
@@ -115,12 +120,13 @@ def hours_table(work: Work) -> str:
         lines.append(note)
     others = sorted({times.device for times in forecast.step_times()} - {work.device})
     if others:
-        lines.append("\n  ".join(["Other devices for --device, of data/step_times.yaml:", *others]))
+        lines.append("Other devices for --device, in data/step_times.yaml:")
+        lines += [f"  {device}" for device in others]
     return "\n".join(lines)
 
 
 def kind_of_step(step: Step) -> str:
-    """Word the kind of a step. Scores of an evaluator with a parameter are one kind."""
+    """Word the kind of a step. An evaluator is one kind with all its parameters."""
     match step.kind:
         case "train":
             return "training"
@@ -141,15 +147,16 @@ def hours_cells(work: Work, steps: Collection[Step]) -> list:
 
 
 def tables_rows(work: Work) -> list[list]:
-    """Lay out under TABLE_COLUMNS what every table and figure lacks, as if it were made alone."""
+    """Lay out under TABLE_COLUMNS what is missing for each table or figure alone."""
     rows = []
     for grid in work.grids:
-        cells = [scores for cell, scores in work.cells.items() if cell[:2] == grid]
-        if not cells:
+        # a key is (paper, name, row, column); grid is (paper, name)
+        scores_by_cell = [scores for key, scores in work.cells.items() if key[:2] == grid]
+        if not scores_by_cell:
             continue
-        steps = work.steps(set().union(*cells))
-        complete = sum(not work.steps(scores) for scores in cells)
+        steps = work.steps(set().union(*scores_by_cell))
+        complete = sum(not work.steps(scores) for scores in scores_by_cell)
         to_train = sum(step.kind == "train" for step in steps)
-        row = [target_name(*grid), f"{complete} of {len(cells)}", to_train]
+        row = [target_name(*grid), f"{complete} of {len(scores_by_cell)}", to_train]
         rows.append(row + hours_cells(work, steps))
     return rows

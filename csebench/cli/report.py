@@ -1,7 +1,6 @@
-"""The verbs that make something of scores: `compare`, `render`, `csv` and `html`.
+"""The verbs that compare scores and write pages: `compare`, `render`, `csv` and `html`.
 
-What a page contains is decided in csebench/report/, which is imported when it is used: it takes
-time to load.
+csebench/report/ decides what a page contains. It takes time to load, so functions import it.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def print_comparison(view: GridView, names: list[str], as_json: bool) -> None:
     unmatched = words.not_matched([comparison])
     if unmatched:
         print_text(unmatched)
-    # without the first two columns, which say what is asked
+    # leave out the first two columns: they repeat the two rows that the user named
     return print_table(words.COMPARISON_HEAD[2:], [words.comparison_row(comparison)[2:]])
 
 
@@ -143,8 +142,8 @@ def nothing_to_compare(view: GridView) -> Iterator[str]:
 def render(args):
     """Print a page, or write it to --out with its pictures beside it.
 
-    A figure is drawn into its place in results/. `all` writes a whole scale. With --check, `all`
-    only compares the files of a scale with their scores.
+    A figure is always written to its place in results/. The target `all` writes a whole scale, or
+    with --check only compares its files with the scores.
     """
     from csebench.report.pages import PAGES, write_all
 
@@ -172,11 +171,11 @@ def render(args):
 
 
 def is_mistyped_page(name: str, scale: str) -> bool:
-    """Whether a name is no target, but like the name of a page that is made from all pages."""
+    """Whether an unknown target resembles the name of a page that is made from all pages."""
     from csebench.report.pages import PAGES
 
-    is_like_one = did_you_mean(name, PAGES) != ""
-    return is_like_one and problem_of(targets.parse_target, name, scale) is not None
+    resembles_page = did_you_mean(name, PAGES) != ""
+    return resembles_page and problem_of(targets.parse_target, name, scale) is not None
 
 
 def check_pages(scale: str) -> None:
@@ -215,8 +214,8 @@ def render_figure(page: targets.Page, target: str, out: Path | None) -> None:
 
     Args:
         target: the name that the user gave, for messages.
-        out: the place of the figure, or None. The workflow gives it, and promises a file: then
-            nothing to draw is no error.
+        out: the place of the figure, as the workflow gives it, or None. The workflow calls this
+            also for a figure without values. So only without `out` is that an error.
     """
     from csebench.report.numbers.cells import grid_view
     from csebench.report.pages import draw_page
@@ -252,7 +251,7 @@ def write_page(out: Path, text: str, form: str) -> None:
     """Write a page. In results/, where all files are pages, it may replace any file.
 
     Raises:
-        BadInput: elsewhere, the file exists and is no page of the same form.
+        BadInput: the file is outside results/, exists, and is no page of the same form.
     """
     in_results = Path(os.path.relpath(out)).is_relative_to(catalog.RESULTS)
     if is_taken(out) and not in_results:
@@ -266,7 +265,7 @@ def is_page(text: str, form: str, new: str) -> bool:
     """Whether a text begins like a page of a form.
 
     Args:
-        new: the page that is written now.
+        new: the page to write, with which CSV must share its columns.
     """
     match form:
         case "markdown":  # the second paragraph is emphasised
@@ -275,7 +274,7 @@ def is_page(text: str, form: str, new: str) -> bool:
             return text.startswith("\\begin{tabular}")
         case "json":
             return text.startswith('{\n  "title": ')
-        case _:  # CSV, with the same columns
+        case _:  # CSV
             return text.partition("\n")[0] == new.partition("\n")[0]
 
 

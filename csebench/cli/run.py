@@ -1,7 +1,7 @@
 """The verbs that fetch data, train and score.
 
-Each turns the options of a command into calls of other rooms, and prints what they return. What
-needs torch is imported only after bad input is refused.
+Each turns the options of a command into calls of other packages, and prints what they return. Code
+that needs torch is imported only after bad input is refused.
 """
 
 import sys
@@ -48,7 +48,7 @@ def fetch(args):
 
     if args.source in sources():
         return fetch_source(args.source, args.out)
-    # a source has no slash in its name: `micse/tabel2` is a mistyped target
+    # sources have no slash in their names, so `micse/tabel2` is a mistyped target
     may_be_source = "/" not in args.source
     if may_be_source and problem_of(parse_targets, [args.source], args.scale) is not None:
         known = [*sources(), "all", "table2", "micse/table2"]
@@ -82,10 +82,10 @@ def back_translate(args):
 
 
 def check_translation_output(out: Path, corpus: Path) -> None:
-    """Check that a translation can be written, and the file of facts that goes beside it.
+    """Check that a translation and the file of facts about it can be written.
 
     Raises:
-        BadInput: one of them would replace the corpus or a file of somebody else.
+        BadInput: one of the two would replace the corpus, or a file that csebench did not write.
     """
     if is_stream(out):
         raise BadInput(
@@ -136,7 +136,7 @@ def train(args):
 
 
 def unread_file(option: str, file: Path, method: str) -> BadInput:
-    """Make the error for a file that is given to a run, and that the run does not read."""
+    """Make the error for an option whose file the run would not read."""
     return BadInput(
         f"{option} {file}: {method} reads none with these settings; leave {option} out."
     )
@@ -170,7 +170,7 @@ def evaluate(args):
         precision=args.precision, batch_size=args.batch_size, max_length=args.max_length
     )
     check_scores_output(args.out)
-    # each evaluator once: a second time would repeat every row
+    # keep each evaluator once: a second time would repeat all its rows
     evaluators = list(dict.fromkeys(args.evaluators.split(",")))
     data_root = train_options.data_root_or_default(args.data)
     model = train_options.find_model(args.model)
@@ -181,7 +181,7 @@ def evaluate(args):
         note = f"{args.out}: is no file, so per-item values are not kept."
         print(note, file=sys.stderr, flush=True)
     result = scoring.evaluate_model(model, evaluators, data_root, args.out, args.pooler, settings)
-    if is_standard_output(args.out):  # the scores are printed already, for a program
+    if is_standard_output(args.out):  # the scores are already there, as JSON
         return
     if args.json:
         print(json_text(result["scores"]))
@@ -193,7 +193,7 @@ def show_scores(rows: list[dict]) -> None:
     """Print scores: fractions in percent, as papers do, and other units as they are."""
     table = []
     for row in rows:
-        if row["subset"] not in ("all", "printed"):
+        if row["subset"] not in ("all", "printed"):  # parts of a task, such as one year of STS
             continue
         unit = evaluator_declaration(row["evaluator"]).unit_of(row["metric"])
         value = f"{row['value']:.4f}"

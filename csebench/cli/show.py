@@ -1,7 +1,7 @@
 """The verb `show`: describe everything that a name means.
 
 A name may mean several things: `micse` is a method and a paper. Each function below describes one
-kind of things, for people and as JSON, and gives nothing for names of other kinds.
+kind of thing, for people and as JSON, and yields nothing for names of other kinds.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def show_name(args):
 
 
 def meanings(name: str, scale: str) -> list[Description]:
-    """Describe everything that a name means. Several words may be from a claim."""
+    """Describe everything that a name means. Several words are also searched in the claims."""
     descriptions = [
         *declarations(name, scale),
         *evaluators_with_parameter(name),
@@ -84,7 +84,7 @@ def meanings(name: str, scale: str) -> list[Description]:
 
 
 def declarations(name: str, scale: str) -> Iterator[Description]:
-    """Describe a method, with its settings at a scale, a component or an evaluator."""
+    """Describe the method (with its settings at a scale), component or evaluator of a name."""
     for folder in (METHODS, COMPONENTS, EVALUATORS):
         if name not in adapter_names(folder):
             continue
@@ -100,16 +100,16 @@ def declarations(name: str, scale: str) -> Iterator[Description]:
 
 
 def settings_at_scale(name: str, scale: str) -> dict[str, dict]:
-    """Find the settings of a method at a scale, under the title of a column.
+    """Find the settings of a method at a scale, as a column of a table.
 
     Returns:
-        Nothing if the method cannot run at the scale.
+        The settings by the title of the column. Empty if the method cannot run at the scale.
     """
     side_by_side = (catalog.SIDE_BY_SIDE, catalog.SIDE_BY_SIDE, scale)
     if targets.grid_defect(*side_by_side) is not None:
         return {}
     columns = {}
-    for cell, *_ in grids.plan_grid(*side_by_side):
+    for cell, *_ in grids.plan_grid(*side_by_side):  # the first cell of each row
         if cell.specs and cell.specs[0].method == name:
             columns[f"at scale {scale}"] = cell.specs[0].settings
     return columns
@@ -130,10 +130,11 @@ def method_text(declared: Declaration, columns: dict[str, dict]) -> str:
     else:
         space = tuning.search_space(declared.name)
     tried = [f"{key}: {', '.join(map(str, values))}" for key, values in space.items()]
+    searched = "; ".join(tried) or "nothing of its own"
     parts = [
         f"{title_line(declared)}\n{declared.paper}",
         table_text(["parameter", "value", *columns, "source"], rows),
-        f"csebench tune tries {'; '.join(tried) or 'nothing of its own'}",
+        f"csebench tune tries {searched}",
     ]
     return "\n\n".join([*parts, *variant_texts(declared)])
 
@@ -154,7 +155,7 @@ def title_line(declared: Declaration | EvaluatorDeclaration) -> str:
 
 
 def variant_texts(declared: Declaration | EvaluatorDeclaration) -> list[str]:
-    """Word the variants, one each, and then all deviations from the paper."""
+    """Word each variant in a text, and all deviations from the paper in the last one."""
     texts = []
     for name, variant in declared.variants.items():
         text = f"variant {name}"
@@ -261,11 +262,12 @@ def published_row(row: Row) -> list:
     method = ""
     if row.run is not None:
         method = row.run.method
-    return [row.label, method, *(value and value.text for value in row.values)]
+    texts = [value and value.text for value in row.values]
+    return [row.label, method, *texts]
 
 
 def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterator[Description]:
-    """Describe what stands behind the cells of a row, of a column, or of both.
+    """Describe the values and runs behind the cells of a row, of a column, or of both.
 
     Args:
         row: label of a row, which may lack the citation. None means every row.
@@ -291,7 +293,7 @@ def describe_cell(view: GridView, cell: Cell, content: dict) -> Description:
     """Describe a cell: values by seed with their runs, the printed value, and runs by others.
 
     Args:
-        content: of the cell, as in cells.csv.
+        content: the row of cells.csv about the cell.
     """
     plan = cell.plan
     run_ids = {spec.seed: spec.run_id for spec in plan.specs}
@@ -321,7 +323,7 @@ def describe_cell(view: GridView, cell: Cell, content: dict) -> Description:
 
 
 def facts_of_cell(cell: Cell) -> dict[str, str]:
-    """Word what is known of a cell: our value, the printed one, runs by others, what is missing."""
+    """Word the facts about a cell: our value, printed value, runs by others, missing runs."""
     from csebench.report.pages.details import others_text
     from csebench.report.words.cells import elsewhere_text, reasons_of_cell
 
@@ -354,8 +356,7 @@ def source_of_row(row: Row) -> str:
 
 
 def claims(words: str, scale: str) -> Iterator[Description]:
-    """Describe the sentences of papers that contain some words, with the numbers behind their
-    verdicts."""
+    """Describe the claims that contain some words, with the numbers that decide each verdict."""
     from csebench.report.csv_tables import claim_record
     from csebench.report.numbers.claims import judge_all
     from csebench.report.words.claims import here_text, judgement_text
@@ -377,7 +378,7 @@ def matching_runs(run_id: str, scale: str) -> Iterator[Description]:
     """Describe a run by its id: its state, the tables that show it, and its settings.
 
     Args:
-        scale: another one is taken if no page of this one needs the run.
+        scale: preferred scale. If none of its pages needs the run, another scale is taken.
     """
     if not re.fullmatch(r"\w+-[0-9a-f]{10}", run_id):
         return

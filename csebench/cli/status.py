@@ -131,9 +131,9 @@ def hours_text(timed: Iterable[dict]) -> str:
 
 
 def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:
-    """Say how many runs are done by scores in results/ alone, and how many have outdated scores
-    there."""
+    """Say how many runs are done by stored scores alone, and how many have outdated scores."""
     lines = []
+    # a run that is done in runs/, too, has facts
     published = {run.spec.run_id for run in runs if run.state == "done" and not run.facts}
     if published:
         text = f"{len(published)} done by scores stored in results/"

@@ -27,7 +27,7 @@ def spec_from(args: Namespace, size: int) -> Spec:
     """Plan the run that the options of `csebench train` describe.
 
     Args:
-        size: sentences to draw from the corpus.
+        size: number of sentences to draw from the corpus.
 
     Raises:
         BadInput: an option is missing, or a name or a setting is wrong.
@@ -38,7 +38,7 @@ def spec_from(args: Namespace, size: int) -> Spec:
         )
     method = declaration(args.method)
     settings = by_component(settings_from_options(args.set))
-    params = settings.pop("", {})
+    params = settings.pop("", {})  # the settings of the method itself
     components = {name: {} for name in args.components} | settings
     check_components(components, method, args.variant, args.components)
     corpus = None
@@ -69,18 +69,18 @@ def settings_from_options(texts: list[str]) -> dict[str, str]:
 def check_components(
     components: Iterable[str], method: Declaration, variant: str | None, added: list[str]
 ) -> None:
-    """Check that components exist, and that the run has those whose settings are stated.
+    """Check that components exist, and that the run has every component that --set names.
 
     Args:
-        added: components of --with. A method and its variant may have others.
+        added: components of --with. The method or its variant may declare others.
     """
-    of_method = dict(method.components)
+    declared = dict(method.components)
     if variant is not None:
-        of_method |= method.variant_params.get(variant, {}).get("components", {})
+        declared |= method.variant_params.get(variant, {}).get("components", {})
     for name in components:
         declaration(name, COMPONENTS)  # refuses an unknown name
-        # a variant leaves out a component by None
-        if name not in added and of_method.get(name) is None:
+        # a variant removes a component of the method by None
+        if name not in added and declared.get(name) is None:
             raise BadInput(
                 f"--set {name}.…: the run has no component {name}; add it by --with {name}."
             )
@@ -123,7 +123,7 @@ def read_spec(text: str) -> Spec:
 
 
 def check_data(spec: Spec, where: str) -> None:
-    """Raise BadInput if a spec lacks a corpus or dev set that its method needs, or has one more."""
+    """Raise BadInput if the corpus or dev set of a spec is missing, or its method needs none."""
     method = declaration(spec.method)
     if method.needs_corpus and spec.corpus is None:
         raise BadInput(f"{where}: corpus: {spec.method} needs one.")
@@ -153,10 +153,10 @@ def check_version(key: str, given: int, current: int, where: str) -> None:
 def check_codes(spec: Spec, codes: dict[str, str], where: str) -> None:
     """Raise BadInput if a spec was made with other code of a draft.
 
-    A spec without codes is not checked: a person may have written it.
+    A spec without hashes of code is not checked, because a person may have written it.
 
     Args:
-        codes: hashes of the drafts of this code, by unit.
+        codes: hashes of the current drafts, by unit.
     """
     if not spec.code:
         return
@@ -178,7 +178,7 @@ def find_encoder(name: str) -> EncoderRef:
         name: a name in config/ (with or without folder or owner), a folder, or ID@COMMIT.
 
     Raises:
-        BadInput: nothing has the name, it means two things, or its revision is no commit.
+        BadInput: the name is unknown or means two things, or its revision is no commit.
     """
     known = known_encoders()
     for ref in known:

@@ -34,6 +34,7 @@ from csebench.plan.schema.declarations import POOLERS, BatchSize, Precision, See
 DESCRIPTION = """\
 Re-run the experiments behind the tables of four papers on unsupervised sentence embeddings, and compare the results.
 Each verb also works without Snakemake; `csebench VERB --help` lists its options."""  # noqa: E501
+# the end of a message without a verb; `Parser.error` puts it between the parentheses
 NEXT = """), for example
   csebench claims micse           is what a paper says supported?
   csebench show micse/table2      a table, method, evaluator or run
@@ -46,16 +47,17 @@ COMPLETION = (
 )
 PROJECT = "folder with your own methods, papers, scales …; it gets the results; may be repeated"
 TARGET = "all, a paper (micse), a table or figure (table2, micse/table2), or the path of a page"
-SCALE = catalog.DEFAULT_SCALE  # of verbs that plan or run
+SCALE = catalog.DEFAULT_SCALE  # default of verbs that plan or run
 
 
 class Parser(argparse.ArgumentParser):
     """A parser that shows defaults, and raises BadInput instead of ending the process."""
 
     def add_argument(self, *flags, **options):
-        """Add an argument. Its help ends with the default, if it has one."""
+        """Add an argument. The help of an option with a value ends with its default, if any."""
         added = super().add_argument(*flags, **options)
-        is_option = bool(added.option_strings) and not added.required
+        is_switch = added.nargs == 0  # its default goes without saying
+        is_option = bool(added.option_strings) and not added.required and not is_switch
         has_default = added.default not in (None, [], argparse.SUPPRESS)
         if is_option and has_default and "(default: " not in (added.help or ""):
             added.help = f"{added.help} (default: %(default)s)"
@@ -76,8 +78,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser() -> Parser:
-    """Make the parser of `csebench`. It offers the methods, papers … of the folders that are
-    joined now."""
+    """Make the parser of `csebench`.
+
+    It offers the methods, papers … of the folders that are joined at the time of the call.
+    """
     top = Parser(
         prog="csebench",
         description=DESCRIPTION,
@@ -120,13 +124,13 @@ def add_verb(
     """Add a verb, with the options that several verbs have.
 
     Args:
-        function: what the verb does with the parsed arguments.
+        function: called with the parsed arguments.
         about: help of the verb.
-        examples: what may follow the verb on a command line.
-        targets: `nargs` of its targets. None means that it has none.
-        scale: default of --scale. None means that it has no such option.
-        json: whether it has --json.
-        device: whether it has --device.
+        examples: words that may follow the verb on a command line.
+        targets: `nargs` of the targets. None means that the verb takes none.
+        scale: default of --scale. None means that the verb has no such option.
+        json: whether the verb has --json.
+        device: whether the verb has --device.
     """
     commands = [f"csebench {name} {words}".rstrip() for words in examples]
     added = verbs.add_parser(
@@ -137,7 +141,7 @@ def add_verb(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     added.set_defaults(run=function, examples=commands)
-    # read before all others (cli/__init__.py)
+    # only for the help: `join_folders` in cli/__init__.py has taken it from the command line
     added.add_argument("--project", metavar="DIR", help=PROJECT)
     if targets is not None:
         add_completed(added, target_names, "target", nargs=targets, default=["all"], help=TARGET)
@@ -180,8 +184,7 @@ def evaluator_names() -> list[str]:
 
 
 def scale_with_results() -> str:
-    """Choose the scale of verbs that read results: the one with published results, if it is
-    there."""
+    """Choose the default scale of verbs that read results: one with published results, if any."""
     if "mini" in catalog.scale_names():
         return "mini"
     return SCALE
@@ -375,11 +378,11 @@ def add_try(verbs):
     add_completed(v, method_names, "--against", default="simcse", metavar="NAMES", help=text)
     v.add_argument("--component", action="store_true", help="the file is a component")
     v.add_argument("--seeds", type=whole(1, 100), default=5, help="runs of each row")
-    text = "trials of its search (default: as many as the others had)"
+    text = "trials of the search for its settings (default: as many as the others had)"
     v.add_argument("--trials", type=whole(1), help=text)
     text = "comma-separated; each has a table of its own"
     v.add_argument("--evaluators", default="sts", help=text)
-    v.add_argument("--plan", action="store_true", help="say what it costs, and stop")
+    v.add_argument("--plan", action="store_true", help="say how long it takes, and stop")
 
 
 def add_publish_and_prune(verbs):

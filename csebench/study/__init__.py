@@ -1,1 +1,1 @@
-"""Who runs what: one planned run, a search, an attempt, what the rules of the workflow compute."""
+"""Make planned runs, searches and attempts, and compute what the rules of the workflow need."""

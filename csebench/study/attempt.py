@@ -1,7 +1,7 @@
-"""`csebench try`: compare one's own method, or a component on hosts, with other methods.
+"""Run `csebench try`: compare a method or component of one's own with other methods.
 
-Here are the steps of the command and their order. The attempt becomes an ordinary paper
-(attempt_paper.py), and the workflow makes its runs and pages.
+This module has the steps of the command, in their order. attempt_paper.py writes the attempt as an
+ordinary paper, so that the workflow can make its runs and pages.
 """
 
 import os
@@ -28,7 +28,7 @@ from csebench.study.attempt_paper import Attempt, open_attempt, replaced_default
 from csebench.study.attempt_results import results
 
 CHECKED_STEPS = 2
-# a name to lock: Snakemake refuses to work on a file that another one makes
+# `csebench try` locks this name: Snakemake refuses to make a file that another Snakemake makes
 WORKFLOW = Path(".snakemake", "workflow")
 
 
@@ -48,15 +48,16 @@ def try_method(
     its runs are trained and scored. Finished work is not repeated.
 
     Args:
-        file: in a folder methods/ (a component in methods/components/).
+        file: the method, in a folder methods/. A component is in methods/components/.
         against: methods to compare with, comma-separated. A component is plugged into each of them.
         scale: name of a file in config/.
-        seeds: runs of each row. The first seeds are those of the scale's tables, whose scores may
-            be published.
-        trials: of the search for the method's own settings. None means as many as the others had.
+        seeds: number of runs of each row. The first seeds are those of the scale's tables, so that
+            published scores can be used.
+        trials: number of trials in the search for the method's own settings. None means as many as
+            the other methods had.
         evaluators: comma-separated. Each has a table of its own.
         component: whether the file is a component.
-        plan: print what is left to do and what it costs, and run nothing.
+        plan: print what is left to do and how long it takes, and run nothing.
 
     Returns:
         One comparison per evaluator and method, with words, interval, bound, settings that differ,
@@ -104,10 +105,10 @@ def distinct_names(text: str) -> tuple[str, ...]:
 
 
 def trial_count(attempt: Attempt, trials: int | None) -> int:
-    """Choose the number of trials of a search: as many as the methods it is compared with had.
+    """Choose the number of trials: as many as the other searches of the scale had.
 
     Args:
-        trials: the number that was asked for, if any.
+        trials: the number that the user asked for, if any.
 
     Raises:
         BadInput: the other searches have another number of trials, or the scale takes no settings
@@ -117,8 +118,8 @@ def trial_count(attempt: Attempt, trials: int | None) -> int:
         raise BadInput(
             f"--trials: scale {attempt.scale} takes no settings from searches; leave it out."
         )
-    files = tuning.search_files(attempt.scale)
-    usual = max((tuning.read_search(path).planned for path in files), default=None)
+    searches = [tuning.read_search(path) for path in tuning.search_files(attempt.scale)]
+    usual = max((search.planned for search in searches), default=None)
     if trials is not None and usual is not None and trials != usual:
         raise BadInput(
             f"--trials {trials}: searches at scale {attempt.scale} have {usual} trials; leave it"
@@ -139,7 +140,9 @@ def check_two_steps(attempt: Attempt) -> None:
         for name in ("first", "second"):
             out = Path(temporary, name)
             train_for_check(attempt, spec, out)
-            hashes.add((read_report(out) or {})["model_sha256"])
+            report = read_report(out)
+            assert report is not None, out
+            hashes.add(report["model_sha256"])
     if len(hashes) > 1:
         raise RunFailed(
             f"try: {attempt.name}: two runs with the same seed differ; draw random numbers with"
@@ -148,11 +151,12 @@ def check_two_steps(attempt: Attempt) -> None:
 
 
 def spec_of_check(attempt: Attempt) -> Spec:
-    """Plan a run of two steps at the default scale, on the first host of a component."""
+    """Plan a run of two steps at the default scale. A component runs on its first host."""
     scale = catalog.scale(catalog.DEFAULT_SCALE)
-    recipe, *_ = attempt.recipes().values()
+    first_recipe, *_ = attempt.recipes().values()
     # a sweep overrides all other settings
-    recipe = recipe.model_copy(update={"sweep": {"steps": CHECKED_STEPS, "evaluate_every": 1}})
+    two_steps = {"steps": CHECKED_STEPS, "evaluate_every": 1}
+    recipe = first_recipe.model_copy(update={"sweep": two_steps})
     encoder = scale.encoders[tuning.ENCODER]
     size = min(scale.sizes.values())
     where = f"try: {attempt.name}"
@@ -160,13 +164,15 @@ def spec_of_check(attempt: Attempt) -> Spec:
 
 
 def train_for_check(attempt: Attempt, spec: Spec, out: Path) -> None:
-    """Train a run of the check in a process of its own, on the CPU, where bits are equal.
+    """Train a run of the check in a process of its own, on the CPU.
+
+    Two runs on the CPU must agree bit for bit.
 
     Raises:
-        RunFailed: with the line of one's own file at which training failed.
+        RunFailed: training failed. The message names the line of one's own file, if it is known.
     """
     scale = catalog.scale(catalog.DEFAULT_SCALE)
-    # the data root that has this file, if several folders are joined
+    # several joined folders make several data roots; take the one that has this file
     data_root = str(catalog.data_root(scale) / catalog.STSB_DEV).removesuffix(catalog.STSB_DEV)
     command = [sys.executable, "-m", "csebench", "train", spec.model_dump_json()]
     command += ["--data", data_root, "--device", "cpu", "--out", str(out)]
@@ -189,7 +195,7 @@ def train_for_check(attempt: Attempt, spec: Spec, out: Path) -> None:
 
 
 def run_searches(attempt: Attempt, trials: int) -> None:
-    """Search for the settings of what is tried, if the scale takes settings from searches."""
+    """Search for the settings of the attempt, if the scale takes settings from searches."""
     searches = attempt.searches()
     if searches:
         options = ["--scale", attempt.scale, "--trials", str(trials)]
@@ -208,7 +214,7 @@ def run_workflow(attempt: Attempt) -> None:
 
 
 def run_step(attempt: Attempt, *command: str) -> None:
-    """Run a verb, or the workflow, in a process of its own, which frees the GPU when it ends.
+    """Run a verb or the workflow in a process of its own, so that its end frees the GPU.
 
     Raises:
         RunFailed: the command failed. It printed the reason.

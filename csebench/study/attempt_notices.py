@@ -1,4 +1,4 @@
-"""What `csebench try` says before it starts: which results it makes again, and the forecast.
+"""Word the notices of `csebench try`: which results it makes again, and the forecast.
 
 Nothing is trained or written here.
 """
@@ -20,7 +20,7 @@ from csebench.study.attempt_paper import Attempt
 
 
 def restart_notices(attempt: Attempt) -> list[str]:
-    """Say which results are made again, because the code of a file changed since the last ones."""
+    """Say which results are made again because the code that makes them changed."""
     notices = []
     code_now = draft_code(attempt.name, attempt.folder)
     if is_changed(code_now, codes_of_runs(attempt)):
@@ -36,18 +36,18 @@ def restart_notices(attempt: Attempt) -> list[str]:
 
 
 def is_changed(code_now: str | None, codes: set[str | None]) -> bool:
-    """Whether a draft has results from other code, and none from its code of today.
+    """Whether a draft has results from older code, and none from its current code.
 
     Args:
-        code_now: None if the file is no draft.
-        codes: of the results. None stands for a result that no draft made.
+        code_now: hash of the current code. None if the file is no draft.
+        codes: hashes of the code that made the results. None stands for code that was no draft.
     """
     draft_codes = codes - {None}
     return code_now is not None and bool(draft_codes) and code_now not in draft_codes
 
 
 def codes_of_runs(attempt: Attempt) -> set[str | None]:
-    """Read with which codes of one's own file the runs in runs/ were made."""
+    """Read from the runs in runs/ the hashes of one's own file that they were made with."""
     codes: set[str | None] = set()
     for recipe in attempt.recipes().values():
         for file in catalog.RUNS.glob(f"{recipe.method}-*/spec.json"):
@@ -57,7 +57,7 @@ def codes_of_runs(attempt: Attempt) -> set[str | None]:
 
 
 def codes_of_scores(attempt: Attempt, evaluator: str) -> set[str | None]:
-    """Read with which codes of an evaluator the scores of the attempt's pages were made."""
+    """Read from the scores of the attempt's pages the hashes of the evaluator's code."""
     codes: set[str | None] = set()
     for page in attempt.pages:
         for run in page.runs():
@@ -75,15 +75,15 @@ class RemainingWork:
     runs: int
     scores: int
     estimate: TimeEstimate
-    unmeasured: int  # parts that the estimate lacks
+    unmeasured: int  # runs and scores that nobody has measured; the estimate lacks them
     device: str | None  # None if no device was measured
 
 
 def forecast_lines(attempt: Attempt, trials: int) -> list[str]:
-    """Say in lines what is left to do, and how many hours that takes.
+    """Say what is left to do, and how many hours it takes.
 
     Args:
-        trials: of each search.
+        trials: number of trials of each search.
     """
     work = forecast.Work(attempt.pages)
     remaining = remaining_work(work, attempt, trials)
@@ -116,11 +116,11 @@ def remaining_work(work: forecast.Work, attempt: Attempt, trials: int) -> Remain
     """
     steps = work.steps(work.missing)
     scores = [step for step in steps if step.kind == "score"]
-    trained = [work.specs[step.run] for step in steps if step.kind == "train"]
-    searched = missing_search_runs(attempt, trials)
+    runs = [work.specs[step.run] for step in steps if step.kind == "train"]
+    search_runs = missing_search_runs(attempt, trials)
     estimate, unmeasured = work.cost(scores)
     times = work.times.get(work.scale.encoders[tuning.ENCODER].name)
-    for spec in [*trained, *searched]:
+    for spec in [*runs, *search_runs]:
         price = None
         if times is not None:
             stand_in = spec.model_copy(update={"method": attempt.against[0], "components": {}})
@@ -130,8 +130,8 @@ def remaining_work(work: forecast.Work, attempt: Attempt, trials: int) -> Remain
         else:
             estimate += price
     return RemainingWork(
-        search_runs=len(searched),
-        runs=len(trained),
+        search_runs=len(search_runs),
+        runs=len(runs),
         scores=len(scores),
         estimate=estimate,
         unmeasured=unmeasured,
@@ -144,15 +144,16 @@ def missing_search_runs(attempt: Attempt, trials: int) -> list[Spec]:
     specs = []
     for name in attempt.searches():
         planned = tuning.plan_trials(name, attempt.scale, trials)
-        made = [trial.settings for trial in tuning.made_trials(name, attempt.scale, planned)]
+        made_trials = tuning.made_trials(name, attempt.scale, planned)
+        made_settings = [trial.settings for trial in made_trials]
         for trial in planned:
-            if trial.settings not in made:
+            if trial.settings not in made_settings:
                 specs += trial.specs
     return specs
 
 
 def first_estimate(specs: Iterable[Spec], times: forecast.StepTimes) -> TimeEstimate | None:
-    """Forecast the training of the first run whose step can be derived from measured ones."""
+    """Forecast the training of the first run whose step time can be derived from measured ones."""
     for spec in specs:
         estimate = forecast.training_estimate(spec, times)
         if estimate is not None:

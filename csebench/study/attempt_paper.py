@@ -1,8 +1,8 @@
-"""What `csebench try` compares: an attempt, and the paper that it becomes.
+"""Check an attempt of `csebench try`, and write it as a paper.
 
 The paper, `papers/try_<name>.yaml`, has a table per evaluator. Its runs, pages, comparisons and
-forecast are planned like those of any other paper. What is said about an attempt belongs to
-attempt_notices.py and attempt_results.py, the steps of the command to attempt.py.
+forecast are planned like those of any other paper. attempt.py has the steps of the command, and
+attempt_notices.py and attempt_results.py word what the command prints.
 """
 
 import os
@@ -78,11 +78,14 @@ class Attempt:
         """
         if not self.is_component:
             return dict.fromkeys(self.against, Recipe(method=self.name))
-        return {host: Recipe(method=host, components={self.name: {}}) for host in self.against}
+        own_component = {self.name: {}}
+        return {name: Recipe(method=name, components=own_component) for name in self.against}
 
     def searches(self) -> list[str]:
-        """Name the searches for the recipes. There are none if the scale takes no settings from
-        searches."""
+        """Name the searches for the recipes, each once.
+
+        The list is empty if the scale takes no settings from searches.
+        """
         if not catalog.scale(self.scale).tuned:
             return []
         names = [search_of(recipe) for recipe in self.recipes().values()]
@@ -108,9 +111,10 @@ def open_attempt(file: Path, is_component: bool = False, **settings) -> Attempt:
         folder = COMPONENTS
     file = Path(os.path.realpath(file))
     check_place(file, folder)
-    project = file.parents[len(folder.parts)]
+    project = file.parents[len(folder.parts)]  # the folder that holds methods/
     if project not in folders():
-        join([*map(str, folders()[1:]), str(project)])
+        joined = [str(path) for path in folders()[1:]]  # the first is csebench itself
+        join([*joined, str(project)])
         caches.clear()
     attempt = Attempt(file.stem, folder, **settings)
     check_attempt(attempt)
@@ -181,8 +185,12 @@ def paper_content(attempt: Attempt) -> dict:
         if attempt.is_component:
             own_label = f"{title} + {label}"
         rows[own_label] = recipe
-        family = {"question": f"Does {own_label} beat {label}?", "rows": [[own_label, label]]}
-        families.append(family | {"primary": not families})
+        family = {
+            "question": f"Does {own_label} beat {label}?",
+            "rows": [[own_label, label]],
+            "primary": not families,  # the first question
+        }
+        families.append(family)
 
     notes = [f"{title}: {note}" for note in replaced_defaults(attempt)]
     tables = {}
@@ -211,10 +219,10 @@ def table_row(label: str, recipe: Recipe) -> dict:
 
 
 def replaced_defaults(attempt: Attempt) -> list[str]:
-    """List the defaults of one's own file that its runs do not have, with what replaced them.
+    """Say which defaults of one's own file other values replace in its runs, and why.
 
-    Settings that the search for the method itself chooses are left out: choosing them is its
-    purpose.
+    Settings that the search for the method itself chooses are left out, because the search is
+    meant to replace them.
     """
     scale = catalog.scale(attempt.scale)
     file = f"config/{attempt.scale}.yaml"

@@ -1,4 +1,4 @@
-"""What `csebench try` found: comparisons as plain values, and the lines that are printed of them.
+"""Collect the results of `csebench try` as plain values, and word them.
 
 The statistics and the sentence of a comparison come from csebench/report/.
 """
@@ -20,7 +20,7 @@ SAME_TRAINING = "Both have the same losses, bit for bit: what is new has no effe
 
 
 def results(attempt: Attempt) -> list[dict]:
-    """Compare what was tried, and return the comparisons as plain values.
+    """Compare the rows of an attempt, and return the comparisons as plain values.
 
     Returns:
         The keys of `csebench compare --json`, with the page, the seconds of training on this
@@ -38,7 +38,7 @@ def results(attempt: Attempt) -> list[dict]:
     for page in attempt.pages:
         view = grid_view(attempt.paper, page.name, attempt.scale)
         for answer in answers(view):
-            (comparison,) = answer.comparisons
+            (comparison,) = answer.comparisons  # the paper of an attempt has one per question
             record = {"question": answer.family.question, **comparison_record(comparison)}
             if is_smoke:
                 record["sentence"] = SMOKE
@@ -85,8 +85,8 @@ def next_step(view: "GridView", comparison: "Comparison") -> str:
 
 
 def training_curves(view: "GridView", label: str) -> list:
-    """Read loss and scores on STS-B dev over training, of each scored run of a row."""
-    cell, *_ = view.rows[view.score_grid.row(label)]
+    """Read the training curve of each scored run of a row: losses and scores on STS-B dev."""
+    cell, *_ = view.rows[view.score_grid.row(label)]  # all cells of the row have the same runs
     curves = []
     for spec in cell.plan.specs:
         content, _ = stored_score(spec, cell.plan.evaluator, view.scale)
@@ -96,7 +96,7 @@ def training_curves(view: "GridView", label: str) -> list:
 
 
 def advice_on_seeds(comparison: "Comparison") -> str:
-    """Say whether more seeds could show a difference of the size that was seen."""
+    """Say whether more seeds could make a difference of this size significant."""
     from csebench.report.numbers.power import seeds_needed
 
     seen = comparison.estimate
@@ -118,7 +118,7 @@ def advice_on_seeds(comparison: "Comparison") -> str:
 
 
 def comparison_lines(record: dict) -> list[str]:
-    """Word in lines what stands behind the sentence of a comparison: numbers, cost, next step."""
+    """Word the numbers, the cost and the next step of a comparison, for below its sentence."""
     lines = []
     if record["differs"]:
         lines.append(f"Not matched: {record['differs']}.")
@@ -133,7 +133,7 @@ def comparison_lines(record: dict) -> list[str]:
 
 
 def difference_line(record: dict) -> str:
-    """Word the difference in points, with the interval and the spreads that are known."""
+    """Word the difference in points, with its interval and spreads if they are known."""
     line = f"Difference {record['gain']:+.2f} points"
     if record["low"] != "":
         line += f", 95 % interval {record['low']:+.2f} to {record['high']:+.2f}"

@@ -26,9 +26,9 @@ from csebench.study.work import train_and_score
 def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[str], None]) -> None:
     """Search for the settings of methods.
 
-    Searches that they start from run first if they have no file yet. Trials that are in the file of
-    a search are kept, and runs in runs/ are not repeated. So a search that was stopped goes on
-    where it was.
+    A search may start from the results of other searches. Those run first if they have no file
+    yet. Trials that are in the file of a search are kept, and runs in runs/ are not repeated. So
+    the same call resumes a search that was stopped.
 
     Args:
         names: methods, also with components, as in `ct+ami`.
@@ -37,14 +37,15 @@ def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[s
 
     Raises:
         BadInput: a method has nothing to try, or a file is damaged. Raised before any training.
-        RunFailed: every trial of a method failed by its own loss, or a run failed otherwise.
+        RunFailed: the settings of every trial of a method made it fail, or a run failed for
+            another reason.
         Stopped: SIGTERM, SIGINT or SIGHUP asked for an end.
     """
     searches: list[str] = []
     for name in names:
-        for before in tuning.searches_before(name):
-            if before in names or tuning.made_search(before, scale_name) is None:
-                searches.append(before)
+        for earlier in tuning.searches_before(name):
+            if earlier in names or tuning.made_search(earlier, scale_name) is None:
+                searches.append(earlier)
     searches = list(dict.fromkeys([*searches, *names]))
     for name in searches:  # refuse bad input before anything is trained
         tuning.plan_trials(name, scale_name, number)
@@ -56,10 +57,11 @@ def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[s
 def run_search(name: str, scale: Scale, number: int | None, log: Callable[[str], None]) -> None:
     """Run the missing trials of a search. Write its file after each of them.
 
-    After the planned trials come those that follow outward from the best one.
+    If the best trial has the largest or smallest value that was tried, values further outward are
+    tried after the planned trials.
     """
     planned = tuning.plan_trials(name, scale.scale, number)
-    untuned = planned[0].specs[0]
+    untuned = planned[0].specs[0]  # the first trial has the scale's settings
     encoder = scale.encoders[tuning.ENCODER]
     # a run that all trials start from, for methods that need one
     pretraining = recipe.pretraining(untuned.params, encoder, recipe.conditions(scale), name)
@@ -67,7 +69,8 @@ def run_search(name: str, scale: Scale, number: int | None, log: Callable[[str],
     trials = tuning.made_trials(name, scale.scale, planned)
     made_settings = [trial.settings for trial in trials]
     missing = [trial for trial in planned if trial.settings not in made_settings]
-    missing = missing or tuning.plan_outward(name, scale.scale, trials)
+    if not missing:
+        missing = tuning.plan_outward(name, scale.scale, trials)
     while missing:
         if pretraining:
             train_unless_done(pretraining, scale, needs_model=True)
@@ -77,7 +80,7 @@ def run_search(name: str, scale: Scale, number: int | None, log: Callable[[str],
         trials.append(trial)
 
         # write the file after each trial, so that a stopped search loses none
-        count = max(len(planned), len(trials))
+        count = max(len(planned), len(trials))  # outward trials exceed the planned number
         best = tuning.best_trial(trials)
         chosen = None
         if best is not None:
@@ -87,7 +90,8 @@ def run_search(name: str, scale: Scale, number: int | None, log: Callable[[str],
         )
         tuning.write_search(content, scale.scale)
         log(f"{name}: trial {len(trials)} of {count}: {trial_label(trial)}")
-        missing = missing or tuning.plan_outward(name, scale.scale, trials)
+        if not missing:
+            missing = tuning.plan_outward(name, scale.scale, trials)
 
     path = tuning.search_path(name, scale.scale)
     best = tuning.best_trial(trials)
@@ -97,7 +101,7 @@ def run_search(name: str, scale: Scale, number: int | None, log: Callable[[str],
 
 
 def run_trial(spec: Spec, scale: Scale) -> TrialRun:
-    """Train one run of a trial. The result has no score if the run failed by its own loss."""
+    """Train one run of a trial. If its settings make it fail, return the reason, not a score."""
     run = {"run": spec.run_id, "seed": spec.seed}
     try:
         report = train_unless_done(spec, scale)

@@ -40,11 +40,11 @@ def work(
     """Train a planned run, and score it with the evaluators that pages show.
 
     The run is done when it is trained. If an evaluator fails, its reason is kept and the others
-    still score. `publish_planned` later repeats the failed one and reports the error. If another
-    process works on the run, wait for it, then do what is left.
+    still score. Later, `publish_planned` calls that evaluator again and reports its error. If
+    another process works on the run, this one waits for it, then does what is left.
 
     Args:
-        only: score with these evaluators, as far as pages show them. None means all of the scale.
+        only: evaluators to score with, if pages show them. None means all that pages show.
         processes: number of processes that share every batch, each on a GPU of its own. 0 means
             one process, on a GPU if there is one.
         runs_per_gpu: how many runs may use one GPU at a time.
@@ -73,7 +73,7 @@ def work(
     if not trained_model.exists():
         check_training_files(spec, scale)
         acquire_gpus(processes, runs_per_gpu, memory_of_other_seeds(spec, scale_name))
-    # lock the GPU before the run: a process keeps its GPU while it waits for the run
+    # lock the run after the GPU: the process that holds the run then never waits for a GPU
     with lock_run(folder):
         if not trained_model.exists() and processes > 1 and not is_distributed():
             become_torchrun(run_id, scale_name, only, processes, chunk_size)
@@ -116,7 +116,7 @@ def become_torchrun(
 ) -> None:
     """Replace this process by torchrun, which starts `csebench work` on several GPUs.
 
-    Locks of GPUs and of the run outlive the replacement.
+    The locks of the GPUs and of the run stay held.
     """
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += [f"--nproc-per-node={processes}", "-m"]
@@ -134,12 +134,13 @@ def train_and_score(
 ) -> None:
     """Train a run in its folder, then score it with the evaluators whose data is there.
 
-    Processes of torchrun only train. Otherwise the GPUs of all of them would wait for the one that
-    scores. `publish_planned` makes the scores later, on one GPU.
+    Processes of torchrun only train. If one of them also scored, the GPUs of the others would
+    idle. `publish_planned` makes the scores later, on one GPU.
     """
     folder = catalog.RUNS / spec.run_id
     data_root = catalog.data_root(scale)
     with Progress(folder, spec.run_id):
+        # imported here, because torch takes seconds to load and the run already shows as running
         from csebench.score.evaluate import evaluate_run, has_data
         from csebench.train.run import train
 
@@ -154,7 +155,7 @@ def train_and_score(
 def publish_planned(run_id: str, evaluator: str, scale_name: str) -> None:
     """Put the scores of a finished run into results/.
 
-    A scale that keeps only scores deletes the model after the last score.
+    If the scale keeps only scores, the model is deleted after the last score.
 
     Raises:
         BadInput: no page of the scale needs the run, or the evaluator is unknown.

@@ -35,10 +35,10 @@ PAGE = r"(?!partial/)(\w+/){0,2}(?!evidence\b)\w+"
 
 
 def refusing(function):
-    """Decorate a function that rules call: bad input ends the workflow with one message and exit
-    code 2.
+    """Make bad input end the workflow with one message and exit code 2.
 
-    Snakemake would bury the message in a traceback and exit with 1.
+    This decorates functions that rules call. If they raised BadInput, Snakemake would bury the
+    message in a traceback and exit with 1.
     """
 
     @wraps(function)
@@ -64,7 +64,7 @@ def start(scale: str) -> None:
     """Check the scale, and plan its runs.
 
     Args:
-        scale: not a text if `--config scale=3` gave a number. That is bad input, too.
+        scale: name of a scale. `--config scale=3` gives a number, which is refused, too.
     """
     catalog.scale(scale)
     targets.runs(scale)
@@ -80,8 +80,10 @@ def hold_folder() -> None:
     folder = Path(".snakemake")
     try:
         folder.mkdir(exist_ok=True)
+        # never closed: the end of the process releases the lock
         file = os.open(folder / "csebench.lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
+            # every running Snakemake shares the lock, so an exclusive one means that none runs
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for stale_lock in folder.glob("locks/*.lock"):
                 stale_lock.unlink()
@@ -94,8 +96,7 @@ def hold_folder() -> None:
 
 @refusing
 def report_defects(scale: str) -> None:
-    """Print a line for each broken file that has no pages, and one for code that changed without a
-    new version."""
+    """Print the broken files, which are left out, and code that changed without a new version."""
     for defect in targets.left_out(scale):
         print_line(f"left out: {defect}")
     changed = unversioned_code()
@@ -125,12 +126,11 @@ def report_failures(logs: Iterable[str]) -> None:
 def inputs_of(output: str, scale: str | None = None, is_dry_run: bool = False) -> list[Path]:
     """List the inputs of a file below results/: files that rules make for it, and its record.
 
-    The record (csebench/plan/page_records.py) says what the file was made from. A page in
-    results/partial/ waits for no other file.
+    The record (csebench/plan/page_records.py) says what the file was made from. It is the only
+    input of a page in results/partial/.
 
     Args:
-        scale: the `scale` of `--config`, which the folder of the file must not contradict. None if
-            none was given.
+        scale: the scale that `--config` states, if any. The file must be of this scale.
     """
     path = Path(output)
     inputs = page_records.made_by_rules(path)
@@ -147,8 +147,7 @@ def inputs_of(output: str, scale: str | None = None, is_dry_run: bool = False) -
 def inputs_of_all(scale: str) -> list[Path]:
     """List every page, figure and CSV file of a scale, and the scores.
 
-    The scores are there because a score that was deleted is made again, even if the pages are up to
-    date.
+    The scores are listed so that a deleted one is made again even if the pages are up to date.
     """
     from csebench.report.pages import has_picture  # here, because it loads all of csebench/report/
 
@@ -168,7 +167,7 @@ def inputs_of_all(scale: str) -> list[Path]:
 
 @refusing
 def planned_run(run_id: str, first_scale: str) -> tuple[Spec, Scale]:
-    """Find a run, and a scale whose pages need it: `first_scale` if they do."""
+    """Find a run, and a scale whose pages need the run. `first_scale` is preferred."""
     scale_name = targets.scale_of_run(run_id, first_scale)
     return targets.run(run_id, scale_name), catalog.scale(scale_name)
 
@@ -192,8 +191,8 @@ def run_data(run_id: str, first_scale: str) -> list[Path]:
 def fetched_markers(names: Iterable[str], scale: Scale) -> list[Path]:
     """List the marker files that show that the sources of some data are fetched.
 
-    Data that the user gives is no input. Its hashes are in the ids of runs and scores, and another
-    place of the data root, as in a moved checkout, must start nothing.
+    Data that the user gives is no input. Ids of runs and scores contain its hashes, so a new path
+    of the same data, as in a moved checkout, must start nothing.
 
     Args:
         names: files, or patterns of files, of the data root.
@@ -223,7 +222,7 @@ def wanted_evaluators(run_id: str, first_scale: str, wanted: Iterable[str]) -> s
     files, such as reports, folders and score files.
 
     Args:
-        wanted: the targets that the workflow was called for.
+        wanted: the targets of the workflow.
     """
     scale_name = targets.scale_of_run(run_id, first_scale)
     pages: list[targets.Page] = []
@@ -234,7 +233,9 @@ def wanted_evaluators(run_id: str, first_scale: str, wanted: Iterable[str]) -> s
         pages = []
     evaluators = set()
     for page in pages or targets.pages(scale_name):
-        evaluators |= {evaluator for run, evaluator in page.available() if run == run_id}
+        for scored_run, evaluator in page.available():
+            if scored_run == run_id:
+                evaluators.add(evaluator)
     return ",".join(sorted(evaluators))
 
 
@@ -250,13 +251,14 @@ def training_minutes(run_id: str, first_scale: str, attempt: int) -> int:
 
 @refusing
 def trained_run(run_id: str, evaluator: str, score_scale: str, first_scale: str) -> list[Path]:
-    """Name the file that says that a run is trained, as input of its score.
+    """Return the inputs of a score: the file that says that its run is trained, or nothing.
 
-    There is no input if the score is published, the run is not here, and its corpus cannot be had.
-    Then the score is used as it is.
+    A published score needs no input if its run is not here and the corpus of the run cannot be
+    fetched. Then the score is used as it is.
     """
     done = catalog.RUNS / run_id / DONE
-    if done.with_name(PRUNED).exists():  # the model is deleted: a missing score needs a training
+    if done.with_name(PRUNED).exists():
+        # the model was deleted: without this file, a missing score trains the run again
         done.unlink(missing_ok=True)
     is_published = targets.score_path(run_id, evaluator, score_scale).exists()
     if done.parent.exists() or not is_published:
@@ -273,17 +275,17 @@ def trained_run(run_id: str, evaluator: str, score_scale: str, first_scale: str)
 def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:
     """List the marker files of the data that must be fetched for an evaluator.
 
-    There are none if the data cannot be fetched: a score that exists was made elsewhere.
+    The list is empty if the data cannot be fetched. A score that exists was then made elsewhere.
     """
     scale = catalog.scale(scale_name)
-    wanted = protocol(evaluator)
+    parsed = protocol(evaluator)
     if unavailable(evaluator, scale_name) is not None:
         return []
-    if from_hub(wanted, catalog.data_root(scale)):
+    if from_hub(parsed, catalog.data_root(scale)):
         return []
     given = catalog.given_root(scale)
     names = []
-    for pattern in wanted.files:
+    for pattern in parsed.files:
         is_given = "*" in pattern and given is not None and bool(matches(given, pattern))
         if not is_given:
             names.append(pattern)
@@ -291,5 +293,5 @@ def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:
 
 
 def settings_identity(evaluator: str, scale_name: str) -> str:
-    """Hash the settings of an evaluation: another version or batch size is scored again."""
+    """Hash the settings of an evaluation, so that another version or batch size scores again."""
     return digest(settings(protocol(evaluator), catalog.scale(scale_name).evaluation))
