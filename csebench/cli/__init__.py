@@ -146,7 +146,8 @@ def do_verb(words: list[str]) -> None:
         # code of a method ends the process: with exit code 0, the run would pass for finished
         raise RunFailed(raised_by_code(error)) from None
     sys.stdout.flush()
-    if "all" in getattr(args, "target", ()):
+    target = getattr(args, "target", [])
+    if target == "all" or (isinstance(target, list) and "all" in target):
         for broken in targets.left_out(args.scale):
             print(f"csebench: left out: {visible_lines(broken)}", file=sys.stderr)
 
@@ -222,5 +223,13 @@ def make_paths_absolute(args: argparse.Namespace) -> None:
         may_be_file = key in ("encoder", "model", "spec") and value and not names_commit(value)
         if isinstance(value, Path):
             setattr(args, key, value.absolute())
-        elif may_be_file and Path(value).exists():
+        elif may_be_file and is_there(value):
             setattr(args, key, str(Path(value).absolute()))
+
+
+def is_there(name: str) -> bool:
+    """Whether there is a file or folder of a name. A spec as JSON text is too long for a name."""
+    try:
+        return Path(name).exists()
+    except OSError:
+        return False

@@ -90,8 +90,9 @@ def training_curves(view: "GridView", label: str) -> list:
     curves = []
     for spec in cell.plan.specs:
         content, _ = stored_score(spec, cell.plan.evaluator, view.scale)
-        if content is not None:
-            curves.append(content["training"].get("curve"))
+        curve = content["training"].get("curve") if content is not None else None
+        if curve is not None:  # an untrained row has none
+            curves.append(curve)
     return curves
 
 

@@ -1,5 +1,6 @@
 """A folder of one's own that joins the project: what is found in it, refused, and written to it."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -104,6 +105,14 @@ def test_results_are_written_to_it_and_paths_are_of_the_current_folder(
     assert (own / "results" / "own_scale" / "cells.csv").exists() and not (
         tmp_path / "results"
     ).exists()
+
+
+def test_a_spec_as_text_is_no_path_of_the_current_folder(own, monkeypatch, capsys):
+    """Its text is longer than a name of a file may be."""
+    monkeypatch.setenv("CSEBENCH_PROJECT", "")
+    spec = json.dumps({"method": "x" * 300})
+    assert cli.main(["train", spec, "--project", "own", "--out", "runs/mine"]) == 2
+    assert "too long" not in capsys.readouterr().err
 
 
 def test_a_folder_that_is_made_joins_while_the_current_one_is_in_it(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ better or broken."""
 import json
 import os
 import re
+from types import SimpleNamespace
 
 import pytest
 from score_files import edit_score_file, write_scores
@@ -199,6 +200,15 @@ def test_a_file_that_cannot_be_loaded_is_named(own):
         )
         with pytest.raises(BadInput, match=re.escape(message)):
             registry.load(name)
+
+
+def test_untrained_rows_have_no_training_that_could_be_the_same(monkeypatch):
+    spec = SimpleNamespace(run_id="bert-0000000000")
+    plan = SimpleNamespace(specs=[spec], evaluator="sts")
+    grid = SimpleNamespace(row=lambda label: 0)
+    view = SimpleNamespace(rows=[[SimpleNamespace(plan=plan)]], score_grid=grid, scale="mini")
+    monkeypatch.setattr(attempt_results, "stored_score", lambda *_: ({"training": {}}, False))
+    assert attempt_results.training_curves(view, "BERT") == []
 
 
 @pytest.mark.slow
