@@ -13,8 +13,8 @@ Code that downloads data and models is in no unit, because files are checked by 
 
 A method, component or evaluator is a *draft* if the lock does not have its code under its version.
 Every file of a user's own folder is a draft, and so is every new or edited file of the project. The
-ids of runs and scores include the hash of a draft's code (`draft_code`). An edit therefore leads to
-new runs and scores, and the old ones remain.
+hash of a draft's code belongs to the identity of its runs and scores (`draft_code`). An edit
+therefore leads to new runs and scores, and those of the older code remain.
 """
 
 import ast

@@ -108,8 +108,8 @@ def check_figure_kind(figure: Figure, paper_name: str, name: str) -> None:
     if not drawn_by:
         raise unknown("kind of figure", figure.kind, [*FIGURES_OF_SCORES, *panels()], where)
     if len(drawn_by) > 1:
-        both = " and ".join(drawn_by)
-        raise BadInput(f"{where}: {both} both draw {figure.kind!r}: rename it in one's `panels`.")
+        names = " and ".join(drawn_by)
+        raise BadInput(f"{where}: {names} both draw {figure.kind!r}: rename it in one's `panels`.")
 
 
 def _cell(
@@ -122,12 +122,12 @@ def _cell(
         where: file and key of the row, for messages.
     """
     if column.task is None:
-        return CellPlan(row, column)  # derived from other cells
+        return CellPlan(row, column)  # computed from other cells
     missing = missing_at_scale(grid, run, column, scale, where)
     if missing is not None:
         return CellPlan(row, column, missing=missing)
 
-    # its runs
+    # the runs of the cell
     encoder = scale.encoders[run.encoder or grid.encoder]
     tuned = {}
     if encoder == scale.encoders.get(tuning.ENCODER):
@@ -145,7 +145,7 @@ def _cell(
     if stage is not None:
         before = (stage,)
 
-    # the score to read from each
+    # the score to read from each run
     evaluator = substitute(grid.column_evaluator(column), scale)
     assert evaluator is not None, column.label  # missing_at_scale has refused such cells
     scored_by = protocol(evaluator)

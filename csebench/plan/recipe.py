@@ -100,8 +100,8 @@ def make_spec(
 
     Args:
         encoder: the encoder that training, or its pre-training stage, starts from.
-        size: sentences drawn from the corpus.
-        seed: of the run, and of the subset of the corpus.
+        size: number of sentences to draw from the corpus.
+        seed: seed of the run, and of the subset of the corpus.
         where: file and key of the recipe, for messages.
 
     Raises:
@@ -110,8 +110,8 @@ def make_spec(
     of_scale = given.settings
     method = declaration(recipe.method)
     variant = variant_settings(method, recipe.variant, where)
-    used = used_components(method, variant, recipe)
-    by_search = by_component(choices(method, used, given.tuned))
+    component_names = used_components(method, variant, recipe)
+    by_search = by_component(choices(method, component_names, given.tuned))
     layers = SettingLayers(
         variant=variant.params,
         recipe=recipe.params,
@@ -121,7 +121,7 @@ def make_spec(
     params = resolve(method, layers, of_scale, f"{where}: {method.name}")
 
     components = {}
-    for name in used:
+    for name in component_names:
         component = component_of(method, name, where)
         layers = SettingLayers(
             method=method.components.get(name, {}),
@@ -153,7 +153,7 @@ def make_spec(
         seed=seed,
         precision=precision,
         threads=of_scale.threads,
-        code=draft_codes(method.name, used),
+        code=draft_codes(method.name, component_names),
     )
     refuse_contradictions(spec, where)
     return spec
@@ -164,7 +164,7 @@ def resolve(
 ) -> dict[str, Value]:
     """Fill in the hyper-parameters of a method or component: typed, checked and complete.
 
-    A search chooses no parameter that the variant or the recipe states.
+    A value that the variant or the recipe states precedes the choice of a search.
     """
     stated = {**layers.variant, **layers.recipe}
     # first without the scale, because its changes depend on these values

@@ -42,9 +42,9 @@ class Page:
     number."""
 
     name: str  # table2, figure3, methods, variants
-    papers: tuple[str, ...]
+    papers: tuple[str, ...]  # papers whose table or figure the page shows
     scale: str
-    path: Path
+    path: Path  # file of the page, below results/
 
     def grids(self) -> list[tuple[str, str]]:
         """List the tables or figures on the page, as (paper, name)."""
@@ -54,8 +54,10 @@ class Page:
 
     @cached
     def cells(self) -> list[CellPlan]:
-        """List the cells of the tables or figures, and the cells of the untrained encoder that
-        figures show as a line."""
+        """List all cells on the page.
+
+        Some figures show the untrained encoder as a line. Its cells come last.
+        """
         cells: list[CellPlan] = []
         untrained_cells: list[CellPlan] = []
         for paper_name, name in self.grids():
@@ -85,7 +87,7 @@ class Page:
     def available(self) -> dict[tuple[str, str], Spec]:
         """Collect the scores of the page that exist or can be made.
 
-        A score cannot be made if the data of its evaluator are neither here nor public.
+        A score cannot be made if its evaluator lacks data that no public source has.
         """
         evaluators = {evaluator for _, evaluator in self.scores()}
         usable = {name for name in evaluators if unavailable(name, self.scale) is None}

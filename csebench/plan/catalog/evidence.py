@@ -177,8 +177,8 @@ class Experiment(Strict):
     corpus: str | None = None  # training corpus
     # data of the transfer scores; `dev`: dev folds, as in the trainer's fast evaluation
     transfer: Literal["test", "dev"] = "test"
-    # whether the experiment can be compared with the authors' number: its corpus, budget, objective,
-    # pooler and aggregation are those of the paper
+    # whether the experiment can be compared with the authors' number, because its corpus, budget,
+    # objective, pooler and aggregation are those of the paper
     comparable: bool
     # False: a value, the setting or the encoder is doubtful, and no verdict counts the experiment
     sure: bool = True
@@ -682,11 +682,11 @@ class RunIdentity:
 
     kind: Literal["seed", "scores"]
     values: tuple
-    text: str  # what is shared, for a message
+    text: str  # name of the values in messages: `seed 42`, `scores`
 
 
 def run_identities(experiment: Experiment, run: PublishedRun) -> list[RunIdentity]:
-    """List what identifies a run: its seed, and its scores if equal ones are no chance."""
+    """List what identifies a run: its seed, and its scores if they cannot agree by chance."""
     setting = setting_of(experiment)
     identities = []
     if run.seed is not None:
@@ -704,7 +704,7 @@ def setting_of(x: Experiment) -> tuple:
 
 
 def is_telling(scores: dict[str, Published]) -> bool:
-    """Whether equal scores mean the same run: several of them, or one with many digits."""
+    """Whether equal scores mean the same run: two or more scores, or one with many digits."""
     return len(scores) > 1 or any(score.unit < 0.001 for score in scores.values())
 
 
@@ -718,7 +718,7 @@ def runs_of_others(
     """Find runs that would count twice, because another source also gives them.
 
     Args:
-        name: of the source.
+        name: name of the source.
         source_of_run: the first source of each run; the runs of this source are added.
     """
     for number, experiment in enumerate(source.experiments):

@@ -346,12 +346,10 @@ def side_by_side() -> Paper:
             untrained = labels[name]
         if declared.is_trained and declared.corpus == "sentences":
             trained.append(labels[name])
-    questions = [
-        *compared_with(untrained, trained, "Does training beat the untrained encoder?"),
-        *compared_with(
-            labels.get("simcse"), trained, "Which methods trained without labels beat SimCSE?"
-        ),
-    ]
+    questions = compared_with(untrained, trained, "Does training beat the untrained encoder?")
+    beats_simcse = "Which methods trained without labels beat SimCSE?"
+    questions += compared_with(labels.get("simcse"), trained, beats_simcse)
+
     columns = sts_columns()
     if untrained:
         columns.append(Column(label="gain over untrained", delta="Avg."))

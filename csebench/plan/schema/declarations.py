@@ -287,14 +287,14 @@ class Declaration(Strict):
         fields: dict[str, Any] = {}
         for name, (value, _) in self.params.items():
             if name in training:  # the method declares another default; type and bounds stay
-                kind = training[name].annotation
+                value_type = training[name].annotation
                 for bound in training[name].metadata:
-                    kind = Annotated[kind, bound]
+                    value_type = Annotated[value_type, bound]
             elif name in self.choices:
-                kind = Literal[tuple(self.choices[name])]
+                value_type = Literal[tuple(self.choices[name])]
             else:
-                kind = _type_of_parameter(value)
-            fields[name] = (kind, value)
+                value_type = _type_of_parameter(value)
+            fields[name] = (value_type, value)
         if self.kind == "component":
             return create_model(self.name, __config__=TrainingSettings.model_config, **fields)
         return create_model(self.name, __base__=TrainingSettings, **fields)
