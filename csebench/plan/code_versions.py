@@ -1,19 +1,20 @@
-"""The version lock: for which code the version of a unit stands.
+"""The version lock: which code has which version.
 
-A change of code that changes a number bumps a version. If it changes none, somebody states so.
-`tests/version_lock.json` holds the version of every unit of the project and a hash of its code.
-`python -m csebench.plan.code_versions` brings it up to date. The units are
+Whoever changes code so that a result changes must increase the version of its unit. Whoever changes
+code and no result must state so (`--bless`). `tests/version_lock.json` holds the version of every
+unit of the project and a hash of its code. `python -m csebench.plan.code_versions` brings this file
+up to date. The units are
 
 - each method, component and evaluator, with what it imports from methods/ and evaluators/,
 - the trainer: the rooms model/ and train/, with what they import from data/,
 - back-translation and replicates.
 
-Code that brings data and models is in no unit, because files are checked by their hashes.
+Code that downloads data and models is in no unit, because files are checked by their hashes.
 
 A method, component or evaluator is a *draft* if the lock does not have its code under its version.
-Drafts are every file of a user's own folder, a new file of the project, and an edited one. A hash
-of the code of a draft is part of the identity of its runs and scores (`draft_code`). After an edit,
-runs and scores are new ones, and those of older code remain.
+Every file of a user's own folder is a draft, and so is every new or edited file of the project. The
+hash of a draft's code belongs to the identity of its runs and scores (`draft_code`). An edit
+therefore leads to new runs and scores, and those of the older code remain.
 """
 
 import ast
@@ -43,7 +44,7 @@ from csebench.plan.schema.spec import TRAINER_VERSION, TRANSLATION_VERSION, Spec
 LOCK = ROOT / "tests" / "version_lock.json"
 DECLARATION = "DECLARATION"
 TRAINER = ("model", "train")  # rooms of csebench/
-TRANSLATE = PACKAGE / "data" / "translate.py"  # has a version of its own, as replicates do
+TRANSLATE = PACKAGE / "data" / "translate.py"
 REPLICATES = PACKAGE / "score" / "replicates.py"
 
 
@@ -57,14 +58,14 @@ def code_hash(path: Path, *others: Path) -> str:
 
 
 def normalised(path: Path, imported: bool = False) -> list | str:
-    """Return the code of a file without what cannot change a number.
+    """Return the code of a file without the parts that cannot change a number.
 
     Args:
-        imported: whether a unit with a declaration of its own imports the file. The declaration in
-            the file then counts only if its code reads it.
+        imported: whether the file is imported by a unit with a declaration of its own. The
+            declaration of an imported file counts only if the code of the file reads it.
     """
     tree = parse_python(path)
-    uses = set()  # ast.Store and ast.Load
+    uses = set()  # how the code uses DECLARATION: it assigns it (ast.Store), reads it (ast.Load)
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id == DECLARATION:
             uses.add(type(node.ctx))
@@ -93,10 +94,10 @@ def _plain(node):
 
 
 class _Arithmetic(ast.NodeTransformer):
-    """A pass over a syntax tree that drops what cannot change a number.
+    """A pass over a syntax tree that drops the parts that cannot change a number.
 
-    Dropped are docstrings, types of arguments, the text of an error, the figures of an evaluator,
-    and the parts of a declaration that are for readers. The tree has no comments and no layout.
+    It drops docstrings, types of arguments, texts of errors, the figures of an evaluator, and the
+    parts of a declaration that are for readers. A syntax tree has no comments and no layout anyway.
     """
 
     def __init__(self, declared: dict | None, draws: bool):
@@ -174,7 +175,7 @@ def read_lock() -> dict[str, dict]:
 
 
 def changed_without_bump() -> list[str]:
-    """List the units that have the version of the lock, and other code."""
+    """List the units whose code is not the code in the lock, although the version is the same."""
     lock = read_lock()
     changed = []
     for unit, now in current().items():
@@ -189,10 +190,10 @@ def changed_without_bump() -> list[str]:
 
 @cached
 def draft_code(name: str, folder: Path) -> str | None:
-    """Return the hash of the code of a method, component or evaluator that is a draft.
+    """Return the hash of the code of a method, component or evaluator, if it is a draft.
 
     Returns:
-        None if it is no draft: the lock has this code under its version.
+        None if it is no draft, because the lock has this code under its version.
     """
     code = code_hash(*registry.with_imports(files(folder)[name]))
     version = registry.any_declaration(name, folder).version
@@ -212,16 +213,15 @@ def draft_codes(method: str, components: Iterable[str]) -> dict[str, str]:
 # ---------------------------------------------------------------- marks
 
 
-# not `cached`: a process imports its code once, and does not run later edits
+# Never emptied, unlike `cached`: a process runs the code that it imported, not later edits.
 unversioned_code = functools.cache(changed_without_bump)
 
 
 def mark(units: Iterable[str]) -> dict[str, list[str]]:
-    """State in the provenance of a result which of its units have code that changed without a new
-    version.
+    """Make the entry of a result's provenance about units that changed without a new version.
 
     Returns:
-        an empty dict if there are none.
+        an empty dict if no unit did.
     """
     changed = sorted({*units} & {*unversioned_code()})
     if not changed:

@@ -1,7 +1,7 @@
-"""Forecasts of seconds, with their range, from steps that were measured.
+"""Forecast how long work takes, from measured times.
 
 This module forecasts a run (`training_estimate`), a score (`scoring`), the work that is left for
-pages (`Work`), and the minutes to request from a cluster (`job_minutes`). What was measured is in
+pages (`Work`), and the minutes to request from a cluster (`job_minutes`). The measured times are in
 data/step_times.yaml and data/evaluator_times.yaml.
 """
 
@@ -31,11 +31,11 @@ from csebench.plan.schema.spec import Spec
 
 REFERENCE = "simcse"  # method that all others are timed against
 DEV_SENTENCES = 3_000  # of STS-B dev, embedded in every evaluation during training
-# of a job, before it trains or scores (benchmarks/results/2026-11-22-overhead.txt)
+# start of a job, before it trains or scores (benchmarks/results/2026-11-22-overhead.txt)
 START_SECONDS = 4.0
 DERIVED = 1.5  # widens the range of an estimate that follows from measurements on other devices
 MARGIN = 3  # the device of a cluster may be slower than the measured one
-UNMEASURED_MINUTES = 60  # for loading of models, and for evaluators that were not measured
+UNMEASURED_MINUTES = 60  # for loading models, and for evaluators that were not measured
 # clusters rarely grant more; a run that is cut off resumes in the next attempt
 LONGEST_MINUTES = 24 * 60
 
@@ -47,24 +47,24 @@ class StepTimes(Strict):
     """
 
     device: str  # name of the GPU, or of the processor with `, 2 threads`
-    encoders: list[str]  # of one shape, as in config/
-    batch_size: int
-    max_length: int
+    encoders: list[str]  # names in config/, all of one shape
+    batch_size: int  # sentences of a measured step
+    max_length: int  # tokens of a sentence of a measured step
     precision: str
-    # in an evaluation during training; None: the steps contain the time of evaluations
+    # speed of evaluations during training; None: the steps contain the time of evaluations
     sentences_per_second: float | None = None
     source: str  # who measured it, when, how
     # a run takes between 1 / factor and factor of the forecast
     factor: float = Field(default=1.6, ge=1)
-    seconds: dict[str, float]  # by method, with components as `simcse+ami`
+    seconds: dict[str, float]  # method, or method with components (`simcse+ami`) -> step
 
 
 class EvaluatorTimes(Strict):
     """The cost of scoring one model by an evaluator."""
 
-    sentences: int  # embedded; longer texts count as several, by their words
+    sentences: int  # number to embed; a longer text counts as several, by its words
     scoring_seconds: float  # on a CPU, after embedding
-    factor: float = Field(ge=1)  # as in StepTimes
+    factor: float = Field(ge=1)  # scoring takes between 1 / factor and factor of the forecast
     source: str
 
 
@@ -82,14 +82,14 @@ class TimeEstimate:
         return cls(seconds, seconds / factor, seconds * factor)
 
     def __add__(self, other: "TimeEstimate") -> "TimeEstimate":
-        """Add estimates, as if all of them were too low together, or too high."""
+        """Add estimates. The ranges add up, too, as if all errors had the same sign."""
         return TimeEstimate(
             self.seconds + other.seconds, self.low + other.low, self.high + other.high
         )
 
     @property
     def hours(self) -> str:
-        """`5.2 h (2.6 to 10)`."""
+        """The estimate as a text: `5.2 h (2.6 to 10.4)`."""
         if not self.seconds:
             return "0 h"
         return f"{_hours(self.seconds)} h ({_hours(self.low)} to {_hours(self.high)})"
@@ -125,8 +125,10 @@ def devices(encoder: str) -> list[StepTimes]:
 
 
 def _token_seconds(times: StepTimes) -> float:
-    """Return the seconds per token of the reference method, or of the fastest method if the step
-    of the reference method is not known."""
+    """Return the seconds per token of a device.
+
+    They are those of the reference method, or of the fastest method if the reference is not known.
+    """
     seconds = step_seconds(REFERENCE, times) or min(times.seconds.values())
     return seconds / (times.batch_size * times.max_length)
 
@@ -134,15 +136,15 @@ def _token_seconds(times: StepTimes) -> float:
 def step_seconds(name: str, times: StepTimes) -> float | None:
     """Return the seconds per step of a method on a device.
 
-    The first of these that is possible:
+    The first way that is possible is used:
 
-    1. They were measured on the device.
-    2. They were measured on another device, and are scaled by a method that was measured on both.
-    3. The method has added components: each adds to the step of the method what it adds to a step
-       of the reference method.
+    1. The step was measured on the device.
+    2. The step was measured on another device. It is scaled by a method that was measured on both.
+    3. The method has added components. Each adds the same seconds to a step as it adds to a step of
+       the reference method.
 
     Returns:
-        None if none is possible.
+        None if no way is possible.
     """
     if name in times.seconds:
         return times.seconds[name]
@@ -186,7 +188,7 @@ def training_estimate(spec: Spec, times: StepTimes) -> TimeEstimate | None:
     """Forecast a run without its scores.
 
     Returns:
-        None if nothing tells how long its step takes.
+        None if the seconds per step are not known.
     """
     method = declaration(spec.method)
     start = TimeEstimate.within(START_SECONDS, times.factor)
@@ -196,18 +198,18 @@ def training_estimate(spec: Spec, times: StepTimes) -> TimeEstimate | None:
     if not method.is_trained:
         return start
 
-    # the steps: measured for a batch of another size
+    # the steps, in proportion to the tokens of a measured step
     name = recipe_name(method, spec.components)
-    seconds_of_step = step_seconds(name, times)
-    if seconds_of_step is None:
+    measured_step = step_seconds(name, times)
+    if measured_step is None:
         return None
     tokens = spec.number("batch_size") * spec.number("max_length")
-    size = tokens / (times.batch_size * times.max_length)
+    relative_size = tokens / (times.batch_size * times.max_length)
     factor = times.factor
     if name not in times.seconds:
         factor *= DERIVED
     steps = spec.number("steps")
-    estimate = start + TimeEstimate.within(steps * seconds_of_step * size, factor)
+    estimate = start + TimeEstimate.within(steps * measured_step * relative_size, factor)
 
     # the evaluations on STS-B dev
     rate = times.sentences_per_second
@@ -220,10 +222,11 @@ def training_estimate(spec: Spec, times: StepTimes) -> TimeEstimate | None:
 def embedding(sentences: int, times: StepTimes) -> TimeEstimate | None:
     """Forecast the embedding of sentences on a device.
 
-    If it was not measured there, it is taken from another device, in proportion to their steps.
+    If embedding was not measured on this device, the time of another device is used, in proportion
+    to the steps of both.
 
     Returns:
-        None if it was measured on no device for these encoders.
+        None if embedding with these encoders was measured on no device.
     """
     if times.sentences_per_second:
         return TimeEstimate.within(sentences / times.sentences_per_second, times.factor)
@@ -235,7 +238,7 @@ def embedding(sentences: int, times: StepTimes) -> TimeEstimate | None:
 
 
 def scoring(evaluator: str, times: StepTimes) -> TimeEstimate | None:
-    """Forecast the scoring of a model by an evaluator; None if that was not measured."""
+    """Forecast the scoring of a model by an evaluator. Return None if it was not measured."""
     cost = evaluator_times().get(evaluator)
     if cost is None:
         return None
@@ -263,16 +266,16 @@ CellKey = tuple[str, str, int, int]  # paper, table or figure, row, column
 class Work:
     """The work that is left for pages of one scale.
 
-    A score costs several steps: its run is trained, perhaps after another run or a
-    back-translation, and is then scored. A step is paid once, however many scores need it.
+    A score needs several steps. Its run is trained, perhaps after another run or a
+    back-translation. Then the model is scored. A step that several scores need is counted once.
     """
 
     def __init__(self, pages: list[targets.Page], device: str | None = None):
         """Find out what is left.
 
         Args:
-            device: a name of data/step_times.yaml; None: the fastest device that was measured for
-                the commonest encoder of the pages, or for the next one if there is none.
+            device: a name in data/step_times.yaml. None: the fastest device that was measured for
+                the commonest encoder of the pages, or for the next encoder if none was measured.
 
         Raises:
             BadInput: there is no such device.
@@ -280,8 +283,8 @@ class Work:
         self.pages = pages
         self.scale = catalog.scale(pages[0].scale)
         self.grids: list[tuple[str, str]] = []  # (paper, table or figure), each once
-        self.specs: dict[str, Spec] = {}
-        possible: set[ScoreKey] = set()
+        self.specs: dict[str, Spec] = {}  # by the id of the run
+        possible: set[ScoreKey] = set()  # scores that exist or can be made
         for page in pages:
             self.grids += [grid for grid in page.grids() if grid not in self.grids]
             self.specs |= page.runs()
@@ -318,8 +321,11 @@ class Work:
         return cells
 
     def _fastest_device(self) -> str | None:
-        """Name the fastest device for the commonest encoder that was measured on any; None if no
-        encoder of the pages was measured."""
+        """Name the fastest device for the commonest of the measured encoders.
+
+        Returns:
+            None if no encoder of the pages was measured.
+        """
         for encoder, _ in Counter(self.encoders.values()).most_common():
             measured = devices(encoder)
             if measured:
@@ -327,7 +333,7 @@ class Work:
         return None
 
     def steps(self, scores: Iterable[ScoreKey]) -> set[Step]:
-        """Collect the steps that must be done for scores. Scores that are there need none."""
+        """Collect the steps that must be done for scores. Scores that exist need no steps."""
         steps: set[Step] = set()
         for run_id, evaluator in set(scores) - self.scored:
             steps.add(Step("score", run_id, evaluator))
@@ -377,7 +383,7 @@ class Work:
 
 
 def scores_of_parts(parts: list[CellPlan]) -> frozenset[ScoreKey]:
-    """Collect the scores that a cell is computed from; nothing if one of its parts has no runs."""
+    """Collect the scores of a cell's parts. Return nothing if a part has no runs."""
     scores: set[ScoreKey] = set()
     for part in parts:
         if not part.specs:
@@ -387,7 +393,7 @@ def scores_of_parts(parts: list[CellPlan]) -> frozenset[ScoreKey]:
 
 
 def checked_device(name: str) -> str:
-    """Return the name of a device of data/step_times.yaml, or raise BadInput for another one."""
+    """Check that data/step_times.yaml has a device, and return its name. Raise BadInput if not."""
     known = [times.device for times in step_times()]
     if name not in known:
         raise unknown("device of data/step_times.yaml", name, known)
@@ -398,12 +404,12 @@ def checked_device(name: str) -> str:
 
 
 def fastest_seconds(spec: Spec, scale: str) -> float | None:
-    """Forecast a run with its scores, on the fastest device for which its step is known.
+    """Forecast a run with its scores, on the fastest device for which the run can be forecast.
 
-    Scores whose cost is not known are left out.
+    Scores that cannot be forecast are left out.
 
     Returns:
-        seconds; None if its step is known for no device.
+        seconds; None if the run cannot be forecast for any device.
     """
     evaluators = sorted(targets.evaluators(scale)[spec.run_id])
     for times in devices(targets.base_encoder(spec, scale)):
@@ -420,7 +426,7 @@ def job_minutes(forecast: float | None, attempt: int) -> int:
     """Return the minutes to request from a cluster, doubled in every attempt.
 
     Args:
-        forecast: in seconds; None if there is none.
+        forecast: seconds of the job on the fastest device; None: not known.
     """
     if forecast is None:
         return LONGEST_MINUTES

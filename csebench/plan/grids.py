@@ -1,7 +1,7 @@
-"""Tables and figures as grids of cells, and the runs of every cell at a scale.
+"""Plan the cells of tables and figures, and the runs of every cell at a scale.
 
-`plan_grid` plans one table or figure: each cell has its runs, and the score to read from them, or
-the reason why there are none. Pages, which show one or more of them, are in targets.py.
+`plan_grid` plans one table or figure. A cell gets its runs and the score to read from them, or the
+reason why it has no runs. Pages, which show one or more tables or figures, are in targets.py.
 """
 
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class CellPlan:
 
     @property
     def scores(self) -> set[tuple[str, ...]]:
-        """The score that the cell shows, with the encoder: (evaluator, task, metric, encoder)."""
+        """Which score the cell shows, of which encoder: (evaluator, task, metric, encoder)."""
         return {(self.evaluator, self.task, self.metric, spec.encoder.name) for spec in self.specs}
 
 
@@ -92,7 +92,7 @@ def check_columns(grid: Grid, paper_name: str, name: str) -> None:
         key = ("columns", index) if column.evaluator else ("evaluator",)
         where = place_in_paper(paper_name, name, *key)
         if adapter_defect(evaluator, EVALUATORS, where) is not None:
-            continue  # the cells of a broken file show this defect
+            continue  # the file of the evaluator is broken, which the cells say
         tasks = protocol(evaluator, where).tasks
         if column.task not in tasks:
             where = f"{place_in_paper(paper_name, name, 'columns', index)}: {column.label}"
@@ -100,7 +100,7 @@ def check_columns(grid: Grid, paper_name: str, name: str) -> None:
 
 
 def check_figure_kind(figure: Figure, paper_name: str, name: str) -> None:
-    """Raise BadInput if nothing draws a kind of figure, or if two evaluators do."""
+    """Raise BadInput if no evaluator draws a kind of figure, or more than one does."""
     if figure.kind in FIGURES_OF_SCORES:
         return
     where = place_in_paper(paper_name, name, "kind")
@@ -108,8 +108,8 @@ def check_figure_kind(figure: Figure, paper_name: str, name: str) -> None:
     if not drawn_by:
         raise unknown("kind of figure", figure.kind, [*FIGURES_OF_SCORES, *panels()], where)
     if len(drawn_by) > 1:
-        both = " and ".join(drawn_by)
-        raise BadInput(f"{where}: {both} both draw {figure.kind!r}: rename it in one's `panels`.")
+        names = " and ".join(drawn_by)
+        raise BadInput(f"{where}: {names} both draw {figure.kind!r}: rename it in one's `panels`.")
 
 
 def _cell(
@@ -118,16 +118,16 @@ def _cell(
     """Plan a cell of a row that has a recipe, at a scale.
 
     Args:
-        seeds: of the table; a size of the training set may have others.
+        seeds: seeds of the table. The scale may have others for a size of the training set.
         where: file and key of the row, for messages.
     """
     if column.task is None:
-        return CellPlan(row, column)  # derived from other cells
+        return CellPlan(row, column)  # computed from other cells
     missing = missing_at_scale(grid, run, column, scale, where)
     if missing is not None:
         return CellPlan(row, column, missing=missing)
 
-    # its runs
+    # the runs of the cell
     encoder = scale.encoders[run.encoder or grid.encoder]
     tuned = {}
     if encoder == scale.encoders.get(tuning.ENCODER):
@@ -145,12 +145,12 @@ def _cell(
     if stage is not None:
         before = (stage,)
 
-    # the score to read from each
+    # the score to read from each run
     evaluator = substitute(grid.column_evaluator(column), scale)
-    assert evaluator is not None, column.label  # else it is missing at this scale
+    assert evaluator is not None, column.label  # missing_at_scale has refused such cells
     scored_by = protocol(evaluator)
     task = column.task
-    if task not in scored_by.tasks:  # the scale substitutes an evaluator with other tasks
+    if task not in scored_by.tasks:  # the scale's substitute has other tasks
         task = scored_by.tasks[0]
     return CellPlan(
         row,
@@ -197,7 +197,7 @@ def missing_at_scale(
 
 
 def parts_of_cell(grid: Grid, cells: list[list[CellPlan]], row: int, column: int) -> list[CellPlan]:
-    """List the cells with runs that a cell shows, or is computed from.
+    """List the cells with runs that a cell is computed from; a cell with a task is its own part.
 
     Returns:
         nothing for the difference of a baseline to itself.
@@ -216,17 +216,20 @@ def parts_of_cell(grid: Grid, cells: list[list[CellPlan]], row: int, column: int
 
 
 def substitute(evaluator: str, scale: Scale) -> str | None:
-    """Name the evaluator that a scale uses for another; None if it uses none.
+    """Name the evaluator that a scale uses in place of an evaluator; None if it uses none.
 
-    The scale names it by its text, `transfer:fasttest`, or without settings, `transfer`.
+    The scale replaces evaluators by name, `transfer`, or with their settings, `transfer:fasttest`.
+    The latter come first.
     """
     name = evaluator.partition(":")[0]
     return scale.evaluators.get(evaluator, scale.evaluators.get(name, evaluator))
 
 
 def substitute_sweep(sweep: dict[str, Value], scale: Scale) -> dict[str, Value]:
-    """Replace the values of a sweep by those that a scale uses. Values that the scale has nothing
-    for are left out."""
+    """Replace the values of a sweep by the substitutes of a scale.
+
+    Values whose substitute is None are left out.
+    """
     substituted = {}
     for key, value in sweep.items():
         substitutes = scale.sweeps.get(key, {})
@@ -237,7 +240,7 @@ def substitute_sweep(sweep: dict[str, Value], scale: Scale) -> dict[str, Value]:
 
 
 def absent_values(sweep: dict[str, Value], scale: Scale) -> list[str]:
-    """Say for which values of a sweep a scale has nothing."""
+    """Say which values of a sweep the scale leaves out."""
     present = substitute_sweep(sweep, scale)
     return [f"no {key} {sweep[key]} at scale {scale.scale}" for key in sweep if key not in present]
 
@@ -245,7 +248,7 @@ def absent_values(sweep: dict[str, Value], scale: Scale) -> list[str]:
 def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
     """Find `table2` or `figure3` of a paper.
 
-    The generated paper `variants` has tables by the name of the method: `micse`.
+    In the generated paper `variants`, a table has the name of a method: `micse`.
     """
     return pick_grid(dict(paper(paper_name)), name, f" of {paper_name}")
 
@@ -273,11 +276,11 @@ def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
 
 
 def untrained_cell(paper_name: str, name: str, scale_name: str) -> CellPlan | None:
-    """Find the cell of the untrained encoder, for the line in a figure of curves or bars.
+    """Find the cell of the untrained encoder that a figure of curves or bars shows as a line.
 
     Returns:
-        the cell of the page of all methods that shows the same score; None for a figure of
-        differences, of several scores or on another encoder.
+        the cell of the page of all methods that shows the score of the figure. None if there is no
+        such cell, as for a figure of differences, of several scores or on another encoder.
     """
     grid = find_grid(paper_name, name)
     if not isinstance(grid, Figure) or grid.kind not in ("curves", "bars"):

@@ -1,8 +1,8 @@
 """Records of what the files below results/ are made from.
 
-A record in results/.logs/ holds one hash over all contents that a page is made from. The workflow
-makes the page again if the hash has changed. The times of files, and who wrote the page, do not
-matter.
+A record in results/.logs/ holds one hash over the contents of all files that a page is made from.
+The workflow makes the page again if the hash has changed. It does not matter when these files were
+written, or whether the workflow or a user wrote the page.
 """
 
 import contextlib
@@ -20,8 +20,8 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.targets import Page
 
 PARTIAL = catalog.RESULTS / "partial"  # pages that are made from the scores that exist
-PAGE_ROOMS = ("base", "plan", "score", "report")  # rooms that csebench/report/ imports
-# folders whose content pages show: after an edit of a label, pages are made again, but no run
+PAGE_ROOMS = ("base", "plan", "score", "report")  # folders of csebench/ that make pages
+# folders whose content pages show, so that an edited label makes pages again
 DATA = ("config", "papers", "evidence", "methods", "evaluators")
 
 
@@ -31,12 +31,12 @@ DATA = ("config", "papers", "evidence", "methods", "evaluators")
 def renewed_record(output: Path, is_dry_run: bool = False) -> Path:
     """Return the record of a file below results/, and renew it if the file has to be made again.
 
-    A renewed record is newer than the file. It is renewed if the hash has changed, or if a part of
-    what the file is made from is missing.
+    A file has to be made again if the hash has changed, or if one of its input files is missing.
+    The renewed record is newer than the file, which tells the workflow.
 
     Args:
-        is_dry_run: write no record. In place of one to be renewed, a new file outside the project
-            is returned.
+        is_dry_run: write no record. If it has to be renewed, return a new file outside the project
+            in its place.
     """
     record = record_of(output)
     content = content_hash(output)
@@ -46,7 +46,7 @@ def renewed_record(output: Path, is_dry_run: bool = False) -> Path:
             return record
     if is_dry_run:
         return Path(new_file().name)
-    # the time changes the content: Snakemake ignores a newer file with the content of before
+    # Snakemake ignores a newer file whose content is the same, so a time makes it different.
     write_text(record, f"{content} {time.time_ns()}")
     return record
 
@@ -61,8 +61,8 @@ def new_file() -> "tempfile._TemporaryFileWrapper":
 def recording(page: Path, out: Path | None) -> Iterator[None]:
     """Keep the record of a page that the block writes.
 
-    A record is kept only for the page at its place in results/ or in results/partial/. If the block
-    writes another file of results/, the record of that file is deleted.
+    The page has a record if the block writes it to its place in results/ or in results/partial/. If
+    the block writes to another file of results/, the record of this file is deleted.
 
     Args:
         page: the place of the page in results/.
@@ -83,8 +83,8 @@ def recording(page: Path, out: Path | None) -> Iterator[None]:
 def record_of(output: Path) -> Path:
     """Return the path of a record.
 
-    Each record has a folder of its own, because Snakemake lists a folder only once. It would take
-    a record that is written later for missing.
+    Each record has a folder of its own. Snakemake lists a folder only once, and a record that is
+    written to the folder later would seem to be missing.
     """
     return catalog.RESULTS / ".logs" / output.relative_to(catalog.RESULTS) / "made-from"
 
@@ -96,7 +96,8 @@ def content_hash(output: Path) -> str | None:
     """Hash everything that a file below results/ is made from: files that rules make, code, data.
 
     Returns:
-        None if a file that rules make is missing. Pages in results/partial/ do without it.
+        None if a file that rules make is missing, except for pages in results/partial/, which are
+        made from the files that exist.
     """
     rule_files = made_by_rules(output)
     if not output.is_relative_to(PARTIAL) and not all(path.exists() for path in rule_files):

@@ -1,7 +1,7 @@
-"""From a recipe to its run, with every hyper-parameter filled in.
+"""Turn a recipe into a run, with every hyper-parameter filled in.
 
-A recipe is a row of a table, or a command line. Values come in layers, and later ones override
-earlier ones:
+A recipe comes from a row of a table, or from a command line. Values come in layers, and later
+layers override earlier ones:
 
 1. the method's declaration,
 2. its variant,
@@ -44,18 +44,18 @@ from csebench.plan.schema.spec import TRANSLATION_VERSION, ComponentSpec, Corpus
 
 # shared settings, which are searched once for all methods of a kind
 SEARCHED_TOGETHER = ("learning_rate", "temperature", "pooler")
-HOSTS = ("simcse", "simcse_sup")  # shared settings are searched on the one that is of the kind
-FEWEST_STEPS = 50  # that a scale leaves of a schedule
+HOSTS = ("simcse", "simcse_sup")  # methods on which shared settings are searched, one per kind
+FEWEST_STEPS = 50  # a scale does not shorten a schedule below this
 
 
 @dataclass(frozen=True)
 class Conditions:
     """The data and settings that a scale, or a command line, adds to every recipe."""
 
-    corpora: Mapping[str, Dataset | None]  # the data to train on: `sentences` and `triplets`
+    corpora: Mapping[str, Dataset | None]  # data to train on: `sentences` and `triplets`
     dev_sha256: str | None  # of STS-B dev
     settings: RunSettings
-    # number of sentences and seed of a pre-training stage; None: such a stage is refused
+    # (number of sentences, seed) of a pre-training stage; None: a method with a stage is refused
     stage: tuple[int, int] | None = None
     # settings that searches chose, by `recipe_name`
     tuned: Mapping[str, dict[str, Value]] = field(default_factory=dict)
@@ -81,11 +81,12 @@ def conditions(scale: Scale, tuned: Mapping[str, dict[str, Value]] = {}) -> Cond
 class SettingLayers:
     """Layers of settings of a method or component; later ones override earlier ones.
 
-    The defaults of the declaration lie below the first layer. The scale has its place between
-    `recipe` and `search`; see `resolve`.
+    The defaults of the declaration lie below the first layer. `resolve` inserts the settings of the
+    scale between `recipe` and `search`.
     """
 
-    method: Mapping[str, Value] = field(default_factory=dict)  # sets parameters of its component
+    # what a method sets for its component
+    method: Mapping[str, Value] = field(default_factory=dict)
     variant: Mapping[str, Value] = field(default_factory=dict)
     recipe: Mapping[str, Value] = field(default_factory=dict)
     search: Mapping[str, Value] = field(default_factory=dict)  # chosen by searches
@@ -99,8 +100,8 @@ def make_spec(
 
     Args:
         encoder: the encoder that training, or its pre-training stage, starts from.
-        size: sentences drawn from the corpus.
-        seed: of the run, and of the subset of the corpus.
+        size: number of sentences to draw from the corpus.
+        seed: seed of the run, and of the subset of the corpus.
         where: file and key of the recipe, for messages.
 
     Raises:
@@ -109,8 +110,8 @@ def make_spec(
     of_scale = given.settings
     method = declaration(recipe.method)
     variant = variant_settings(method, recipe.variant, where)
-    used = used_components(method, variant, recipe)
-    by_search = by_component(choices(method, used, given.tuned))
+    component_names = used_components(method, variant, recipe)
+    by_search = by_component(choices(method, component_names, given.tuned))
     layers = SettingLayers(
         variant=variant.params,
         recipe=recipe.params,
@@ -120,7 +121,7 @@ def make_spec(
     params = resolve(method, layers, of_scale, f"{where}: {method.name}")
 
     components = {}
-    for name in used:
+    for name in component_names:
         component = component_of(method, name, where)
         layers = SettingLayers(
             method=method.components.get(name, {}),
@@ -136,10 +137,10 @@ def make_spec(
         encoder = stage.model
     corpus = corpus_spec(method, size, seed, given, where)
 
-    # what cannot change the model is the same in every run, so that its id is, too
+    # Inputs that cannot change the model get a fixed value, because they would change the run id.
     dev_sha256 = given.dev_sha256 if method.is_trained else None
     precision = of_scale.precision if method.is_trained else "fp32"
-    if method.kind == "untrained":  # a fitted method draws its sentences by seed
+    if method.kind == "untrained":  # fitted methods keep the seed, which draws their sentences
         seed = 0
     spec = Spec(
         method=method.name,
@@ -152,7 +153,7 @@ def make_spec(
         seed=seed,
         precision=precision,
         threads=of_scale.threads,
-        code=draft_codes(method.name, used),
+        code=draft_codes(method.name, component_names),
     )
     refuse_contradictions(spec, where)
     return spec
@@ -163,10 +164,10 @@ def resolve(
 ) -> dict[str, Value]:
     """Fill in the hyper-parameters of a method or component: typed, checked and complete.
 
-    A search chooses no parameter that the variant or the recipe states.
+    A value that the variant or the recipe states precedes the choice of a search.
     """
     stated = {**layers.variant, **layers.recipe}
-    # without a scale: the changes of the scale depend on these values
+    # first without the scale, because its changes depend on these values
     own = fill(declared, {**layers.method, **stated}, where)
     scale = of_scale.changes(declared, own)
     if declared.kind != "component":
@@ -200,7 +201,7 @@ def variant_settings(method: Declaration, name: str | None, where: str) -> Varia
 def used_components(method: Declaration, variant: VariantSettings, recipe: Recipe) -> list[str]:
     """Name the components of a run, from the method, the variant and the recipe.
 
-    A variant can leave a component out. A recipe that names it puts it back.
+    A variant can leave out a component, unless the recipe names it.
     """
     names = {*method.components, *variant.components, *recipe.components}
     left_out = {name for name, params in variant.components.items() if params is None}
@@ -252,7 +253,10 @@ def recipe_defect(method: str, components: Iterable[str], where: str = "") -> st
 
 @cached
 def check_alone(method: str) -> None:
-    """Raise BadInput if no run can be made of a method, or of one of its variants, by itself."""
+    """Raise BadInput if a method, or one of its variants, has settings that make no run.
+
+    The check assumes that data and encoders are there.
+    """
     _, lines = registry.read_literal(registry.files(METHODS)[method], "DECLARATION")
     any_data = Dataset(path="any", sha256="")
     any_encoder = EncoderRef(name="any", revision="any")
@@ -266,9 +270,10 @@ def check_alone(method: str) -> None:
         place = ()
         if variant is not None:
             place = ("variants", variant)
-        where, keys = lines.locate(place)
+        where, found_keys = lines.locate(place)
+        where = ": ".join([where, *found_keys[1:]])  # file, line and name of the variant
         recipe = Recipe(method=method, variant=variant)
-        make_spec(recipe, any_encoder, LARGEST_INTEGER, 0, given, ": ".join([where, *keys[1:]]))
+        make_spec(recipe, any_encoder, LARGEST_INTEGER, 0, given, where)
 
 
 def refuse_contradictions(spec: Spec, where: str) -> None:
@@ -287,7 +292,7 @@ def refuse_contradictions(spec: Spec, where: str) -> None:
 
 
 def refuse_order(declared: Declaration, params: Mapping[str, Value], where: str) -> None:
-    """Raise BadInput if a parameter is not below the one that the declaration names (`below`)."""
+    """Raise BadInput if parameters contradict `below` of the declaration."""
 
     def value_and_text(side: str | float) -> tuple[float, str]:
         if isinstance(side, str):  # a parameter
@@ -353,7 +358,7 @@ def choices(
 
 
 def by_component(settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
-    """Sort settings such as `ami.weight` by component. The method has an empty name."""
+    """Group settings by component: `ami.weight` belongs to `ami`. The method has the key ``."""
     parts: dict[str, dict[str, Value]] = {}
     for key, value in settings.items():
         component, _, param = key.rpartition(".")
@@ -367,7 +372,8 @@ def by_component(settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
 def shortened_schedule(params: dict[str, Any], factor: float) -> dict[str, Value]:
     """Shorten the schedule of a method to a fraction of its steps and of its warm-up.
 
-    At least FEWEST_STEPS are left. STS-B dev is evaluated as often as before, at least once.
+    A schedule keeps FEWEST_STEPS, if it has as many. The interval between evaluations stays, but is
+    at most the number of steps, so that there is at least one evaluation.
 
     Returns:
         the changed hyper-parameters; none for a method that is not trained.
@@ -385,7 +391,7 @@ def shortened_schedule(params: dict[str, Any], factor: float) -> dict[str, Value
 def pretraining(params: dict, encoder: EncoderRef, given: Conditions, where: str) -> Spec | None:
     """Make the run that comes first, named by the parameter `pretraining`.
 
-    This run is the same for every size and seed of the run that starts from it.
+    All runs that start from it share it, whatever their sizes and seeds are.
 
     Returns:
         None if the parameter names none.

@@ -1,8 +1,8 @@
-"""From targets, the names and paths that a user asks for, to pages, runs and score files.
+"""Find the pages, runs and score files of targets, which are names or paths that a user asks for.
 
 A target names one or more pages (`parse_target`). A page shows tables or figures, which need runs
-and scores. csebench/plan/grids.py plans the cells of one table or figure. This module knows which
-pages a scale has, and the paths of their files.
+and scores. This module knows which pages a scale has, and the paths of their files.
+csebench/plan/grids.py plans the cells of one table or figure.
 """
 
 import re
@@ -42,9 +42,9 @@ class Page:
     number."""
 
     name: str  # table2, figure3, methods, variants
-    papers: tuple[str, ...]
+    papers: tuple[str, ...]  # papers whose table or figure the page shows
     scale: str
-    path: Path
+    path: Path  # file of the page, below results/
 
     def grids(self) -> list[tuple[str, str]]:
         """List the tables or figures on the page, as (paper, name)."""
@@ -54,17 +54,19 @@ class Page:
 
     @cached
     def cells(self) -> list[CellPlan]:
-        """List the cells of the tables or figures, and the cells of the untrained encoder that
-        figures show as a line."""
+        """List all cells on the page.
+
+        Some figures show the untrained encoder as a line. Its cells come last.
+        """
         cells: list[CellPlan] = []
-        lines: list[CellPlan] = []
+        untrained_cells: list[CellPlan] = []
         for paper_name, name in self.grids():
             for row in plan_grid(paper_name, name, self.scale):
                 cells += row
-            line = untrained_cell(paper_name, name, self.scale)
-            if line is not None:
-                lines.append(line)
-        return cells + lines
+            untrained = untrained_cell(paper_name, name, self.scale)
+            if untrained is not None:
+                untrained_cells.append(untrained)
+        return cells + untrained_cells
 
     @cached
     def runs(self) -> dict[str, Spec]:
@@ -85,7 +87,7 @@ class Page:
     def available(self) -> dict[tuple[str, str], Spec]:
         """Collect the scores of the page that exist or can be made.
 
-        A score cannot be made if the data of its evaluator are neither here nor public.
+        A score cannot be made if its evaluator lacks data that no public source has.
         """
         evaluators = {evaluator for _, evaluator in self.scores()}
         usable = {name for name in evaluators if unavailable(name, self.scale) is None}
@@ -108,9 +110,10 @@ class Page:
 
 @cached
 def pages(scale_name: str) -> tuple[Page, ...]:
-    """List every page of a scale: tables of all papers, generated tables, then each paper's own.
+    """List every page of a scale.
 
-    Tables and figures with a defect (`left_out`) have no page.
+    First come the tables with one number in all papers, then the generated pages, then the tables
+    and figures of each paper. Tables and figures with a defect (`left_out`) have no page.
     """
     own_pages = []
     for paper_name, name in planned_grids(scale_name):
@@ -122,11 +125,11 @@ def pages(scale_name: str) -> tuple[Page, ...]:
 
 
 def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
-    """Make a page: of a table or figure of one paper, of `table2` of all papers, or a generated
-    one.
+    """Describe the page of a table or figure of one paper, of `table2` of all papers, or of a
+    generated paper.
 
     Args:
-        paper_name: None: all papers.
+        paper_name: the paper; None: all papers with a table of this name.
 
     Raises:
         BadInput: there is no such table or figure.
@@ -162,7 +165,7 @@ def planned_grids(scale_name: str) -> list[tuple[str, str]]:
 
 @cached
 def grid_defect(paper_name: str, name: str, scale_name: str) -> str | None:
-    """Say why a table or figure has no page at a scale: it names what does not exist.
+    """Say why a table or figure has no page at a scale, such as an unknown method.
 
     Returns:
         None if it has a page.
@@ -264,8 +267,10 @@ def back_translation(key: str, first: str) -> tuple[Path, str]:
 
 @cached
 def evaluators(scale_name: str) -> dict[str, set[str]]:
-    """Collect the evaluators that score each run of a scale, by id; none score a pre-training
-    run."""
+    """Collect the evaluators that score each run of a scale, by id.
+
+    A run that is only a pre-training stage has no evaluators.
+    """
     by_run: dict[str, set[str]] = {run_id: set() for run_id in runs(scale_name)}
     for page in pages(scale_name):
         for run_id, evaluator in page.scores():
@@ -276,8 +281,8 @@ def evaluators(scale_name: str) -> dict[str, set[str]]:
 def finished_runs(pages: Iterable[Page]) -> set[str]:
     """Collect the ids of runs that need no more training.
 
-    The model of such a run is there, or every score that the pages show of it is published. A run
-    that others start from is also finished if all of these are.
+    A run is finished if its model is there, or if nothing needs the model any more. Nothing needs
+    it if all scores of the run on these pages exist, and all runs that start from it are finished.
     """
     specs: dict[str, Spec] = {}
     unscored: set[str] = set()
@@ -336,10 +341,12 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
 def known_targets(scale_name: str) -> list[str]:
     """List what a target can be, for a message."""
     folder = results_folder(scale_name)
-    of_pages = [str(p.path.relative_to(folder).with_suffix("")) for p in pages(scale_name)]
-    known = [*of_pages, *paper_names(), "all"]
+    page_targets = []
+    for page in pages(scale_name):
+        page_targets.append(str(page.path.relative_to(folder).with_suffix("")))
+    known = [*page_targets, *paper_names(), "all"]
     for name in scale_names():
-        known += [f"{name}/{target}" for target in of_pages]
+        known += [f"{name}/{target}" for target in page_targets]
     return known
 
 
@@ -376,19 +383,22 @@ def grid_path(paper_name: str, name: str, scale_name: str, ending: str) -> Path:
 
 
 def is_scored(run_id: str, evaluator: str, scale_name: str) -> bool:
-    """Whether a score is there. If its evaluator is a draft, today's code must have made it."""
+    """Whether a score exists.
+
+    If the evaluator is a draft, only a score that its current code made counts.
+    """
     path = score_path(run_id, evaluator, scale_name)
     if not path.exists():
         return False
     code = draft_code(protocol(evaluator).declaration.name, EVALUATORS)
     if code is None:
         return True
-    made_by = read_json(path, "Delete it, and the evaluation runs again.")["evaluations"][0]
-    return made_by.get("code") == code
+    content = read_json(path, "Delete it, and the evaluation runs again.")
+    return content["evaluations"][0].get("code") == code
 
 
 def score_path(run_id: str, evaluator: str, scale_name: str) -> Path:
-    """Return the path to read a score JSON from, which may be one that the project publishes."""
+    """Return the path to read a score JSON from: a local one, or one that the project publishes."""
     return published(score_file(run_id, evaluator, scale_name))
 
 

@@ -1,14 +1,19 @@
-"""Tuning on STS-B dev: the trials of a search, its file, and the settings that a scale takes from
-it.
+"""Tuning on STS-B dev: plan the trials of a search, read and write its file, and choose settings.
 
-A trial is one point of the grid of the values to try. It is SEEDS ordinary runs, with seeds and
-subsets of the corpus that no table uses. The first trial has the settings of a method that is not
-searched. The others follow in random order. If the chosen value lies at an end of its values, the
-next value outward is tried, too.
+A search tries values of hyper-parameters. A trial is one combination of these values. It has SEEDS
+ordinary runs, with seeds and subsets of the corpus that no table uses. The first trial has the
+settings of the method before tuning. The other trials follow in random order. If the best value of
+a number is the smallest or the largest one, the next value outward is tried, too.
 
-The shared settings of a kind (plan/recipe.py: SEARCHED_TOGETHER) are searched on the host of this
-kind alone. The settings of a method are searched without added components. Every other search
-starts from the choices of these, and covers the rest. csebench/study/search.py runs the trials.
+There are three kinds of search:
+
+1. on the host of a kind of methods (plan/recipe.py: HOSTS), which also chooses the settings that
+   methods of this kind share (SEARCHED_TOGETHER),
+2. on another method, which takes the shared settings from the host and chooses the others,
+3. on a method with added components, which takes the settings of the method and chooses those of
+   the components.
+
+csebench/study/search.py runs the trials.
 """
 
 import math
@@ -35,20 +40,20 @@ from csebench.plan.schema.spec import Spec
 
 ENCODER = "bert-base"  # role in config/; rows on another encoder keep their settings
 SIZE = "1%"  # of the corpus, as on the page of all methods
-FIRST_SEED = 47  # trials have the first seeds from here on that no table uses
-SEEDS = 2  # of a trial
+FIRST_SEED = 47  # trials take the first seeds that no table uses, counted from here
+SEEDS = 2  # number of runs of a trial
 
-Settings = dict[str, Value]  # by parameter; `ami.weight` is one of a component
+Settings = dict[str, Value]  # hyper-parameter -> value; `ami.weight` is one of a component
 
 
 class TrialRun(Strict):
     """A run of a trial, and its score."""
 
-    run: str
+    run: str  # id of the run
     seed: Seed
     model_sha256: str | None = None
     dev: float | None = Field(default=None, ge=-1, le=1)  # Spearman on STS-B dev of the kept step
-    failure: str | None = None  # why it has no score; a retry would fail, too
+    failure: str | None = None  # why the run has no score; a retry would fail, too
 
 
 class Trial(Strict):
@@ -59,6 +64,7 @@ class Trial(Strict):
 
     @property
     def failure(self) -> str | None:
+        """Why the first failed run failed; None if no run failed."""
         return next((run.failure for run in self.runs if run.failure is not None), None)
 
     @property
@@ -73,9 +79,9 @@ class Trial(Strict):
 class Search(Strict):
     """The trials of a search, and the settings that it chose."""
 
-    name: str  # `micse`, or `ct+ami` for a method with components that it does not have by itself
-    planned: int = Field(ge=1)  # number of trials
-    spec: Spec  # of the first run; the others differ from it in settings and seed only
+    name: str  # `micse`, or `ct+ami` for a method with added components
+    planned: int = Field(ge=1)  # number of trials; a search with fewer was stopped
+    spec: Spec  # the first run; other runs differ from it only in settings and seed
     trials: list[Trial] = Field(min_length=1)
     chosen: Settings | None  # settings of `best_trial`; None: all trials failed
 
@@ -98,10 +104,10 @@ class PlannedTrial:
 
 
 def best_trial(trials: list[Trial]) -> Trial | None:
-    """Choose a trial whose score is within one seed deviation of the highest.
+    """Choose among the trials whose score is within one seed deviation of the highest score.
 
-    If there are several, choose the one that changes the fewest settings of the first trial, and of
-    those the highest.
+    The choice is the trial that changes the fewest settings of the first trial. Among several such
+    trials, it is the one with the highest score.
 
     Returns:
         None if all trials failed.
@@ -122,7 +128,7 @@ def best_trial(trials: list[Trial]) -> Trial | None:
 
 
 def seed_deviation(trials: list[Trial]) -> float:
-    """Return the standard deviation between the runs of a trial, as the median over trials.
+    """Return the median over trials of the standard deviation between the runs of a trial.
 
     Returns:
         0 if no trial has two scores.
@@ -141,9 +147,9 @@ def seed_deviation(trials: list[Trial]) -> float:
 def search_space(name: str) -> dict[str, list[Value]]:
     """List the values to try, by parameter; empty if there is nothing to try.
 
-    A search on a method covers the parameters that it does not inherit, and those of its
-    components. A search with added components covers the parameters of these alone. A weight of a
-    component is tried at 0, too.
+    A search on a method covers the parameters that the method does not inherit, and the parameters
+    of its own components. A search with added components covers only their parameters. The weight
+    of a component is also tried at 0.
     """
     method, *added = name.split("+")
     declared = declaration(method)
@@ -152,9 +158,10 @@ def search_space(name: str) -> dict[str, list[Value]]:
         shared = inherited(declared)
         space = {key: values for key, values in declared.search.items() if key not in shared}
     for component in sorted(added or declared.components):
-        for key, values in declaration(component, COMPONENTS).search.items():
+        for key, declared_values in declaration(component, COMPONENTS).search.items():
+            values = declared_values
             if key == "weight":
-                values = [0.0, *values]
+                values = [0.0, *declared_values]
             space[f"{component}.{key}"] = values
     return space
 
@@ -162,8 +169,8 @@ def search_space(name: str) -> dict[str, list[Value]]:
 def searches_before(name: str) -> list[str]:
     """Name the searches whose choices a search starts from.
 
-    They are the search on the host of its kind, and the search on the method without the added
-    components.
+    These are the search on the host of the method's kind, and the search on the method without
+    added components.
     """
     method, *added = name.split("+")
     declared = declaration(method)
@@ -182,7 +189,7 @@ def tunable() -> list[str]:
 
 
 def plan_trials(name: str, scale_name: str, number: int | None = None) -> list[PlannedTrial]:
-    """Plan the trials of the grid, or the first `number` of them.
+    """Plan a trial for every combination of the values to try, or the first `number` of them.
 
     Raises:
         BadInput: there is nothing to try, or the name or the scale is wrong.
@@ -203,11 +210,15 @@ def plan_trials(name: str, scale_name: str, number: int | None = None) -> list[P
 
 
 def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[PlannedTrial]:
-    """Plan the trials that follow the trials that were made.
+    """Plan further trials, beyond the ends of the values that were tried.
 
-    If a chosen number is the largest or the smallest that was tried, the next one outward is tried.
-    Its ratio to the chosen number is that of the chosen number to its neighbour. No number follows
-    0, and none is tried that was tried before or is not allowed.
+    If a number of the best trial is the smallest or the largest that was tried, the next number
+    outward is planned. It continues the geometric sequence of the best number and its neighbour:
+    1, 2 lead to 4. There is no such number if the best one is 0, if fewer than three numbers were
+    tried, or if the parameter does not allow it.
+
+    Args:
+        trials: the trials that were made.
     """
     best = best_trial(trials)
     if best is None:
@@ -238,7 +249,7 @@ def with_seeds(name: str, settings: Settings, scale_name: str) -> PlannedTrial:
 
 
 def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
-    """Make the first run of a trial, with the settings that earlier searches chose."""
+    """Make the first run of a trial. Settings that are not tried come from earlier searches."""
     method, *added = name.split("+")
     declared = declaration(method)
     scale = catalog.scale(scale_name)
@@ -299,10 +310,10 @@ def made_search(name: str, scale_name: str) -> Search | None:
 
 
 def made_trials(name: str, scale_name: str, planned: list[PlannedTrial]) -> list[Trial]:
-    """List the trials that the file of a search has.
+    """List the trials in the file of a search that can be kept.
 
     Returns:
-        nothing if the search was made with other code, settings or seeds than are planned today.
+        nothing if they were made with other code, settings or seeds than those planned now.
     """
     search = made_search(name, scale_name)
     first = planned[0]
@@ -330,8 +341,8 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
         nothing for a scale that is not `tuned`.
 
     Raises:
-        BadInput: there is no search, one was made under other settings, or their numbers of trials
-            differ.
+        BadInput: there is no search, a search was made under other settings (`search_defect`), or
+            searches have different numbers of trials, so that comparisons would be unfair.
     """
     if not catalog.scale(scale_name).tuned:
         return {}
@@ -350,8 +361,9 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
             raise BadInput(f"{path}: {defect}; `{again}` makes it again.")
     most = max(search.planned for search in searches)
     for search in searches:
-        points = math.prod(map(len, search_space(search.name).values()))
-        if search.planned < min(most, points):  # fewer than another search had, and than it could
+        combinations = math.prod(map(len, search_space(search.name).values()))
+        possible = min(most, combinations)  # a small search cannot have as many trials as others
+        if search.planned < possible:
             numbers = ", ".join(f"{search.name} {search.planned}" for search in searches)
             remedy = "`csebench tune` all with one --trials"
             raise BadInput(f"{key}: different numbers of trials ({numbers}); {remedy}.")
@@ -359,10 +371,10 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
 
 
 def is_of_other_code(search: Search) -> bool:
-    """Whether the code of a method was edited since the search for it, without a new version.
+    """Whether the code of a method was edited after the search on it, without a new version.
 
-    Such a search counts as not made. A search on a host is no such search, because other methods
-    take its choices: `search_defect` refuses it.
+    Such a search counts as not made. This does not hold for a search on a host, because other
+    methods take its choices: `search_defect` refuses it instead.
     """
     method = search.spec.method
     if search.name == host(declaration(method).kind):
@@ -379,16 +391,16 @@ def is_broken(name: str) -> bool:
 def search_defect(search: Search, scale_name: str) -> str | None:
     """Say why no settings can be taken from a search.
 
-    A search may cover settings that it would not cover today: shared settings that are inherited,
-    or settings of the method itself in a search with added components. It is no defect.
+    A search may cover settings that it would not cover now: shared settings that are inherited, or
+    settings of the method itself in a search with added components. This is not a defect.
 
     Returns:
         None if they can be taken.
     """
     space = search_space(search.name)
     first, *others = search.trials
-    inherited_today = {key: value for key, value in first.settings.items() if key not in space}
-    first_run = plan_trial(search.name, inherited_today, scale_name)
+    no_longer_covered = {key: value for key, value in first.settings.items() if key not in space}
+    first_run = plan_trial(search.name, no_longer_covered, scale_name)
     changed = spec_differences(search.spec, first_run)
     if changed:
         return f"made under other settings ({', '.join(changed)})"
@@ -412,8 +424,10 @@ def first_untried(trial: Trial, space: dict[str, list[Value]]) -> str | None:
 
 
 def is_outward(trial: Trial, search: Search, number: int, scale_name: str) -> bool:
-    """Whether a trial follows from some of the first `number` trials, as `plan_outward` plans
-    it."""
+    """Whether `plan_outward` plans a trial after one of the first `number` trials.
+
+    The file does not say after which trial it was planned, so all are tried, last ones first.
+    """
     for made in range(number, 0, -1):
         planned = plan_outward(search.name, scale_name, search.trials[:made])
         if any(trial.settings == further.settings for further in planned):
@@ -422,7 +436,7 @@ def is_outward(trial: Trial, search: Search, number: int, scale_name: str) -> bo
 
 
 def spec_differences(first: Spec, second: Spec) -> list[str]:
-    """Name the settings, versions and data in which two runs differ."""
+    """Name the settings, versions and data in which two runs differ, in alphabetical order."""
     of_first, of_second = comparable(first), comparable(second)
     keys = of_first.keys() | of_second.keys()
     return sorted(key for key in keys if of_first.get(key) != of_second.get(key))

@@ -1,5 +1,5 @@
 """The files of a data root: where each comes from, what to do if one is missing, and the hashes of
-those that the user gives.
+files that the user gives.
 
 The sources are read from data/sources.yaml. csebench/data/fetch.py downloads them.
 """
@@ -33,20 +33,20 @@ class Download(Strict):
 
 
 class DataSource(Strict):
-    """A source of data/sources.yaml, which `csebench fetch NAME` brings."""
+    """A source of data/sources.yaml, which `csebench fetch NAME` downloads."""
 
     # ID@COMMIT of the data set that has `file`; None: there are `downloads`
     hub: str | None = None
     file: str = ""
     downloads: list[Download] = []
-    folder: str
-    files: str = ".+"
-    ready: str
-    registered: str | None = None
+    folder: str  # below a data root
+    files: str = ".+"  # regular expression of the files in `folder`
+    ready: str  # a file in `folder` that exists only if all of them do
+    registered: str | None = None  # dataset of data/registry.yaml with the sha256 of `ready`
 
     @property
     def marker(self) -> str:
-        """The file of a data root that is there if all files of the source are."""
+        """The file of a data root that exists only if all files of the source do."""
         return f"{self.folder}/{self.ready}"
 
 
@@ -98,8 +98,8 @@ def source_of(file: str) -> str | None:
 def from_hub(evaluator: Protocol, data_root: Path | DataRoot) -> bool:
     """Whether an evaluator takes its data from the Hugging Face hub.
 
-    It does if it can, as for tasks of mteb, and if the data root has none of its files. If some are
-    there, a missing one is an error: it is not taken from another source.
+    An evaluator with `hub`, such as mteb, does so if the data root has none of its files. If the
+    data root has some of them, a missing file is an error: sources are not mixed.
     """
     if not evaluator.declaration.hub:
         return False
@@ -169,9 +169,9 @@ def remedy(name: str, data_root: Path | DataRoot) -> str:
 
 
 def reads_fetched(data_root: Path | DataRoot) -> bool:
-    """Whether fetched files are found in a data root.
+    """Whether a data root includes the folder that `csebench fetch` writes to.
 
-    They are at scales without a `data_root` of their own, which also read CSEBENCH_DATA.
+    It does at scales without a `data_root` of their own. Only these scales read CSEBENCH_DATA.
     """
     roots = data_root.roots if isinstance(data_root, DataRoot) else (data_root,)
     fetched = Path(catalog.FETCHED).parts
@@ -179,9 +179,10 @@ def reads_fetched(data_root: Path | DataRoot) -> bool:
 
 
 def own_place(data_root: Path | DataRoot) -> Path:
-    """Return the folder into which the user puts a file.
+    """Return the folder into which the user should put a file.
 
-    For a data root in the project, it is the same folder in the last folder that joins the project.
+    If the data root is in the project, this is the corresponding folder in the last folder that
+    joins the project, so that users do not change the project itself.
     """
     last = data_root.roots[-1] if isinstance(data_root, DataRoot) else data_root
     absolute = Path(os.path.abspath(last))
@@ -194,7 +195,7 @@ def own_place(data_root: Path | DataRoot) -> Path:
 # ---------------------------------------------------------------- hashes of given data
 
 HASHES = catalog.RUNS / ".plan" / "data.json"
-# by path: (size and times of the file, its sha256)
+# path -> (size and times of the file, sha256)
 HashesFile = RootModel[dict[str, tuple[list[int], str]]]
 
 
@@ -239,7 +240,7 @@ def kept_hashes(files: Mapping[str, Path]) -> dict[str, str]:
         else:
             hashes[name] = sha256(path)
             changed[key] = [state, hashes[name]]
-    # planning, as in a dry run, writes nothing into a folder that has no runs
+    # without runs, planning must not create files, for example in a dry run
     if changed and catalog.RUNS.is_dir():
         with contextlib.suppress(OSError):  # the folder is read-only: files are read again
             write_json(HASHES, kept | changed)

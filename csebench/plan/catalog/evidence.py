@@ -1,8 +1,8 @@
 """Scores that others published (`evidence/*.yaml`).
 
-Here are the schema of these files, what is read from them, which evidence belongs to a row of a
-table, and the checks that refuse what cannot be true. csebench/report/numbers/others.py compares
-the scores. docs/evidence.md says how to contribute a source.
+This module has the schema of these files, reads them, finds the evidence for a row of a table, and
+refuses contents that cannot be true. csebench/report/numbers/others.py compares the scores.
+docs/evidence.md says how to contribute a source.
 """
 
 import re
@@ -30,11 +30,11 @@ FULL = "100%"  # of the training set
 AVERAGE = "Avg."  # of the seven STS test sets
 TRANSFER = "TransferAvg"  # average of the seven transfer tasks
 DEV = ("stsb_dev", "sickr_dev")
-# settings in which a re-training of a method may differ from it, and says so
+# hyper-parameters of the training budget; a recipe that changes them is still the same method
 BUDGET = {"batch_size", "learning_rate", "steps", "warmup_steps"}
 FIRST_YEAR = 2018  # of BERT, which is older than every method here
 NOT_NOTED = "not noted"  # in place of a date
-ROUNDING = 1e-9  # of binary fractions
+ROUNDING = 1e-9  # tolerance, because binary fractions are rounded
 
 # in messages
 REALLY = "If the source really has it, add `sure: false` to the experiment."
@@ -60,7 +60,7 @@ def score_names() -> list[str] | None:
     """List the names that a score may have.
 
     Returns:
-        None, for any name, as long as the file of an evaluator is invalid.
+        None if every name has to be accepted, because the file of an evaluator is invalid.
     """
     if len(registry.valid_evaluators()) < len(registry.adapter_names(EVALUATORS)):
         return None
@@ -71,10 +71,10 @@ def score_names() -> list[str] | None:
 
 
 def score_name(evaluator: str, task: str) -> str | None:
-    """Return the name that evidence has for a task of an evaluator.
+    """Return the name that the task of an evaluator has in evidence/.
 
     Returns:
-        None if evidence has no such scores, as for `transfer:fasttest`, which is another protocol.
+        None if evidence/ has no such scores. `transfer:fasttest`, for one, is another protocol.
     """
     declared = registry.valid_evaluators().get(evaluator)
     if declared is None or declared.published_as is None:
@@ -88,10 +88,10 @@ def score_name(evaluator: str, task: str) -> str | None:
 
 
 def known_name(name: str, kind: str, known: Collection[str] | None) -> str:
-    """Return a name that has to be one of those that other files state.
+    """Check that a name is known, and return it.
 
     Args:
-        known: None: every name is accepted.
+        known: the names that other files state; None: every name is accepted.
 
     Raises:
         ValueError: the name is not among them.
@@ -130,17 +130,17 @@ PrintedScores = Annotated[dict[Task, PublishedValue], Field(min_length=1)]  # as
 class Setup(Strict):
     """How runs were made, as their source states it; `?` marks doubt."""
 
-    code: str | None = None
+    code: str | None = None  # implementation, if it is not the authors' own
     batch_size: str | None = None
     learning_rate: str | None = None
     steps: int | None = Field(default=None, ge=1)
     # steps between evaluations on the dev set
     evaluate_every: int | None = Field(default=None, ge=1)
-    selection: str | None = None
+    selection: str | None = None  # which step's model is kept
     precision: str | None = None
-    versions: str | None = None
+    versions: str | None = None  # versions of libraries
     gpu: str | None = None
-    # from the authors' recipe or protocol, if no other key has it
+    # other differences from the authors' recipe or protocol
     differs: str | None = None
 
 
@@ -149,40 +149,42 @@ class PublishedRun(Strict):
 
     seed: str | None = None
     by: str | None = None  # who made the run, if a source has runs of several people
-    best_step: int | None = Field(default=None, ge=0)
-    scores: PrintedScores
-    quote: str | None = None  # that locates the numbers
+    best_step: int | None = Field(default=None, ge=0)  # step whose model was scored
+    scores: PrintedScores  # task or average -> score in percent
+    quote: str | None = None  # words of the source next to the numbers, to find them by
 
 
 class RunsSummary(Strict):
     """Mean, or mean ± standard deviation, of n runs."""
 
-    n: int = Field(ge=2)
-    seeds: list[str] = []
-    scores: PrintedScores
-    quote: str | None = None
+    n: int = Field(ge=2)  # number of runs
+    seeds: list[str] = []  # one per run, if the source states them
+    scores: PrintedScores  # task or average -> score in percent
+    quote: str | None = None  # words of the source next to the numbers, to find them by
 
 
 class Experiment(Strict):
     """Runs of one setting, on one encoder, scored in one way."""
 
     method: MethodName
-    setting: str | None = None  # how it differs from the method itself
+    setting: str | None = None  # how the runs differ from the method itself
     encoder: EncoderName
-    pooler: Pooler | None = None  # None: the method's own
+    pooler: Pooler | None = None  # None: the default pooler of the method
+    # `checkpoint`: a released model was scored; `authors`: given by the authors outside their
+    # paper; `paper`: a baseline that a later paper ran again
     kind: Literal["retrained", "checkpoint", "untrained", "authors", "paper"] = "retrained"
-    size: str = FULL  # of the training set
-    corpus: str | None = None
-    # the data of its transfer scores; dev: the trainer's fast evaluation
+    size: str = FULL  # size of the training set
+    corpus: str | None = None  # training corpus
+    # data of the transfer scores; `dev`: dev folds, as in the trainer's fast evaluation
     transfer: Literal["test", "dev"] = "test"
-    # with the authors' number: it has the corpus, budget, objective, pooler and aggregation of the
-    # paper
+    # whether the experiment can be compared with the authors' number, because its corpus, budget,
+    # objective, pooler and aggregation are those of the paper
     comparable: bool
-    # False: a value, its setting or its encoder is doubtful; it takes no part in a verdict
+    # False: a value, the setting or the encoder is doubtful, and no verdict counts the experiment
     sure: bool = True
-    setup: Setup = Setup()
-    summary: RunsSummary | None = None
-    runs: list[PublishedRun] = []
+    setup: Setup = Setup()  # completed by `setup` of the source
+    summary: RunsSummary | None = None  # what the source states of all runs together
+    runs: list[PublishedRun] = []  # what the source states of single runs
 
 
 class Remark(Strict):
@@ -190,29 +192,29 @@ class Remark(Strict):
 
     method: MethodName
     encoder: EncoderName
-    text: str
-    quote: str | None = None
-    sure: bool = True
+    text: str  # the statement, in our words
+    quote: str | None = None  # words of the source
+    sure: bool = True  # False: the statement is doubtful
 
 
 class EvidenceSource(Strict):
     """A place where scores are published.
 
-    It is files of a repository at a commit (`repository`, `commit`, `path`), an issue
+    A source is a file of a repository at a commit (`repository`, `commit`, `path`), an issue
     (`repository`, `thread`), or tables of a paper of papers/ (`paper`, `tables`).
     """
 
-    who: str
+    who: str  # who published the scores
     repository: str | None = Field(None, pattern=r"^[\w.-]+/[\w.-]+$")  # on GitHub
     commit: str | None = Field(None, pattern=r"^[0-9a-f]{8,40}$")
-    path: str | None = None
+    path: str | None = None  # file in the repository
     thread: int | None = Field(None, ge=1)  # number of the issue
-    paper: PaperName | None = None
-    tables: list[str] = []
-    licence: str | None = None
-    date: str
+    paper: PaperName | None = None  # file of papers/, without `.yaml`
+    tables: list[str] = []  # tables of the paper
+    licence: str | None = None  # licence of the repository
+    date: str  # `2023-11-22`, `2023-11`, `2023`, `2023-11 to 2023-12` or `not noted`
     note: str | None = None
-    setup: Setup = Setup()  # of all its experiments
+    setup: Setup = Setup()  # what all experiments of the source share
     experiments: list[Experiment] = []
     remarks: list[Remark] = []
 
@@ -221,7 +223,7 @@ class Printed(Strict):
     """An average that a method's authors print for an encoder."""
 
     value: PublishedValue
-    seeds: int = Field(default=1, ge=1)
+    seeds: int = Field(default=1, ge=1)  # number of seeds that `value` averages
     note: str | None = None
 
 
@@ -229,18 +231,19 @@ class EvidenceMethod(Strict):
     """A method that evidence can be about."""
 
     title: Line
-    printed: dict[str, Printed] = {}  # by encoder
-    errata: list[Erratum] = []  # of a paper that is not in papers/
+    # encoder -> average that the authors print, if no row of papers/ has it
+    printed: dict[str, Printed] = {}
+    errata: list[Erratum] = []  # errors of a paper that is not in papers/
 
 
 class Names(Strict):
-    """evidence/methods.yaml."""
+    """The names that sources of evidence use for methods and encoders."""
 
-    # Papers whose rows tell what a method's authors print. Rows of other papers count only for
-    # methods that none of these has.
+    # papers whose rows tell what a method's authors print; rows of other papers count only for
+    # methods that none of these papers has
     papers: list[str] = []
-    encoders: dict[str, str]
-    methods: dict[str, EvidenceMethod]
+    encoders: dict[str, str]  # name -> title
+    methods: dict[str, EvidenceMethod]  # name -> method
 
 
 # ---------------------------------------------------------------- reading
@@ -253,7 +256,7 @@ def evidence_sources() -> dict[str, EvidenceSource]:
     Sources of the project come before those of folders that join it.
 
     Raises:
-        BadInput: a source is not valid, or gives runs of another source.
+        BadInput: a source is not valid, or repeats runs of another source.
     """
     paths = project_files("evidence", "*.yaml", ["methods"])
     evidence_folders = [folder / "evidence" for folder in folders()]
@@ -283,10 +286,7 @@ def read_source(path: Path) -> tuple[EvidenceSource, Lines]:
 
 @cached
 def evidence_names() -> Names:
-    """Read the names of methods and encoders, and printed values that no row of papers/ has.
-
-    Files of folders that join the project add to those of the project.
-    """
+    """Read evidence/methods.yaml of the project and of the folders that join it."""
     parts: dict[Path, Names] = {}
     lines_of: dict[Path, Lines] = {}
     for folder in folders():
@@ -336,19 +336,21 @@ def all_evidence() -> list[Evidence]:
 
 
 class MatchKey(NamedTuple):
-    """What evidence must share with a row, to belong to it."""
+    """What an experiment and a row of a table must share, so that they can be compared."""
 
     method: str
     encoder: str
-    pooler: str | None  # None: the authors' own, because methods/ has no such method
+    pooler: str | None  # None: methods/ has no such method, so its default is not known
 
 
 def evidence_of(key: MatchKey, score: str, size: str = FULL) -> list[Evidence]:
-    """List every experiment with a score of the method itself, comparable or not, sure or not.
+    """List the experiments of a key that have a score, also those that are not comparable or sure.
+
+    Experiments with a `setting` are left out, because they differ from the method itself.
 
     Args:
         score: one of `score_names`. Scores of a transfer task on dev folds do not count.
-        size: of the training set.
+        size: size of the training set.
     """
     is_transfer = score in (TRANSFER, *tasks().get(TRANSFER, []))
     found = []
@@ -372,7 +374,7 @@ def has_score(experiment: Experiment, score: str) -> bool:
 
 
 def key_of(experiment: Experiment) -> MatchKey:
-    """Return the key of an experiment; without a pooler of its own, it has the method's default."""
+    """Return the key of an experiment. Its pooler, if not stated, is the method's default."""
     pooler = experiment.pooler or default_pooler(experiment.method)
     return MatchKey(experiment.method, experiment.encoder, pooler)
 
@@ -414,7 +416,7 @@ def is_another_method(recipe: Recipe) -> bool:
 
 @cached
 def default_pooler(method: str) -> str | None:
-    """Return the pooler that a method's file declares; None if methods/ has no valid file of it."""
+    """Return the pooler that a method declares. Return None if methods/ has no such valid file."""
     declared = registry.valid_declarations(METHODS).get(method)
     if declared is None:
         return None
@@ -492,10 +494,11 @@ def date_problems(text: str) -> Iterator[Problem]:
             return
         days.append(day)
     if len(days) > 2 or days != sorted(days):
-        yield Problem(("date",), f"{text!r}: the first date is to be the earlier one of two.")
+        yield Problem(("date",), f"{text!r}: write one date, or two with the earlier one first.")
     if days[0].year < FIRST_YEAR:
         yield Problem(("date",), f"{text!r}: no method here is older than {FIRST_YEAR}.")
-    tomorrow = datetime.now(UTC).date() + timedelta(days=1)  # where it is already another day
+    # time zones east of UTC may already have tomorrow's date
+    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
     if days[-1] > tomorrow:
         yield Problem(("date",), f"{text!r} is in the future.")
 
@@ -583,9 +586,9 @@ def lowest(task: str) -> int:
 def average_problem(scores: dict[str, Published], average: str, columns: list[str]) -> str | None:
     """Say that an average contradicts its tasks; None if it fits.
 
-    If the scores of some tasks are not given, the average must be possible with any score of them.
-    A unit of the last digit is allowed: half for the rounding of the average, half for that of its
-    tasks.
+    If the scores of some tasks are not given, some scores of these tasks must make the average
+    possible. One unit of the last digit is tolerated: half a unit because the average is rounded,
+    and half a unit because its tasks are.
     """
     given = [scores[task] for task in columns if task in scores]
     if not given:
@@ -652,8 +655,8 @@ def unit_of_deviation(printed: Published) -> float:
 def doubled_runs(source: EvidenceSource) -> Iterator[Problem]:
     """Find runs and summaries that a source gives twice.
 
-    A seed must not occur twice within a setup. All scores of a run, or of a summary, must not occur
-    twice within a setting.
+    Two runs of one setup must not have the same seed. Two runs, or two summaries, of one setting
+    must not agree in all scores.
     """
     first_place: dict[tuple, tuple] = {}  # the keys at which something was found first
     for number, experiment in enumerate(source.experiments):
@@ -679,11 +682,11 @@ class RunIdentity:
 
     kind: Literal["seed", "scores"]
     values: tuple
-    text: str  # what is shared, for a message
+    text: str  # name of the values in messages: `seed 42`, `scores`
 
 
 def run_identities(experiment: Experiment, run: PublishedRun) -> list[RunIdentity]:
-    """List what identifies a run: its seed, and its scores if equal ones are no chance."""
+    """List what identifies a run: its seed, and its scores if they cannot agree by chance."""
     setting = setting_of(experiment)
     identities = []
     if run.seed is not None:
@@ -701,7 +704,7 @@ def setting_of(x: Experiment) -> tuple:
 
 
 def is_telling(scores: dict[str, Published]) -> bool:
-    """Whether equal scores mean the same run: several of them, or one with many digits."""
+    """Whether equal scores mean the same run: two or more scores, or one with many digits."""
     return len(scores) > 1 or any(score.unit < 0.001 for score in scores.values())
 
 
@@ -712,10 +715,10 @@ def printed_scores(scores: dict[str, Published]) -> tuple:
 def runs_of_others(
     name: str, source: EvidenceSource, source_of_run: dict[tuple, str]
 ) -> Iterator[Problem]:
-    """Find runs that would count twice, because another source gives them, too.
+    """Find runs that would count twice, because another source also gives them.
 
     Args:
-        name: of the source.
+        name: name of the source.
         source_of_run: the first source of each run; the runs of this source are added.
     """
     for number, experiment in enumerate(source.experiments):
@@ -735,10 +738,10 @@ def runs_of_others(
 
 
 def name_problems(part: Names, encoders: Collection[str]) -> Iterator[Problem]:
-    """Find what cannot be true in the averages that evidence/methods.yaml has.
+    """Find what cannot be true in the printed averages of a file evidence/methods.yaml.
 
     Args:
-        encoders: the encoders of every such file.
+        encoders: the encoders of all these files.
     """
     for name, method in part.methods.items():
         for encoder, printed in method.printed.items():

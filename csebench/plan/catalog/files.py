@@ -1,8 +1,8 @@
 """The project's data files, read and checked: scales (config/), papers (papers/) and datasets
 (data/registry.yaml).
 
-Two papers are generated here from the declarations of methods. The paths of data, runs and results
-are here, too. What follows from these files is in recipe.py, grids.py and targets.py.
+This module also generates two papers from the declarations of methods, and knows the paths of data
+and results. Runs and pages are planned from these files in recipe.py, grids.py and targets.py.
 """
 
 import math
@@ -37,18 +37,18 @@ from csebench.plan.schema.spec import RUNS as RUNS
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 RESULTS = Path("results")
-YAML = "[!_]*.yaml"  # files of a folder, without templates
+YAML = "[!_]*.yaml"  # pattern of files that are not templates
 DEFAULT_SCALE = "smoke"
 FETCHED = "data/official"  # where rules/data.smk puts what it downloads
 STSB_DEV = "downstream/STS/STSBenchmark/sts-dev.csv"  # below a data root
-POSITIVES = Path("data/back-translation")
+POSITIVES = Path("data/back-translation")  # folder of back-translated corpora
 SIDE_BY_SIDE = "methods"  # the page of all methods
 VARIANTS = "variants"  # the page of papers and released code side by side
-GENERATED = (SIDE_BY_SIDE, VARIANTS)  # from declarations, not from a file of papers/
+GENERATED = (SIDE_BY_SIDE, VARIANTS)  # papers that are made from declarations
 STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
 OVER_ALL = ("index", "claims", "audit")  # pages that are made from all pages of a scale
-# no paper or scale can have these names: they are folders and pages of results/, or `csebench plan`
-# takes them for a target
+# Names that no paper or scale can have, because folders and pages of results/ or targets of
+# `csebench plan` have them.
 RESERVED = {
     *GENERATED,
     *OVER_ALL,
@@ -85,7 +85,7 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
     file = f"config/{name}.yaml"
     check_datasets(content, file)
     for encoder in content.encoders.values():
-        local_folder(encoder)  # refuses two of one name
+        local_folder(encoder)  # raises if two folders have an encoder of this name
     validated(TrainingSettings, content.override, f"{file}: override")
     check_keys(content, file)
     check_substitutes(content, file)
@@ -97,11 +97,12 @@ def check_datasets(scale: Scale, file: str) -> None:
     if scale.triplets:
         dataset(scale.triplets, f"{file}: triplets")
     dataset(scale.dev, f"{file}: dev")
-    holds = dataset(scale.corpus, f"{file}: corpus").sentences or math.inf
+    corpus_size = dataset(scale.corpus, f"{file}: corpus").sentences or math.inf
     for label, size in scale.sizes.items():
-        if size > holds:
+        if size > corpus_size:
             raise BadInput(
-                f"{file}: sizes: {label} is {size:,} sentences, but {scale.corpus} holds {holds:,}."
+                f"{file}: sizes: {label} is {size:,} sentences, but {scale.corpus} holds"
+                f" {corpus_size:,}."
             )
 
 
@@ -109,7 +110,7 @@ def check_keys(scale: Scale, file: str) -> None:
     """Raise BadInput if a scale has settings for a size, a table or a parameter that does not
     exist."""
     refuse_unknown("size", scale.seeds_by_size, scale.sizes, f"{file}: seeds_by_size")
-    if scale.seeds_by_table:  # otherwise no paper has to be read
+    if scale.seeds_by_table:  # reading all papers is slow, so do it only if it is needed
         tables = known_tables(scale)
         refuse_unknown("table", scale.seeds_by_table, tables, f"{file}: seeds_by_table")
     params = known_parameters(scale)
@@ -126,7 +127,10 @@ def refuse_unknown(kind: str, names: Iterable[str], known: Collection[str], wher
 
 
 def known_tables(scale: Scale) -> list[str]:
-    """List the tables of papers/, as `micse/table2`. A broken paper may have any table."""
+    """List the tables of papers/, as `micse/table2`.
+
+    If a paper is broken, assume that it has all tables that the scale names.
+    """
     tables = []
     for name in paper_names():
         tables += [f"{name}/table{key}" for key in paper(name).tables]
@@ -137,13 +141,16 @@ def known_tables(scale: Scale) -> list[str]:
 
 
 def known_parameters(scale: Scale) -> set[str]:
-    """Collect the parameters of methods and components. A broken file may have any parameter."""
+    """Collect the parameters of methods and components.
+
+    If a file is broken, assume that it has all parameters that the scale names.
+    """
     methods, components = valid_declarations(METHODS), valid_declarations(COMPONENTS)
     params: set[str] = set()
     for declared in (*methods.values(), *components.values()):
         params |= {*declared.hyperparameters.model_fields}
-    files = len(adapter_names(METHODS)) + len(adapter_names(COMPONENTS))
-    if len(methods) + len(components) < files:
+    number_of_files = len(adapter_names(METHODS)) + len(adapter_names(COMPONENTS))
+    if len(methods) + len(components) < number_of_files:
         params |= {*scale.substitutes}
         for settings in scale.kinds.values():
             params |= {*settings}
@@ -151,7 +158,7 @@ def known_parameters(scale: Scale) -> set[str]:
 
 
 def check_substitutes(scale: Scale, file: str) -> None:
-    """Raise BadInput if an evaluator, or the one that a scale uses in its place, does not exist."""
+    """Raise BadInput if an evaluator that a scale replaces, or its substitute, does not exist."""
     where = f"{file}: evaluators"
     for evaluator, substitute in scale.evaluators.items():
         registry.check_name(evaluator.partition(":")[0], EVALUATORS, where)
@@ -191,7 +198,7 @@ def datasets() -> dict[str, Dataset]:
     """Read data/registry.yaml of the project and of folders that join it.
 
     Raises:
-        BadInput: a file is not valid, or two have a dataset of one name.
+        BadInput: a file is not valid, or two files have a dataset with the same name.
     """
     registries = {}
     for folder in folders():
@@ -264,7 +271,7 @@ def place_in_paper(paper_name: str, grid_name: str, *keys) -> str:
         keys: keys below the table or figure.
 
     Returns:
-        the name of the table if the paper is generated.
+        only the name of the table if the paper is generated, because it has no file.
     """
     if paper_name in GENERATED:
         return grid_name
@@ -298,8 +305,10 @@ def _read(folder: str, name: str, model: type[M]) -> tuple[M, Lines]:
 
 
 def check_file_name(folder: str, name: str) -> None:
-    """Raise BadInput for a name that no paper or scale can have, because its pages or their folder
-    have the same name."""
+    """Raise BadInput for a name that no paper or scale can have.
+
+    Pages and folders of results/ are named after papers and scales, so that names can collide.
+    """
     file = f"{folder}/{name}.yaml"
     if not re.fullmatch(r"\w+", name):
         raise BadInput(f"{file}: name it with letters, digits and _ only, as its pages are.")
@@ -317,7 +326,7 @@ def check_file_name(folder: str, name: str) -> None:
 def side_by_side() -> Paper:
     """Generate the table of all methods.
 
-    Every file of methods/ is a row. An invalid file has its error as the reason why it is not run.
+    Every file of methods/ is a row. The row of an invalid file shows its error in place of scores.
     """
     labels = method_labels()
     methods = valid_declarations(METHODS)
@@ -331,18 +340,16 @@ def side_by_side() -> Paper:
             rows[label] = Row(label=label, missing=defect)
 
     untrained = None
-    trained = []  # without labels
+    trained = []  # methods that train without labels
     for name, declared in methods.items():
         if declared.kind == "untrained" and untrained is None:
             untrained = labels[name]
         if declared.is_trained and declared.corpus == "sentences":
             trained.append(labels[name])
-    questions = [
-        *compared_with(untrained, trained, "Does training beat the untrained encoder?"),
-        *compared_with(
-            labels.get("simcse"), trained, "Which methods trained without labels beat SimCSE?"
-        ),
-    ]
+    questions = compared_with(untrained, trained, "Does training beat the untrained encoder?")
+    beats_simcse = "Which methods trained without labels beat SimCSE?"
+    questions += compared_with(labels.get("simcse"), trained, beats_simcse)
+
     columns = sts_columns()
     if untrained:
         columns.append(Column(label="gain over untrained", delta="Avg."))
@@ -363,8 +370,10 @@ def side_by_side() -> Paper:
 
 
 def method_labels() -> dict[str, str]:
-    """Name the valid methods as tables do, by their titles. Equal titles have the name of the
-    method behind them."""
+    """Return the labels of the valid methods in tables.
+
+    A label is the title of the method. If two titles are equal, the name follows in parentheses.
+    """
     titles = {name: declared.title for name, declared in valid_declarations(METHODS).items()}
     count = Counter(titles.values())
     labels = {}
@@ -374,10 +383,13 @@ def method_labels() -> dict[str, str]:
 
 
 def compared_with(against: str | None, rows: list[str], question: str) -> list[Family]:
-    """Ask a question about each of some rows and one other row, for the first page of a scale.
+    """Make a question for the first page of a scale, which compares each row with one other row.
+
+    Args:
+        against: label of the other row.
 
     Returns:
-        nothing if there is no other row, or nothing to compare it with.
+        nothing if there is no other row, or no row to compare with it.
     """
     if not against:
         return []
@@ -413,10 +425,11 @@ def table_of_variants(method: str, declared: Declaration) -> Table:
         notes.append(f"{label}: {variant.difference}.")
 
     def printed_first(label: str) -> bool:
-        return not label.startswith("as printed")
+        return not label.startswith("as printed")  # False sorts before True
 
     # every other row is compared with the paper's text
-    printed, *others = sorted((row.label for row in rows), key=printed_first)
+    labels = [row.label for row in rows]
+    printed, *others = sorted(labels, key=printed_first)
     pairs = [(label, printed) for label in others]
     questions = []
     if pairs:
@@ -443,9 +456,9 @@ def sts_columns() -> list[Column]:
 def given_root(scale: Scale) -> Path | DataRoot | None:
     """Find the benchmark data that the user gives: the scale's `data_root`, else CSEBENCH_DATA.
 
-    A `data_root` is a folder of the project and of every folder that joins it. Their files join one
-    by one, and none replaces another. The paths are relative, so that a copied checkout does not
-    change the plan.
+    The project, and every folder that joins it, may have a folder of this name. The files of all
+    these folders are read, and no file replaces another. The paths are relative, so that a copied
+    checkout does not change the plan.
 
     Returns:
         None if the user gives none.
@@ -465,11 +478,11 @@ def given_root(scale: Scale) -> Path | DataRoot | None:
 def data_root(scale: Scale, fetched: Path = Path(FETCHED)) -> Path | DataRoot:
     """Find where benchmark data are read.
 
-    This is the scale's own folder. A scale without one reads CSEBENCH_DATA first, and then what
-    rules fetch.
+    A scale with a `data_root` reads only this folder. Other scales read CSEBENCH_DATA, and then the
+    files that rules fetch.
 
     Args:
-        fetched: where rules put what they fetch, if another folder is the current one.
+        fetched: the folder that rules fetch into, for a process in another current folder.
     """
     given = given_root(scale)
     if given is None:

@@ -107,7 +107,7 @@ def any_declaration(name: str, folder: Path) -> Any:
 
 
 def check_own_values(declared: Declaration, lines: Lines) -> None:
-    """Raise BadInput if a value of a declaration is not one that its parameter can have."""
+    """Raise BadInput if a declared default is not allowed for its parameter."""
 
     def locate(keys: tuple) -> tuple[str, tuple]:
         return lines.locate(("params", *keys))
@@ -151,8 +151,9 @@ def base_method(path: Path) -> str | None:
     Returns:
         None if the class extends the engine's `Method`.
     """
-    bases = ["Method"]  # a file that only imports the class has the imported class as its base
-    full_names: dict[str, str] = {}  # of what the file imports, as `methods.simcse.Method`
+    # A file may import its class in place of defining it. The imported class is then the base.
+    bases = ["Method"]
+    full_names: dict[str, str] = {}  # imported name -> `methods.simcse.Method`
     for node in parse_python(path).body:
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -176,8 +177,8 @@ def base_method(path: Path) -> str | None:
 def fill(declared: Declaration, values: dict, where: str) -> dict[str, Any]:
     """Check hyper-parameters, and complete them with the defaults of a method or component.
 
-    Left out are those without an effect, and those at the value that runs do not state (see
-    `Unstated`).
+    Hyper-parameters without an effect are left out. So are hyper-parameters at the value that runs
+    do not state (see `Unstated`).
 
     Raises:
         BadInput: a parameter is unknown, or its value is not allowed.
@@ -216,9 +217,9 @@ class Protocol:
 
     @property
     def tasks(self) -> list[str]:
-        """Tasks that a column can show, `Avg.` among them.
+        """Tasks that a column can show, including `Avg.` if the evaluator averages.
 
-        If the text names a parameter, this is the one task of that parameter.
+        An evaluator that takes a parameter has one task, with the name of the parameter's value.
         """
         if self.declaration.takes:
             return [self.taken]
@@ -238,7 +239,7 @@ class Protocol:
 
     @property
     def key(self) -> str:
-        """The text as part of a file name."""
+        """The text in a form that a file name can contain."""
         return self.text.replace(":", ".")
 
 
@@ -313,7 +314,7 @@ def load(name: str, folder: Path = METHODS, attribute: str = ""):
         BadInput: the file cannot be imported, or does not define it.
     """
     any_declaration(name, folder)
-    # files that adapters share: this refuses two of one name
+    # refuse two shared files (`_name.py`) with the same name
     project_files(folder, "_[!_]*.py", ["_template"])
     if not attribute:
         attribute = main_attribute(folder)
@@ -391,7 +392,7 @@ def read_literal(path: Path, variable: str) -> tuple[Any, Lines]:
 def changed_names(node: ast.stmt) -> list[str]:
     """List the variables that a statement changes, as a whole or in a part.
 
-    Found are `x = 1`, `x: int = 1`, `x |= y` and `x["key"] = 1`.
+    Such statements are `x = 1`, `x: int = 1`, `x |= y` and `x["key"] = 1`.
     """
     if isinstance(node, ast.Assign):
         targets = node.targets
@@ -420,7 +421,7 @@ def refuse_repeated_keys(node: ast.Dict, path: Path) -> None:
     """Raise BadInput, with the lines of both, if a dict has two equal keys."""
     line_of: dict[Any, int] = {}
     for key in node.keys:
-        if not isinstance(key, ast.Constant):  # no literal, or a tuple
+        if not isinstance(key, ast.Constant):  # a name, which literal_eval refuses, or a tuple
             continue
         if key.value in line_of:
             raise BadInput(
@@ -435,7 +436,7 @@ def note_lines(node: ast.expr, keys: tuple, numbers: dict[tuple, int]) -> None:
 
     Args:
         keys: the keys that lead to the literal.
-        numbers: filled here, with a line for each such path of keys.
+        numbers: the line of each path of keys; filled here.
     """
     numbers[keys] = node.lineno
     if isinstance(node, ast.Dict):
@@ -453,7 +454,7 @@ def parse_python(path: Path) -> ast.Module:
         return ast.parse(read_text(path))
     except SyntaxError as e:
         raise BadInput(f"{path}: line {e.lineno or 1}: not valid Python: {e.msg}.") from None
-    except (RecursionError, MemoryError):  # with these Python's parser gives up
+    except (RecursionError, MemoryError):  # Python's parser raises both for deep nesting
         raise BadInput(f"{path}: not valid Python: nested too deeply.") from None
 
 
@@ -464,8 +465,10 @@ def parse_python(path: Path) -> ast.Module:
 def with_imports(path: Path, packages: tuple[str, ...] = ("methods.", "evaluators.")) -> list[Path]:
     """List a file and the files that it imports, directly or through one another.
 
-    Import statements are followed into some packages of the project, and into any module in a
-    folder that joins the project.
+    Imports of modules in a folder that joins the project are followed, too.
+
+    Args:
+        packages: the packages of the project into which imports are followed.
     """
     found: list[Path] = []
     waiting = [path]
@@ -478,8 +481,7 @@ def with_imports(path: Path, packages: tuple[str, ...] = ("methods.", "evaluator
 
 
 def imported_files(file: Path, packages: tuple[str, ...]) -> list[Path]:
-    """List the files that the import statements of a file lead to, as `with_imports` follows
-    them."""
+    """List the files that a file imports directly. See `with_imports`."""
     candidates: set[Path] = set()
     for name in imported_names(file):
         module = name.replace(".", "/")
@@ -489,7 +491,8 @@ def imported_files(file: Path, packages: tuple[str, ...]) -> list[Path]:
             for folder in folders()[1:]:
                 candidates |= {folder / f"{module}.py", folder / module / "__init__.py"}
 
-    real_files: dict[Path, Path] = {}  # by their real path, so that a linked file counts once
+    # by their real path, so that a file and a symbolic link to it count once
+    real_files: dict[Path, Path] = {}
     for candidate in sorted(candidates):
         if candidate.is_file():
             real_files.setdefault(candidate.resolve(), candidate)

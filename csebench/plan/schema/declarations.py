@@ -26,7 +26,7 @@ from csebench.base.hub import EncoderRef
 
 # ---------------------------------------------------------------- types
 
-# the name of a file, which has a column in listings
+# a file name; it is short because listings have a column for it
 Name = Annotated[str, Field(pattern=r"^[a-z]\w*$", max_length=20)]
 
 
@@ -40,10 +40,10 @@ def _one_line(text: str) -> str:
 Line = Annotated[str, AfterValidator(_one_line)]
 ParamName = Annotated[str, Field(pattern=r"^[a-zA-Z]\w*$")]
 Value = bool | int | float | str
-Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]  # numpy's generators take no other
+Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]  # what numpy's generators accept
 Threads = Annotated[int, Field(strict=True, ge=1, le=1024)]
 BatchSize = Annotated[int, Field(ge=1, le=2**20)]
-LARGEST_INTEGER = 2**31 - 1  # that a hyper-parameter can have
+LARGEST_INTEGER = 2**31 - 1  # limit of a whole-number hyper-parameter
 # a link on pages, or an address to fetch from
 Url = Annotated[str, Field(pattern=r"^https?://[\w.-]+(:\d+)?/[\w./~%?&=+,:@{}#-]*$")]
 Precision = Literal["fp32", "bf16"]
@@ -51,7 +51,8 @@ Averages = Literal["avg", "avg_top2", "avg_first_last_2021", "avg_first_last_202
 # csebench/model/pooling.py defines each
 Pooler = Literal["cls", "cls_before_pooler", Averages, "mask", "mask_bare"]
 POOLERS: tuple[Pooler, ...] = get_args(Pooler)
-FRACTION = "fraction"  # unit of a score whose evaluator declares none; papers print it in percent
+# unit of a score if its evaluator declares none; papers print fractions in percent
+FRACTION = "fraction"
 # what a method's loss compares: two views of a sentence, tokens, labelled triplets
 TrainedKind = Literal["two_views", "token_level", "supervised"]
 # what a variant follows: the paper of its method, or the public code
@@ -67,8 +68,8 @@ class Strict(BaseModel):
 
 # ---------------------------------------------------------------- what can change a score
 
-# Keys of a declaration for readers, scales or `csebench tune`. They cannot change the score of a
-# run.
+# Keys of a declaration that cannot change the score of a run with given settings. They are for
+# readers, for scales or for `csebench tune`.
 FOR_READERS = {
     # of methods and components
     "title",
@@ -96,20 +97,20 @@ FOR_READERS = {
 def without_text(declared: dict[str, Any]) -> dict[str, Any]:
     """Reduce a literal declaration to what can change the score of a run.
 
-    Left out are the keys of FOR_READERS, the sources of parameters, and the readings and
-    differences of variants.
+    The keys of FOR_READERS, the sources of parameters, and the readings and differences of variants
+    are left out.
     """
     counting = {key: value for key, value in declared.items() if key not in FOR_READERS}
     if "params" in counting:
-        counting["params"] = _keep_part(counting["params"], slice(1))  # of (value, source)
+        counting["params"] = _keep_part(counting["params"], slice(1))  # (value, source)
     if "variants" in counting:
-        # of (reading, difference, params)
+        # (reading, difference, params)
         counting["variants"] = _keep_part(counting["variants"], slice(2, None))
     return counting
 
 
 def _keep_part(entries: dict[str, Any], part: slice) -> dict[str, Any]:
-    """Reduce the tuples among the values of a dict to a part of each."""
+    """Cut each tuple among the values of a dict to some of its entries."""
     reduced = {}
     for name, value in entries.items():
         reduced[name] = value[part] if isinstance(value, tuple) else value
@@ -121,9 +122,10 @@ def _keep_part(entries: dict[str, Any], part: slice) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Unstated:
-    """A mark of a hyper-parameter that a run does not state at this value.
+    """A mark on a hyper-parameter that runs leave out if it has this value.
 
-    The parameter was added later. Runs with the value of before keep their id.
+    The engine got the hyper-parameter after the first runs were made. Leaving it out keeps the ids
+    of these runs.
     """
 
     value: Value
@@ -149,7 +151,7 @@ class TrainingSettings(BaseModel):
     clip: float = Field(
         default=1.0, gt=0, description="largest norm of the gradient (`max_grad_norm`)"
     )
-    dropout: float = Field(default=0.1, ge=0, lt=1)  # hidden and attention
+    dropout: float = Field(default=0.1, ge=0, lt=1)  # of hidden layers and attention
     # steps between evaluations on STS-B dev
     evaluate_every: int = Field(default=125, ge=1, le=LARGEST_INTEGER)
     pooler: Pooler = "cls_before_pooler"  # in training, on STS-B dev and at test
@@ -158,14 +160,14 @@ class TrainingSettings(BaseModel):
 
 
 class Variant(NamedTuple):
-    """Settings in which a method departs from what it declares.
+    """Settings that replace declared values of a method.
 
     A variant with a reading is a row of the page of variants.
     """
 
     reading: Reading | None = None
-    difference: str = ""
-    # a component that is None is left out; `like` names a variant that it starts from
+    difference: str = ""  # from the other readings, in words
+    # components that are None are left out; `like` names the variant to start from
     params: dict[str, Any] = {}
 
 
@@ -177,10 +179,10 @@ class Declaration(Strict):
     title: Line
     paper: str
     citation: str
-    # a method that extends another one has its kind, if it states none
+    # default of a method that extends another one: the kind of the other method
     kind: TrainedKind | Literal["fitted", "untrained", "control", "component"] = "two_views"
-    needs: str = ""  # what it requires in addition to an encoder and a corpus of sentences
-    colours: dict[str, Colour] = {}  # in figures, alone (``) and with components (`ami`)
+    needs: str = ""  # requirements in addition to an encoder and a corpus of sentences
+    colours: dict[str, Colour] = {}  # in figures, by added component: ``, `ami`
     trains: str = "encoder"  # modules whose weights the optimiser updates
     params: dict[ParamName, tuple[Value, str]] = {}  # name: (the paper's value, its source)
     # allowed values of a text parameter
@@ -204,22 +206,22 @@ class Declaration(Strict):
     def complete_variants(cls, variants: Any, info) -> Any:
         """Write each variant as (reading, difference, params), with all of its parameters.
 
-        A variant may be `like` another one of this method, or of another method (`msse:code`). It
-        has the parameters of that variant, and its own override them.
+        A variant may be `like` another variant, of this method or of another one (`msse:code`). It
+        then has the parameters of the other variant, and overrides some of them.
 
         Args:
-            info: its context is a function that returns the declaration of another method.
+            info: has a function as its context, which returns the declaration of another method.
         """
         if not isinstance(variants, dict) or not all(map(_has_parts, variants.values())):
             raise ValueError("must hold (reading, difference, params), or params, for each variant")
-        texts: dict[str, tuple] = {}  # (reading, difference)
+        descriptions: dict[str, tuple] = {}  # (reading, difference)
         params: dict[str, dict[str, Any]] = {}
         for name, variant in variants.items():
             if isinstance(variant, dict):
-                texts[name] = (None, "")
+                descriptions[name] = (None, "")
                 params[name] = dict(variant)
             else:
-                texts[name] = tuple(variant[:2])
+                descriptions[name] = tuple(variant[:2])
                 if len(variant) > 2:
                     params[name] = dict(variant[2])
 
@@ -228,16 +230,16 @@ class Declaration(Strict):
             if like is None:
                 continue
             method, _, other = str(like).rpartition(":")
-            known = params
+            candidates = params
             if method and info.context:
-                known = info.context(method).variant_params
-            if other not in known or "like" in known[other]:
+                candidates = info.context(method).variant_params
+            if other not in candidates or "like" in candidates[other]:
                 raise ValueError(
                     f"{name}: `like: {like}` must name a variant that states its own parameters"
                 )
             differences = {key: value for key, value in own.items() if key != "like"}
-            params[name] = known[other] | differences
-        return {name: (*texts[name], params.get(name, {})) for name in variants}
+            params[name] = candidates[other] | differences
+        return {name: (*descriptions[name], params.get(name, {})) for name in variants}
 
     @model_validator(mode="after")
     def names_are_declared(self):
@@ -250,7 +252,7 @@ class Declaration(Strict):
 
     @cached_property
     def unstated(self) -> dict[str, Value]:
-        """Values that runs have without stating them, by hyper-parameter."""
+        """The value at which runs leave out a hyper-parameter, by its name (see `Unstated`)."""
         values = {}
         for name, field in self.hyperparameters.model_fields.items():
             for mark in field.metadata:
@@ -260,7 +262,7 @@ class Declaration(Strict):
 
     @property
     def variant_params(self) -> dict[str, dict[str, Any]]:
-        """The parameters that differ, by variant. `default` is left out, because it has none."""
+        """The changed parameters of each variant. `default` changes none and is left out."""
         params = {name: variant.params for name, variant in self.variants.items()}
         params.pop("default", None)
         return params
@@ -280,19 +282,19 @@ class Declaration(Strict):
 
     @cached_property
     def hyperparameters(self) -> type[BaseModel]:
-        """The hyper-parameters as a model. A method also has those of `TrainingSettings`."""
+        """A pydantic model of the hyper-parameters. For a method, it extends `TrainingSettings`."""
         training = {} if self.kind == "component" else TrainingSettings.model_fields
         fields: dict[str, Any] = {}
         for name, (value, _) in self.params.items():
             if name in training:  # the method declares another default; type and bounds stay
-                kind = training[name].annotation
+                value_type = training[name].annotation
                 for bound in training[name].metadata:
-                    kind = Annotated[kind, bound]
+                    value_type = Annotated[value_type, bound]
             elif name in self.choices:
-                kind = Literal[tuple(self.choices[name])]
+                value_type = Literal[tuple(self.choices[name])]
             else:
-                kind = _type_of_parameter(value)
-            fields[name] = (kind, value)
+                value_type = _type_of_parameter(value)
+            fields[name] = (value_type, value)
         if self.kind == "component":
             return create_model(self.name, __config__=TrainingSettings.model_config, **fields)
         return create_model(self.name, __base__=TrainingSettings, **fields)
@@ -312,7 +314,7 @@ def _check_parameters(key: str, names: Iterable[str], known: Collection[str]) ->
 def _type_of_parameter(value: Value) -> Any:
     """Return the type of a parameter with a declared value.
 
-    A number that is declared as not negative stays so.
+    If the declared number is not negative, negative numbers are refused.
     """
     if isinstance(value, bool | str) or value < 0:
         return type(value)
@@ -325,20 +327,20 @@ def _type_of_parameter(value: Value) -> Any:
 
 
 class ItemScore(Strict):
-    """How an evaluator's per-item values make its score of a task.
+    """How the score of a task is computed from the values of its test items.
 
-    With it, rows can be tested over test items. The texts are patterns that name items, as `files`
-    names files. `{task}` and `{metric}` stand for the task and the metric of the score.
+    An evaluator that declares it lets rows be tested over test items. The texts are patterns of
+    item names. `{task}` and `{metric}` stand for the task and the metric of the score.
     """
 
-    # items that hold a value per test item; each of several items weighs the same in a mean
+    # items that hold a value per test item; several items have equal weights in a mean
     values: str
-    # mean: of the values
-    # spearman: rank correlation of the values with the gold values, concatenated
+    # mean: mean of the values;
+    # spearman: rank correlation of all values with their gold values
     score: Literal["mean", "spearman"]
     # for `spearman`: items that hold the gold values, in the order of `values`
     gold: str | None = None
-    metric: str | None = None  # the only metric that is made so; None: every metric
+    metric: str | None = None  # the only metric computed like this; None: every metric
     # items that hold ids of each test item's sentences, in the order of `values`
     sentences: str | None = None
 
@@ -347,7 +349,7 @@ class Panel(Strict):
     """The part of a figure about one model, drawn by `draw_KIND(figure, items, source)` in the
     evaluator's file."""
 
-    item: str  # without it there is nothing to draw
+    item: str  # the panel is drawn only if a score has this item
     width: float  # inches
     height: float
     shared_axes: bool = False  # whether the panels of a figure have the same limits
@@ -375,31 +377,32 @@ class EvaluatorDeclaration(Strict):
     # name of the protocol's variant, as forks differ silently; may contain {settings}
     protocol: str
     tasks: list[str]  # as in the papers' columns
-    average: bool = False  # whether it also gives the average of its tasks, `Avg.`
+    average: bool = False  # whether its tasks are also averaged, as `Avg.`
     counts: dict[str, int] = {}  # task: number of test items, if its score is a share of them
-    # names or patterns of all files below the data root that it reads; or these by task
+    # names or patterns of all files below the data root that the evaluator reads; or these by task
     files: list[str] | dict[str, list[str]]
-    # whether a task comes from a hub of the evaluator's library if the data root has no file of it
+    # whether the evaluator's library loads data from its hub if the data root has none of `files`
     hub: bool = False
-    published_as: str | None = None  # the name in evidence/ of its average, or of its only task
-    # name of a parameter without a default; its value stands after the colon: `beir:scifact`
+    # name that evidence/ has for the average of the tasks, or for the only task
+    published_as: str | None = None
+    # parameter that users give after a colon: `beir:scifact` gives the data set of `beir`
     takes: str | None = None
-    # value of this parameter in data/smoke: the conformance suite runs `beir:smoke`
+    # value of the parameter `takes` in data/smoke: the conformance suite runs `beir:smoke`
     example: str | None = None
     ordered: str = ""  # why the order of items matters, if the protocol itself makes it matter
     params: dict[str, Value] = {}
     variants: dict[str, dict[str, Value]] = {}  # named after a colon: `transfer:fasttest`
-    # that a cell shows, and the first row of a task has; None: the first of `best`
+    # main metric: cells show it, and it comes first for each task; None: the first of `best`
     metric: str | None = None
     best: dict[str, float]  # metric: score of a perfect model
     # metric: lowest and highest score of random vectors on data/smoke
     chance: dict[str, tuple[float, float]]
-    units: dict[str, str] = {}  # metric: unit of its values, if they are no fractions
+    units: dict[str, str] = {}  # metric: unit of its values; fractions have none
     bounds: dict[str, tuple[float | None, float | None]] = {}  # metric: see `bounds_of`
     items: ItemScore | None = None  # None: rows are compared over seeds alone
     panels: dict[str, Panel] = {}  # by the kind that a paper's figure names
     texts: Texts | None = None
-    needs: str = ""  # what it requires in addition to what the project installs
+    needs: str = ""  # requirements in addition to what the project installs
     source: str  # official file, paper section
     deviations: list[str] = []
 
@@ -446,7 +449,7 @@ class Dataset(Strict):
 
     path: Annotated[str, AfterValidator(_below)]  # below the data root
     sha256: str  # or `hub:COMMIT` for a file whose hash the hub states and fetching checks
-    # how many it holds; planning refuses to draw more
+    # number of sentences in the file; a scale cannot draw more
     sentences: int | None = Field(default=None, ge=2)
     note: str = ""
 
@@ -454,9 +457,9 @@ class Dataset(Strict):
 class Evaluation(Strict):
     """Settings of the evaluation that can change a score."""
 
-    precision: Precision = "fp32"
-    batch_size: BatchSize = 128
-    # tokens; None: the maximum of the encoder
+    precision: Precision = "fp32"  # precision in which sentences are embedded
+    batch_size: BatchSize = 128  # sentences that are embedded at once
+    # tokens of a sentence; None: the maximum of the encoder
     max_length: int | None = Field(default=None, ge=4, le=2**20)
 
 
@@ -470,14 +473,14 @@ Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_distinct)]
 
 
 class RunSettings(Strict):
-    """Settings of a scale, or of a command line, that all runs have."""
+    """Settings that a scale, or a command line, gives to all runs."""
 
-    precision: Precision = "fp32"
-    threads: Threads = 1
-    # fraction of the steps of every recipe that is made (recipe.shortened_schedule)
+    precision: Precision = "fp32"  # precision of training
+    threads: Threads = 1  # CPU threads of a run
+    # fraction of each recipe's steps that is trained (recipe.shortened_schedule)
     steps_factor: float = Field(default=1.0, gt=0, le=1)
     override: dict[str, Value] = {}  # hyper-parameters of every method
-    # hyper-parameters of the methods of a kind, if a method has them
+    # hyper-parameters by kind of method; a method ignores those that it does not have
     kinds: dict[TrainedKind, dict[str, Value]] = {}
     # parameter of a method or component: value -> its substitute
     substitutes: dict[str, dict[str, Value]] = {}
@@ -486,7 +489,7 @@ class RunSettings(Strict):
         """Return the settings that replace those of a method or component.
 
         Args:
-            stated: its values, by itself or in a recipe.
+            stated: the values before this change, from the declaration and the recipe.
         """
         changed: dict[str, Value] = {}
         if declared.kind != "component":
@@ -507,36 +510,39 @@ class Scale(RunSettings):
     """config/<scale>.yaml: encoders, data, seeds and settings with which the papers' rows are
     run."""
 
-    scale: str
-    purpose: str
-    # how its runs differ from the papers; empty: printed values are judged
+    scale: str  # name of the file
+    purpose: str  # what the scale is for, in a few words
+    # how runs at this scale differ from the papers' runs; empty: printed values are judged
     differs: str = "another encoder, other data, fewer steps"
     data_root: str | None = None  # None: CSEBENCH_DATA, else what rules/data.smk fetches
-    corpus: str  # a name in data/registry.yaml
-    triplets: str | None = None  # a name there, of the data that supervised methods train on
-    dev: str  # a name there: STS-B dev
-    sizes: dict[str, Annotated[int, Field(ge=2)]]  # size of a column (`1%`) -> sentences drawn
-    seeds: Seeds
-    seeds_by_size: dict[str, Seeds] = {}  # for sizes with other seeds
-    # for tables with other seeds (micse/table2); seeds_by_size goes before it
+    corpus: str  # name in data/registry.yaml: sentences to train on
+    # name in data/registry.yaml: triplets for supervised methods; None: they are not run
+    triplets: str | None = None
+    dev: str  # name in data/registry.yaml: STS-B dev
+    # size of a column (`1%`) -> number of sentences that are drawn
+    sizes: dict[str, Annotated[int, Field(ge=2)]]
+    seeds: Seeds  # every cell has one run per seed
+    seeds_by_size: dict[str, Seeds] = {}  # size -> its seeds, in place of `seeds`
+    # table (`micse/table2`) -> its seeds, in place of `seeds`; `seeds_by_size` overrides them
     seeds_by_table: dict[str, Seeds] = {}
     encoders: dict[str, EncoderRef]  # role in the papers -> encoder at this scale
-    evaluation: Evaluation = Evaluation()
-    # what is kept of a finished run; `scores`: csebench/score/prune.py
+    evaluation: Evaluation = Evaluation()  # how models are scored
+    # what is kept of a finished run; `scores`: a model is deleted when it is no longer needed
     keep: Literal["model", "scores"] = "scores"
-    # evaluator of a table, or its name -> its substitute at this scale; None: no substitute
+    # evaluator (`transfer`, `transfer:fasttest`) -> its substitute; `null`: its cells stay empty
     evaluators: dict[str, str | None] = {}
-    # swept parameter: value -> its substitute at this scale; None: no substitute
+    # swept parameter: value -> its substitute; `null`: its cells stay empty
     sweeps: dict[str, dict[str, Value | None]] = {}
-    tuned: bool = False  # take what searches chose (csebench/plan/tuning.py)
+    tuned: bool = False  # whether runs have the settings that searches chose (plan/tuning.py)
 
     def seeds_of(self, table: str, number: int | None = None) -> list[int]:
         """List the seeds of a table.
 
         Args:
             table: `micse/table2`.
-            number: of seeds, if the table states one. They are the first of the longest list that
-                a table has, so that tables share scores, and then the seeds after this list.
+            number: number of seeds that the table states; None: it states none. The seeds are the
+                first of the scale's longest list of seeds, so that tables share scores. If the list
+                is too short, the next integers follow.
         """
         if number is None:
             return self.seeds_by_table.get(table, self.seeds)

@@ -22,7 +22,7 @@ from pydantic import (
 from csebench.base.errors import BadInput, look_up
 from csebench.plan.schema.declarations import Line, Strict, Url, Value
 
-SEEDS_NEEDED = 3  # of our runs, for a verdict on a published value
+SEEDS_NEEDED = 3  # a published value gets a verdict if our runs have this many seeds
 PRINTED = r"(-?\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?"
 
 
@@ -33,7 +33,7 @@ class Published(Strict):
     """A number as a paper prints it, in the paper's units."""
 
     value: float
-    std: float | None = None
+    std: float | None = None  # after `±`
     text: str  # as printed, with spaces: `78.13 ± 0.31`
 
     @property
@@ -73,20 +73,20 @@ Digits = Annotated[int, Field(ge=0, le=9)]
 class Recipe(Strict):
     """How a row is run: a method, and the settings that differ from its defaults."""
 
-    method: str
-    variant: str | None = None
-    params: dict[str, Value] = {}
-    components: dict[str, dict[str, Value]] = {}
-    encoder: str | None = None  # role; None: the encoder of the table
-    # parameters that the table varies; a scale's settings do not override them
+    method: str  # name of a file of methods/
+    variant: str | None = None  # None: the method itself
+    params: dict[str, Value] = {}  # hyper-parameters that differ
+    components: dict[str, dict[str, Value]] = {}  # component to add -> hyper-parameters that differ
+    encoder: str | None = None  # role of the encoder; None: the encoder of the table
+    # hyper-parameters that the table varies; a scale's settings do not override them
     sweep: dict[str, Value] = {}
 
 
 class EvidenceKey(Strict):
     """The method whose published runs count for a row (csebench/plan/catalog/evidence.py)."""
 
-    method: str  # a name of evidence/methods.yaml
-    encoder: str | None = None  # None: the encoder of the row
+    method: str  # name in evidence/methods.yaml
+    encoder: str | None = None  # name in evidence/methods.yaml; None: the encoder of the row
 
 
 class Row(Strict):
@@ -94,14 +94,17 @@ class Row(Strict):
     none."""
 
     label: Line
-    run: Recipe | None = None
-    missing: str | None = None  # why nothing is run
-    evidence: EvidenceKey | None = None  # None: the recipe tells
-    # how the authors obtained the values; unknown until somebody has looked it up
+    run: Recipe | None = None  # how the row is run
+    missing: str | None = None  # why nothing is run; given in place of `run`
+    # method whose published runs count; None: the method of the recipe, if the recipe changes at
+    # most its pooler and training budget
+    evidence: EvidenceKey | None = None
+    # how the authors obtained the values; `unknown`: nobody has looked it up
     source: Literal["measured", "copied", "rerun", "unknown"] = "unknown"
-    origin: str | None = Field(default=None, alias="from")  # the paper that values are copied from
+    origin: str | None = Field(default=None, alias="from")  # paper that the values are copied from
     note: str | None = None
-    values: list[PublishedValue | None] = []  # one per column; None: nothing is published
+    # published values, one per column; `null`: nothing is published
+    values: list[PublishedValue | None] = []
 
     @model_validator(mode="after")
     def is_run_or_missing(self):
@@ -121,20 +124,23 @@ class Row(Strict):
 
 
 class Column(Strict):
-    """A column shows the score of a task, or a value that is derived from other columns."""
+    """The score of a task, or a value that is derived from other columns."""
 
     label: Line
-    task: str | None = None  # None: the column is derived
+    task: str | None = None  # task whose score is shown; None: the column is derived
     evaluator: str | None = None  # None: the evaluator of the table
     metric: str | None = None  # None: the main metric of the evaluator
-    size: str = "100%"  # of the training set
-    sweep: dict[str, Value] = {}  # added to the sweep of the row
-    seeds: PrintedSeeds | None = None  # that a published value averages; None: as the table says
-    delta: str | None = None  # label of a column: shows its difference to the baseline row
-    mean: bool = False  # shows the mean of the columns before it
+    size: str = "100%"  # size of the training set, as in `sizes` of a scale
+    sweep: dict[str, Value] = {}  # hyper-parameters to add to `sweep` of the row
+    # number of seeds that a published value averages; None: `seeds` of the table
+    seeds: PrintedSeeds | None = None
+    # label of another column: its difference to the baseline row is shown
+    delta: str | None = None
+    mean: bool = False  # whether the mean of the columns to the left is shown
     lower: bool = False  # whether less is better
-    factor: Factor | None = None  # None: the factor of the table
-    digits: Digits | None = None  # None: the digits of the table
+    factor: Factor | None = None  # printed value / score; None: the factor of the table
+    # number of printed digits after the decimal point; None: the digits of the table
+    digits: Digits | None = None
 
     @model_validator(mode="after")
     def shows_one_thing(self):
@@ -146,7 +152,7 @@ class Column(Strict):
 
 
 def _fits_columns(row, info: ValidationInfo):
-    """Check that a row has a value per column, or none at all, and fill in None for the latter."""
+    """Check that a row has a value per column. A row without values gets None for each."""
     columns = info.data.get("columns")
     if columns is None:  # the columns are invalid, which has a message of its own
         return row
@@ -167,10 +173,11 @@ class Premise(Strict):
     can be won back in these columns.
     """
 
-    row: str
-    most: str  # label of a column
-    less: list[str] = Field(min_length=1)  # labels of columns; their mean counts
-    least: float = Field(ge=0)  # points; the loss must be shown to be larger
+    row: str  # label of the row
+    most: str  # label of the column with the higher score
+    # labels of the columns with the lower score; their mean counts
+    less: list[str] = Field(min_length=1)
+    least: float = Field(ge=0)  # the loss must be shown to be larger than this, in points
     printed: str  # how large the loss is in the paper, and where
 
 
@@ -185,17 +192,18 @@ class Family(Strict):
     """
 
     question: Line
-    # (row, the row that it is compared with); OTHERS in place of the first: every other row
+    # pairs of labels: a row, and the row that it is compared with; `others` as the first label:
+    # every other row
     rows: list[tuple[str, str]]
-    # average: the column with the average, or the mean of all columns if there is no such column
-    # each: every column that is not derived, by itself
+    # `average`: the column with the average, or the mean of all columns if there is no such column;
+    # `each`: every column that is not derived, by itself;
     # a list of labels: the mean of these columns
     columns: Literal["average", "each"] | list[str] = "average"
-    primary: bool = False
+    primary: bool = False  # whether this is the primary question of the table
     # whether the rows are expected to be equal, as for a setting that should not matter
     equality: bool = False
     premise: Premise | None = None  # must hold in our runs, or the question cannot be asked
-    first_page: str | None = None  # the question of a scale's first page that the family answers
+    first_page: str | None = None  # question on the first page of a scale that this one answers
 
     @property
     def is_one_comparison(self) -> bool:
@@ -228,17 +236,18 @@ class Grid(Strict):
 
     title: Line
     caption: str = ""
-    section: str | None = None
-    encoder: str = "bert-base"  # role of the encoder, for rows that name none
-    evaluator: str = "sts"  # for columns that name none
-    seeds: PrintedSeeds = 1  # that a published value averages
-    run_seeds: int | None = Field(default=None, ge=1)  # of our runs; None: the seeds of the scale
+    section: str | None = None  # section of the paper
+    encoder: str = "bert-base"  # role of the encoder of rows that name none
+    evaluator: str = "sts"  # evaluator of columns that name none
+    seeds: PrintedSeeds = 1  # number of seeds that a published value averages
+    # number of seeds of our runs; None: the seeds of the scale
+    run_seeds: int | None = Field(default=None, ge=1)
     factor: Factor = 100  # printed value / score
-    digits: Digits = 2  # printed after the decimal point
+    digits: Digits = 2  # number of printed digits after the decimal point
     baseline: str | None = None  # label of the row that is subtracted in differences
     columns: list[Column]
     rows: list[Annotated[Row, AfterValidator(_fits_columns)]]
-    compare: list[Family] = []
+    compare: list[Family] = []  # questions that comparisons of rows answer
     notes: list[str] = []
 
     @model_validator(mode="after")
@@ -314,6 +323,8 @@ def _index(kind: str, items: list, label: str) -> int:
 
 
 class Table(Grid):
+    """A table of scores."""
+
     kind: Literal["scores"] = "scores"
 
 
@@ -327,13 +338,13 @@ class Figure(Grid):
       deviation over seeds. With a baseline, a second panel shows the differences to it.
     - bars: each row is a dot with an error bar in each column. With a baseline, the dots are the
       differences to it.
-    - scatter: each row is a point. Its first two columns are x and y, a third one is in the legend.
+    - scatter: each row is a point. The first two columns are x and y, a third is in the legend.
     - training: each row is the path of its uniformity and alignment over the steps of training.
     - Any other kind is the name of a panel that an evaluator draws. It has one panel per row, from
       the per-item values of the row's run.
     """
 
-    # one of FIGURES_OF_SCORES, or a panel that an evaluator declares; grids.plan_grid checks it
+    # `curves`, `bars`, `scatter`, `training`, or a panel that an evaluator declares
     kind: str
     axis: str  # title of the value axis, with the unit
 
@@ -352,8 +363,8 @@ class SettingsRow(Strict):
     """A hyper-parameter, and its printed value for each run."""
 
     label: Line
-    param: str  # of the method; `ami.weight` is a parameter of a component
-    values: list[str | None] = []  # as printed
+    param: str  # hyper-parameter of the method, or of a component (`ami.weight`)
+    values: list[str | None] = []  # one per column, as printed; `null`: nothing is printed
 
 
 class SettingsTable(Strict):
@@ -363,8 +374,8 @@ class SettingsTable(Strict):
     kind: Literal["settings"]
     title: Line
     caption: str = ""
-    section: str | None = None
-    encoder: str = "bert-base"
+    section: str | None = None  # section of the paper
+    encoder: str = "bert-base"  # role of the encoder of columns that name none
     columns: list[SettingsColumn]
     rows: list[Annotated[SettingsRow, AfterValidator(_fits_columns)]]
     notes: list[str] = []
@@ -387,28 +398,31 @@ class Claim(Strict):
     """A conclusion that a paper draws from a table, as a predicate over its cells.
 
     In each of `columns` (with `on_average`: in their mean), the value of `row` is above the value
-    of every row of `versus`. `relation` can state something else in place of above. Claims with the
-    same `quote` are rows of one sentence, which has one verdict.
+    of every row of `versus`. `relation` can replace "above". Claims with the same `quote` are parts
+    of one sentence, which gets one verdict.
     """
 
-    quote: Line  # from the paper, a few words
-    section: str
-    table: str | None = None
-    figure: str | None = None
-    row: str
+    quote: Line  # a few words of the paper
+    section: str  # section of the paper with the quote
+    table: str | None = None  # key of the table
+    figure: str | None = None  # key of the figure, in place of `table`
+    row: str  # label of the row that the claim is about
     versus: list[str] | Literal["others"] = "others"  # labels of rows; `others`: every other row
-    exclude: list[str] = []  # rows that `others` leaves out
-    columns: list[str]
-    versus_column: str | None = None  # column of the other cell; None: the same column
-    versus_table: str | None = None  # table of the other cell, in the same paper; None: this one
+    exclude: list[str] = []  # labels of rows that `others` leaves out
+    columns: list[str]  # labels of columns
+    versus_column: str | None = None  # column of the rows of `versus`; None: the same column
+    # table with the rows of `versus`, in the same paper; None: the table or figure of `row`
+    versus_table: str | None = None
     lower: bool = False  # whether less counts as above, and as better
-    relation: Literal["above", "comparable", "not worse"] = "above"  # not worse: on par or better
-    statistic: Literal["value", "std"] = "value"  # what is compared
-    on_average: bool = False
-    # the difference that the paper states, with the digits that it states
+    # `comparable`: on par; `not worse`: on par or better
+    relation: Literal["above", "comparable", "not worse"] = "above"
+    # what is compared: the values, or their standard deviations
+    statistic: Literal["value", "std"] = "value"
+    on_average: bool = False  # whether the mean of `columns` is compared, not each of them
+    # stated difference, with the digits of the paper
     by: PublishedValue | None = None
-    up_to: PublishedValue | None = None  # the largest difference that the paper states
-    # with `comparable`: the bound that a difference in either direction stays below
+    up_to: PublishedValue | None = None  # stated largest difference
+    # for `relation: comparable`: bound on the difference in either direction
     less_than: PublishedValue | None = None
 
     @model_validator(mode="after")
@@ -430,9 +444,9 @@ class Claim(Strict):
         if self.less_than is not None and self.relation != "comparable":
             return "`less_than` needs `relation: comparable`"
         if (self.by is not None or self.up_to is not None) and not is_above:
-            return "`by` and `up_to` are of `relation: above`"
+            return "`by` and `up_to` need `relation: above`"
         if self.statistic == "std" and (self.on_average or not is_above):
-            return "`statistic: std` has neither `on_average` nor `relation`"
+            return "`statistic: std` cannot have `on_average` or `relation`"
         return None
 
     def versus_rows(self, grid: Grid, has_row: bool) -> list[int]:
@@ -478,13 +492,13 @@ ErratumKind = Literal[
 class Erratum(Strict):
     """An error in print that no check of csebench/report/numbers/audit.py can find."""
 
-    where: str  # table2, or a place in the text
-    # if `kind` is given, the erratum replaces what the audit finds in this row at `where`
+    where: str  # `table2`, or a place in the text
+    # label of a row at `where`; with `kind`, the erratum replaces what the audit finds in this row
     row: str | None = None
-    also: dict[str, str] = {}  # one more place, by the paper's name
-    text: str
-    kind: ErratumKind = "found by reading"
-    # as csebench/report/numbers/audit.py defines them
+    also: dict[str, str] = {}  # another place that the erratum is about: paper -> `table2`
+    text: str  # what is wrong
+    kind: ErratumKind = "found by reading"  # how the error shows
+    # how serious the error is, as csebench/report/numbers/audit.py defines it
     severity: Literal["serious", "notable", "minor"] = "minor"
 
 
@@ -493,7 +507,7 @@ class Erratum(Strict):
 
 def _file_name(key):
     if not re.fullmatch(r"\w+", str(key)):
-        raise ValueError("must be of letters and digits, as its page is named after it: 2, A1")
+        raise ValueError("must have letters and digits only, as its page is named after it: 2, A1")
     return key
 
 
@@ -528,7 +542,7 @@ def pick_grid(
     A name without a kind is the key of a table.
 
     Args:
-        whose: ` of PAPER`, for the message.
+        whose: the end of "no such table" in the message, such as ` of micse`.
 
     Raises:
         BadInput: the paper has no such table or figure.
@@ -541,15 +555,17 @@ def pick_grid(
 
 
 class Paper(Strict):
-    name: str
+    """A paper whose experiments are run and judged."""
+
+    name: str  # name of the file
     label: Line = ""  # short name of the method
     title: Line
-    reference: Line
+    reference: Line  # authors, venue and year
     url: Url | None = None
-    tables: dict[GridName, Annotated[AnyTable, Discriminator(_kind)]]
-    figures: dict[GridName, Figure] = {}
-    claims: list[Annotated[Claim, AfterValidator(_names_cells)]] = []
-    errata: list[Erratum] = []
+    tables: dict[GridName, Annotated[AnyTable, Discriminator(_kind)]]  # by their number: `2`, `A1`
+    figures: dict[GridName, Figure] = {}  # by their number
+    claims: list[Annotated[Claim, AfterValidator(_names_cells)]] = []  # conclusions to be judged
+    errata: list[Erratum] = []  # errors in print
 
     def claims_by_quote(self) -> dict[str, list[Claim]]:
         """Group the claims by the sentence that makes them, in the order of the file."""

@@ -1,6 +1,6 @@
 """A run as a value: its settings, and the id that is computed from them.
 
-csebench/plan/recipe.py makes it from a row of a table.
+csebench/plan/recipe.py makes a run from a row of a table.
 """
 
 from pathlib import Path
@@ -12,8 +12,8 @@ from csebench.base.errors import BadInput
 from csebench.base.files import digest
 from csebench.plan.schema.declarations import EncoderRef, Precision, Seed, Strict, Threads, Value
 
-# source of randomness in training: the order of batches, dropout and other noise in the steps, new
-# weights (the head); CorpusSpec has the seed of the subset
+# A source of randomness in training: the order of batches, noise in the steps (such as dropout), or
+# the new weights of the head. The choice of sentences has a seed of its own, in CorpusSpec.
 NoiseSource = Literal["order", "dropout", "head"]
 RUNS = Path("runs")
 TRAINER_VERSION = 2  # increase it when a change of the engine changes a trained model
@@ -23,17 +23,17 @@ TRANSLATION_VERSION = 1  # increase it when csebench/data/translate.py would wri
 class ComponentSpec(Strict):
     """A component of a run, with every hyper-parameter."""
 
-    version: int
-    params: dict[str, Value]
+    version: int  # version that the component declares
+    params: dict[str, Value]  # all hyper-parameters of the component
 
 
 class CorpusSpec(Strict):
     """The sentences that a run draws from a corpus."""
 
-    name: str
-    sha256: str
-    size: int = Field(ge=2)  # sentences drawn; all if the corpus has no more
-    subset_seed: Seed
+    name: str  # file name of the corpus
+    sha256: str  # hash of the corpus file
+    size: int = Field(ge=2)  # number of sentences to draw; a smaller corpus is used whole
+    subset_seed: Seed  # decides which sentences are drawn
 
 
 class Spec(Strict):
@@ -43,18 +43,19 @@ class Spec(Strict):
     """
 
     method: str
-    method_version: int
-    params: dict[str, Value]
+    method_version: int  # version that the method declares
+    params: dict[str, Value]  # all hyper-parameters of the method
     components: dict[str, ComponentSpec] = {}
-    encoder: EncoderRef
-    corpus: CorpusSpec | None = None  # None: nothing is trained or fitted
-    dev_sha256: str | None = None  # of the STS-B dev file on which the best step is selected
+    encoder: EncoderRef  # the model that the run starts from
+    corpus: CorpusSpec | None = None  # training data; None: nothing is trained or fitted
+    # sha256 of the STS-B dev file, on which the best step is selected; None: nothing is trained
+    dev_sha256: str | None = None
     seed: Seed
-    # seeds of sources that have one of their own; without one, a source has `seed`
+    # seeds of single sources of randomness, in place of `seed`
     seeds: dict[NoiseSource, Seed] = Field(default={}, exclude_if=lambda v: not v)
     precision: Precision
-    threads: Threads  # one and two threads give different bits
-    trainer_version: int = TRAINER_VERSION
+    threads: Threads  # CPU threads; another number changes the last bits of the model
+    trainer_version: int = TRAINER_VERSION  # version of the engine that trains
     # hash of the code of each draft, by unit (`methods/margin`); see plan/code_versions.py
     code: dict[str, str] = Field(default={}, exclude_if=lambda v: not v)
 
@@ -65,13 +66,13 @@ class Spec(Strict):
 
     @property
     def cell_id(self) -> str:
-        """The id without the seeds, which is common to the runs that one cell averages."""
+        """An id that ignores the seeds: all runs that one cell averages have it."""
         content = self.model_dump(exclude={"seed": True, "seeds": True, "corpus": {"subset_seed"}})
         return f"{self.method}-{digest(content)}"
 
     @property
     def model(self) -> EncoderRef:
-        """The model of the run, as the encoder of a run that starts from it."""
+        """The trained model, as the encoder that a later run starts from."""
         return EncoderRef(name=str(RUNS / self.run_id / "model"), revision=self.run_id)
 
     @property
@@ -82,7 +83,7 @@ class Spec(Strict):
 
     @property
     def settings(self) -> dict[str, Value]:
-        """Every hyper-parameter: `learning_rate`, and `ami.weight` of a component."""
+        """All hyper-parameters by name. A component has its name in front: `ami.weight`."""
         settings = dict(self.params)
         for name, component in self.components.items():
             settings |= {f"{name}.{key}": value for key, value in component.params.items()}
@@ -100,10 +101,10 @@ class Spec(Strict):
         return self.seeds.get(source, self.seed)
 
     def number(self, name: str) -> int | float:
-        """Return a numeric hyper-parameter; 0 if the method has none of that name.
+        """Return a numeric hyper-parameter, or 0 if the method does not have it.
 
         Raises:
-            BadInput: it is a text.
+            BadInput: the hyper-parameter is a text.
         """
         value = self.params.get(name, 0)
         if isinstance(value, str):
