@@ -82,7 +82,7 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
 
 
 def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
-    """Read the replicates of a score from a score JSON, or return None if it has none to read."""
+    """Read the replicates of a score from a score JSON, or return None if none can be paired."""
     if not has_replicates(content, task, metric):
         return None
     published = content["replicates"]

@@ -377,9 +377,9 @@ def expected_means(
     parts = [value for subset, value in by_subset.items() if subset not in ("all", "mean")]
     means = {"mean": fmean(parts) if parts else math.nan}
     if task == "Avg." and declaration.average:
-        of_tasks = []
+        task_values = []
         for name in declaration.tasks:
             subsets_of_task = values.get((name, metric), {})
-            of_tasks.append(subsets_of_task.get("all", math.nan))
-        means["all"], means["printed"] = mean_scores(of_tasks)
+            task_values.append(subsets_of_task.get("all", math.nan))
+        means["all"], means["printed"] = mean_scores(task_values)
     return means

@@ -26,10 +26,10 @@ def score_rows(scale: str) -> Iterable[dict]:
     by_evaluator: dict[str, list[Scored]] = defaultdict(list)
     for (_, evaluator), content in contents:
         by_evaluator[evaluator].append(with_age(content))
-    data = {evaluator: data_of_most(scores) for evaluator, scores in by_evaluator.items()}
+    usual_data = {evaluator: data_of_most(scores) for evaluator, scores in by_evaluator.items()}
     for (_, evaluator), content in contents:
         run_columns = describe_run(Spec.model_validate(content["spec"]))
-        suffix = other_data(with_age(content).data, data[evaluator])
+        suffix = other_data(with_age(content).data, usual_data[evaluator])
         for row in content["scores"]:
             declaration = valid_evaluators().get(row["evaluator"])
             if declaration is None:
@@ -49,16 +49,16 @@ def with_age(content: dict) -> Scored:
     return Scored(content, is_outdated)
 
 
-def other_data(data: EvaluationData, of_most: EvaluationData) -> str:
+def other_data(data: EvaluationData, usual_data: EvaluationData) -> str:
     """Say on which test data a score was computed, if most scores were computed on other data.
 
     Returns:
         Suffix for the name of a protocol, ` on data 0123456789ab`. Empty for the data of most
         scores.
     """
-    if data.is_same_as(of_most):
+    if data.is_same_as(usual_data):
         return ""
-    return f" on {data.text_beside(of_most)}"
+    return f" on {data.text_beside(usual_data)}"
 
 
 def describe_run(spec: Spec) -> dict:
