@@ -201,8 +201,10 @@ def read_parts(
 
 
 def ordered(rows: list[Row]) -> Labelled:
-    """Sort rows as SentEval does before it cuts folds. Equal rows stay in the order of the
-    files."""
+    """Sort rows as SentEval does before it cuts folds.
+
+    Rows with equal lengths and class stay in the order of the files.
+    """
 
     def by_words_then_class(row: Row) -> tuple[int, int, int]:
         sentence, other, label = row

@@ -324,7 +324,7 @@ def parse(sentences: list[str]) -> tuple[list[Tree], str]:
 
 
 def by_syntax(sentences: list[str], trees: list[Tree]) -> list[tuple[str, str, str]]:
-    """Pair sentences of equal trees, and of different trees with as many words.
+    """Pair sentences of equal trees, and sentences of different trees with as many words.
 
     Returns:
         For every tree that has two sentences: these two, and a sentence of another tree.
@@ -432,8 +432,10 @@ def draw_attention_syntax(figure: FigureBase, items: Items, source: DrawingSourc
 
 
 def draw_clouds(figure: FigureBase, groups: dict[str, np.ndarray]) -> Axes:
-    """Draw a cloud of (pairs, 2) points for each of two groups, and an arrow between their
-    centroids."""
+    """Draw a cloud of (pairs, 2) points for each of two groups.
+
+    An arrow connects the centroids of the two clouds.
+    """
     from csebench.score.drawing import COLOURS, GREY, points
 
     axes = figure.subplots()

@@ -2,13 +2,13 @@
 
 Idea: the documents that answer a query are nearest to it, in a corpus that the model was not
 trained on.
-Score: means over queries. The score of cqadupstack is the mean of its forums. The text of a
-document is its title, a blank and its text. The 1000 best documents of a query count. The document
+Score: means over queries. The score of cqadupstack is the mean of its forums. The model embeds the
+title of a document, a blank and its text. The 1000 best documents of a query count. The document
 with the query's own id does not count, unless the judgements name it for that query. Judged
 documents that the corpus lacks cannot be found. They lower the scores, as in beir, and a row of
-their own counts them. The papers
-publish no setting (InfoCSE Table 3), so pooler, similarity, length and precision are in the
-protocol's name, and docs/evaluators.md has published values to calibrate them on.
+their own counts them. The papers publish no setting (InfoCSE Table 3), so pooler, similarity,
+length and precision are in the protocol's name, and docs/evaluators.md has published values to
+calibrate them on.
 Paper: Thakur et al. 2021 (NeurIPS); InfoCSE Table 3. Official code: beir-cellar/beir,
 exact_search.py, evaluation.py. Its search holds a corpus in memory. Ours reads it in shards
 (csebench/model/embedder.py: stream) and gives the same scores (tests/protocol/test_retrieval.py).
@@ -347,7 +347,7 @@ def judgement_of(fields: list[str], where: str) -> tuple[str, str, int]:
 
 
 def check_judgements(path: Path, qrels: Qrels, documents: Collection[str]) -> None:
-    """Check that there is something to find, because every score would be 0 otherwise.
+    """Check that there is something to find, because no score would mean anything otherwise.
 
     Raises:
         BadInput: there is no judgement, or none of a relevant document, or none of a document in
@@ -448,7 +448,7 @@ def distinct_ids(path: Path) -> list[str]:
 
 
 def documents(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield (id, text) of every line of a corpus. The text is the title, a blank and the text.
+    """Yield (id, title and text) of every line of a corpus, with a blank between title and text.
 
     Raises:
         BadInput: a line is malformed (`entries`).
