@@ -34,8 +34,10 @@ DECLARATION = {
 
 
 class Component(Base):
-    """A term of the loss. For further negatives define `queue` instead
-    (csebench/train/method.py)."""
+    """A term of the loss.
+
+    A component that adds negatives defines `queue` instead (csebench/train/method.py).
+    """
 
     def term(self, method: Method, views: Views) -> Tensor:
         """Compute the term: views.z1, views.z2 (N, D) -> scalar, weight included.

@@ -133,7 +133,7 @@ def ami_code(attention1: list[Tensor], attention2: list[Tensor], samples: int) -
 
 
 def slices_code(attention: list[Tensor]) -> Tensor:
-    """Cut attention into slices of one head over all even or all odd layers (models.py:171-172).
+    """Cut attention into slices of one head over every second layer (models.py:171-172).
 
     Args:
         attention: list of (N, H, T, T), an even number of layers.
