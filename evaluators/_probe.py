@@ -3,8 +3,8 @@
 Many fits are trained at once. SentEval starts every fit from the same seed: the first weights are
 always the same, and fits on equally many rows draw the same batches. So these fits are one batched
 problem: (fits, batch, D) rows, gathered once for all regularisers, times (fits, regularisers x
-classes, D) weights. The numbers are those of one fit after the other, except that products are
-summed in another order.
+classes, D) weights. The results are those of separate fits, except that products are summed in
+another order.
 
 Official code: princeton-nlp/SimCSE SentEval/senteval/tools/classifier.py:44-103 (prepare_split,
 fit, trainepoch), validation.py. Since torch 1.0 its `size_average = False` has no effect: the loss
@@ -27,7 +27,8 @@ class Fold:
 
     train: np.ndarray  # row numbers
     dev: np.ndarray  # row numbers; the accuracy on them stops the fit
-    drawn: int = 0  # length of a permutation that is drawn before the first epoch; 0: none
+    # length of the permutation that SentEval draws before the first epoch, to split rows; 0: none
+    drawn: int = 0
 
 
 def held_out(rows: np.ndarray, share: float = 0.05) -> Fold:
@@ -55,8 +56,9 @@ def fit(
             validation set).
 
     Returns:
-        (folds, R, classes, D + 1) weights at the best look, the first of equals, with the bias
-        last. Then the accuracy at that look, (folds, R).
+        (folds, R, classes, D + 1) weights, with the bias last, at the look with the best accuracy.
+        If several looks are equally good, the first one counts. Then the accuracy at that look,
+        (folds, R).
     """
     x = with_ones(x)
     decays = torch.as_tensor(decay, dtype=x.dtype, device=x.device)
@@ -83,7 +85,7 @@ def with_ones(x: torch.Tensor) -> torch.Tensor:
 
 
 def predict(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """(C, D + 1), (N, D) -> (N,) class numbers."""
+    """Classify: (C, D + 1) weights, (N, D) features -> (N,) class numbers."""
     return (with_ones(x) @ weights.T).argmax(1)
 
 
@@ -95,7 +97,7 @@ def fit_together(
     decay: torch.Tensor,
     settings: dict,
 ) -> tuple[torch.Tensor, np.ndarray]:
-    """Do what `fit` does, for folds that draw the same batches.
+    """Train folds that draw the same batches. Arguments and results are those of `fit`, except:
 
     Args:
         x: (N, D + 1) features with a column of ones.
@@ -115,7 +117,8 @@ def fit_together(
     best_w = w.clone()
     best = np.full((fits, regularisers), -1.0)  # accuracy
     misses = np.zeros_like(best)  # looks without a gain
-    # Fits that have stopped leave w, train and decay. `active` has the numbers of the others.
+    # A fit that has stopped is removed from w, train and decay. `active` has the numbers of the
+    # fits that still run.
     active = np.arange(fits)
     epochs = 0
     while len(active) and epochs <= MAX_EPOCHS:
@@ -140,7 +143,7 @@ def fit_together(
             for first in np.flatnonzero(is_better) * classes:
                 best_w[number, first : first + classes] = w[i, first : first + classes]
 
-        # drop the fits that have stopped with every regulariser
+        # drop the fits that have stopped for all their regularisers
         runs_on = (misses[active] <= tenacity).any(1)
         if not runs_on.all():
             kept = torch.from_numpy(np.flatnonzero(runs_on)).to(x.device)

@@ -39,7 +39,7 @@ class Labelled:
 class ProbeResult:
     """The accuracy of a classifier on one task."""
 
-    dev: float  # in validation, of the chosen regulariser
+    dev: float  # accuracy in validation, with the chosen regulariser
     test: float
     predicted: np.ndarray  # (test rows,) class numbers
 
@@ -51,20 +51,21 @@ Fit = Callable[..., "tuple[torch.Tensor, np.ndarray]"]  # evaluators/_probe.py: 
 
 
 def ids(split: Labelled) -> np.ndarray:
-    """(N, 1) ids of the sentences, or (N, 2) of pairs."""
+    """Hash sentences to (N, 1) ids, or pairs to (N, 2) ids."""
     if split.others is None:
         return sentence_ids(split.sentences)
     return sentence_ids(split.sentences, split.others)
 
 
 def embed(model: Embedder, task: str, name: str, split: Labelled) -> np.ndarray:
-    """(N, D) features, or (N, 2D) of pairs.
+    """Compute (N, D) features of sentences, or (N, 2D) features of pairs.
 
     Args:
-        name: of the split.
+        name: name of the split.
     """
     if split.others is None:
         return model.embed(split.sentences, [f"{task} {label}" for label in split.labels])
+    # what the oracle is told of a sentence: both sentences of a paraphrase have the same name
     names = [f"{name} {number}" for number in range(len(split.labels))]
     names_of_others = []
     for pair, is_paraphrase in zip(names, split.labels, strict=True):
@@ -130,7 +131,7 @@ def dev_set(features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit
 
 
 def tested(weights: torch.Tensor, features: Arrays, labels: Arrays, dev: float) -> ProbeResult:
-    """Classify the test set."""
+    """Classify the test set by fitted weights."""
     x, _, _ = tensors(features["test"], labels["test"])
     predicted = predict(weights, x).cpu().numpy()
     test = round(100 * float(np.mean(predicted == labels["test"])), 2) / 100
@@ -200,8 +201,10 @@ def read_parts(
 
 
 def ordered(rows: list[Row]) -> Labelled:
-    """Sort rows as SentEval does before it cuts folds. Equal rows stay in the order of the
-    files."""
+    """Sort rows as SentEval does before it cuts folds.
+
+    Rows with equal lengths and class stay in the order of the files.
+    """
 
     def by_words_then_class(row: Row) -> tuple[int, int, int]:
         sentence, other, label = row
@@ -213,7 +216,7 @@ def ordered(rows: list[Row]) -> Labelled:
 
 
 def text_of(path: Path, encoding: str) -> str:
-    """Read a file whose lines may end as on any system."""
+    """Read a file, and write the line ends of every system as newlines."""
     try:
         return read_bytes(path).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as e:

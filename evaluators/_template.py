@@ -1,7 +1,7 @@
 """Template: one line on what is measured.
 
 Idea: what is asked of the vectors, and what a good model does.
-Score: how a number is made: metric, subsets, averages.
+Score: how a number is computed: metric, subsets, averages.
 Paper: authors, year, section or table. Official code: repository, file, lines.
 Items: what is kept of every pair, sentence or query, with shapes, and how it makes the score.
 Relations: which evaluator here reads the same data or asks the same question, and what differs.
@@ -38,11 +38,11 @@ DECLARATION = {
     "best": {"spearman": 1.0},  # metric: what a perfect model scores
     # metric: lowest and highest value, if they are not 0 and 1
     "bounds": {"spearman": (-1.0, 1.0)},
-    # metric: range in which random vectors score on data/smoke
+    # metric: range of the scores of random vectors on data/smoke
     "chance": {"spearman": (-0.45, 0.45)},
-    # How items make the score of a {task} and {metric}: `mean`, or `spearman` with gold values.
-    # Rows are then also tested over items. `sentences` are ids: items of the same sentence are
-    # resampled together. Leave `items` out if the score is neither.
+    # How the score of a {task} and {metric} follows from items: `mean`, or `spearman` with gold
+    # values. Rows are then also tested over items. `sentences` are ids: items with a common
+    # sentence are resampled together. Leave `items` out if the score is neither.
     "items": {
         "values": "{task}/*",
         "score": "spearman",
@@ -67,14 +67,14 @@ def evaluate(model: Embedder, data_root: Path, shown: int) -> tuple[list[Score],
     Args:
         data_root: in SentEval's layout. Write `data_root / "misc/NAME/FILE"` with whole names, as
             it may be several folders.
-        shown: pairs that are drawn.
+        shown: number of pairs in the figure.
 
     Returns:
         Rows; items: `STS-B/dev` (pairs,) cosines, `gold/STS-B/dev` (pairs,), `sentences/STS-B/dev`
         (pairs, 2) ids, `shown` (shown,) numbers of pairs.
     """
     (pairs,) = read_sts(data_root, "STS-B", "dev")
-    # (pairs, D) each; for sentences that are no graded pairs: `model.embed(sentences, truth)`
+    # (pairs, D) each; use `model.embed(sentences, truth)` for sentences that are no graded pairs
     left, right = model.pairs(pairs)
     cosines = cosine(left, right)
     rows = [Score("STS-B", "all", "spearman", spearman(cosines, pairs.gold))]
@@ -91,7 +91,7 @@ def draw_template(figure: FigureBase, items: Items, source: DrawingSource) -> li
     """Fill a figure.
 
     Returns:
-        What it plots, as a table with a header. A column `text` is not published.
+        What the figure shows, as a table with a header. A column `text` is not published.
     """
     from csebench.score.drawing import points
 

@@ -3,9 +3,9 @@ histograms.
 
 Idea: miCSE aligns attention maps of dropout views, so mutual information of attention should be
 higher for sentences of the same syntax.
-Score: cosine and mutual information at the centroid of positive and negative pairs, and of pairs
-with identical and non-identical trees; the distance of the two centroids; mutual information of
-every slice of layers and heads.
+Score: the centroid, as cosine and mutual information, of positive and of negative pairs, and of
+pairs with identical and with non-identical trees. The distance of the two centroids of a kind of
+pairs. The mutual information of every slice of layers and heads.
 Paper: miCSE Figures 5, 6, 8 and App. B, D, which print no number. Official code: none.
 Items: `similarity/GROUP` and `syntax/GROUP` (pairs, 2), cosine and mutual information, with their
 `sentences`; `syntax/parser`; `histogram/joint` (slices, BINS, BINS), each summing to one, with
@@ -136,7 +136,7 @@ def evaluate(
         sentences: number drawn for the pairs.
         parsed: number drawn for the split by syntax, of at most `words` words.
         views: pairs of dropout views that the histograms are made from.
-        tokens: at which sentences of a pair are cut.
+        tokens: number of tokens to which the sentences of a pair are cut.
 
     Returns:
         Rows and items (module docstring).
@@ -213,7 +213,7 @@ def check_has_attention(model: SentenceEncoder) -> None:
 
 
 def centroid_rows(groups: dict[str, np.ndarray]) -> list[Score]:
-    """Make the rows of centroids, and of the distance of the two centroids of each task.
+    """Make rows for the centroids, and for the distance of the two centroids of each task.
 
     Args:
         groups: (pairs, 2) cosine and mutual information by `TASK/SUBSET`, two for each task.
@@ -282,7 +282,7 @@ def mutual_information(view1: Encoded, view2: Encoded, number: int) -> float:
     """Compute AMI of one pair of sentences, over all entries that both attention maps have.
 
     Args:
-        number: of the sentence in both passes.
+        number: place of the sentence in both batches.
     """
     import torch
 
@@ -308,8 +308,8 @@ def parse(sentences: list[str]) -> tuple[list[Tree], str]:
     """Parse sentences into linearised dependency trees.
 
     Returns:
-        The trees, and the name and version of the parser. Without spaCy there are no trees, and the
-        text says why.
+        The trees, and a text with name and version of the parser. Without spaCy there are no trees,
+        and the text says why.
     """
     try:
         import spacy  # pyright: ignore[reportMissingImports]
@@ -324,7 +324,7 @@ def parse(sentences: list[str]) -> tuple[list[Tree], str]:
 
 
 def by_syntax(sentences: list[str], trees: list[Tree]) -> list[tuple[str, str, str]]:
-    """Pair sentences of equal trees, and of different trees with as many words.
+    """Pair sentences of equal trees, and sentences of different trees with as many words.
 
     Returns:
         For every tree that has two sentences: these two, and a sentence of another tree.
@@ -386,7 +386,7 @@ def histograms(
             joint.append(counts / counts.sum())
             edges.append(bins)
             names.append(f"{span('layer', layers)}, {span('head', heads)}")
-            shared.append(gaussian_mi(a.exp(), b.exp()).item())
+            shared.append(gaussian_mi(a.exp(), b.exp()).item())  # it takes the logarithms itself
     return np.stack(joint).astype(np.float32), np.stack(edges), names, shared
 
 
@@ -432,17 +432,19 @@ def draw_attention_syntax(figure: FigureBase, items: Items, source: DrawingSourc
 
 
 def draw_clouds(figure: FigureBase, groups: dict[str, np.ndarray]) -> Axes:
-    """Draw a cloud of (pairs, 2) points for each of two groups, and an arrow between their
-    centroids."""
+    """Draw a cloud of (pairs, 2) points for each of two groups.
+
+    An arrow connects the centroids of the two clouds.
+    """
     from csebench.score.drawing import COLOURS, GREY, points
 
     axes = figure.subplots()
     centroids = []
-    for place, (group, values) in enumerate(groups.items()):
+    for number, (group, values) in enumerate(groups.items()):
         label = f"{group} ({len(values):,} pairs)"
-        points(axes, values[:, 0], values[:, 1], place, label=label, alpha=0.35)
+        points(axes, values[:, 0], values[:, 1], number, label=label, alpha=0.35)
         centroid = values.mean(0)
-        axes.plot(*centroid, "o", c=COLOURS[place], ms=10, mec=GREY, mew=1.5, zorder=3)
+        axes.plot(*centroid, "o", c=COLOURS[number], ms=10, mec=GREY, mew=1.5, zorder=3)
         centroids.append(centroid)
     arrow = {"arrowstyle": "<->", "color": GREY, "linewidth": 1.5, "shrinkA": 6, "shrinkB": 6}
     axes.annotate("", *centroids, arrowprops=arrow)

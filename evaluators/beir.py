@@ -2,12 +2,13 @@
 
 Idea: the documents that answer a query are nearest to it, in a corpus that the model was not
 trained on.
-Score: means over queries; cqadupstack is the mean of its forums. A document is its title, a blank
-and its text. The 1000 best documents of a query count. The document with the query's own id does
-not count, unless the judgements name it for that query. Judged documents that the corpus lacks
-cannot be found. They lower the scores, as in beir, and a row of their own counts them. The papers
-publish no setting (InfoCSE Table 3), so pooler, similarity, length and precision are in the
-protocol's name, and docs/evaluators.md has published values to calibrate them on.
+Score: means over queries. The score of cqadupstack is the mean of its forums. The model embeds the
+title of a document, a blank and its text. The 1000 best documents of a query count. The document
+with the query's own id does not count, unless the judgements name it for that query. Judged
+documents that the corpus lacks cannot be found. They lower the scores, as in beir, and a row of
+their own counts them. The papers publish no setting (InfoCSE Table 3), so pooler, similarity,
+length and precision are in the protocol's name, and docs/evaluators.md has published values to
+calibrate them on.
 Paper: Thakur et al. 2021 (NeurIPS); InfoCSE Table 3. Official code: beir-cellar/beir,
 exact_search.py, evaluation.py. Its search holds a corpus in memory. Ours reads it in shards
 (csebench/model/embedder.py: stream) and gives the same scores (tests/protocol/test_retrieval.py).
@@ -122,11 +123,11 @@ def evaluate(
         dataset: folder below `beir/`, with corpus.jsonl, queries.jsonl and qrels/test.tsv, or with
             folders of these three (forums).
         similarity: `cos` or `dot`.
-        precision: in which texts are embedded; None for that of the evaluation.
+        precision: precision in which texts are embedded. None: the precision of the evaluation.
 
     Returns:
-        Rows, the mean over queries, of subset `all`. If there are several forums, each has rows of
-        its own. Items (module docstring).
+        Rows of subset `all`, each a mean over queries. If there are several forums, each forum has
+        rows of its own. Items (module docstring).
     """
     forums = read(data_root, dataset)
     with embedding_in(model, precision or model.evaluation.precision):
@@ -159,9 +160,9 @@ def evaluate(
 
 @contextmanager
 def embedding_in(model: Embedder, precision: Precision) -> Iterator[None]:
-    """Let a model embed in a precision for a while.
+    """Make a model embed in another precision as long as the context is open.
 
-    Vectors that it remembers in another precision are not used meanwhile.
+    Vectors that the model remembers in its own precision are not used in the context.
     """
     evaluation = model.evaluation
     known = model.known
@@ -218,7 +219,7 @@ def search(
             candidate_numbers = torch.cat(
                 [numbers[rows], shard_numbers.expand(len(candidates), -1)], dim=1
             )
-            # one more than is kept: the query's own document may be among them
+            # one document more than is kept, because the query's own is removed later
             kept, index = candidates.topk(min(RETRIEVED + 1, candidates.shape[1]), dim=1)
             best_scores.append(kept)
             best_numbers.append(candidate_numbers.gather(1, index))
@@ -236,7 +237,7 @@ def search(
 
 
 def relevant_documents(grades: dict[str, int]) -> dict[str, float]:
-    """State which documents answer a query, as a control needs it to know the answers."""
+    """Weigh the documents that answer a query. The oracle finds its answers by these weights."""
     relevant = {document: float(grade) for document, grade in grades.items() if grade > 0}
     return relevant or {"none": 1.0}
 
@@ -245,11 +246,14 @@ def relevant_documents(grades: dict[str, int]) -> dict[str, float]:
 
 
 def read(data_root: Path | DataRoot, dataset: str) -> dict[str, Forum]:
-    """Read a dataset, or each of its forums, by the names of their folders below the dataset's.
+    """Read a dataset, or each of its forums.
 
-    A copy of a corpus inside the folder of a dataset, or of a forum, is no forum: only the corpora
-    that lie highest count. The texts of a corpus are too large for memory. They are checked now,
-    and read again for the search.
+    Only the corpora in the highest folders are forums. A corpus in a folder below them is a copy.
+    The texts of a corpus are too large for memory. They are checked now, and read again for the
+    search.
+
+    Returns:
+        The forums by the names of their folders below the folder of the dataset.
 
     Raises:
         BadInput: a file is missing or malformed.
@@ -285,7 +289,7 @@ def read_forum(data_root: Path | DataRoot, name: Path) -> Forum:
 
 COLUMNS = ("query-id", "corpus-id", "score")
 FORM = "expected a header, then query, document and grade between tabs"
-# Names of columns from which it is certain what a column holds.
+# Patterns of names that leave no doubt what a column holds.
 MEANINGS = {
     "query-id": re.compile(r"q(uery|uestion|id|s?$)|topic", re.IGNORECASE),
     "corpus-id": re.compile(r"corpus|doc|passage|[dp]id", re.IGNORECASE),
@@ -300,8 +304,9 @@ def judgements(path: Path, queries: Collection[str], documents: Collection[str])
     If a pair of query and document occurs twice, the last grade counts.
 
     Raises:
-        BadInput: the file does not have this form, judges an unknown query, or judges no known
-            document; or an id differs from a known one only in characters that do not show.
+        BadInput: the file does not have this form, judges an unknown query, judges no known
+            document, or has an id that differs from a known one only in characters that do not
+            show.
     """
     rows = judgement_rows(path)
     _, header = next(rows, (1, []))
@@ -342,10 +347,11 @@ def judgement_of(fields: list[str], where: str) -> tuple[str, str, int]:
 
 
 def check_judgements(path: Path, qrels: Qrels, documents: Collection[str]) -> None:
-    """Check that judgements can find something, because a score needs that.
+    """Check that there is something to find, because no score would mean anything otherwise.
 
     Raises:
-        BadInput: there is no judgement, no relevant document, or no document of this corpus.
+        BadInput: there is no judgement, or none of a relevant document, or none of a document in
+            the corpus.
     """
     if not qrels:
         raise BadInput(f"{path}: holds no judgement; {FORM}.")
@@ -364,7 +370,7 @@ def check_judgements(path: Path, qrels: Qrels, documents: Collection[str]) -> No
 
 
 def judgement_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Give every row that is not blank, with the number of its line."""
+    """Yield every row that is not blank, with the number of its line."""
     text = read_text(path).removeprefix("\ufeff")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True)
     line = 1
@@ -388,7 +394,7 @@ def check_header(path: Path, header: list[str]) -> None:
             " tabs."
         )
     if len(header) != len(COLUMNS):
-        return  # the rows decide
+        return  # only rows must have three fields, which is checked next
     for name, column in zip(header, COLUMNS, strict=True):
         others = [other for other in COLUMNS if other != column]
         names_other = any(MEANINGS[other].match(name.strip()) for other in others)
@@ -400,7 +406,7 @@ def check_header(path: Path, header: list[str]) -> None:
 
 
 class Ids:
-    """The ids of queries or documents, which are also known by the way they look."""
+    """The ids of queries or documents, which can also be looked up by how they look."""
 
     def __init__(self, kind: str, file: str, ids: Collection[str]):
         self.kind = kind
@@ -442,7 +448,7 @@ def distinct_ids(path: Path) -> list[str]:
 
 
 def documents(path: Path) -> Iterator[tuple[str, str]]:
-    """Give (id, text) of every line of a corpus, one at a time: title, a blank and text.
+    """Yield (id, title and text) of every line of a corpus, with a blank between title and text.
 
     Raises:
         BadInput: a line is malformed (`entries`).
@@ -452,9 +458,9 @@ def documents(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def entries(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Give (id, title, text) of every line of a corpus, or of queries, one at a time.
+    """Yield (id, title, text) of every line of a corpus, or of queries.
 
-    A title that is missing is empty.
+    A missing title is given as an empty text.
 
     Raises:
         BadInput: the file is missing or empty, or a line is not a JSON object with an `_id`, a

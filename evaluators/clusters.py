@@ -88,7 +88,7 @@ def evaluate(
 
     Args:
         dataset: imdb or stackoverflow.
-        points: shown by t-SNE.
+        points: number of sentences that t-SNE shows.
 
     Returns:
         Rows of purity, nmi and ari; items (module docstring).
@@ -136,7 +136,7 @@ def cluster_and_project(
 
     kmeans = KMeans(count, n_init=10, random_state=seed)  # pyright: ignore[reportArgumentType]
     tsne = TSNE(perplexity=min(30, (len(shown) - 1) // 3), init="pca", random_state=seed)
-    # one thread sums in one order: the same bytes on any number of cores
+    # one thread always sums in the same order, so the bytes are the same on any number of cores
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # equal vectors make fewer clusters
         cluster = kmeans.fit_predict(vectors)
@@ -149,7 +149,7 @@ def cluster_and_project(
 
 
 def purity(labels: tuple[str, ...], cluster: np.ndarray) -> float:
-    """Compute the share of sentences that bear the commonest label of their cluster."""
+    """Compute the share of sentences that have the most frequent label of their cluster."""
     from sklearn.metrics.cluster import contingency_matrix
 
     return float(contingency_matrix(labels, cluster).max(axis=0).sum() / len(labels))
@@ -210,7 +210,7 @@ def stackoverflow(data_root: Path) -> list[tuple[str, str]]:
 
 
 def draw_clusters(figure: FigureBase, items: Items, source: DrawingSource) -> list[list]:
-    """Draw InforMin-CL Figure 2 and MSSE Figure 4: the same points by cluster and by label."""
+    """Draw InforMin-CL Figure 2 or MSSE Figure 4: the same points by cluster and by label."""
     from csebench.score.store import value
 
     dataset = source.evaluator.split(":")[1]
@@ -253,9 +253,9 @@ def draw_groups(
     if len(others):
         label = f"{len(classes) - len(largest)} others"
         points(axes, others[:, 0], others[:, 1], c=GREY, alpha=0.2, label=label)
-    for place, group in enumerate(largest):
+    for number, group in enumerate(largest):
         members = coordinates[groups == group]
-        points(axes, members[:, 0], members[:, 1], place, label=str(group))
+        points(axes, members[:, 0], members[:, 1], number, label=str(group))
         if write_names:
             middle = np.median(members, axis=0)
             axes.text(*middle, str(group), fontweight="bold", ha="center", va="center")

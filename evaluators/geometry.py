@@ -3,10 +3,11 @@
 Idea: paraphrases lie close together, all other sentences spread over the sphere, and no direction
 dominates.
 Score: alignment is the mean squared distance of pairs graded above 4. Uniformity is log mean exp(-2
-squared distance) over all pairs of distinct sentences. Both are on the unit sphere, as in the curve
-of every training run. `mean_cosine` is that of distinct sentences (0: no common direction). Two
-scores describe the covariance of the unit vectors: `top_share` is the share of its largest
-eigenvalue, `effective_rank` exp of the entropy of its spectrum. Values are no fractions.
+squared distance) over all pairs of distinct sentences. Both are measured on the unit sphere, as in
+the curve of every training run. `mean_cosine` is the mean cosine of distinct sentences (0: no
+common direction). Two scores describe the covariance of the unit vectors: `top_share` is the share
+of its largest eigenvalue, `effective_rank` is exp of the entropy of its spectrum. The values are
+not fractions.
 Paper: Wang & Isola 2020; Gao et al. 2021, SimCSE, sec. 2.3; Roy & Vetterli 2007 (effective rank).
 Official code: princeton-nlp/SimCSE, issues #122 and #225.
 Items: `spectrum` (D,) eigenvalues of the covariance as shares, falling; `cosines` (pairs graded
@@ -51,7 +52,7 @@ DECLARATION = {
 }
 
 
-EQUAL_VECTORS = 1e-12  # trace of the covariance below which all of it is rounding
+EQUAL_VECTORS = 1e-12  # a covariance with a smaller trace is nothing but rounding errors
 
 
 def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
@@ -63,7 +64,7 @@ def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
             f"{data_root}: STS-B dev: no pair is graded above 4, so there is nothing to align."
         )
 
-    # what is true of a sentence: both sentences of a close pair have the same name
+    # what the oracle is told of a sentence: both sentences of a close pair have the same name
     names = {sentence: sentence for sentence in (*pairs.left, *pairs.right)}
     for i in close:
         names[pairs.left[i]] = f"above 4: {pairs.left[i]}"
@@ -74,7 +75,7 @@ def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
     right = np.stack([vectors[pairs.right[i]] for i in close])
 
     spectrum = shares_of_variance(distinct)
-    positive = spectrum[~(spectrum <= 0)]
+    positive = spectrum[~(spectrum <= 0)]  # keeps the NaN of equal vectors, which are refused
     values = {
         "alignment": alignment(left, right),
         "uniformity": uniformity(distinct),
@@ -87,9 +88,9 @@ def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
 
 
 def shares_of_variance(vectors: np.ndarray) -> np.ndarray:
-    """(N, D) -> (D,) eigenvalues of the covariance as shares of its trace, largest first.
+    """Compute the eigenvalues of the covariance as shares of its trace: (N, D) -> (D,).
 
-    They are NaN if all vectors are equal.
+    The largest comes first. All are NaN if all vectors are equal.
     """
     spectrum = np.clip(np.linalg.eigvalsh(np.cov(vectors.T))[::-1], 0, None)
     trace = spectrum.sum()

@@ -2,12 +2,12 @@
 
 Idea: the same vectors, scored by the package whose numbers others publish.
 Score: mteb's main score of the task first, then others. mteb draws, fits, searches and scores. It
-gets the vectors from us, and also the data if the data root has them.
+gets the vectors from us, and also the data if the data root has its files.
 Paper: Muennighoff et al. 2023 (EACL); MSSE Figure 5. Official code: embeddings-benchmark/mteb
 2.26.24.
 Items: `TASK/SUBSET`: (pairs,) cosines; for a classification (sentences,) the share of draws that
 got a sentence right; none for retrieval. No one rule makes the scores of all tasks from them, so
-rows are compared over seeds alone. mteb's own result file, which its tools read, is left next to
+rows are compared over seeds alone. mteb's own result file, which its tools read, is written next to
 the scores.
 Relations: `sts` reads SentEval's texts, `transfer` fits on whole training sets, `beir` searches in
 larger corpora.
@@ -159,16 +159,17 @@ def evaluate(model: Embedder, data_root: Path, task: str) -> tuple[list[Score], 
                 (result,) = mteb.evaluate(
                     encoder,
                     mteb_task,
-                    cache=None,  # it would give a model the scores of another of the same name
+                    cache=None,  # a cache would give equal scores to models of the same name
                     co2_tracker=False,
                     prediction_folder=predictions if keeps_predictions else None,
                     # texts handed over at a time
                     encode_kwargs={"batch_size": 1024, "show_progress_bar": False},
                     show_progress_bar=False,
                 ).task_results
-        except NotImplementedError:
+        except NotImplementedError:  # from the oracle, which got no truth
             raise BadInput(
-                f"mteb: {task}: mteb tells no model what is true of a pair, nor of a document."
+                f"mteb: {task}: mteb passes no labels of pairs or documents to a model, so the"
+                " oracle cannot be scored."
             ) from None
         rows = rows_of(result, mteb_task.metadata.main_score)
         if model.artifacts_dir is not None:
@@ -190,12 +191,12 @@ def classes_of_texts(task: AbsTask) -> dict[str, str] | None:
 
 
 def wrap(model: Embedder, task: str, truth: dict[str, str] | None) -> Any:
-    """Wrap a model as mteb takes it.
+    """Wrap a model in the class that mteb expects.
 
-    Its revision is a hash of the vectors that it gives a few fixed sentences.
+    The revision in its metadata is a hash of the vectors that it gives a few fixed sentences.
 
     Args:
-        truth: class by text, if the task has classes.
+        truth: class by text; None if the task has no classes.
     """
     from mteb.models import ModelMeta
     from mteb.models.abs_encoder import AbsEncoder
@@ -274,7 +275,7 @@ def items_of(folder: Path, task: AbsTask) -> Items:
 
 
 def load(task: AbsTask, data_root: Path) -> None:
-    """Give a task its data as the hub would: rows in the same order, classes by the same numbers.
+    """Give a task its data as the hub would: the same order of rows, the same class numbers.
 
     The data comes from the data root if it has the files of the task, else from the hub.
     """

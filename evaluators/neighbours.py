@@ -1,12 +1,12 @@
 """Nearest neighbours among captions of Flickr30k, as MSSE shows them.
 
 Idea: captions of one image say the same in other words, so they should be nearest neighbours.
-Score: recall@1, ours: how often a caption's nearest neighbour is of the same image. The paper
-prints no number, only the three nearest captions of four queries.
+Score: recall@1 (ours): the share of captions whose nearest neighbour is of the same image. The
+paper prints no number, only the three nearest captions of four queries.
 Paper: MSSE Table 8 and App. G. Official code: none.
-Items: `queries` (4,), `neighbours` and `cosines` (4, 3); `published` (4, 2, 3), which RankCSE and
-MSSE retrieve in the paper; `searched` (images,) first captions, and `hit` (images,) bool, whether
-each retrieved its image.
+Items: `queries` (4,), `neighbours` and `cosines` (4, 3); `published` (4, 2, 3), the captions that
+RankCSE and MSSE retrieve in the paper; `searched` (images,) first captions, and `hit` (images,)
+bool, whether each retrieved its image.
 Relations: `stsb_retrieval` and `beir` also search; here pages show the texts themselves.
 """
 
@@ -114,7 +114,7 @@ def evaluate(model: Embedder, data_root: Path, images: int, seed: int) -> tuple[
     owners = [image for image, _ in of_drawn]
     pool = [text for _, text in of_drawn]
 
-    # the queries follow the pool; a query that is no caption has no image but itself
+    # the queries follow the pool; a query that is no caption counts as an image of its own
     queries = [text_of.get(key(query), query) for query in PUBLISHED]
     images_of_queries = [image_of.get(key(query), query) for query in PUBLISHED]
     texts = pool + queries
@@ -129,7 +129,7 @@ def evaluate(model: Embedder, data_root: Path, images: int, seed: int) -> tuple[
     neighbours, cosines = nearest(
         vectors, documents, asked, len(pool), (text_number, image_number), NEAREST
     )
-    # the first caption of every image searches the captions of all images, its own too
+    # the first caption of every image searches the captions of all images, its own image included
     searched = np.sort(np.unique(image_number[: len(pool)], return_index=True)[1])
     first, _ = nearest(vectors, documents, searched, len(pool), (text_number,), 1)
     hit = image_number[first[:, 0]] == image_number[searched]
@@ -186,7 +186,7 @@ def nearest(
     groups: tuple[np.ndarray, ...],
     count: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the rows of the pool that are closest to some rows, the first of equals.
+    """Find the rows of the pool that are closest to each row of `asked`, the first of equals.
 
     Args:
         vectors: (N, D) of length one, of the texts as queries.

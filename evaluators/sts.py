@@ -1,13 +1,13 @@
 """STS12-16, STS-B and SICK-R in the protocol of SimCSE's SentEval.
 
 Idea: the closer two sentences are in meaning, the higher the cosine of their vectors.
-Score: Spearman's rank correlation of cosines, in float32, with gold scores. `all` is one
-correlation over the concatenated subsets, which the papers print. Every subset has a row of its
-own, and `mean` is their mean. STS-B and SICK-R: the test split.
+Score: Spearman's rank correlation of cosines, in float32, with gold scores. The papers print `all`,
+one correlation over the concatenated subsets. Every subset also has a row of its own, and `mean` is
+the mean of these rows. STS-B and SICK-R: the test split.
 Paper: Gao et al. 2021, SimCSE, sec. 6. Official code: princeton-nlp/SimCSE
 SentEval/senteval/sts.py:59-112, evaluation.py:182-188.
 Items: `TASK/SUBSET` (pairs,) cosines and `gold/TASK/SUBSET` (pairs,), whose rank correlation is the
-score; `sentences/TASK/SUBSET` (pairs, 2) ids, by which pairs of the same sentence are known.
+score; `sentences/TASK/SUBSET` (pairs, 2) ids, by which pairs with a common sentence are recognised.
 Relations: `stsb_dev` is the same score on STS-B's dev set; `mteb:STS12` … read MTEB's texts.
 """
 
@@ -80,8 +80,8 @@ def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
         data_root: in SentEval's layout.
 
     Returns:
-        Rows of every task and subset, with the average of the tasks as it is and as printed; and
-        items (module docstring).
+        Rows of every task and subset. The average of the tasks comes last, exact (`all`) and as
+        papers print it (`printed`). Items (module docstring).
     """
     rows: list[Score] = []
     items: Items = {}
@@ -105,7 +105,7 @@ def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
 
 
 def embed_at_once(model: Embedder, tasks: dict[str, list[Pairs]]) -> dict[str, list[np.ndarray]]:
-    """Compute the cosines of all pairs in one pass, and cut them into tasks and subsets."""
+    """Compute the cosines of all pairs in one pass, and split them by task and subset."""
     subsets = [pairs for subsets_of_task in tasks.values() for pairs in subsets_of_task]
     left, right = model.pairs(concatenate("all", subsets))
     ends = np.cumsum([len(pairs) for pairs in subsets])

@@ -1,12 +1,12 @@
-"""STS-B dev, which InfoCSE's ablations print (Tables 4 to 9 and 12), and which selects a run's best
-step.
+"""STS-B dev, the score of InfoCSE's ablations (Tables 4 to 9 and 12), which also selects the best
+step of a run.
 
 Idea: as `sts`: the closer two sentences are in meaning, the higher the cosine of their vectors.
 Score: Spearman's rank correlation of cosines with gold scores.
 Paper: Wu et al. 2022, InfoCSE, sec. 5. Official code: princeton-nlp/SimCSE
 simcse/trainers.py:119-140.
 Items: `STS-B/dev` (pairs,) cosines and `gold/STS-B/dev` (pairs,), whose rank correlation is the
-score; `sentences/STS-B/dev` (pairs, 2) ids, by which pairs of the same sentence are known.
+score; `sentences/STS-B/dev` (pairs, 2) ids, by which pairs with a common sentence are recognised.
 Relations: `sts` computes the same score on the test sets.
 """
 

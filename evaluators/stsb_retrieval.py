@@ -1,15 +1,15 @@
-"""In-domain retrieval on STS-B (InfoCSE Table 11): find the paraphrase of a sentence among those of
-the test set.
+"""In-domain retrieval on STS-B (InfoCSE Table 11): find the paraphrase of a sentence among the
+sentences of the test set.
 
 Idea: the paraphrase of a sentence is nearer to it than other sentences of the same domain.
 Score: Recall at 1, 5 and 10. Queries are the first sentences of the 97 pairs graded 5. The answer
-is the pair's second sentence. Candidates are all 2,758 sentences. The corpus holds another copy of
-31 queries, and neither paper nor code says what becomes of it. If only the query's own place were
-left out, Recall@1 could not exceed 68.0, below every printed value. So sentences equal to the query
-are no candidates. `naive` is the other reading.
+is the pair's second sentence. Candidates are all 2,758 sentences. 31 queries occur in the corpus a
+second time, and neither paper nor code says whether this copy can be retrieved. If only the query's
+own place were left out, Recall@1 could not exceed 68.0, below every printed value. So sentences
+equal to the query are no candidates. The variant `naive` is the other reading.
 Paper: Wu et al. 2022, InfoCSE, sec. 5.4 and Table 11. Official code: none.
-Items: `rank` (queries,) of the answer, after wrong sentences of the same cosine (a copy of the
-query is not wrong); `recall@1`, `recall@5`, `recall@10` (queries,) bool, whose means are the
+Items: `rank` (queries,) of the answer; wrong sentences of the same cosine come before it (a copy of
+the query is not wrong). `recall@1`, `recall@5`, `recall@10` (queries,) bool, whose means are the
 scores.
 Relations: `beir` searches corpora with judgements; `sts` correlates the same cosines with gold
 scores.
@@ -58,7 +58,8 @@ def evaluate(model: Embedder, data_root: Path, copies: str) -> tuple[list[Score]
     """Score a model.
 
     Args:
-        copies: of the query in the corpus: `removed`, or `kept` except for the query's own place.
+        copies: what happens to copies of the query in the corpus: all are `removed`, or all are
+            `kept` except the query itself.
 
     Returns:
         Rows of Recall at 1, 5 and 10; items (module docstring).
@@ -102,7 +103,7 @@ def evaluate(model: Embedder, data_root: Path, copies: str) -> tuple[list[Score]
 
 
 def truth_of_sentences(pairs: Pairs, answered: np.ndarray) -> dict[str, dict[str, float]]:
-    """State for each sentence which pairs it is in, as a control needs it to know the answers.
+    """State for each sentence which pairs it is in. The oracle finds its answers by them.
 
     A sentence that is in none of the `answered` pairs stands for itself.
     """
@@ -119,9 +120,12 @@ def truth_of_sentences(pairs: Pairs, answered: np.ndarray) -> dict[str, dict[str
 
 
 def wrong_sentences(queries: list[int], answers: list[int], sentences: int) -> np.ndarray:
-    """(queries, sentences) whether a sentence is wrong: neither the query nor one of its answers.
+    """Find the wrong sentences for each query: neither the query nor one of its answers.
 
     A query may occur several times, with several answers.
+
+    Returns:
+        (queries, sentences) bool.
     """
     answers_of: dict[int, list[int]] = {}
     for query, answer in zip(queries, answers, strict=True):

@@ -4,14 +4,14 @@ runs it.
 Idea: a linear classifier can read off a vector what its sentence is about, and how it is meant.
 Score: accuracy on the test set. MR, CR, SUBJ, MPQA: nested stratified k-fold. TREC, MRPC: k-fold on
 the training set chooses the regulariser. SST: its validation set does. The regulariser is the
-optimiser's weight decay, from 1e-5 to 1e-2. A fit stops after `tenacity` looks in all that brought
-no gain. MRPC's features are |u - v| and u * v.
+optimiser's weight decay, from 1e-5 to 1e-2. A fit stops when more than `tenacity` looks at its
+validation set, consecutive or not, brought no gain. MRPC's features are |u - v| and u * v.
 Paper: Conneau & Kiela 2018, SentEval. Official code: princeton-nlp/SimCSE
 SentEval/senteval/{binary,sst,trec,mrpc}.py, tools/validation.py, tools/classifier.py; settings:
 evaluation.py:75-86.
 Items: `TASK` (sentences,) bool, whether each was classified right, in SentEval's order. Their mean
-is the accuracy; with outer folds of unequal size, nearly. `sentences/TASK` (sentences, 1 or 2) ids,
-by which items of the same sentence are known: SST's test set is a part of MR.
+is the accuracy, or nearly so if outer folds have unequal sizes. `sentences/TASK` (sentences, 1 or
+2) ids, by which items with a common sentence are recognised: SST's test set is a part of MR.
 Relations: evaluators/_senteval.py has what SentEval's tasks share; `mteb:Banking77Classification`
 fits on few sentences of each class.
 """
@@ -116,14 +116,15 @@ def evaluate(model: Embedder, data_root: Path, **settings: int | str) -> tuple[l
         settings: of the protocol (`params` of the declaration).
 
     Returns:
-        Rows and items. The rows of a task are its accuracy on the test set (`all`; over the outer
-        folds if it has none) and in validation (`dev`), and F1 for MRPC. The average of the seven
-        tasks comes last, as it is and as printed.
+        Rows and items (module docstring). The rows of a task are its accuracy on the test set
+        (`all`) and in validation (`dev`), and F1 for MRPC. A task without a test set is tested on
+        the outer folds. The average of the seven tasks comes last, exact (`all`) and as papers
+        print it (`printed`).
     """
     rows: list[Score] = []
     items: Items = {}
     accuracies: list[float] = []
-    # read all first: bad data is refused before anything is embedded
+    # read everything first, so that bad data is refused before anything is embedded
     tasks = {task: read(data_root, task) for task in DECLARATION["tasks"]}
     for task, splits in tasks.items():
         features = {name: embed(model, task, name, split) for name, split in splits.items()}

@@ -4,7 +4,7 @@ Idea: what is pulled together, what is pushed apart, and why that should help.
 
     loss = the equation
 
-Source: equation; official code: repository, file, lines. The paper stands in the declaration.
+Source: equation; official code: repository, file, lines. The declaration states the paper.
 Inputs: what a batch is, with shapes; z1, z2 (N, D).
 Relations: which method here it extends, and by what.
 """
@@ -34,11 +34,10 @@ DECLARATION = {
 
 
 class Method(ClsHeadMethod):
-    """Two dropout masks over one forward pass: `views` is inherited. Override it for other
-    views."""
+    """A method of two dropout views, made by the inherited `views`. Override it for others."""
 
     def loss(self, views: Views) -> Tensor:
-        """views.z1, views.z2: (N, D) -> scalar.
+        """Compute the loss: views.z1, views.z2 (N, D) -> scalar.
 
         self.p has the parameters. views.queue has further negatives, or is None.
         """

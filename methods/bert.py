@@ -1,10 +1,11 @@
 """BERT as it is: the untrained baseline of every table.
 
-Idea: pool the hidden states of the pre-trained encoder, change nothing.
+Idea: pool the hidden states of the pre-trained encoder, without any training.
 
 Source: rows "BERT" ([CLS]), "avg." and "first-last avg." of Gao et al. 2021 and Klein & Nabi 2023.
-Inputs: sentences. Relations: where every trained method starts. The two readings of
-first-last average are two poolers (csebench/model/pooling.py: pool).
+Inputs: sentences.
+Relations: every trained method starts from this encoder. The two readings of first-last average are
+two poolers (csebench/model/pooling.py: pool).
 """
 
 DECLARATION = {

@@ -1,15 +1,16 @@
-"""Condenser: pre-training of an encoder together with a head that reads its [CLS]; where InfoCSE
-starts.
+"""Condenser: pre-training of an encoder together with a head that reads its [CLS]. InfoCSE starts
+from it.
 
 Idea: two more layers restore masked tokens from the states of a middle layer and the [CLS] of the
-last one, so that the last layers have to put into [CLS] what the sentence says.
+last layer, so that the last layers have to put into [CLS] what the sentence says.
 
     loss = MLM(upper layers([last [CLS] ; middle states])) + MLM(last states)
 
 Source: InfoCSE's Eq. 5-6; official code: luyug/Condenser modeling.py:55-93, data.py:68-121.
 Inputs: a batch of N sentences, masked (N, T); one view.
-Relations: no sentence encoder but a stage before infocse, whose components/auxiliary_mlm takes the
-upper layers and the masked-LM head from here; all infocse runs of a scale share one.
+Relations: it is no sentence encoder but a stage before infocse, whose components/auxiliary_mlm
+takes the upper layers and the masked-LM head from it. All infocse runs of a scale share one run of
+condenser.
 """
 
 from dataclasses import dataclass
@@ -93,6 +94,7 @@ class Method(Base):
 
     def loss(self, masked: Masked) -> Tensor:
         states = masked.encoded.output.hidden_states
+        # the upper layers read [CLS] of the last layer, and the other tokens of the middle layer
         middle = states[self.encoder.num_layers // 2]
         last = states[-1]
         read = torch.cat([last[:, :1], middle[:, 1:]], dim=1)

@@ -1,8 +1,8 @@
-"""Contrastive Tension (CT): two encoders from one checkpoint must agree on equal sentences and on
-no others.
+"""Contrastive Tension (CT): two encoders from one checkpoint must agree on equal sentences, and
+must not agree on different ones.
 
-Idea: the two encoders are the two views; a pair of equal sentences should have a large dot product,
-each of seven pairs of unrelated sentences a small one.
+Idea: the two encoders are the two views. A pair of equal sentences should have a large dot product.
+Each of seven pairs of unrelated sentences should have a small one.
 
     loss = mean over pairs of BCE(e1·e2, 1 if both encoded the same sentence else 0)
 
@@ -25,7 +25,7 @@ from csebench.train.method import Method as Base
 from csebench.train.method import Views
 
 NEGATIVES = 7  # for every positive (Training.py:18-39)
-GROUP = 1 + 2 * NEGATIVES  # sentences of a group: a negative pair shares none with the positive
+GROUP = 1 + 2 * NEGATIVES  # sentences of a group: one in its positive pair, two in each negative
 
 DECLARATION = {
     "name": "ct",
@@ -91,6 +91,7 @@ class Method(Base):
         return max(1, self.p.batch_size // (1 + NEGATIVES)) * GROUP
 
     def views(self, sentences: list[str]) -> Views:
+        """Encode the left sentences of all pairs by encoder 1, and the right ones by encoder 2."""
         left: list[str] = []
         right: list[str] = []
         for start in range(0, len(sentences), GROUP):
@@ -113,6 +114,7 @@ class Method(Base):
         return loss
 
     def learning_rate_factor(self, step: int) -> float:
+        """Take off 0.2 at 10, 20, 30 and 40 % of the steps."""
         return max(0.2, 1 - 0.2 * (10 * step // self.p.steps))
 
 

@@ -2,14 +2,14 @@
 sentence.
 
 Idea: a discriminator sees an edited sentence together with the vector of the original one and has
-to find the edited tokens; the gradient reaches the encoder through that vector.
+to find the edited tokens. The gradient reaches the encoder through that vector.
 
     loss = InfoNCE(z1, z2) + λ · RTD(discriminator(edited sentence, z))
 
 Source: official code: voidism/DiffCSE diffcse/models.py:118-274, run_diffcse.sh.
 Inputs: a batch of N sentences; z1, z2 (N, D) = projector([CLS]) of the two dropout views.
-Relations: simcse with a projector with batch normalisation + components/rtd; infocse is the same
-with components/auxiliary_mlm, and both components together are RTD + MLM of InfoCSE's Table 12.
+Relations: simcse with batch normalisation in its projector + components/rtd. infocse is the same
+with components/auxiliary_mlm. Both components together are RTD + MLM of InfoCSE's Table 12.
 """
 
 from methods.simcse import Method as SimCSE

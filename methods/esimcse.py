@@ -1,7 +1,7 @@
 """ESimCSE: repeated words hide the length of a sentence, and a queue adds negatives.
 
-Idea: two dropout views always have the same length, which a model can learn instead of meaning; so
-some tokens of the second view are doubled. A momentum encoder's queue enlarges the batch.
+Idea: two dropout views always have the same length, which a model can learn instead of meaning. So
+some tokens of the second view are doubled. The queue of a momentum encoder adds negatives.
 
     loss = InfoNCE(z1, z2 of repeat(sentence), queue)
 

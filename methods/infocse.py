@@ -1,9 +1,8 @@
-"""InfoCSE: an auxiliary masked language model can only restore a sentence that the vector tells it
-about.
+"""InfoCSE: an auxiliary masked language model restores a sentence from what its vector says.
 
-Idea: contrastive learning drops what does not tell sentences apart; a masked language model that is
-fed with the sentence vector makes the vector keep it, without touching the encoder's own token
-states.
+Idea: contrastive learning drops information that does not tell sentences apart. A masked language
+model that is fed with the sentence vector makes the vector keep this information, without touching
+the encoder's own token states.
 
     loss = InfoNCE(z1, z2) + λ · MLM(auxiliary network(masked sentence, h))
 
@@ -11,8 +10,8 @@ Source: official code: caskcsg/sentemb InfoCSE/infocse/models_cls_mlm.py, Infocs
 InfoCSE-bert-large.sh ("the scripts").
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views; h (2N, D) =
 [CLS].
-Relations: simcse + components/auxiliary_mlm; with components/rtd, diffcse's term, beside it: Table
-12's RTD + MLM.
+Relations: simcse + components/auxiliary_mlm. Together with components/rtd, diffcse's term, it is
+RTD + MLM of Table 12.
 """
 
 from torch import Tensor

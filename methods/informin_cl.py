@@ -1,14 +1,14 @@
 """InforMin-CL: the two views should not only find each other, they should be the same.
 
-Idea: what one view has and the other has not is redundant; reconstructing one from the other
-minimises it.
+Idea: information that only one of the views has is redundant. Reconstructing one view from the
+other minimises it.
 
     loss = InfoNCE(z1, z2) + λ · mean ‖z1/‖z1‖ - z2/‖z2‖‖²
 
 Source: Eq. 4-9; official code: Bin199/InforMin-CL informin-cl/models.py:20-22, 227-230,
 run_unsup_example.sh.
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views.
-Relations: simcse + a term; with component mlm it is the paper's "w/ MLM".
+Relations: simcse + a term. With the component mlm it is the paper's "w/ MLM".
 """
 
 from torch import Tensor
@@ -134,9 +134,9 @@ def reconstruction(z1: Tensor, z2: Tensor, form: str = "paper") -> Tensor:
 
     Args:
         z1, z2: (N, D).
-        form: `paper` is the distance, mean over sentences. `code` is 2/D of it (a mean over D of a
-            term counted twice, informin-cl/models.py:20-22, 227-230). `raw` is the paper's without
-            normalisation.
+        form: `paper` is the squared distance, a mean over sentences. `code` is 2/D of it (a mean
+            over D of a term counted twice, informin-cl/models.py:20-22, 227-230). `raw` is `paper`
+            without normalisation.
     """
     if form != "raw":
         z1 = normalize(upcast_fp32(z1), dim=-1)

@@ -1,7 +1,7 @@
-"""IS-CSE: instance smoothing; a sentence is compared with its neighbourhood, too.
+"""IS-CSE: instance smoothing, which also compares a sentence with its neighbourhood.
 
 Idea: a positive that is averaged with its nearest neighbours in a buffer of recent sentences is
-smoother than one instance, and regularises the instance discrimination.
+smoother than a single instance, and so regularises the discrimination of instances.
 
     loss = InfoNCE(z1, z2) + α · InfoNCE(z1, z2*),   z2* = Σ_k softmax(ẑ2·v_k/β) v_k over ẑ2 and its
     K neighbours
@@ -10,7 +10,8 @@ Source: official code: dll-wu/IS-CSE simcse/models.py:88-93, 139-142, 252-271, 3
 run_unsup_bert_base.sh.
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views; buffer (1024,
 D).
-Relations: simcse + a term; its buffer is no queue of negatives as components/moco's.
+Relations: simcse + a term. Its buffer holds neighbours, where the queue of components/moco holds
+negatives.
 """
 
 import math
@@ -78,10 +79,11 @@ class Method(SimCSE):
         self.step = 0
 
     def smooth(self, z: Tensor, buffer: Tensor) -> Tensor:
-        """(N, D) unit vectors -> (N, D): average each with its neighbours in the buffer.
+        """Average each unit vector with its neighbours in the buffer: (N, D) -> (N, D).
 
         The gradient flows through z alone.
         """
+        # the best match is left out below, because it is taken for the sentence's own copy
         _, nearest = dot_score(z, buffer).topk(self.p.neighbours + 1)
         group = torch.cat([z.unsqueeze(1), buffer[nearest[:, 1:]]], dim=1)
         scores = (group * z.unsqueeze(1)).sum(-1, keepdim=True)
@@ -100,6 +102,7 @@ class Method(SimCSE):
         return loss
 
     def weight(self) -> float:
+        """Return α, which rises from `smoothing_start` by a cosine over half the steps."""
         start, end = self.p.smoothing_start, self.p.smoothing
         return min(end, math.cos(math.pi * self.step / self.p.steps) * (start - end) + end)
 

@@ -1,15 +1,15 @@
 """miCSE: SimCSE with momentum negatives and attention-level mutual information.
 
 Idea: two views of a sentence should not only be close as vectors, their attention should also have
-the same structure; so the mutual information of the two attention tensors is maximised beside
-InfoNCE.
+the same structure. So the loss maximises the mutual information of the two attention tensors in
+addition to InfoNCE.
 
     loss = InfoNCE(z1, z2, queue) - λ · mean MI(attention1, attention2)
 
 Source: Eq. 1-7; official code: SAP-samples/acl2023-micse, which holds AMI + SimCSE only: no
 momentum encoder, no queue.
 Inputs: a batch of N sentences; z1, z2 (N, D); attention of the upper third of the layers.
-Relations: simcse + components/ami + components/moco, nothing else; simcse + ami is the paper's
+Relations: simcse + components/ami + components/moco, and nothing else. simcse + ami is the paper's
 AMI+SimCSE.
 """
 

@@ -1,7 +1,7 @@
-"""Mirror-BERT: a random span mask besides dropout, InfoNCE in both directions.
+"""Mirror-BERT: a random span mask in addition to dropout, and InfoNCE in both directions.
 
 Idea: few steps of contrastive learning on raw strings turn a language model into a sentence
-encoder; the second view hides five characters of the string.
+encoder. The second view hides five characters of the string.
 
     loss = NT-Xent over the 2N vectors: every row is an anchor against the 2N-2 rows of other
     sentences

@@ -1,16 +1,15 @@
-"""MSSE: beside sentences, the dimensions of the vectors are contrasted, and the sentence must
-remain restorable.
+"""MSSE: contrast the dimensions of vectors in addition to sentences, and keep the sentence
+restorable from its vector.
 
-Idea: a positive made by rewriting the sentence; each dimension should carry the same in both
-vectors and nothing of another dimension (DCM); a decoder keeps the vector from compressing too much
-(ICM).
+Idea: the positive is the rewritten sentence. Each dimension should carry the same in both vectors
+and nothing of another dimension (DCM). A decoder keeps the vector from compressing too much (ICM).
 
     loss = InfoNCE(h, h+) + μ · DCM(h, h+) + γ · ICM
 
 Source: Eq. 2-10; official code: Hekang001/MSSE model.py:51-104, 218-316.
 Inputs: N sentences and their positives; h, h+ (N, D) = state at [MASK] of a prompt.
-Relations: simcse's loss on other positives + a term + components/compensation; DCM is nearly scd's
-Barlow Twins term.
+Relations: simcse's loss on other positives + a term + components/compensation. DCM is nearly the
+Barlow Twins term of scd.
 """
 
 import torch
@@ -21,7 +20,7 @@ from csebench.train import augment
 from csebench.train.losses import dimension_contrast, info_nce, layerwise_repulsion
 from csebench.train.method import ClsHeadMethod, View, Views
 
-NOISE = 0.01  # standard deviation (model.py:51-85)
+NOISE = 0.01  # standard deviation of the noise in the layerwise term (model.py:51-85)
 
 DECLARATION = {
     "name": "msse",
@@ -183,6 +182,7 @@ class Method(ClsHeadMethod):
         return Views(self.view(sentences), self.encode(edited))
 
     def reads(self) -> str | None:
+        """Read every layer if a term of the released code needs it."""
         needs_all_layers = self.p.form == "code" or self.p.layerwise
         return None if needs_all_layers else super().reads()
 
@@ -205,15 +205,16 @@ class Method(ClsHeadMethod):
         return loss
 
     def dimension_term(self, view1: View, view2: View) -> Tensor:
+        """Compute DCM in the form of the paper, of its Eq. 4 to the letter, or of the code."""
         a, b = view1.pooled, view2.pooled
-        if self.p.form == "code":
+        if self.p.form == "code":  # the [CLS] of the last layer, for every pooler
             a, b = view1.states[-1], view2.states[-1]
-        if self.p.released_pairing:
+        if self.p.released_pairing:  # rows 2i and 2i+1, two unrelated sentences
             rows = torch.cat([a, b])
             a, b = rows[0::2], rows[1::2]
         if self.p.form == "code":
             return dimension_contrast(a, b, "code")
-        term = dimension_contrast(a, b, "paper")
+        term = dimension_contrast(a, b, "paper")  # the sum over D² of Eq. 4
         if self.p.form == "literal":
             return term
         return term / a.shape[1]

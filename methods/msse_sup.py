@@ -1,12 +1,12 @@
 """MSSE, supervised: the same three terms on triplets of natural language inference.
 
-Idea: as msse; positives and hard negatives are given, so nothing has to be rewritten.
+Idea: as msse, but positives and hard negatives are given, so that nothing has to be rewritten.
 
     loss = InfoNCE(h, h+, hard negatives) + μ · DCM(h, h+) + γ · ICM
 
 Source: Table 3; official code: Hekang001/MSSE model.py:218-316.
 Inputs: N triplets; h, h+, h- (N, D) = state at [MASK] of a prompt.
-Relations: msse as simcse_sup is to simcse.
+Relations: it is to msse what simcse_sup is to simcse.
 """
 
 from csebench.train.method import Views

@@ -1,9 +1,11 @@
 """Control: vectors that know the answer. It gets the top score everywhere, or the evaluator is
 wrong.
 
-Idea: look the answer up. Source: none. Inputs: what is true of a sentence; one gets another vector
-in every place.
-Relations: the upper end, as random is the lower.
+Idea: look the answer up.
+Source: none.
+Inputs: what an evaluator states as true of a sentence (`truth`), not its text. So a sentence gets
+another vector wherever something else is true of it.
+Relations: the upper end of the scores, as random is the lower end.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,14 +38,14 @@ class Method(Embedder):
         pass
 
     def pairs(self, pairs) -> tuple[np.ndarray, np.ndarray]:
-        """Make two vectors whose cosine is the gold score."""
+        """Make two vectors whose cosine is the gold score, as a share of its maximum, 5."""
         angle = np.arccos(np.clip(pairs.gold / 5, 0, 1))
         left = np.stack([np.ones_like(angle), np.zeros_like(angle)], axis=1)
         return left, np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
     def embed(self, sentences: list[str], truth: list | None = None) -> np.ndarray:
         if truth is None:
-            raise NotImplementedError("the oracle cannot embed what nothing is known of")
+            raise NotImplementedError("the oracle embeds a sentence only if its truth is given")
         directions = {}
 
         def direction(name):

@@ -1,17 +1,19 @@
-"""PCL: peers with diverse augmentations; two networks learn from the same edited sentences and from
+"""PCL: peers with diverse augmentations. Two networks learn from the same edited sentences and from
 each other.
 
-Idea: many kinds of positives keep a model from the shortcut of one augmentation, and a second
-network, the peer, which sees the same sentences under other dropout, must judge them alike.
+Idea: many kinds of positives keep a model from the shortcut of one augmentation. A second network,
+the peer, sees the same sentences under other dropout and must judge them in the same way.
 
-    loss = Σ over both networks (InfoNCE + BCE) + KL(rows within the networks) + KL(rows across
-    them) row_i = softmax over cos(z0_i, zk_i)/τ for the positives k and cos(z0_i, z0_j)/τ for the
-    other sentences j
+    loss = Σ over both networks (InfoNCE + BCE) + KL(rows within the networks)
+           + KL(rows across the networks)
+    row_i = softmax over cos(z0_i, zk_i)/τ for the positives k
+            and cos(z0_i, z0_j)/τ for the other sentences j
 
 Source: official code: qiyuw/PeerCL pcl/models.py:110-190, 214-260, 332-346, train.py:494-628.
-Inputs: N sentences in K views each (the sentence, its copy, eight edits); z (K, N, D) of either
+Inputs: N sentences in K views each (the sentence, its copy, eight edits); z (K, N, D) of each
 network.
-Relations: simcse's loss + three terms; the second network is ct's, but both see the same rows.
+Relations: simcse's loss + three terms. ct also has a second network, but here both networks see the
+same rows.
 """
 
 from collections.abc import Callable
@@ -94,7 +96,8 @@ class Method(SimCSE):
         return [self.encoder, self.peer]
 
     def views(self, sentences: list[str]) -> Views:
-        """Encode the rows of all K views by both networks: (K·N, D) each."""
+        """Encode the rows of all K views by each of the two networks: (K·N, D) vectors each."""
+        # the sentence, its copy, and the edits
         edits = [augment.copy, augment.copy, *map(self.edit, self.p.edits.split())]
         batch = self.tokenize_edited(sentences, edits)
         views = Views(self.encode(batch), self.encode(batch, self.peer))
@@ -114,9 +117,9 @@ class Method(SimCSE):
         return edit
 
     def rows(self, anchors: Tensor, others: Tensor) -> Tensor:
-        """(K, N, D), (K, N, D) -> (N, K-1 + N-1): scaled cosines of view 0.
+        """Compute scaled cosines of view 0: (K, N, D), (K, N, D) -> (N, K-1 + N-1).
 
-        They are those with its positives, then those with other sentences.
+        First come the cosines with the positives, then those with other sentences.
         """
         positives = cosine_similarity(anchors[:1], others[1:], dim=-1).T
         negatives = off_diagonal(cos_sim(anchors[0], others[0]))
@@ -130,7 +133,7 @@ class Method(SimCSE):
         loss = divergence(*within) + divergence(*across)
         for z, row in zip((main, peer), within, strict=True):
             labels = torch.zeros_like(row)
-            labels[:, : blocks - 1] = 1
+            labels[:, : blocks - 1] = 1  # the columns of positives
             loss = loss + info_nce(z[0], z[1], self.p.temperature)
             loss = loss + binary_cross_entropy_with_logits(row.softmax(dim=1), labels)
         return loss

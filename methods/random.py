@@ -1,7 +1,9 @@
 """Control: a random vector for every sentence. Its scores are near zero, or the evaluator is wrong.
 
-Idea: no meaning at all. Source: none. Inputs: sentences. Relations: the lower end, as oracle is the
-upper.
+Idea: no meaning at all.
+Source: none.
+Inputs: sentences.
+Relations: the lower end of the scores, as oracle is the upper end.
 """
 
 import hashlib
@@ -23,7 +25,7 @@ DECLARATION = {
 
 
 def code(name: str, dimensions: int) -> np.ndarray:
-    """Draw (dimensions,) normal numbers, the same for the same name."""
+    """Draw (dimensions,) normal numbers, always the same for a name."""
     key = hashlib.sha256(name.encode()).digest()[:8]
     return np.random.default_rng(int.from_bytes(key, "little")).standard_normal(dimensions)
 

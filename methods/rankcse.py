@@ -1,13 +1,14 @@
-"""RankCSE without its teachers: both views of a batch should rank the other sentences alike.
+"""RankCSE without its teachers: both views of a sentence should rank the rest of the batch in the
+same order.
 
-Idea: besides finding its own second view, a sentence should see the rest of the batch in the same
-order from either view. The distillation of two teachers' rankings, the paper's third term, is left
+Idea: a sentence should find its own second view, and both of its views should rank the rest of the
+batch in the same order. The paper's third term, the distillation of two teachers' rankings, is left
 out, as MSSE ran it.
 
     loss = InfoNCE(z1, z2) + β · JS(softmax cos(z1_i, z2_j)/τ, softmax cos(z2_i, z1_j)/τ)
 
-Source: without teachers: MSSE Tables 1, 2, 7. No official code was found; perceptiveshawty/RankCSE
-(community) rankcse/models.py:40-61, run_rankcse.sh.
+Source: without teachers: MSSE Tables 1, 2, 7. No official code was found; community code:
+perceptiveshawty/RankCSE rankcse/models.py:40-61, run_rankcse.sh.
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views.
 Relations: simcse + a term.
 """
@@ -79,8 +80,9 @@ class Method(SimCSE):
 
 
 def ranking_consistency(z1: Tensor, z2: Tensor, temperature: float, form: str = "js") -> Tensor:
-    """Compare the two rankings that a batch gives: softmax of cos(z1_i, z2_j) and of cos(z2_i,
-    z1_j).
+    """Compare the two rankings that a batch gives.
+
+    They are the softmax over j of cos(z1_i, z2_j) and of cos(z2_i, z1_j).
 
     Args:
         z1, z2: (N, D).

@@ -1,18 +1,18 @@
-"""SCD: views of unlike dropout are pushed apart as vectors, while their dimensions are
+"""SCD: views with different dropout rates are pushed apart as vectors, while their dimensions are
 decorrelated.
 
-Idea: without negatives, repelling the two views keeps the space from collapsing; a
-cross-correlation near the identity behind a projector keeps them in agreement.
+Idea: without negatives, repelling the two views keeps the space from collapsing. The views stay in
+agreement because their cross-correlation after a projector should be near the identity.
 
-    loss = α · mean cos(h1_i, h2_i)/τ + β · (Σ (C_ii - 1)² + λ Σ C_ij²),  C of projector(h1),
-    projector(h2)
+    loss = α · mean cos(h1_i, h2_i)/τ + β · (Σ (C_ii - 1)² + λ Σ C_ij²)
+    C = cross-correlation of projector(h1) and projector(h2)
 
 Source: official code: SAP-samples/acl2022-self-contrastive-decorrelation models.py:120-132,
 257-274, README (BERT).
 Inputs: a batch of N sentences; h1, h2 (N, D) = [CLS] of two passes with their own dropout, without
 a head.
-Relations: the only method that repels its views; its second term is Barlow Twins', as msse's is
-nearly.
+Relations: the only method that repels its views. Its second term is the one of Barlow Twins, and
+msse's DCM is nearly the same.
 """
 
 import torch
@@ -96,7 +96,7 @@ class Method(Base):
 
 
 def barlow_twins(a: Tensor, b: Tensor, off_diagonal: float) -> Tensor:
-    """Sum (C_ii - 1)², and add `off_diagonal` times the sum of C_ij².
+    """Compute Σ (C_ii - 1)² + `off_diagonal` · Σ C_ij² over i ≠ j.
 
     Zbontar et al. 2021, Eq. 1; main.py:204-221. Columns are standardised as by a batch
     normalisation without affine map.

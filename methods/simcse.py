@@ -1,14 +1,14 @@
 """SimCSE, unsupervised.
 
-Idea: encode a sentence twice under different dropout masks; the two are a positive pair, the other
-sentences of the batch are negatives.
+Idea: encode a sentence twice under different dropout masks. The two vectors are a positive pair.
+The other sentences of the batch are negatives.
 
     loss = -log exp(cos(z1_i, z2_i)/τ) / Σ_j exp(cos(z1_i, z2_j)/τ),   mean over i
 
 Source: Eq. 1; official code: princeton-nlp/SimCSE simcse/models.py:194-212.
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two views.
-Relations: every other contrastive method here starts from this one; with components ami and moco it
-is miCSE. The queue columns appear only with the component moco.
+Relations: every other contrastive method here starts from this one. With the components ami and
+moco it is miCSE. Only with the component moco, the vectors of a queue are further negatives.
 """
 
 from torch import Tensor
@@ -103,7 +103,7 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
 
 class Method(ClsHeadMethod):
     def loss(self, views: Views) -> Tensor:
-        if self.p.negatives == "none":
+        if self.p.negatives == "none":  # the loss without its denominator
             cosines = cosine_similarity(upcast_fp32(views.z1), upcast_fp32(views.z2))
             return -cosines.mean() / self.p.temperature
         in_batch = self.p.negatives == "batch"

@@ -1,14 +1,15 @@
 """SimCSE, supervised: entailed sentences are positives, contradicting ones hard negatives.
 
-Idea: natural language inference says which sentences mean the same, and gives to each one that
-looks alike and means the opposite.
+Idea: data of natural language inference says which sentences mean the same. It also has a sentence
+for each that looks similar and means the opposite.
 
     loss = -log exp(cos(z1_i, z2_i)/τ) / Σ_j (exp(cos(z1_i, z2_j)/τ) + α_ij exp(cos(z1_i, z3_j)/τ)),
     mean over i
 
 Source: Eq. 5; official code: princeton-nlp/SimCSE simcse/models.py:194-212, run_sup_example.sh.
 Inputs: N triplets; z1, z2, z3 (N, D) = pooler of anchor, positive and hard negative in one pass.
-Relations: simcse with given positives and further columns; the head is kept at test.
+Relations: simcse with given positives and, as further columns, hard negatives. The head is kept at
+test.
 """
 
 from torch import Tensor
@@ -67,6 +68,7 @@ DECLARATION = {
 
 class Method(ClsHeadMethod):
     def views(self, triplets: list[tuple[str, str, str]]) -> Views:
+        # one pass over anchor, positive, hard negative, anchor, …
         every = self.view([sentence for triplet in triplets for sentence in triplet])
         view1, view2, hard = (every.rows(slice(i, None, 3)) for i in range(3))
         return Views(view1, view2, hard)

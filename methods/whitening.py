@@ -4,8 +4,8 @@ Idea: x -> (x - μ) W with W Wᵀ the inverse covariance, so that cosine is take
 basis.
 
 Source: Algorithm 1; official code: bojone/BERT-whitening.
-Inputs: embeddings (S, D) of the sentences it is fitted on.
-Relations: bert plus a fitted map; nothing of the encoder is trained.
+Inputs: embeddings (S, D) of the sentences that the map is fitted on.
+Relations: bert plus a fitted map. The encoder is not trained.
 """
 
 import numpy as np
@@ -42,9 +42,13 @@ year={2021}}"""
 class Method:
     @staticmethod
     def fit(vectors: np.ndarray, params: dict) -> tuple[np.ndarray, np.ndarray]:
-        """(S, D) -> (shift (D,), matrix (D, D)); the whitened vector is (x - shift) @ matrix."""
+        """Fit the map: (S, D) -> shift (D,) and matrix (D, D).
+
+        The whitened vector is (x - shift) @ matrix.
+        """
         shift = vectors.mean(0)
         u, variance, _ = np.linalg.svd(np.cov((vectors - shift).T))
+        # a direction without variance is dropped: its scale is 0
         keep = variance > 1e-6 * variance[0]
         scale = np.where(keep, 1 / np.sqrt(np.where(keep, variance, 1)), 0)
         return shift.astype(np.float32), (u * scale).astype(np.float32)

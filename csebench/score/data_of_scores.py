@@ -29,7 +29,7 @@ class EvaluationData:
         return self.items == other.items
 
     def text_beside(self, other: "EvaluationData") -> str:
-        """Name the data by the hash in which it differs from other data: `data 94b655eb25db`."""
+        """Name the data by a hash that differs from other data, such as `data 94b655eb25db`."""
         if self.files != other.files:
             return f"data {self.files[:SHOWN_DIGITS] or 'of unknown hash'}"
         return f"items {self.items[:SHOWN_DIGITS]}"
@@ -57,14 +57,15 @@ class Scored:
 
     @property
     def started(self) -> str:
-        """When the evaluation started; texts that sort by time."""
+        """The time when the evaluation started, as a text that sorts by time."""
         return self.content.get("provenance", {}).get("started", "")
 
 
 def data_of_most(scores: Iterable[Scored]) -> EvaluationData:
     """Choose the data of a table from the scores of one evaluator.
 
-    The files that most scores were computed on win, then the items of most scores on these files.
+    First choose the files that most scores were computed on. Then choose the items of most of the
+    scores on these files.
     """
     by_files: dict[str, list[Scored]] = defaultdict(list)
     for score in scores:
@@ -80,11 +81,13 @@ def data_of_most(scores: Iterable[Scored]) -> EvaluationData:
 
 
 def largest_group(groups: dict[str, list[Scored]]) -> str:
-    """Name the group with the most scores."""
+    """Name the group with the most current scores."""
 
     def most_current_then_most_then_newest(name: str) -> tuple[int, int, str, str]:
-        """Scores of today's code count before outdated ones. The name, a hash, breaks ties, so
-        that the same score files always give the same page."""
+        """Compare scores of today's code first, then all scores, then the newest score.
+
+        The name, a hash, breaks ties. So the same score files always give the same page.
+        """
         scores = groups[name]
         current = sum(not score.is_outdated for score in scores)
         return current, len(scores), max(score.started for score in scores), name

@@ -1,4 +1,4 @@
-"""Drawing that all figures share: style, colours, clouds of points, and the files of a figure.
+"""Parts that all figures share: style, colours, clouds of points, and writing of the files.
 
 Figures of one evaluator are in evaluators/, all others in csebench/report/figures/.
 """
@@ -46,8 +46,8 @@ class DrawingSource(NamedTuple):
 def row_colour(row: Row, place: int) -> str:
     """Choose the colour of a row.
 
-    It is the one that the row's method declares for itself with these components. If it declares
-    none, the place of the row in the figure decides.
+    Use the colour that the row's method declares for these components. If it declares none, choose
+    by the place of the row in the figure.
     """
     default = COLOURS[place % len(COLOURS)]
     if not row.run:
@@ -79,7 +79,8 @@ def write_figure(svg: Path, figure, table: list[list] | None = None) -> list[Pat
     """Write a figure as SVG, and its numbers as CSV next to it. Call it within STYLE.
 
     Args:
-        table: header and rows. A short row lacks the last columns. Floats get six digits.
+        table: header and rows. A row that is shorter than the header leaves its last columns
+            empty. Floats get six digits.
 
     Returns:
         The files that were written.

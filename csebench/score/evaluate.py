@@ -1,4 +1,4 @@
-"""Scoring of models: runs evaluators and writes their rows into score JSONs.
+"""Score models: run evaluators and write their rows into score JSONs.
 
 `evaluate_model` scores any model once. `evaluate_run` makes the scores of a run and keeps them in
 its folder, and `publish_scores` writes the JSON that pages are made from. How a score is measured
@@ -107,7 +107,7 @@ def evaluate_model(
 
 @contextlib.contextmanager
 def holding_run(model: Path | None) -> Iterator[None]:
-    """Keep the run of a model from being trained again or pruned meanwhile.
+    """Lock the run of a model, so that no other process trains it again or prunes it.
 
     Args:
         model: folder of the model. No lock is taken if it is None, or does not belong to a run.
@@ -120,7 +120,7 @@ def holding_run(model: Path | None) -> Iterator[None]:
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder is that of a run, and this user may lock it."""
+    """Whether a folder belongs to a run that this user may lock."""
     return (folder / "spec.json").exists() and os.access(folder, os.W_OK)
 
 
@@ -136,8 +136,8 @@ def evaluate_run(
 ) -> dict[str, Path]:
     """Make the score JSONs that a run does not have yet.
 
-    They are kept in `run/scores/`, named by a hash of what decides them. torch is imported only if
-    a score is missing.
+    They are kept in `run/scores/`, in files named by a hash of their `score_identity`. torch is
+    imported only if a score is missing.
 
     Args:
         keep_going: if an evaluator fails, note the reason in `run/scores/` and go on with the next
@@ -147,7 +147,8 @@ def evaluate_run(
         The files by evaluator; evaluators that failed are left out.
 
     Raises:
-        BadInput: the run has no finished model, or a kept file does not hold what its name says.
+        BadInput: the run has no finished model, or a kept file states another identity than its
+            name stands for.
     """
     folder = run / "model"
     if not (folder / FACTS).exists() or not (folder / REPORT).exists():
@@ -186,30 +187,30 @@ def make_missing_scores(
     if threads is not None:
         use_threads(threads)  # as in training: another number of threads gives other bits
     opened = None
-    # asked again under the lock: another process may have made some of them meanwhile
+    # checked again under the lock, because another process may have made some scores before it
     for evaluator in unscored_evaluators(kept):
-        request_of_one = replace(request, evaluators=[evaluator])
+        single_request = replace(request, evaluators=[evaluator])
         try:
             if opened is None:
                 opened = open_model(request.model, evaluation=request.evaluation)
-            check_unchanged({evaluator: identities[evaluator]}, request_of_one.identities())
-            score_model(opened, request_of_one, kept[evaluator])
+            check_unchanged({evaluator: identities[evaluator]}, single_request.identities())
+            score_model(opened, single_request, kept[evaluator])
             forget_failure(run, evaluator)
-        except Exception as error:  # of the evaluator, or of a library that it uses
+        except Exception as error:  # the evaluator, or a library that it uses, may raise anything
             store.note_failure(run, evaluator, error)
             if not keep_going:
                 raise
-            line = f"{run.name}: {evaluator} failed, other scores are made: {error}"
+            line = f"{run.name}: {evaluator} failed, going on with the others: {error}"
             print(visible_lines(line), file=sys.stderr, flush=True)
 
 
 def kept_file(run: Path, evaluator: str, identity: dict) -> Path:
-    """Return the place where a run keeps its scores by an evaluator."""
+    """Name the file in which a run keeps its scores of an evaluator."""
     return run / "scores" / f"{protocol(evaluator).key}-{digest(identity)}.json"
 
 
 def unscored_evaluators(kept: dict[str, Path]) -> list[str]:
-    """Name the evaluators whose score JSON, or whose file of per-item values, is missing."""
+    """List the evaluators whose score JSON or file of per-item values is missing."""
     missing = []
     for evaluator, path in kept.items():
         if not path.exists() or store.items_file({}, path) is None:
@@ -218,7 +219,10 @@ def unscored_evaluators(kept: dict[str, Path]) -> list[str]:
 
 
 def forget_failure(run: Path, evaluator: str) -> None:
-    """Delete what failed evaluations left in the folder of a run, whatever their settings were."""
+    """Delete the note and the vectors that failed evaluations left in the folder of a run.
+
+    Vectors are deleted for all settings of the evaluator.
+    """
     store.failure_file(run, evaluator).unlink(missing_ok=True)
     for shards in (run / "scores").glob(f".{protocol(evaluator).key}-*.shards"):
         shutil.rmtree(shards, ignore_errors=True)
@@ -249,8 +253,8 @@ def publish_scores(
 ) -> None:
     """Write the score JSON that pages are made from.
 
-    It holds the scores with what was run, how it was trained, and replicates over test items.
-    Per-item values stay in the folder of the run.
+    It holds the scores, the spec of the run, the report of its training, and replicates over test
+    items. Per-item values stay in the folder of the run.
     """
     path = evaluate_run(run, [evaluator], data_root, evaluation)[evaluator]
     declaration = protocol(evaluator).declaration
@@ -291,10 +295,10 @@ class ScoringRequest:
     data_root: Path | DataRoot
     pooler: str | None  # None: the model has a pooling of its own
     evaluation: Evaluation
-    prompts: dict[str, str] = field(default_factory=dict)  # that the model puts before texts
+    prompts: dict[str, str] = field(default_factory=dict)  # put before texts, by role
 
     def identities(self) -> dict[str, dict]:
-        """State the `score_identity` of every evaluator, from the files as they are now."""
+        """Compute the `score_identity` of every evaluator from the present files."""
         identities = {}
         for evaluator in self.evaluators:
             identity = score_identity(
@@ -313,10 +317,10 @@ def score_identity(
     pooler: str | None,
     evaluation: Evaluation,
 ) -> dict:
-    """State what decides a score: settings, model, pooler and data.
+    """State everything that decides a score: settings, model, pooler and data.
 
-    The score JSON keeps it, and it is compared before anything is reused. A folder is identified by
-    its sha256, a model of the hub by its commit.
+    The score JSON states this identity, and a score is reused only if its identity is the same. A
+    folder is identified by its sha256, a model of the hub by its commit.
     """
     evaluator_protocol = protocol(evaluator)
     ref = EncoderRef.parse(model)
@@ -335,8 +339,7 @@ def score_identity(
 def data_sha256(evaluator_protocol: Protocol, data_root: Path | DataRoot) -> str:
     """Hash the names and contents of all files that an evaluator reads.
 
-    A task that mteb takes from its hub has no files here: its data is pinned by the version of
-    mteb.
+    A task that mteb loads from the hub has no files here. The version of mteb pins its data.
 
     Raises:
         BadInput: a file is missing.
@@ -353,9 +356,9 @@ def data_sha256(evaluator_protocol: Protocol, data_root: Path | DataRoot) -> str
 
 
 def has_data(evaluator: str, data_root: Path | DataRoot) -> bool:
-    """Whether a training job can score by an evaluator at once.
+    """Whether a training job can score by an evaluator at once, because the data is here.
 
-    If not, another job does it, which waits for the data.
+    If the data is missing, another job waits for it and then scores the run.
     """
     return problem_of(data_sha256, protocol(evaluator), data_root) is None
 
@@ -390,7 +393,9 @@ def score_model(opened: Embedder, request: ScoringRequest, out: Path) -> dict:
         The content of `out`.
 
     Raises:
-        RunFailed: an evaluator failed, or files of the model or the data changed meanwhile.
+        RunFailed: every evaluator failed, or files of the model or the data changed while the model
+            was scored. Nothing is written. Or some evaluators failed, and the scores of the others
+            are written.
     """
     identities = request.identities()
     watch = Stopwatch()
@@ -422,12 +427,12 @@ def score_model(opened: Embedder, request: ScoringRequest, out: Path) -> dict:
     check_unchanged(identities, request.identities())
 
     # write the per-item values
-    stated_of_items = {"items": "", "items_sha256": None}
+    items_reference = {"items": "", "items_sha256": None}
     if keeps_files:
-        stated_of_items = store.write_items(store.beside(out, store.ITEMS), items)
+        items_reference = store.write_items(store.beside(out, store.ITEMS), items)
         if not failed:
-            # before the scores are written: if the process is killed here, the next one makes the
-            # scores again and finds no vectors that nobody would delete
+            # Before the scores are written: if the process is killed here, a later one makes the
+            # scores again. In the other order it would leave vectors that nobody deletes.
             shutil.rmtree(store.shards_folder(out), ignore_errors=True)
 
     # write the scores
@@ -440,7 +445,7 @@ def score_model(opened: Embedder, request: ScoringRequest, out: Path) -> dict:
         "run": read_facts(hub.folder_of(request.model))["run"],
         "evaluations": [identities[evaluator] for evaluator in timings],
         "scores": scores,
-        **stated_of_items,
+        **items_reference,
         "timings": timings,
         "provenance": watch.record(**code_versions.mark(code_units)),
     }
@@ -473,14 +478,14 @@ class EvaluatorTimer:
 def run_evaluator(
     evaluator: str, model: Embedder, data_root: Path | DataRoot
 ) -> tuple[list[Score], Items]:
-    """Run one evaluator and check what it returns, so that evaluators need not.
+    """Run one evaluator and check its result, so that evaluators need no checks of their own.
 
     Returns:
         Its rows, and its per-item values.
 
     Raises:
         BadInput: it cannot use its data, or this kind of model.
-        RunFailed: it failed, or returned something else than valid scores and items.
+        RunFailed: it failed, or its scores or items are not valid.
     """
     evaluator_protocol = protocol(evaluator)
     declaration = evaluator_protocol.declaration
@@ -539,17 +544,18 @@ def first_not_finite(scores: list[Score], items: Items) -> str | None:
 
 
 def tidy(evaluator: str, identity: dict, rows: list[Score]) -> list[dict]:
-    """Turn the rows of an evaluator into those of a score JSON.
+    """Turn the rows of an evaluator into rows of a score JSON.
 
     The name of the protocol contains settings of the identity, such as the pooler.
     """
     evaluator_protocol = protocol(evaluator)
     declaration = evaluator_protocol.declaration
-    named = {
+    fields = {
         **identity,
         "pooler": identity["pooler"] or "own",
         "max_length": identity["max_length"] or "full",
         **evaluator_protocol.params,
     }
-    name = declaration.protocol.format(**named)
-    return [{"evaluator": declaration.name, "protocol": name, **row._asdict()} for row in rows]
+    protocol_name = declaration.protocol.format(**fields)
+    columns = {"evaluator": declaration.name, "protocol": protocol_name}
+    return [{**columns, **row._asdict()} for row in rows]

@@ -1,4 +1,4 @@
-"""Opening of models that are to be scored: the folder of a run, a control, or a hub id."""
+"""Open models for scoring: the folder of a run, a control, or a hub id."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def open_model(
         fitted_to = facts["pooler"] or f"a pooler that {FACTS} does not state"
         raise BadInput(
             f"{folder}: --pooler {pooler}: its map (transform.safetensors) was fitted to vectors of"
-            f" {fitted_to}, and says nothing of others. Leave --pooler out."
+            f" {fitted_to} and does not suit other vectors. Leave --pooler out."
         )
     encoder = Encoder.load(ref, with_pooler=pooler == "cls")
     encoder.check_pooler(pooler, f"model {name}")
@@ -61,18 +61,18 @@ def open_control(folder: Path, facts: dict) -> Embedder:
     """Open a control, a model without weights whose scores are known in advance.
 
     Args:
-        facts: of its folder, with the name of the control and its parameters.
+        facts: stated in the folder, with the name of the control and its parameters.
     """
     where = folder / FACTS
     control = declaration(facts["control"])
     if control.kind != "control":
-        raise BadInput(f"{where}: control: {control.name} is none of the controls.")
+        raise BadInput(f"{where}: control: {control.name} is not a control.")
     params = fill(control, facts["params"], f"{where}: params: {control.name}")
     return load(control.name)(params, facts["seed"])
 
 
 def has_modules(ref: EncoderRef) -> bool:
-    """Whether a model is one of sentence-transformers, which states its pooling.
+    """Whether a model is in the format of sentence-transformers, which states its pooling.
 
     Raises:
         BadInput: the hub has no such model.

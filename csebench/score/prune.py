@@ -1,4 +1,4 @@
-"""Deletion of models that nothing needs any more: all scores of their runs are published.
+"""Delete models that nothing needs any more, because all scores of their runs are published.
 
 Pages are made from scores, so they do not need models. Never imports torch.
 """
@@ -33,7 +33,7 @@ def prune_all(pages: list[targets.Page]) -> tuple[list[str], dict[str, str]]:
     """Delete the models of the runs of pages that nothing needs.
 
     Returns:
-        The runs whose models were deleted, and by run the reason why another one stays.
+        The runs whose models were deleted, and by run the reason why its model stays.
     """
     deleted: list[str] = []
     kept: dict[str, str] = {}
@@ -72,8 +72,8 @@ def reason_to_keep(run_id: str, scale_name: str) -> str | None:
     """Say what the model of a finished run is needed for.
 
     Returns:
-        None if every score that pages of the scale show of the run is published, and no other run
-        starts from its model.
+        None if no other run starts from its model, and every score of the run that pages of the
+        scale show is published.
     """
     report = training_report(catalog.RUNS / run_id)
     if report is None:
@@ -95,10 +95,10 @@ def reason_to_keep(run_id: str, scale_name: str) -> str | None:
 def is_published(
     run_id: str, evaluator: str, scale_name: str, evaluation: Evaluation, report: Path
 ) -> bool:
-    """Whether results/ has the score of a run's present weights, by today's version and settings.
+    """Whether results/ has a score of a run's present weights, with today's code and settings.
 
     Args:
-        report: of the training. A score file that is older is of earlier weights.
+        report: file of the training report. A score file that is older belongs to earlier weights.
     """
     path = targets.score_path(run_id, evaluator, scale_name)
     if not path.exists() or path.stat().st_mtime < report.stat().st_mtime:
@@ -106,7 +106,7 @@ def is_published(
     content, _ = read_typed(path, ScoreContent, REMEDY)
     stated = content["evaluations"][0]
     training, _ = read_typed(report, Report, train_again(report.parent))
-    # an older report does not state its weights, so those of the score count as its own
+    # an older report does not state its weights; then assume that the score belongs to them
     weights = training.get("model_sha256", stated.get("model_sha256"))
     required = settings(protocol(evaluator), evaluation)
     if weights:

@@ -1,9 +1,9 @@
 """Replicates of scores over test items: how a score changes when its test set is resampled.
 
-Test sets are samples, so every score has an error, and all models scored on a test set share it.
-Every run is scored on the same resamples of the items. The difference of two runs in each resample
-shows how far their difference depends on the items. Replicates are small enough to publish, and
-neither gold scores nor items can be read from them.
+Test sets are samples, so every score has an error. All models scored on a test set share it. So
+every run is scored on the same resamples of the items, and the difference of two runs in each
+resample shows how far their difference depends on the items. Replicates are small enough to
+publish, and neither gold scores nor items can be read from them.
 
 Units: items that share a sentence, directly or through other items, form a cluster, because their
 errors are correlated. All test sets of an evaluator are clustered together. Clusters are
@@ -11,9 +11,10 @@ resampled. If a cluster is more than LARGEST_CLUSTER of a test set, too few unit
 Then each of its sentences is a unit, and an item belongs to the units of all its sentences.
 
 Resamples: each unit has a sign s of +1 or -1 (a wild bootstrap; Wu 1986, Annals of Statistics 14),
-and an item gets the weight 1 + Σs / 2. The replicate is twice the change of the score. Its variance
-is that of the cluster bootstrap. With sentences as units it is that of the jackknife, which counts
-an item twice and so errs to the safe side. The replicate of a mean is Σ s · value / n.
+and an item gets the weight 1 + Σs / 2. The replicate is twice the change of the score. If clusters
+are the units, the variance of replicates is that of the cluster bootstrap. If sentences are the
+units, it is that of the jackknife, which counts an item twice and so errs on the safe side. The
+replicate of a mean is Σ s · value / n.
 """
 
 import base64
@@ -61,7 +62,7 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
     if not samples:
         return None
 
-    # all metrics of a task have the same items, so any of them shows how its items are related
+    # all metrics of a task have the same items, so the units follow from any of the metrics
     by_task = {task: test_set for (task, _), test_set in samples.items()}
     units = membership(list(by_task.values()))
     assert units.shape is not None  # for type checkers
@@ -81,7 +82,7 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
 
 
 def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
-    """Read the replicates of a score from a score JSON, or return None if it has none to read."""
+    """Read the replicates of a score from a score JSON, or return None if none can be paired."""
     if not has_replicates(content, task, metric):
         return None
     published = content["replicates"]
@@ -91,7 +92,7 @@ def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
 def has_replicates(content: dict, task: str, metric: str) -> bool:
     """Whether a score JSON has replicates of a score that can be paired with others.
 
-    Replicates of another version cannot. Those that state no version are of the first one.
+    Replicates of another version cannot be paired. Those that state no version are of version 1.
     """
     published = content.get("replicates")
     if published is None or published.get("version", 1) != VERSION:
@@ -101,7 +102,7 @@ def has_replicates(content: dict, task: str, metric: str) -> bool:
 
 def encode(changes: np.ndarray) -> dict:
     """Write numbers as whole multiples of a unit, as base64 of little-endian 16-bit integers."""
-    unit = float(np.abs(changes).max()) / np.iinfo(np.int16).max or 1.0
+    unit = float(np.abs(changes).max()) / np.iinfo(np.int16).max or 1.0  # 1 if nothing changes
     numbers = np.rint(changes / unit).astype("<i2")
     return {"unit": unit, "values": base64.b64encode(numbers.tobytes()).decode("ascii")}
 
@@ -112,9 +113,9 @@ def decode(encoded: dict) -> np.ndarray:
 
 
 def digest_of_items(by_task: dict[str, Sample]) -> str:
-    """Hash what two runs must share for their replicates to be paired.
+    """Hash the test items, which must be the same in two runs that are paired.
 
-    It is the number and order of items, their gold scores and their sentences.
+    The hash covers the number and order of items, their gold scores and their sentences.
     """
     digest = hashlib.sha256()
     for task, test_set in by_task.items():
@@ -195,7 +196,7 @@ def clusters(item: np.ndarray, sentence: np.ndarray) -> np.ndarray:
 
 
 def clusters_too_large(cluster_by_test_set: list[np.ndarray]) -> list[int]:
-    """Name the clusters that are too large a part of any test set.
+    """List the clusters that are more than LARGEST_CLUSTER of any test set.
 
     Args:
         cluster_by_test_set: (items,) number of each item's cluster, for every test set.
@@ -218,8 +219,8 @@ def draw_signs(draws: int, units: int) -> np.ndarray:
 
     The signs are orthogonal rows of a Hadamard matrix, so that the variance of a mean over up to
     `draws` - 1 units is exact (balanced repeated replication; McCarthy 1969). If there are more
-    units, several share a row, with all its signs flipped or not at random. The random bits are
-    raw, because no release of numpy changes those.
+    units, several units have the same row. For each unit, a random bit says whether all signs of
+    its row are flipped. The bits are the raw ones, because no release of numpy changes those.
 
     Args:
         draws: a power of two.

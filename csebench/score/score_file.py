@@ -140,7 +140,7 @@ class ScoreReplicates(BaseModel):
 class PublishedReplicates(BaseModel):
     """Replicates of every score, by task and metric, made by this version of the code.
 
-    Those of two runs can be paired if their `items` are equal.
+    Replicates of two runs can be paired if their `items` are equal.
     """
 
     version: Whole = FIRST_VERSION
@@ -161,9 +161,9 @@ OTHER_VERSION = "another version"
 
 
 def version_of_replicates(content: Any) -> str:
-    """Choose the model that replicates are validated by."""
+    """Choose the model that validates replicates, by its tag."""
     if not isinstance(content, dict):
-        return OUR_VERSION  # whose validation refuses it
+        return OUR_VERSION  # this model refuses it with a message
     version = content.get("version", FIRST_VERSION)
     return OUR_VERSION if version == VERSION else OTHER_VERSION
 
@@ -281,7 +281,7 @@ def refuse_file(path: Path, problems: Iterator[str]) -> None:
 
 
 def defects(file: ScoreFile, name: str, run_of_spec: str) -> Iterator[str]:
-    """Find contradictions in a published file, each with its key.
+    """Find contradictions in a published file, and name the key of each.
 
     Args:
         name: of the file, `<run>.<evaluator>`.
@@ -326,8 +326,8 @@ def is_of_other_evaluator(file: ScoreFile, named: Protocol) -> bool:
         return True
     if evaluation.evaluator != declaration.name:
         return True
-    taken = evaluation.params.get(declaration.takes or "", "")
-    if str(taken) != named.taken:
+    stated_choice = evaluation.params.get(declaration.takes or "", "")
+    if str(stated_choice) != named.taken:
         return True
     # an older version may have had other parameters for the same variant
     return evaluation.version == declaration.version and evaluation.params != named.params
@@ -336,10 +336,11 @@ def is_of_other_evaluator(file: ScoreFile, named: Protocol) -> bool:
 def row_defects(
     rows: Sequence[ScoreRow | Score], declaration: EvaluatorDeclaration
 ) -> Iterator[str]:
-    """Find rows that occur twice, values out of range, and averages that their parts do not give.
+    """Find rows that occur twice, values out of range, and averages that differ from their parts.
 
     The subset `mean` must be the mean of the other subsets of its task. The task `Avg.` must be the
-    mean of the tasks; its subset `printed` that of their values in percent with two decimals.
+    mean of the tasks. Its subset `printed` must be the mean of their values as papers print them,
+    in percent with two decimals.
     """
     values: dict[tuple[str, str], dict[str, float]] = {}  # (task, metric): value by subset
     for number, row in enumerate(rows):
@@ -368,7 +369,7 @@ def expected_means(
     values: dict[tuple[str, str], dict[str, float]],
     declaration: EvaluatorDeclaration,
 ) -> dict[str, float]:
-    """Compute the averages of a task by subset. An average is NaN if it lacks a part."""
+    """Compute the averages of a task by subset. An average is NaN if a part of it is missing."""
     # imported here, so that pages are not made again after every edit in csebench/model/
     from csebench.model.metrics import mean_scores
 
@@ -376,9 +377,9 @@ def expected_means(
     parts = [value for subset, value in by_subset.items() if subset not in ("all", "mean")]
     means = {"mean": fmean(parts) if parts else math.nan}
     if task == "Avg." and declaration.average:
-        of_tasks = []
+        task_values = []
         for name in declaration.tasks:
             subsets_of_task = values.get((name, metric), {})
-            of_tasks.append(subsets_of_task.get("all", math.nan))
-        means["all"], means["printed"] = mean_scores(of_tasks)
+            task_values.append(subsets_of_task.get("all", math.nan))
+        means["all"], means["printed"] = mean_scores(task_values)
     return means

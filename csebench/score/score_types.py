@@ -29,7 +29,7 @@ class Sample(NamedTuple):
     """The test items that one score is computed from."""
 
     values: np.ndarray  # (items,)
-    # (items,) with which the values are correlated; None: the score is the mean of the values
+    # (items,) that the values are correlated with; None: the score is the mean of the values
     gold: np.ndarray | None = None
     # (items, sentences of an item) ids; items that share a sentence are not independent
     sentences: np.ndarray | None = None
@@ -38,8 +38,8 @@ class Sample(NamedTuple):
 def sample(items: Items, rule: ItemScore | None, task: str, metric: str) -> Sample | None:
     """Collect the test items that a score is computed from.
 
-    A score may be the mean over several arrays, such as the forums of a retrieval corpus. Each of
-    them counts the same, so values are scaled by the length of their array.
+    A score may be the mean over several arrays, such as the forums of a retrieval corpus. Each
+    array counts the same, so its values are scaled by the inverse of its length.
 
     Returns:
         None if the evaluator declares no rule for the score, or its items are missing.
@@ -66,7 +66,7 @@ def sample(items: Items, rule: ItemScore | None, task: str, metric: str) -> Samp
 def matching_if_declared(
     items: Items, pattern: str | None, task: str, metric: str
 ) -> list[np.ndarray] | None:
-    """Select arrays by a pattern that a rule may leave out."""
+    """Select arrays by a pattern, or return None if the rule has no such pattern."""
     if pattern is None:
         return None
     return matching(items, pattern, task, metric)

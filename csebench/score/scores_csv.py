@@ -1,8 +1,8 @@
 """The rows of `scores.csv`: every score of a scale, from its score JSONs.
 
-Rows with the same protocol are of the same test data, so that they can be averaged. If a score was
-computed on other data than most of the scale, the name of its protocol says so. Never imports
-torch.
+Rows with the same protocol were computed on the same test data, so that they can be averaged. If a
+score was computed on other data than most scores of its evaluator, the name of its protocol says
+so. Never imports torch.
 """
 
 from collections import defaultdict
@@ -26,10 +26,10 @@ def score_rows(scale: str) -> Iterable[dict]:
     by_evaluator: dict[str, list[Scored]] = defaultdict(list)
     for (_, evaluator), content in contents:
         by_evaluator[evaluator].append(with_age(content))
-    data = {evaluator: data_of_most(scores) for evaluator, scores in by_evaluator.items()}
+    usual_data = {evaluator: data_of_most(scores) for evaluator, scores in by_evaluator.items()}
     for (_, evaluator), content in contents:
         run_columns = describe_run(Spec.model_validate(content["spec"]))
-        suffix = other_data(with_age(content).data, data[evaluator])
+        suffix = other_data(with_age(content).data, usual_data[evaluator])
         for row in content["scores"]:
             declaration = valid_evaluators().get(row["evaluator"])
             if declaration is None:
@@ -42,29 +42,30 @@ def score_rows(scale: str) -> Iterable[dict]:
 
 
 def with_age(content: dict) -> Scored:
-    """State of a score JSON whether its evaluator has another version today."""
+    """Mark a score JSON as outdated if its evaluator has another version today, or is gone."""
     evaluation = content["evaluations"][0]
     declaration = valid_evaluators().get(evaluation["evaluator"])
     is_outdated = declaration is None or declaration.version != evaluation["version"]
     return Scored(content, is_outdated)
 
 
-def other_data(data: EvaluationData, of_most: EvaluationData) -> str:
-    """Name data that most scores are not computed on, to be appended to the name of a protocol.
+def other_data(data: EvaluationData, usual_data: EvaluationData) -> str:
+    """Say on which test data a score was computed, if most scores were computed on other data.
 
     Returns:
-        ` on data 0123456789ab`; empty for the data of most scores.
+        Suffix for the name of a protocol, ` on data 0123456789ab`. Empty for the data of most
+        scores.
     """
-    if data.is_same_as(of_most):
+    if data.is_same_as(usual_data):
         return ""
-    return f" on {data.text_beside(of_most)}"
+    return f" on {data.text_beside(usual_data)}"
 
 
 def describe_run(spec: Spec) -> dict:
     """Describe a run as columns of `scores.csv`.
 
-    `settings` are those that differ from the defaults of the method with its components. If the
-    method is gone or broken, all settings are listed.
+    The column `settings` lists the settings that differ from the defaults of the method, and all
+    settings of components. If the method is gone or broken, it lists all settings.
     """
     method = valid_declarations(METHODS).get(spec.method)
     defaults = method.hyperparameters().model_dump() if method else {}

@@ -40,7 +40,7 @@ from csebench.score.score_types import Items
 # endings that are appended to the whole name of a score JSON
 ITEMS = ".items.npz"  # file of per-item values
 ARTIFACTS = ".files"  # folder in which evaluators leave files of their own
-FAILED = ".failed.txt"  # ending of a note why there is no score
+FAILED = ".failed.txt"  # ending of a note that says why there is no score
 
 # ---------------------------------------------------------------- the scores that pages show
 
@@ -48,12 +48,13 @@ FAILED = ".failed.txt"  # ending of a note why there is no score
 def stored_score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
     """Find the score JSON that pages show for a run.
 
-    If the run itself has none, one that older code made of the same run is taken.
+    If the run itself has no score, take one that older code made of the same run.
 
     Returns:
-        The content, or None if there is none. Then whether it is outdated, which pages mark with †:
-        it was made by an older version of the code, or with other settings than the scale has.
-        Settings that older files do not state do not count.
+        The content, or None if there is no score. Then whether the score is outdated, which pages
+        mark with †. A score is outdated if an older version of the code made it, or if it was made
+        with other settings than the scale has. Settings that an older file does not state count as
+        equal.
     """
     content = read_scores(score_path(spec.run_id, evaluator, scale))
     is_of_older_run = content is None
@@ -69,7 +70,7 @@ def stored_score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, b
 
 
 def has_other_settings(stated: dict, current: dict) -> bool:
-    """Whether a score states another value of a setting than is current, or is of other code."""
+    """Whether a score states settings or code that differ from the current ones."""
     differs = any(stated.get(key, value) != value for key, value in current.items())
     return differs or is_other_code(stated, current)
 
@@ -95,7 +96,7 @@ def value(content: dict, task: str, metric: str | None = None) -> float | None:
         metric: None for the first metric of the task.
 
     Returns:
-        None if the evaluator gave the task no such metric, as `attention` does without spaCy.
+        None if the evaluator gave the task no such metric, such as `attention` without spaCy.
     """
     rows = [row for row in content["scores"] if row["task"] == task]
     if not rows:
@@ -109,10 +110,10 @@ def value(content: dict, task: str, metric: str | None = None) -> float | None:
 
 @cached_by_folder
 def newest(scale: str) -> dict[tuple[str, str], dict]:
-    """Read the score JSONs of a scale, the newest of each run and evaluator.
+    """Read the newest score JSON of each run and evaluator of a scale.
 
-    Scores of one run may have been made by several versions of the code. Those of the newest
-    version are taken. Drafts have no versions, so theirs must be of today's code.
+    Several versions of the code may have made scores of one run. The score of the newest version is
+    taken. Drafts have no versions, so a score of a draft counts only if today's code made it.
 
     Returns:
         The content by `unversioned` run and evaluator.
@@ -149,7 +150,8 @@ class VersionedScore:
 def score_files(scale: str) -> list[Path]:
     """List the score JSONs of a scale.
 
-    They are those of the folder that results are written to, and published ones that it lacks.
+    They are the files in the folder that results are written to, and published files that this
+    folder lacks.
     """
     folder = results_folder(scale) / "scores"
     names = {path.name for path in folder.glob("*.json")}
@@ -173,8 +175,8 @@ def unversioned(spec: Spec) -> str:
     """Hash a run without the versions of trainer, method and components.
 
     Runs that differ only in the code that made them have the same hash. A hyper-parameter that was
-    declared later counts with its default. Of a run that this one starts from, only the method
-    counts, because its id depends on versions.
+    declared later counts with its default. If the run starts from another run, only the method of
+    that run counts, because its id depends on versions.
     """
     content = spec.model_dump(exclude={"method_version", "trainer_version", "code"})
     content["params"] = completed(spec.method, METHODS, spec.params)
@@ -199,7 +201,7 @@ def completed(name: str, folder: Path, params: dict) -> dict:
 
 
 def stale_runs(pages: Iterable[Page]) -> set[str]:
-    """Name the runs of pages that have only scores of older code, which pages mark as such."""
+    """Name the runs of pages that lack a score, so that pages show one of older code instead."""
     stale = set()
     for page in pages:
         if not newest(page.scale):
@@ -231,13 +233,13 @@ def shards_folder(path: Path) -> Path:
 
 
 def write_items(file: Path, items: dict) -> dict[str, str]:
-    """Write per-item values, which `items` reads.
+    """Write per-item values in the form that `items` reads.
 
     Args:
         items: arrays by `<evaluator>/<item>`.
 
     Returns:
-        The keys by which a score JSON refers to the file.
+        The keys of a score JSON that refer to the file.
     """
     with replacing(file) as temporary, open(temporary, "wb") as opened:
         np.savez_compressed(opened, **items)

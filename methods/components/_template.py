@@ -4,7 +4,7 @@ Idea: what the term pulls together or pushes apart, and why that should help.
 
     term = weight · the equation
 
-Source: equation; official code: repository, file, lines. The paper stands in the declaration.
+Source: equation; official code: repository, file, lines. The declaration states the paper.
 Inputs: z1, z2 (N, D), or what it asks of its method: a queue, attention or tokens of both views.
 Relations: which component here it is close to, and what differs.
 """
@@ -34,9 +34,14 @@ DECLARATION = {
 
 
 class Component(Base):
-    """A term of the loss. For further negatives define `queue` instead
-    (csebench/train/method.py)."""
+    """A term of the loss.
+
+    A component that adds negatives defines `queue` instead (csebench/train/method.py).
+    """
 
     def term(self, method: Method, views: Views) -> Tensor:
-        """views.z1, views.z2: (N, D) -> scalar, weight included. self.p has the parameters."""
+        """Compute the term: views.z1, views.z2 (N, D) -> scalar, weight included.
+
+        self.p has the parameters.
+        """
         return self.p.weight * (views.z1 - views.z2).square().mean()

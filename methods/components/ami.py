@@ -1,14 +1,14 @@
 """Attention-level mutual information (AMI), a term of miCSE that any two-view method can take.
 
 Idea: cut the attention tensors of both views into slices, draw the same entries from both, and
-maximise their mutual information under a Gaussian model of the logarithms.
+maximise the mutual information of these entries under a Gaussian model of their logarithms.
 
     term = -λ · mean over sentences and slices of -½ log(1 - ρ²)
 
 Source: Eq. 3-6; official code: SAP-samples/acl2023-micse model/models.py:158-344.
 Inputs: attention (N, H, T, T) of the layers read, after attention dropout, of both views.
-Relations: micse = simcse + ami + moco; ct + ami and mirror_bert + ami are rows of the paper's Table
-2.
+Relations: micse = simcse + ami + moco. The rows ct + ami and mirror_bert + ami are in the paper's
+Table 2.
 """
 
 import torch
@@ -85,8 +85,8 @@ def aligned(view1: View, view2: View, layers: range) -> tuple[list[Tensor], list
     """Select the attention maps of rows that show the same sentence twice.
 
     Returns:
-        Maps of both views, one for each layer, and (N, T) whether a token comes before the first
-        difference of the two.
+        Maps of each view, one for each layer. Then (N, T) whether a token comes before the first
+        difference between the two views.
     """
     rows = slice(None) if view1.same is None else view1.same.nonzero()[:, 0]
     mask1, mask2 = view1.mask[rows], view2.mask[rows]
@@ -125,7 +125,7 @@ def ami_code(attention1: list[Tensor], attention2: list[Tensor], samples: int) -
         keep = torch.ones_like(keep)
         samples = int(count.min())
         if samples == 0:
-            return (a * 0.0).sum()
+            return (a * 0.0).sum()  # 0 that can still be differentiated
     a, b, valid = a[keep], b[keep], valid[keep]
     positions = sample_positions(valid, samples, replacement=False)
     scale = valid.to(a.dtype).mean().square() + 1e-6
@@ -133,7 +133,7 @@ def ami_code(attention1: list[Tensor], attention2: list[Tensor], samples: int) -
 
 
 def slices_code(attention: list[Tensor]) -> Tensor:
-    """Cut attention into slices of one head over the layers of one parity (models.py:171-172).
+    """Cut attention into slices of one head over every second layer (models.py:171-172).
 
     Args:
         attention: list of (N, H, T, T), an even number of layers.

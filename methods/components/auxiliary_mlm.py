@@ -1,8 +1,8 @@
 """InfoCSE's auxiliary network: masked language modelling that has to read the sentence vector.
 
-Idea: the lower layers of the checkpoint, frozen, encode the masked sentence; in place of their
-[CLS] comes the sentence vector of the unmasked one, and two more layers restore the masked tokens.
-What those states lack must be in the vector, whose encoder learns to put it there.
+Idea: the lower layers of the checkpoint, frozen, encode the masked sentence. The vector of the
+unmasked sentence replaces their [CLS], and two more layers restore the masked tokens. What the
+states of the lower layers lack must be in the vector, so the encoder learns to put it there.
 
     term = λ · cross-entropy over the masked tokens of head([h ; detach(M>0)])
 
@@ -10,8 +10,8 @@ Source: Eq. 5-7; official code: caskcsg/sentemb InfoCSE/infocse/models_cls_mlm.p
 337-347.
 Inputs: sentence vectors of both views (2N, D), before the head; the tokenised rows (2N, T), masked
 independently.
-Relations: as mlm, but another network restores; as rtd, with which it can be combined (InfoCSE
-Table 12).
+Relations: like mlm, but another network restores the tokens. Like rtd, another network needs the
+sentence vector; both can be combined (InfoCSE Table 12).
 """
 
 import torch
@@ -90,6 +90,7 @@ class Component(Base):
         ids, labels = mask_batch(self.tokenizer, batch["input_ids"], self.p.probability)
         with torch.set_grad_enabled(not self.p.detach):
             states = self.lower({**batch, "input_ids": ids}, "avg").output.last_hidden_state
+        # the sentence vector replaces [CLS]
         vectors = torch.cat([view.pooled for view in views]).to(states.dtype)
         states = torch.cat([vectors.unsqueeze(1), states[:, 1:]], dim=1)
         restored = self.upper(states, batch["attention_mask"])

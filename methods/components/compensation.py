@@ -1,16 +1,15 @@
 """Information compensation (ICM), a term of MSSE: a decoder has to restore the sentence from its
 vector.
 
-Idea: contrastive learning compresses; what a decoder needs to write the sentence again should stay
+Idea: contrastive learning compresses. What a decoder needs to write the sentence again should stay
 in the vector.
 
-    term = γ · cross-entropy of the decoder's tokens, which reads the vector through cross-attention
+    term = γ · cross-entropy of the tokens of a decoder that reads the vector by cross-attention
 
 Source: Eq. 9; official code: Hekang001/MSSE model.py:138-139, 279-296, args.py:18-26.
-Inputs: vectors of the first view (N, D), behind the head; the tokens of the first view, or of the
-second.
-Relations: as auxiliary_mlm and rtd, another network whose task needs the sentence vector; TSDAE's
-idea.
+Inputs: vectors of the first view (N, D), after the head; the tokens of the first or second view.
+Relations: like auxiliary_mlm and rtd, another network whose task needs the sentence vector. The
+idea is TSDAE's.
 """
 
 import torch
@@ -87,9 +86,10 @@ class Component(Base):
         with torch.no_grad():
             embedded = method.encoder.model.embeddings(to_device(ids, views.z1.device))
         embedded = dropout(embedded, self.p.input_dropout, self.training)
+        # -100 is no target: padding, and [MASK] of a prompt
         targets = ids.masked_fill(padding | (ids == self.tokenizer.mask_token_id), -100)
         look_ahead = None
-        if self.p.causal:  # from each token the next one is restored
+        if self.p.causal:  # the decoder restores each token from the tokens before it
             embedded = embedded[:, :-1]
             padding = padding[:, :-1]
             targets = targets[:, 1:]

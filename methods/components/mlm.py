@@ -1,15 +1,15 @@
-"""Masked language modelling beside the contrastive loss: SimCSE's and InforMin-CL's "w/ MLM".
+"""Masked language modelling as a second loss: "w/ MLM" of SimCSE and InforMin-CL.
 
-Idea: the encoder should not forget its tokens while its sentence vectors are trained; masked copies
-of both views are restored by the checkpoint's own masked-LM head.
+Idea: the encoder should not forget its tokens while its sentence vectors are trained. So the
+checkpoint's own masked-LM head restores masked copies of both views.
 
     term = β · cross-entropy over the masked tokens of the 2N rows
 
 Source: SimCSE's Table D.2; official code: princeton-nlp/SimCSE simcse/models.py:140-152, 215-219,
 train.py:498-530; Bin199/InforMin-CL informin-cl/models.py, train.py:507-530.
 Inputs: the tokenised rows of both views, (2N, T), masked independently.
-Relations: an auxiliary task of any two-view method, as auxiliary_mlm (InfoCSE) and rtd (DiffCSE);
-here the encoder itself restores the tokens, from their own states.
+Relations: an auxiliary task for any two-view method, like auxiliary_mlm (InfoCSE) and rtd
+(DiffCSE). Here the encoder itself restores the tokens, from their own states.
 """
 
 from torch import Tensor
@@ -68,7 +68,7 @@ class Component(Base):
 
     def term(self, method: Method, views: Views) -> Tensor:
         batch = concat_views(views, self.tokenizer.pad_token_id)
-        if "labels" not in batch:
+        if "labels" not in batch:  # with form in_place the views are masked already
             batch = self.mask(batch)
         states = method.encoder(batch, "avg").output.last_hidden_state
         return self.p.weight * masked_lm_loss(self.head, states, batch["labels"])

@@ -1,12 +1,12 @@
 """Momentum contrast (MoCo): a slowly moving copy of the encoder fills a queue of further negatives.
 
-Idea: negatives from previous batches, encoded by an exponential moving average of the encoder,
-stand in the denominator of the method's loss beside those of the batch.
+Idea: an exponential moving average of the encoder encodes previous batches. Their vectors are
+negatives in the denominator of the method's loss, together with those of the batch.
 
 Source: miCSE's Eq. 2; no official code (its repository has no momentum encoder); nearest relative:
 caskcsg/sentemb ESimCSE esimcse/models.py:123-192.
-Inputs: the first view of the batch, tokenised (N, T); gives `queue` (Q, D).
-Relations: micse = simcse + ami + moco. SimCSE, Mirror-BERT and CT take the queue in their own loss.
+Inputs: the first view of the batch, tokenised (N, T). The component fills `queue` (Q, D).
+Relations: micse = simcse + ami + moco. SimCSE, Mirror-BERT and CT use the queue in their own loss.
 """
 
 import torch
@@ -56,7 +56,7 @@ class Component(Base):
 
     @torch.no_grad()
     def after_step(self, method: Method, views: Views) -> None:
-        self.momentum.train()
+        self.momentum.train()  # its dropout is on
         encoded = self.momentum(views.view1.batch, method.p.pooler)
         keys = method.project(method.pool(encoded)).float()
         keys = parallel.gather(keys, views.view1.blocks)
@@ -64,6 +64,7 @@ class Component(Base):
             self.queue = keys
         else:
             self.queue = torch.cat([self.queue, keys])[-self.p.queue :]
+        # only now follow the encoder: the keys come from the average before this step
         slow = list[Tensor](self.momentum.parameters())
         fast = list[Tensor](method.encoder.parameters())
         get_ema_multi_avg_fn(self.p.momentum)(slow, fast, None)

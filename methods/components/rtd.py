@@ -1,15 +1,15 @@
 """Conditional replaced-token detection (RTD), the term of DiffCSE.
 
-Idea: a frozen generator fills masked tokens of the sentence; a discriminator, which sees the result
-and the sentence vector of the original, says of every token whether it was replaced.
+Idea: a frozen generator fills masked tokens of the sentence. A discriminator sees the result and
+the sentence vector of the original, and decides for every token whether it was replaced.
 
     term = λ · cross-entropy over all positions of replaced / not replaced
 
 Source: Eq. 2; official code: voidism/DiffCSE diffcse/models.py:118-274, 329-380, bundled
 modeling_bert.py:960-961.
-Inputs: vectors of both views (2N, D), behind the projector; the tokenised rows (2N, T), masked
+Inputs: vectors of both views (2N, D), after the projector; the tokenised rows (2N, T), masked
 independently.
-Relations: as auxiliary_mlm, another network whose task needs the sentence vector.
+Relations: like auxiliary_mlm, another network whose task needs the sentence vector.
 """
 
 import torch
@@ -76,15 +76,15 @@ class Component(Base):
         generator = Encoder.load(ref)
         if generator.tokenizer.get_vocab() != self.tokenizer.get_vocab():
             raise BadInput(
-                f"rtd.generator: {ref.name} has not the vocabulary of the encoder; name one that"
-                " has."
+                f"rtd.generator: {ref.name} has another vocabulary than the encoder; name a"
+                " generator with the same one."
             )
         return generator.masked_lm()
 
     def most_likely(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Choose the generator's most likely tokens, (N, T).
 
-        Logits are in fp32, also under autocast: in bf16 they tie.
+        Logits are in fp32, also under autocast, because in bf16 many of them would be equal.
         """
         output = self.generator.base_model(input_ids=ids, attention_mask=additive(mask))
         states = output.last_hidden_state
@@ -93,14 +93,18 @@ class Component(Base):
 
     @torch.no_grad()
     def edit(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Fill masked tokens in: (2N, T) ids, and whether each differs from the original."""
+        """Edit rows by masking tokens and taking the generator's tokens, except at [CLS].
+
+        Returns:
+            (2N, T) ids, and (2N, T) 1 where an id differs from the original, else 0.
+        """
         device = self.classify.weight.device
         masked, _ = mask_batch(self.tokenizer, batch["input_ids"], self.p.probability)
         ids = to_device(batch["input_ids"], device)
         mask = to_device(batch["attention_mask"], device)
         masked = to_device(masked, device)
         filled = in_chunks(self.most_likely, self.discriminator.chunk_size, masked, mask)
-        filled[:, 0] = ids[:, 0]
+        filled[:, 0] = ids[:, 0]  # [CLS]
         return filled * mask, ((filled != ids) & mask.bool()).long()
 
     def term(self, method: Method, views: Views) -> Tensor:
