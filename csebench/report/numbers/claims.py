@@ -367,7 +367,7 @@ def judge_weakest(tested: Sequence[Contrast], tests: int) -> Judgement:
     """
 
     def weakness(contrast: Contrast) -> tuple[float, float]:
-        return contrast.p or 0.0, -contrast.difference
+        return contrast.p or 0.0, -contrast.difference  # used only if all p are known
 
     if any(contrast.p is None for contrast in tested):
         pick = Pick.SMALLEST
@@ -430,7 +430,7 @@ def judge_comparable(contrasts: Sequence[Contrast]) -> Judgement:
         return contrast.p or 0.0, -abs(contrast.difference)
 
     with_test = [contrast for contrast in contrasts if contrast.p is not None]
-    clearest = min(with_test or contrasts, key=clearest_first)
+    clearest = min(with_test or contrasts, key=clearest_first)  # without any p, the largest
     tests = len(contrasts)
     basis = ClearestContrast(clearest, tests)
     p = corrected(clearest.p, tests)
@@ -444,7 +444,7 @@ def judge_comparable(contrasts: Sequence[Contrast]) -> Judgement:
             contrary=abs(clearest.difference),
             lacks_limit=True,
         )
-    if len(with_test) < tests:
+    if len(with_test) < tests:  # a contrast without a test may hide a difference
         basis = replace(basis, others_untested=bool(with_test))
         return Judgement(None, Significance.UNTESTED, StatedSize.NONE, basis, lacks_limit=True)
     excludes = max(abs(contrast.difference) + contrast.half(tests) for contrast in contrasts)

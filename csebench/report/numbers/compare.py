@@ -101,11 +101,11 @@ def answer(view: GridView, family: Family) -> Answer:
             comparisons.append(compare(view, row, against, columns, failed_premise))
 
     p_values = [comparison.p for comparison in comparisons if comparison.p is not None]
-    adjusted = iter(stats.holm(p_values))
+    adjusted_p_values = iter(stats.holm(p_values))  # in the same order
     corrected = []
     for comparison in comparisons:
         if comparison.p is not None:
-            comparison = judged(comparison, next(adjusted), len(p_values))
+            comparison = judged(comparison, next(adjusted_p_values), len(p_values))
         corrected.append(comparison)
     return Answer(family, tuple(corrected))
 

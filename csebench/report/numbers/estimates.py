@@ -168,7 +168,8 @@ def is_over_seeds_only(estimate: Estimate, pairs: Sequence[CellPair]) -> bool:
     """Whether the error over test items is missing although an evaluator declares items."""
     if estimate.item_se is not None:
         return False
-    leaves = chain.from_iterable(cell.leaves for cell in chain.from_iterable(pairs))
+    cells = chain.from_iterable(pairs)
+    leaves = chain.from_iterable(cell.leaves for cell in cells)
     return any(has_items(leaf.plan) for leaf in leaves)
 
 

@@ -1,7 +1,7 @@
 """The averages that methods' authors print, from papers/*.yaml and evidence/methods.yaml.
 
-An average is over the seven STS test sets. Runs that others published are compared with it
-(others.py). No score is read, and no scale matters.
+An average is over the seven STS test sets. Runs that others published are compared with these
+averages (others.py). No score is read, and no scale matters.
 """
 
 from dataclasses import dataclass

@@ -154,7 +154,7 @@ def same_runs(a: Cell, b: Cell) -> bool:
 
 
 def runs_and_scores(cell: Cell) -> list[tuple[set[str], set[tuple[str, ...]]]]:
-    """The run ids of each leaf, with what is measured on them."""
+    """List the run ids of each leaf, with the scores that the leaf shows of them."""
     measured = []
     for leaf in cell.leaves:
         run_ids = {spec.run_id for spec in leaf.plan.specs}
