@@ -180,7 +180,9 @@ def limit_text(judgement: Judgement, basis: LimitTest) -> str:
     if basis.p is None:
         return f"{text}; {no_test(basis.largest)}"
     text += f", {p_text(basis.p, basis.tests)} against the limit"
-    return f"{text}, over seeds only" if basis.over_seeds_only else text
+    if basis.over_seeds_only:
+        text += ", over seeds only"
+    return text
 
 
 # ---------------------------------------------------------------- one contrast
@@ -196,13 +198,16 @@ def contrast_text(judgement: Judgement, contrast: Contrast, tests: int) -> str:
     if contrast.p is None:
         return f"{text}; {no_test(contrast)}"
     text += f", {p_text(contrast.p, tests)}"
-    return f"{text} over seeds only" if contrast.over_seeds_only else text
+    if contrast.over_seeds_only:
+        text += " over seeds only"
+    return text
 
 
 def difference_text(judgement: Judgement, contrast: Contrast) -> str:
     """Word a difference: `0.40 below SimCSE in Avg. (claimed: less than 0.4)`."""
     claim = judgement.claim
     assert claim is not None, "only the judgement on a claim has contrasts"
+    # the difference of a contrast is positive if it agrees with the claim, also if less is better
     difference = -contrast.difference if claim.lower else contrast.difference
     size = f"{abs(difference):.{judgement.digits}f}"
     text = f"+{size} over" if difference >= 0 else f"{size} below"

@@ -320,6 +320,7 @@ def distinguishing_names(comparisons: Sequence[Comparison], family: Sequence[Com
         columns_of.setdefault(name, []).append(comparison.columns)
 
     only_columns_differ = variety.rows == variety.bases == 1 and variety.columns > 1
+    is_ranked = comparisons[0].relation in (Relation.BETTER, Relation.WORSE)
     if only_columns_differ:
         names = [comparison.columns for comparison in comparisons]
     else:
@@ -327,12 +328,13 @@ def distinguishing_names(comparisons: Sequence[Comparison], family: Sequence[Com
     if len(names) > MOST_ROWS or has_many_columns(columns_of.values(), variety):
         return f": {len(comparisons)} of {len(family)}"
 
-    word = ":"
     if only_columns_differ:
         word = " in"
-    elif variety.rows == 1 and comparisons[0].relation in (Relation.BETTER, Relation.WORSE):
+    elif variety.rows > 1:
+        word = ":"
+    elif is_ranked:
         word = " than"
-    elif variety.rows == 1:
+    else:
         word = " against"
     return f"{word} {', '.join(names)}"
 
