@@ -34,7 +34,7 @@ CHANGES = "+changes"  # follows a commit if the code had changes that were not c
 
 
 def scale_line(page: Page) -> str:
-    """`Scale mini: BERT of 4 layers, 6,000 sentences a run (what this can say).`"""
+    """Name the scale: `Scale mini: BERT of 4 layers, 6,000 sentences a run (what this can say).`"""
     line = f"Scale {page.scale}: {read_scale(page.scale).purpose.rstrip('.')}"
     doc = ROOT / "docs" / f"{page.scale}.md"
     if doc.exists():
@@ -69,13 +69,16 @@ def page_conditions(page: Page) -> list[list[str]]:
 
 
 def grids_of_scores(page: Page) -> list[Grid]:
-    """The tables and figures of a page, without tables of settings."""
+    """List the tables and figures of a page, without tables of settings."""
     grids = [find_grid(paper, name) for paper, name in page.grids()]
     return [grid for grid in grids if isinstance(grid, Grid)]
 
 
 def encoders_text(scale: Scale) -> str:
-    """``bert-base: `google-bert/bert-base-uncased` @ 86b5e0934494``, for every role."""
+    """Name the encoder of each role, with its revision.
+
+    ``bert-base: `google-bert/bert-base-uncased` @ 86b5e0934494``
+    """
     texts = []
     for role, encoder in sorted(scale.encoders.items()):
         texts.append(f"{role}: `{encoder.name}` @ {encoder.revision[:12]}")
@@ -83,7 +86,7 @@ def encoders_text(scale: Scale) -> str:
 
 
 def dev_text(page: Page) -> str:
-    """The data on which runs chose their checkpoint; empty if none did."""
+    """Name the data on which runs chose their checkpoint; empty if no run chose one."""
     if not any(spec.dev_sha256 for spec in page.runs().values()):
         return ""
     dev = dataset(read_scale(page.scale).dev)
@@ -91,7 +94,7 @@ def dev_text(page: Page) -> str:
 
 
 def corpus_rows(page: Page) -> list[list[str]]:
-    """The training data of a page, a [label, text] for each kind."""
+    """List the training data of a page, a [label, text] for each kind."""
     method_of_kind = {}
     for spec in page.runs().values():
         if spec.corpus:
@@ -107,7 +110,7 @@ def corpus_rows(page: Page) -> list[list[str]]:
 
 
 def sizes_text(scale: Scale, grids: Sequence[Grid]) -> str:
-    """`1% = 10,000, 10% = 100,000`, for the sizes that columns name."""
+    """Word the sizes that columns name: `1% = 10,000, 10% = 100,000`."""
     named = set()
     for grid in grids:
         named.update(column.size for column in grid.columns if column.task)
@@ -116,12 +119,12 @@ def sizes_text(scale: Scale, grids: Sequence[Grid]) -> str:
 
 
 def seeds_text(page: Page) -> str:
-    """`1, 2, 3 (1%: 1)`: the seeds of a page, then sizes or tables that have other seeds."""
+    """List the seeds of a page, then sizes or tables with other seeds: `1, 2, 3 (1%: 1)`."""
     scale = read_scale(page.scale)
     tables = [f"{paper}/{name}" for paper, name in page.grids()]
     by_table = {table: seeds for table, seeds in scale.seeds_by_table.items() if table in tables}
     seeds = scale.seeds
-    if len(tables) == 1:
+    if len(tables) == 1:  # the seeds of the only table are no exception
         seeds = by_table.pop(tables[0], scale.seeds)
     exceptions = []
     for name, other_seeds in (scale.seeds_by_size | by_table).items():
@@ -312,7 +315,7 @@ def distinct_text(texts: Iterable[str]) -> str:
 
 
 def commit_label(training: dict) -> str:
-    """`0123456789`, or `0123456789+changes` if the code had changes."""
+    """Name the commit: `0123456789`, or `0123456789+changes` if the code had changes."""
     label = as_markdown(str(training["commit"])[:10])
     if training["dirty_diff_sha256"]:
         label += CHANGES
