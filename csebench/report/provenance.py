@@ -1,6 +1,6 @@
 """How the scores on a page were made: encoder, data, seeds, settings, commits and hardware.
 
-Each function words one part for the end of a page. They only read scales, specs and score files.
+The functions word parts for the end of a page. They only read scales, specs and score files.
 """
 
 from collections import Counter
@@ -30,16 +30,16 @@ from csebench.report.words.cells import scored_text
 from csebench.score.data_of_scores import SHOWN_DIGITS, EvaluationData, Scored
 from csebench.score.store import stored_score
 
-CHANGES = "+changes"  # after a commit: files had changes that were not committed
+CHANGES = "+changes"  # follows a commit if the code had changes that were not committed
 
 
 def scale_line(page: Page) -> str:
-    """`Scale mini: BERT of 4 layers, 6,000 sentences a run (what this can say).`"""
+    """Name the scale: `Scale mini: BERT of 4 layers, 6,000 sentences a run (what this can say).`"""
     line = f"Scale {page.scale}: {read_scale(page.scale).purpose.rstrip('.')}"
     doc = ROOT / "docs" / f"{page.scale}.md"
     if doc.exists():
         root = "../" * len(page.path.parent.parts)
-        if folders()[1:]:  # the page is in a folder of one's own, which has no docs/
+        if len(folders()) > 1:  # the page is written to a folder of the user, which has no docs/
             root = f"{REPOSITORY}/blob/main/"
         line += f" ([what this can say]({root}docs/{doc.name}))"
     return f"{line}."
@@ -69,13 +69,16 @@ def page_conditions(page: Page) -> list[list[str]]:
 
 
 def grids_of_scores(page: Page) -> list[Grid]:
-    """The tables and figures of a page, without tables of settings."""
+    """List the tables and figures of a page, without tables of settings."""
     grids = [find_grid(paper, name) for paper, name in page.grids()]
     return [grid for grid in grids if isinstance(grid, Grid)]
 
 
 def encoders_text(scale: Scale) -> str:
-    """``bert-base: `google-bert/bert-base-uncased` @ 86b5e0934494``, for every role."""
+    """Name the encoder of each role, with its revision.
+
+    ``bert-base: `google-bert/bert-base-uncased` @ 86b5e0934494``
+    """
     texts = []
     for role, encoder in sorted(scale.encoders.items()):
         texts.append(f"{role}: `{encoder.name}` @ {encoder.revision[:12]}")
@@ -83,7 +86,7 @@ def encoders_text(scale: Scale) -> str:
 
 
 def dev_text(page: Page) -> str:
-    """The data on which runs chose their checkpoint; empty if none did."""
+    """Name the data on which runs chose their checkpoint; empty if no run chose one."""
     if not any(spec.dev_sha256 for spec in page.runs().values()):
         return ""
     dev = dataset(read_scale(page.scale).dev)
@@ -91,7 +94,7 @@ def dev_text(page: Page) -> str:
 
 
 def corpus_rows(page: Page) -> list[list[str]]:
-    """The training data of a page, a [label, text] for each kind."""
+    """List the training data of a page, a [label, text] for each kind."""
     method_of_kind = {}
     for spec in page.runs().values():
         if spec.corpus:
@@ -107,7 +110,7 @@ def corpus_rows(page: Page) -> list[list[str]]:
 
 
 def sizes_text(scale: Scale, grids: Sequence[Grid]) -> str:
-    """`1% = 10,000, 10% = 100,000`, for the sizes that columns name."""
+    """Word the sizes that columns name: `1% = 10,000, 10% = 100,000`."""
     named = set()
     for grid in grids:
         named.update(column.size for column in grid.columns if column.task)
@@ -116,12 +119,12 @@ def sizes_text(scale: Scale, grids: Sequence[Grid]) -> str:
 
 
 def seeds_text(page: Page) -> str:
-    """`1, 2, 3 (1%: 1)`: the seeds of a page, then sizes or tables that have other seeds."""
+    """List the seeds of a page, then sizes or tables with other seeds: `1, 2, 3 (1%: 1)`."""
     scale = read_scale(page.scale)
     tables = [f"{paper}/{name}" for paper, name in page.grids()]
     by_table = {table: seeds for table, seeds in scale.seeds_by_table.items() if table in tables}
     seeds = scale.seeds
-    if len(tables) == 1:
+    if len(tables) == 1:  # the seeds of the only table are no exception
         seeds = by_table.pop(tables[0], scale.seeds)
     exceptions = []
     for name, other_seeds in (scale.seeds_by_size | by_table).items():
@@ -133,7 +136,10 @@ def seeds_text(page: Page) -> str:
 
 
 def changed_settings(page: Page) -> str:
-    """Word what a scale sets for all runs and for kinds of methods, and what methods keep of it."""
+    """Word the settings of a scale for all runs and for kinds of methods, with exceptions.
+
+    The exceptions are settings that a method keeps, although the scale changes them for others.
+    """
     scale = read_scale(page.scale)
     names = sorted({spec.method for spec in page.runs().values()})
     methods = [declaration(name) for name in names]
@@ -162,7 +168,7 @@ def sorted_settings_text(settings: Mapping[str, Any]) -> str:
 
 
 def tuned_text(page: Page) -> str:
-    """Word what searches chose for runs of a page; empty if nothing is tuned."""
+    """Word the settings that searches chose for runs of a page; empty if no run is tuned."""
     specs = page.runs().values()
     texts = []
     for search, settings in tuned_settings(page.scale).items():
@@ -177,23 +183,24 @@ def is_tuned_by(spec: Spec, search: str) -> bool:
     """Whether a run has settings that a search chose, directly or as the start of another one."""
     if search in searches_before(spec.method):
         return True
-    return {*search.split("+")} <= {spec.method, *spec.components}
+    searched_units = set(search.split("+"))  # a method, and components that were added to it
+    return searched_units <= {spec.method, *spec.components}
 
 
 # ---------------------------------------------------------------- substitutions
 
 
 class Replacement(NamedTuple):
-    """What a scale uses for an evaluator or value; None if it uses nothing."""
+    """An evaluator or value of a paper, and what a scale uses instead."""
 
     old: Any
-    new: Any
+    new: Any  # None if the scale leaves it out
 
 
 def substitutions(page: Page, grids: Sequence[Grid]) -> list[str]:
     """List what the page's scale replaces: `evaluator transfer by transfer:fasttest`.
 
-    It replaces settings of runs, evaluators and swept values.
+    A scale can replace settings of runs, evaluators and swept values.
     """
     scale = read_scale(page.scale)
     replacements = setting_replacements(page, scale)
@@ -220,7 +227,10 @@ def setting_replacements(page: Page, scale: Scale) -> dict[str, Replacement]:
 
 
 def settings_not_overridden(spec: Spec, scale: Scale) -> set[tuple[str, Any]]:
-    """The settings of a run that the scale does not set for all, without names of components."""
+    """Collect the settings of a run that its scale does not set for all runs.
+
+    A setting of a component is listed without the component's name.
+    """
     keeps = declaration(spec.method).keeps
     settings = set()
     for key, value in spec.settings.items():
@@ -305,7 +315,7 @@ def distinct_text(texts: Iterable[str]) -> str:
 
 
 def commit_label(training: dict) -> str:
-    """`0123456789`, or `0123456789+changes` if the code had changes."""
+    """Name the commit: `0123456789`, or `0123456789+changes` if the code had changes."""
     label = as_markdown(str(training["commit"])[:10])
     if training["dirty_diff_sha256"]:
         label += CHANGES
@@ -313,7 +323,7 @@ def commit_label(training: dict) -> str:
 
 
 def data_lines(page: Page) -> list[str]:
-    """List the test data of evaluators whose scores on the page are on several."""
+    """List test data for the evaluators whose scores on the page are on different data."""
     counts: dict[str, Counter[EvaluationData]] = {}
     for (_, evaluator), spec in sorted(page.scores().items()):
         content, is_outdated = stored_score(spec, evaluator, page.scale)
@@ -322,8 +332,8 @@ def data_lines(page: Page) -> list[str]:
             counts.setdefault(evaluator, Counter())[data] += 1
     lines = []
     for evaluator, scores in counts.items():
-        most, _ = scores.most_common(1)[0]
-        if all(data.is_same_as(most) for data in scores):
+        most_used, _ = scores.most_common(1)[0]
+        if all(data.is_same_as(most_used) for data in scores):
             continue
         hashes = [data_text(data, count) for data, count in scores.most_common()]
         lines.append(f"- **Test data of {evaluator} differs**: {'; '.join(hashes)}.")
@@ -331,7 +341,7 @@ def data_lines(page: Page) -> list[str]:
 
 
 def data_text(data: EvaluationData, count: int) -> str:
-    """`data 0123456789ab, items unknown (8 scores)`"""
+    """Name test data by its hashes: `data 0123456789ab, items unknown (8 scores)`."""
     files = data.files[:SHOWN_DIGITS] or "of unknown hash"
     items = data.items[:SHOWN_DIGITS] or "unknown"
     return f"data {files}, items {items} ({count} scores)"
@@ -355,7 +365,7 @@ def deviation_lines(page: Page) -> list[str]:
 
 
 def unversioned_lines(contents: Sequence[dict]) -> list[str]:
-    """List scores that were made with code that had changed without a new version."""
+    """Warn of scores that were made with changed code under an old version."""
     counts: Counter[str] = Counter()
     for content in contents:
         units = set()

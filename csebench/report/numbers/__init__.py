@@ -1,4 +1,4 @@
-"""What pages say, as values: statistics, comparisons, claims, audit.
+"""The values that pages show: statistics, comparisons, claims and findings of the audit.
 
-No sentence is worded here, and nothing is imported from csebench/report/words/.
+Sentences about them are made in csebench/report/words/, which this folder does not import.
 """

@@ -1,8 +1,9 @@
 """Inconsistencies in the published tables: in a table, between tables, and between tables and text.
 
 The checks are arithmetic on the printed numbers. They read no score and no run. What they cannot
-find is listed as `errata` in papers/*.yaml and evidence/methods.yaml. A finding is a value, whose
-sentence is made in csebench/report/words/audit.py. Error rates of the checks: benchmarks/judge.py.
+find is listed as `errata` in papers/*.yaml and evidence/methods.yaml. Findings are values here.
+Their sentences are made in csebench/report/words/audit.py. benchmarks/judge.py measures the error
+rates of the checks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,9 +29,9 @@ from csebench.report.numbers.claims import (
 from csebench.report.numbers.printed_averages import rows_with_scores
 from csebench.report.numbers.stats import SLACK
 
-MIN_SHARED = 3  # cells that two rows have in common before they are compared
-MIN_EQUAL = 0.6  # fraction of these that are equal before the others count as contradictions
-# units of the last printed digit up to which a wrong or inconsistent value is a minor finding
+MIN_SHARED = 3  # scores that two rows must have in common to be copies of one row
+MIN_EQUAL = 0.6  # fraction of these scores that must be equal
+# a value that is off by at most this many units of its last printed digit is a minor finding
 LAST_DIGITS = 10
 
 # ---------------------------------------------------------------- values
@@ -63,7 +64,7 @@ class Place(NamedTuple):
 
 
 class MeasuredScore(NamedTuple):
-    """What a cell of a table measures, and on which size of the training set."""
+    """What a cell of a table measures, and the size of the training set."""
 
     evaluator: str
     task: str | None
@@ -72,7 +73,7 @@ class MeasuredScore(NamedTuple):
 
 
 class PrintedSetting(NamedTuple):
-    """What a printed value depends on apart from what is measured, as far as its recipe says."""
+    """The setting of the run that a printed value measures, as far as its recipe states it."""
 
     paper: str
     recipe: str
@@ -97,13 +98,13 @@ class PrintedCell:
 
     @property
     def score(self) -> MeasuredScore:
-        """Say what it measures."""
+        """Say what the value measures."""
         evaluator = self.grid.column_evaluator(self.column)
         return MeasuredScore(evaluator, self.column.task, self.column.metric, self.column.size)
 
     @property
     def setting(self) -> PrintedSetting | None:
-        """Say what it depends on. None if its row has no recipe."""
+        """Give the setting of the run. None if the row has no recipe."""
         recipe = self.row.run
         if recipe is None:
             return None
@@ -167,7 +168,7 @@ class DifferingScore:
 
     task: str | None
     size: str
-    cells_by_value: tuple[tuple[PrintedCell, ...], ...]
+    cells_by_value: tuple[tuple[PrintedCell, ...], ...]  # one group of cells for each value
 
 
 @dataclass(frozen=True)
@@ -180,11 +181,11 @@ class DifferingCopies:
 
 @dataclass(frozen=True)
 class WrongSentence:
-    """A sentence with the claims that the printed numbers contradict or give another size."""
+    """A sentence with claims that the printed numbers contradict, or whose size is another one."""
 
     quote: str
     wrong: tuple[Judgement, ...]
-    claims: int  # that the sentence makes, wrong or not
+    claims: int  # number of claims in the sentence, wrong or not
 
 
 @dataclass(frozen=True)
@@ -214,11 +215,11 @@ class Finding:
     severity: Severity
     places: tuple[Place, ...]
     facts: FindingFacts
-    rows: tuple[str, ...]  # labels of the rows that it is about
+    rows: tuple[str, ...]  # labels of the rows with the inconsistency
 
     @property
     def papers(self) -> list[str]:
-        """Name the papers that it is about, each once."""
+        """Name the papers of the places, each once."""
         return list(dict.fromkeys(place.paper for place in self.places))
 
 
@@ -228,17 +229,18 @@ class Finding:
 def findings() -> list[Finding]:
     """Find all inconsistencies, in the order of the checks.
 
-    An erratum of a row says more than the checks. It replaces what they find of the same kind, row
-    and place.
+    An erratum explains more than a check can. It replaces a finding of the checks with the same
+    kind, row and place.
     """
-    read = read_errors()
+    errata = read_errors()
     found = [
         *check_cells(),
         *check_claims(),
         *check_repeated_settings(),
         *check_similar_rows(),
     ]
-    return [*(finding for finding in found if not is_explained(finding, read)), *read]
+    unexplained = [finding for finding in found if not is_explained(finding, errata)]
+    return unexplained + errata
 
 
 def read_errors() -> list[Finding]:
@@ -303,16 +305,16 @@ def check_cells() -> list[Finding]:
     """Check every cell by itself. A mistake in copies of one row is one finding."""
     found: dict[tuple, Finding] = {}
     for row in printed_rows():
-        # equal in all copies of a row, whatever they call it
+        # copies of a row are known by their values, because their labels may differ
         values = tuple((cell.score, cell.value.text) for cell in row)
         for cell in row:
             for finding in (check_average(cell), check_share(cell)):
                 if finding is None:
                     continue
                 key = (finding.kind, values, cell.grid.columns.index(cell.column))
-                first = found.setdefault(key, finding)
-                places = dict.fromkeys([*first.places, *finding.places])
-                found[key] = replace(first, places=tuple(places))
+                first_copy = found.setdefault(key, finding)
+                places = dict.fromkeys([*first_copy.places, *finding.places])
+                found[key] = replace(first_copy, places=tuple(places))
     return list(found.values())
 
 
@@ -322,9 +324,9 @@ def check_average(cell: PrintedCell) -> Finding | None:
     One unit of the last digit is allowed: half for the rounding of what is averaged, half for the
     rounding of the average.
     """
-    index = cell.grid.columns.index(cell.column)
+    index = cell.grid.columns.index(cell.column)  # also the number of columns before it
     before = [value.value for value in cell.row.values[:index] if value is not None]
-    is_complete = len(before) == index > 1
+    is_complete = index > 1 and len(before) == index
     if is_complete and averages_columns(cell.grid, cell.column, cell.grid.columns[:index]):
         mean = sum(before) / index
         facts = WrongAverage(cell.row.label, mean, cell.value, cell.grid.digits)
@@ -339,8 +341,8 @@ def averages_columns(grid: Grid, column: Column, before: list[Column]) -> bool:
     if column.mean:
         return True
     of_one_run = {(c.evaluator, c.size) for c in before} == {(column.evaluator, column.size)}
-    tasks = tasks_of(grid.column_evaluator(column))
-    return column.task == "Avg." and of_one_run and [c.task for c in before] == tasks
+    all_tasks = tasks_of(grid.column_evaluator(column))
+    return column.task == "Avg." and of_one_run and [c.task for c in before] == all_tasks
 
 
 def check_difference(cell: PrintedCell, minuend: str) -> Finding | None:
@@ -361,7 +363,7 @@ def check_difference(cell: PrintedCell, minuend: str) -> Finding | None:
 def wrong_sum(
     cell: PrintedCell, expected: float, facts: WrongAverage | WrongDifference
 ) -> Finding | None:
-    """Make a finding of a printed value that differs by more than rounding from what it sums up."""
+    """Make a finding of an average or difference that is off by more than rounding."""
     printed = cell.value
     off = abs(expected - printed.value)
     if off <= printed.unit + SLACK:
@@ -394,7 +396,7 @@ def check_share(cell: PrintedCell) -> Finding | None:
 
 
 def item_count(cell: PrintedCell) -> int | None:
-    """Count the items that a score is a share of. None if it is no such share."""
+    """Look up the number of items in an accuracy or recall. None for other scores."""
     evaluator = cell.grid.column_evaluator(cell.column).partition(":")[0]
     declared = valid_evaluators().get(evaluator)
     if declared is None:
@@ -406,7 +408,7 @@ def item_count(cell: PrintedCell) -> int | None:
 
 
 def check_claims() -> Iterator[Finding]:
-    """Find sentences that the printed numbers reverse, or whose stated size differs."""
+    """Find sentences that the printed numbers contradict, or whose stated size is another one."""
     for name, claims in stated_quotes(DEFAULT_SCALE, paper_names()):
         finding = check_sentence(name, claims)
         if finding is not None:
@@ -425,9 +427,10 @@ def check_sentence(paper_name: str, claims: list[Claim]) -> Finding | None:
             continue
         wrong_claims.append(claim)
         wrong.append(judgement)
-        is_shown = judgement.significance == Significance.YES
-        if judgement.direction != Direction.AGREES and is_shown:
+        is_significant = judgement.significance == Significance.YES
+        if judgement.direction != Direction.AGREES and is_significant:
             is_serious = True
+        # to exceed a limit is to oppose the claim, which the condition above covers
         if has_other_size and claim.less_than is None:
             is_serious = True
     if not wrong:
@@ -446,9 +449,9 @@ def check_sentence(paper_name: str, claims: list[Claim]) -> Finding | None:
 
 
 def check_repeated_settings() -> Iterator[Finding]:
-    """Find settings that a paper prints in two tables with different values.
+    """Find settings whose scores differ between two tables of a paper.
 
-    All scores of a setting are one finding.
+    All scores of a setting make one finding.
     """
     by_setting: dict[PrintedSetting, dict[MeasuredScore, list[PrintedCell]]] = {}
     for cell in chain.from_iterable(printed_rows()):
@@ -469,7 +472,7 @@ def check_setting(cells_by_score: list[list[PrintedCell]]) -> Finding | None:
     """
     scores: list[RepeatedScore] = []
     differing: list[PrintedCell] = []
-    differences = []  # with the unit of the last printed digit
+    differences = []  # each with the unit of its last printed digit
     for cells in cells_by_score:
         pairs = [pair for pair in combinations(cells, 2) if contradict(*pair)]
         if not pairs:
@@ -508,17 +511,19 @@ CellsByScore = dict[MeasuredScore, PrintedCell]  # of one row
 
 
 def check_similar_rows() -> Iterator[Finding]:
-    """Find rows of several tables that are equal in most of their shared cells, but not in all.
+    """Find rows of several tables that are equal in most of their shared scores, but not in all.
 
-    All copies of one row are one finding.
+    All copies of one row make one finding.
     """
     rows: list[CellsByScore] = []
     for cells in printed_rows():
         rows.append({cell.score: cell for cell in cells if cell.column.task is not None})
 
-    groups = list(range(len(rows)))  # the group of each row, by index
+    # each row starts in a group of its own; groups are merged when two of their rows are copies
+    groups = list(range(len(rows)))
     for first, second in combinations(range(len(rows)), 2):
-        kept, merged = groups[first], groups[second]
+        kept = groups[first]
+        merged = groups[second]
         if kept != merged and are_copies(rows[first], rows[second]):
             groups = [kept if group == merged else group for group in groups]
 
@@ -530,9 +535,9 @@ def check_similar_rows() -> Iterator[Finding]:
 
 
 def are_copies(first: CellsByScore, second: CellsByScore) -> bool:
-    """Whether rows of two tables share enough equal cells to be copies of one row.
+    """Whether rows of two tables share enough equal scores to be copies of one row.
 
-    Rows of one setting are not, because check_repeated_settings compares them.
+    Rows with a setting in common do not count, because check_repeated_settings compares them.
     """
     shared = first.keys() & second.keys()
     equal = [score for score in shared if first[score].number == second[score].number]
@@ -553,8 +558,9 @@ def settings_of(row: CellsByScore) -> set[PrintedSetting]:
 def differing_copies(rows: list[CellsByScore]) -> Finding | None:
     """Make a finding of copies of one row, if they differ."""
     scores = []
-    differences = []  # with the unit of the last printed digit
-    for score in dict.fromkeys(chain.from_iterable(rows)):
+    differences = []  # each with the unit of its last printed digit
+    all_scores = dict.fromkeys(chain.from_iterable(rows))
+    for score in all_scores:
         by_number: dict[tuple[float, float | None], list[PrintedCell]] = {}
         for row in rows:
             if score in row:

@@ -30,7 +30,7 @@ ON_OTHER_DATA = "‡"  # follows a score that is not on the test data of the tab
 
 @dataclass(frozen=True)
 class ScoresElsewhere:
-    """Scores of a cell's runs on other test data than its table."""
+    """Scores of a cell's runs on test data other than the table's."""
 
     data: EvaluationData
     table_data: EvaluationData
@@ -47,20 +47,21 @@ class Cell:
     values: dict[int, float]  # by seed, of runs that are scored on the test data of the table
     data: EvaluationData | None = None  # of the table, if a run has a score on it
     elsewhere: tuple[ScoresElsewhere, ...] = ()
-    without_replicates: frozenset[int] = frozenset()  # seeds whose score has none over test items
+    # seeds whose score has no replicates over test items
+    without_replicates: frozenset[int] = frozenset()
     is_standard: bool = True  # False: the test data is not known to be the set that papers use
     absent: int = 0  # runs without a score
     reasons: tuple[str, ...] = ()  # why runs have no score, if it is known
     # scored with an older code version, or with settings that the scale no longer has
     stale: bool = False
-    unchanged: bool = False  # training changes no weight, as the loss is 0 in all its runs
-    loss_vanished: bool = False  # in all its runs, the loss is next to 0 almost from the start
+    unchanged: bool = False  # the loss is 0 in all runs, so that training changes no weight
+    loss_vanished: bool = False  # in all runs, the loss is next to 0 almost from the start
     published: Published | None = None
     published_seeds: int = 1  # number of seeds that the published value is a mean of
     published_encoder: str = ""  # role of the paper's encoder; a scale may use another one
     published_evaluator: str = ""
     judged: bool = False  # whether runs of this scale can be judged by the published value
-    parts: tuple["Cell", ...] = ()  # cells that a derived one is the mean or the difference of
+    parts: tuple["Cell", ...] = ()  # for a derived cell: the cells that it is computed from
     others: Group | None = None  # runs of other people on the paper's encoder, not mixed with ours
 
     @property
@@ -77,7 +78,7 @@ class Cell:
 
     @property
     def leaves(self) -> list["Cell"]:
-        """The cells with runs that it is computed from: itself, or the leaves of its parts."""
+        """The cells with runs from which this cell is computed; itself if it has no parts."""
         return [leaf for _, leaf in self.weighted_leaves()]
 
     def weighted_leaves(self, weight: float = 1) -> list[tuple[float, "Cell"]]:
@@ -95,16 +96,16 @@ class Cell:
 
     @property
     def runs_elsewhere(self) -> int:
-        """How many runs do not count, because they are scored on other test data than the table."""
+        """How many runs do not count, because their test data is not the table's."""
         if self.parts:
             return max(part.runs_elsewhere for part in self.parts)
         return sum(len(scores.values) for scores in self.elsewhere)
 
     @property
     def counted_specs(self) -> list[Spec]:
-        """The runs that are not scored on other test data; they may have no score yet."""
-        seeds = set(chain.from_iterable(scores.values for scores in self.elsewhere))
-        return [spec for spec in self.plan.specs if spec.seed not in seeds]
+        """The runs on the table's test data, and the runs without a score."""
+        seeds_elsewhere = set(chain.from_iterable(scores.values for scores in self.elsewhere))
+        return [spec for spec in self.plan.specs if spec.seed not in seeds_elsewhere]
 
     @property
     def kinds(self) -> set[str]:
@@ -126,12 +127,12 @@ class Cell:
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether nothing is random, so that the one run counts for every seed."""
+        """Whether nothing is random, so that its only run counts for every seed."""
         return all(leaf.kinds == {"untrained"} for leaf in self.leaves)
 
     @property
     def is_comparable(self) -> bool:
-        """Whether rows are ranked by this cell: complete, of today's code, and no control."""
+        """Whether its row can be ranked: it is complete, of today's code, and no control."""
         is_complete = bool(self.values) and not self.absent and not self.runs_elsewhere
         return is_complete and not self.stale and not self.is_control
 
@@ -154,7 +155,7 @@ class Cell:
     def text(self) -> str:
         """`78.41 ± 0.31`, for a difference `+0.41 ± 0.31`; without a value `missing` or `–`.
 
-        Scores on other test data are shown only if there are no others: `78.41 ± 0.31‡`.
+        Scores on other test data (`78.41 ± 0.31‡`) are shown only if the table's data has none.
         """
         if self.ours is None and self.runs_elsewhere:
             return self.text_elsewhere
@@ -167,7 +168,10 @@ class Cell:
 
     @property
     def text_elsewhere(self) -> str:
-        """The scores on other test data. A derived cell, or one with several data, has none."""
+        """`78.41 ± 0.31‡` for scores on one set of other test data.
+
+        `–‡` without values, for a derived cell, or if the scores are on several sets of data.
+        """
         if len(self.elsewhere) == 1:
             values = [value for value in self.elsewhere[0].values.values() if value is not None]
             if values:
@@ -230,9 +234,10 @@ class GridView:
 
     @cached_property
     def runs(self) -> dict[tuple[str, str], bool | None]:
-        """Whether the scores of each (run, evaluator) are outdated; None without scores to show."""
+        """Whether each (run, evaluator) has outdated scores; None if it has no score to show."""
         plans = [cell.plan for cell in self.cells]
-        untrained = untrained_cell(self.paper, self.name, self.scale)  # a line in some figures
+        # some figures draw the untrained encoder as a line, although it is no row
+        untrained = untrained_cell(self.paper, self.name, self.scale)
         if untrained is not None:
             plans.append(untrained)
         outdated: dict[tuple[str, str], bool | None] = {}
@@ -248,10 +253,14 @@ class GridView:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """(runs with scores, runs shown); a run counts once per evaluator whose data can be had."""
+        """(runs with scores, runs shown), where a run counts once per evaluator.
+
+        Runs without scores are left out if the data of the evaluator cannot be had.
+        """
         scored = sum(outdated is not None for outdated in self.runs.values())
-        missing = [name for (_, name), outdated in self.runs.items() if outdated is None]
-        return scored, scored + sum(unavailable(name, self.scale) is None for name in missing)
+        unscored = [evaluator for (_, evaluator), old in self.runs.items() if old is None]
+        possible = sum(unavailable(evaluator, self.scale) is None for evaluator in unscored)
+        return scored, scored + possible
 
     @property
     def outdated(self) -> int:
@@ -260,7 +269,7 @@ class GridView:
 
     @cached_property
     def elsewhere(self) -> int:
-        """How many runs are scored on other test data, so that they are compared with nothing."""
+        """How many runs are scored on other test data and therefore not compared."""
         runs = set()
         for leaf in chain.from_iterable(cell.leaves for cell in self.cells):
             counted = leaf.counted_specs
@@ -280,9 +289,9 @@ class GridView:
 
     @property
     def sentences_seen(self) -> int | None:
-        """How many sentences every run sees, if that is less than a column's training set.
+        """How many sentences every run sees, if the largest training set of a column has more.
 
-        None if training sets have one size, or if runs see all of them.
+        None if all training sets have one size, or if runs see every sentence.
         """
         scale = read_scale(self.scale)
         steps = scale.override.get("steps")
@@ -315,7 +324,7 @@ def grid_view(paper_name: str, name: str, scale: str) -> GridView:
 
 
 def _score_files(cells: Iterable[Cell], scale: str) -> ScoreFiles:
-    """Read the score files that cells show. Evaluators without any are left out."""
+    """Read the score files that cells show. Evaluators without score files are left out."""
     files: ScoreFiles = {}
     for cell in cells:
         evaluator = cell.plan.evaluator
@@ -338,7 +347,7 @@ class RunScore:
     has_replicates: bool
     is_outdated: bool
     changed_weights: bool  # False if the loss was 0 throughout and nothing decays
-    loss_vanished: bool  # training found that the loss was next to 0, and its report says so
+    loss_vanished: bool  # the report of training says that the loss was next to 0
 
 
 def _with_scores(
@@ -377,7 +386,7 @@ def _run_score(cell: Cell, spec: Spec, file: Scored) -> RunScore:
 
 
 def averaged_tasks(plan: CellPlan) -> Sequence[str]:
-    """The tasks that a cell's score is the mean of: all of the evaluator for `Avg.`, else one."""
+    """The tasks whose mean is a cell's score: all of the evaluator for `Avg.`, else its own."""
     if plan.task == "Avg.":
         return tasks_of(plan.evaluator)
     return [plan.task]
@@ -388,11 +397,11 @@ def _changed_weights(training: dict, spec: Spec) -> bool:
     curve = training.get("curve")
     if not curve or any(point["loss"] for point in curve):
         return True
-    return bool(spec.params["weight_decay"])
+    return bool(spec.params["weight_decay"])  # it changes weights without a loss, too
 
 
 def _with_absent(cell: Cell, by_run: dict[str, Scored], scale: str) -> Cell:
-    """Count the runs without a score file, with the reasons that are known."""
+    """Add the number of runs without a score file, with the reasons that are known."""
     absent = [spec.run_id for spec in cell.plan.specs if spec.run_id not in by_run]
     reasons = [why_missing(run_id, cell.plan.evaluator, scale) for run_id in absent]
     known = [reason for reason in dict.fromkeys(reasons) if reason]
@@ -432,7 +441,7 @@ def _with_values(cell: Cell, scores: Sequence[RunScore], table_data: EvaluationD
 def _with_standard(cell: Cell, scale: str) -> Cell:
     """Judge the printed value only if the scores are on the standard test set.
 
-    Scales that differ from the papers judge no printed value, so any data is right there.
+    Scales that differ from the papers judge no printed value, so they need no standard test set.
     """
     if read_scale(scale).differs or cell.data is None:
         return cell
@@ -498,7 +507,10 @@ def _trains_as_papers_do(role: str, scale: str) -> bool:
 
 
 def _with_derived(grid: Grid, rows: list[list[Cell]]) -> list[list[Cell]]:
-    """Fill columns that are a mean of those before them, then differences to the baseline row."""
+    """Fill the columns that are a mean, then the columns of differences to the baseline row.
+
+    A mean is over the columns before it. A difference may be one of means.
+    """
     for index, column in enumerate(grid.columns):
         if not column.mean:
             continue
@@ -522,7 +534,10 @@ def _mean(*values: float) -> float:
 
 
 def _difference(cell: Cell, minuend: Cell, base: Cell) -> Cell:
-    """Make a cell the difference of two, also of their published values if it has none itself."""
+    """Make a cell the difference of two others.
+
+    If the paper prints no difference, the published values are subtracted, too.
+    """
     if cell.published is None and minuend.published and base.published:
         difference = minuend.published.value - base.published.value
         text = f"{difference:+z.{cell.digits}f}"
@@ -531,9 +546,9 @@ def _difference(cell: Cell, minuend: Cell, base: Cell) -> Cell:
 
 
 def combine_parts(cell: Cell, parts: list[Cell], function: Callable[..., float]) -> Cell:
-    """Make a cell a function of others, for every seed that they share.
+    """Make a cell a function of its parts, for every seed that they share.
 
-    It gets no values if one of the others has none.
+    The cell gets no values if one of its parts has none.
     """
     is_standard = all(part.is_standard for part in parts)
     cell = replace(
@@ -556,10 +571,13 @@ def combine_parts(cell: Cell, parts: list[Cell], function: Callable[..., float])
 def combine_by_seed(function: Callable[..., float], *cells: Cell) -> dict[int, float]:
     """Apply a function to the values of cells, for every seed that they share.
 
-    A deterministic cell has one value for all seeds.
+    A deterministic cell has one value for all seeds. If all cells are deterministic, the result
+    stands under seed 0.
     """
-    seeded = [set(cell.values) for cell in cells if not cell.is_deterministic]
-    seeds = sorted(set.intersection(*seeded)) if seeded else [0]
+    seeds = [0]
+    seeds_by_cell = [set(cell.values) for cell in cells if not cell.is_deterministic]
+    if seeds_by_cell:
+        seeds = sorted(set.intersection(*seeds_by_cell))
     by_cell = []
     for cell in cells:
         if cell.is_deterministic:

@@ -1,13 +1,13 @@
 """Judgements on what papers conclude from their tables, by the printed numbers and by our runs.
 
-A claim is data (csebench/plan/schema/paper.py). It becomes contrasts of two rows each
-(contrasts.py). A rule per relation makes a judgement of them, which keeps direction, test and size
-apart. Claims with the same quote are rows of one sentence. The words for a judgement are in
-csebench/report/words/claims.py. Error rates of the rules: benchmarks/judge.py.
+A claim is data (csebench/plan/schema/paper.py). It is split into contrasts, which compare two rows
+each (contrasts.py). Each relation has a rule that makes a judgement from the contrasts. A judgement
+keeps direction, significance and size apart. Claims with the same quote are rows of one sentence.
+The words for a judgement are in csebench/report/words/claims.py. benchmarks/judge.py measures the
+error rates of the rules.
 
-If all of several contrasts have to go the claim's way, each has to be significant, and no
-correction is needed. If one of several contrasts is picked, its p is corrected by Bonferroni's
-method.
+If every contrast has to go the claim's way, each has to be significant, and no correction is
+needed. If one of several contrasts is picked, its p is corrected by Bonferroni's method.
 """
 
 from collections.abc import Iterable, Sequence
@@ -69,7 +69,7 @@ class ClaimVerdict(StrEnum):
 
 
 class Seen(StrEnum):
-    """What a study on another encoder saw of a claim."""
+    """Whether a study on another encoder found what a claim says."""
 
     SEEN = "seen here"
     NOT_SEEN = "not seen"
@@ -80,8 +80,8 @@ class Seen(StrEnum):
 class Pick(StrEnum):
     """Why one of several contrasts was picked."""
 
-    AGAINST = "against"  # it goes the other way, and most clearly
-    SMALLEST = "smallest"  # it is the smallest difference; a test of all is not possible
+    AGAINST = "against"  # of those that go the other way, it is the clearest
+    SMALLEST = "smallest"  # it is the smallest difference; not all contrasts have a p
     WEAKEST = "weakest"  # it has the largest p
 
 
@@ -91,9 +91,9 @@ class PickedContrast:
 
     contrast: Contrast
     pick: Pick
-    tests: int  # its p is corrected for as many
+    tests: int  # number of tests that its p is corrected for
     agreeing: int  # contrasts that go the claim's way
-    compared: int  # contrasts that have to
+    compared: int  # contrasts that have to go the claim's way
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class ClearestContrast:
     """The contrast that speaks most clearly against rows being comparable."""
 
     contrast: Contrast
-    tests: int  # its p is corrected for as many
+    tests: int  # number of tests that its p is corrected for
     others_untested: bool = False  # other contrasts have no p, so that no verdict is possible
 
 
@@ -110,8 +110,8 @@ class LimitTest:
     """The test whether rows differ by less than a limit that the claim states."""
 
     largest: Contrast
-    p: float | None = None  # None: the error of a contrast is not known
-    tests: int = 1  # p is to be corrected for as many
+    p: float | None = None  # not corrected; None if the error of a contrast is not known
+    tests: int = 1  # number of tests that p has to be corrected for
     over_seeds_only: bool = False
 
 
@@ -127,7 +127,7 @@ Basis = NoContrast | PickedContrast | ClearestContrast | LimitTest | RowVerdicts
 
 @dataclass(frozen=True)
 class Judgement:
-    """What contrasts say of a claim, or what claims say of their sentence."""
+    """The result of a claim's contrasts, or of a sentence's claims."""
 
     direction: Direction | None  # None: nothing can be said
     significance: Significance
@@ -137,12 +137,12 @@ class Judgement:
     contrary_p: float | None = None
     # the largest difference that goes the other way, in printed units
     contrary: float | None = None
-    # no difference in the claim's direction above this is compatible with 95 % intervals;
-    # infinite for a sentence over several claims
+    # 95 % intervals exclude any difference in the claim's direction that is larger than this;
+    # infinite if nothing is excluded, and for a sentence over several claims
     excludes: float = inf
     # the claim needs a limit to be shown and states none
     lacks_limit: bool = False
-    # whether an opposite direction contradicts by itself, as in print, or has to be significant
+    # for printed numbers: an opposite direction contradicts the claim even if not significant
     strict: bool = True
     claims_significance: bool = False
     differs: tuple[Setting, ...] = ()  # shared settings that our rows do not have in common
@@ -155,8 +155,8 @@ class Judgement:
     def verdict(self) -> ClaimVerdict:
         """Give the verdict.
 
-        A direction without a test is no support. Significance that a sentence claims and a strict
-        test does not find contradicts it.
+        A direction without a test is no support. A sentence that claims significance is
+        contradicted if the printed numbers are tested and not significant.
         """
         if self.direction is None:
             return ClaimVerdict.UNTESTABLE
@@ -197,7 +197,7 @@ class Judged:
 
     @property
     def places(self) -> list[str]:
-        """Name the tables and figures that it is about."""
+        """Name the tables and figures of the claims, each once."""
         return list(dict.fromkeys(claim.place for claim in self.claims))
 
 
@@ -299,8 +299,7 @@ def digits_of(claim: Claim, view: GridView) -> int:
 def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: int) -> Judgement:
     """Judge a claim by its contrasts.
 
-    If some contrasts could not be made, the others may oppose the claim, but they do not show that
-    it agrees.
+    If some contrasts could not be made, the others can oppose the claim, but cannot agree with it.
 
     Args:
         contrasts: all that the claim is about; a NoContrast is one that could not be made.
@@ -332,7 +331,7 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: 
         contrasts=contrasts_made,
         contrasts_asked=len(contrasts),
         differs=unique_settings(contrasts_made),
-        # `significantly` is judged, too
+        # a quote may also say `significantly`
         claims_significance="significant" in claim.quote.lower(),
     )
 
@@ -340,9 +339,10 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: 
 def judge_above(claim: Claim, contrasts: Sequence[Contrast]) -> Judgement:
     """Judge that a row is above (or below) all others.
 
-    Every contrast has to go the claim's way, and each has to be significant. `up_to` picks the
-    largest of them instead, whose p is corrected.
+    Every contrast has to go the claim's way, and each has to be significant. If the claim states
+    `up_to`, only the largest contrast counts, and its p is corrected.
     """
+    # upper ends of intervals that hold for all contrasts at once
     bounds = [contrast.difference + contrast.half(len(contrasts)) for contrast in contrasts]
     if claim.up_to is None:
         tested = list(contrasts)
@@ -361,10 +361,13 @@ def judge_above(claim: Claim, contrasts: Sequence[Contrast]) -> Judgement:
 
 
 def judge_weakest(tested: Sequence[Contrast], tests: int) -> Judgement:
-    """Judge that a row is above others if every contrast goes this way: the weakest decides."""
+    """Judge that a row is above others if every contrast goes this way.
+
+    All are significant if the weakest is, so the weakest decides.
+    """
 
     def weakness(contrast: Contrast) -> tuple[float, float]:
-        return contrast.p or 0.0, -contrast.difference
+        return contrast.p or 0.0, -contrast.difference  # used only if all p are known
 
     if any(contrast.p is None for contrast in tested):
         pick = Pick.SMALLEST
@@ -381,16 +384,16 @@ def judge_weakest(tested: Sequence[Contrast], tests: int) -> Judgement:
 def judge_reversed(tested: Sequence[Contrast]) -> Judgement:
     """Judge that a row is above others if some contrast goes the other way.
 
-    This is shown if one of them is significant among all that were looked at.
+    The opposite is shown if one of these is significant, corrected for the number of `tested`.
     """
 
-    def clearness(contrast: Contrast) -> tuple[float, float]:
+    def clearest_first(contrast: Contrast) -> tuple[float, float]:
         p = inf if contrast.p is None else contrast.p
         return p, contrast.difference
 
     against = [contrast for contrast in tested if contrast.difference < 0]
     agreeing = len(tested) - len(against)
-    picked = min(against, key=clearness)
+    picked = min(against, key=clearest_first)
     p = corrected(picked.p, len(tested))
     return Judgement(
         Direction.MIXED if agreeing else Direction.OPPOSES,
@@ -403,10 +406,11 @@ def judge_reversed(tested: Sequence[Contrast]) -> Judgement:
 
 
 def judge_not_worse(claim: Claim, contrasts: Sequence[Contrast]) -> Judgement:
-    """Judge that a row is on par or better: opposed only if it is shown to be worse."""
+    """Judge that a row is on par or better. Only a row that is shown to be worse opposes this."""
     judgement = judge_above(claim, contrasts)
     if judgement.direction == Direction.AGREES or judgement.significance == Significance.YES:
         return judgement
+    # it scores lower, but is not shown to be worse: without a limit, this may count as on par
     direction = None
     significance = Significance.UNTESTED
     if all(contrast.p is not None for contrast in contrasts):
@@ -416,16 +420,17 @@ def judge_not_worse(claim: Claim, contrasts: Sequence[Contrast]) -> Judgement:
 
 
 def judge_comparable(contrasts: Sequence[Contrast]) -> Judgement:
-    """Judge that rows are comparable, without a limit: no difference is shown.
+    """Judge that rows are comparable, if the claim states no limit for their difference.
 
-    This proves no equality, so that the claim is opposed or not shown, but never supported.
+    A difference that is not shown proves no equality. So the claim is opposed or not shown, but
+    never supported.
     """
 
-    def clearness(contrast: Contrast) -> tuple[float, float]:
+    def clearest_first(contrast: Contrast) -> tuple[float, float]:
         return contrast.p or 0.0, -abs(contrast.difference)
 
     with_test = [contrast for contrast in contrasts if contrast.p is not None]
-    clearest = min(with_test or contrasts, key=clearness)
+    clearest = min(with_test or contrasts, key=clearest_first)  # without any p, the largest
     tests = len(contrasts)
     basis = ClearestContrast(clearest, tests)
     p = corrected(clearest.p, tests)
@@ -439,7 +444,7 @@ def judge_comparable(contrasts: Sequence[Contrast]) -> Judgement:
             contrary=abs(clearest.difference),
             lacks_limit=True,
         )
-    if len(with_test) < tests:
+    if len(with_test) < tests:  # a contrast without a test may hide a difference
         basis = replace(basis, others_untested=bool(with_test))
         return Judgement(None, Significance.UNTESTED, StatedSize.NONE, basis, lacks_limit=True)
     excludes = max(abs(contrast.difference) + contrast.half(tests) for contrast in contrasts)
@@ -456,8 +461,9 @@ def judge_comparable(contrasts: Sequence[Contrast]) -> Judgement:
 def judge_limit(limit: Published, contrasts: Sequence[Contrast]) -> Judgement:
     """Judge that rows differ by less than a limit.
 
-    Two one-sided tests (TOST) have half the level each, because both verdicts are possible. All
-    contrasts have to be within the limit. If one is not, its p is corrected.
+    This is the two one-sided tests procedure (TOST). Each test has half the level, because the
+    difference may be shown to be below or above the limit. All contrasts have to be within the
+    limit. If the largest is not, its p is corrected.
     """
     largest = max(contrasts, key=lambda contrast: abs(contrast.difference))
     excess = abs(largest.difference) - limit.value
@@ -493,7 +499,7 @@ def judge_limit(limit: Published, contrasts: Sequence[Contrast]) -> Judgement:
 
 
 def p_against_limit(contrast: Contrast, limit: Published) -> float:
-    """Test whether a difference, in either direction, is the limit itself."""
+    """Compute the two-sided p of the hypothesis that a difference is as large as the limit."""
     error = contrast.error or 0.0
     return stats.two_sided(limit.value - abs(contrast.difference), (error**2, contrast.df))
 
@@ -507,12 +513,10 @@ def stated_size(claim: Claim, contrasts: Sequence[Contrast]) -> StatedSize:
     if stated is None:
         return StatedSize.NONE
     excesses = [contrast.difference - stated.value for contrast in contrasts]
-    highest = max(excesses)
-    lowest = min(excesses)
     if claim.up_to is not None:
-        lowest = highest
+        excesses = [max(excesses)]
     slack = stated.unit / 2 + max(contrast.unit for contrast in contrasts) + SLACK
-    if -slack <= lowest and highest <= slack:
+    if all(-slack <= excess <= slack for excess in excesses):
         return StatedSize.AS_STATED
     return StatedSize.OTHER
 
@@ -523,7 +527,7 @@ def corrected(p: float | None, tests: int) -> float | None:
 
 
 def significance_of(p: float | None) -> Significance:
-    """Say whether a p, corrected if need be, is significant."""
+    """Say whether a p, which is corrected already, is significant."""
     if p is None:
         return Significance.UNTESTED
     return Significance.YES if p < stats.LEVEL else Significance.NO
@@ -543,8 +547,9 @@ def unique_settings(parts: Iterable[Contrast | Judgement]) -> tuple[Setting, ...
 def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
     """Judge a sentence by the judgements on its claims.
 
-    It agrees if every claim does. One claim that the numbers oppose opposes the sentence, and does
-    so significantly if its p, corrected for the number of claims, is significant.
+    The numbers agree with the sentence if they agree with every claim. They oppose it if they
+    oppose one claim. This is significant if the lowest p of such claims, corrected for the number
+    of claims, is significant.
     """
     if len(rows) == 1:
         return rows[0]
@@ -576,7 +581,7 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
 
 
 def lowest_significance(rows: Sequence[Judgement]) -> Significance:
-    """Say what is shown of all claims: untested if one is, significant if every one is."""
+    """Say what holds for all claims: untested if one claim is, significant if every claim is."""
     found = {row.significance for row in rows}
     if Significance.UNTESTED in found:
         return Significance.UNTESTED
@@ -586,7 +591,7 @@ def lowest_significance(rows: Sequence[Judgement]) -> Significance:
 
 
 def size_of_all(rows: Sequence[Judgement]) -> StatedSize:
-    """Say whether the differences of all claims have the sizes that these state."""
+    """Say whether the differences have the stated sizes, as far as claims state one."""
     found = {row.size for row in rows}
     if StatedSize.OTHER in found:
         return StatedSize.OTHER

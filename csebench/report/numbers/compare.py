@@ -1,9 +1,9 @@
 """Comparisons of rows, as values that pages, figures, claims, verbs and CSV share.
 
-A table declares its questions (csebench/plan/schema/paper.py: Family). Here the pairs and columns
-of a question are found, compared and corrected for their number. How a difference and its errors
-are computed is in estimates.py, why rows are not compared in refusals.py, and what else differs
-between them in row_settings.py.
+A table declares its questions (csebench/plan/schema/paper.py: Family). A question asks for
+comparisons of pairs of rows over columns. Their p-values are corrected for their number. The
+difference of two rows and its errors are computed in estimates.py. Why rows are not compared is
+found in refusals.py, and what else differs between them in row_settings.py.
 """
 
 from collections.abc import Sequence
@@ -54,11 +54,11 @@ class Comparison:
     high: float | None = None
     family_low: float | None = None  # simultaneous interval of the family
     family_high: float | None = None
-    differs: tuple[Setting, ...] = ()  # settings other than what the comparison is about
+    differs: tuple[Setting, ...] = ()  # settings in which the rows should agree, and do not
     reason: Reason | None = None  # why there is no estimate, if the relation does not say it
     printed: float | None = None  # the difference of the published values, in points
     scored: tuple[int, int] = (0, 0)  # runs with scores, and all runs
-    # the evaluator declares items, but score files have no replicates over them
+    # the evaluator declares test items, but score files have no replicates over them
     over_seeds_only: bool = False
     pairs: tuple[CellPair, ...] = field(default=(), compare=False, repr=False)
 
@@ -76,7 +76,7 @@ class Answer(NamedTuple):
 
 
 class RankBlock(NamedTuple):
-    """What rows have in common that are ranked together."""
+    """Encoder and kind of training data, which rows must share to be ranked together."""
 
     encoder: str  # role
     corpus: str  # kind of training data
@@ -101,21 +101,21 @@ def answer(view: GridView, family: Family) -> Answer:
             comparisons.append(compare(view, row, against, columns, failed_premise))
 
     p_values = [comparison.p for comparison in comparisons if comparison.p is not None]
-    adjusted = iter(stats.holm(p_values))
+    adjusted_p_values = iter(stats.holm(p_values))  # in the same order
     corrected = []
     for comparison in comparisons:
         if comparison.p is not None:
-            comparison = judged(comparison, next(adjusted), len(p_values))
+            comparison = judged(comparison, next(adjusted_p_values), len(p_values))
         corrected.append(comparison)
     return Answer(family, tuple(corrected))
 
 
 def premise_not_shown(view: GridView, family: Family) -> PremiseNotShown | None:
-    """Check what a question takes for granted.
+    """Check that a row loses as much in some columns as a question takes for granted.
 
     Returns:
-        The loss that is not shown to be large enough. None if it is shown, if nothing is taken for
-        granted, or if it cannot be tested.
+        The loss, if it is not shown to be large enough. None if it is, if the question takes no
+        loss for granted, or if the loss cannot be tested.
     """
     premise = family.premise
     if premise is None:
@@ -155,7 +155,7 @@ def rows_ranked_with(view: GridView, base: int) -> list[int]:
 
 
 def block(view: GridView, index: int) -> RankBlock | None:
-    """Find with which rows a row is ranked; None for controls and rows that are not run."""
+    """Find the block that a row is ranked in; None for controls and rows that are not run."""
     cells = [cell for cell in view.rows[index] if cell.plan.specs]
     if not cells or cells[0].is_control:
         return None
@@ -167,7 +167,7 @@ def block(view: GridView, index: int) -> RankBlock | None:
 
 
 def column_groups(view: GridView, family: Family) -> list[list[int]]:
-    """List the columns, by index, of each comparison that a question makes of a pair of rows."""
+    """List the columns of a question, by index, in groups that are each averaged and compared."""
     if isinstance(family.columns, list):
         return [[view.score_grid.column(label) for label in family.columns]]
     if family.columns == "each":
@@ -178,7 +178,7 @@ def column_groups(view: GridView, family: Family) -> list[list[int]]:
 def summary_columns(view: GridView) -> list[int]:
     """Find the columns whose mean sums up a table, by index.
 
-    These are the averages that the table itself has, or all columns if no average can be run.
+    These are the table's own averages, or its columns of single scores if no average can be run.
     """
     averages = []
     for index, column in enumerate(view.score_grid.columns):
@@ -210,7 +210,7 @@ def compare(
     columns: Sequence[int],
     failed_premise: PremiseNotShown | None = None,
 ) -> Comparison:
-    """Compare a row with another as a question of its own.
+    """Compare a row with another, without a correction for other comparisons.
 
     Args:
         columns: columns to average over. Those in which only one row can be run are left out.
@@ -306,8 +306,8 @@ def can_be_tested(estimate: Estimate, pairs: Sequence[CellPair]) -> bool:
 def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
     """Judge a tested comparison as one of `count` in its family.
 
-    The interval has Bonferroni's level. Holm's test is stronger: if it shows a difference, an
-    interval that contains 0 is cut there.
+    The interval has Bonferroni's level. Holm's test is stronger, so that it may show a difference
+    although this interval contains 0. The interval is then cut at 0.
     """
     estimate = comparison.estimate
     assert estimate is not None
@@ -353,7 +353,7 @@ def best_rows(view: GridView, column: Column) -> list[set[int]]:
 
 def may_be_best(rows: list[int], cells: list[Cell], scale: str) -> set[int]:
     """Choose the rows that no row with a better score is shown to beat."""
-    # one side of a two-sided interval counts, so its level is twice the level of the test
+    # the lower end of a two-sided interval is a one-sided test at half the interval's level
     level = 2 * stats.LEVEL / (len(rows) - 1)
 
     def best_first(row: int) -> float:

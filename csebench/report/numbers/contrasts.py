@@ -73,7 +73,7 @@ class Obstacle(StrEnum):
     NOT_COMPARABLE = "not comparable"
     CONTROL = "control"
     NOT_STANDARD = "not standard"
-    SAME_SENTENCES = "same sentences"  # of corpora of two sizes, runs see neither to its end
+    SAME_SENTENCES = "same sentences"  # two sizes of the corpus, but no run reaches its end
     ONE_SEED = "one seed"
     EQUAL_SCORES = "equal scores"
     INACTIVE = "inactive"  # the difference is shown to be next to nothing
@@ -137,17 +137,17 @@ def contrast_printed(claim: Claim, pairing: Pairing) -> Contrast | NoContrast:
 
     sign = sign_of(claim)
     unit = max(value.unit for value in (*own, *others))
-    if claim.statistic == "std":
-        sides = [
-            Summary(value.value, value.std, cell.published_seeds)
-            for value, cell in zip((*own, *others), pairing.pairs[0], strict=True)
-        ]
+    if claim.statistic == "std":  # such a claim is about a single pair of cells
+        sides = []
+        for value, cell in zip((*own, *others), pairing.pairs[0], strict=True):
+            sides.append(Summary(value.value, value.std, cell.published_seeds))
         return contrast_deviations(pairing, sign, sides, unit) or NO_NUMBERS
 
     gains = [mine.value - theirs.value for mine, theirs in zip(own, others, strict=True)]
     difference = sign * float(np.mean(gains))
-    varying = [varying_cells(*pair) for pair in pairing.pairs]
-    variance = add([row_variance(row) for row in zip(*varying, strict=True)])
+    varying_pairs = [varying_cells(*pair) for pair in pairing.pairs]
+    own_varying, other_varying = zip(*varying_pairs, strict=True)
+    variance = add([row_variance(own_varying), row_variance(other_varying)])
     if variance is None:
         return Contrast(pairing.versus, pairing.column, difference, unit=unit)
     squared_error, df = variance
@@ -158,8 +158,8 @@ def contrast_printed(claim: Claim, pairing: Pairing) -> Contrast | NoContrast:
 def varying_cells(own: Cell, other: Cell) -> tuple[Cell, Cell]:
     """Give the cells whose errors make the error of a difference between two cells.
 
-    If both cells are differences to one baseline, the baseline cancels. Only what it is subtracted
-    from varies then.
+    If both cells are differences to one baseline, the baseline cancels. The error then comes only
+    from the two cells that the baseline is subtracted from.
     """
     are_deltas = own.plan.column.delta and other.plan.column.delta
     if not are_deltas or not own.parts or not other.parts:
@@ -233,9 +233,9 @@ def obstacle_to_runs(pairs: CellPairs) -> NoContrast | None:
 
 
 def differ_in_size_unseen(own: Cell, other: Cell) -> bool:
-    """Whether two cells train on corpora of different sizes that no run sees the end of.
+    """Whether two cells train on corpora of different sizes, but no run reaches the end of one.
 
-    Such runs see equally many sentences, so that the size of the corpus makes no difference.
+    The size of the corpus then makes no difference to what runs see.
     """
     own_specs = specs_of(own)
     other_specs = specs_of(other)
@@ -243,11 +243,11 @@ def differ_in_size_unseen(own: Cell, other: Cell) -> bool:
     other_sizes = {spec.corpus.size for spec in other_specs if spec.corpus}
     if not own_sizes or not other_sizes or own_sizes == other_sizes:
         return False
-    seen = []  # sentences, by run
+    sentences_seen = []
     for spec in (*own_specs, *other_specs):
         steps = float(spec.params.get("steps", inf))
-        seen.append(steps * float(spec.params.get("batch_size", 1)))
-    return max(seen) <= min(own_sizes | other_sizes)
+        sentences_seen.append(steps * float(spec.params.get("batch_size", 1)))
+    return max(sentences_seen) <= min(own_sizes | other_sizes)
 
 
 def specs_of(cell: Cell) -> list[Spec]:
@@ -262,7 +262,7 @@ def specs_of(cell: Cell) -> list[Spec]:
 
 
 def sign_of(claim: Claim) -> int:
-    """Give -1 if the claim means less by above and better, else 1."""
+    """Give -1 if a smaller value counts as above, else 1."""
     return -1 if claim.lower else 1
 
 

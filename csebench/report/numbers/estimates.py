@@ -1,10 +1,11 @@
 """The difference of two rows as a number with its errors.
 
 A test set is a sample of items, and seeds are a sample of trainings. The variance of a difference
-is the sum of both. The part over items comes from resamples of the items, which are published with
-the scores (csebench/score/replicates.py), of all test sets of an evaluator together. Evaluators
-that declare no items (alignment, purity, tasks of MTEB) give an error over seeds alone. Whether two
-rows may be compared at all is decided in refusals.py.
+is the sum of its variances over items and over seeds. The variance over items comes from resamples
+of the items, which are published with the scores (csebench/score/replicates.py). All test sets of
+an evaluator are resampled together. Evaluators that declare no items (alignment, purity, tasks of
+MTEB) give an error over seeds alone. Whether two rows may be compared at all is decided in
+refusals.py.
 """
 
 from collections.abc import Sequence
@@ -74,7 +75,8 @@ class Estimate:
     def is_within(self, limit: float) -> bool:
         """Whether the difference is shown to be at most `limit` in both directions.
 
-        This is a test of equivalence: two one-sided tests, each at the level of every test.
+        This is a test of equivalence by two one-sided tests, each at LEVEL. A two-sided interval at
+        twice the level has the same bounds.
         """
         low, high = self.interval(2 * stats.LEVEL)
         return max(abs(low), abs(high)) <= limit
@@ -105,7 +107,7 @@ def estimate_of(terms: Sequence[WeightedCell], scale: str) -> Estimate:
     effects = item_effects(terms, scale)
     item_se = None
     if effects is not None:
-        # evaluators have their own test items, so their errors are independent
+        # each entry has other test items, so that the errors are independent
         item_se = sqrt(sum(np.var(effect) for effect in effects.values()))
     return Estimate(differences.mean, differences.n, differences.std, item_se)
 
@@ -113,11 +115,11 @@ def estimate_of(terms: Sequence[WeightedCell], scale: str) -> Estimate:
 def item_effects(terms: Sequence[WeightedCell], scale: str) -> dict[str, np.ndarray] | None:
     """Compute the replicates of a weighted sum of cells over test items.
 
-    Cells that only partly have replicates, or that have different items, were refused before
-    (`refusals.mismatch`).
+    Cells that are compared all have replicates of the same items, or none has any. Others are
+    refused earlier (`refusals.mismatch`).
 
     Returns:
-        Replicates by the digest of the test items; None if a score has none.
+        Replicates by the digest of the test items; None if a score has no replicates.
     """
     effects: dict[str, np.ndarray] = {}
     items_of_task: dict[tuple[str, str], str] = {}
@@ -133,8 +135,8 @@ def item_effects(terms: Sequence[WeightedCell], scale: str) -> dict[str, np.ndar
             first_items = items_of_task.setdefault((plan.evaluator, task), mean.items)
             if mean.items != first_items:
                 return None
-            effect = weight * leaf.factor / len(tasks) * mean.clustered
-            effects[mean.items] = effects.get(mean.items, 0.0) + effect
+            task_weight = weight * leaf.factor / len(tasks)
+            effects[mean.items] = effects.get(mean.items, 0.0) + task_weight * mean.clustered
     return effects
 
 
@@ -147,32 +149,33 @@ def mean_replicates(
     Returns:
         None if a run has no replicates of the score, or if runs were scored on different items.
     """
-    replicates = []
+    by_run = []
     for run in runs:
         content = read_scores(score_path(run, evaluator, scale))
         if content is None:
             return None
-        of_run = read_replicates(content, task, metric)
-        if of_run is None:
+        replicates = read_replicates(content, task, metric)
+        if replicates is None:
             return None
-        replicates.append(of_run)
-    if len({of_run.items for of_run in replicates}) != 1:
+        by_run.append(replicates)
+    if len({replicates.items for replicates in by_run}) != 1:
         return None
-    mean = np.mean([of_run.clustered for of_run in replicates], 0)
-    return Replicates(replicates[0].items, mean)
+    mean = np.mean([replicates.clustered for replicates in by_run], 0)
+    return Replicates(by_run[0].items, mean)
 
 
 def is_over_seeds_only(estimate: Estimate, pairs: Sequence[CellPair]) -> bool:
     """Whether the error over test items is missing although an evaluator declares items."""
     if estimate.item_se is not None:
         return False
-    leaves = chain.from_iterable(cell.leaves for cell in chain.from_iterable(pairs))
+    cells = chain.from_iterable(pairs)
+    leaves = chain.from_iterable(cell.leaves for cell in cells)
     return any(has_items(leaf.plan) for leaf in leaves)
 
 
 def has_items(plan: CellPlan) -> bool:
     """Whether the evaluator declares how test items make the score of a cell."""
-    if not plan.evaluator:  # made-up numbers have none (benchmarks/judge.py)
+    if not plan.evaluator:  # the made-up numbers of benchmarks/judge.py have no evaluator
         return False
     rule = protocol(plan.evaluator).declaration.items
     return rule is not None and rule.metric in (None, plan.metric)

@@ -1,7 +1,7 @@
-"""Runs that other people published: groups of them, what they say of printed values, their spread.
+"""Runs that other people published, in groups, and the spread of their scores over seeds.
 
-They come from evidence/*.yaml and papers/*.yaml alone. No score of this project is read, and no
-scale matters. What the authors themselves print is in printed_averages.py.
+Everything here comes from evidence/*.yaml and papers/*.yaml. No score of this project is read, and
+no scale matters. What the authors of a method print is in printed_averages.py.
 """
 
 from dataclasses import dataclass, replace
@@ -26,28 +26,28 @@ from csebench.report.numbers.printed_averages import AuthorsPrint, printed_by_au
 class GroupKind(StrEnum):
     """How the runs of a group belong together."""
 
-    SWEEP = "seed sweep"  # of one source, with a seed each
-    SINGLE = "single runs"  # of several sources
+    SWEEP = "seed sweep"  # runs of one source, each with another seed
+    SINGLE = "single runs"  # runs of several sources
     LATER = "re-run in later papers"
-    MEAN_ONLY = "mean only"  # of one source that gives no score of a single run
+    MEAN_ONLY = "mean only"  # one source that gives only the mean of its runs
 
 
 class OthersRun(NamedTuple):
-    """A published run, with the experiment that it is of."""
+    """A published run, with the experiment that it belongs to."""
 
     evidence: Evidence
     run: PublishedRun
 
     @property
     def kept_last_step(self) -> bool:
-        """Whether it is known to keep its last step, which hints at a score that still rose."""
+        """Whether its last checkpoint is known to be the best, so that the score may still rise."""
         best_step = self.run.best_step
         return best_step is not None and best_step == self.evidence.setup.steps
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that are taken together."""
+    """Published runs with one score, which are summed up together."""
 
     kind: GroupKind
     summary: stats.Summary
@@ -61,7 +61,7 @@ class Group:
         return sorted({e.name for e in self.evidence})
 
     def verdict(self, printed: Published, seeds: int) -> stats.Verdict:
-        """Say whether a printed value, the mean of so many seeds, could be one more of the runs."""
+        """Judge whether a printed value, a mean over `seeds`, is a plausible draw from the runs."""
         if self.values:
             return stats.verdict(self.values, printed, seeds)
         return stats.verdict_on(self.summary, printed, seeds)
@@ -95,8 +95,8 @@ class EvidenceCounts:
 
     comparable: int  # runs that the verdicts rest on
     sources: int  # of the comparable runs
-    other_runs: int  # trained again, but with another setup, or doubtful
-    means: int  # of several runs whose scores are not given
+    other_runs: int  # re-trained runs that are doubtful or have another setup
+    means: int  # means of several runs whose own scores are not given
     checkpoints: int  # scores of released checkpoints
 
 
@@ -107,13 +107,13 @@ class EvidenceCounts:
 def groups(
     key: MatchKey, score: str = AVERAGE, size: str = FULL, without_paper: str = ""
 ) -> list[Group]:
-    """Group the runs with a score that can be compared with each other.
+    """Group the comparable runs of a method and encoder that have a score.
 
     Experiments that are not comparable, or whose settings are uncertain, are left out.
 
     Args:
         size: of the training set.
-        without_paper: a paper whose runs are left out, because it is no evidence for its own
+        without_paper: a paper whose runs are left out, because a paper is no evidence for its own
             numbers.
 
     Returns:
@@ -149,7 +149,7 @@ def groups(
 
 
 def is_usable(experiment: Experiment) -> bool:
-    """Whether an experiment trained the method itself again, under settings that are known."""
+    """Whether an experiment trained the method again, with comparable and known settings."""
     return experiment.comparable and experiment.sure and is_retraining(experiment)
 
 
@@ -159,7 +159,7 @@ def is_retraining(experiment: Experiment) -> bool:
 
 
 def is_seed_sweep(runs: list[OthersRun]) -> bool:
-    """Whether there are enough runs for a deviation, each with a seed of its own."""
+    """Whether there are enough runs for a verdict, and each states its seed."""
     return len(runs) >= stats.SEEDS_NEEDED and all(run.seed is not None for _, run in runs)
 
 
@@ -174,8 +174,8 @@ def group_runs(kind: GroupKind, runs: list[OthersRun], score: str) -> Group:
 def keys_with_runs() -> list[MatchKey]:
     """List every trained method and encoder with comparable runs.
 
-    The method with the largest group comes first. The keys of a method are sorted by pooler and
-    encoder.
+    The method with the largest group of runs comes first. The keys of a method are sorted by pooler
+    and encoder.
     """
     largest_group: dict[MatchKey, int] = {}
     for e in evidence.all_evidence():
@@ -235,10 +235,10 @@ def count_evidence() -> EvidenceCounts:
 
 
 def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Group | None:
-    """Find others' runs for a cell, in printed units: the largest seed sweep, else single runs.
+    """Find the first group of others' runs for a cell, in printed units (`groups`).
 
-    The paper's own numbers do not count. The runs are on the paper's encoder, whatever a scale
-    uses, and are not mixed with ours.
+    The paper's own numbers do not count. The runs are on the encoder of the paper, which may not be
+    the encoder of a scale.
     """
     key = evidence.key_of_row(row, grid.encoder)
     score = score_of(grid, column, column.size)
@@ -247,21 +247,21 @@ def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Group | Non
     candidates = groups(key, score, column.size, paper_name)
     if not candidates:
         return None
-    largest = candidates[0]
-    unit = (column.factor or grid.factor) / 100
-    std = largest.summary.std
-    summary = stats.Summary(
-        unit * largest.summary.mean, None if std is None else unit * std, largest.summary.n
-    )
-    values = tuple(unit * value for value in largest.values)
-    return replace(largest, summary=summary, runs=(), values=values)
+    group = candidates[0]
+    unit = (column.factor or grid.factor) / 100  # evidence states scores as percentages
+    std = group.summary.std
+    if std is not None:
+        std *= unit
+    summary = stats.Summary(unit * group.summary.mean, std, group.summary.n)
+    values = tuple(unit * value for value in group.values)
+    return replace(group, summary=summary, runs=(), values=values)
 
 
 @cached
 def spread(encoder: str, score: str, method: str | None = None) -> Spread | None:
-    """Find the spread of a score over seeds, from the nearest seed sweep on an encoder.
+    """Find the spread of a score over seeds, from the best suited seed sweep on an encoder.
 
-    A sweep of the method itself is nearest. Otherwise the largest sweep of another method counts.
+    The largest sweep of the method itself is taken, else the largest sweep of any other method.
 
     Returns:
         None if no sweep on the encoder has the score.
@@ -275,7 +275,7 @@ def spread(encoder: str, score: str, method: str | None = None) -> Spread | None
             if group.kind == GroupKind.SWEEP and std is not None:
                 spreads.append(Spread(std, group.summary.n, key.method, group.sources[0]))
 
-    def nearness(candidate: Spread) -> tuple[bool, int]:
+    def own_method_then_size(candidate: Spread) -> tuple[bool, int]:
         return candidate.method == method, candidate.n
 
-    return max(spreads, key=nearness, default=None)
+    return max(spreads, key=own_method_then_size, default=None)

@@ -1,8 +1,8 @@
 """Power, before training: the smallest true difference that a test detects, and seeds needed.
 
-The tests are in estimates.py. How much differences vary is taken from our scores, from
-printed deviations, or from seeds that others published (printed_spread.py). The lines of tables are
-made in csebench/report/words/power.py.
+The tests are in estimates.py. How much differences vary is known from our scores, from printed
+deviations, or from seeds that others published (printed_spread.py). Lines of tables are worded in
+csebench/report/words/power.py.
 """
 
 from bisect import bisect_left
@@ -22,8 +22,8 @@ from csebench.report.numbers.printed_spread import add, row_variance
 from csebench.report.numbers.stats import LEVEL, quantile
 
 POWER = 0.8  # the chance with which a "smallest difference" is detected
-ITEM_ERROR = 0.18  # assumed, in points: of a difference over test items
-# seeds are counted for these multiples of ITEM_ERROR, as it is not known on another encoder
+ITEM_ERROR = 0.18  # points: assumed standard error of a difference over test items
+# the error is not known on the papers' encoders, so seeds are counted for these multiples of it
 SHARES = (0.0, 0.5, 1.0, 1.5)
 
 
@@ -55,7 +55,7 @@ class ComparisonPower:
 
 @dataclass(frozen=True)
 class ClaimPower:
-    """How many seeds would show one printed difference of a claim."""
+    """The seeds with which a test would show one printed difference of a claim."""
 
     paper: str
     claim: Claim
@@ -63,7 +63,7 @@ class ClaimPower:
     column: str
     difference: float  # printed, in points
     seed_sd: float | None  # None if no seeds are published
-    needs: tuple[float, ...] = ()  # seeds, by SHARES of ITEM_ERROR; empty without `seed_sd`
+    needs: tuple[float, ...] = ()  # seeds, one number for each of SHARES; empty without `seed_sd`
 
 
 # ---------------------------------------------------------------- a test
@@ -86,8 +86,9 @@ def smallest_difference(design: Estimate, seeds: int, level: float = LEVEL) -> f
 def noncentrality(df: float, level: float = LEVEL) -> float:
     """Compute the true difference, in standard errors, that is detected with a chance of POWER.
 
-    There Student's t exceeds its two-sided threshold with that chance. The chance of a significant
-    difference with the wrong sign is left out: it is below 1e-6 at a power of 0.8.
+    With this difference, Student's t exceeds its two-sided threshold with a chance of POWER. The
+    chance of a significant difference with the wrong sign is left out. It is below 1e-6 at a power
+    of 0.8.
 
     >>> round(noncentrality(8), 2)
     3.2
@@ -95,13 +96,13 @@ def noncentrality(df: float, level: float = LEVEL) -> float:
     from scipy.special import nctdtrinc, ndtri
 
     threshold = quantile(1 - level, df)
-    if df > 1e6:
+    if df > 1e6:  # the normal distribution, also for infinitely many degrees of freedom
         return threshold + float(ndtri(POWER))
     return float(nctdtrinc(df, 1 - POWER, threshold))
 
 
 def seeds_needed(difference: float, design: Estimate) -> float:
-    """Compute the seeds of each row with which the test detects a true difference.
+    """Compute the fewest seeds per row with which the test detects a true difference.
 
     Returns:
         Infinity if test items alone vary too much, or if there is no difference.
@@ -116,7 +117,7 @@ def seeds_needed(difference: float, design: Estimate) -> float:
 
 
 def printed_design(pairs: Sequence[CellPair]) -> Estimate | None:
-    """Estimate how a mean difference of cells varies over seeds of others, in points.
+    """Estimate how a mean difference of cells varies from seed to seed, in points.
 
     Returns:
         None if a deviation is neither printed nor known from seeds of others.
@@ -175,9 +176,9 @@ def comparison_power(
 def claim_powers() -> list[ClaimPower]:
     """Compute the seeds that would show the printed difference of each claim that a row is above.
 
-    This is at the papers' own scale. Of several differences of a claim the hardest one counts, or
-    the largest if the claim picks that. Claims without a printed difference of their sign are left
-    out.
+    The papers' own scale is taken. A claim with several differences counts by the one that needs
+    most seeds, or by the largest if it states `up_to`. Claims are left out if no printed difference
+    goes their way.
     """
     powers = []
     for paper, claims_of_quote in claims.stated_quotes("paper", paper_names()):
@@ -197,15 +198,15 @@ def by_difference(power: ClaimPower) -> float:
 
 
 def by_seeds_needed(power: ClaimPower) -> tuple[bool, list[float]]:
-    """Order differences by the seeds that they need, first at the largest error over items.
+    """Order differences by the seeds that they need; unknown numbers come last.
 
-    Without published seeds a difference counts as needing most.
+    `needs` is in ascending order of the error over items. The largest error is compared first.
     """
     return power.seed_sd is None, list(reversed(power.needs))
 
 
 def contrast_powers(paper: str, claim: Claim) -> Iterator[ClaimPower]:
-    """Yield the seeds for each printed difference of a claim that goes its way."""
+    """Yield the power for each printed difference that goes the claim's way."""
     here = printed_view(paper, claim.places[0], "paper")
     there = printed_view(paper, claim.places[-1], "paper")
     for pairing in pair_cells(claim, here, there):
@@ -227,5 +228,5 @@ def seeds_by_item_error(points: float, design: Estimate) -> tuple[float, ...]:
     """Compute the seeds that a difference needs, for every share of ITEM_ERROR."""
     designs = [replace(design, item_se=share * ITEM_ERROR) for share in SHARES]
     needs = [seeds_needed(points, with_items) for with_items in designs]
-    # a larger error over items changes the degrees of freedom, but never needs fewer seeds
+    # a larger item error also raises the degrees of freedom, which must not lower the numbers
     return tuple(accumulate(needs, max))

@@ -1,7 +1,7 @@
 """The averages that methods' authors print, from papers/*.yaml and evidence/methods.yaml.
 
-An average is over the seven STS test sets. Runs that others published are compared with it
-(others.py). No score is read, and no scale matters.
+An average is over the seven STS test sets. Runs that others published are compared with these
+averages (others.py). No score is read, and no scale matters.
 """
 
 from dataclasses import dataclass
@@ -34,11 +34,11 @@ class PrintedAverage:
     value: Published
     seeds: int
     tests: int  # scores of the method in this row
-    is_measured: bool  # by the authors of the paper
+    is_measured: bool  # whether the authors of the paper measured it
 
     @property
     def preference(self) -> tuple[int, bool]:
-        """Rank averages: the row with most scores first, then a measured one."""
+        """Rank averages; the highest has most scores, and of these a measured one is preferred."""
         return self.tests, self.is_measured
 
 
@@ -47,19 +47,20 @@ class AuthorsPrint:
     """The average that a method's authors print for an encoder."""
 
     value: Published
-    seeds: int  # that it is a mean over
-    row: PrintedAverage | None  # that prints it; None if evidence/methods.yaml states it
-    note: str | None  # that evidence/methods.yaml has on it
-    other_rows: tuple[PrintedAverage, ...]  # that print other values, one per value
+    seeds: int  # number of seeds that the value is a mean of
+    row: PrintedAverage | None  # the row that prints it; None if evidence/methods.yaml states it
+    note: str | None  # a remark on it in evidence/methods.yaml
+    other_rows: tuple[PrintedAverage, ...]  # rows that print other values, one per value
 
 
 @cached
 def printed_by_authors(key: MatchKey) -> AuthorsPrint | None:
     """Find the average that a method's authors print for an encoder. None if it is not known.
 
-    evidence/methods.yaml has it if no row of papers/ prints it, or if two rows print two values.
-    Otherwise it is in the row that prints most of the test sets, and of equal ones in the row of
-    the first paper. Re-runs by another paper, and values of unknown source, do not count.
+    The value that evidence/methods.yaml states counts first. The file states one if no row of
+    papers/ prints the average, or if rows print different ones. Otherwise the row with most of the
+    test sets counts, and the first paper if several rows have equally many. Re-runs by another
+    paper, and values of unknown source, do not count.
     """
     averages = printed_averages(key)
     stated = evidence.evidence_names().methods[key.method].printed.get(key.encoder)
@@ -89,11 +90,10 @@ def rows_with_another_value(
 
 
 def printed_averages(key: MatchKey) -> list[PrintedAverage]:
-    """List the averages that rows of papers/ print for a method, as its authors have them.
+    """List the averages that rows of papers/ print for a method, measured or copied.
 
-    The papers that evidence/methods.yaml names come first. If one of them prints the average, the
-    other papers do not count. So no other paper can take the place of a named one by repeating its
-    rows.
+    If a paper that evidence/methods.yaml names prints the average, other papers do not count. So
+    a paper that repeats the rows of a named one cannot replace it.
     """
     averages = []
     for printed_row in rows_with_scores():
@@ -112,7 +112,8 @@ def printed_averages(key: MatchKey) -> list[PrintedAverage]:
 
 def average_of_row(printed_row: PrintedRow) -> PrintedAverage | None:
     """Read the average that a row prints, and count its scores. None if it prints no average."""
-    grid, row = printed_row.grid, printed_row.row
+    grid = printed_row.grid
+    row = printed_row.row
     values: dict[str, Published] = {}
     seeds: dict[str, int] = {}
     for column, value in zip(grid.columns, row.values, strict=True):
@@ -152,7 +153,7 @@ def papers_in_order() -> list[str]:
 
 
 def score_of(grid: Grid, column: Column, size: str = FULL) -> str | None:
-    """Name the score of a column as evidence names it. None if evidence cannot have it."""
+    """Give a column's score the name that it has in evidence. None if evidence cannot have it."""
     if column.task is None or column.metric is not None or column.sweep or column.size != size:
         return None
     return evidence.score_name(column.evaluator or grid.evaluator, column.task)

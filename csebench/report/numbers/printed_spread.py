@@ -1,8 +1,8 @@
 """How far a printed value would move with another seed.
 
-A deviation that a paper prints counts first. A single run gets the deviation of a seed sweep that
-others published (evidence/). The sweep is on the same encoder, task, metric and kind of training
-data, at the full size of the training set. No score of ours and no scale is read.
+If the paper prints a deviation, that is used. Otherwise the deviation is taken from a seed sweep
+that others published (evidence/). The sweep is on the same encoder, task, metric and kind of
+training data, at the full size of the training set. No score of ours and no scale is read.
 """
 
 from collections.abc import Sequence
@@ -52,12 +52,13 @@ def row_variance(cells: Sequence[Cell], of_one_run: bool = False) -> Variance | 
 
 def share_variance(group: list[Cell], count: int, of_one_run: bool) -> Variance | None:
     """Compute the variance that cells of one run add to a mean of `count` cells."""
-    weight = 1 / count
-    variances = [printed_variance(cell, of_one_run) for cell in group]
     if is_whole_average(group):
-        # the deviation of the average itself is known, so those of tasks need not be added up
-        weight = len(group) / count
+        # sweeps have the deviation of the average itself, which is smaller than the sum over tasks
         variances = [single_run_variance(group[0], "Avg.")]
+        weight = len(group) / count
+    else:
+        variances = [printed_variance(cell, of_one_run) for cell in group]
+        weight = 1 / count
     known = [variance for variance in variances if variance is not None]
     if len(known) < len(variances):
         return None
@@ -66,7 +67,7 @@ def share_variance(group: list[Cell], count: int, of_one_run: bool) -> Variance 
 
 
 def is_whole_average(cells: list[Cell]) -> bool:
-    """Whether cells are single runs of exactly the tasks that their evaluator averages."""
+    """Whether cells are single runs on exactly the tasks that their evaluator averages."""
     for cell in cells:
         if cell.published is None or cell.published.std is not None or cell.parts:
             return False
@@ -77,7 +78,7 @@ def is_whole_average(cells: list[Cell]) -> bool:
 
 
 def printed_variance(cell: Cell, of_one_run: bool = False) -> Variance | None:
-    """Compute the variance of one printed value, or of one of the runs that it is a mean of."""
+    """Compute the variance of a printed value; if `of_one_run`, of one of its runs instead."""
     published = cell.published
     seeds = cell.published_seeds
     if published is not None and published.std is not None and seeds > 1:
@@ -85,7 +86,7 @@ def printed_variance(cell: Cell, of_one_run: bool = False) -> Variance | None:
         return Variance(published.std**2 / runs, seeds - 1)
     if not cell.parts:
         return single_run_variance(cell, cell.plan.column.task)
-    if cell.plan.column.delta is None:  # tasks of one run are not independent
+    if cell.plan.column.delta is None:  # the parts of a mean are tasks of one run: not independent
         return None
     return add([printed_variance(part, of_one_run) for part in cell.parts])
 
@@ -100,8 +101,12 @@ def single_run_variance(cell: Cell, task: str | None) -> Variance | None:
     """
     column = cell.plan.column
     declared = valid_declarations(METHODS)
-    name = cell.plan.row.run.method if cell.plan.row.run else None
-    method = declared.get(name) if name else None
+    recipe = cell.plan.row.run
+    name = None
+    method = None
+    if recipe is not None:
+        name = recipe.method
+        method = declared.get(name)
     if method is not None and method.kind == "untrained":
         return Variance(0.0, inf)
     if task is None or column.metric is not None or column.size != FULL:

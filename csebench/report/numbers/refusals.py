@@ -1,9 +1,8 @@
 """Why two rows are not compared: each reason as a value with its facts.
 
-A comparison needs all runs of both rows, scored by today's code on the same test data. Rows that
-are scored on different test data are not compared. Neither are rows if some runs of a score have
-replicates over test items and others have none. The sentences for these reasons are made in
-csebench/report/words/comparisons.py.
+A comparison needs all runs of both rows, scored by today's code on the same test data. Either all
+runs of a score have replicates over test items, or none has any. The sentences for these reasons
+are made in csebench/report/words/comparisons.py.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,8 +27,8 @@ class Relation(StrEnum):
     OUTDATED = "outdated"
     NOT_ASKED = "cannot be asked"
     NOT_RUN = "not run"
-    OTHER_DATA = "other data"
-    UNPAIRED = "unpaired"
+    OTHER_DATA = "other data"  # scored on different test data
+    UNPAIRED = "unpaired"  # only some runs have replicates over test items
 
 
 # ---------------------------------------------------------------- reasons
@@ -67,7 +66,7 @@ class PremiseNotShown:
 
 @dataclass(frozen=True)
 class EqualScores:
-    """Both rows have the same score in every run: the difference has no error, so no bound."""
+    """Both rows have the same score in every run, so the difference has no error to bound it by."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def why_not(pairs: Sequence[CellPair]) -> Refusal | None:
     cells = list(chain.from_iterable(pairs))
     leaves = list(chain.from_iterable(cell.leaves for cell in cells))
     for leaf in leaves:
-        if not leaf.plan.specs and not leaf.values:
+        if not leaf.plan.specs and not leaf.values:  # made-up values have no runs, and count
             return Refusal(Relation.NOT_RUN, NoRuns(leaf.plan.row.label, leaf.plan.missing))
     if all(same_runs(cell, base) for cell, base in pairs):
         return Refusal(Relation.SAME_RUNS)
@@ -134,7 +133,7 @@ def why_not(pairs: Sequence[CellPair]) -> Refusal | None:
 
 
 def why_not_scored(cells: Sequence[Cell]) -> Refusal | None:
-    """Find which scores of cells are missing, outdated or on other data; None if all count."""
+    """Find whether scores of cells are missing, outdated or on other data; None if all count."""
     for leaf in chain.from_iterable(cell.leaves for cell in cells):
         if leaf.elsewhere:
             return Refusal(Relation.OTHER_DATA, ScoredElsewhere(leaf))
@@ -155,7 +154,7 @@ def same_runs(a: Cell, b: Cell) -> bool:
 
 
 def runs_and_scores(cell: Cell) -> list[tuple[set[str], set[tuple[str, ...]]]]:
-    """The run ids of each leaf, with what is measured on them."""
+    """List the run ids of each leaf, with the scores that the leaf shows of them."""
     measured = []
     for leaf in cell.leaves:
         run_ids = {spec.run_id for spec in leaf.plan.specs}
@@ -166,8 +165,8 @@ def runs_and_scores(cell: Cell) -> list[tuple[set[str], set[tuple[str, ...]]]]:
 def mismatch(leaves: Sequence[Cell]) -> Refusal | None:
     """Find why complete cells cannot be compared: other data or missing replicates.
 
-    Two tables may have different test data. If only some runs of a score have replicates over test
-    items, the error over items would be dropped in silence.
+    Cells of two tables may have different test data. If only some runs of a score have replicates
+    over test items, a comparison would silently leave out the error over items.
 
     Returns:
         None if they can be compared.
@@ -180,8 +179,8 @@ def mismatch(leaves: Sequence[Cell]) -> Refusal | None:
 
     for cells in by_score(leaves).values():
         lacking = [cell for cell in cells if cell.without_replicates]
-        some_have = any(set(cell.values) - cell.without_replicates for cell in cells)
-        if lacking and some_have:
+        some_runs_have = any(set(cell.values) - cell.without_replicates for cell in cells)
+        if lacking and some_runs_have:
             return Refusal(Relation.UNPAIRED, replicates_missing(lacking[0]))
     return None
 

@@ -1,6 +1,6 @@
-"""Settings in which two rows differ, apart from what their comparison is about.
+"""Settings in which two rows differ although their comparison is about something else.
 
-They are derived from the specs of the runs, so they also name what a scale or a search changed.
+They are derived from the specs of the runs, which also have what a scale or a search changed.
 """
 
 from typing import NamedTuple
@@ -34,8 +34,8 @@ class Setting(NamedTuple):
 def setting_differences(a: Cell, b: Cell) -> tuple[Setting, ...]:
     """List shared settings, encoder and training data in which the runs of two cells differ.
 
-    What the comparison is about is left out: settings that rows of one method state differently,
-    and settings that a method keeps by definition.
+    Settings that the comparison is about are left out. These are the settings that a method keeps
+    by definition, and for two rows of one method the settings that the rows state differently.
     """
     first = first_plan_with_runs(a)
     second = first_plan_with_runs(b)
@@ -45,13 +45,15 @@ def setting_differences(a: Cell, b: Cell) -> tuple[Setting, ...]:
     there = second.specs[0]
     excluded = {*declaration(here.method).keeps, *declaration(there.method).keeps}
     if here.method == there.method:
-        excluded |= {name for name, _ in stated_settings(first) ^ stated_settings(second)}
+        stated_by_one_row = stated_settings(first) ^ stated_settings(second)
+        excluded |= {name for name, _ in stated_by_one_row}
 
     settings = []
     for key, name in COMPARED_SETTINGS.items():
         if key not in excluded and key in here.params and key in there.params:
-            values = (setting_text(here.params[key]), setting_text(there.params[key]))
-            settings.append(Setting(name, *values))
+            own_value = setting_text(here.params[key])
+            other_value = setting_text(there.params[key])
+            settings.append(Setting(name, own_value, other_value))
     if here.run_before is None and there.run_before is None:
         settings.append(Setting("encoder", here.encoder.name, there.encoder.name))
     if here.corpus and there.corpus:
@@ -68,7 +70,7 @@ def first_plan_with_runs(cell: Cell) -> CellPlan | None:
 
 
 def stated_settings(plan: CellPlan) -> set[tuple[str, str]]:
-    """The settings that a row states itself, or by its variant, as (name, value)."""
+    """Collect the settings that a row or its variant states, as (name, value)."""
     recipe = plan.row.run
     assert recipe is not None  # a row with runs has a recipe
     variant = declaration(recipe.method).variant_params.get(recipe.variant or "default", {})

@@ -1,4 +1,4 @@
-"""What reporting the best of several seeds adds to a score, exactly, from seed sweeps of others."""
+"""How much a score gains if the best of several seeds is reported: exact, from others' sweeps."""
 
 from dataclasses import dataclass
 from math import comb
@@ -12,7 +12,7 @@ from csebench.report.numbers.stats import SLACK
 
 @dataclass(frozen=True)
 class SelectionGain:
-    """What picking the best of some seeds adds to the mean test score."""
+    """How much picking the best of a number of seeds adds to the mean test score."""
 
     by_dev: float  # if the dev set picks it
     by_test: float  # if the test sets themselves pick it
@@ -21,18 +21,21 @@ class SelectionGain:
 
 @dataclass(frozen=True)
 class Selection:
-    """What picking seeds adds in one sweep."""
+    """How much picking seeds adds to the test score in one sweep."""
 
     seeds: int
     correlation: float  # of dev and test scores
     mean: float
-    gains: tuple[SelectionGain, ...]  # one per number of seeds; none for more seeds than there are
+    gains: tuple[SelectionGain, ...]  # one per number of seeds, as far as the sweep has as many
     best_by_dev: float  # test score of the seed that is best on dev
     best_by_test: float
 
 
 def selection_of(sweep: Sweep, picked_from: tuple[int, ...]) -> Selection | None:
-    """Compute what picking the best of so many seeds adds in a sweep.
+    """Compute how much picking the best seed adds to the test score in a sweep.
+
+    Args:
+        picked_from: numbers of seeds to pick from, ascending.
 
     Returns:
         None if a run has no score on the dev set.
@@ -63,22 +66,26 @@ def selection_of(sweep: Sweep, picked_from: tuple[int, ...]) -> Selection | None
 
 
 def expected_of_best(count: int, ranking: np.ndarray, values: np.ndarray) -> float:
-    """Give the mean value of the best run, over all subsets of so many runs.
+    """Compute the mean value of the best run, over all subsets of `count` runs.
 
-    The run of rank r (from 0) is the best in C(r, count-1) of the C(n, count) subsets. Ties share
-    their chance.
-
-    Args:
-        ranking: a score per run, whose highest is best.
-        values: the value of each run, in the same order.
+    The run of rank r (from 0) is the best in C(r, count-1) of the C(n, count) subsets. Runs with
+    the same ranking are equally likely to be picked, so each counts with their mean value.
 
     The three subsets of two runs have the best values 20, 60 and 60:
 
     >>> expected_of_best(2, np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 60.0]))
     46.666666666666664
+
+    Args:
+        count: number of runs in a subset.
+        ranking: a score per run, whose highest is best.
+        values: the value of each run, in the same order.
     """
     order = np.argsort(ranking, kind="stable")
     subsets = [comb(rank, count - 1) for rank in range(len(ranking))]
     chances = np.array(subsets, dtype=float) / comb(len(ranking), count)
-    means_of_ties = np.array([values[ranking == ranking[run]].mean() for run in order])
-    return float(chances @ means_of_ties)
+    values_by_rank = []
+    for run in order:
+        tied = ranking == ranking[run]
+        values_by_rank.append(values[tied].mean())
+    return float(chances @ np.array(values_by_rank))

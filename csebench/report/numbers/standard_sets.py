@@ -1,7 +1,6 @@
-"""Standard test sets: whether scores are on the data that papers print numbers of.
+"""Standard test sets: whether scores are on the same test data as the numbers that papers print.
 
-data/test_sets.yaml lists the hashes of known releases. Data that `csebench fetch` brought is
-standard, too.
+data/test_sets.yaml lists the hashes of known releases. Data from `csebench fetch` is standard, too.
 """
 
 import re
@@ -25,14 +24,15 @@ class StandardSet(Strict):
     """The hashes of a standard test set, one for each release that is known to be standard."""
 
     files: list[str] = []  # `data_sha256` of score files
-    items: list[str] = []  # `replicates.items`, only if they cover gold scores and sentences
+    # `replicates.items` of score files, only if the digest covers gold scores and sentences
+    items: list[str] = []
 
 
 def is_standard_data(evaluator: str, data: EvaluationData, scale_name: str) -> bool:
     """Whether data is known to be the standard test set of an evaluator.
 
     Args:
-        scale_name: a scale, whose data roots have the notes on what was fetched.
+        scale_name: the scale whose data roots hold the notes on fetched files.
     """
     known = standard_sets().get(set_name(protocol(evaluator)), StandardSet())
     if data.files in known.files or data.items in known.items:
@@ -52,7 +52,10 @@ def standard_sets() -> dict[str, StandardSet]:
 
 
 def set_name(evaluator: Protocol) -> str:
-    """Name what an evaluator reads, without its variant: `transfer`, `beir:scifact`."""
+    """Name the test set of an evaluator, without the evaluator's variant.
+
+    `transfer`, or `beir:scifact` if the evaluator takes a parameter without a default.
+    """
     name = evaluator.declaration.name
     if evaluator.declaration.takes:
         return f"{name}:{evaluator.taken}"
@@ -64,7 +67,7 @@ def set_name(evaluator: Protocol) -> str:
 
 @cached_by_folder
 def fetched_data(evaluator: str, scale_name: str) -> str:
-    """Compute the `data_sha256` of scores on fetched files; empty if not all were fetched.
+    """Compute the `data_sha256` that scores on fetched files have; empty if a file is missing.
 
     A fetched source is standard by construction: its download had the hash that data/sources.yaml
     pins. Fetching notes the hashes of its files, so they are known here without the files.
@@ -94,7 +97,7 @@ def fetched_hashes(scale_name: str) -> dict[str, str]:
 
 
 def fetch_notes(scale_name: str) -> Iterator[Path]:
-    """Find the notes of what was fetched, below the given data root and the project's own."""
+    """Find the notes on fetched files, below the given data root and the project's own."""
     for root in (catalog.given_root(catalog.scale(scale_name)), Path(catalog.FETCHED)):
         if root is None:
             continue

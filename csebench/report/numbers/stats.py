@@ -15,9 +15,10 @@ from csebench.plan.schema.paper import SEEDS_NEEDED, Published
 REPRODUCED, CLOSE, LOWER, HIGHER = "reproduced", "close", "lower", "higher"
 TOO_FEW, NOT_COMPARABLE = "too few seeds", "not comparable"
 
-LEVEL = 0.05  # of every test
+LEVEL = 0.05  # significance level of every test
 SLACK = 1e-9  # rounding error of binary fractions
-ORDER_STATISTICS = 39  # this many values have 95 % of further ones between lowest and highest
+# the fewest values for which a further value is between their lowest and highest with 95 % chance
+ORDER_STATISTICS = 39
 
 VariancePart = tuple[float, float]  # a variance and its degrees of freedom
 
@@ -45,8 +46,9 @@ def summarise(values: Iterable[float]) -> Summary:
 class Verdict(NamedTuple):
     """Whether a published value could be one of ours.
 
-    The bounds are the published values that would count as reproduced, in printed units. They are
-    None if the value is not tested: with TOO_FEW seeds, or NOT_COMPARABLE without a deviation.
+    The bounds enclose the published values that would count as reproduced, in printed units. They
+    are None if the value is not tested. Its name is then TOO_FEW if there are too few seeds, and
+    NOT_COMPARABLE if the deviation of our runs is not known.
     """
 
     name: str
@@ -61,13 +63,15 @@ def verdict(
 
     For one run, or a mean without a deviation, the interval is the prediction interval mean ±
     t(.975, n-1) · s · √(1/seeds + 1/n). For a mean with a deviation it is Welch's interval for the
-    difference of two means. For one run against 39 or more values it is the interval of their order
-    statistics, which assumes no distribution. Half a unit of the last printed digit is added for
-    rounding. A value inside the interval at 95 % is reproduced, inside the normal one at 99 %
-    close.
+    difference of two means. Both assume normal values. For one run against 39 or more values it is
+    the interval of their order statistics, which assumes no distribution. Half a unit of the last
+    printed digit is added for rounding.
 
-    A deterministic row has only rounding errors: a value within one printed unit is reproduced,
-    within ten close.
+    A value inside the 95 % interval is reproduced. A value outside it is close if it is inside the
+    99 % interval for normal values.
+
+    A deterministic row has only rounding errors. A value within one printed unit is reproduced, and
+    a value within ten printed units is close.
 
     Args:
         values: one per seed, in printed units.
@@ -80,9 +84,10 @@ def verdict(
         return normal
 
     ordered = sorted(values)
-    cut = int(LEVEL * (len(values) + 1) / 2 + SLACK)  # the interval ends at the cut-th value
-    low = ordered[cut - 1] - published.unit / 2
-    high = ordered[-cut] + published.unit / 2
+    # the interval starts at the value of this rank from below and ends at the one from above
+    rank = int(LEVEL * (len(values) + 1) / 2 + SLACK)
+    low = ordered[rank - 1] - published.unit / 2
+    high = ordered[-rank] + published.unit / 2
     name = normal.name
     if low - SLACK <= published.value <= high + SLACK:
         name = REPRODUCED
@@ -94,7 +99,7 @@ def verdict(
 def verdict_on(
     ours: Summary, published: Published, seeds: int = 1, deterministic: bool = False
 ) -> Verdict:
-    """Judge as `verdict` does, if only number, mean and deviation of our runs are known."""
+    """Judge as `verdict` does, from the number, mean and deviation of our runs alone."""
     if deterministic:
         inner = published.unit
         outer = 10 * published.unit
@@ -156,7 +161,8 @@ def satterthwaite(*parts: VariancePart) -> float:
 def two_sided(difference: float, *parts: VariancePart) -> float:
     """Compute the two-sided p of a difference whose variance is the sum of parts.
 
-    A mere rounding error is no difference: its p is 1. If nothing varies, any other has p 0.
+    A difference within rounding error counts as none and has p 1. If nothing varies, every larger
+    difference has p 0.
     """
     from scipy.special import stdtr
 
@@ -169,8 +175,13 @@ def two_sided(difference: float, *parts: VariancePart) -> float:
 
 
 def holm(p_values: list[float]) -> list[float]:
-    """Adjust p-values by Holm's method; returns them in the order of the input."""
+    """Adjust p-values by Holm's method; returns them in the order of the input.
+
+    The smallest of n p-values is multiplied by n, the next one by n - 1, and so on. None may be
+    lower than the one before it.
+    """
     order = np.argsort(p_values, kind="stable")
-    times = np.arange(len(p_values), 0, -1)  # the smallest p by the number of tests, and so on
-    adjusted = np.maximum.accumulate(np.minimum(1.0, times * np.take(p_values, order)))
+    factors = np.arange(len(p_values), 0, -1)
+    multiplied = np.minimum(1.0, factors * np.take(p_values, order))
+    adjusted = np.maximum.accumulate(multiplied)
     return adjusted[np.argsort(order)].tolist()

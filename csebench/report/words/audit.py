@@ -122,7 +122,7 @@ def sentence_text(facts: WrongSentence) -> str:
 
 
 def claim_detail(judgement: Judgement, names_row: bool) -> str:
-    """Word the numbers that contradict a claim, after its row if a sentence has several claims."""
+    """Word the numbers that contradict a claim; if `names_row`, put its row before them."""
     detail = detail_text(judgement)
     if names_row and judgement.claim is not None:
         return f"{judgement.claim.row}: {detail}"
@@ -138,7 +138,7 @@ def place_label(place: Place) -> str:
 
 
 def where_label(place: Place) -> str:
-    """Name a place in its paper: `Table 2` for `table2`, `sec. 1 on Table 2`."""
+    """Name a place in its paper: `Table 2` for `table2`, `sec. 1 on Table 2` for a sentence."""
     names = grid_names(place.paper) if place.paper in paper_names() else []
 
     def label(word: re.Match) -> str:
@@ -148,7 +148,7 @@ def where_label(place: Place) -> str:
 
 
 def paper_label(name: str) -> str:
-    """Give the short name of a paper: `miCSE` for `micse`. A method's title stays as it is."""
+    """Give the short name of a paper: `miCSE` for `micse`. Return the title of a method as is."""
     if name not in paper_names():
         return name
     return paper(name).label or name

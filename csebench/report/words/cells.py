@@ -4,9 +4,9 @@ from csebench.report.numbers.cells import ON_OTHER_DATA, Cell, ScoresElsewhere
 
 
 def scored_text(scored: int, runs: int, outdated: int, elsewhere: int = 0) -> str:
-    """`8 of 13 runs scored`, `13 of 13 runs scored, 4 of them †, 2 of them ‡`.
+    """Word how many runs are scored: `13 of 13 runs scored, 4 of them †, 2 of them ‡`.
 
-    †: with an older code version or other settings; ‡: on other test data.
+    † marks scores of older code or with other settings, ‡ scores on other test data.
     """
     parts = [f"{scored} of {runs} runs scored"]
     if outdated:
@@ -36,9 +36,9 @@ def elsewhere_text(cell: Cell) -> str:
 def _elsewhere_text(cell: Cell, scores: ScoresElsewhere) -> str:
     count = len(scores.values)
     verb = "is" if count == 1 else "are"
-    theirs = scores.data.text_beside(scores.table_data)
-    ours = scores.table_data.text_beside(scores.data)
+    used = scores.data.text_beside(scores.table_data)
+    expected = scores.table_data.text_beside(scores.data)
     return (
         f"{count} of {len(cell.plan.specs)} runs {verb} scored on other test data than the table"
-        f" ({cell.plan.evaluator}: {theirs}, not {ours})"
+        f" ({cell.plan.evaluator}: {used}, not {expected})"
     )

@@ -42,7 +42,10 @@ def judgement_text(judgement: Judgement) -> str:
 
 
 def here_text(judged: Judged) -> str:
-    """Word what our runs say of a claim or sentence, with the numbers."""
+    """Word what our runs show of a claim or sentence, with the numbers.
+
+    At the scale of the papers this is a verdict. On other encoders it is only what was seen.
+    """
     ours = judged.ours
     if judged.scale == PAPER_SCALE:
         return judgement_text(ours)
@@ -82,7 +85,7 @@ def verdict_and_size(judgement: Judgement) -> str:
 
 
 def contrary_text(contrary: float, significance: Significance) -> str:
-    """Word by how much numbers go the other way: `by 0.02 (not significant)`."""
+    """Word by how much numbers go against the claim: `by 0.02 (not significant)`."""
     text = f"by {contrary:.3g}" if contrary > SLACK else "by less than rounding"
     match significance:
         case Significance.YES:
@@ -164,7 +167,7 @@ def obstacle_text(no_contrast: NoContrast) -> str:
 
 
 def picked_text(judgement: Judgement, basis: PickedContrast) -> str:
-    """Word the contrast that decides whether a row is above others, and how many agree."""
+    """Word the contrast that decides whether a row is above others, after how many agree."""
     text = contrast_text(judgement, basis.contrast, basis.tests)
     if basis.compared == 1:
         return text
@@ -177,7 +180,9 @@ def limit_text(judgement: Judgement, basis: LimitTest) -> str:
     if basis.p is None:
         return f"{text}; {no_test(basis.largest)}"
     text += f", {p_text(basis.p, basis.tests)} against the limit"
-    return f"{text}, over seeds only" if basis.over_seeds_only else text
+    if basis.over_seeds_only:
+        text += ", over seeds only"
+    return text
 
 
 # ---------------------------------------------------------------- one contrast
@@ -193,13 +198,16 @@ def contrast_text(judgement: Judgement, contrast: Contrast, tests: int) -> str:
     if contrast.p is None:
         return f"{text}; {no_test(contrast)}"
     text += f", {p_text(contrast.p, tests)}"
-    return f"{text} over seeds only" if contrast.over_seeds_only else text
+    if contrast.over_seeds_only:
+        text += " over seeds only"
+    return text
 
 
 def difference_text(judgement: Judgement, contrast: Contrast) -> str:
     """Word a difference: `0.40 below SimCSE in Avg. (claimed: less than 0.4)`."""
     claim = judgement.claim
     assert claim is not None, "only the judgement on a claim has contrasts"
+    # the difference of a contrast is positive if it agrees with the claim, also if less is better
     difference = -contrast.difference if claim.lower else contrast.difference
     size = f"{abs(difference):.{judgement.digits}f}"
     text = f"+{size} over" if difference >= 0 else f"{size} below"
@@ -211,7 +219,7 @@ def difference_text(judgement: Judgement, contrast: Contrast) -> str:
 
 
 def claimed_text(claim: Claim) -> str:
-    """Word the difference that a claim states: `+2.60`, `up to +5.91`. Empty if it states none."""
+    """Word the size that a claim states: `+2.60`, `up to +5.91`. Empty if it states no size."""
     if claim.less_than is not None:
         return f"less than {claim.less_than.text}"
     stated = claim.by or claim.up_to
@@ -257,7 +265,7 @@ def relation_sign(claim: Claim) -> str:
 
 
 def versus_text(claim: Claim) -> str:
-    """Word which rows a claim compares its row with: `every other row but PCL of Table 3`."""
+    """Word the rows that a claim compares its row with: `every other row but PCL of Table 3`."""
     text = "every other row" if claim.versus == "others" else list_names(claim.versus)
     if claim.exclude:
         text += f" but {list_names(claim.exclude)}"

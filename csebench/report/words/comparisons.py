@@ -64,7 +64,7 @@ def sentence(comparison: Comparison, equality: bool = False) -> str:
     """Word what a comparison shows, in one sentence, without the settings that are not matched.
 
     Args:
-        equality: whether the question is if both rows are equal, not if the first is better.
+        equality: the question is whether both rows are equal, not whether the first is better.
     """
     if comparison.estimate is None:
         return sentence_without_estimate(comparison)
@@ -138,8 +138,12 @@ def reason_text(reason: Reason | None) -> str:
 
 
 def different_data_text(reason: DifferentData) -> str:
-    """`A and B are scored on different test data (sts: data 0123456789ab and data 94b655eb25db)`"""
-    first, second = reason.first, reason.second
+    """Word that two rows have different test data, with the hashes in which the data differ.
+
+    `A and B are scored on different test data (sts: data 0123456789ab and data 94b655eb25db)`
+    """
+    first = reason.first
+    second = reason.second
     assert first.data is not None and second.data is not None
     hashes = f"{first.data.text_beside(second.data)} and {second.data.text_beside(first.data)}"
     rows = f"{first.plan.row.label} and {second.plan.row.label}"
@@ -147,14 +151,19 @@ def different_data_text(reason: DifferentData) -> str:
 
 
 def excluded(high: float, gains: str = "a gain above {} points is excluded") -> str:
-    """`a gain above 0.5 points is excluded`, or that any gain is."""
+    """Word which gains an upper bound excludes: `a gain above 0.5 points is excluded`.
+
+    Args:
+        high: the upper bound; if it is not positive, any gain is excluded.
+        gains: the text around the bound.
+    """
     if high <= 0:
         return "any gain is excluded"
     return gains.format(outward(high))
 
 
 def comparison_row(comparison: Comparison) -> list[str]:
-    """Write a line of the table of declared comparisons, as under COMPARISON_HEAD."""
+    """Write a row of the table of declared comparisons, with a cell for each of COMPARISON_HEAD."""
     rows = [comparison.row, comparison.against, comparison.columns]
     estimate = comparison.estimate
     if estimate is None:
@@ -174,9 +183,9 @@ def comparison_row(comparison: Comparison) -> list[str]:
 
 
 def not_matched(comparisons: Iterable[Comparison]) -> str:
-    """`Not matched: learning rate 3e-5 against 1e-4.`; empty if no setting differs.
+    """Word the settings that differ: `Not matched: learning rate 3e-5 against 1e-4.`
 
-    Comparisons without an estimate are left out.
+    The text is empty if no setting differs. Comparisons without an estimate are left out.
     """
     tested = [comparison for comparison in comparisons if comparison.estimate]
     settings = [setting for comparison in tested for setting in comparison.differs]
@@ -190,7 +199,7 @@ def not_matched(comparisons: Iterable[Comparison]) -> str:
 
 
 def setting_difference_text(setting: Setting) -> str:
-    """`learning rate 3e-5 against 1e-4`"""
+    """Word a setting with both values: `learning rate 3e-5 against 1e-4`."""
     return f"{setting.name} {setting.here} against {setting.there}"
 
 
@@ -209,7 +218,8 @@ def differences_text(texts: Iterable[str]) -> str:
 def family_sentence(answer: Answer) -> str:
     """Word the answer to a question, without the settings that are not matched.
 
-    It says which rows are better or worse, and what is excluded for all others at once.
+    The sentence says which rows are better or worse. For the other rows it says what is excluded
+    for all of them at once.
     """
     comparisons = answer.comparisons
     equality = answer.family.equality
@@ -220,25 +230,41 @@ def family_sentence(answer: Answer) -> str:
         having = [comparison for comparison in comparisons if comparison.relation == relation]
         if having:
             by_relation[relation] = having
-    run = [comparison for comparison in comparisons if comparison.relation != Relation.NOT_RUN]
 
     parts = []
-    if next(iter(by_relation)) == Relation.WORSE and not equality:
-        parts.append(f"better: none of {len(run)}")
+    first_relation = next(iter(by_relation))
+    if first_relation == Relation.WORSE and not equality:
+        parts.append(f"better: none of {len(those_run(comparisons))}")
     for relation, having in by_relation.items():
-        part = VERBS[relation]
-        if relation == Relation.NOT_SHOWN and equality:
-            part = "no difference shown"
-        if len(having) < len(comparisons) or relation in (Relation.BETTER, Relation.WORSE):
-            family = comparisons if relation == Relation.NOT_RUN else run
-            part += distinguishing_names(having, family)
-        else:
-            part += reasons_text(having)
-        if relation == Relation.NOT_SHOWN:
-            part += f" ({not_shown_text(having, equality)})"
-        parts.append(part)
+        parts.append(relation_text(relation, having, answer))
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def those_run(comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Leave out the comparisons of rows that are not run."""
+    return [comparison for comparison in comparisons if comparison.relation != Relation.NOT_RUN]
+
+
+def relation_text(relation: Relation, having: Sequence[Comparison], answer: Answer) -> str:
+    """Word which comparisons of a question have a relation: `worse than SimCSE, PCL`."""
+    comparisons = answer.comparisons
+    equality = answer.family.equality
+    text = VERBS[relation]
+    if relation == Relation.NOT_SHOWN and equality:
+        text = "no difference shown"
+
+    is_of_all = len(having) == len(comparisons)
+    if is_of_all and relation not in (Relation.BETTER, Relation.WORSE):
+        text += reasons_text(having)
+    elif relation == Relation.NOT_RUN:
+        text += distinguishing_names(having, comparisons)
+    else:
+        text += distinguishing_names(having, those_run(comparisons))
+
+    if relation == Relation.NOT_SHOWN:
+        text += f" ({not_shown_text(having, equality)})"
+    return text
 
 
 def reasons_text(comparisons: Sequence[Comparison]) -> str:
@@ -251,7 +277,10 @@ def reasons_text(comparisons: Sequence[Comparison]) -> str:
 
 
 def not_shown_text(comparisons: Sequence[Comparison], equality: bool) -> str:
-    """`-0.12 to +0.30; gains above 0.6 points are excluded`: for all comparisons at once."""
+    """Word gains that are not shown, and what is excluded for all of them at once.
+
+    `-0.12 to +0.30; gains above 0.6 points are excluded`
+    """
     gains = [comparison.estimate.gain for comparison in comparisons if comparison.estimate]
     ends = dict.fromkeys(f"{gain:+.2f}" for gain in (min(gains), max(gains)))
     bound = max(comparison.family_high or 0 for comparison in comparisons)
@@ -273,10 +302,12 @@ class Variety:
 
 
 def distinguishing_names(comparisons: Sequence[Comparison], family: Sequence[Comparison]) -> str:
-    """Name what tells a few comparisons from the others of a question, to follow a verb.
+    """Name the rows or columns of a few comparisons of a question, to follow a verb.
 
-    `: SimCSE, PCL` if rows differ; ` than SimCSE` or ` against SimCSE` if one row is compared with
-    several; ` in 1%, 10%` if only columns differ; `: 12 of 40` if there are too many to list.
+    - `: SimCSE, PCL` if the question is about several rows
+    - ` than SimCSE` or ` against SimCSE` if it compares one row with several
+    - ` in 1%, 10%` if it compares two rows in several columns
+    - `: 12 of 40` if there are too many names to list
     """
     variety = Variety(
         rows=len({comparison.row for comparison in family}),
@@ -289,6 +320,7 @@ def distinguishing_names(comparisons: Sequence[Comparison], family: Sequence[Com
         columns_of.setdefault(name, []).append(comparison.columns)
 
     only_columns_differ = variety.rows == variety.bases == 1 and variety.columns > 1
+    is_ranked = comparisons[0].relation in (Relation.BETTER, Relation.WORSE)
     if only_columns_differ:
         names = [comparison.columns for comparison in comparisons]
     else:
@@ -296,18 +328,19 @@ def distinguishing_names(comparisons: Sequence[Comparison], family: Sequence[Com
     if len(names) > MOST_ROWS or has_many_columns(columns_of.values(), variety):
         return f": {len(comparisons)} of {len(family)}"
 
-    word = ":"
     if only_columns_differ:
         word = " in"
-    elif variety.rows == 1 and comparisons[0].relation in (Relation.BETTER, Relation.WORSE):
+    elif variety.rows > 1:
+        word = ":"
+    elif is_ranked:
         word = " than"
-    elif variety.rows == 1:
+    else:
         word = " against"
     return f"{word} {', '.join(names)}"
 
 
 def name_in_question(comparison: Comparison, variety: Variety) -> str:
-    """The row of a comparison, what it is compared with, or both, if that is what varies."""
+    """Name a comparison by what varies in its question: by its row, its base, or both."""
     row = short_label(comparison.row)
     against = short_label(comparison.against)
     if variety.rows == 1:
@@ -318,13 +351,13 @@ def name_in_question(comparison: Comparison, variety: Variety) -> str:
 
 
 def has_many_columns(columns_of_rows: Iterable[Sequence[str]], variety: Variety) -> bool:
-    """Whether many columns would have to be listed for a row, as they are not all."""
+    """Whether some row needs a list of too many columns. A row with all columns needs no list."""
     counts = [len(columns) for columns in columns_of_rows]
     return any(count > MOST_COLUMNS and count != variety.columns for count in counts)
 
 
 def with_columns(name: str, columns: Sequence[str], variety: Variety) -> str:
-    """Add the columns to a name, if they are not all of the question."""
+    """Add columns to a name, unless they are all columns of the question."""
     if len(columns) >= variety.columns:
         return name
     return f"{name} ({', '.join(columns)})"
@@ -334,14 +367,18 @@ def with_columns(name: str, columns: Sequence[str], variety: Variety) -> str:
 
 
 def outward_range(low: float, high: float, sign: str = "") -> str:
-    """`74.16 to 75.15`, with two decimals, rounded outward; with the sign `+`, `-0.21 to +0.15`."""
+    """Write a range with two decimals, rounded outward: `74.16 to 75.15`.
+
+    Args:
+        sign: `+` writes the sign of positive numbers, too: `-0.21 to +0.15`.
+    """
     lower = floor(100 * low + SLACK) / 100
     upper = ceil(100 * high - SLACK) / 100
     return f"{lower:{sign}z.2f} to {upper:{sign}z.2f}"
 
 
 def outward(bound: float, is_lower: bool = False) -> str:
-    """Round a bound up, or a lower bound down: to one decimal, or two below 0.2."""
+    """Round an upper bound up, or a lower bound down. One decimal; two if it is below 0.2."""
     digits = 2 if abs(bound) < 0.2 else 1
     scaled = bound * 10**digits
     whole = floor(scaled + SLACK) if is_lower else ceil(scaled - SLACK)
@@ -349,7 +386,7 @@ def outward(bound: float, is_lower: bool = False) -> str:
 
 
 def ends_text(counts: Iterable[int]) -> str:
-    """`1 to 3`, `3`, `no`: the lowest and the highest number of seeds, without 0."""
+    """Word the lowest and the highest number of seeds, without 0: `1 to 3`, `3`, `no`."""
     present = sorted({*counts} - {0})
     if not present:
         return "no"

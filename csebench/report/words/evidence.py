@@ -1,4 +1,4 @@
-"""Sentences for runs that other people published, and names of what they are compared with.
+"""Sentences for runs that other people published, and names of methods, encoders and tables.
 
 The numbers are in csebench/report/numbers/others.py and printed_averages.py. The tables of the page
 "Does it reproduce?" are made in csebench/report/pages/evidence.py.
@@ -12,7 +12,8 @@ from csebench.plan.targets import grid_label
 from csebench.report.numbers.others import Group, Sweep, count_evidence, sweeps
 from csebench.report.numbers.printed_averages import AuthorsPrint, PrintedAverage
 
-OWN_CODE = "own re-implementation"  # how a source states that it does not use the authors' code
+# `code` of a setup starts with this if the source does not use the authors' code
+OWN_CODE = "own re-implementation"
 
 # ---------------------------------------------------------------- the answer of the page
 
@@ -32,27 +33,27 @@ def reach_sentence(sweeps_of_method: list[Sweep]) -> str:
 
     `**In 3 of 4 seed sweeps of X no run reaches the printed value** (…); on BERT-base 5 of 50 do.`
     """
-    without = []
-    some = []
+    encoders_without = []
+    texts_of_others = []
     for sweep in sweeps_of_method:
         encoder = encoder_and_pooler(sweep.key)
         count = sweep.runs.reach(sweep.printed.value.value)
         if count:
-            some.append(f"on {encoder} {count} of {sweep.runs.summary.n} do")
+            texts_of_others.append(f"on {encoder} {count} of {sweep.runs.summary.n} do")
         else:
-            without.append(encoder)
+            encoders_without.append(encoder)
     method = method_title(sweeps_of_method[0].key)
-    counts = f"{len(without)} of {len(sweeps_of_method)} seed sweeps of {method}"
+    counts = f"{len(encoders_without)} of {len(sweeps_of_method)} seed sweeps of {method}"
     text = f"**In {counts} no run reaches the printed value**"
-    if without:
-        text += f" ({', '.join(without)})"
-    if some:
-        text += f"; {', '.join(some)}"
+    if encoders_without:
+        text += f" ({', '.join(encoders_without)})"
+    if texts_of_others:
+        text += f"; {', '.join(texts_of_others)}"
     return f"{text}."
 
 
 def sweeps_text() -> str:
-    """Say what runs the sweeps are, and where longer training might reach more."""
+    """Say which seeds and code the sweeps ran, and where longer training might reach more."""
     found = sweeps()
     seeds = sorted({sweep.runs.summary.n for sweep in found})
     text = (
@@ -69,7 +70,7 @@ def sweeps_text() -> str:
 
 
 def code_text(found: list[Sweep]) -> str:
-    """Say whose code the sweeps ran, up to the verb before `folded below`."""
+    """Say whose code the sweeps ran. The text ends with a verb, which `folded below` follows."""
     names = set()
     for sweep in found:
         names.update(sweep.runs.sources)
@@ -81,7 +82,7 @@ def code_text(found: list[Sweep]) -> str:
 
 
 def still_rises(runs: Group) -> bool:
-    """Whether at least half of the runs are known to keep their last step."""
+    """Whether at least half of the runs are known to have their best checkpoint last."""
     kept_last = [run for run in runs.runs if run.kept_last_step]
     return 2 * len(kept_last) >= runs.summary.n
 
@@ -123,7 +124,7 @@ def average_place(average: PrintedAverage) -> str:
 
 
 def setup_differences(runs: Group, row: Row) -> str:
-    """Say how runs differ from the authors' recipe, and in their budget from a row's."""
+    """Say how runs differ from the authors' recipe, with their budget next to a row's own."""
     first, *others = runs.evidence
     if others:
         return f"{len(runs.sources)} sources with their own setups"

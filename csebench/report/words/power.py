@@ -1,4 +1,4 @@
-"""Words for power: the tables of `csebench power` and of the page of claims, with their legends."""
+"""Words for power: the tables of `csebench power` and of the claims page, with their legends."""
 
 from math import inf
 
@@ -41,12 +41,12 @@ UNKNOWN = "no seeds are published"
 
 
 def table_rows(view: GridView, difference: float | None = None) -> list[list]:
-    """Write what the comparisons of a table can show, as under POWER_COLUMNS."""
+    """Write what each comparison of a table can show, with a cell for each of POWER_COLUMNS."""
     return [power_row(power) for power in table_power(view, difference)]
 
 
 def power_row(power: ComparisonPower) -> list:
-    """Write what one comparison can show."""
+    """Write the row of one comparison."""
     comparison = [power.table, power.row, power.against, power.columns, f"{power.difference:.2f}"]
     if power.design is None:
         return [*comparison, "–", UNKNOWN, power.seeds, "–", "–"]
@@ -58,12 +58,12 @@ def power_row(power: ComparisonPower) -> list:
 
 
 def claim_rows() -> list[list]:
-    """Write the seeds that would show each claim, as under CLAIMS_HEAD."""
+    """Write the seeds that would show each claim, with a cell for each of CLAIMS_HEAD."""
     return [claim_row(power) for power in claim_powers()]
 
 
 def claim_row(power: ClaimPower) -> list:
-    """Write the seeds that would show one claim."""
+    """Write the row of one claim."""
     claim = power.claim
     stated = [power.paper, claim.place, claim.quote, claim.row, power.versus, power.column]
     printed = f"{power.difference:+.2f}"
@@ -73,7 +73,7 @@ def claim_row(power: ClaimPower) -> list:
 
 
 def needed_seeds_text(seeds: float) -> str:
-    """`13`, or `no number` if test items alone vary too much."""
+    """Write a number of seeds: `13`, or `no number` if test items alone vary too much."""
     if seeds == inf:
         return "no number"
     return f"{seeds:.0f}"
