@@ -1,7 +1,7 @@
-"""The one cache policy: results are kept for the life of a process, or until `clear`.
+"""The caches of the engine: results are kept until the process ends or calls `clear`.
 
-What must not change while a process runs, such as the state of its code, uses `functools.cache`
-instead, and says so there.
+A result that must not change while a process runs, such as the state of its code, is kept by
+`functools.cache` instead. A comment there says why.
 """
 
 import functools

@@ -1,8 +1,9 @@
 """Exceptions that end a command with a message, and the functions that word such messages.
 
-A message says what is wrong, where (file, line, key), and what to do. Here are the exceptions of
-the whole engine, the messages about unknown names, and those about content that does not fit its
-schema. Messages about a certain file or model stay in the module that reads it.
+A message says what is wrong, where (file, line, key), and what to do. This module has the
+exceptions of the whole engine, the messages about unknown names, and the messages about content
+that does not fit its schema. A message about a certain file or model is in the module that reads
+it.
 """
 
 import difflib
@@ -76,12 +77,14 @@ def validated(
     """Turn content into a pydantic model.
 
     Args:
-        locate: `yaml_lines.Lines.locate`. For a path of keys, it gives `file: line 3` and the keys
-            that are in the file.
+        locate: `yaml_lines.Lines.locate`. For a path of keys, it returns `file: line 3` and those
+            of the keys that the file has.
         remedy: what to do, added to the message.
+        context: passed to the validators of the model.
 
     Raises:
-        BadInput: has a line `file: key: what is wrong` for every error.
+        BadInput: the content does not fit. The message has a line `file: key: what is wrong` for
+            every error.
     """
     try:
         return model.model_validate(content, context=context)
@@ -104,14 +107,14 @@ def _error_line(
         keys = error["loc"]
     else:
         where, keys = locate(error["loc"])
-        if is_missing:  # so it is not among the keys that the file has
+        if is_missing:  # `locate` left the key out, because the file does not have it
             keys = (*keys, error["loc"][-1])
     key = visible(".".join(map(str, keys))) or "(top level)"
     if error["type"] == "extra_forbidden":
         suggestion = did_you_mean(str(error["loc"][-1]), keys_of(model))
         return f"{where}: {key}: unknown key.{suggestion}"
     reason = error["msg"].removeprefix("Value error, ")
-    # a whole section would be too long to show
+    # no `got`: for a missing key or a section, it would be the section around it, which is too long
     if is_missing or isinstance(error["input"], dict | list):
         return f"{where}: {key}: {reason}."
     return f"{where}: {key}: {reason} (got {shortened(repr(error['input']))})."
@@ -178,7 +181,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def by_number(name: str) -> tuple:
     """Return a sort key for names that hold numbers, so that table2 comes before table10."""
-    key = []
+    key = []  # numbers come before text; the bool keeps Python from comparing int with str
     for part in re.findall(r"\d+|\D+", name):
         if part.isdecimal():
             key.append((False, int(part)))
@@ -198,8 +201,7 @@ def shortened(text: str, length: int = 300) -> str:
 
 
 def problem_of(function: Callable, *args) -> str | None:
-    """Call a function, and return the message of the BadInput that it raises. None if it raises
-    none."""
+    """Call a function, and return the message of its BadInput, or None if it succeeds."""
     try:
         function(*args)
     except BadInput as error:
@@ -220,7 +222,7 @@ def last_error(printed: str) -> str:
     whole line.
     """
     messages = re.findall(r"^(?:csebench: |[\w.]*(?:Error|Exception): ).+", printed, re.M)
-    whole_lines = printed.split("\n")[:-1]
+    whole_lines = printed.split("\n")[:-1]  # the process may have ended within the last line
     if messages:
         reason = messages[-1]
     elif whole_lines:
@@ -235,7 +237,8 @@ def last_error(printed: str) -> str:
 def place(error: BaseException) -> str:
     """Name the place where an error was raised: `evaluators/sts.py: line 3`.
 
-    It is the last line of the project on the way there, because that is the one a user can change.
+    If the error comes from a library, this is the line of the project that called the library,
+    because a user can change only lines of the project.
     """
     frames = traceback.extract_tb(error.__traceback__)
     project = tuple(f"{folder}/" for folder in folders())

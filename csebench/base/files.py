@@ -1,9 +1,9 @@
 """Reading, hashing and writing of files.
 
-A reader returns the content of a file or raises BadInput, which names file, line and key. This
-holds for any bytes. A pipe or a device is refused before it is opened. Every write is atomic.
-YAML with the lines of its keys is read in base/yaml_lines.py. Where a command may write is decided
-in base/outputs.py.
+A function that reads returns the content of a file, or raises BadInput, which names file, line and
+key. No content of a file makes it raise another exception. A pipe or a device is refused before it
+is opened. Every write is atomic. base/yaml_lines.py reads YAML with the lines of its keys.
+base/outputs.py decides where a command may write.
 """
 
 import contextlib
@@ -62,7 +62,7 @@ def read_bytes(path: Path) -> bytes:
         )
     try:
         with open(path, "rb") as file:
-            return file.read(size)  # not to the end: some files below /proc and /sys have none
+            return file.read(size)  # no more: some files below /proc and /sys have no end
     except (OSError, ValueError, MemoryError) as e:
         raise unreadable_file(path, e) from None
 
@@ -105,7 +105,7 @@ def parse_json(text: str | bytes, where: str, remedy: str = "") -> Any:
     """
     try:
         return from_json(text, allow_inf_nan=False)
-    except (ValueError, TypeError) as e:  # TypeError: a word of the command line that is not UTF-8
+    except (ValueError, TypeError) as e:  # TypeError: an argument of a command is not UTF-8
         raise BadInput(f"{where}: not valid JSON: {e}. {remedy}".rstrip()) from None
 
 
@@ -120,7 +120,7 @@ def read_typed(path: Path, model: type[M], remedy: str = "") -> tuple[dict[str, 
 
     Raises:
         BadInput: the file cannot be read, does not fit the model, or states a digest (`DIGEST`)
-            that is not the one of its content.
+            that differs from the digest of its content.
     """
     content = read_json(path, remedy)
     typed = validated(model, content, str(path), remedy=remedy)
@@ -131,11 +131,13 @@ def read_typed(path: Path, model: type[M], remedy: str = "") -> tuple[dict[str, 
 
 
 def file_state(path: str | Path) -> os.stat_result:
-    """Return what the system says about a regular file, without opening it.
+    """Return the state of a regular file (`os.stat`), without opening it.
+
+    Other kinds are refused, because opening a pipe can wait for ever, and a device such as
+    /dev/zero has no end.
 
     Raises:
-        BadInput: the file cannot be found, or is not a regular file. Opening a pipe can wait for
-            ever, and a device such as /dev/zero has no end.
+        BadInput: the file cannot be found, or is not a regular file.
     """
     try:
         state = os.stat(path)
@@ -198,8 +200,11 @@ def unreadable_file(path: str | Path, error: Exception) -> BadInput:
 
 
 def near_file(path: Path) -> str:
-    """Suggest the file of the same folder with the most similar name:
-    ` Did you mean 'corpus.txt'?`. Empty if there is none."""
+    """Suggest a file of the same folder with a similar name: ` Did you mean 'corpus.txt'?`.
+
+    Returns:
+        The suggestion, or an empty text if no name is similar.
+    """
     try:
         names = [other.name for other in path.parent.iterdir()]
     except OSError:  # no such folder, or it belongs to another user
@@ -208,14 +213,14 @@ def near_file(path: Path) -> str:
 
 
 def unprintable(text: str) -> str | None:
-    """Say why a page cannot print a text. None if it can.
+    """Return the reason why a page cannot print a text. None if it can.
 
     Tabs and line ends are allowed, because they lay out the text of a file.
     """
-    part = HIDDEN.search(text.replace("\t", " ").replace("\r", " "))
-    if part is None:
+    hidden = HIDDEN.search(text.replace("\t", " ").replace("\r", " "))
+    if hidden is None:
         return None
-    character = part[0].encode("unicode_escape", "surrogatepass").decode()
+    character = hidden[0].encode("unicode_escape", "surrogatepass").decode()
     return f"the character '{character}' cannot be printed; remove it."
 
 
@@ -240,8 +245,9 @@ def with_digest(content: dict[str, Any]) -> dict[str, Any]:
 def sha256(path: Path) -> str:
     """Hash a file: 64 hex digits.
 
-    The hash is remembered for this process, until the size or a time of the file changes. The time
-    of the last change of its state (ctime) counts, because programs can set the other one back.
+    This process remembers the hash, until the size or one of two times of the file changes. The
+    time of its last modification (mtime) alone would not do, because programs can set it back. They
+    cannot set the time of the last change of its state (ctime).
     """
     state = file_state(path)
     try:
@@ -318,22 +324,32 @@ def replacing(path: Path) -> Iterator[Path]:
 def system_errors(path: Path) -> Iterator[None]:
     """Raise an error of the system, such as a full disk, as an OSError that names a file.
 
-    torch, safetensors and tokenizers wrap errors of the system in errors of their own.
+    Any other error is raised as it is.
     """
     try:
         yield
     except Exception as e:
-        error: BaseException | None = e
-        if type(e) is RuntimeError:  # torch.save raises it while it handles the system's error
-            error = e.__context__
-        rust_error = re.search(r"\(os error (\d+)\)", str(e))
-        if rust_error is not None:
-            number = int(rust_error[1])
-            error = OSError(number, os.strerror(number))
-        if not isinstance(error, OSError):
+        error = _system_error_in(e)
+        if error is None:
             raise
         error.filename = error.filename or str(path)
         raise error from None
+
+
+def _system_error_in(error: Exception) -> OSError | None:
+    """Find the error of the system that a library has wrapped in an error of its own.
+
+    Returns:
+        None if there is no error of the system.
+    """
+    from_rust = re.search(r"\(os error (\d+)\)", str(error))  # safetensors and tokenizers
+    if from_rust is not None:
+        number = int(from_rust[1])
+        return OSError(number, os.strerror(number))
+    inner: BaseException | None = error
+    if type(error) is RuntimeError:  # torch.save raises it while it handles the system's error
+        inner = error.__context__
+    return inner if isinstance(inner, OSError) else None
 
 
 # ---------------------------------------------------------------- files of several folders
@@ -365,7 +381,7 @@ def project_files(folder: str | Path, pattern: str, exclude: Iterable[str] = ())
 
 
 def _second_file(second: Path, first: Path) -> BadInput:
-    """Word the error for a file that another folder has under the same name."""
+    """Word the error for two files of the same name in two folders."""
     return BadInput(f"{second}: {first} has this name, too; rename one of them.")
 
 
@@ -374,12 +390,12 @@ class DataRoot:
     """Several data roots that are used like one `Path` to read data.
 
     `root / name` is the file or folder of that name in the first root that has it. If no root has
-    it, it is the path in the first root.
+    it, the result is the path in the first root.
 
     Attributes:
-        joined: whether the roots belong to the project and to the folders that join it, the
-            project's first. No such folder may replace a file of another: a file that two of them
-            have is refused when it is read.
+        joined: whether these are the data roots of the project and of the folders that join it, in
+            this order. Such a folder must not replace a file of another one. So a file that two of
+            them have is refused when it is read.
     """
 
     roots: tuple[Path, ...]
@@ -404,12 +420,11 @@ class DataRoot:
 def matches(root: Path | DataRoot, pattern: str) -> dict[str, Path]:
     """Find the files that match a pattern in one data root or several.
 
-    If two roots have a file of one name, the first root counts. Some patterns are answered by the
-    first root that has any match, and the others add nothing:
+    If several roots have a file of the same name, the first of these roots counts. In two cases,
+    all files come from the first root that has any match:
 
-    - a pattern for any name, such as `wiki/*.txt`, because it means whatever the user put there;
-    - every pattern, if the roots are joined, so that no folder adds to what the project's own
-      evaluators read.
+    - The pattern allows any name, as `wiki/*.txt` does. It stands for all that a user put there.
+    - The roots are joined. No folder may add files to what the project's own evaluators read.
 
     Returns:
         The files by their names below their root, sorted.
@@ -419,13 +434,13 @@ def matches(root: Path | DataRoot, pattern: str) -> dict[str, Path]:
     """
     if isinstance(root, Path):
         root = DataRoot((root,))
-    first_answers = root.joined or Path(pattern).stem == "*"
+    is_first_root_enough = root.joined or Path(pattern).stem == "*"
     paths: dict[Path, Path] = {}  # by their names below their root
     for folder in root.roots:
         found = {path.relative_to(folder): path for path in folder.glob(pattern)}
         for name, path in found.items():
             if root.joined and name in paths and not path.is_dir():
                 raise _second_file(path, paths[name])
-        if not paths or not first_answers:
-            paths = found | paths
+        if not paths or not is_first_root_enough:
+            paths = found | paths  # a name that an earlier root has keeps its path
     return {str(name): paths[name] for name in sorted(paths)}

@@ -1,7 +1,7 @@
-"""The GPUs of this machine: which there are, and which of them this process holds.
+"""The GPUs of this machine: which of them are visible, and which this process has locked.
 
 A process locks its GPUs before it imports torch, so that csebench puts no two runs on one GPU,
-unless they may share it. How a run uses its GPUs: csebench/train.
+unless they may share it. csebench/train uses the GPUs.
 """
 
 import fcntl
@@ -27,8 +27,8 @@ def device_type() -> str:
     """Return the type of the device to compute on: `cuda` or `cpu`.
 
     Raises:
-        RunFailed: CUDA_VISIBLE_DEVICES names a GPU, which it also does if this process has locked
-            one. But torch can use none.
+        RunFailed: torch can use no GPU, although CUDA_VISIBLE_DEVICES names one. The user or
+            `acquire_gpus` has set this variable.
     """
     import torch
 
@@ -44,17 +44,19 @@ def device_type() -> str:
 
 
 def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
-    """Wait until GPUs are free, lock them until this process ends, and name them in
-    CUDA_VISIBLE_DEVICES.
+    """Wait until GPUs are free, and lock them until this process ends.
 
-    CUDA reads that variable once, so call this before torch is imported. Nothing happens in a
-    process that holds GPUs or that torchrun started. A SLURM job without an assigned GPU sees none.
+    Their names are written to CUDA_VISIBLE_DEVICES. CUDA reads that variable once, so call this
+    before torch is imported. Nothing happens in a process that already holds GPUs or that torchrun
+    started. A SLURM job without an assigned GPU sees none.
 
     Args:
         count: number of GPUs. 0 means one, or the CPU if there is none.
-        sharing: runs that may be on one GPU at a time. A run that shares never joins a run that
-            does not. 0 means one more place on a GPU that others share, without waiting for theirs.
-        needed_mb: memory that a GPU must have free. A GPU that has less in all is used, too.
+        sharing: number of runs that may be on one GPU at a time. A run that shares never joins a
+            run that does not share. 0 takes an extra place on a GPU that others share, which
+            does not count towards that number.
+        needed_mb: memory in MiB that must be free on a GPU. A GPU whose total memory is smaller is
+            used as well, because it would never have so much free.
 
     Raises:
         BadInput: fewer GPUs are visible.
@@ -64,7 +66,7 @@ def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
     if "SLURM_JOB_ID" in os.environ:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     gpus = visible_gpus()
-    if count > 1:  # NCCL connects no slices
+    if count > 1:  # NCCL cannot connect MIG slices
         gpus = [gpu for gpu in gpus if not gpu.startswith("MIG-")]
     if len(gpus) < count:
         allowed = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
@@ -93,9 +95,10 @@ def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
 def visible_gpus() -> list[str]:
     """List the GPUs that this process may use, by their UUIDs.
 
-    A GPU that is cut into MIG slices is listed as its slices. There are none if PyTorch is built
-    without CUDA. As in CUDA, CUDA_VISIBLE_DEVICES ends at the first name that is no GPU. A number
-    in it is the one of nvidia-smi. CUDA may number GPUs of different models otherwise.
+    A GPU that is cut into MIG slices is listed as its slices. The list is empty if PyTorch is built
+    without CUDA. In CUDA_VISIBLE_DEVICES, the first name that is no GPU ends the list, as in CUDA.
+    A number there is read as nvidia-smi numbers GPUs, although CUDA may number GPUs of different
+    models in another order.
     """
     if version("torch").endswith("+cpu"):
         return []
@@ -128,26 +131,32 @@ class _ListedGpu:
 def _devices_by_name() -> dict[str, list[str]]:
     """Find the UUIDs that each name in CUDA_VISIBLE_DEVICES stands for.
 
-    A GPU has its number and its UUID as names, and a slice has its UUID.
+    A GPU has its number and its UUID as names, and a slice has its UUID. nvidia-smi prints a line
+    `GPU 0: … (UUID: GPU-…)` for each GPU, and below it a line `MIG … (UUID: MIG-…)` for each slice.
     """
     gpus: list[_ListedGpu] = []
     for number, uuid in re.findall(r"^(?:GPU (\d+))?.*\(UUID: (.+)\)", nvidia_smi("-L"), re.M):
         if number:
             gpus.append(_ListedGpu(number, uuid))
-        elif gpus:  # a line below its GPU
+        elif gpus:  # a slice of the GPU above
             gpus[-1].slices.append(uuid)
 
     devices: dict[str, list[str]] = {}
     for gpu in gpus:
-        devices[gpu.number] = devices[gpu.uuid] = gpu.slices or [gpu.uuid]
+        parts = gpu.slices or [gpu.uuid]
+        devices[gpu.number] = parts
+        devices[gpu.uuid] = parts
         for uuid in gpu.slices:
             devices[uuid] = [uuid]
     return devices
 
 
 def _full_name(name: str, devices: dict[str, list[str]]) -> str | None:
-    """Complete the name of a device, because CUDA takes shortened UUIDs, too. None if there is no
-    such device."""
+    """Complete the name of a device, because CUDA also takes the beginning of a UUID.
+
+    Returns:
+        None if there is no such device.
+    """
     is_uuid = name[3:4] == "-"  # `GPU-…` or `MIG-…`
     for known in devices:
         if known == name or (is_uuid and known.startswith(name)):
@@ -156,7 +165,7 @@ def _full_name(name: str, devices: dict[str, list[str]]) -> str | None:
 
 
 def nvidia_smi(*options: str) -> str:
-    """Return what nvidia-smi prints; nothing if there is no such program."""
+    """Return what nvidia-smi prints. The text is empty if the program is not installed."""
     try:
         return subprocess.run(
             ["nvidia-smi", *options], capture_output=True, text=True, check=False
@@ -177,7 +186,7 @@ class _GpuMemory:
 
 
 def _lock_gpus(gpus: list[str], count: int, sharing: int, needed_mb: int) -> bool:
-    """Lock so many GPUs, the one with the most free memory first. If fewer are free, lock none."""
+    """Lock `count` GPUs, those with the most free memory first. Lock none if fewer are free."""
     folder = _lock_folder()
     listed = nvidia_smi(
         "--query-gpu=uuid,memory.free,memory.total", "--format=csv,noheader,nounits"
@@ -215,16 +224,19 @@ def _lock_folder() -> Path:
 def _lock_gpu(folder: Path, gpu: str, sharing: int) -> bool:
     """Lock one GPU, if it is free.
 
-    A GPU has one lock, which runs that share it take as a shared lock. Each of these runs also
-    takes one place, which has an exclusive lock.
+    This takes two locks. The lock of the GPU is exclusive, or shared between the runs that share
+    the GPU. The lock of a place on the GPU is always exclusive. The number of places limits the
+    number of these runs.
     """
     kind = fcntl.LOCK_EX if sharing == 1 else fcntl.LOCK_SH
     places = [f"{gpu}.{number}" for number in range(sharing)]
-    if not places:  # one more than the runs that share the GPU
+    if not places:  # the extra place, for `sharing` 0
         places = [f"{gpu}.beside"]
     held_before = len(_held)
-    if _lock(folder, gpu, kind) and any(_lock(folder, place, fcntl.LOCK_EX) for place in places):
-        return True
+    if _lock(folder, gpu, kind):
+        for place in places:
+            if _lock(folder, place, fcntl.LOCK_EX):
+                return True
     _release(held_before)
     return False
 

@@ -1,9 +1,9 @@
 """Names of models, and files of the Hugging Face hub at pinned revisions.
 
-The files lie in the cache of the hub's library. The hub's list of a commit's files says which files
-there are, and what their content is. Both are checked at each use. What is in the cache needs no
-connection: `HF_HUB_OFFLINE=1` is for other programs. What a model's folder may hold:
-base/models.py. Data sets: data/fetch.py. Never imports torch.
+The files are in the cache of the hub's library. For each commit, the hub lists the names of the
+files and the hashes of their contents. The files are compared with this list at each use. Files in
+the cache need no connection, even without `HF_HUB_OFFLINE=1`. base/models.py checks what the folder
+of a model holds. data/fetch.py fetches data sets. Never imports torch.
 """
 
 import atexit
@@ -25,15 +25,15 @@ from csebench.base.models import model_sha256
 from csebench.base.project import find, folders
 from csebench.base.terminal import on_terminal
 
-# The files that a model is read from: configuration, tokenizer and weights, also in the folders of
-# sentence-transformers' modules.
+# The names of files that a model is read from: configuration, tokenizer and weights. They are at
+# the top, or in the folders of sentence-transformers' modules, such as 1_Pooling/.
 READ = re.compile(
     r"(\w*\d+_\w+/)*((?!adapter_)[\w.-]+\.(json|txt|model|spm|bpe|codes|tiktoken)"
     r"|model(-\d+-of-\d+)?\.safetensors|pytorch_model(-\d+-of-\d+)?\.bin)"
 )
 COMMIT = re.compile(r"[0-9a-f]{40}")
 ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # name of a repository of the hub
-# a folder of the project, or of a folder that joins it; a name below it is never an id of the hub
+# In the project, or in a folder that joins it. A name that begins so is never an id of the hub.
 ENCODERS_FOLDER = "encoders/"
 DOWNLOADS = 2  # of a file that differs from the hub's list
 
@@ -82,7 +82,7 @@ def is_path(name: str) -> bool:
 
 
 def as_path(name: str) -> str:
-    """Write the name of a folder so that no record takes it for an id of the hub."""
+    """Write the name of a folder in a form that nobody can take for an id of the hub."""
     if is_path(name) or name.startswith(ENCODERS_FOLDER) or not ID.fullmatch(name):
         return name
     return f"./{name}"
@@ -109,7 +109,7 @@ def local_folder(ref: EncoderRef) -> Path | None:
 
     Raises:
         BadInput: a path has a commit as its revision, or two folders have different encoders of
-            this name, so that one would be taken for the other.
+            this name.
     """
     if COMMIT.fullmatch(ref.revision):
         if is_path(ref.name):
@@ -150,8 +150,8 @@ def refuse_second_encoder(name: str) -> None:
 def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:
     """Return the folder that a model is to be loaded from.
 
-    A folder is used as it is. For a model of the hub, all its files are fetched into the cache, and
-    the result is a folder with links to exactly these files (`view`).
+    A folder is returned as it is. The files of a model of the hub are fetched into the cache, and
+    the result is a temporary folder with links to exactly these files (`view`).
 
     Raises:
         BadInput: there is no such folder, or the hub has no such model (`fetch_files`).
@@ -171,8 +171,9 @@ def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:
 def view(snapshot: Path, name: str, files: list[str]) -> Path:
     """Make a folder of links to exactly these files of a snapshot.
 
-    The folder lasts as long as this process. It is needed because libraries read any file that lies
-    in a model's folder, and in the cache a user or another program may have added files.
+    Libraries read any file that they find in a model's folder. A user or another program may have
+    added files to the cache. So libraries get this folder instead. It is deleted when this process
+    ends.
     """
     root = Path(tempfile.mkdtemp(prefix="csebench-"))
     atexit.register(_remove_view, root, os.getpid())
@@ -185,7 +186,7 @@ def view(snapshot: Path, name: str, files: list[str]) -> Path:
 
 
 def _remove_view(root: Path, process: int) -> None:
-    """Delete a view at the end of the process that made it. The end of a fork does not count."""
+    """Delete a view, unless this process is a fork of the one that made it and still needs it."""
     if os.getpid() == process:
         shutil.rmtree(root, ignore_errors=True)
 
@@ -230,8 +231,7 @@ def missing_bytes(ref: EncoderRef, what: str) -> int:
     """Count the bytes of a model that are not in the cache.
 
     Raises:
-        BadInput: the hub has no such model, or gives no access to its files. A list of files can be
-            public where the files are not.
+        BadInput: the hub has no such model, or gives no access to its files, even if it lists them.
         RunFailed: the hub cannot be reached, or fails.
     """
     _, files = listed(ref.name, ref.revision, "model", what)
@@ -260,7 +260,8 @@ def fetch_files(
 
     Raises:
         BadInput: there is no such repository or file, no access to it, or no weights in it.
-        RunFailed: the hub cannot be reached, fails, or sends other bytes twice.
+        RunFailed: the hub cannot be reached, fails, or twice sends a file that differs from its
+            list.
     """
     folder, files = listed(repository, revision, repo_type, what)
     chosen = list(names)
@@ -326,7 +327,7 @@ def drop_changed(folder: Path, files: dict, names: Iterable[str]) -> list[str]:
         if actual == expected:
             continue
         blob = folder.parents[1] / "blobs" / Path(expected).name
-        # a link to the blob, unless an editor has replaced the link by a file
+        # `path` is a link to the blob, or a file if an editor has replaced the link
         for part in (path.resolve(), blob.resolve(), path, blob):
             part.unlink(missing_ok=True)
         changed.append(str(path.relative_to(folder)))
@@ -334,7 +335,7 @@ def drop_changed(folder: Path, files: dict, names: Iterable[str]) -> list[str]:
 
 
 def listed(repository: str, revision: str, repo_type: str, what: str, **more) -> tuple[Path, dict]:
-    """Get the hub's list of the files of a commit. It is fetched if it is not in the cache.
+    """Get the hub's list of the files of a commit. Fetch the list if it is not in the cache.
 
     Args:
         what: the repository as a message calls it.
@@ -350,7 +351,7 @@ def listed(repository: str, revision: str, repo_type: str, what: str, **more) ->
     """
     from huggingface_hub._tree_cache import read_tree_cache
 
-    # without names of files, this fetches the list alone
+    # given no names of files, this fetches only the list
     folder = Path(_snapshot(repository, revision, repo_type, what, **more))
     files = read_tree_cache(str(folder.parents[1]), folder.name)
     if files is None:
@@ -367,12 +368,17 @@ def _snapshot(
 ) -> Any:
     """Call `snapshot_download` for the named files.
 
-    It resumes what breaks off, and waits as long as the hub asks. Its errors are raised as BadInput
-    or RunFailed.
+    `snapshot_download` resumes a download that broke off, and waits as long as the hub asks.
+
+    Args:
+        more: options with which nothing is downloaded (`dry_run`, `local_files_only`).
+
+    Raises:
+        BadInput, RunFailed: `snapshot_download` failed (`_explained`).
     """
     from huggingface_hub import snapshot_download, utils
 
-    # otherwise it warns that it fetches no files
+    # it would warn that it fetches no files if there are no names
     utils.logging.get_logger("huggingface_hub._snapshot_download").setLevel("ERROR")
     is_download = bool(names) and not more
     if is_download and on_terminal():
@@ -392,7 +398,7 @@ def _explained(error: BaseException, what: str) -> BadInput | RunFailed:
     """Word an error of huggingface_hub, or of the HTTP library below it, in one line."""
     from huggingface_hub import constants, errors
 
-    # these say that a file is not in the cache; their cause is why it could not be fetched
+    # These say only that a file is not in the cache. Their cause says why it was not fetched.
     if isinstance(error, (errors.LocalEntryNotFoundError, errors.DryRunError)):
         error = error.__cause__ or error
 
@@ -410,12 +416,12 @@ def _explained(error: BaseException, what: str) -> BadInput | RunFailed:
         " fetch TARGET --scale SCALE` on another machine and copy its HF_HOME to this one."
     )
     if isinstance(error, errors.OfflineModeIsEnabled):
-        return BadInput(message)  # the user asked for it, and no hub has failed
+        return BadInput(message)  # the user has switched the network off; the hub did not fail
     return RunFailed(message)
 
 
 def _no_access(response: Any, is_repository_known: bool, what: str) -> BadInput:
-    """Word the error for a repository that the hub does not show to this user."""
+    """Word the error for a repository to which the hub gives this user no access."""
     reason = "access is restricted"
     if not is_repository_known:
         reason += ", or there is no such repository"

@@ -1,9 +1,9 @@
-"""Locks between processes on files and folders. Who locks what is decided by the callers.
+"""Locks between processes on files and folders. The callers decide what is locked.
 
-A lock is `flock` on a file. It ends with the process, however the process ends. It outlives
-`os.exec`, by which torchrun replaces a process. On NFS, Linux locks at the server, so a lock holds
-between hosts, unless the folder is mounted with `nolock` or `local_lock`. If a file system has no
-locks, one line says so, and the work goes on without a lock.
+A lock is `flock` on a file. The system releases it when the process ends, also if it is killed. The
+lock outlives `os.exec`, by which a process becomes torchrun. On NFS, Linux locks at the server, so
+a lock holds between hosts, unless the folder is mounted with `nolock` or `local_lock`. If a file
+system has no locks, one line says so, and the work goes on without a lock.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # from a file system 
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Be the only process that works on a file or folder.
+    """Hold the lock of a file or folder during the block.
 
-    If another process works on it, print one line on stderr and wait. The lock is a hidden file in
-    the same folder. It is deleted at the end only if the block has made nothing at `path`.
+    If another process holds it, print one line on stderr and wait. The lock is a hidden file next
+    to `path`. It stays there, unless nothing is at `path` at the end of the block.
     """
     lock = path.with_name(f".{path.name}.lock")
     lock.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         if not path.exists():
-            lock.unlink(missing_ok=True)  # while it is held: `take` notices that it is gone
+            lock.unlink(missing_ok=True)  # before its release, so that `take` notices it
         if file is not None:
             os.close(file)
 
@@ -48,7 +48,7 @@ def take(lock: Path, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> int | None:
 
     Args:
         lock: the file, which is made if it does not exist.
-        kind: as `fcntl.flock` takes it. By default, do not wait.
+        kind: flags of `fcntl.flock`. By default, take an exclusive lock without waiting.
 
     Returns:
         The open file. The lock is held until it is closed. None if another process holds the lock.
@@ -71,13 +71,14 @@ def take(lock: Path, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> int | None:
     if _has_name(file, lock):
         os.set_inheritable(file, True)  # so that `os.exec` keeps the lock
         return file
-    # the process that held the lock deleted the file, so others lock a new one
+    # The process that held the lock has deleted the file. A lock on a deleted file excludes nobody,
+    # so take the lock of a new file.
     os.close(file)
     return take(lock, kind)
 
 
 def _has_name(file: int, path: Path) -> bool:
-    """Whether an open file still has its name."""
+    """Whether a path still leads to this open file."""
     try:
         return os.path.samestat(os.fstat(file), path.stat())
     except FileNotFoundError:

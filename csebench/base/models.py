@@ -1,7 +1,7 @@
 """The files of a model's folder, and the one hash by which scores name a model.
 
-Here are the checks that a folder can be loaded without running code of others, and that its hash
-covers all that is read. Where a model comes from: base/hub.py. Never imports torch.
+This module checks that a folder can be loaded without running code of others, and that its hash
+covers all files that are read. base/hub.py finds and fetches models. Never imports torch.
 """
 
 import os
@@ -25,17 +25,19 @@ from csebench.base.files import (
 from csebench.base.project import folders
 from csebench.base.yaml_lines import read_yaml
 
-# In the model's folder. It says how the model was trained. It is written last, so the model is
-# complete.
+# A file in the model's folder that says how the model was trained. It is written last, so a folder
+# that has it is complete.
 REPORT = "training.json"
-# in the folder of a model that csebench wrote: its run and its pooler, or which control it is
+# A file in the folder of each model that csebench wrote. It names the run and the pooler, or the
+# control.
 FACTS = "csebench.json"
 CARD = "README.md"
 WEIGHTS = "model.safetensors"
 TOKENIZER = ".model"  # suffix of a sentencepiece file, which transformers takes under any name
-# states the hash of the folder for published revisions that are the hash of the weights alone
+# Some published revisions are the hash of the weights alone. This file states the hash of the whole
+# folder for each of them.
 REVISIONS = "encoders/revisions.yaml"
-# If there is such a file, transformers reads every file of weights in the folder, also hidden ones.
+# If a folder has such a file, transformers reads every file of weights in it, also hidden ones.
 DISTRIBUTED = re.compile(r"shard-\d{5}-model-\d{5}-of-\d{5}\.safetensors")
 NAMING = (  # keys of configurations whose values name files of the model
     "weight_map",  # shards of the weights
@@ -43,22 +45,23 @@ NAMING = (  # keys of configurations whose values name files of the model
     "fast_tokenizer_files",
     "configuration_files",
 )
-# holds arguments for functions of transformers, which may be paths
+# configurations whose values are arguments of functions of transformers, which may be paths
 ARGUMENTS = re.compile(r"sentence_[\w-]+_config\.json")
+# a class with the name of its module, which is neither sentence-transformers' nor torch's
 CLASS_ELSEWHERE = re.compile(r"(?!sentence_transformers\.|torch\.).*\..*")
-# the configurations of a folder that is no model of sentence-transformers
+# the configurations of an encoder, without those of sentence-transformers
 CONFIGS = ("config.json", "tokenizer_config.json")
-# keys in configurations by whose values a model brings code, or files of another repository
+# Keys of configurations, with values that make a library load code, or files of another repository.
 FOREIGN = {
     "auto_map": re.compile(r".*"),
     "type": CLASS_ELSEWHERE,
     "types": CLASS_ELSEWHERE,
     "tokenizer_class": CLASS_ELSEWHERE,
-    "activation_function": CLASS_ELSEWHERE,  # sentence-transformers would use Tanh instead
+    "activation_function": CLASS_ELSEWHERE,  # sentence-transformers would silently use Tanh
     "attn_implementation": re.compile(r".*/.*"),  # a kernel of the hub
     "_attn_implementation": re.compile(r".*/.*"),
     "use_kernels": re.compile("True"),
-    "weights_only": re.compile("False"),  # a pickle that may call any function
+    "weights_only": re.compile("False"),  # allows a pickle, which may call any function
     "tokenizer_name_or_path": re.compile(r".*"),
     "base_model_name_or_path": re.compile(r".*"),  # of an adapter
 }
@@ -98,7 +101,8 @@ def read_facts(folder: Path | None) -> dict:
     """Read what a model's `csebench.json` states, with defaults.
 
     Args:
-        folder: None for a model of the hub. A model that csebench did not write has only defaults.
+        folder: None for a model of the hub. A model that csebench did not write states nothing, so
+            the result has only defaults.
     """
     if folder is None or not is_there(folder / FACTS):
         return Facts().model_dump()
@@ -112,7 +116,7 @@ def train_again(run: Path) -> str:
 
 
 def _remedy(model: Path) -> str:
-    """Word what to do about a damaged model. It is in the folder of a run, or a copy elsewhere."""
+    """Word what to do about a damaged model, which belongs to a run or is a copy elsewhere."""
     if model.name == "model":
         return train_again(model.parent)
     return "Restore its files."
@@ -130,8 +134,8 @@ def model_sha256(folder: Path) -> str:
 def hashed_files(folder: Path) -> dict[PurePosixPath, Path]:
     """Find the files that the hash of a model covers, by their names in its folder.
 
-    Left out are the model card, the report that states the hash, and hidden files (`.cache/`,
-    `.git/`). No configuration may name these (`check_named_files`).
+    The model card, the report that states the hash, and hidden files (`.cache/`, `.git/`) are left
+    out. So no configuration may name one of these (`check_named_files`).
     """
     files = {}
     for path in files_below(folder):
@@ -144,9 +148,11 @@ def hashed_files(folder: Path) -> dict[PurePosixPath, Path]:
 def files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
     """Give every file in a folder and in the folders below it. Links are followed.
 
+    Directly in the folder, hidden files and folders are left out. Deeper ones are given, and hidden
+    files of sentencepiece, too.
+
     Args:
-        above: the folders that hold this one. If there are none, hidden files and folders are left
-            out.
+        above: the folders that hold this one, set only by the recursive call.
 
     Raises:
         BadInput: a folder cannot be listed, or is a link to a folder that holds it.
@@ -158,8 +164,9 @@ def files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[
         paths = sorted(folder.iterdir())
     except OSError as error:
         raise BadInput(f"{folder}: cannot be listed: {error.strerror}.") from None
+    is_outermost = not above
     for path in paths:
-        if not above and path.name.startswith(".") and path.suffix != TOKENIZER:
+        if is_outermost and path.name.startswith(".") and path.suffix != TOKENIZER:
             continue
         if path.is_dir():
             yield from files_below(path, above | {inside})
@@ -168,9 +175,9 @@ def files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[
 
 
 def check_model(folder: Path) -> None:
-    """Refuse a finished model whose files differ from those that its report states by a hash.
+    """Refuse a finished model whose files do not have the hash that its report states.
 
-    Reports of older versions of csebench state no hash. Then nothing is compared.
+    Reports of older versions of csebench state no hash. Their models are not checked.
 
     Raises:
         BadInput: the files differ, or the report is damaged.
@@ -190,10 +197,13 @@ def check_model(folder: Path) -> None:
 
 
 def check_revision(folder: Path, revision: str) -> None:
-    """Refuse a folder that is not the encoder of a revision. A revision that is no sha256 fits all.
+    """Refuse a folder that is not the encoder of a revision.
+
+    A revision that is no sha256 states nothing about the folder, so every folder passes.
 
     Raises:
-        BadInput: the folder has another sha256. It does not help if its weights have this one.
+        BadInput: the folder has another sha256. If the revision is the sha256 of its weights alone,
+            the message says so.
     """
     if not SHA256.fullmatch(revision):
         return
@@ -219,8 +229,9 @@ def pinned_folder(revision: str) -> str:
     """Return the sha256 of the folder that a revision stands for.
 
     In published runs, the revision of an encoder is the sha256 of its weights alone. The ids of
-    the runs are computed from it, so it stays. The project, and each folder that joins it, states
-    the sha256 of the folder for such a revision.
+    these runs are computed from it, so it cannot be changed. Instead, the project and each folder
+    that joins it can state the sha256 of the whole folder for such a revision (`REVISIONS`). Any
+    other revision stands for itself.
     """
     expected = revision
     for project in folders():
@@ -242,8 +253,8 @@ class Revisions(RootModel):
 def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
     """Refuse a model whose configuration asks for code, or for files that its hash does not cover.
 
-    If they were loaded, the revision would not pin the model. If they were left out, its vectors
-    would be those of another model.
+    If such code or files were loaded, the revision would not pin the model. If they were left out,
+    the vectors would be those of another model.
 
     Args:
         patterns: names of the configurations to look into. `**/` before a name means any folder.
@@ -251,24 +262,32 @@ def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
     refuse_special_files(folder)
     files = hashed_files(folder)
     if any(DISTRIBUTED.fullmatch(str(name)) for name in files):
-        for path in folder.glob(".*.safetensors"):
-            raise BadInput(
-                f"{path}: would be read as weights; delete it, or give it a name that is not"
-                " hidden."
-            )
+        _refuse_hidden_weights(folder)
     nested = any("/" in pattern for pattern in patterns)
     check_named_files(files, nested)
     for name, file in files.items():
-        if not any(_matches(name, pattern) for pattern in patterns):
-            continue
-        for key, value in _entries(read_json(file), FOREIGN):
-            if key in FOREIGN and FOREIGN[key].fullmatch(str(value)):
-                raise BadInput(
-                    f"{file}: {key}: {value!r} asks for Python code, or for files of another"
-                    " repository. A model may bring neither (docs/security.md). Use one that its"
-                    " library loads without; --pooler takes the encoder of a sentence-transformers"
-                    " model alone."
-                )
+        if any(_matches(name, pattern) for pattern in patterns):
+            _refuse_foreign_values(file)
+
+
+def _refuse_hidden_weights(folder: Path) -> None:
+    """Refuse a folder with a hidden file of weights, which the hash of the model does not cover."""
+    for path in folder.glob(".*.safetensors"):
+        raise BadInput(
+            f"{path}: would be read as weights; delete it, or give it a name that is not hidden."
+        )
+
+
+def _refuse_foreign_values(file: Path) -> None:
+    """Refuse a configuration in which a value asks for code, or files of another repository."""
+    for key, value in _entries(read_json(file), FOREIGN):
+        if key in FOREIGN and FOREIGN[key].fullmatch(str(value)):
+            raise BadInput(
+                f"{file}: {key}: {value!r} asks for Python code, or for files of another"
+                " repository. A model may bring neither (docs/security.md). Use one that its"
+                " library loads without; --pooler takes the encoder of a sentence-transformers"
+                " model alone."
+            )
 
 
 def _matches(name: PurePosixPath, pattern: str) -> bool:
@@ -283,7 +302,7 @@ def check_named_files(files: dict[PurePosixPath, Path], nested: bool) -> None:
 
     Args:
         files: the files of the model, as `hashed_files` gives them.
-        nested: look into configurations in folders of the folder, too.
+        nested: whether to look into configurations below the folder of the model, too.
     """
     parents: set[PurePosixPath] = set()
     for name in files:
@@ -298,7 +317,7 @@ def check_named_files(files: dict[PurePosixPath, Path], nested: bool) -> None:
             if is_inside and (path in files or path in parents):
                 continue
             if is_inside and not os.path.lexists(file.parent / named):
-                continue  # what is not there is not read
+                continue  # no library can read it
             raise BadInput(
                 f"{file}: names {named!r}, which is not among the files that the hash of the model"
                 f" covers. A model is read from its own folder, and not from hidden files, {CARD}"
@@ -310,13 +329,13 @@ def _named_files(file: Path) -> set[str]:
     """Find the files and folders that libraries read because a configuration names them.
 
     Returns:
-        Their names, relative to the folder of the configuration.
+        Their paths, relative to the folder of the configuration, or absolute.
     """
     if file.name == "modules.json":
         return {str(value) for key, value in _entries(read_json(file)) if key == "path"}
     if ARGUMENTS.fullmatch(file.name):
         entries = _entries(read_json(file))
-        # libraries take these relative to the current folder, so they are absolute here
+        # libraries look these up in the current folder, not in the folder of the configuration
         return {os.path.abspath(str(value)) for key, value in entries if key.endswith("_file")}
     if not file.name.endswith(("config.json", ".index.json")):
         return set()
@@ -328,15 +347,13 @@ def _named_files(file: Path) -> set[str]:
 
 
 def _entries(content, outermost: Collection[str] = (), key: str = "") -> Iterator[tuple[str, Any]]:
-    """Give every value in a JSON text that is no list or object, with a key.
+    """Give a pair of key and value for every text, number and bool in the content of a JSON file.
+
+    The key is usually the innermost one that leads to the value. But a key in `outermost` stands
+    for all values below it: if several such keys lead to a value, the first one is given.
 
     Args:
-        outermost: keys that hold for all values below them.
         key: the key of `content`.
-
-    Returns:
-        Pairs of key and value. The key is the first one on the way down that is among `outermost`,
-        or else the last one.
     """
     if isinstance(content, dict):
         for name, value in content.items():
@@ -370,7 +387,7 @@ def check_vocabulary(tokenizer, config, what: str) -> None:
         raise BadInput(f"{where}: the tokenizer has no padding token; name one as pad_token.")
     ids = tokenizer.get_vocab().values()
     size = getattr(config, "vocab_size", len(ids))
-    # a class that does not find its file has special tokens only
+    # a tokenizer that did not find its vocabulary file loads, but has only special tokens
     if max(ids) >= size or len(ids) < size / 4:
         raise BadInput(
             f"{where}: the tokenizer has {len(ids)} tokens, but config.json has vocab_size {size};"
@@ -379,8 +396,7 @@ def check_vocabulary(tokenizer, config, what: str) -> None:
 
 
 def unreadable_model(what: str, error: Exception) -> BadInput:
-    """Word the error for a model that transformers, sentence-transformers or a library below them
-    cannot load."""
+    """Word the error for a model that a library, such as transformers, cannot load."""
     reason = first_line(error)
     if type(error).__name__ == "UnpicklingError":
         reason = (
@@ -393,7 +409,7 @@ def unreadable_model(what: str, error: Exception) -> BadInput:
 def refuse_model_folder(out: Path) -> None:
     """Refuse an output in the folder of a model.
 
-    It would change the hash of the model, and could replace one of its files.
+    The output would change the hash of the model, and could replace one of its files.
     """
     for folder in (out, *out.parents):
         if is_model_folder(folder):
@@ -404,8 +420,11 @@ def refuse_model_folder(out: Path) -> None:
 
 
 def is_model_folder(folder: Path) -> bool:
-    """Whether a folder holds a model: of csebench, of sentence-transformers, or any configuration
-    with weights."""
+    """Whether a folder holds a model.
+
+    It does if it is a model of csebench or of sentence-transformers, or has a configuration and
+    weights.
+    """
     if (folder / FACTS).exists() or (folder / "modules.json").exists():
         return True
     if not (folder / "config.json").exists():

@@ -1,7 +1,8 @@
-"""Where a command may write: what a name given by the user leads to, and what must not be replaced.
+"""Checks of the places that a command may write to.
 
-The writing itself, which is atomic, is in base/files.py. Only devices, pipes and open files of this
-process, which are written through, are written here.
+A user names an output. This module finds out what the name leads to, and whether csebench may write
+there. base/files.py writes files, and does it atomically. Devices, pipes and open files of this
+process cannot be replaced by a new file, so this module writes to them.
 """
 
 import os
@@ -20,7 +21,7 @@ def check_output(
 ) -> None:
     """Refuse an output that cannot be written, before the work that makes it.
 
-    A file may be a device, a pipe or an open file of this process, such as /dev/stdout.
+    A device, a pipe or an open file of this process, such as /dev/stdout, is allowed.
 
     Args:
         is_folder: whether the output is a folder of files.
@@ -32,7 +33,7 @@ def check_output(
         raise BadInput(f"{path}: is not a {kind}; choose another name.")
     if not is_folder and is_stream(path):
         return
-    # the output's own folder, or the one that it is made in
+    # the nearest folder that exists: the output itself, or a folder that it will be made in
     candidates = [path, *path.parents] if is_folder else path.parents
     nearest = next(folder for folder in candidates if os.path.lexists(folder))
     if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
@@ -40,7 +41,7 @@ def check_output(
 
 
 def state_of_output(path: Path) -> os.stat_result | None:
-    """Return what the system says about the place of an output. None if nothing is there yet."""
+    """Return the state of what an output's name leads to. None if nothing is there yet."""
     try:
         return os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -51,8 +52,10 @@ def state_of_output(path: Path) -> os.stat_result | None:
 
 
 def is_taken(path: Path) -> bool:
-    """Whether there is a file whose content would be lost. An empty file, as `mktemp` makes it,
-    has none."""
+    """Whether there is a file whose content would be lost.
+
+    An empty file, such as `mktemp` makes, has no content to lose.
+    """
     return path.exists() and not is_stream(path) and path.stat().st_size > 0
 
 
@@ -68,7 +71,7 @@ def not_ours(path: Path, what: str) -> BadInput:
 def followed(path: Path) -> Path:
     """Return the target of a link, so that the target is checked and written, and the link stays.
 
-    Any other name, also of a device or an open file, is returned as it is.
+    A name that is no link, or leads to a device or an open file, is returned as it is.
     """
     if path.is_symlink() and not is_stream(path):
         return Path(os.path.realpath(path))
@@ -79,10 +82,9 @@ def followed(path: Path) -> Path:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether bytes that are written there go to a device, a pipe, a socket or an open file of this
-    process.
+    """Whether a name leads to a device, a pipe, a socket or an open file of this process.
 
-    Such a place is written through. A new file that takes its name would never reach the reader.
+    Such an output is written to directly. If a new file replaced it, its reader would get nothing.
     """
     try:
         mode = os.stat(path).st_mode
@@ -105,7 +107,7 @@ def open_file_number(path: Path) -> int | None:
         None for any other name.
     """
     for _ in range(40):  # as many links as Linux follows
-        # the folder is resolved, the last part not: it would lead to the file that is open
+        # resolve only the folder: /proc/PID/fd/1 is itself a link, to the file that is open
         place = Path(os.path.realpath(path.parent)) / path.name
         match = OPEN_FILES.fullmatch(str(place))
         if match is not None:
@@ -124,7 +126,7 @@ def write_to_stream(path: Path, content: bytes) -> None:
         with open(path, "wb") as file:
             file.write(content)
         return
-    sys.stdout.flush()  # what was printed before comes first
-    # by its number, because a file that is opened by its name is written from the beginning
+    sys.stdout.flush()  # earlier output comes first
+    # Use the number. Opening the name would overwrite the file from its beginning.
     with open(os.dup(number), "wb") as file:
         file.write(content)

@@ -1,7 +1,7 @@
 """This process among others: its rank, its threads, the signals it gets, the programs it runs.
 
-Locks between processes: base/locks.py. GPUs: base/gpus.py. The process around a whole command:
-base/supervision.py. The exchange of tensors: csebench/train/parallel.py.
+Other modules have the locks between processes (base/locks.py), GPUs (base/gpus.py), the process
+around a whole command (base/supervision.py), and the exchange of tensors (train/parallel.py).
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from csebench.base.errors import Stopped
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-PRESSED_TWICE = 2  # seconds between two Ctrl-C that mean one
+PRESSED_TWICE = 2  # two Ctrl-C within so many seconds count as one
 
 
 def is_distributed() -> bool:
@@ -34,11 +34,11 @@ def is_main_process() -> bool:
 
 
 def use_threads(count: int) -> None:
-    """Use so many CPU threads in torch, and in the BLAS of numpy and scipy.
+    """Set the number of CPU threads of torch, and of the BLAS of numpy and scipy.
 
-    Another number of threads gives other bits.
+    Results depend on this number in their last bits.
     """
-    import scipy.linalg  # noqa: F401  # loads its BLAS: the limit holds for what is loaded
+    import scipy.linalg  # noqa: F401  # loads its BLAS, because the limit needs loaded libraries
     import torch
     from threadpoolctl import threadpool_limits
 
@@ -50,18 +50,18 @@ def use_threads(count: int) -> None:
 def stop_signals(
     react: Callable[[signal.Signals], None] | None = None,
 ) -> Iterator[list[signal.Signals]]:
-    """Collect signals that ask for the end, instead of ending the process.
+    """Collect the signals that ask this process to end, instead of ending it.
 
-    They are SIGTERM, which clusters send some seconds before they kill, SIGINT (Ctrl-C), and SIGHUP
-    (a closed terminal). A signal that the process ignores stays ignored, such as SIGHUP after
-    `nohup`.
+    These are SIGTERM (which clusters send some seconds before they kill), SIGINT (Ctrl-C), and
+    SIGHUP (a closed terminal). A signal that the process ignores, such as SIGHUP after `nohup`,
+    stays ignored.
 
     Args:
         react: called with each signal.
 
     Returns:
-        The signals received so far. The list grows. It stays empty outside the main thread, because
-        only the main thread gets signals.
+        A list, which grows with every signal. It stays empty outside the main thread, because only
+        the main thread gets signals.
     """
     received: list[signal.Signals] = []
 
@@ -80,9 +80,10 @@ def stop_signals(
 def run_program(command: list[str], task: str, **options) -> subprocess.CompletedProcess[str]:
     """Run a program and wait for its end, even if a signal asks this process to end.
 
-    The program is in a process group of its own. At the first signal, the program and all that it
-    started get SIGINT once, and write their checkpoints. A later Ctrl-C kills them. The program
-    inherits the locks of this process: they are held while it runs, even if this process is killed.
+    The program gets a process group of its own. At the first signal, the program and all processes
+    that it started get one SIGINT, so that they write their checkpoints. A later Ctrl-C kills them.
+    The program inherits the locks of this process, so they are held while the program runs, even if
+    this process is killed.
 
     Args:
         task: name of the work in messages.
@@ -106,7 +107,7 @@ def run_program(command: list[str], task: str, **options) -> subprocess.Complete
             **options,
         )
         group.number = program.pid
-        if received:  # before there was a program to stop
+        if received:  # a signal came before there was a program to stop
             group.stop(received[0])
         stdout, stderr = program.communicate()
     if received:
@@ -169,13 +170,13 @@ class ProgramGroup:
 def not_inheriting_ignored_sigint() -> Iterator[None]:
     """Let programs that are started in the block react to SIGINT, even if this process ignores it.
 
-    A script that starts a process with `&` lets it ignore SIGINT. This process still does not
-    react.
+    A process that a script starts with `&` ignores SIGINT, and its programs would inherit that. In
+    the block, this process has a handler that does nothing, so it still does not react.
     """
     if not is_main_thread() or not is_ignored(signal.SIGINT):
         yield
         return
-    # A new program inherits that a signal is ignored, but it inherits no handler.
+    # a new program inherits that a signal is ignored, but not a handler
     signal.signal(signal.SIGINT, lambda *_: None)
     try:
         yield
@@ -187,7 +188,7 @@ def not_inheriting_ignored_sigint() -> Iterator[None]:
 def handled(number: signal.Signals, handler: Callable) -> Iterator[None]:
     """Let a function handle a signal in the block, unless this process ignores the signal.
 
-    Outside the main thread, which alone gets signals, nothing changes.
+    Nothing changes outside the main thread, because only the main thread gets signals.
     """
     if not is_main_thread() or is_ignored(number):
         yield

@@ -1,7 +1,7 @@
 """Version and place of the project, and the folders that join it.
 
-A folder joins with methods, papers, scales, data, … of its own. Here a name is looked up in all of
-these folders. What a folder of one kind holds is read by csebench/plan/catalog/.
+A user's folder can join the project, and add methods, papers, scales, data, … to it. This module
+lists the folders, and looks a name up in all of them. csebench/plan/catalog/ reads their content.
 """
 
 import os
@@ -15,10 +15,11 @@ REPOSITORY = "https://github.com/csebench/csebench"
 PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = PACKAGE.parent
 IS_INSTALLED = not (CHECKOUT / "Snakefile").exists()
-# The folder of methods/, papers/, config/, …: beside the package, or in a wheel within it.
+# The folder that holds methods/, papers/, config/, …. In a checkout, the package is in it. In a
+# wheel, it is in the package.
 ROOT = PACKAGE / "_project" if IS_INSTALLED else CHECKOUT
 VARIABLE = "CSEBENCH_PROJECT"  # names the folders that join, separated as in PATH
-MARKER = ".csebench"  # a folder with a file of this name joins, if a command runs in or below it
+MARKER = ".csebench"  # file in a folder that joins if a command runs in this folder or below it
 
 if IS_INSTALLED:
     sys.path.append(str(ROOT))  # methods and evaluators are packages
@@ -39,10 +40,14 @@ def folders() -> list[Path]:
 
 @cached  # it is asked for thousands of times
 def joining(here: Path) -> list[Path]:
-    """Find the folder that joins without being named.
+    """Find the folder that joins although VARIABLE does not name it.
 
-    It is the current folder, or the nearest one above it, that has a MARKER. If there is none, an
-    installed package lets the current folder join, because nothing is written to the package.
+    This is the nearest folder with a MARKER, from the current folder upwards. If there is none, and
+    csebench is installed, the current folder joins, because results must not be written into the
+    installed package.
+
+    Returns:
+        One folder, or none.
     """
     for folder in (here, *here.parents):
         if (folder / MARKER).exists():
@@ -82,16 +87,20 @@ def name_of(path: Path) -> str:
 
 
 def snakemake(page: Path) -> str:
-    """Word the command that makes a page, in the folder that results are written to."""
+    """Return the command that makes a page. It is run in the folder that results are written to."""
     if _is_joined():
         return f"snakemake -s $(csebench snakefile) -j4 {page}"
     return f"snakemake -j4 {page}"
 
 
 def published(path: Path) -> Path:
-    """Find a file below results/.
+    """Find a file below results/, which may be published in the project.
 
-    If it is not in the folder that results are written to, it may be published in the project.
+    Args:
+        path: relative to the current folder, which is the one that results are written to.
+
+    Returns:
+        The file in the current folder, or else in the project. If neither has it, `path`.
     """
     if not path.exists() and _is_joined() and (ROOT / path).exists():
         return ROOT / path

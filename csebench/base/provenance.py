@@ -1,7 +1,7 @@
 """Provenance in every report and score JSON: code, command, packages, hardware, time.
 
-It records how a number came about. None of it is part of a run's identity, so nothing here may
-change an id or a score.
+Provenance says how a number came about. It is not part of a run's identity, so nothing in this
+module may change an id or a score.
 """
 
 import hashlib
@@ -45,14 +45,15 @@ ARITHMETIC = (
     "CUBLAS_WORKSPACE_CONFIG",
     "NVIDIA_TF32_OVERRIDE",
 )
-# new files of other kinds change no result
+# new files of these kinds count as changes; others cannot change a result
 CODE_PATTERNS = ("*.py", "*.yaml", "*.smk", "*.json", "Snakefile")
-# Git sets them for hooks, perhaps of another repository. They would lead git there.
+# Git sets these variables when it runs a hook. They would lead git to the repository of the hook,
+# which may be another one.
 OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 
 
 class Stopwatch:
-    """A recorder of the provenance of the work between its construction and `record()`."""
+    """A recorder of provenance. The work takes place between its construction and `record()`."""
 
     def __init__(self):
         self.started = time.time()
@@ -97,12 +98,12 @@ class Stopwatch:
         }
 
 
-@cache  # not `cached`: a process imports its code once, and does not run later edits
+@cache  # not `cached`, which can be cleared: a process does not run edits made after its imports
 def code_state() -> dict:
     """Return the commit, and the sha256 of all changes since then.
 
-    New files of code count as changes. The sha256 is None if there are no changes. Both are None
-    outside a git checkout.
+    The names of new files of code count as changes. The sha256 is None if there are no changes.
+    Both are None outside a git checkout.
     """
     commit = run_git("rev-parse", "HEAD")
     if commit is None and (ROOT / ".git").exists():
@@ -127,11 +128,11 @@ def code_state() -> dict:
 def run_git(*args: str) -> bytes | None:
     """Run a git command on the project.
 
-    A checkout may belong to another user, which git refuses by default. Here it is safe: whoever
-    runs its Python code need not fear its git configuration.
+    By default, git refuses a checkout of another user, because its git configuration can run code.
+    Here this is allowed, because csebench already runs Python code of the checkout.
 
     Returns:
-        What the command prints; None if it fails, as outside a checkout.
+        The output of the command; None if it fails, for example outside a checkout.
     """
     command = ["git", "-C", str(ROOT), "-c", f"safe.directory={ROOT}", *args]
     environment = {name: value for name, value in os.environ.items() if name not in OF_HOOKS}

@@ -1,9 +1,9 @@
 """The folder of a run, `runs/<id>/`.
 
-Here are the names of its files, whether the run is done, the lock that gives it one worker at a
-time, and its progress: `progress.json`, which `csebench status` reads, and lines on stderr. What a
-model's folder holds: base/models.py. What a checkpoint holds: train/checkpoint.py. Never imports
-torch.
+This module has the names of its files, the check whether the run is done, the lock that lets one
+process at a time work on it, and its progress. Progress is written to `progress.json`, which
+`csebench status` reads, and to stderr. base/models.py reads the folder of the model, and
+train/checkpoint.py the checkpoint. Never imports torch.
 """
 
 import contextlib
@@ -28,10 +28,10 @@ from csebench.base.processes import is_distributed, is_main_process
 
 DONE = "train.json"  # the model's report, copied to the run's folder; Snakemake waits for it
 PRUNED = "pruned.json"  # the same report, after the model has been deleted
-PROGRESS = "progress.json"  # of a run that is not done
-# An unfinished run resumes from it. It names the file that holds the state.
+PROGRESS = "progress.json"  # deleted when the run is done
+# An unfinished run resumes from this file, which names the file with the state.
 CHECKPOINT = ".checkpoint.json"
-# CHECKPOINT, files of states, half-written files, and files of older versions of csebench
+# matches CHECKPOINT, files of states, half-written files, and files of older versions of csebench
 CHECKPOINT_FILES = ".checkpoint*"
 SET_ASIDE = ".set-aside"  # put before the names of checkpoint files that could not be used
 WRITE_SECONDS = 2  # between two writes of progress.json
@@ -41,10 +41,10 @@ _locked: set[Path] = set()  # folders that this process has locked
 
 @contextlib.contextmanager
 def lock_run(folder: Path) -> Iterator[None]:
-    """Be the only process that works on a run. Wait while another process does.
+    """Hold the lock of a run during the block. Wait while another process holds it.
 
-    Nothing is locked inside another such block. Nothing is locked by a process that torchrun
-    started, either: torchrun itself holds the lock for all of them.
+    A nested block for the same run takes no second lock. A process that torchrun started takes none
+    either, because torchrun itself holds the lock for all its processes.
     """
     folder = folder.resolve()
     if is_distributed() or folder in _locked:
@@ -85,12 +85,12 @@ def is_done(folder: Path, spec: BaseModel) -> bool:
 
 
 def check_run_folder(folder: Path) -> None:
-    """Refuse a folder for a run if the run would replace files of others in it.
+    """Refuse a folder for a run if it has files that are not of a run and would be replaced.
 
-    A folder with a spec.json belongs to a run. If that is another run, `is_done` refuses it.
+    A folder with a spec.json belongs to a run, and passes. `is_done` refuses another run's folder.
 
     Raises:
-        BadInput: names the file that would be replaced.
+        BadInput: a file would be replaced. The message names it.
     """
     if (folder / "spec.json").exists():
         return
@@ -101,8 +101,10 @@ def check_run_folder(folder: Path) -> None:
 
 
 def is_progress_of_run(path: Path) -> bool:
-    """Whether a file is the progress of a run. A run that failed early leaves it without a
-    spec.json."""
+    """Whether a file is the progress.json of a run.
+
+    A run that failed early has left one without a spec.json.
+    """
     if path.name != PROGRESS:
         return False
     try:
@@ -138,12 +140,14 @@ def has_model(folder: Path) -> bool:
     return (folder / DONE).exists() and not (folder / PRUNED).exists()
 
 
-# ---------------------------------------------------------------- steps of its life
+# ---------------------------------------------------------------- finishing and deleting
 
 
 def finish(folder: Path) -> None:
-    """Mark a run with a complete model as done: write train.json, delete progress and
-    checkpoints."""
+    """Mark a run with a complete model as done.
+
+    Writes train.json. Deletes the progress, the checkpoints, and the sign of a deleted model.
+    """
     write_json(folder / DONE, read_json(folder / "model" / REPORT))
     for name in (PROGRESS, PRUNED):
         (folder / name).unlink(missing_ok=True)
@@ -165,7 +169,7 @@ def delete_model(folder: Path) -> None:
     if an input vanishes before the job ends.
     """
     model = folder / "model"
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError):  # no train.json: the model was deleted before
         write_bytes(folder / PRUNED, (folder / DONE).read_bytes())
     # The model's own report goes first. If this process is killed now, the rest does not look like
     # a finished model.
@@ -195,7 +199,7 @@ class ProgressRecord(BaseModel):
 
 
 def read_progress(folder: Path) -> dict | None:
-    """Read the progress.json of a run. None if there is none, or no longer."""
+    """Read the progress.json of a run. None if the run has not begun, or is done."""
     remedy = "Delete it; the run writes it again."
     try:
         _, progress = read_typed(folder / PROGRESS, ProgressRecord, remedy)
@@ -205,10 +209,11 @@ def read_progress(folder: Path) -> dict | None:
 
 
 class Progress:
-    """A context manager around the work of a run, which keeps its progress.json.
+    """A context manager around the work of a run, which keeps its progress.json up to date.
 
-    An exception is written as the failure of the run and raised again, with a note if it is
-    unexpected. A run that is killed or stopped leaves the file as it was written last.
+    If the work raises an exception, the exception is written as the failure of the run, and raised
+    again. An unexpected one gets a note. A run that is killed or stopped leaves the file as it was
+    written last.
     """
 
     def __init__(self, folder: Path, run: str):
@@ -227,7 +232,7 @@ class Progress:
 
     def __exit__(self, kind, error, trace) -> None:
         if not isinstance(error, Exception) or isinstance(error, Stopped):
-            return
+            return  # no failure: the work is done, or was stopped from outside
         if self._is_failure_written():
             return
         self.now.is_final = isinstance(error, OutOfMemory | Untrainable)
@@ -258,7 +263,7 @@ class Progress:
         self._log()
 
     def step(self, step: int, loss: float | None, dev: float | None) -> None:
-        """Note that a step is done. Write and print from time to time.
+        """Note that a step is done. Write the file and print a line from time to time.
 
         Args:
             loss: the last loss that was read.
@@ -278,12 +283,15 @@ class Progress:
         """Whether the trainer, which knows the step, has already written this failure."""
         try:
             written = read_progress(self.folder)
-        except BadInput:  # damaged, so it is written again
+        except BadInput:  # the file is damaged, so the failure is written again
             return False
         return written is not None and written["state"] == "failed"
 
     def _write(self, state: Literal["running", "failed"], message: str = "") -> None:
-        """Write progress.json. After bad input there may be no folder to write it to."""
+        """Write progress.json, if the folder of the run exists. Bad input can end a run earlier.
+
+        Only the main process writes progress, but a failure may happen in any process.
+        """
         self.now.state = state
         self.now.message = message
         self.now.seconds = time.monotonic() - self.started
@@ -304,5 +312,5 @@ class Progress:
             parts.append(f"loss {now.loss:.3f}")
         if now.dev is not None:
             parts.append(f"dev {100 * now.dev:.2f}")
-        with contextlib.suppress(OSError):  # the terminal was closed, which must end no run
+        with contextlib.suppress(OSError):  # a closed terminal must not end the run
             print("  ".join(parts), file=sys.stderr, flush=True)

@@ -1,7 +1,8 @@
 """How a text that comes from outside may be shown.
 
-Such a text can be in a score JSON, a log, a file of the user, or the name of a device. Each place
-that shows one calls a function of this module: terminal, pages, CSV and JSON. Layout is done there.
+Such a text can be in a score JSON, a log, a file of the user, or the name of a device. Terminal,
+pages, CSV and JSON call the functions of this module for each such text, and do the layout
+themselves.
 """
 
 import re
@@ -14,8 +15,8 @@ HIDDEN = re.compile(
     "\U000e0000-\U000e007f]"
 )
 REPLACEMENT = "\ufffd"  # Unicode's own sign for a character that cannot be shown
-MARKUP = re.compile(r"[\\`*\[\]<>|]|!(?=\[)")  # of Markdown and HTML
-FORMULA = ("=", "+", "-", "@")  # a spreadsheet takes a text that begins so for a formula
+MARKUP = re.compile(r"[\\`*\[\]<>|]|!(?=\[)")  # begins markup of Markdown or HTML
+FORMULA = ("=", "+", "-", "@")  # spreadsheets compute a text that begins with one of these
 # a number that begins with a sign is no formula: `-0.5 ± 0.1`, `-0.2 to +0.3`
 NUMBER_PATTERN = r"[-+]?\d[\d.,]*(e[-+]?\d+)?%?"
 SIGNED_NUMBER = re.compile(
@@ -41,8 +42,8 @@ def visible_lines(text: str) -> str:
 def as_markdown(text: str) -> str:
     """Escape a text so that Markdown shows it as it is, with every character visible.
 
-    No image, table cell, code, HTML, or link with a text of its own begins in it. A bare address
-    stays a link.
+    The text cannot begin an image, a table cell, code, HTML, or a link that hides its address. An
+    address that stands in the text stays a link.
     """
     return MARKUP.sub(lambda match: f"\\{match[0]}", visible(text))
 
@@ -50,8 +51,8 @@ def as_markdown(text: str) -> str:
 def as_csv_cell(value):
     """Turn a value into a cell of a CSV file.
 
-    A text that a spreadsheet would compute gets an apostrophe, which makes it a text there. Numbers
-    stay as they are.
+    A spreadsheet would compute a text that looks like a formula. An apostrophe before it prevents
+    this. Numbers stay as they are.
     """
     if not isinstance(value, str):
         return value
@@ -62,7 +63,7 @@ def as_csv_cell(value):
 
 
 def as_json_escapes(text: str) -> str:
-    """Write each character of a JSON text that cannot be seen as an escape. Its content stays."""
+    """Replace characters of a JSON text that nobody sees by escapes. Its content is the same."""
     return HIDDEN.sub(lambda match: escaped(match[0]), text)
 
 

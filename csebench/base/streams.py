@@ -1,7 +1,7 @@
 """Standard streams that the caller has closed (`csebench methods >&-`).
 
-This runs before anything else, so it imports nothing of the project. What is printed, and where to:
-base/terminal.py and base/outputs.py.
+This module runs before all others, so it imports nothing of the project. Printing is in
+base/terminal.py, and the places that a command may write to are in base/outputs.py.
 """
 
 import os
@@ -11,9 +11,9 @@ import sys
 def open_closed_streams() -> None:
     """Let closed standard streams lead to /dev/null, before anything is printed or opened.
 
-    Python sets a closed stream to None, and nothing can be printed to None. Also, the next file
-    that is opened would take the number of the stream. Then the output of another program would end
-    up in that file.
+    Two things would go wrong otherwise. Python sets a closed stream to None, and printing to None
+    fails. The next opened file would take the number of the closed stream, and the output of
+    programs that this process starts would end up in that file.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:

@@ -4,8 +4,8 @@ A method or an evaluator is code of others. If it ends the process (`os._exit(0)
 inside the process can notice. Exit code 0 would then stand for a run that nobody finished. So a
 command works in a child process, and announces its end to the parent.
 
-Programs that a command starts: base/processes.py. This module imports nothing of the project, so
-that a command forks before it loads anything.
+base/processes.py starts other programs. This module imports nothing of the project, so that a
+command forks before it loads anything.
 """
 
 import atexit
@@ -49,43 +49,44 @@ def supervised(work: Callable[[], int]) -> int:
     """
     if "WORLD_SIZE" in os.environ:  # the parent is torchrun, which holds the lock of the run
         end_with_parent()
-    announced, announcing = os.pipe()
+    read_end, write_end = os.pipe()  # for the announcement
     awaited: set[int] = {signal.SIGCHLD, *PASSED_ON}
-    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # so that each one is kept for `_wait`
+    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # they stay pending until `_wait` takes them
     child = os.fork()
     if child == 0:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
-        os.close(announced)
+        os.close(read_end)
         end_with_parent()
-        _work_and_exit(work, announcing)
-    os.close(announcing)
+        _work_and_exit(work, write_end)
+    os.close(write_end)
     code = _wait(child, awaited)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
     if code < 0:
         _die_by(-code)
-    if code == 0 and not _is_announced(announced):
+    if code == 0 and not _is_announced(read_end):
         print(NOT_FINISHED, file=sys.stderr)
         return 1
     return code
 
 
 def announce_end() -> None:
-    """Tell the supervisor that exit code 0 means done from now on.
+    """Tell the supervisor that from now on exit code 0 means that the command is done.
 
-    Call it when the command is done, or becomes a program that can be trusted. Nothing happens if
-    nobody watches, or in a process that the watched process has forked.
+    Call it when the command is done, or before `exec` replaces it by a program whose exit code can
+    be trusted.
+    Nothing happens without a supervisor, or in a fork of the watched process.
     """
     if _watched is not None and _watched.process == os.getpid():
         os.write(_watched.pipe, ANNOUNCEMENT)
 
 
 def end_with_parent() -> None:
-    """Get SIGTERM when the parent process ends, however it ends; only on Linux."""
+    """Let this process get SIGTERM when its parent ends, also if it is killed. Only on Linux."""
     if sys.platform != "linux":
         return
     parent = os.getppid()
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent:  # the parent ended before this process had asked
+    if os.getppid() != parent:  # the parent ended before the call of prctl
         os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -117,8 +118,8 @@ def _wait(child: int, signals: Iterable[int]) -> int:
             if ended:
                 return os.waitstatus_to_exitcode(status)
             continue
-        # Ctrl-C comes from the kernel, and reaches the child, too. A closed terminal tells only the
-        # first process.
+        # The terminal sends Ctrl-C to the child as well. The kernel is then the sender, which a
+        # positive code shows. A closed terminal tells only this process.
         is_ctrl_c = received.si_signo == signal.SIGINT and received.si_code > 0
         if not is_ctrl_c:
             os.kill(child, received.si_signo)
@@ -126,7 +127,7 @@ def _wait(child: int, signals: Iterable[int]) -> int:
 
 def _is_announced(pipe: int) -> bool:
     """Whether the child announced its end."""
-    # do not wait: a process that the command has left may keep the other end open
+    # Do not wait for the end of the pipe. A process that the command left running may hold it open.
     os.set_blocking(pipe, False)
     try:
         return os.read(pipe, len(ANNOUNCEMENT)) == ANNOUNCEMENT

@@ -1,7 +1,6 @@
 """Output on a terminal and output for programs: progress bars, tables, JSON and CSV.
 
-Which characters of a text may be shown is decided in base/shown.py. What a table says is decided by
-its callers.
+base/shown.py decides which characters of a text may be shown. The callers decide what a table says.
 """
 
 import csv
@@ -23,7 +22,7 @@ from csebench.base.shown import as_csv_cell, as_json_escapes, visible, visible_l
 GAP = "  "  # between columns
 NO_VALUE = "–"
 NUMBER_CELL = re.compile(rf"([-+]?[\d.,]+( ?± ?[\d.]+)?|{NO_VALUE})?")
-LONGEST_WORD = 24  # characters of a word that a narrow column does not break
+LONGEST_WORD = 24  # a narrow column may break words with more characters
 
 
 def on_terminal() -> bool:
@@ -35,8 +34,8 @@ def bar(items: Iterable | None, what: str, unit: str = "it", **more) -> tqdm:
     """Show a progress bar on a terminal, if the work takes more than two seconds.
 
     Args:
-        items: the bar iterates over them. None: the caller moves the bar by `update`.
-        what: the work.
+        items: what the bar iterates over; None if the caller moves the bar by `update`.
+        what: name of the work, shown before the bar.
         more: options of tqdm, such as `total=100`.
     """
     options = {"desc": what, "unit": unit, "delay": 2, "leave": False}
@@ -45,7 +44,7 @@ def bar(items: Iterable | None, what: str, unit: str = "it", **more) -> tqdm:
 
 
 def counted(count: int, noun: str) -> str:
-    """Word a count: `1 run`, `2 runs`, `1,000 runs`."""
+    """Write a count with its noun: `1 run`, `2 runs`, `1,000 runs`."""
     if count == 1:
         return f"1 {noun}"
     return f"{count:,} {noun}s"
@@ -147,7 +146,9 @@ def _row_lines(row: Sequence[str], layout: Sequence[_Column]) -> list[str]:
 def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
     """Choose widths with which columns of text fit side by side.
 
-    A column with more text becomes wider. Words are broken only if there is no room otherwise.
+    Every column starts with the width of its longest text. Then one column after the other loses a
+    character, until all fit. Columns with more text keep more of their width. Words are broken only
+    if there is no room otherwise.
 
     Args:
         columns: the texts of each column.
@@ -155,7 +156,7 @@ def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
     """
     widths = []
     longest_words = []
-    shares = []  # of the room, in proportion
+    shares = []  # how much of the room each column should get, relative to the others
     for texts in columns:
         lengths = [len(text) for text in texts]
         word_lengths = [len(word) for word in " ".join(texts).split()]
@@ -164,10 +165,13 @@ def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
         shares.append(max(1.0, sqrt(sum(lengths))))
 
     def whole_words_then_widest(index: int) -> tuple[bool, bool, float]:
-        """Prefer a column whose words stay whole, then any that can be narrower, then the one that
-        is widest for its share."""
-        has_whole_words = widths[index] > longest_words[index]
-        return has_whole_words, widths[index] > 1, widths[index] / shares[index]
+        """Order columns by how well each can lose a character.
+
+        The best one keeps its words whole, and is the widest for its share.
+        """
+        keeps_words_whole = widths[index] > longest_words[index]
+        can_be_narrower = widths[index] > 1
+        return keeps_words_whole, can_be_narrower, widths[index] / shares[index]
 
     gaps = len(GAP) * (len(columns) - 1)
     excess = sum(widths) + gaps - width
@@ -186,7 +190,7 @@ def records(columns: Sequence[str], rows: Iterable[Sequence]) -> list[dict]:
 
 
 def json_text(content) -> str:
-    """Word content as JSON for people and programs.
+    """Format content as JSON for people and programs.
 
     Letters of any language stay as they are. Characters that nobody sees are written as escapes.
     """
@@ -194,9 +198,9 @@ def json_text(content) -> str:
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[dict]) -> str:
-    """Word rows as CSV. Equal rows give equal bytes.
+    """Format rows as CSV. Equal rows give equal bytes.
 
-    No cell has a line break, or is a formula (`as_csv_cell`).
+    No cell has a line break, and none is a formula (`as_csv_cell`).
     """
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns, lineterminator="\n")

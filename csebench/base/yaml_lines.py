@@ -1,7 +1,7 @@
 """YAML files with the lines of their keys, so that a message can name the line.
 
-Reading of other files: base/files.py. What a YAML file must hold is stated by the pydantic model
-that its reader passes.
+base/files.py reads other files. The caller passes a pydantic model, which states what the YAML file
+must hold.
 """
 
 from dataclasses import dataclass, field
@@ -68,17 +68,18 @@ class Lines:
     """The lines of the keys and items of a YAML file, or of a literal in Python."""
 
     file: str
-    # by keys and positions: ("experiments", 0, "runs", 3)
+    # line by the path of keys and positions, such as ("experiments", 0, "runs", 3)
     numbers: dict[tuple, int] = field(default_factory=dict)
 
     def locate(self, place: tuple) -> tuple[str, tuple]:
-        """Find the line of a path of keys.
+        """Find the line of a path of keys that pydantic reports.
 
-        The path is pydantic's. A schema adds keys of its own, such as the kind of a table, and
-        these are skipped. Inside an alias, the line is the one of the alias.
+        Pydantic adds keys that the file does not have, such as the kind of a table. They are
+        skipped. For a key inside an alias, the line is that on which the alias stands.
 
         Returns:
-            `evidence/x.yaml: line 12`, or the file alone, and the keys that are in the file.
+            `evidence/x.yaml: line 12`, or the file alone if no line is known. Then those of the
+            keys that the file has.
         """
         keys = ()
         for key in place:
@@ -100,7 +101,8 @@ class Loader(FastLoader):
         super().__init__(text)
         self.lines = Lines(file)
         self.as_written = as_written
-        # by the id of their node: an alias has the node of its anchor, which is not read again
+        # What each node gave, by the id of the node. An alias has the same node as its anchor, so
+        # it gets the same object, and the node is read once.
         self.containers: dict[int, dict | list] = {}
 
     def value(self, node: yaml.Node, place: tuple = ()) -> Any:
@@ -120,14 +122,14 @@ class Loader(FastLoader):
 
     def _list(self, node: yaml.Node, place: tuple) -> list:
         items: list = []
-        self.containers[id(node)] = items  # before its items, which may have an alias of it
+        self.containers[id(node)] = items  # first, because an item may be an alias of the list
         for index, item in enumerate(node.value):
             items.append(self.value(item, (*place, index)))
         return items
 
     def _dict(self, node: yaml.Node, place: tuple) -> dict:
         content: dict = {}
-        self.containers[id(node)] = content  # before its values, which may have an alias of it
+        self.containers[id(node)] = content  # first, because a value may be an alias of it
         for key, inner in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
@@ -142,6 +144,7 @@ class Loader(FastLoader):
         return content
 
     def _scalar(self, node: yaml.Node, place: tuple) -> Any:
+        """Turn a node that is no plain list or dict into a value."""
         if isinstance(node, yaml.ScalarNode):
             problem = unprintable(node.value)
             if problem is not None:
@@ -153,5 +156,5 @@ class Loader(FastLoader):
 
 
 def _error_at(node: yaml.Node, problem: str) -> yaml.YAMLError:
-    """Word an error of YAML, so that it is reported with its line."""
+    """Make an error of YAML, which `read_with_lines` reports with its line."""
     return yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)

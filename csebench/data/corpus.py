@@ -1,7 +1,7 @@
 """Reading of what methods train on: corpora of sentences or triplets, and their back-translations.
 
-Also drawing of few-shot subsets. Test sets are read by data/sts.py and by evaluators.
-Back-translations are made by data/translate.py. Never imports torch.
+This module also draws few-shot subsets. data/sts.py and evaluators read test sets.
+data/translate.py makes back-translations. Never imports torch.
 """
 
 import csv
@@ -34,19 +34,21 @@ def read_corpus(
     """Read the corpus that a method trains on.
 
     Args:
-        expected_sha256: the sha256 from which the run's key was computed.
+        expected_sha256: the sha256 from which the run's key was computed. It begins with `hub:` for
+            a published file whose hash the hub states, and which fetching checked.
         kind: `sentences`, one a line, or `triplets` (anchor, positive, hard negative), from a CSV
             file with the columns of TRIPLET.
-        least: number of lines with text that are needed. A method learns from the differences
-            between two.
-        size: number of sentences that will be drawn from the corpus. It does not count for
-            triplets: a scale states it in sentences, and all triplets are drawn if there are fewer.
+        least: number of lines with text that are needed. A method needs two, because it learns from
+            the differences between sentences.
+        size: number of sentences that will be drawn from the corpus, which must have so many. It
+            is not checked for triplets, because a scale states it for sentences: if there are fewer
+            triplets, all of them are drawn.
 
     Raises:
-        BadInput: the file is damaged, too small, or another than expected.
+        BadInput: the file is damaged or too small, or is not the expected one.
     """
     check_sha256(path, expected_sha256)
-    sentences = read_lines(path)  # for triplets, too: it refuses a byte-order mark
+    sentences = read_lines(path)  # also for triplets, to refuse a byte-order mark
     if kind == "triplets":
         is_published = expected_sha256 is not None and expected_sha256.startswith("hub:")
         return _read_triplets(path, is_published)
@@ -56,7 +58,7 @@ def read_corpus(
             " line."
         )
     with_text = (sentence for sentence in sentences if sentence.strip())
-    found = len(list(islice(with_text, least)))  # not all: there can be millions
+    found = len(list(islice(with_text, least)))  # no more, because there can be millions
     if found < least:
         raise BadInput(
             f"{path}: lines with text: {found}; at least {least} are needed, one sentence per line."
@@ -75,8 +77,7 @@ def read_positives(path: Path, corpus_sha256: str, translators: str, count: int)
         count: number of lines of the corpus.
 
     Raises:
-        BadInput: the file is damaged, or is the back-translation of another corpus or by other
-            translators.
+        BadInput: the file is damaged, or was made from another corpus or by other translators.
     """
     facts = path.with_name(f"{path.name}.json")
     expected = back_translation_facts(corpus_sha256, translators)
@@ -97,7 +98,8 @@ def draw_subset(sentences: Sequence, size: int, seed: int) -> Sequence:
     """Draw a few-shot subset (miCSE sec. 3.1).
 
     Returns:
-        `size` sentences, drawn by the seed without replacement, in the order of the corpus.
+        `size` sentences, drawn without replacement, in the order of the corpus. The seed decides
+        which ones. If the corpus has fewer, all of it.
     """
     if size >= len(sentences):
         return sentences
@@ -127,7 +129,8 @@ def check_sha256(path: Path, expected: str | None) -> None:
     """Refuse a file that is not the one from which a run's key was computed.
 
     Args:
-        expected: None, or a text that begins with `hub:`, if the sha256 is not known.
+        expected: nothing is checked if it is None or begins with `hub:`, because the sha256 is then
+            not known.
     """
     if expected is None or expected.startswith("hub:"):
         return
@@ -146,15 +149,15 @@ def check_sha256(path: Path, expected: str | None) -> None:
 def _read_triplets(path: Path, is_published: bool = False) -> list[Triplet]:
     """Read the triplets of a CSV file, row by row.
 
-    Nothing is guessed: a sentence that lost its quotes would become two, and every later column
-    another sentence.
+    A row that is not clear is refused. If a sentence with a comma lost its quotes, it would become
+    two fields, and each later column would get the wrong sentence.
 
     Args:
-        is_published: whether the file is a paper's own, checked when it was fetched. Then sentences
-            are taken as they are, even if they are empty, because the paper trained on them.
+        is_published: whether the file is a paper's own, checked when it was fetched. Its sentences
+            are taken as they are, even empty ones, because the paper trained on them.
 
     Raises:
-        BadInput: names the line of the first row that is no triplet.
+        BadInput: a row is no triplet. The message names the line of the first such row.
     """
     rows = _rows(path)
     _, columns = next(rows, (1, []))
@@ -175,8 +178,10 @@ def _read_triplets(path: Path, is_published: bool = False) -> list[Triplet]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Give every row of a CSV file that is not blank, with the number of the line on which it
-    begins."""
+    """Give the number of the first line, and the fields, of every row of a CSV file.
+
+    Blank lines are left out.
+    """
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     line = 1
     try:
@@ -184,7 +189,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             if fields:
                 yield line, fields
             line = reader.line_num + 1
-    # a quote that is not closed, text after a closing quote, or a text of more than 128 KB
+    # raised for an open quote, text after a closing quote, or a text of more than 128 KB
     except csv.Error as e:
         raise BadInput(f"{path}: line {line}: not a row of a CSV file: {e}. {QUOTING}") from None
 
@@ -206,7 +211,7 @@ def _check_columns(path: Path, columns: list[str]) -> None:
 
 
 def _row_problem(fields: list[str], columns: list[str]) -> str | None:
-    """Say what is wrong with the form of a row; None if nothing is."""
+    """Return what is wrong with the form of a row. None if nothing is wrong."""
     if len(fields) != len(columns):
         return f"{len(fields)} fields for {len(columns)} columns. {QUOTING}"
     if fields == columns:
@@ -215,13 +220,13 @@ def _row_problem(fields: list[str], columns: list[str]) -> str | None:
 
 
 def _sentence_problem(fields: list[str], columns: list[str]) -> str | None:
-    """Say what is wrong with the sentences of a row; None if nothing is."""
+    """Return what is wrong with the sentences of a row. None if nothing is wrong."""
     for column, text in zip(columns, fields, strict=True):
         if column not in TRIPLET:
             continue
         if not any(character.isprintable() and not character.isspace() for character in text):
             return f"{column} is empty; write its sentence, or delete the row."
-        if "\n" in text or "\r" in text:  # legal in CSV, but here it is a quote that was not closed
+        if "\n" in text or "\r" in text:  # allowed in CSV, but here a quote was not closed
             return f"{column} goes on in another line: {shortened(repr(text), 60)}. {QUOTING}"
         if text.startswith("\ufeff"):
             return f"{column} begins with a byte-order mark; delete it."

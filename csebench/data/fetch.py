@@ -1,8 +1,8 @@
-"""Fetching of official data from their hub or server, at pinned revisions and checked.
+"""Fetching of official data from the hub or a server. Revisions are pinned, and files are checked.
 
-data/sources.yaml says where each source is fetched from, and with which sums. Which sources a
-target needs: data/preflight.py. Data of mteb stay in the cache of the datasets library. Models are
-fetched by base/hub.py.
+data/sources.yaml says where each source is fetched from, and which sums its files must have.
+data/preflight.py finds the sources that a target needs. Data of mteb stay in the cache of the
+datasets library. base/hub.py fetches models.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ARCHIVES = (".zip", ".tar", ".gz")
 READ_SIZE = 2**20  # bytes that are read at a time
-# what to do if a server cannot be reached
+# end of a message: what to do if a server cannot be reached
 SUPPLY = "put its files into the folder that CSEBENCH_DATA names (docs/data.md)"
 
 
@@ -49,7 +49,8 @@ def fetch_source(name: str, root: Path) -> None:
     shutil.rmtree(part, ignore_errors=True)
     (part / source.folder).mkdir(parents=True)
     try:
-        lay_out(name, download(source, part), part, root)
+        downloaded = download(source, part)
+        lay_out(name, downloaded, part, root)
         if source.registered:
             check_sha256(part / source.marker, dataset(source.registered).sha256)
         _publish(name, part, root)
@@ -99,27 +100,28 @@ def _stream_to_file(url: str, out: Path, algorithm: str) -> str:
                 file.write(block)
                 hashed.update(block)
                 progress.update(len(block))
-        if stream.length:  # bytes that the server promised and that did not come
+        if stream.length:  # counts down to 0, unless the connection broke off
             raise OSError(f"the connection broke off, {stream.length} bytes are missing")
     return hashed.hexdigest()
 
 
 def lay_out(name: str, downloaded: list[Path], part: Path, root: Path) -> None:
-    """Unpack what was downloaded, and lay it out below `part` as it should lie below the root."""
+    """Unpack the downloaded files, and arrange them below `part` as they will be below the root."""
     source = sources()[name]
     folder = part / source.folder
     unpacked = part / "unpacked"
     archive = downloaded[0]
     if archive.suffix in ARCHIVES:
-        # "data" refuses links and paths out of the folder, which a zip file cannot have
+        # "data" refuses links and paths that lead out of the folder. Unpacking of zip files takes
+        # no filter, and skips such paths.
         tar_filter = None if archive.suffix == ".zip" else "data"
         shutil.unpack_archive(archive, unpacked, filter=tar_filter)
     match name.partition(":")[0]:
         case "senteval":
             ready = next(unpacked.rglob(source.ready), unpacked / source.ready)
-            os.replace(ready.parents[2], folder)
+            os.replace(ready.parents[2], folder)  # `ready` is two folders below what is wanted
             for task in PUBLISHED_COUNTS:
-                read_sts(DataRoot((part, root)), task)  # refuses files other than the published
+                read_sts(DataRoot((part, root)), task)  # raises if they are not the published files
         case "beir":
             os.replace(unpacked / folder.name, folder)
             write_json(folder / source.ready, source.downloads[0].model_dump())
@@ -147,13 +149,13 @@ def write_imdb(unpacked: Path, folder: Path) -> None:
 
 
 def _publish(name: str, part: Path, root: Path) -> None:
-    """Write the hashes of the files of a source, and move the files below the root."""
+    """Write the hashes of the files of a source below the root, then move the files there."""
     source = sources()[name]
     folder = part / source.folder
     files = [path for path in folder.rglob("*") if path.is_file()]
     hashes = {str(path.relative_to(part)): sha256(path) for path in files}
     write_json(hashes_file(name, root), with_digest({"files": hashes}))
-    # the file that says that all are there comes last
+    # move `ready` last, because it tells others that all files are there
     files.sort(key=lambda path: path == folder / source.ready)
     for path in files:
         out = root / path.relative_to(part)
@@ -165,7 +167,7 @@ def _publish(name: str, part: Path, root: Path) -> None:
 
 
 def mteb_task(name: str) -> "AbsTask":
-    """Return a task of mteb: its English part, and its test set."""
+    """Return a task of mteb, restricted to English and to its test set."""
     import mteb
 
     return mteb.get_task(name, languages=["eng"], eval_splits=["test"])
@@ -196,7 +198,7 @@ def load_task(task: "AbsTask") -> None:
             task.load_data()
         else:
             _load_checked(task, repository, revision)
-    except Exception as error:  # of any library on the way
+    except Exception as error:  # mteb, datasets or a library below them may raise any
         raise RunFailed(
             f"mteb: {task.metadata.name}: its data, {repository} at {revision}, come from the"
             f" Hugging Face hub: {first_line(error)}. Run it where the hub can be reached, or bring"
@@ -205,7 +207,10 @@ def load_task(task: "AbsTask") -> None:
 
 
 def _refuse_other_revision(repository: str, revision: str) -> None:
-    """Refuse a cache in which the datasets library, offline, would read another revision."""
+    """Refuse a cache that also holds other revisions of a data set.
+
+    Without a network, the datasets library may read another revision than the one it is asked for.
+    """
     cached = cached_task(repository, revision)
     if not cached:
         return
@@ -219,13 +224,13 @@ def _refuse_other_revision(repository: str, revision: str) -> None:
 def _load_checked(task: "AbsTask", repository: str, revision: str) -> None:
     """Load the data of a task, and compare its files with the list of the hub.
 
-    Getting the list comes first: if the hub cannot be reached, the datasets library would take any
-    revision in its cache.
+    The list is fetched first, so that this fails if the hub cannot be reached. The datasets library
+    would then take any revision in its cache.
     """
     folder, files = hub.listed(repository, revision, "dataset", "its data")
     try:
         task.load_data()
-    finally:
+    finally:  # a file that differs may also be why the loading failed
         downloaded = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
         changed = hub.drop_changed(folder, files, downloaded & files.keys())
         if changed:
@@ -244,5 +249,5 @@ def cached_task(repository: str, revision: str) -> list[Path]:
 
     default = Path(constants.HF_HUB_CACHE).parent / "datasets"
     cache = Path(os.environ.get("HF_DATASETS_CACHE", default))
-    owner = repository.partition("/")[0]  # the rest of the name is written with underscores
+    owner = repository.partition("/")[0]  # the cache writes the rest in snake case
     return [path for path in cache.glob(f"{owner}___*/*/*/{revision}") if path.is_dir()]

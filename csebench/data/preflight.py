@@ -1,7 +1,7 @@
-"""What targets need from outside the project, for `csebench check` and `csebench fetch TARGET`.
+"""Models and data that targets need, for `csebench check` and `csebench fetch TARGET`.
 
-A need is a model or data. It is here, or can be fetched, or is missing. How a source is fetched:
-data/fetch.py and base/hub.py. Never imports torch.
+A need is a model or data. It is here, or can be fetched, or is missing. data/fetch.py and
+base/hub.py do the fetching. Never imports torch.
 """
 
 import re
@@ -91,7 +91,7 @@ def needs(pages: list[Page]) -> list[Need]:
 
 
 def _specs(pages: list[Page]) -> Iterable[Spec]:
-    """List the runs of pages that can be made, each once."""
+    """List the runs of pages, each once, without those that cannot be made."""
     specs = {}
     for page in pages:
         specs.update(page.available_runs())
@@ -99,7 +99,7 @@ def _specs(pages: list[Page]) -> Iterable[Spec]:
 
 
 def _evaluators(pages: list[Page]) -> set[str]:
-    """List the evaluators of pages that can be run."""
+    """List the evaluators of pages, without those that cannot be run."""
     evaluators = set()
     for page in pages:
         for _, evaluator in page.scores():
@@ -139,9 +139,9 @@ def check_needs(pages: list[Page], ask: bool = True) -> list[State]:
     """Look up the state of every need.
 
     Args:
-        ask: ask servers for what is not here, several at a time. Otherwise, what could be fetched
-            counts as reachable. Tasks of mteb are left out then, because their lookup takes
-            seconds.
+        ask: ask servers, several at a time, for the needs that are not here. If false, a need that
+            could be fetched counts as reachable without asking, and tasks of mteb are left out,
+            because their lookup takes seconds.
     """
     needed = needs(pages)
     if not ask:
@@ -155,7 +155,8 @@ def need_state(need: Need, scale_name: str, ask: bool = True) -> State:
     """Look up whether a need is here, can be fetched, or is missing.
 
     Args:
-        ask: ask the server of a need that is not here for its size.
+        ask: if the need is not here, ask its server for the size. If false, it is only assumed
+            that the server can be reached.
     """
     scale = catalog.scale(scale_name)
     try:
@@ -163,19 +164,28 @@ def need_state(need: Need, scale_name: str, ask: bool = True) -> State:
         if files:
             size = sum(path.stat().st_size for path in files if path.is_file())
             return State(need, HERE, size)
-        for name in need.files:
-            if not matches(catalog.data_root(scale), name):
-                reason = missing(name, scale)
-                if reason:
-                    return State(need, MISSING, why=reason)
+        reason = _why_no_source(need, scale)
+        if reason is not None:
+            return State(need, MISSING, why=reason)
         size = remote_size(need) if ask else None
         return State(need, REACHABLE, size)
     except (BadInput, RunFailed, OSError) as error:
         return State(need, MISSING, why=str(error))
 
 
+def _why_no_source(need: Need, scale: Scale) -> str | None:
+    """Return why a file of a need is not here and cannot be fetched. None if all can be."""
+    for name in need.files:
+        if matches(catalog.data_root(scale), name):
+            continue
+        reason = missing(name, scale)
+        if reason:
+            return reason
+    return None
+
+
 def files_of(need: Need, scale: Scale) -> list[Path]:
-    """List the files and folders of a need. The list is empty if a part of the need is not here."""
+    """List the files and folders of a need. The list is empty if any part is not here."""
     if need.ref is not None:
         return _files_of_model(need.ref)
     if need.kind == "mteb":
@@ -193,7 +203,7 @@ def files_of(need: Need, scale: Scale) -> list[Path]:
 
 
 def _files_of_model(ref: EncoderRef) -> list[Path]:
-    """List the files in the folder of a model. There are none if the model is not here."""
+    """List the files in the folder of a model. The list is empty if the model is not here."""
     folder = hub.local_folder(ref)
     if folder is not None:
         check_revision(folder, ref.revision)
@@ -233,10 +243,10 @@ def _size_on_server(url: str) -> int:
 
 
 def fetch_all(pages: list[Page]) -> Iterator[tuple[str, bool]]:
-    """Fetch what pages need and is not here.
+    """Fetch the needs of pages that are not here.
 
     Returns:
-        For every need, a line about it, and whether it failed.
+        A pair for every need: a line about it, and whether it could not be fetched.
     """
     for need in bar(needs(pages), "fetching", "source"):
         state = need_state(need, pages[0].scale, ask=False)
@@ -254,7 +264,7 @@ def fetch_all(pages: list[Page]) -> Iterator[tuple[str, bool]]:
 
 
 def bring(need: Need) -> None:
-    """Fetch a need: a model or a task into its cache, files into the folder of fetched data."""
+    """Fetch a need. Files go into the folder of fetched data, models and tasks into caches."""
     if need.ref is not None:
         hub.fetch_model(need.ref, need.kind)
     elif need.kind == "mteb":
@@ -297,7 +307,7 @@ def show(states: list[State]) -> str:
         if state.size is not None:
             size = _size(state.size)
         rows.append([state.need.kind, state.need.name, state.state, size])
-        if state.why and state.need.name in state.why:
+        if state.why and state.need.name in state.why:  # do not name it twice
             reasons.append(f"- {state.why}")
         elif state.why:
             reasons.append(f"- {state.need.name}: {state.why}")

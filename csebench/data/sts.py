@@ -1,6 +1,6 @@
 """Reading of the STS test sets as SimCSE's SentEval reads them.
 
-How pairs are scored: evaluators/sts.py. Reading of corpora: data/corpus.py.
+evaluators/sts.py scores the pairs. data/corpus.py reads corpora.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ STS = "downstream/STS"
 WITH_SPLITS = ("STS-B", "SICK-R")
 Count = Annotated[int, Field(ge=1)]
 
-# The number of scored pairs of every set. It was checked on the released files.
+# The number of scored pairs of every subset, counted in the released files.
 PUBLISHED_COUNTS = {
     "STS12": {
         "MSRpar": 750,
@@ -64,7 +64,7 @@ class Pairs:
     subset: str
     left: list[str]
     right: list[str]
-    gold: np.ndarray  # (pairs,) 0-5, SICK 1-5
+    gold: np.ndarray  # one score a pair, from 0 to 5; in SICK-R from 1 to 5
 
     def __len__(self):
         return len(self.gold)
@@ -89,8 +89,8 @@ def read_sts(root: Path | DataRoot, task: str, split: str = "test") -> list[Pair
         split: of STS-B (`train`, `dev`, `test`) or SICK-R (`train`, `trial`, `test`).
 
     Raises:
-        BadInput: a file is damaged, or has another number of scored pairs than expected. Or it is
-            not known how many pairs the split should have.
+        BadInput: a file is damaged, has another number of scored pairs than expected, or the
+            expected number is not stated.
     """
     counts = expected_counts(root, task, PUBLISHED_COUNTS)
     if task not in WITH_SPLITS:
@@ -105,7 +105,8 @@ def expected_counts(
 ) -> dict[str, int]:
     """Look up how many items each part of a task should have.
 
-    The data root's own `counts.yaml` counts, if there is one, or else the published numbers.
+    If the data root has a `counts.yaml`, the numbers are read from it. Otherwise they are the
+    published ones.
     """
     file = root / "counts.yaml"
     counts = published
@@ -142,7 +143,7 @@ def _read_subset(root: Path | DataRoot, task: str, subset: str, count: int) -> P
 def _read_inputs(inputs: Path, scores: Path) -> list[RatedPair]:
     """Read a subset of STS12-16: sentences from one file, scores from another.
 
-    The score of a pair that nobody graded is an empty line.
+    An empty line of scores means that nobody graded the pair. Such a pair is left out.
     """
     texts = read_lines(inputs)
     golds = read_lines(scores)

@@ -19,7 +19,7 @@ from csebench.data.corpus import read_corpus
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.schema.declarations import EncoderRef
 
-CHUNK = 1024  # sentences between two writes; a killed run resumes after the last whole chunk
+CHUNK = 1024  # sentences that are written together; a killed run resumes after the last whole chunk
 
 
 class Translator:
@@ -39,7 +39,7 @@ class Translator:
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
             model = AutoModelForSeq2SeqLM.from_pretrained(source, trust_remote_code=False)
-        except Exception as e:  # of transformers, tokenizers or safetensors, by what is damaged
+        except Exception as e:  # which one depends on the library that finds the damage
             raise unreadable_model(what, e) from None
         check_vocabulary(self.tokenizer, model.config, what)
         self.model = model.to(device_type()).eval()
@@ -98,7 +98,7 @@ def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 
         )
     forth, back = (Translator(name, batch_size, facts["beams"], facts["longest"]) for name in names)
 
-    # the digest in the name keeps apart what other translators have begun
+    # with a digest in its name, because other translators may have begun a file of their own
     part = out.with_name(f"{out.name}.{digest(facts)}.part")
     part.parent.mkdir(parents=True, exist_ok=True)
     finished = _keep_whole_chunks(part)
@@ -117,13 +117,14 @@ def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 
 
 
 def _keep_whole_chunks(part: Path) -> int:
-    """Cut an unfinished file after its last whole chunk, and return how many lines it has then.
+    """Cut an unfinished file after its last whole chunk, and return how many lines remain.
 
-    Chunks are translated as a whole, so that a run that resumes gives the same text.
+    The text of a sentence can depend on the others of its chunk. So a run that resumes translates
+    whole chunks, and gives the same text as a run that was not stopped.
     """
     lines = []
     if part.exists():
-        lines = part.read_bytes().split(b"\n")[:-1]  # without a line that is not ended
+        lines = part.read_bytes().split(b"\n")[:-1]  # the last line may be cut
     finished = len(lines) // CHUNK * CHUNK
     part.write_bytes(b"".join(line + b"\n" for line in lines[:finished]))
     return finished
