@@ -223,11 +223,11 @@ def make_paths_absolute(args: argparse.Namespace) -> None:
         may_be_file = key in ("encoder", "model", "spec") and value and not names_commit(value)
         if isinstance(value, Path):
             setattr(args, key, value.absolute())
-        elif may_be_file and is_there(value):
+        elif may_be_file and names_a_file(value):
             setattr(args, key, str(Path(value).absolute()))
 
 
-def is_there(name: str) -> bool:
+def names_a_file(name: str) -> bool:
     """Whether there is a file or folder of a name. A spec as JSON text is too long for a name."""
     try:
         return Path(name).exists()
