@@ -1,7 +1,7 @@
 """Prompt pooling for sentence-transformers.
 
-The pooling module of sentence-transformers cannot read the state at [MASK]. So the `modules.json` of
-an exported folder names the class `Prompt` (csebench/model/export.py).
+The pooling module of sentence-transformers cannot read the state at [MASK]. So the file
+`modules.json` of an exported folder names the class `Prompt` (csebench/model/export.py).
 """
 
 import json

@@ -1,17 +1,18 @@
 """Share the batches of a run among processes (data parallel).
 
-torchrun or `accelerate launch` starts the processes. Each encodes its share of a batch. Vectors are
-gathered, so every process computes the loss of the whole batch, in which all sentences of the batch
-are negatives. This is what the official code does (SimCSE models.py:171-192). Terms over tokens or
-attention are means over a share, and these means are averaged.
+torchrun or `accelerate launch` starts the processes. Each encodes its share of a batch. Then the
+vectors of all processes are gathered. So every process computes the loss of the whole batch, in
+which all sentences of the batch are negatives, as in the official code (SimCSE models.py:171-192).
+Terms over tokens or attention are means over a share, and these means are averaged.
 
-Gradients are the same as with one process and the whole batch. In the official code they are
-smaller by the number of processes, which only clipping and AdamW's epsilon notice. Batch
-normalisation in a head is over the share. In a projector of gathered vectors (SCD) it is over the
-batch. Two results differ a little if processes share the batch: replaced-token detection, and the
-noise of MSSE's released layer-wise term.
+Gradients are the same as with one process and the whole batch. In the official code, gradients are
+divided by the number of processes. This only matters to clipping and to AdamW's epsilon.
 
-With one process, every function returns what it was given.
+Some numbers depend on the number of processes. Batch normalisation in a head uses the statistics of
+a share. In a projector of gathered vectors (SCD), it uses those of the batch. Replaced-token
+detection and the noise of MSSE's released layer-wise term also differ a little.
+
+With one process, nothing is sent.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,7 +32,7 @@ BUCKET = 25 * 2**20  # bytes of gradients that are sent at a time, as in Distrib
 def start_processes() -> None:
     """Join the processes of the run, by NCCL or gloo."""
     if is_distributed():
-        end_with_parent()  # torchrun, which holds the lock of the run
+        end_with_parent()  # the parent is torchrun, which holds the lock of the run
         from accelerate import PartialState
 
         PartialState(cpu=not torch.cuda.is_available())
@@ -51,10 +52,10 @@ def world_size() -> int:
 
 
 def shard(batch: list, group: int = 1) -> list:
-    """Return this process's part of a batch.
+    """Return this process's share of a batch.
 
-    All parts are equal and consist of whole groups of sentences. The sentences that remain are left
-    out.
+    All shares have the same size and consist of whole groups of sentences. Sentences that remain
+    are left out.
     """
     if world_size() == 1:
         return batch
@@ -65,11 +66,11 @@ def shard(batch: list, group: int = 1) -> list:
 
 
 class Gathered(torch.autograd.Function):
-    """The rows of all processes, in the order of the processes.
+    """Gather the rows of all processes, in the order of the processes.
 
-    Every process computes the same loss of them. So it has the gradient of its own rows without
-    asking the others. It multiplies this gradient by the number of processes, because gradients are
-    averaged later.
+    Every process computes the same loss from these rows. So it knows the gradient of its own rows
+    without asking the others. It multiplies this gradient by the number of processes, because
+    gradients are averaged later.
     """
 
     @staticmethod
@@ -89,11 +90,12 @@ def gather(x: torch.Tensor, blocks: int = 1) -> torch.Tensor:
     """Gather the rows of all processes, (blocks * n, …) of each -> (blocks * N, …).
 
     Args:
-        blocks: how often `x` shows this process's n sentences. Each block of the result shows all N
-            sentences, in the order of the batch.
+        blocks: how many times `x` repeats this process's n sentences. Each block of the result has
+            all N sentences, in the order of the batch.
     """
     if world_size() == 1:
         return x
+    # (processes, blocks, n, …), and then blocks first
     by_process = Gathered.apply(x).unflatten(0, (world_size(), blocks, -1))
     return by_process.transpose(0, 1).flatten(0, 2)
 
@@ -108,7 +110,7 @@ def mean(x: torch.Tensor) -> torch.Tensor:
 
 
 def any_rank(flag: bool, device) -> bool:
-    """Whether a flag is set in any process. Waits for the device."""
+    """Whether a flag is set in any process. The call waits for the device and all processes."""
     return bool(mean(torch.full((), float(flag), device=device)) > 0)
 
 
@@ -116,7 +118,7 @@ def mean_weight(items: int, device) -> torch.Tensor | float:
     """Return the weight of this process's mean in the mean over processes.
 
     Args:
-        items: how many items this process's mean is over. Other processes may have fewer or more.
+        items: number of items in this process's mean. Other processes may have fewer or more.
     """
     if world_size() == 1:
         return 1.0
@@ -126,18 +128,19 @@ def mean_weight(items: int, device) -> torch.Tensor | float:
 
 @contextmanager
 def averaged_gradients(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """Average the gradients of a backward pass over the processes, while the pass goes on.
+    """Average gradients over the processes while the backward pass computes them.
 
-    Gradients are sent in buckets of BUCKET bytes. A bucket is sent when all its gradients are
-    complete and the buckets before it are sent, so every process sends the same buckets in the same
-    order. A weight that a process did not use, for example because its share has no masked token,
-    has the gradient 0 there. A gradient is complete when it appears, also if the batch is computed
-    in chunks.
+    Gradients are sent in buckets of about BUCKET bytes. A bucket is sent when all its gradients are
+    complete and all earlier buckets are sent. So every process sends the same buckets in the same
+    order. A process may not use a weight, for example because its share has no masked token. Then
+    the gradient of this weight counts as 0.
+
+    A hook learns when a gradient is complete, even if the batch is computed in chunks.
     """
     if world_size() == 1:
         yield
         return
-    weights: dict[nn.Parameter, None] = {}  # a set in order: modules may share weights
+    weights: dict[nn.Parameter, None] = {}  # an ordered set, because modules may share weights
     for module in modules:
         for weight in module.parameters():
             if weight.requires_grad:
@@ -164,7 +167,10 @@ def averaged_gradients(modules: Iterable[nn.Module]) -> Iterator[None]:
 
 
 def buckets_of(weights: list[nn.Parameter]) -> list[list[nn.Parameter]]:
-    """Group weights into buckets of BUCKET bytes, nearly in the order of the backward pass."""
+    """Group weights into buckets of about BUCKET bytes, last weights first.
+
+    The backward pass completes gradients in nearly this order.
+    """
     buckets: list[list[nn.Parameter]] = [[]]
     for weight in reversed(weights):
         if sum(earlier.nbytes for earlier in buckets[-1]) >= BUCKET:
@@ -176,10 +182,11 @@ def buckets_of(weights: list[nn.Parameter]) -> list[list[nn.Parameter]]:
 def send_average(bucket: list[nn.Parameter]) -> Any:
     """Start to average the gradients of a bucket over the processes.
 
-    The gradients become parts of one flat tensor, in which the averages arrive.
+    The gradients become parts of one flat tensor. When the transfer is done, the averages are in
+    it, and so in the gradients.
 
     Returns:
-        The transfer, to wait for.
+        The transfer, which the caller must wait for.
     """
     gradients = []
     for weight in bucket:
