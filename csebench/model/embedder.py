@@ -107,16 +107,16 @@ class Embedder:
         return self._embed_as("document", documents, self.document_vectors)
 
     def _embed_as(
-        self, role: str, texts: list[str], vectors: Callable[[list[str]], np.ndarray]
+        self, role: str, texts: list[str], compute: Callable[[list[str]], np.ndarray]
     ) -> np.ndarray:
         new = list(dict.fromkeys(text for text in texts if (role, text) not in self.known))
         if new:
-            computed = self._timed(partial(vectors, new))
+            computed = self._timed(partial(compute, new))
             for text, vector in zip(new, computed, strict=True):
                 self.known[role, text] = vector
-        stacked = np.stack([self.known[role, text] for text in texts])
-        check_distinct(texts, stacked, self.evaluation.precision)
-        return stacked
+        vectors = np.stack([self.known[role, text] for text in texts])
+        check_distinct(texts, vectors, self.evaluation.precision)
+        return vectors
 
     def fingerprint(self) -> str | None:
         """Hash the vector of PROBE, to tell models and settings apart.

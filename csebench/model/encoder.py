@@ -392,7 +392,7 @@ class Encoder(nn.Module):
         if keeps_states:
             hidden.append(states)
         maps = []
-        added = additive(mask)  # (N, 1, 1, T)
+        score_mask = additive(mask)  # (N, 1, 1, T)
         run_layer = bert_layer
         if self.compiled_layer is not None and self.training:
             run_layer = self.compiled_layer
@@ -402,7 +402,7 @@ class Encoder(nn.Module):
                 run_layer = bert_layer
                 select = partial(at_position, position=encoded.position(pooler))
             keeps_map = number in self.attention_layers
-            states, attention = run_layer(layer, states, added, keeps_map, select)
+            states, attention = run_layer(layer, states, score_mask, keeps_map, select)
             if keeps_states:
                 hidden.append(states)
             if keeps_map:

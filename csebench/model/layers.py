@@ -143,13 +143,13 @@ class Layers(nn.Module):
 
     def forward(self, states, mask):
         """Compute all layers, (N, T, D), (N, T) -> (N, T, D)."""
-        added = additive(to_device(mask, states.device), states.dtype)  # (N, 1, 1, T)
+        score_mask = additive(to_device(mask, states.device), states.dtype)  # (N, 1, 1, T)
         chunk_size = self.chunk_size if self.training else None
-        return in_chunks(self._run, chunk_size, states, added)
+        return in_chunks(self._run, chunk_size, states, score_mask)
 
-    def _run(self, states, added):
+    def _run(self, states, score_mask):
         for layer in self.layers:
-            states = layer(states, added)
+            states = layer(states, score_mask)
         return states
 
 

@@ -52,10 +52,9 @@ def ranks(values: np.ndarray) -> np.ndarray:
 
     scipy.stats.rankdata gives the same, but importing scipy takes longer than a small evaluation.
     """
-    # `size` counts the values of each group of equal ones. The last rank of a group is the sum of
-    # the sizes up to it.
-    _, group, size = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(size) - (size - 1) / 2)[group]
+    # Equal values are a group. The last rank of a group is the sum of the sizes up to it.
+    _, group_of_value, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(sizes) - (sizes - 1) / 2)[group_of_value]
 
 
 def alignment(left, right) -> float:

@@ -144,21 +144,21 @@ def split(lengths: list[int], batch_size: int, padded: bool = True) -> list[slic
 
 
 def check_length(
-    wanted: int, max_seq_length: int, name: str, setting: str = "--max-length"
+    length: int, max_seq_length: int, name: str, setting: str = "--max-length"
 ) -> None:
     """Refuse a length that the model cannot read.
 
     Otherwise a run id or protocol would state a length that is not the real one.
 
     Args:
-        wanted: the length that the setting asks for.
+        length: the length that the setting asks for.
         name: name of the model, for the message.
 
     Raises:
         BadInput: the model reads fewer tokens.
     """
-    if wanted > max_seq_length:
-        raise BadInput(f"{setting} {wanted}: {name} reads {max_seq_length} tokens at most.")
+    if length > max_seq_length:
+        raise BadInput(f"{setting} {length}: {name} reads {max_seq_length} tokens at most.")
 
 
 class Affine:
@@ -228,11 +228,11 @@ class SentenceTransformerEmbedder(Embedder):
         def encode_in_batches(batch_size: int) -> np.ndarray:
             return encode(texts, batch_size=batch_size, show_progress_bar=shows_bar)
 
-        run = find_executable_batch_size(encode_in_batches, self.evaluation.batch_size)
+        encode_all = find_executable_batch_size(encode_in_batches, self.evaluation.batch_size)
         uses_bf16 = self.evaluation.precision == "bf16"
         with torch.autocast(self.model.device.type, torch.bfloat16, enabled=uses_bf16):
             try:
-                vectors = run()
+                vectors = encode_all()
             except ValueError as error:
                 if "route" not in str(error):
                     raise

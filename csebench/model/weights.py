@@ -42,8 +42,8 @@ def check_weights(
         )
     refuse_weights(missing, "not in", what)
     refuse_weights(left_out_weights(model, loading["unexpected_keys"]), "not used, but in", what)
-    shapes = [name for name, *_ in loading["mismatched_keys"]]
-    refuse_weights(shapes, "of another shape in", what)
+    mismatched = [name for name, *_ in loading["mismatched_keys"]]
+    refuse_weights(mismatched, "of another shape in", what)
 
 
 def left_out_weights(model, unexpected: list[str]) -> list[str]:
