@@ -1,17 +1,18 @@
 """Compute a batch in chunks of rows, to save memory.
 
-Only one chunk's tensors for a backward pass are in memory at a time, not those of the whole batch.
-Idea of Gao et al. 2021 (RepL4NLP, "Scaling Deep Contrastive Learning Batch Size under Memory
-Limited Setup"): the sentences of a batch meet only in the loss.
+The backward pass needs tensors of the forward pass. Only those of one chunk are in memory at a
+time. The idea is from Gao et al. 2021 (RepL4NLP, "Scaling Deep Contrastive Learning Batch Size
+under Memory Limited Setup"): the sentences of a batch interact only in the loss.
 
-1. Each chunk is computed for its outputs.
+1. The outputs of each chunk are computed, and only they are kept.
 2. The loss of the whole batch is computed, and its gradients with respect to the outputs.
 3. In the backward pass, each chunk is computed again under the same dropout masks, to pass its
    gradients on. The price is this second forward pass.
 
-The gradients are equal to the ones of a single pass over all rows, within the rounding of a sum in
-another order. Only the dropout masks differ: they are drawn chunk by chunk. So a run in chunks has
-other masks than a run without chunks, just as a run of several processes has.
+Under the same dropout masks, the gradients equal those of a single pass over all rows. They differ
+only by rounding, because sums are taken in another order. But masks are drawn chunk by chunk, so a
+run in chunks has other masks than a run without chunks. A run of several processes has other masks
+for the same reason.
 """
 
 from collections.abc import Callable
@@ -27,14 +28,14 @@ def in_chunks(
     """Compute `function(first, *rest)`, `size` rows at a time.
 
     Args:
-        function: works on each row independently. It is called again in the backward pass, so what
-            it reads besides its arguments must still be the same then.
-        size: None computes all rows in one pass.
+        function: works on each row independently. It is called again in the backward pass. Until
+            then, nothing that it reads may change.
+        size: rows of a chunk. None computes all rows in one pass.
         first, rest: (N, …) each. Any of `rest` may be None.
 
     Returns:
-        What the function returns for all rows: tensors (N, …), or tuples or Hugging Face outputs
-        of them.
+        The result of the function for all rows: a tensor (N, …), or a tuple or Hugging Face output
+        of such tensors.
     """
     if size is None or len(first) <= size:
         return function(first, *rest)
@@ -45,7 +46,8 @@ def in_chunks(
         else:
             chunks.append(tensor.split(size))
 
-    # With the cache, chunks would share weights in bf16, and gradients would be summed in bf16.
+    # The cache of autocast holds bf16 copies of weights. If chunks shared a copy, their gradients
+    # would be summed in bf16.
     was_enabled = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(False)
     try:
@@ -58,7 +60,7 @@ def in_chunks(
 
 
 def _join(parts: list):
-    """Join what the function returned for each chunk."""
+    """Join the results of the chunks."""
     first = parts[0]
     if isinstance(first, torch.Tensor):
         return torch.cat(parts)

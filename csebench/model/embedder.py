@@ -2,7 +2,7 @@
 
 `Embedder` embeds every distinct sentence once, keeps the vectors of large corpora on disk, and
 refuses a model that has collapsed. The models themselves are subclasses, for example in
-csebench/model/sentence_encoder.py. Nothing here imports torch.
+csebench/model/sentence_encoder.py. This module does not import torch.
 """
 
 import hashlib
@@ -22,10 +22,10 @@ from csebench.base.files import replacing
 from csebench.model.metrics import unit
 from csebench.plan.schema.declarations import Evaluation, Precision
 
-SHARD = 8192  # texts of a corpus that are embedded, and kept on disk, at a time
-COMPARED = 512  # sentences of a call that are compared, to notice a collapsed model
-FEW = 10  # so few sentences that two of them may be the same to a tokenizer by chance
-# Cosines nearer to 1 are rounding: of a float32 number, or of layers in bf16.
+SHARD = 8192  # texts of a corpus that are embedded at a time, and kept in one file
+COMPARED = 512  # at most this many sentences of a call are compared, to notice a collapsed model
+FEW = 10  # among fewer sentences, half may have equal token ids by chance
+# A cosine is 1 up to rounding if it differs from 1 by no more than this. Layers in bf16 round more.
 EQUAL: dict[Precision, float] = {"fp32": 2.0**-23, "bf16": 2.0**-16}
 PROBE = "a sentence longer than any model reads, whose vector tells models and settings apart " * 50
 
@@ -33,20 +33,20 @@ PROBE = "a sentence longer than any model reads, whose vector tells models and s
 class Embedder:
     """A model that embeds sentences. A subclass overrides `vectors`.
 
-    A model that treats the queries and documents of a search in another way than other sentences
-    also overrides `query_vectors` and `document_vectors`, and sets `has_roles`.
+    Some models treat the queries and documents of a search differently from other sentences. Such a
+    subclass also overrides `query_vectors` and `document_vectors`, and sets `has_roles`.
 
-    Evaluators also pass the truth about a sentence: the class or the item that it stands for, by
-    name, or several of them with weights. Only the control `oracle` reads it.
+    Evaluators also pass `truth`. It names the class or item that each sentence stands for, or
+    several of them with weights. Only the control `oracle` reads it.
 
     Attributes:
-        evaluation: the settings with which it embeds.
-        has_roles: whether queries and documents have other vectors than the same texts elsewhere.
-        prompts: texts that are put before sentences, by role. The identity of scores states them.
+        evaluation: the settings of the evaluation, such as its precision.
+        has_roles: whether a text has another vector as a query or document than as a sentence.
+        prompts: texts that are put before sentences, by role. They are part of a score's identity.
         seconds: time spent on embedding so far.
-        embedded: sentences embedded so far.
-        cache_dir: where `stream` keeps its shards. None: nowhere.
-        artifacts_dir: where an evaluator may leave files that go with its scores.
+        embedded: number of sentences embedded so far.
+        cache_dir: folder in which `stream` keeps its shards. None: they are not kept.
+        artifacts_dir: folder in which an evaluator may leave files that go with its scores.
     """
 
     seconds = 0.0
@@ -77,10 +77,10 @@ class Embedder:
     def embed(self, sentences: list[str], truth: list | None = None) -> np.ndarray:
         """Return the vectors of sentences, (sentences, D) float32.
 
-        Sentences that have been embedded before are looked up.
+        Only sentences that are new to this model are embedded. The others are looked up.
 
         Raises:
-            RunFailed: the model has collapsed (`check_distinct`).
+            RunFailed: the model has collapsed (see `check_distinct`).
             Untrainable: a vector is not finite.
         """
         new = list(dict.fromkeys(text for text in sentences if text not in self.known))
@@ -107,27 +107,26 @@ class Embedder:
         return self._embed_as("document", documents, self.document_vectors)
 
     def _embed_as(
-        self, role: str, texts: list[str], vectors: Callable[[list[str]], np.ndarray]
+        self, role: str, texts: list[str], compute: Callable[[list[str]], np.ndarray]
     ) -> np.ndarray:
         new = list(dict.fromkeys(text for text in texts if (role, text) not in self.known))
         if new:
-            computed = self._timed(partial(vectors, new))
+            computed = self._timed(partial(compute, new))
             for text, vector in zip(new, computed, strict=True):
                 self.known[role, text] = vector
-        stacked = np.stack([self.known[role, text] for text in texts])
-        check_distinct(texts, stacked, self.evaluation.precision)
-        return stacked
+        vectors = np.stack([self.known[role, text] for text in texts])
+        check_distinct(texts, vectors, self.evaluation.precision)
+        return vectors
 
     def fingerprint(self) -> str | None:
         """Hash the vector of PROBE, to tell models and settings apart.
 
         Returns:
-            The hash, or None for a model that cannot embed a text that is not in the data. That is
-            no reason to fail.
+            The hash, or None if the model can only embed texts of the data. It may still be scored.
         """
         try:
             return hashlib.sha256(self.document_vectors([PROBE]).tobytes()).hexdigest()
-        except Exception:  # of any library that embeds
+        except Exception:  # any library may embed, and each raises its own errors
             return None
 
     def pairs(self, pairs) -> tuple[np.ndarray, np.ndarray]:
@@ -141,7 +140,7 @@ class Embedder:
     def prepare(self, sentences: list[str]) -> Callable[[], np.ndarray]:
         """Return a function that computes the vectors of documents.
 
-        A subclass may do at once what needs no device, such as tokenising.
+        A subclass may already do here what needs no GPU, such as tokenising.
         """
         return partial(self.document_vectors, sentences)
 
@@ -150,14 +149,15 @@ class Embedder:
     ) -> Iterator[np.ndarray]:
         """Yield the vectors of the documents of a corpus of any size, in shards of SHARD rows.
 
-        One shard is in memory at a time. While it is embedded, a thread prepares the next.
+        The vectors of one shard are in memory at a time. While a shard is embedded, a thread
+        prepares the next one.
 
         Each shard is kept below `cache_dir`, under a hash of its texts, the model and its settings.
-        So a killed evaluation goes on after the last shard, and a second search of the corpus
-        embeds nothing. Nothing is kept if the model has no fingerprint.
+        So a killed evaluation resumes after the last shard, and a second search of the corpus
+        embeds nothing. If the model has no fingerprint, no shard is kept.
 
         Args:
-            name: of the folder below `cache_dir`.
+            name: name of the folder below `cache_dir`.
         """
         fingerprint = self.fingerprint()
         model = f"{self.evaluation} {fingerprint}"
@@ -166,7 +166,7 @@ class Embedder:
             folder = self.cache_dir / name
 
         def prepare(number: int, shard: list[str]) -> Callable[[], np.ndarray]:
-            """Return a function that gives the vectors of a shard."""
+            """Return a function that computes or reads the vectors of a shard."""
             if folder is None:
                 compute = partial(self._timed, self.prepare(shard))
                 return partial(self._checked, shard, compute)
@@ -230,17 +230,20 @@ def check_distinct(
 ) -> None:
     """Refuse a model that has collapsed: it gives different sentences the same vector.
 
-    Its scores say nothing, and some would be high. If all answers tie, the right one ties with the
-    best. Sentences that differ only in case or blanks may have one vector, and a few equal vectors
-    are no collapse.
+    The scores of such a model mean nothing, but some would be high: if all answers tie, the right
+    answer ties with the best. A few equal vectors are no collapse.
+
+    At most COMPARED sentences are compared. Sentences that differ only in case or blanks count as
+    one, because they may have the same vector. Vectors are equal if they have the same direction up
+    to rounding, or if both are 0.
 
     Args:
         vectors: (sentences, D).
-        precision: in which they were computed.
+        precision: the precision in which the model computed `vectors`.
 
     Raises:
-        RunFailed: half of the sentences, or all of fewer than FEW, have the same direction as
-            another one, up to rounding. Vectors of zeros count as equal.
+        RunFailed: at least half of the compared sentences share their vector with another one. If
+            fewer than FEW are compared, all must share theirs, and there must be three or more.
     """
     # rows to compare: sentences that differ in more than case and blanks
     sample = np.linspace(0, len(sentences) - 1, min(len(sentences), COMPARED))
@@ -261,7 +264,7 @@ def check_distinct(
     count = int(is_equal.any(axis=1).sum())
     limit = len(rows) / 2
     if len(rows) < FEW:
-        # two sentences may be one to a tokenizer, for example with and without an accent
+        # Two sentences may have equal token ids, for example with and without an accent.
         limit = max(3, len(rows))
     if count < limit or count == 0:
         return

@@ -1,8 +1,8 @@
 """A Hugging Face encoder with its tokenizer.
 
-`Encoder` loads a model and checks what it can be used for, makes batches of texts, and computes one
-forward pass, with attention maps on request. Poolers make sentence vectors of its result
-(csebench/model/pooling.py). Which architectures there are is stated in csebench/model/families.py.
+`Encoder` loads a model and checks what the model can be used for. It makes batches of texts, and
+computes one forward pass, with attention maps on request. From the result, the poolers in
+csebench/model/pooling.py make sentence vectors. csebench/model/families.py lists the architectures.
 """
 
 import copy
@@ -59,19 +59,20 @@ from csebench.model.weights import check_weights
 from csebench.plan.schema.declarations import EncoderRef
 from csebench.plan.schema.spec import RUNS
 
-logging.set_verbosity_error()  # else every load reports the masked-LM head that it leaves out
+logging.set_verbosity_error()  # else transformers reports the masked-LM head at every load
 logging.disable_progress_bar()
 
 MODULES_FILE = "modules.safetensors"  # further modules that a method exports
 NO_MASK = "the tokenizer has no mask token; name one as mask_token in tokenizer_config.json."
 BERTS = ("bert", "roberta")  # their modules have the same layout
-# Batches are padded to a multiple of so many tokens, so that few shapes are compiled. Else 1.
+# Pad batches to a multiple of so many tokens, by type of device. A layer is compiled for each
+# shape, so there should be few shapes. Other devices compile nothing, and pad to the longest row.
 PADDED_TO = {"cuda": 8}
 POSITIONS = ("max_position_embeddings", "max_encoder_position_embeddings")  # the second is LED's
 UNLIMITED = 10**9  # tokens: longer than any sentence
 # Two texts that begin with the same words.
 TRIAL = ("a sentence", "a sentence that goes on, with more words than the other")
-SAME = 1e-4  # relative difference of hidden states that is rounding
+SAME = 1e-4  # a relative difference of hidden states up to this is rounding
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Traits:
 class Encoder(nn.Module):
     """A Hugging Face encoder with its tokenizer.
 
-    It uses eager attention, which is faster at short lengths, and can return attention maps.
+    Attention is eager: this is faster at short lengths, and attention maps can be returned.
 
     Methods that take `what` use it in messages: it says which model a problem is about.
     """
@@ -112,10 +113,10 @@ class Encoder(nn.Module):
         use_cheap_dropout(model)
         self.attention_layers: set[int] = set()  # layers whose attention maps `forward` returns
         self.compiled_layer: Callable | None = None  # `bert_layer`, compiled for training
-        self.dropout: float | None = None  # as set last; None: as the model has it
-        # sentences that are in memory at a time, in training; None: the batch
+        self.dropout: float | None = None  # the value last set; None: that of the checkpoint
+        # in training, how many sentences are computed at a time; None: the whole batch
         self.chunk_size: int | None = None
-        # token ids by sentence, if sentences come again and again
+        # token ids by sentence, so that training tokenises each sentence once; None: not kept
         self.known_ids: dict[str, np.ndarray] | None = None
 
     @classmethod
@@ -128,28 +129,28 @@ class Encoder(nn.Module):
     ) -> "Encoder":
         """Load an encoder in fp32, on the GPU if there is one.
 
-        It comes from a folder, or from the hub at a pinned revision.
+        The encoder comes from a folder, or from the hub at a pinned revision.
 
         Args:
-            dropout: probability to train with. None: as the checkpoint has it.
+            dropout: probability to train with. None: the checkpoint's own.
             with_pooler: load the pooler layer, if the architecture has one.
             new_pooler: if the checkpoint lacks the pooler layer, make a new one, to be trained.
 
         Raises:
-            BadInput: there is no such encoder, it cannot be read, it is not whole, or csebench
+            BadInput: there is no such encoder, it cannot be read, weights are missing, or csebench
                 cannot use its architecture.
-            RunFailed: the hub cannot be reached, or there is a GPU without CUDA.
+            RunFailed: the hub cannot be reached, or PyTorch cannot use the GPU.
         """
-        # files
+        # Get the files, and check them.
         source = fetch_model(ref)
         what = f"encoder {ref.name}"
-        if local_folder(ref) is not None:  # files of the hub are checked when they are fetched
+        if local_folder(ref) is not None:  # `fetch_model` has checked files of the hub
             check_model(source)
             check_revision(source, ref.revision)
         check_foreign(source)
         check_full_precision(source)
 
-        # how transformers is to load them
+        # Choose the class and the settings with which transformers loads them.
         config = read_config(source, what)
         changes: dict[str, Any] = {}
         if dropout is not None:
@@ -162,7 +163,7 @@ class Encoder(nn.Module):
         elif may_leave_out_pooler(config):
             changes["add_pooling_layer"] = with_pooler
 
-        # model and tokenizer
+        # Load the model and its tokenizer.
         try:
             tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
             model, loading = loader.from_pretrained(
@@ -171,18 +172,18 @@ class Encoder(nn.Module):
                 attn_implementation="eager",
                 dtype=torch.float32,
                 output_loading_info=True,
-                ignore_mismatched_sizes=True,  # refused below, by name
+                ignore_mismatched_sizes=True,  # `check_weights` refuses them, by name
                 **changes,
             )
-        except Exception as error:  # of any of several libraries, by what is damaged
+        except Exception as error:  # several libraries read the files, each with its own errors
             raise unreadable_model(what, error) from None
         if not family.dropout:
             name_padding(tokenizer)
             model.config.use_cache = False  # a decoder would keep keys and values for a next token
 
-        # Is it whole, and what can it be used for?
+        # Check that nothing is missing, and find out what the model can be used for.
         check_vocabulary(tokenizer, config, what)
-        may_be_new = ("pooler",)  # it is not used
+        may_be_new = ("pooler",)  # the pooler layer is not used, or trained from new weights
         if with_pooler and not new_pooler:
             may_be_new = ()
         check_weights(model, loading, what, may_be_new)
@@ -210,8 +211,8 @@ class Encoder(nn.Module):
     def stack(self) -> Any:
         """The layers of a BERT or RoBERTa, which csebench computes one by one.
 
-        Empty for other architectures, whose layout is not known here, and for a BERT that reads
-        from left to right. These are computed by their own `forward`.
+        The stack is empty for other architectures, whose layout csebench does not know, and for a
+        BERT that reads from left to right. Such models are computed by their own `forward`.
         """
         config = self.model.config
         if config.model_type not in BERTS or getattr(config, "is_decoder", False):
@@ -220,7 +221,7 @@ class Encoder(nn.Module):
 
     @cached_property
     def max_seq_length(self) -> int:
-        """How many tokens of a sentence are read: as many as model and tokenizer allow."""
+        """How many tokens of a sentence the encoder reads, limited by its model and tokenizer."""
         positions = position_limit(self.model)
         return min(positions or UNLIMITED, self.tokenizer.model_max_length)
 
@@ -236,7 +237,7 @@ class Encoder(nn.Module):
 
     @cached_property
     def keeps_end(self) -> bool:
-        """Whether a sentence that is too long keeps its end, and not its beginning."""
+        """Whether a sentence that is too long loses its beginning instead of its end."""
         return self.tokenizer.truncation_side == "left"
 
     # ---------------------------------------------------------------- sentences to batches
@@ -248,10 +249,10 @@ class Encoder(nn.Module):
         return self.pad(self.in_template(self.ids(sentences, max_length), pooler))
 
     def ids(self, sentences: list[str], max_length: int | None = None) -> list[list[int]]:
-        """Return the token ids of sentences, cut at `max_length` or at what the encoder can read.
+        """Return the token ids of sentences, cut at `max_length` and at `max_seq_length`.
 
-        If `known_ids` is a dictionary, the ids of each sentence are looked up there, and added if
-        the sentence is new.
+        If `known_ids` is a dictionary, a sentence is tokenised only once. Its ids are kept there
+        without the cut at `max_length`, because calls may differ in it.
         """
         longest = self.max_seq_length
         limit = min(max_length or longest, longest)
@@ -275,7 +276,7 @@ class Encoder(nn.Module):
         return [*before, *self.shorten(words, room), *after]
 
     def parts(self, row: list[int]) -> tuple[list[int], list[int], list[int]]:
-        """Split a row into the special tokens before the words, the words, and those after them."""
+        """Split a row into special tokens before the words, words, and special tokens after."""
         start = self.special_tokens.before
         end = len(row) - self.special_tokens.after
         return row[:start], row[start:end], row[end:]
@@ -290,7 +291,7 @@ class Encoder(nn.Module):
     def in_template(self, rows: list[list[int]], pooler: str | None) -> list[list[int]]:
         """Put rows of token ids into the template of a pooler, if it has one.
 
-        If both together are too long, the sentence is shortened.
+        If a sentence does not fit into the template, the sentence is shortened.
         """
         if pooler not in PROMPT_TEMPLATES:
             return rows
@@ -309,14 +310,14 @@ class Encoder(nn.Module):
         return filled
 
     def pad(self, rows: list[list[int]], length: int | None = None) -> dict[str, torch.Tensor]:
-        """Make a batch of rows of token ids.
+        """Pad rows of token ids to a batch.
 
-        The batch stays on the host. There, masks and edits are drawn and positions are looked up
-        without waiting for the device.
+        The batch stays on the host. So masks and edits can be drawn, and positions looked up,
+        without waiting for the GPU.
 
         Args:
-            length: of all rows. None: the length of the longest, rounded up to a multiple of
-                PADDED_TO.
+            length: number of tokens of every row. None: that of the longest row, rounded up to a
+                multiple of PADDED_TO.
         """
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         if not length:
@@ -341,13 +342,14 @@ class Encoder(nn.Module):
     ) -> Encoded:
         """Encode a tokenised batch.
 
-        No more is computed than the pooler reads. If it reads the state at one position, the last
-        layer of a BERT works only on that position after its attention, and `last_hidden_state` is
-        (N, 1, D). In training, a batch of more than `chunk_size` sentences is computed in chunks.
+        Only what the pooler reads is computed. Some poolers read the state at one position. Then,
+        after its attention, the last layer of a BERT or RoBERTa works on this position only, and
+        `last_hidden_state` is (N, 1, D). In training, a batch of more than `chunk_size` sentences
+        is computed in chunks.
 
         Args:
             pooler: None computes every hidden state.
-            first: (N, D) takes the place of what the embedding layer gives at position 0.
+            first: (N, D) vectors that replace the output of the embedding layer at position 0.
         """
         ids = to_device(batch["input_ids"], self.device)
         mask = to_device(batch["attention_mask"], self.device)
@@ -361,15 +363,16 @@ class Encoder(nn.Module):
         return Encoded(output, ids, mask.bool(), self.tokenizer.mask_token_id, attention)
 
     def _run(self, pooler: str | None, dropout: float | None, ids, mask, first) -> tuple:
-        """Encode rows that are computed at a time.
+        """Encode the rows of one chunk, or of a whole batch.
 
         Args:
-            dropout: the probability at the time of the forward pass. A chunk is computed again in
-                the backward pass, perhaps after another view has set its own.
+            dropout: the probability of dropout in the forward pass. The backward pass computes a
+                chunk again, and by then another view may have called `set_dropout`.
             ids, mask: (N, T).
 
         Returns:
-            The output of the model, and its attention maps in the order of the layers asked for.
+            The output of the model, and the attention maps of `attention_layers`, lowest layer
+            first.
         """
         if dropout != self.dropout:
             assert dropout is not None
@@ -389,7 +392,7 @@ class Encoder(nn.Module):
         if keeps_states:
             hidden.append(states)
         maps = []
-        added = additive(mask)  # (N, 1, 1, T)
+        score_mask = additive(mask)  # (N, 1, 1, T)
         run_layer = bert_layer
         if self.compiled_layer is not None and self.training:
             run_layer = self.compiled_layer
@@ -399,7 +402,7 @@ class Encoder(nn.Module):
                 run_layer = bert_layer
                 select = partial(at_position, position=encoded.position(pooler))
             keeps_map = number in self.attention_layers
-            states, attention = run_layer(layer, states, added, keeps_map, select)
+            states, attention = run_layer(layer, states, score_mask, keeps_map, select)
             if keeps_states:
                 hidden.append(states)
             if keeps_map:
@@ -413,7 +416,7 @@ class Encoder(nn.Module):
 
     @contextmanager
     def first_replaced(self, first: torch.Tensor | None) -> Iterator[None]:
-        """Let the embedding layer give `first` (N, D) at position 0, if it is given."""
+        """Replace the output of the embedding layer at position 0 by `first` (N, D), if given."""
         if first is None:
             yield
             return
@@ -428,14 +431,14 @@ class Encoder(nn.Module):
     def compile_layers(self) -> None:
         """Let torch.compile fuse the layers in training.
 
-        Layers have equal code, so one is compiled for all of them. The compiler's cache is in
-        runs/, so that other runs find it. The last layer stays as it is if it works on one position
-        only.
+        All layers have the same code, so one compiled function serves all of them. The compiler's
+        cache is in runs/, so that other runs find it. The last layer is not compiled if it works on
+        one position only.
         """
         from torch._inductor.runtime.cache_dir_utils import cache_dir, default_cache_dir
 
         if self.stack:
-            # importing torch._dynamo has set the default folder; another one is the user's
+            # Importing torch._dynamo has set the default folder. Any other folder is the user's.
             if cache_dir() == os.path.abspath(default_cache_dir()):
                 os.environ["TORCHINDUCTOR_CACHE_DIR"] = str((RUNS / ".inductor").resolve())
             self.compiled_layer = fused_layer()
@@ -448,7 +451,7 @@ class Encoder(nn.Module):
             if isinstance(module, nn.Dropout):
                 module.p = p
             elif isinstance(getattr(module, "attention_dropout", None), float):
-                module.attention_dropout = p  # ModernBERT's, which is no module
+                module.attention_dropout = p  # in ModernBERT this is a number, not a module
 
     # ---------------------------------------------------------------- copies and heads
 
@@ -456,7 +459,7 @@ class Encoder(nn.Module):
         """Make a second encoder with the same weights.
 
         Args:
-            layers: keep only so many of the lowest layers. None: all.
+            layers: keep only this many of the lowest layers. None keeps all.
         """
         model = copy.deepcopy(self.model)
         if layers is not None:
@@ -473,12 +476,13 @@ class Encoder(nn.Module):
         return Layers(type(self.model.encoder.layer[0]), self.model.config, count)
 
     def masked_lm(self):
-        """Load the masked language model of the checkpoint, with weights of its own.
+        """Load the masked language model of the checkpoint. It shares no weights with this encoder.
 
-        If the checkpoint has none, its head is new.
+        If the checkpoint has no masked-LM head, the head is new.
 
         Raises:
-            BadInput: the tokenizer has no mask token, or the architecture has no such model.
+            BadInput: the tokenizer has no mask token, or the architecture has no masked language
+                model.
         """
         if self.tokenizer.mask_token is None:
             raise BadInput(f"{self.source}: {NO_MASK}")
@@ -498,9 +502,9 @@ class Encoder(nn.Module):
         """Load the masked-LM head of the checkpoint.
 
         Args:
-            tied: the weights of its last layer are the word embeddings of this encoder, so that
-                both are trained together, as in BertForMaskedLM. Else they are a copy of them
-                (SimCSE train.py:371-373).
+            tied: let the last layer of the head share the word embeddings of this encoder, so that
+                both are trained together, as in BertForMaskedLM. Otherwise the last layer has a
+                copy of the word embeddings (SimCSE train.py:371-373).
         """
         masked_lm = self.masked_lm()
         if tied:
@@ -508,12 +512,13 @@ class Encoder(nn.Module):
         return head_of(masked_lm)
 
     def load_module(self, name: str, module: nn.Module) -> None:
-        """Fill a module with the weights that the run which made this encoder exported for it.
+        """Fill a module with weights that an earlier run exported.
 
-        The module stays as it is if this encoder comes from no such run.
+        A run may export further modules with its encoder. If this encoder comes without any, the
+        module stays as it is.
 
         Raises:
-            BadInput: the weights are of other shapes.
+            BadInput: the exported weights do not fit the module.
         """
         file = self.source / MODULES_FILE
         if not file.exists():
@@ -527,7 +532,7 @@ class Encoder(nn.Module):
             module.load_state_dict(weights)
         except RuntimeError as error:
             raise BadInput(
-                f"{file}: {name}: does not have the layers that this run asks for: {error}"
+                f"{file}: {name}: its layers are not those that this run asks for: {error}"
             ) from None
 
     # ---------------------------------------------------------------- checks
@@ -537,8 +542,8 @@ class Encoder(nn.Module):
         stated = self.tokenizer.model_max_length
         if not isinstance(stated, int) and stated != float("inf"):
             raise BadInput(
-                f"{what}: tokenizer_config.json: model_max_length: {stated!r} is no whole number;"
-                " correct it."
+                f"{what}: tokenizer_config.json: model_max_length: {stated!r} is not a whole"
+                " number; correct it."
             )
         special = self.special_tokens
         if self.max_seq_length <= special.before + special.after:
@@ -564,7 +569,7 @@ class Encoder(nn.Module):
             long_alone = self.hidden_states(self.pad([long]))
             both = self.hidden_states(together)
             layers = self.hidden_states(together, all_layers=True).get("hidden_states") or ()
-        # of the model's own code, which may expect pictures, sound or a second text
+        # The model's own code fails if it expects pictures, sound or a second text.
         except Exception as error:
             raise self.unusable(what, first_line(error)) from None
         finally:
@@ -573,7 +578,7 @@ class Encoder(nn.Module):
 
         both_states = both.last_hidden_state  # (2, T, D)
         if both_states.shape[:2] != together["input_ids"].shape:
-            raise self.unusable(what, "it has another number of states than of tokens")
+            raise self.unusable(what, "it does not give one state for each token")
         short_states = short_alone.last_hidden_state[0]
         first_of_short = short_states[:1]
         first_of_long = long_alone.last_hidden_state[0, :1]
@@ -659,17 +664,16 @@ class Encoder(nn.Module):
         return None
 
     def check_layers(self) -> None:
-        """Check that the layers are known one by one.
+        """Check that csebench knows the layout of this encoder, and so can reach each layer.
 
         Raises:
-            BadInput: the layout of this architecture is not known here.
+            BadInput: it is neither a BERT nor a RoBERTa.
         """
         if not self.stack:
             kind = self.model.config.model_type
             raise BadInput(
-                f"encoder {self.source}: {kind}: its attention maps and layers are not known one by"
-                " one, which only works with a BERT or RoBERTa; use one, or another method or"
-                " evaluator."
+                f"encoder {self.source}: {kind}: csebench can reach attention maps and single"
+                " layers only in a BERT or RoBERTa; use one, or another method or evaluator."
             )
 
 
@@ -681,7 +685,7 @@ def read_config(source: Any, what: str) -> Any:
     """
     try:
         config = AutoConfig.from_pretrained(source, trust_remote_code=False)
-    except Exception as error:  # of transformers, by what is damaged
+    except Exception as error:  # transformers has many errors for damaged files
         raise unreadable_model(what, error) from None
     if type(config) not in MODEL_MAPPING:
         raise BadInput(
@@ -694,7 +698,7 @@ def check_full_precision(folder: Path, pattern: str = "config.json") -> None:
     """Refuse a quantised model: its scores would name a precision that it does not have.
 
     Args:
-        pattern: of the configurations to look into.
+        pattern: glob of the configuration files to read.
 
     Raises:
         BadInput: a configuration states a quantisation.
@@ -711,8 +715,8 @@ def check_full_precision(folder: Path, pattern: str = "config.json") -> None:
 def may_leave_out_pooler(config: Any) -> bool:
     """Whether the model of a configuration can be made without its pooler layer."""
     model_class: Any = MODEL_MAPPING[type(config)]
-    if isinstance(model_class, tuple):  # of several for an architecture, AutoModel takes the first
-        model_class = model_class[0]
+    if isinstance(model_class, tuple):
+        model_class = model_class[0]  # AutoModel takes the first of several classes
     return "add_pooling_layer" in inspect.signature(model_class).parameters
 
 
@@ -726,7 +730,7 @@ def name_padding(tokenizer: Any) -> None:
 
 
 def position_limit(model: Any) -> int | None:
-    """Return for how many tokens a model has positions, or None if it has no such limit.
+    """Return the number of tokens that a model has positions for, or None if it has no limit.
 
     XLNet states -1, which means no limit.
     """
@@ -738,7 +742,7 @@ def position_limit(model: Any) -> int | None:
     padding = getattr(positions, "padding_idx", None)
     if padding is None:
         return min(limits)
-    # In RoBERTa and its kin, the first token has the position after the one of padding.
+    # RoBERTa and its relatives count positions from padding_idx + 1.
     return min(limits) - padding - 1
 
 
@@ -748,7 +752,7 @@ def are_same(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def has_bert_pooler(model: Any) -> bool:
-    """Whether the pooler layer is BERT's: a linear layer and tanh. A run can export only this."""
+    """Whether the pooler layer is BERT's, linear with tanh: the only one that a run can export."""
     pooler: Any = getattr(model, "pooler", None)
     if not isinstance(getattr(pooler, "dense", None), nn.Linear):
         return False
@@ -758,7 +762,7 @@ def has_bert_pooler(model: Any) -> bool:
 def head_of(masked_lm) -> nn.Module:
     """Return the masked-LM head of a BERT (`cls`), a RoBERTa (`lm_head`) or a DistilBERT.
 
-    DistilBERT has three modules and an activation for it.
+    The head of a DistilBERT is four separate modules, which are joined here.
 
     Raises:
         BadInput: the model is of another kind.
@@ -767,7 +771,7 @@ def head_of(masked_lm) -> nn.Module:
         if hasattr(masked_lm, name):
             return getattr(masked_lm, name)
     if hasattr(masked_lm, "vocab_projector"):
-        # in the order of its forward
+        # in the order in which DistilBertForMaskedLM calls them
         names = ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector")
         return nn.Sequential(OrderedDict((name, getattr(masked_lm, name)) for name in names))
     raise BadInput(

@@ -1,7 +1,7 @@
 """Write the model folder of a run, from which other programs load it.
 
-AutoModel, AutoTokenizer and SentenceTransformer load the folder, with the vectors that csebench
-computes. The facts, report and model card in the same folder are written by csebench/train/run.py.
+AutoModel, AutoTokenizer and SentenceTransformer can load the folder. Its sentence vectors are the
+same as in csebench. csebench/train/run.py adds the facts, report and model card to the folder.
 """
 
 from collections.abc import Mapping
@@ -18,31 +18,33 @@ from csebench.model.encoder import MODULES_FILE, Encoder
 from csebench.model.pooling import PROMPT_TEMPLATES, TWO_LAYERS
 
 TANH = "torch.nn.modules.activation.Tanh"
-ST = "sentence_transformers.models"  # where its modules have been found since version 1
+# sentence-transformers finds its modules here in every version since 1
+ST = "sentence_transformers.models"
 
 
 @dataclass(frozen=True)
 class PoolingStep:
     """A module of sentence-transformers. A sentence passes through several, one after the other."""
 
-    folder: str  # below the model's folder; empty: the model's folder itself
+    folder: str  # relative to the model's folder; empty for the model's folder itself
     kind: str  # name of the class
 
 
 def save_encoder(
     folder: Path, encoder: Encoder, pooler: str, transform, modules: dict[str, nn.Module]
 ) -> None:
-    """Write an encoder, its tokenizer, and how sentence-transformers makes its vectors.
+    """Write an encoder, its tokenizer, and the modules of sentence-transformers that pool.
 
-    sentence-transformers has no module for a fitted map, and cannot load a model with one. A prompt
-    is pooled by a module of csebench, so `SentenceTransformer(…, trust_remote_code=True)` needs
-    csebench installed.
+    sentence-transformers has no module for a fitted map, so it cannot load a model with one. A
+    module of csebench pools prompts. To load such a model, csebench must be installed, and the call
+    is `SentenceTransformer(…, trust_remote_code=True)`.
 
     Args:
-        transform: the map that follows pooling, if one was fitted.
+        transform: the fitted map that follows pooling, or None.
         modules: further modules that the method exports, by name.
     """
-    encoder.model.config.output_hidden_states = pooler in TWO_LAYERS  # for sentence-transformers
+    # The pooling module of sentence-transformers for two layers needs the states of all layers.
+    encoder.model.config.output_hidden_states = pooler in TWO_LAYERS
     encoder.model.save_pretrained(folder)
     save_tokenizer(folder, encoder.tokenizer)
     if modules:
@@ -61,9 +63,10 @@ def save_tokenizer(folder: Path, tokenizer) -> None:
     """Write a tokenizer as it was loaded, without the settings of its last call."""
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
-    if tokenizer.padding_side != "right":  # encoders are trained with padding there
+    if tokenizer.padding_side != "right":  # encoders are trained with padding on this side
         tokenizer.padding_side = "right"
-    # How it was opened, for example with HF_HUB_OFFLINE=1, would make files differ by machine.
+    # These keys say how the tokenizer was opened, for example with HF_HUB_OFFLINE=1. With them,
+    # files of the same run would differ between machines.
     for key in ("is_local", "local_files_only"):
         tokenizer.init_kwargs.pop(key, None)
     tokenizer.save_pretrained(folder)
@@ -90,7 +93,7 @@ def save_pooling(folder: Path, encoder: Encoder, pooler: str) -> None:
         steps.append(step)
         layers = {"num_hidden_layers": encoder.num_layers, "layer_start": 0}
         write_json(folder / step.folder / "config.json", size | layers)
-        # of the embedding output and every layer
+        # one weight for the embedding output, and one for each layer
         weights = np.zeros(encoder.num_layers + 1, dtype=np.float32)
         weights[list(TWO_LAYERS[pooler])] = 1
         save_file({"layer_weights": weights}, folder / step.folder / "model.safetensors")
@@ -119,6 +122,6 @@ def save_pooling(folder: Path, encoder: Encoder, pooler: str) -> None:
 
 
 def save_weights(file: Path, weights: Mapping[str, torch.Tensor]) -> None:
-    """Write tensors, wherever they are, as arrays of the host."""
+    """Write tensors of any device to a safetensors file."""
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in weights.items()}
     save_file(arrays, file)

@@ -1,8 +1,8 @@
-"""The table of encoders: which architectures are evaluated, with which poolers, and trained.
+"""The table of encoders: with which poolers an architecture is evaluated, and if it is trained.
 
-docs/encoders.md shows this table, and tests/unit/test_encoders.py tries every row with a tiny
-model. An architecture that is not in the table is tried out when it is opened, and is never
-trained.
+docs/encoders.md shows this table, and tests/unit/test_encoders.py tests every row with a tiny
+model. An architecture that is not in the table is tried out when it is opened. Such an architecture
+is never trained.
 """
 
 from dataclasses import dataclass
@@ -30,11 +30,11 @@ class EncoderFamily:
     Attributes:
         title: the names that people use.
         model_types: the names in `config.json`.
-        poolers: the poolers that it can be evaluated with, if its tokenizer has the tokens for
-            them.
-        dropout: keys of `config.json` that set its dropout; empty for a family that is not trained.
-        not_trained: why it is not trained.
-        states: which hidden states are pooled, if that could be in doubt.
+        poolers: the poolers that the family can be evaluated with. Some of them also need special
+            tokens from the tokenizer.
+        dropout: keys of `config.json` that set dropout. Empty for a family that is not trained.
+        not_trained: the reason why the family is not trained.
+        states: which hidden states are pooled, if a model has several kinds.
         encoder_only: load the encoder half of an encoder-decoder.
     """
 
@@ -140,7 +140,7 @@ def encoder_table() -> str:
 
 
 def poolers_in_words(family: EncoderFamily) -> str:
-    """Word the poolers of a family, for the table."""
+    """Return the text of the table about the poolers of a family."""
     if family is OTHER:
         return "every pooler for which it gives what is needed, found out when it is opened"
     if family.poolers == POOLERS:

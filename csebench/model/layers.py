@@ -1,7 +1,7 @@
 """Modules that encoders and methods are built from.
 
-These are the layer of a BERT, new transformer layers, heads and projectors, and a cheap dropout.
-A whole model with its tokenizer is in csebench/model/encoder.py.
+These are the layer of a BERT, new transformer layers, heads and projectors, and a fast dropout. A
+whole model with its tokenizer is in csebench/model/encoder.py.
 """
 
 import logging
@@ -21,13 +21,14 @@ from csebench.model.chunks import in_chunks
 def bert_layer(layer, states, mask, keeps: bool = False, select: Callable | None = None):
     """Compute one layer of a BERT or RoBERTa, (N, T, D), (N, 1, 1, T) -> (N, T, D).
 
-    This is a function of the layer, so that one compiled graph serves all layers. The layers of
-    transformers return no attention map, and a hook that reads it would break the graph.
+    The layer is an argument, so that one compiled graph serves all layers. The layer's own
+    `forward` in transformers returns no attention map, and a hook that reads the map would break
+    the graph.
 
     Args:
-        mask: what is added to attention scores, see `additive`.
+        mask: numbers to add to attention scores, see `additive`.
         keeps: return the attention map, too.
-        select: picks the states that the rest of the layer works on after the attention.
+        select: after the attention, picks the states that the rest of the layer works on.
 
     Returns:
         The states, and the attention map (N, H, T, T) after dropout, or None.
@@ -46,9 +47,10 @@ def bert_layer(layer, states, mask, keeps: bool = False, select: Callable | None
 
 
 def fp32_attention(module, states, mask):
-    """Compute self-attention with scores in fp32, under autocast, too.
+    """Compute self-attention with scores in fp32, even under autocast.
 
-    Readers of the map take its logarithm, and bf16 scores around 8 are 0.06 apart.
+    Methods take the logarithm of the attention map, which is a score up to a constant. bf16 would
+    be too coarse for it: neighbouring bf16 numbers around 8 are 0.06 apart.
 
     Returns:
         The states (N, T, D), and the attention map (N, H, T, T).
@@ -58,7 +60,7 @@ def fp32_attention(module, states, mask):
         """(N, T, D) -> (N, H, T, D/H) in fp32."""
         return projected.unflatten(-1, (-1, module.attention_head_size)).transpose(1, 2).float()
 
-    # projected under autocast
+    # The projections are still computed under autocast.
     query = by_head(module.query(states))
     key = by_head(module.key(states))
     value = by_head(module.value(states))
@@ -70,10 +72,10 @@ def fp32_attention(module, states, mask):
 
 
 def additive(mask, dtype=torch.float32):
-    """Turn a mask into what is added to attention scores, (N, T) -> (N, 1, 1, T).
+    """Turn a mask into numbers to add to attention scores, (N, T) -> (N, 1, 1, T).
 
-    The function of Hugging Face asks the device whether there is any padding, and waits for the
-    answer.
+    Hugging Face has a function for this, too. But it asks the GPU whether there is any padding, and
+    waits for the answer.
     """
     return (1 - mask[:, None, None].to(dtype)) * torch.finfo(dtype).min
 
@@ -89,14 +91,15 @@ def at_position(states, position=None):
 
 
 def fused_layer() -> Callable:
-    """Compile `bert_layer`, with room for the shapes of a run.
+    """Compile `bert_layer`, and allow recompiling it for all shapes of a run.
 
-    If compilation fails, for example without a C compiler or the headers of Python, a line on
-    stderr gives the reason, and layers run as they are.
+    Compilation fails without a C compiler or the headers of Python, for example. Then a line on
+    stderr gives the reason, and layers run uncompiled.
     """
-    torch._dynamo.config.recompile_limit = 64  # lengths, last batches, with and without gradient
+    # Shapes differ by length, in the last batch of an epoch, and with and without gradient.
+    torch._dynamo.config.recompile_limit = 64
     torch._dynamo.config.suppress_errors = True
-    # else errors of the backward graph come later
+    # Compile the backward graph at once. Otherwise its errors would come later.
     functorch_config.force_non_lazy_backward_lowering = True
     logging.getLogger("torch._dynamo.convert_frame").addFilter(_give_up)
     return torch.compile(bert_layer)
@@ -105,7 +108,7 @@ def fused_layer() -> Callable:
 def _give_up(record: logging.LogRecord) -> bool:
     """Replace the traceback of a failed compilation by its reason, and compile no more.
 
-    A filter of log records, which lets all of them pass.
+    This is a filter of a logger. It returns True, so that every record is logged.
     """
     if record.exc_info and record.exc_info[1]:
         error = record.exc_info[1]
@@ -120,12 +123,12 @@ def _give_up(record: logging.LogRecord) -> bool:
 
 
 class Layers(nn.Module):
-    """New transformer layers of an encoder's own kind and size, with its initialisation.
+    """New transformer layers of the same kind and size as an encoder's, initialised like them.
 
     Args:
-        kind: class of a layer of the Hugging Face model.
-        config: of that model.
-        count: how many layers.
+        kind: class of a layer of the encoder's Hugging Face model.
+        config: configuration of this model.
+        count: number of layers.
     """
 
     def __init__(self, kind: type[nn.Module], config, count: int):
@@ -135,18 +138,18 @@ class Layers(nn.Module):
             if isinstance(module, nn.Linear):
                 initialise(module, config.initializer_range)
         use_cheap_dropout(self)
-        # sentences that are in memory at a time, in training; None: the batch
+        # in training, how many sentences are computed at a time; None: the whole batch
         self.chunk_size: int | None = None
 
     def forward(self, states, mask):
         """Compute all layers, (N, T, D), (N, T) -> (N, T, D)."""
-        added = additive(to_device(mask, states.device), states.dtype)  # (N, 1, 1, T)
+        score_mask = additive(to_device(mask, states.device), states.dtype)  # (N, 1, 1, T)
         chunk_size = self.chunk_size if self.training else None
-        return in_chunks(self._run, chunk_size, states, added)
+        return in_chunks(self._run, chunk_size, states, score_mask)
 
-    def _run(self, states, added):
+    def _run(self, states, score_mask):
         for layer in self.layers:
-            states = layer(states, added)
+            states = layer(states, score_mask)
         return states
 
 
@@ -179,7 +182,7 @@ class Projector(nn.Sequential):
 
 
 def initialise(linear: nn.Linear, std: float = 0.02) -> None:
-    """Give a layer new weights as BERT does: normal weights, no bias."""
+    """Give a layer new weights as BERT does: normal weights, and biases of 0."""
     nn.init.normal_(linear.weight, std=std)
     nn.init.zeros_(linear.bias)
 
@@ -196,20 +199,20 @@ def use_cheap_dropout(model) -> None:
 
 
 class Dropout(nn.Dropout):
-    """Dropout whose mask on the CPU is cut from 64-bit random words.
+    """Dropout that, on the CPU, cuts 64-bit random words into the random numbers of its mask.
 
-    This takes a seventh of the time of a draw per entry, in which a step of SimCSE would spend a
-    sixth of its time. p is rounded to a multiple of 2^-16.
+    One draw per entry would take a sixth of a step of SimCSE. This takes a seventh of that time. p
+    is rounded to a multiple of 2^-16.
     """
 
     def forward(self, x):
         if not self.training or self.p == 0 or x.device.type != "cpu":
             return super().forward(x)
-        count = -(-x.numel() // 4)  # a word has four values of 16 bits
+        count = -(-x.numel() // 4)  # rounded up: a word has four values of 16 bits
         words = torch.empty(count, dtype=torch.int64).random_(-(2**63), None)
         values = words.view(torch.int16)[: x.numel()].view(x.shape)
-        dropped = round(self.p * 2**16)  # so many of the 2^16 values of 16 bits
-        keep = values >= dropped - 2**15
+        dropped = round(self.p * 2**16)  # so many of the 2^16 values, the lowest, drop an entry
+        keep = values >= dropped - 2**15  # the lowest value is -2^15
         scale = 1 / (1 - dropped / 2**16)
         return x * keep.to(x.dtype) * scale
 
@@ -220,7 +223,7 @@ class Dropout(nn.Dropout):
 def to_device(tensor: torch.Tensor, device) -> torch.Tensor:
     """Copy a tensor of the host to a device, without waiting for the work queued there.
 
-    This is why it goes through pinned memory.
+    Only a copy from pinned memory does not wait.
     """
     if tensor.device.type == "cpu" and torch.device(device).type == "cuda":
         tensor = tensor.pin_memory()

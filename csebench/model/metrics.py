@@ -1,6 +1,6 @@
 """Measures of sentence vectors: Spearman of cosine, alignment and uniformity.
 
-Vectors are arrays or tensors. Tensors on a GPU are computed there, tensors of the host as arrays.
+Vectors are arrays or tensors. Tensors on a GPU stay there, and tensors of the host become arrays.
 """
 
 import numpy as np
@@ -22,11 +22,11 @@ def unit(vectors):
 def cosine(left, right) -> np.ndarray:
     """Compute the cosines of pairs, (pairs, D), (pairs, D) -> (pairs,) float32.
 
-    float32 is the precision of SentEval's cosine (senteval/utils.py). Its rounding makes pairs of
-    nearly equal vectors tie in a ranking. The cosines are computed in float64 and rounded once, so
-    that pairs of equal vectors have exactly 1 and tie, too. In float32 throughout, rounding of
-    their norms would give 1 or one of its neighbours. A vector of zeros has the cosine 0 with every
-    other.
+    float32 is the precision of SentEval's cosine (senteval/utils.py). Rounding to float32 makes
+    pairs of nearly equal vectors tie in a ranking. Pairs of equal vectors should tie with each
+    other, too. So cosines are computed in float64 and rounded once, which gives exactly 1 for equal
+    vectors. If norms were in float32, their rounding would give 1 or a number next to it. A vector
+    of zeros has the cosine 0 with every vector.
     """
     cosines = (unit(left) * unit(right)).sum(1)
     if not isinstance(cosines, np.ndarray):
@@ -37,7 +37,9 @@ def cosine(left, right) -> np.ndarray:
 def spearman(predicted: np.ndarray, gold: np.ndarray) -> float:
     """Compute Spearman's rank correlation.
 
-    It is NaN, which callers must refuse, if a side is constant or has a NaN.
+    Returns:
+        The correlation, or NaN if one of the arrays is constant or has a NaN. Callers must check
+        for NaN.
     """
     if not (np.ptp(predicted) > 0 and np.ptp(gold) > 0):  # not `<=`: a comparison with NaN is false
         return float("nan")
@@ -46,12 +48,13 @@ def spearman(predicted: np.ndarray, gold: np.ndarray) -> float:
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
-    """Rank values from 1. Ties get the middle of their ranks.
+    """Rank values from 1. Equal values all get the mean of their ranks.
 
-    This is scipy.stats.rankdata. Importing scipy takes longer than a small evaluation.
+    scipy.stats.rankdata gives the same, but importing scipy takes longer than a small evaluation.
     """
-    _, group, size = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(size) - (size - 1) / 2)[group]
+    # Equal values are a group. The last rank of a group is the sum of the sizes up to it.
+    _, group_of_value, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(sizes) - (sizes - 1) / 2)[group_of_value]
 
 
 def alignment(left, right) -> float:
@@ -65,13 +68,13 @@ def alignment(left, right) -> float:
 def uniformity(vectors) -> float:
     """Compute log mean exp(-2 squared distance) over all distinct pairs, L2-normalised.
 
-    Wang & Isola 2020. It is computed in float64, and on the GPU if there is one, because training
-    asks for it at every evaluation.
+    Wang & Isola 2020. Training computes it at every evaluation, so a GPU is used if there is one.
+    It is computed in float64.
 
     Returns:
         The value, or NaN for a single vector.
     """
-    import torch
+    import torch  # here, because csebench/model/embedder.py imports this module without torch
 
     n = len(vectors)
     if n <= 1:
@@ -93,7 +96,8 @@ def mean_scores(values: list[float]) -> tuple[float, float]:
     """Average the scores of tasks.
 
     Returns:
-        The mean, and the mean that SimCSE prints, of scores rounded to two decimals of a percent.
+        The mean, and the mean as SimCSE prints it. SimCSE first rounds each score to two decimals
+        of a percent.
     """
     mean = float(np.mean(values))
     mean_of_rounded = float(np.mean([round(100 * value, 2) for value in values])) / 100

@@ -1,6 +1,6 @@
-"""Make sentence vectors of the states of a forward pass: SimCSE's poolers, by name.
+"""Make sentence vectors from the states of a forward pass, by SimCSE's poolers.
 
-Which architecture has which poolers is stated in csebench/model/families.py.
+csebench/model/families.py states which poolers an architecture has.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from csebench.model.layers import at_position
 
 # MSSE args.py:15, and its config
 PROMPT_TEMPLATES = {"mask": '"[X]" means [MASK].', "mask_bare": "[X] means [MASK]"}
-# poolers that average two of the hidden states, with the indices of these
+# poolers that average two hidden states, with the indices of both among all hidden states
 TWO_LAYERS = {"avg_top2": (-2, -1), "avg_first_last_2021": (0, -1), "avg_first_last_2022": (1, -1)}
 # poolers that read one state of the last layer
 ONE_POSITION = ("cls_before_pooler", *PROMPT_TEMPLATES)
@@ -23,17 +23,20 @@ ONE_POSITION = ("cls_before_pooler", *PROMPT_TEMPLATES)
 class Encoded:
     """The result of one forward pass."""
 
-    output: Any  # of the Hugging Face model
+    output: Any  # the output of the Hugging Face model
     ids: torch.Tensor  # (N, T)
     mask: torch.Tensor  # (N, T) bool, True at real tokens
-    mask_id: int  # of the token [MASK]
-    # by layer (N, H, T, T), after attention dropout
+    mask_id: int  # id of the token [MASK]
+    # attention maps by layer, (N, H, T, T), after attention dropout
     attention: dict[int, torch.Tensor] = field(default_factory=dict)
 
     def position(self, pooler: str) -> torch.Tensor | None:
-        """Return the position that a pooler with a template reads, (N,), or None for another one.
+        """Return the position of the [MASK] that a pooler reads in each row, (N,).
 
-        It is the last [MASK] of each row. An earlier one would be part of the sentence.
+        A sentence may contain a [MASK] of its own. The template's comes after it.
+
+        Returns:
+            The last [MASK] of each row, or None for a pooler without a template.
         """
         if pooler not in PROMPT_TEMPLATES:
             return None
@@ -43,7 +46,7 @@ class Encoded:
 
 
 def pool(pooler: str, encoded: Encoded):
-    """Make the sentence vectors (N, D) of a forward pass.
+    """Make the sentence vectors (N, D) from a forward pass.
 
     Poolers have SimCSE's names (evaluation.py, models.py:60-98):
 
@@ -51,8 +54,8 @@ def pool(pooler: str, encoded: Encoded):
     - `cls_before_pooler` is the state at position 0.
     - `avg` is the mean over the last layer.
     - `avg_top2` and `avg_first_last` are means over two layers. `avg_first_last` differs silently
-      between forks. Until 2022-01-14, "first" was the embedding output (`_2021`, the reading of the
-      published 56.70). Since then it is the first layer (`_2022`).
+      between forks of SimCSE. Until 2022-01-14, "first" was the embedding output. This is `_2021`,
+      the reading that gives the published 56.70. Since then it is the first layer, `_2022`.
     - `mask` and `mask_bare` are the state at the [MASK] of a template (MSSE).
     """
     output = encoded.output
@@ -64,7 +67,7 @@ def pool(pooler: str, encoded: Encoded):
     if pooler in ONE_POSITION:
         states = output.last_hidden_state  # (N, T, D)
         position = None
-        if states.shape[1] > 1:  # else the encoder has left only the state that is read
+        if states.shape[1] > 1:  # else the encoder has computed only the state that is read
             position = encoded.position(pooler)
         return at_position(states, position)[:, 0]
     if pooler == "cls":

@@ -1,7 +1,7 @@
 """Prompt pooling for sentence-transformers.
 
-Its own pooling cannot take the state at [MASK]. So the `modules.json` of an exported folder names
-the class of this module (csebench/model/export.py).
+The pooling module of sentence-transformers cannot read the state at [MASK]. So the file
+`modules.json` of an exported folder names the class `Prompt` (csebench/model/export.py).
 """
 
 import json
@@ -37,7 +37,7 @@ class Prompt(InputModule):
         return self.encoder.size
 
     def save(self, output_path, *_, **__):
-        raise NotImplementedError("copy the folder it was loaded from")
+        raise NotImplementedError("to save this model, copy the folder that it was loaded from")
 
     @classmethod
     def load(cls, model_name_or_path, **_):

@@ -1,8 +1,8 @@
 """Models that embed sentences.
 
-`SentenceEncoder` is an encoder with the pooler of its test. `SentenceTransformerEmbedder` is a
-sentence-transformers model as its library encodes, which is opened and checked here. What both have
-in common with all other models is in csebench/model/embedder.py.
+`SentenceEncoder` embeds with an encoder and a pooler. `SentenceTransformerEmbedder` embeds with the
+sentence-transformers library. Models of this library are also opened and checked here. The base
+class of all models is in csebench/model/embedder.py.
 """
 
 import json
@@ -37,18 +37,18 @@ GIVES = {  # what the other kinds give
     "MultiVectorEncoder": "a vector of every token",
     "ColBERT": "a vector of every token",
 }
-# attributes of a transformer: how many tokens of a text it reads
+# attributes of a module that limit how many tokens of a query and of a document are read
 LENGTHS_BY_ROLE = ("query_length", "document_length")
-LOOSE = 1e-3  # difference, relative to the largest entry, that is more than rounding in any batch
-# Tokens of a batch: attention scores of BERT-base take 1.6 GB in fp32 at length 512.
+LOOSE = 1e-3  # a difference above this share of the largest entry is more than rounding
+# Tokens of a batch, at most: attention scores of BERT-base take 1.6 GB in fp32 at length 512.
 BATCH_TOKENS = 128 * 512
 
 
 class SentenceEncoder(Embedder):
-    """An encoder with the pooler of its test. It embeds in batches of similar length.
+    """An encoder with a pooler. It embeds in batches of sentences of similar length.
 
     Args:
-        transform: a map that follows pooling, if one was fitted.
+        transform: the fitted map that follows pooling, or None.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class SentenceEncoder(Embedder):
 
     @torch.inference_mode()
     def on_device(self, ids: list[list[int]]) -> torch.Tensor:
-        """Embed rows of token ids, before a fitted map.
+        """Embed rows of token ids, without the fitted map.
 
         Returns:
-            (sentences, D) float32 on the device of the encoder. The host does not wait for them.
+            (sentences, D) float32 on the device of the encoder, which may still be computing them.
         """
         encoder = self.encoder
         device = encoder.device
@@ -124,12 +124,12 @@ class SentenceEncoder(Embedder):
 
 
 def split(lengths: list[int], batch_size: int, padded: bool = True) -> list[slice]:
-    """Split rows into batches of `batch_size`, or of fewer if BATCH_TOKENS would be exceeded.
+    """Split rows into batches of at most `batch_size` rows and BATCH_TOKENS tokens.
 
     Args:
-        lengths: of the rows, which are sorted by length.
-        padded: rows of other lengths may share a batch, because padding does not change their
-            vectors.
+        lengths: lengths of the rows, in ascending order.
+        padded: whether rows of different lengths may share a batch. They may if padding does not
+            change vectors.
     """
     starts = [0]
     for row, length in enumerate(lengths):
@@ -144,19 +144,21 @@ def split(lengths: list[int], batch_size: int, padded: bool = True) -> list[slic
 
 
 def check_length(
-    wanted: int, max_seq_length: int, name: str, setting: str = "--max-length"
+    length: int, max_seq_length: int, name: str, setting: str = "--max-length"
 ) -> None:
-    """Refuse a length that the model cannot read: a run id or protocol would state a wrong one.
+    """Refuse a length that the model cannot read.
+
+    Otherwise a run id or protocol would state a length that is not the real one.
 
     Args:
-        wanted: the length that the setting asks for.
-        name: of the model, for the message.
+        length: the length that the setting asks for.
+        name: name of the model, for the message.
 
     Raises:
         BadInput: the model reads fewer tokens.
     """
-    if wanted > max_seq_length:
-        raise BadInput(f"{setting} {wanted}: {name} reads {max_seq_length} tokens at most.")
+    if length > max_seq_length:
+        raise BadInput(f"{setting} {length}: {name} reads {max_seq_length} tokens at most.")
 
 
 class Affine:
@@ -186,10 +188,10 @@ class Affine:
 
 
 class SentenceTransformerEmbedder(Embedder):
-    """A sentence-transformers folder or model of the hub, as its own library encodes.
+    """A model of sentence-transformers, from a folder or the hub, embedded by its own library.
 
-    Sentences go through its `encode`, which puts the default prompt before them. Queries and
-    documents of a search go through `encode_query` and `encode_document`.
+    The method `encode` of the model embeds sentences, and puts the default prompt before them.
+    `encode_query` and `encode_document` embed the queries and documents of a search.
     """
 
     def __init__(self, ref: EncoderRef, evaluation: Evaluation):
@@ -213,24 +215,24 @@ class SentenceTransformerEmbedder(Embedder):
         """Embed texts, in smaller batches if the memory of the device is too small.
 
         Args:
-            encode: a function of the model, for texts of one role.
+            encode: the method of the model for texts of one role.
 
         Returns:
             (texts, D) float32.
 
         Raises:
-            BadInput: its Router has no route for texts of this role.
+            BadInput: the Router of the model has no route for texts of this role.
         """
         shows_bar = on_terminal()
 
         def encode_in_batches(batch_size: int) -> np.ndarray:
             return encode(texts, batch_size=batch_size, show_progress_bar=shows_bar)
 
-        run = find_executable_batch_size(encode_in_batches, self.evaluation.batch_size)
+        encode_all = find_executable_batch_size(encode_in_batches, self.evaluation.batch_size)
         uses_bf16 = self.evaluation.precision == "bf16"
         with torch.autocast(self.model.device.type, torch.bfloat16, enabled=uses_bf16):
             try:
-                vectors = run()
+                vectors = encode_all()
             except ValueError as error:
                 if "route" not in str(error):
                     raise
@@ -241,11 +243,12 @@ class SentenceTransformerEmbedder(Embedder):
 
 
 def open_whole(folder: Path):
-    """Open a sentence-transformers folder in fp32, and check what its library would not notice.
+    """Open a sentence-transformers folder in fp32, and make checks that its library does not make.
 
     Raises:
-        BadInput: it cannot be read, asks for code, is of another kind, lacks weights of its
-            transformer, or gives vectors that depend on the other sentences of a batch.
+        BadInput: the model cannot be read, asks for code, gives no single dense vector, lacks
+            weights of its transformer, or gives vectors that depend on the other sentences of a
+            batch.
     """
     from sentence_transformers import SentenceTransformer
 
@@ -260,7 +263,7 @@ def open_whole(folder: Path):
             trust_remote_code=False,
             model_kwargs={"dtype": torch.float32},
         )
-        model.float()  # other modules than the transformer may be in half precision
+        model.float()  # `dtype` concerns the transformer; other modules may be in half precision
         limit_lengths(model)
         try_out(model, what)
         for module in transformers_of(model):
@@ -268,7 +271,7 @@ def open_whole(folder: Path):
             check_whole(module.auto_model, folder, what)
     except BadInput:
         raise
-    except Exception as error:  # of any of several libraries, by what is damaged
+    except Exception as error:  # several libraries read the files, each with its own errors
         raise unreadable_model(what, error) from None
     return model
 
@@ -276,7 +279,7 @@ def open_whole(folder: Path):
 def check_single_vector(folder: Path) -> None:
     """Refuse a model that does not give a sentence one dense vector.
 
-    sentence-transformers would take its encoder alone, and pool by the mean.
+    sentence-transformers would load only the encoder of such a model, and pool by the mean.
 
     Raises:
         BadInput: `config_sentence_transformers.json` states another kind.
@@ -297,10 +300,10 @@ def check_single_vector(folder: Path) -> None:
 
 
 def limit_lengths(model: Any) -> None:
-    """Let no transformer of the model read more tokens than it has positions.
+    """Let no transformer of the model read more tokens than it has positions for.
 
-    sentence-transformers takes their number as the limit. RoBERTa and MPNet use two of them before
-    the first token.
+    sentence-transformers takes the number of positions as the limit. But RoBERTa and MPNet lose two
+    positions before the first token.
     """
     for module in transformers_of(model):
         limit = position_limit(module.auto_model)
@@ -318,10 +321,10 @@ def limit_length(module: Any, limit: int) -> None:
 
 
 def try_out(model: Any, what: str) -> None:
-    """Embed texts alone and together. Modules that do not fit together fail here.
+    """Embed a text alone and in a batch. Modules that do not fit together fail here.
 
     Raises:
-        BadInput: a text gets no vector, or another one if it is embedded with a longer text.
+        BadInput: a text gets no vector, or its vector changes if a longer text is in the batch.
     """
     short, long = TRIAL
     try:
@@ -342,8 +345,8 @@ def try_out(model: Any, what: str) -> None:
     together = model.encode([short, long], show_progress_bar=False)[0]
     if not np.allclose(alone, together, atol=LOOSE * np.abs(alone).max()):
         raise BadInput(
-            f"{what}: padding changes its vectors, so that they depend on the sentences beside"
-            " them. Look for padding_side in tokenizer_config.json, or give --pooler, with which"
+            f"{what}: padding changes its vectors, so that they depend on the other sentences of a"
+            " batch. Look for padding_side in tokenizer_config.json, or give --pooler, with which"
             " its encoder is used alone."
         )
 
@@ -351,8 +354,8 @@ def try_out(model: Any, what: str) -> None:
 def check_whole(transformer: Any, folder: Path, what: str) -> None:
     """Refuse a transformer if a sentence-transformers folder lacks some of its weights.
 
-    A Router has several transformers, each in a folder of its own. All folders of the architecture
-    are checked.
+    A Router has several transformers, each in its own folder. A transformer does not say which
+    folder is its own, so every folder of its architecture is checked.
     """
     modules = json.loads(read_text(folder / "modules.json"))
     first = folder / modules[0]["path"]
@@ -376,7 +379,7 @@ def shorten_inputs(model: Any, max_length: int, name: str) -> None:
     """Let a model read no more tokens than --max-length.
 
     Raises:
-        BadInput: it reads fewer anyway, or it has no transformer and so no limit.
+        BadInput: the model reads fewer anyway, or has no transformer, so that it has no limit.
     """
     modules = transformers_of(model)
     if not modules:
@@ -415,7 +418,7 @@ def prompts_of(model: Any) -> dict[str, str]:
 
 
 def first_of(prompts: dict[str, str], names: tuple[str, ...]) -> str:
-    """Return the prompt of the first name that there is, or an empty text."""
+    """Return the prompt of the first name that has one, or an empty text."""
     for name in names:
         if name in prompts:
             return prompts[name]
@@ -423,7 +426,7 @@ def first_of(prompts: dict[str, str], names: tuple[str, ...]) -> str:
 
 
 def routes_by_role(model: Any) -> bool:
-    """Whether queries and documents have other modules, or other lengths."""
+    """Whether queries and documents have their own modules, or their own limits of length."""
     from sentence_transformers.base.modules import Router
 
     for module in model.modules():

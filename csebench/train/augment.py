@@ -1,7 +1,7 @@
 """Edits of the tokens of a sentence.
 
-They are PCL's (EMNLP 2022; pcl/train.py:494-628), and ESimCSE's repetition. An edit maps the ids
-between [CLS] and [SEP], (T,), to other ids. Random edits draw from torch's generator.
+The edits are PCL's (EMNLP 2022; pcl/train.py:494-628), and ESimCSE's repetition. Each maps the ids
+between [CLS] and [SEP], (T,), to other ids. Random edits draw from torch's global generator.
 """
 
 import torch
@@ -32,8 +32,8 @@ def insert_copies(ids, rate=0.2, most=None):
     """Insert copies of random tokens, each at a random position.
 
     Args:
-        rate: how many, as a share of the tokens.
-        most: tokens that the result may have. None: no limit.
+        rate: number of copies, as a share of the tokens.
+        most: limit on the tokens of the result. None: no limit.
     """
     count = round(rate * len(ids))
     if most is not None:
@@ -48,11 +48,12 @@ def insert_copies(ids, rate=0.2, most=None):
 def double(ids, rate=0.32, form="paper"):
     """Double some tokens in place: ESimCSE's repetition (esimcse/train.py:498-530).
 
-    How many is drawn from 0 up to a limit, with n the length of the sentence with [CLS] and [SEP].
+    The number of tokens to double is drawn uniformly, from 0 up to a limit. The limit depends on n,
+    the length of the sentence with [CLS] and [SEP].
 
     Args:
-        form: `paper` draws up to max(2, rate·n). `code` draws fewer than min(10, rate·n), which
-            leaves short sentences as they are.
+        form: with `paper`, the number is at most max(2, rate·n). With `code`, it is less than
+            min(10, rate·n), so short sentences stay as they are.
     """
     n = len(ids) + 2
     if form == "paper":

@@ -1,9 +1,9 @@
 """Save the state of a run in a checkpoint, and resume from it.
 
-A checkpoint is two files. One has the state: weights, the best weights so far, moments of the
-optimiser, random state, and curve. The other, `.checkpoint.json`, is written after it, and has the
-id of the run and the first file's name and sha256. A process that is killed at any moment leaves
-the previous checkpoint or the new one. When to write one is decided in csebench/train/loop.py.
+A checkpoint is two files. The first has the state: weights, the best weights so far, moments of the
+optimiser, random state, and curve. The second, `.checkpoint.json`, has the id of the run, and the
+name and sha256 of the first file. It is written last. So a process that is killed at any moment
+leaves either the previous checkpoint or the new one. csebench/train/loop.py decides when to write.
 """
 
 import json
@@ -33,10 +33,10 @@ class TrainState:
         self.optimizer = optimizer
         self.device = next(modules.parameters()).device
         self.step = 0  # steps done
-        self.curve: list[dict] = []  # of evaluations
-        self.losses: list[list[float]] = []  # [step, mean since the reading before]
+        self.curve: list[dict] = []  # one entry for each evaluation
+        self.losses: list[list[float]] = []  # [step, mean loss since the previous reading]
         self.pending: list[torch.Tensor] = []  # losses not yet read from the device
-        self.best: dict = {"score": -np.inf}  # of the evaluations: score, step, encoder, weights
+        self.best: dict = {"score": -np.inf}  # best evaluation: score, step, encoder, weights
 
     def state_dict(self) -> dict:
         """Return the values to save."""
@@ -52,7 +52,7 @@ class TrainState:
         """Restore saved values.
 
         Args:
-            values: on the host, where the best weights stay.
+            values: as saved, with tensors on the host. The best weights stay there.
         """
         for name in self.PLAIN:
             setattr(self, name, values[name])
@@ -89,7 +89,7 @@ def resume(state: TrainState, folder: Path, run: str) -> None:
     except BadInput as error:
         problem = str(error)
 
-    # Every process has read before a file is moved: this waits for all of them.
+    # This also waits until all processes have read the file. Only then may it be moved.
     is_unusable = parallel.any_rank(problem is not None, state.device)
     if not is_unusable:
         if values is not None:
@@ -113,7 +113,7 @@ def _read(folder: Path, run: str) -> dict | None:
         The values of its state, or None if there is no checkpoint.
 
     Raises:
-        BadInput: it is damaged, of another run, or of another format.
+        BadInput: the checkpoint is damaged, of another run, or of another format.
     """
     try:
         index = json.loads((folder / CHECKPOINT).read_bytes())

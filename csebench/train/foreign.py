@@ -1,6 +1,6 @@
-"""Guard the process, and the settings of torch that decide numbers, against the code of a method.
+"""Guard the process, and the settings of torch that affect numbers, against the code of a method.
 
-A method is code of others that runs inside the trainer. If it changes a setting of the whole
+A method is foreign code that runs inside the trainer. If the code changes a setting of the whole
 process, it changes the numbers of every later step, and of the next runs of the same process.
 """
 
@@ -13,13 +13,13 @@ from threadpoolctl import ThreadpoolController
 
 from csebench.base.errors import RunFailed, place
 
-DENORMAL = 1e-40  # a float32 that becomes 0 in computations if torch.set_flush_denormal is on
+DENORMAL = 1e-40  # a float32 that computations turn into 0 if torch.set_flush_denormal is on
 
 
 class ForeignCode:
     """A context manager around code of a method.
 
-    A process that the code forked ends here, because it must not write the files of the run.
+    If the code forked a process that returns here, it is ended: it must not write the run's files.
 
     Raises:
         RunFailed: the code changed a setting of torch, seeded its random numbers, or raised an
@@ -27,12 +27,12 @@ class ForeignCode:
     """
 
     def __init__(self, run: str, holds_interrupts: bool = True):
-        """Note the present settings.
+        """Record the present settings and seeds, which are expected from now on.
 
         Args:
             run: id of the run, for messages.
-            holds_interrupts: the process only notes Ctrl-C for later (`stop_signals`), so a
-                KeyboardInterrupt comes from the code itself.
+            holds_interrupts: whether `stop_signals` holds back Ctrl-C. Then a KeyboardInterrupt was
+                raised by the code itself.
         """
         self.run = run
         self.holds_interrupts = holds_interrupts
@@ -42,12 +42,12 @@ class ForeignCode:
         self.seeds = read_seeds()
 
     def seed(self, value: int) -> None:
-        """Seed torch. For the trainer, between two parts of foreign code."""
+        """Seed torch as the trainer does between two parts of foreign code, and accept the seed."""
         torch.manual_seed(value)
         self.accept_seeds()
 
     def accept_seeds(self) -> None:
-        """Expect the present seeds from now on, for example after a checkpoint restored them."""
+        """Expect the present seeds from now on, for example after loading a checkpoint."""
         self.seeds = read_seeds()
 
     def __enter__(self) -> "ForeignCode":
@@ -68,7 +68,7 @@ class ForeignCode:
             ) from error
 
     def end_forked_process(self) -> None:
-        """End this process, which the code forked, so that it does not go on with the run."""
+        """End this process, which foreign code forked, so that it does not go on with the run."""
         with suppress(OSError):
             print(
                 f"csebench: {self.run}: code of the method forked a process that goes on with the"
@@ -86,7 +86,7 @@ class ForeignCode:
         """
         expected = self.settings | self.seeds
         for name, now in (self.read_settings() | read_seeds()).items():
-            before = expected.get(name, now)  # the seeds of CUDA appear when it starts
+            before = expected.get(name, now)  # CUDA has a seed only after it was first used
             if now != before:
                 raise RunFailed(
                     f"{self.run}: code of the method changes {name} from {before} to {now}, and"
@@ -95,7 +95,7 @@ class ForeignCode:
                 )
 
     def read_settings(self) -> dict[str, object]:
-        """Read the settings that decide numbers, by the call that reads each."""
+        """Read the settings that affect numbers. The key of each is the call that reads it."""
         denormal = torch.tensor(DENORMAL, dtype=torch.float32, device="cpu")
         settings = {
             "torch.get_num_threads()": torch.get_num_threads(),
@@ -117,7 +117,7 @@ class ForeignCode:
 
 
 def read_seeds() -> dict[str, object]:
-    """Read the seeds of torch, by the call that reads each."""
+    """Read the seeds of torch. The key of each is the call that reads it."""
     seeds: dict[str, object] = {"torch.initial_seed()": torch.initial_seed()}
     if torch.cuda.is_initialized():
         seeds["torch.cuda.initial_seed()"] = torch.cuda.initial_seed()

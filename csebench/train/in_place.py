@@ -1,7 +1,7 @@
 """Explain PyTorch's error about a tensor that is changed in place (`x += 1`).
 
-A gradient needs the old values of such a tensor. PyTorch only notices in the backward pass. The
-line of the method that is to blame is found by a second forward pass.
+A gradient may need the old values of such a tensor. PyTorch only notices in the backward pass that
+they are gone. So a second forward pass finds the line of the method that needed them.
 """
 
 import re
@@ -15,7 +15,7 @@ from csebench.base.errors import RunFailed
 from csebench.base.project import folders, name_of
 from csebench.plan.catalog.registry import METHODS
 
-# in PyTorch's message, before the tensor and its versions
+# PyTorch's message has this text before the description of the tensor
 SIGN = "modified by an inplace operation: "
 
 
@@ -25,13 +25,13 @@ def is_changed_in_place(error: RuntimeError) -> bool:
 
 
 def explained(error: RuntimeError, loss: Callable[[], torch.Tensor]) -> RunFailed:
-    """Return an error that names the line of the method, and leaves out PyTorch's hint.
+    """Return an error that names the line of the method, if it can be found.
 
-    The line is the one that computed the changed tensor, if it can be found.
+    The line is the one whose gradient needs the changed tensor. PyTorch's hint is left out.
 
     Args:
-        loss: computes the loss of the same batch again. The run has failed, so its state may
-            change.
+        loss: computes the loss of the same batch again. It may change the state of the run, because
+            the run has failed.
     """
     tensor = str(error).partition(SIGN)[2].partition(" Hint:")[0].rstrip(".")
     line = line_of_forward(loss)
@@ -48,7 +48,7 @@ def explained(error: RuntimeError, loss: Callable[[], torch.Tensor]) -> RunFaile
 def line_of_forward(loss: Callable[[], torch.Tensor]) -> str | None:
     """Find the line of a method that called the operation whose gradient is lost.
 
-    While it detects anomalies, PyTorch warns with the traceback of that operation.
+    In its anomaly mode, PyTorch warns with the traceback of that operation.
 
     Returns:
         The last line of methods/ in the traceback, or None if there is none.

@@ -23,7 +23,7 @@ class Inputs:
 
     sentences: Sequence  # sentences, or tuples of sentences; empty if nothing is trained
     dev: Pairs | None  # STS-B dev, which selects the best step
-    sha256: dict[str, str | None]  # of the files read, for the provenance
+    sha256: dict[str, str | None]  # of each file read, for the provenance
 
 
 def read_inputs(
@@ -33,10 +33,10 @@ def read_inputs(
 
     Args:
         data_root: folder of benchmark data, with STS-B dev.
-        positives: back-translated corpus, for a run that takes its positives from there.
+        positives: back-translated corpus, for a run whose positives are back-translations.
 
     Raises:
-        BadInput: a file is missing, or is another one than the spec means.
+        BadInput: a file is missing, or is not the one that the spec states.
     """
     sentences: Sequence = ()
     digests: dict[str, str | None] = {"corpus": None, "dev": spec.dev_sha256}

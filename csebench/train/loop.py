@@ -1,7 +1,7 @@
 """The loop of steps of a run.
 
-It sets the learning rate, reads losses, and decides when to evaluate, write a checkpoint and stop.
-What a step and an evaluation are is defined in csebench/train/trainer.py.
+The loop sets the learning rate and reads losses. It decides when to evaluate, when to write a
+checkpoint, and when to stop. csebench/train/trainer.py defines a step and an evaluation.
 """
 
 import signal
@@ -18,9 +18,10 @@ from csebench.train import checkpoint, parallel
 from csebench.train.checkpoint import TrainState
 
 LOG_EVERY = 10  # steps between two readings of the loss: a reading waits for the GPU
-# Seconds between two checkpoints, or more if writing one takes long. 0: after every reading.
+# Seconds between two checkpoints, or more (WRITES_APART). 0: write one after every reading.
 CHECKPOINT_SECONDS = 60
-# At least so many times the seconds of writing a checkpoint are between two: at most 3 % of a run.
+# Wait at least this many times as long as writing the last checkpoint took. So writing takes at
+# most 3 % of a run.
 WRITES_APART = 30
 
 
@@ -31,20 +32,21 @@ def run_steps(
 
     Args:
         task: the `TrainingTask` of csebench/train/trainer.py.
-        folder: of the run. Checkpoints are written there.
-        received: signals that the process has received. One ends the loop after the current step.
+        folder: folder of the run, for its checkpoints.
+        received: signals that the process has received. If there is one, the loop ends after the
+            current step.
 
     Returns:
         The seconds per step of this process, evaluations included.
 
     Raises:
-        Untrainable: a loss is not finite (`read_losses`).
+        Untrainable: a loss is not finite (see `read_losses`).
         Stopped: a signal was received. A checkpoint has been written.
     """
     first_step = state.step
     started = time.perf_counter()
     last_saved = started
-    saving_seconds = 0.0  # of the last checkpoint
+    saving_seconds = 0.0  # how long writing the last checkpoint took
     device_name = None
     if task.device.type == "cuda":
         device_name = torch.cuda.get_device_name(task.device)
@@ -65,16 +67,19 @@ def run_steps(
         if evaluates or state.step % LOG_EVERY == 0:
             read_losses(task, state, folder)
 
-        # several processes stop together, at a step that reads losses
+        # Several processes stop together. They ask each other only after reading losses, because
+        # asking waits for the GPU.
         stops = bool(received)
         if parallel.world_size() > 1:
             stops = not state.pending and parallel.any_rank(stops, task.device)
 
-        # evaluation, progress and checkpoint, by one process for all
+        # The main process evaluates, shows progress and writes checkpoints for all.
         if is_main_process():
             if evaluates:
                 task.evaluate(state)
             report_progress(state, progress)
+            # Without a signal, write only after reading losses, because writing waits for the GPU,
+            # too. The last step needs no checkpoint: the run is exported next.
             is_due = time.perf_counter() - last_saved >= checkpoint_interval(saving_seconds)
             if stops or (is_due and not state.pending and not is_last):
                 save_started = time.perf_counter()
@@ -120,10 +125,10 @@ def report_progress(state: TrainState, progress: Progress) -> None:
 
 
 def checkpoint_interval(saving_seconds: float) -> float:
-    """Return the seconds to the next checkpoint.
+    """Return the seconds between the last checkpoint and the next one.
 
     Args:
-        saving_seconds: the time that writing the last one took.
+        saving_seconds: how long writing the last checkpoint took.
     """
     if CHECKPOINT_SECONDS == 0:
         return 0.0

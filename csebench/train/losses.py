@@ -1,6 +1,6 @@
 """Losses that methods share, as small pure functions.
 
-A loss that only one method has is in the file of that method. MSSE's two terms are the exception.
+A loss of only one method is in the file of that method. MSSE's two terms are the exception.
 
 Shapes: N sentences of a batch, D dimensions, Q queue entries, R attention slices, P positions in a
 slice, S sampled positions.
@@ -11,21 +11,21 @@ import torch.nn.functional as F
 
 
 def upcast_fp32(x):
-    """Widen half precision, which autocast leaves, to fp32. Leave wider types as they are."""
+    """Convert half precision, the result of autocast, to fp32. Keep wider types as they are."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def dot_score(a, b):
     """Compute dot products, (N, D), (M, D) -> (N, M).
 
-    They are in fp32 under autocast, too: a temperature magnifies their rounding.
+    They are in fp32 even under autocast, because dividing by a temperature magnifies rounding.
     """
     with torch.autocast(a.device.type, enabled=False):
         return upcast_fp32(a) @ upcast_fp32(b).T
 
 
 def cos_sim(a, b):
-    """Compute cosine similarities, (N, D), (M, D) -> (N, M), in fp32 under autocast, too."""
+    """Compute cosine similarities, (N, D), (M, D) -> (N, M), in fp32 even under autocast."""
     a = F.normalize(upcast_fp32(a), dim=-1)
     b = F.normalize(upcast_fp32(b), dim=-1)
     return dot_score(a, b)
@@ -34,16 +34,16 @@ def cos_sim(a, b):
 def info_nce(z1, z2, temperature, queue=None, in_batch_negatives=True, hard=None, hard_weight=0.0):
     """Compute the cross-entropy with target i over cos(z1_i, z2_j)/temperature.
 
-    One direction, mean over the batch. SimCSE Eq. 1, with hard negatives Eq. 5
-    (simcse/models.py:194-212); miCSE Eq. 2.
+    The loss has one direction, from z1 to z2, and is a mean over the batch. It is Eq. 1 of SimCSE,
+    with hard negatives Eq. 5 (simcse/models.py:194-212), and Eq. 2 of miCSE.
 
     Args:
         z1, z2: (N, D) embeddings of the two views.
         queue: (Q, D) further negatives, appended to the columns without gradient (ESimCSE
             models.py:244-248).
         in_batch_negatives: False sets the off-diagonal logits to 0, as miCSE's `diag_only` does
-            (models.py:320-321). It does not remove them.
-        hard: (N, D) hard negatives. Each is a column of every row.
+            (models.py:320-321). They still count in the denominator.
+        hard: (N, D) hard negatives. Each of them is a negative of every row.
         hard_weight: added to the logit of a row's own hard negative (the paper's log α).
     """
     logits = cos_sim(z1, z2) / temperature  # (N, N)
@@ -62,7 +62,8 @@ def info_nce(z1, z2, temperature, queue=None, in_batch_negatives=True, hard=None
 def off_diagonal(square):
     """Drop the diagonal, (N, N) -> (N, N-1): each row loses its own column."""
     n = len(square)
-    # Without the first entry, every (N+1)-th entry is of the diagonal: the last of each row here.
+    # In the flat square, diagonal entries are N+1 apart. So in rows of N+1 that start after the
+    # first one, they are the last column.
     return square.flatten()[1:].view(n - 1, n + 1)[:, :-1].reshape(n, n - 1)
 
 
@@ -73,8 +74,8 @@ def cross_correlation(a, b, eps, unbiased=False):
     """Correlate the dimensions of two views over the batch, (N, D), (N, D) -> (D, D).
 
     Args:
-        eps: added to the variance, or to the deviation if that is `unbiased`.
-        unbiased: standardise by the deviation with N - 1, not with N.
+        eps: added to the variance, or if `unbiased` to the deviation.
+        unbiased: standardise by the deviation with N - 1 instead of N.
     """
     a = upcast_fp32(a)
     b = upcast_fp32(b)
@@ -98,10 +99,10 @@ def dimension_contrast(a, b, form="paper"):
 
     Args:
         a, b: (N, D).
-        form: `paper` is the sum over D² of (C - I)², C the cosines of columns, not centred
-            (Eq. 3-4). `code` is 2 mean (C_ii - 1)² + 0.05 mean C_ij² of standardised columns
-            (model.py:88-104). There a perfect match has C_ii = (N-1)/N, because the deviation is
-            the unbiased one.
+        form: `paper` sums (C - I)² over D² entries. C has the cosines of columns, which are not
+            centred (Eq. 3-4). `code` is 2 mean (C_ii - 1)² + 0.05 mean C_ij² of standardised
+            columns (model.py:88-104). With `code`, a perfect match has C_ii = (N-1)/N, because the
+            deviation is the unbiased one.
     """
     if form == "code":
         c = cross_correlation(a, b, eps=1e-6, unbiased=True)  # (D, D)
@@ -181,7 +182,7 @@ def sample_positions(valid, samples, replacement):
 
     Args:
         valid: (..., P) bool. A row without any valid entry draws from all positions. The caller
-            drops what it draws.
+            must ignore these draws.
 
     Returns:
         (..., samples) int64.
@@ -223,12 +224,12 @@ def gaussian_mi(x, y, weights=None):
 def ami_paper(attention1, attention2, real, samples: int | None):
     """Compute the mean mutual information over slices and sentences, as the paper states it.
 
-    miCSE sec. 2.2 and 3.1. An entry counts if query and key are both real tokens. Ours, as the
-    paper does not say: entries that attention dropout zeroed in either view are not drawn, because
-    their logarithm does not exist.
+    miCSE sec. 2.2 and 3.1. An entry counts if query and key are both real tokens. Attention
+    dropout sets entries to 0, and the paper does not say what becomes of these. Here, an entry that
+    is 0 in one of the views is not drawn, because 0 has no logarithm.
 
     Args:
-        attention1, attention2: lists of (N, H, T, T), the layers used.
+        attention1, attention2: lists of (N, H, T, T), one entry for each layer that is read.
         real: (N, T) bool, tokens that count.
         samples: draws per slice, with replacement (Eq. 3). None takes every entry once.
     """

@@ -1,6 +1,6 @@
-"""Base classes of methods and components: what the trainer calls.
+"""Base classes of methods and components, with all that the trainer calls.
 
-The file of a method extends `Method` and overrides `loss`, often `views`, and seldom more. A
+The file of a method extends `Method`. It overrides `loss`, often `views`, and seldom more. A
 component extends `Component`. Both work on `Views`: two views of a batch. Losses that several
 methods share are in csebench/train/losses.py.
 """
@@ -22,22 +22,22 @@ from csebench.train import parallel
 class View:
     """One view of a batch of N sentences."""
 
-    z: torch.Tensor  # (N, D) what the loss compares: the output of the head
-    pooled: torch.Tensor  # (N, D) the sentence vector: the input of the head
+    z: torch.Tensor  # (N, D) vectors that the loss compares: the output of the head
+    pooled: torch.Tensor  # (N, D) sentence vectors: the input of the head
     # the tokenised sentences, (N, T) each, on the host; with `labels` if tokens are masked
     batch: dict[str, torch.Tensor]
-    # by layer (N, H, T, T), if a component asked for them
+    # attention maps by layer, (N, H, T, T), if a component asked for them
     attention: dict[int, torch.Tensor] = field(default_factory=dict)
-    # (N,) bool on the host, rows whose other view is of the same text; None: all
+    # (N,) bool on the host, True at rows whose other view shows the same text; None: at all rows
     same: torch.Tensor | None = None
-    # (N, D) at position 0 of every layer, if wanted
+    # states at position 0, (N, D) for every layer, if the loss reads them
     states: list[torch.Tensor] = field(default_factory=list)
     blocks: int = 1  # how often the view shows the batch, one block of N rows after the other
 
     def gathered(self) -> "View":
         """Return the view with the vectors of all processes.
 
-        Its tokens and attention are only this process's.
+        Tokens and attention maps remain those of this process alone.
         """
         z = parallel.gather(self.z, self.blocks)
         pooled = parallel.gather(self.pooled, self.blocks)
@@ -68,7 +68,7 @@ class View:
 
 @dataclass
 class Views:
-    """What a loss compares: two views of a batch, and further negatives."""
+    """The input of a loss: two views of a batch, and further negatives."""
 
     view1: View
     view2: View
@@ -127,10 +127,10 @@ class Method(nn.Module):
         p: hyper-parameters, as attributes.
         edits: functions of components that change a tokenised batch before it is encoded. A
             component adds its own when it is made.
-        keeps_last: export the last step instead of the best on STS-B dev (pre-training).
-        decays_all: let weight decay fall on biases and LayerNorm, too. The trainer of transformers
+        keeps_last: export the last step instead of the best on STS-B dev (for pre-training).
+        decays_all: let weight decay change biases and LayerNorm, too. The trainer of transformers
             leaves them out.
-        group: sentences of a batch that belong together. They stay in one process.
+        group: number of consecutive sentences of a batch that must stay in one process.
     """
 
     keeps_last = False
@@ -147,8 +147,8 @@ class Method(nn.Module):
     def encoders(self) -> list[Encoder]:
         """Return the encoders that are scored on STS-B dev. The best of them is kept.
 
-        This does not say what is trained: every parameter of the method's modules is, unless its
-        `requires_grad` is false.
+        Other encoders are trained, too: the trainer trains every parameter of the method's modules
+        unless its `requires_grad` is false.
         """
         return [self.encoder]
 
@@ -157,7 +157,7 @@ class Method(nn.Module):
         return {}
 
     def sentences_per_step(self) -> int:
-        """Return how many sentences of the corpus a step takes."""
+        """Return the number of sentences of the corpus that a step trains on."""
         return self.p.batch_size
 
     def tokenize(self, sentences: list[str]) -> dict[str, torch.Tensor]:
@@ -165,10 +165,10 @@ class Method(nn.Module):
         return self.encoder.tokenize(sentences, self.p.max_length, self.p.pooler)
 
     def tokenize_edited(self, sentences: list[str], edits: list) -> dict[str, torch.Tensor]:
-        """Tokenise sentences and edit them.
+        """Tokenise sentences, and make an edited copy of all of them for each edit.
 
         Args:
-            edits: functions of token ids, such as the ones in csebench/train/augment.py.
+            edits: functions of token ids, such as those of csebench/train/augment.py.
 
         Returns:
             (edits * N, T): all sentences after the first edit, then all after the next.
@@ -188,7 +188,7 @@ class Method(nn.Module):
         return pool(self.p.pooler, encoded)
 
     def project(self, pooled: torch.Tensor) -> torch.Tensor:
-        """Map sentence vectors to what the loss compares: by the head, if there is one."""
+        """Apply the head, if there is one, to get the vectors that the loss compares."""
         if self.head is None:
             return pooled
         return self.head(pooled)
@@ -230,16 +230,16 @@ class Method(nn.Module):
         raise NotImplementedError(f"{type(self).__module__} must define loss(views)")
 
     def after_step(self) -> None:
-        """Do what follows a step of the optimiser. The trainer calls this after every one."""
+        """Update state after a step of the optimiser. The trainer calls this after every step."""
 
     def exported(self) -> dict[str, nn.Module]:
-        """Return modules to export with the encoder, for a method that starts from this one."""
+        """Return modules to export with the encoder, for a run that starts from this one."""
         return {}
 
     def learning_rate_factor(self, step: int) -> float:
         """Return the factor on the learning rate at a step, counted from 0.
 
-        Linear warm-up, then linear decay to 0.
+        The factor rises linearly during warm-up, and then falls linearly to 0.
         """
         warmup = self.p.warmup_steps
         steps = self.p.steps
@@ -249,19 +249,19 @@ class Method(nn.Module):
 
 
 class ClsHeadMethod(Method):
-    """A method with a head that is only used in training (`mlp_only_train`).
+    """A method with a head that is only used in training (SimCSE's `mlp_only_train`).
 
-    With the pooler `cls`, the head is the encoder's own pooler layer, and stays at test.
+    The parameter `projector` selects the head: `mlp` is SimCSE's, `linear` is one layer,
+    `batchnorm` is DiffCSE's, and `none` is no head. A method without the parameter has `mlp`.
 
-    The parameter `projector` selects the head. `mlp` is SimCSE's, if the pooler is
-    `cls_before_pooler`, and also the default of a method without the parameter. `linear` is one
-    layer, `batchnorm` is DiffCSE's, and `none` is no head.
+    SimCSE's head is only added to the pooler `cls_before_pooler`. With the pooler `cls`, the
+    encoder's own pooler layer takes its place, and is used at test, too.
     """
 
     def __init__(self, encoder, params):
         super().__init__(encoder, params)
         if self.p.pooler == "cls":
-            # new weights instead of the checkpoint's (SimCSE issue #179)
+            # SimCSE trains this layer from new weights, not the checkpoint's (SimCSE issue #179).
             initialise(encoder.model.pooler.dense)
         projector = getattr(self.p, "projector", "mlp")
         if projector == "batchnorm":
@@ -292,8 +292,8 @@ class Component(nn.Module):
         return 0.0
 
     def after_step(self, method: Method, views: Views) -> None:
-        """Do what follows a step of the optimiser. The trainer calls this after every one.
+        """Update state after a step of the optimiser. The trainer calls this after every step.
 
         Args:
-            views: of the batch of the step.
+            views: the views of the batch of this step.
         """

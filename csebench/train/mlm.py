@@ -17,9 +17,9 @@ def mask_tokens(ids, maskable, mask_id, vocab_size, probability):
     original or a special one, and 10 % stay.
 
     Args:
-        ids: (rows, length) int64. They are left as they are.
+        ids: (rows, length) int64. They are not changed.
         maskable: (rows, length) bool, False at special tokens and padding.
-        probability: chance of a maskable token to be chosen.
+        probability: the probability that a maskable token is chosen.
 
     Returns:
         The masked ids and the labels, (rows, length) each. Labels are the original ids of the
@@ -39,10 +39,7 @@ def mask_tokens(ids, maskable, mask_id, vocab_size, probability):
 
 
 def mask_batch(tokenizer, ids, probability):
-    """Mask any tokens except the tokenizer's special ones, to which padding belongs.
-
-    See `mask_tokens`.
-    """
+    """Mask tokens as `mask_tokens` does, except special tokens, which include padding."""
     special_ids = torch.tensor(tokenizer.all_special_ids, device=ids.device)
     maskable = ~torch.isin(ids, special_ids)
     return mask_tokens(ids, maskable, tokenizer.mask_token_id, len(tokenizer), probability)
@@ -63,9 +60,10 @@ def masked_lm_loss(head, states, labels):
         The mean over the chosen tokens of all processes, or 0 for a batch without any.
     """
     rows, positions = (labels != -100).nonzero(as_tuple=True)  # (tokens,) each
-    weight = parallel.mean_weight(len(rows), states.device)  # asks all processes: before a return
+    # before any return, because all processes must make this call
+    weight = parallel.mean_weight(len(rows), states.device)
     if len(rows) == 0:
-        return states.sum() * 0.0  # with a gradient, as any other loss
+        return states.sum() * 0.0  # a zero that has a gradient, as any other loss
     targets = to_device(labels[rows, positions], states.device)  # (tokens,)
     rows = to_device(rows, states.device)
     positions = to_device(positions, states.device)

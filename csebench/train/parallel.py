@@ -1,17 +1,18 @@
 """Share the batches of a run among processes (data parallel).
 
-torchrun or `accelerate launch` starts the processes. Each encodes its share of a batch. Vectors are
-gathered, so every process computes the loss of the whole batch, in which all sentences of the batch
-are negatives. This is what the official code does (SimCSE models.py:171-192). Terms over tokens or
-attention are means over a share, and these means are averaged.
+torchrun or `accelerate launch` starts the processes. Each encodes its share of a batch. Then the
+vectors of all processes are gathered. So every process computes the loss of the whole batch, in
+which all sentences of the batch are negatives, as in the official code (SimCSE models.py:171-192).
+Terms over tokens or attention are means over a share, and these means are averaged.
 
-Gradients are the same as with one process and the whole batch. In the official code they are
-smaller by the number of processes, which only clipping and AdamW's epsilon notice. Batch
-normalisation in a head is over the share. In a projector of gathered vectors (SCD) it is over the
-batch. Two results differ a little if processes share the batch: replaced-token detection, and the
-noise of MSSE's released layer-wise term.
+Gradients are the same as with one process and the whole batch. In the official code, gradients are
+divided by the number of processes. This only matters to clipping and to AdamW's epsilon.
 
-With one process, every function returns what it was given.
+Some numbers depend on the number of processes. Batch normalisation in a head uses the statistics of
+a share. In a projector of gathered vectors (SCD), it uses those of the batch. Replaced-token
+detection and the noise of MSSE's released layer-wise term also differ a little.
+
+With one process, nothing is sent.
 """
 
 from collections.abc import Iterable
@@ -27,7 +28,7 @@ from csebench.base.supervision import end_with_parent
 def start_processes() -> None:
     """Join the processes of the run, by NCCL or gloo."""
     if is_distributed():
-        end_with_parent()  # torchrun, which holds the lock of the run
+        end_with_parent()  # the parent is torchrun, which holds the lock of the run
         from accelerate import PartialState
 
         PartialState(cpu=not torch.cuda.is_available())
@@ -47,10 +48,10 @@ def world_size() -> int:
 
 
 def shard(batch: list, group: int = 1) -> list:
-    """Return this process's part of a batch.
+    """Return this process's share of a batch.
 
-    All parts are equal and consist of whole groups of sentences. The sentences that remain are left
-    out.
+    All shares have the same size and consist of whole groups of sentences. Sentences that remain
+    are left out.
     """
     if world_size() == 1:
         return batch
@@ -61,11 +62,11 @@ def shard(batch: list, group: int = 1) -> list:
 
 
 class Gathered(torch.autograd.Function):
-    """The rows of all processes, in the order of the processes.
+    """Gather the rows of all processes, in the order of the processes.
 
-    Every process computes the same loss of them. So it has the gradient of its own rows without
-    asking the others. It multiplies this gradient by the number of processes, because gradients are
-    averaged later.
+    Every process computes the same loss from these rows. So it knows the gradient of its own rows
+    without asking the others. It multiplies this gradient by the number of processes, because
+    gradients are averaged later.
     """
 
     @staticmethod
@@ -85,11 +86,12 @@ def gather(x: torch.Tensor, blocks: int = 1) -> torch.Tensor:
     """Gather the rows of all processes, (blocks * n, …) of each -> (blocks * N, …).
 
     Args:
-        blocks: how often `x` shows this process's n sentences. Each block of the result shows all N
-            sentences, in the order of the batch.
+        blocks: how many times `x` repeats this process's n sentences. Each block of the result has
+            all N sentences, in the order of the batch.
     """
     if world_size() == 1:
         return x
+    # (processes, blocks, n, …), and then blocks first
     by_process = Gathered.apply(x).unflatten(0, (world_size(), blocks, -1))
     return by_process.transpose(0, 1).flatten(0, 2)
 
@@ -104,7 +106,7 @@ def mean(x: torch.Tensor) -> torch.Tensor:
 
 
 def any_rank(flag: bool, device) -> bool:
-    """Whether a flag is set in any process. Waits for the device."""
+    """Whether a flag is set in any process. The call waits for the device and all processes."""
     return bool(mean(torch.full((), float(flag), device=device)) > 0)
 
 
@@ -112,7 +114,7 @@ def mean_weight(items: int, device) -> torch.Tensor | float:
     """Return the weight of this process's mean in the mean over processes.
 
     Args:
-        items: how many items this process's mean is over. Other processes may have fewer or more.
+        items: number of items in this process's mean. Other processes may have fewer or more.
     """
     if world_size() == 1:
         return 1.0
@@ -129,7 +131,7 @@ def average_gradients(modules: Iterable[nn.Module]) -> None:
     """
     if world_size() == 1:
         return
-    weights: dict[nn.Parameter, None] = {}  # a set in order: modules may share weights
+    weights: dict[nn.Parameter, None] = {}  # an ordered set, because modules may share weights
     for module in modules:
         for weight in module.parameters():
             if weight.requires_grad:

@@ -1,8 +1,7 @@
 """Make the model of a run: gather its inputs, train or fit it, and export it.
 
-A run ends with a finished model, or with nothing that looks like one. How a method is trained is in
-csebench/train/trainer.py, and the files of an exported encoder are written by
-csebench/model/export.py.
+A run ends with a finished model, or with nothing that looks like one. csebench/train/trainer.py
+trains a method, and csebench/model/export.py writes the files of the encoder.
 """
 
 import os
@@ -42,9 +41,9 @@ def train(
 ) -> None:
     """Make the model of a run in `out/model/`, and its report `out/train.json`.
 
-    The model is moved there when it is whole. A finished model is kept as it is. If a killed run
-    left a checkpoint, training goes on from there, and ends with the same weights. If another
-    process trains the run, this one waits for its model.
+    The model is moved there when all its files are written. A finished model is kept as it is. If a
+    killed run left a checkpoint, training resumes from it, and ends with the same weights. If
+    another process trains the run, this process waits for the model.
 
     Args:
         corpus, data_root, positives: see `read_inputs`.
@@ -54,7 +53,7 @@ def train(
         BadInput: an input is missing or wrong (see `read_inputs` and `fit`), or `out` holds
             another run.
         Untrainable: see `fit`.
-        Stopped: SIGTERM, SIGINT or SIGHUP asked for an end. A checkpoint has been written.
+        Stopped: SIGTERM, SIGINT or SIGHUP stopped the run. A checkpoint has been written.
     """
     parallel.start_processes()
     with lock_run(out):
@@ -90,7 +89,7 @@ def train(
         report["provenance"] = watch.record(
             data_sha256=inputs.sha256, chunk_size=chunk_size, **versions
         )
-        # On a file system without locks, another process may have been faster.
+        # On a file system without locks, another process may have finished the run meanwhile.
         if not is_done(out, spec):
             with system_errors(out / "model.part"):
                 export(spec, out, report, encoder, transform, modules)
@@ -104,7 +103,7 @@ def load_encoder(spec: Spec) -> Encoder | None:
         The encoder, or None for a control, which has none.
 
     Raises:
-        BadInput: its revision is not pinned, or the method cannot use it.
+        BadInput: the revision of the encoder is not pinned, or the method cannot use the encoder.
     """
     method = declaration(spec.method)
     if method.kind == "control":
@@ -137,12 +136,12 @@ def load_encoder(spec: Spec) -> Encoder | None:
 
 
 def fit_transform(spec: Spec, encoder: Encoder, inputs: Inputs) -> Affine:
-    """Fit the map of a method that is not trained, to the vectors of some sentences."""
+    """Fit the map of a method to the vectors of sentences of the corpus, without training."""
     assert spec.corpus is not None
     count = int(spec.number("fit_sentences"))
     sentences = draw_subset(inputs.sentences, count, spec.corpus.subset_seed)
     vectors = SentenceEncoder(encoder, str(spec.params["pooler"])).embed(list(sentences))
-    method_class = load(spec.method)  # outside the guard: its file may seed what it likes
+    method_class = load(spec.method)  # outside the guard: importing may set seeds
     with ForeignCode(spec.run_id, holds_interrupts=False):
         return Affine(*method_class.fit(vectors, spec.params))
 
@@ -155,16 +154,16 @@ def export(
     transform: Affine | None,
     modules: dict[str, nn.Module],
 ) -> None:
-    """Write `out/model/`. The folder gets this name when it is whole.
+    """Write `out/model/`. The folder gets this name when all its files are written.
 
     Args:
         encoder: None for a control.
-        transform: the map that follows pooling, if one was fitted.
+        transform: the fitted map that follows pooling, or None.
         modules: further modules that the method exports, by name.
     """
     model = out / "model"
     part = out / "model.part"
-    # A killed process may have left them. None is writing them now, because the run is locked.
+    # A killed process may have left these folders. No process uses them now: the run is locked.
     for leftover in (model, part):
         shutil.rmtree(leftover, ignore_errors=True)
 
@@ -181,7 +180,7 @@ def export(
 
 
 def card(spec: Spec) -> str:
-    """Write the text of the model card of a run."""
+    """Return the text of the model card of a run."""
     method = declaration(spec.method)
     corpus = "nothing"
     if spec.corpus is not None:

@@ -1,8 +1,8 @@
 """Train a method: its steps, its evaluations on STS-B dev, and its best weights.
 
-`fit` trains a run. `TrainingTask` says what a step and an evaluation of a run are. The loop that
-asks for them is in csebench/train/loop.py, and csebench/train/checkpoint.py has the files that a
-run resumes from. Reading the inputs and writing the model is the work of csebench/train/run.py.
+`fit` trains a run. `TrainingTask` defines a step and an evaluation, which the loop in
+csebench/train/loop.py calls. csebench/train/checkpoint.py saves the state that a run resumes from.
+csebench/train/run.py reads the inputs and writes the model.
 """
 
 import sys
@@ -33,7 +33,7 @@ from csebench.train.inputs import Inputs
 from csebench.train.loop import run_steps
 from csebench.train.method import Method, Views
 
-VANISHED = 1e-4  # a loss below this share of its start trains next to nothing
+VANISHED = 1e-4  # a loss below this share of the first loss trains almost nothing
 
 
 def fit(
@@ -48,40 +48,41 @@ def fit(
 
     Args:
         out: folder of the run, which holds its checkpoint.
-        chunk_size: sentences that an encoder has in memory at a time. None means the whole batch.
-            See csebench/model/chunks.py.
+        chunk_size: number of sentences that an encoder computes at a time. None means the whole
+            batch. See csebench/model/chunks.py.
 
     Returns:
         The report of the run, and further modules that the method exports. If several processes
-        share the run, both are empty in all but the main one.
+        share the run, only the main process returns them. The others return empty dictionaries.
 
     Raises:
-        BadInput: the loss is no scalar with a gradient.
-        Untrainable: a loss or a vector is not finite, the encoder gets no gradient, or STS-B dev
-            gave no score.
+        BadInput: the loss is not a scalar with a gradient.
+        Untrainable: a loss or a vector is not finite, the encoder gets no gradient, or no
+            evaluation on STS-B dev gave a score.
     """
     plugins = {name: component.params for name, component in spec.components.items()}
     foreign = ForeignCode(spec.run_id)
     with stop_signals() as received:
-        # A process imports a file once. What the file draws or seeds then is no part of the run.
+        # A process imports a file only once, perhaps in an earlier run. So random numbers that the
+        # file draws on import must not change those of this run.
         with foreign, torch.random.fork_rng(devices=[]):
             load_code(spec)
 
-        # new weights
+        # Draw the new weights of heads.
         foreign.seed(spec.seed_of("head"))
         with foreign:
             modules, optimizer = assemble(spec.method, encoder, spec.params, plugins, chunk_size)
 
-        # Without seeds by source, dropout goes on with the generator that drew the new weights.
+        # If the spec has no seeds by source, dropout continues the random numbers of the heads.
         if spec.seeds:
             foreign.seed(spec.seed_of("dropout"))
         task = TrainingTask(spec, modules, optimizer, inputs, foreign)
         state = TrainState(modules, optimizer)
         checkpoint.resume(state, out, task.name)
         first_step = state.step
-        if rank() > 0:  # each process has dropout masks of its own
+        if rank() > 0:  # each process draws its own dropout masks
             foreign.seed(spec.seed_of("dropout") + 1_000_003 * rank() + first_step)
-        foreign.accept_seeds()  # a checkpoint has restored its own
+        foreign.accept_seeds()  # resuming from a checkpoint has restored the seeds saved there
 
         seconds_per_step = run_steps(task, state, out, progress, received)
 
@@ -113,10 +114,10 @@ def fit(
 
 
 def has_vanished(losses: list[list[float]]) -> bool:
-    """Whether a loss is 0 in all steps, or below VANISHED of its start in all later ones.
+    """Whether the loss is 0 throughout, or below VANISHED times the first reading ever after.
 
     Args:
-        losses: [step, mean loss since the reading before] of every reading. The first is the start.
+        losses: [step, mean loss since the previous reading] of every reading.
     """
     (_, start), *later = losses
     if not later:
@@ -125,7 +126,7 @@ def has_vanished(losses: list[list[float]]) -> bool:
 
 
 def vanished_text(run_id: str, losses: list[list[float]]) -> str:
-    """Word the notice for a run whose loss `has_vanished`."""
+    """Return the warning about a run whose loss `has_vanished`."""
     (first_step, start), *_ = losses
     if start == 0:
         finding = "the loss is 0 in all steps"
@@ -141,7 +142,7 @@ def vanished_text(run_id: str, losses: list[list[float]]) -> str:
 
 
 class TrainingTask:
-    """A method with its components, as a task of the loop."""
+    """A method with its components, in the form that the loop of steps needs."""
 
     def __init__(
         self,
@@ -167,7 +168,7 @@ class TrainingTask:
 
         processes = parallel.world_size()
         size = method.sentences_per_step()
-        self.least = 2  # sentences of a batch: a single one has no negatives
+        self.least = 2  # fewest sentences of a batch: a single one would have no negatives
         if processes > 1:
             self.least = processes * method.group
             if size < self.least:
@@ -200,7 +201,7 @@ class TrainingTask:
         raise self.memory_error(batch)
 
     def memory_error(self, batch: list) -> RunFailed:
-        """Return the error for a step that does not fit in GPU memory, with what would fit."""
+        """Return the error for a step that does not fit in GPU memory, with advice."""
         problem = f"{self.name}: a step of {len(batch)} sentences does not fit in GPU memory"
         if self.is_memory_shared():
             return RunFailed(
@@ -223,10 +224,10 @@ class TrainingTask:
         return used_elsewhere > total / 10
 
     def fitting_chunk(self, batch: list) -> int:
-        """Find a chunk size with which a step fits in memory: half the present one, or a quarter…
+        """Find a chunk size with which a step fits in memory, by halving the present one.
 
-        Several processes would have to try a size together. There the first size is returned
-        untried.
+        With several processes, the first half is returned untried, because all processes would have
+        to try a size together.
 
         Returns:
             The size, or 0 if no size fits.
@@ -242,7 +243,7 @@ class TrainingTask:
         return size
 
     def is_fitting(self, batch: list, chunk_size: int) -> bool:
-        """Whether a step fits in memory. Makes the step to find out, because the run is over."""
+        """Train a step to find out whether it fits in memory. The run is over anyway."""
         self.optimizer.zero_grad()
         torch.cuda.empty_cache()
         use_chunks(nn.ModuleList([self.method, self.components]), chunk_size)
@@ -255,8 +256,8 @@ class TrainingTask:
     def evaluate(self, state: TrainState) -> None:
         """Score every encoder of the method on STS-B dev, and keep the weights of the best.
 
-        All steps are compared, or only the encoders of the last step if the method or the setting
-        `selection` keeps that step. Of equal scores the first is kept.
+        The best of all steps is kept. If the method or the setting `selection` asks for the last
+        step, only encoders of that step are compared. Of equal scores the first is kept.
         """
         keeps_last = self.method.keeps_last or self.p.selection == "last"
         loss = state.losses[-1][1]
@@ -270,13 +271,14 @@ class TrainingTask:
             point["encoder"] = number
             scores = dev_point(encoder, self.p.pooler, self.dev, self.precision)
             for metric, value in scores.items():
-                # equal vectors have no correlation
+                # not finite: for example, if all vectors are equal, there is no correlation
                 point[metric] = value if np.isfinite(value) else None
             state.curve.append(point)
 
             score = point["spearman"]
             if score is None:
                 continue
+            # Whenever a later step is scored, it may be the last.
             replaces_earlier_step = keeps_last and state.step > state.best.get("step", 0)
             if replaces_earlier_step or score > state.best["score"]:
                 weights = {}
@@ -329,7 +331,8 @@ def assemble(
     modules.to(encoder.device).train()
     use_chunks(modules, chunk_size)
 
-    known_ids = {}  # all encoders share them: the trained, momentum and auxiliary ones
+    # Trained, momentum and auxiliary encoders share the token ids that they keep by sentence.
+    known_ids = {}
     for module in modules.modules():
         if isinstance(module, Encoder):
             module.known_ids = known_ids
@@ -341,7 +344,7 @@ def assemble(
 
 
 def use_chunks(modules: nn.Module, size: int | None) -> None:
-    """Set how many sentences encoders and layers have in memory at a time. None: the batch."""
+    """Set how many sentences encoders and layers compute at a time. None: the whole batch."""
     for module in modules.modules():
         if isinstance(module, Encoder | Layers):
             module.chunk_size = size
@@ -359,7 +362,7 @@ def make_optimizer(weights: list[nn.Parameter], method) -> torch.optim.Optimizer
         matrices = [weight for weight in weights if weight.ndim > 1]
         biases_and_norms = [weight for weight in weights if weight.ndim <= 1]
         groups = [{"params": matrices}, {"params": biases_and_norms, "weight_decay": 0.0}]
-    if p.optimizer == "rmsprop":  # TensorFlow's defaults, which CT's code leaves in place
+    if p.optimizer == "rmsprop":  # with TensorFlow's defaults, which CT's code uses
         return torch.optim.RMSprop(
             groups, lr=p.learning_rate, alpha=0.9, eps=1e-7, weight_decay=p.weight_decay
         )
@@ -372,7 +375,7 @@ def make_optimizer(weights: list[nn.Parameter], method) -> torch.optim.Optimizer
 def optimise(
     method, components, optimizer, batch: list, precision: str, check: bool = False
 ) -> torch.Tensor:
-    """Make one step: forward and backward pass, clipping, optimiser, and the hooks after it.
+    """Make one step: forward and backward pass, clipping, optimiser, and the hooks that follow.
 
     Args:
         check: refuse a loss, term or gradient that cannot train.
@@ -385,6 +388,7 @@ def optimise(
     try:
         loss.backward()
     except RuntimeError as error:
+        # The explanation needs a second forward pass, which several processes would have to share.
         if not in_place.is_changed_in_place(error) or parallel.world_size() > 1:
             raise
         raise in_place.explained(
@@ -436,7 +440,7 @@ def forward(
 
 
 def autocast(method, precision: str) -> torch.autocast:
-    """Return the context in which a method computes: bf16 if the precision of the run is bf16."""
+    """Return the context in which a method computes in the precision of the run."""
     return torch.autocast(method.encoder.device.type, torch.bfloat16, enabled=precision == "bf16")
 
 
@@ -445,11 +449,11 @@ def check_scalar(value, module: nn.Module, call: str, may_be_zero: bool = False)
 
     Args:
         module: the method or component that computed it. The message names its file.
-        call: the call that gave the value, for the message.
-        may_be_zero: accept a constant 0, which a component gives if it has nothing to compare yet.
+        call: the call that returned the value, for the message.
+        may_be_zero: accept a constant 0, which a component returns while it has nothing to compare.
 
     Raises:
-        BadInput: it is not.
+        BadInput: the value is not a scalar, or has no gradient.
     """
     if isinstance(value, torch.Tensor):
         is_scalar = value.ndim == 0
@@ -467,16 +471,16 @@ def check_scalar(value, module: nn.Module, call: str, may_be_zero: bool = False)
     if not has_gradient:
         description += " without gradient"
     raise BadInput(
-        f"{file_of(module)}: {call} gives {description}, expected a scalar with one. Compute it"
-        " from views.z1 and views.z2, without detach() or no_grad()."
+        f"{file_of(module)}: {call} gives {description}, expected a scalar with a gradient."
+        " Compute it from views.z1 and views.z2, without detach() or no_grad()."
     )
 
 
 def check_gradient(method, loss: torch.Tensor) -> None:
     """Check that the backward pass gave the encoders a gradient.
 
-    A loss of 0 may have none: InfoNCE without negatives at a low temperature has nothing left to
-    learn.
+    If the loss is 0, no gradient is needed. InfoNCE can reach 0 at a low temperature, and then has
+    nothing left to learn.
 
     Raises:
         Untrainable: no weight of an encoder has a gradient other than 0.
@@ -506,10 +510,10 @@ def file_of(module: nn.Module) -> str:
 def batch_at(step: int, sentences: Sequence, size: int, seed: int, least: int = 2) -> list:
     """Return the batch of a step.
 
-    Each epoch is a permutation of the sentences. Its last batch may be smaller. If the last batch
+    Each epoch is a permutation of the sentences. The last batch of an epoch may be smaller. If it
     would have fewer than `least` sentences, they join the batch before it.
 
-    The batch depends on nothing but the arguments, so resuming a run needs no state.
+    The batch depends only on the arguments, so resuming a run needs no state.
     """
     batches, rest = divmod(len(sentences), size)
     if rest >= least:
@@ -524,7 +528,7 @@ def batch_at(step: int, sentences: Sequence, size: int, seed: int, least: int = 
     return [sentences[index] for index in order[start:end]]
 
 
-@lru_cache(maxsize=1)  # a million sentences take longer to shuffle than a step takes
+@lru_cache(maxsize=1)  # shuffling a million sentences takes longer than a step
 def _permutation(n: int, seed: int, epoch: int) -> np.ndarray:
     return np.random.default_rng([seed, epoch]).permutation(n)
 
@@ -547,8 +551,8 @@ def dev_point(
         evaluation = Evaluation(precision=precision, batch_size=512)
     model = SentenceEncoder(encoder, pooler, evaluation=evaluation)
 
-    # Embed every distinct sentence once: first the left side, then what only the right side has.
-    # An evaluation of STS-B makes the same batches.
+    # Embed every distinct sentence once: first the left side, then sentences of the right side
+    # only. These are the batches that an evaluation of STS-B makes, too.
     left = list(dict.fromkeys(dev.left))
     seen = set(left)
     only_right = [sentence for sentence in dict.fromkeys(dev.right) if sentence not in seen]
