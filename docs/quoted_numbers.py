@@ -257,7 +257,7 @@ def fill(content: str, file: str) -> str:
         BadInput: for an invalid expression, with file and line.
     """
     if content.count("<!-- n:") != len(QUOTE.findall(content)):
-        raise BadInput(f"{file}: a `<!-- n: … -->` has no `<!-- /n -->` behind it.")
+        raise BadInput(f"{file}: a `<!-- n: … -->` has no `<!-- /n -->` after it.")
 
     def place(match: re.Match) -> str:
         number = content[: match.start()].count("\n") + 1

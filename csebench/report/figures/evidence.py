@@ -71,7 +71,7 @@ def draw_runs(folder: Path) -> list[Path]:
 
 
 def groups_with_runs(sweep: Sweep) -> list[Group]:
-    """List the groups of runs that a panel shows. Groups of which only a mean is known are not."""
+    """List the groups of runs that a panel shows. Groups with only a mean are left out."""
     return [group for group in groups(sweep.key) if group.kind != GroupKind.MEAN_ONLY]
 
 

@@ -122,7 +122,7 @@ def draw_groups(axes, groups: list[QuestionGroup]) -> None:
         for text in group.heading:
             draw_heading(axes, y, text)
             y += 1
-        # a line at 0 beside the comparisons
+        # a vertical line at 0 for the comparisons of this question
         ends = [y - 0.5, y + len(group.comparisons) - 0.5]
         axes.plot([0, 0], ends, color=GREY, linewidth=1, zorder=1)
         labels += row_labels(group.comparisons)

@@ -112,10 +112,11 @@ def contradicted_text(sentences: SortedSentences) -> str:
     judgements = [sentence.published for sentence in sentences.contradicted]
     opposed = [judgement for judgement in judgements if judgement.direction != Direction.AGREES]
     significant = [judgement for judgement in opposed if judgement.significance == Significance.YES]
+    significant_count = len(significant) or "none"
     only_not_significant = len(judgements) - len(opposed)
     return (
         f"In {len(opposed)} of the contradicted a printed number goes the other way, in"
-        f" {len(significant) or 'none'} by more than chance; {only_not_significant} say"
+        f" {significant_count} by more than chance; {only_not_significant} say"
         " “significantly” where a test does not. For"
         f" {counted(len(sentences.other_size), 'more sentence')} they give another size than it"
         " states."
@@ -195,11 +196,12 @@ def claims_legend() -> str:
             method = evidence_names().methods[seed_spread.method].title
             source = f"{seed_spread.n} seeds of {method}, {seed_spread.source}"
             deviations.append(f"{title} {seed_spread.std:.2f} ({source})")
+    on_average = ", ".join(deviations) or "none"
     return (
         "A sentence has one verdict; its parts follow it, each with its own ([what each"
         f" means]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold)). p is"
         " two-sided, and corrected where one of several comparisons is picked. A printed single"
         " run gets the deviation of seeds that others have published, on the same encoder, task"
-        f" and kind of data. On the STS average: {', '.join(deviations) or 'none'}; more on a"
+        f" and kind of data. On the STS average: {on_average}; more on a"
         " single task."
     )
