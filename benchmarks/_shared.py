@@ -31,7 +31,7 @@ transformers.logging.disable_progress_bar()
 CUDA = torch.cuda.is_available()
 # layers, hidden size, heads
 SHAPES = {"base": (12, 768, 12), "large": (24, 1024, 16), "quick": (2, 32, 2)}
-# Settings without parts that only the hub has, and without runs that would have to come first.
+# Settings that need neither models of the hub nor earlier runs.
 SETTINGS = {
     "rtd": {"generator": "self"},
     "msse": {"augmentation": "insert_copies"},
@@ -40,7 +40,7 @@ SETTINGS = {
 
 
 def parser(doc: str, quick: str, precision: str | None = None) -> argparse.ArgumentParser:
-    """Make a parser with --quick; if a precision is given, also with --precision and --threads.
+    """Make a parser with --quick. If a precision is given, add --precision and --threads.
 
     Args:
         doc: description of the benchmark.
@@ -84,7 +84,7 @@ def random_encoder(shape: str, folder: Path) -> Path:
 
 
 def distinct_sentences(corpus: list[str], count: int) -> list[str]:
-    """Take sentences of a corpus; if it has too few, make some of its words, with its lengths."""
+    """Take sentences of a corpus. If it has too few, make more from its words and lengths."""
     rng = np.random.default_rng(0)
     words = " ".join(corpus).split()
     sentences = corpus[:count]

@@ -1,7 +1,7 @@
 """Losses when processes are killed, disks are full or read-only, and runs have two workers.
 
-A tiny project is disturbed at every stage, by a schedule that a seed decides. The same command
-resumes it under other load. All files that are left are compared with an undisturbed project
+A tiny project is disturbed at every stage, by a schedule that a seed decides. Then the same command
+resumes it under other load. In the end, all of its files are compared with an undisturbed project
 (tests/chaos/killer.py). Printed: kills of csebench, of jobs and of Snakemake; losses; files with
 other bits. The exit code is 1 if anything was lost, or a file has other bits.
 

@@ -1,5 +1,4 @@
-"""Are errors over test items right if items share sentences? Simulated test sets, and real
-encoders.
+"""Are errors over test items right if items share sentences?
 
 Simulated: two models of equal quality are scored on test sets whose pairs of sentences form a known
 graph. The errors of pairs that share a sentence are correlated, and so are their gold scores. An
@@ -60,14 +59,14 @@ def coverage(kind: str, sets: int) -> list:
         The kind of graph, two shares in percent, and two quotients of errors.
     """
     rng = np.random.default_rng(0)
-    every = np.ones((1, PAIRS))
+    all_once = np.ones((1, PAIRS))  # weights of pairs
     differences: list[float] = []
     errors: list[list[float]] = []
     for _ in range(sets):
         first, second = simulate(graph(kind, rng), rng)
         assert first.gold is not None and second.gold is not None  # for type checkers
-        (first_score,) = replicates.weighted_spearman(first.values, first.gold, every)
-        (second_score,) = replicates.weighted_spearman(second.values, second.gold, every)
+        (first_score,) = replicates.weighted_spearman(first.values, first.gold, all_once)
+        (second_score,) = replicates.weighted_spearman(second.values, second.gold, all_once)
         differences.append(first_score - second_score)
         clustered = replicates.membership([first])
         single = eye_array(PAIRS)
@@ -83,7 +82,7 @@ def coverage(kind: str, sets: int) -> list:
 
 
 def graph(kind: str, rng: np.random.Generator) -> np.ndarray:
-    """(PAIRS, 2) sentences of each pair."""
+    """Make a (PAIRS, 2) array with the numbers of the two sentences of each pair."""
     pairs = np.arange(PAIRS)
     if kind == "no shared sentence":
         return np.arange(2 * PAIRS).reshape(PAIRS, 2)
@@ -111,7 +110,7 @@ def simulate(sentences: np.ndarray, rng: np.random.Generator) -> list[Sample]:
 
 
 def standard_error(first: Sample, second: Sample, units, draws: int) -> float:
-    """Compute the standard error of the difference of two models."""
+    """Compute the standard error of the difference of two models, with signs drawn per unit."""
     signs = units @ replicates.draw_signs(draws, units.shape[1])
     return float(np.std(replicates.changes(first, signs) - replicates.changes(second, signs)))
 
@@ -179,8 +178,8 @@ def print_draws(models: list[dict[str, Sample]], units, reference: np.ndarray) -
     body = []
     for draws in (128, 256, 512, 1024):
         off = differences_by_task(models, units, draws)["Avg."].std(1) / reference - 1
-        of_two = differences_by_task(models[:2], units, draws)
-        encoded = replicates.encode(of_two["STS-B"][0])
+        differences_of_two = differences_by_task(models[:2], units, draws)
+        encoded = replicates.encode(differences_of_two["STS-B"][0])
         size = len(json.dumps(encoded)) / 1000
         body.append([draws, size, 100 * np.sqrt(np.mean(off**2)), 100 * np.abs(off).max()])
     print(f"\nStandard error of the average's difference against that of {ENOUGH_DRAWS} draws")
@@ -208,7 +207,7 @@ def read(path: Path) -> dict[str, Sample]:
 
 
 def with_largest(largest: float, models: list[dict[str, Sample]]):
-    """Make units with another LARGEST_CLUSTER."""
+    """Group test items into units as csebench does, but with another LARGEST_CLUSTER."""
     before = replicates.LARGEST_CLUSTER
     replicates.LARGEST_CLUSTER = largest
     try:

@@ -1,7 +1,7 @@
-"""Memory and time of a training step in chunks against the plain step: `csebench train
---chunk-size`.
+"""Memory and time of a training step in chunks, compared with the plain step.
 
-Each side is a process of its own, with a method with its components, and an encoder of BERT's
+Chunks are those of `csebench train --chunk-size`. A side is the plain step, or a chunk size. Each
+side runs in a process of its own, with a method, its components, and an encoder of BERT's
 architecture with random weights. Sides alternate. Printed, with the ratio to the plain step of the
 same run:
 
@@ -42,11 +42,12 @@ UNITS = {"kept": 1e9, "peak": 1e9, "step": 1}
 
 
 def measure(args) -> dict:
-    """Measure one side, in this process."""
+    """Measure one side in this process: the plain step, or a chunk size."""
     torch.set_num_threads(args.threads)
     given = {"batch_size": args.batch_size, "max_length": LENGTH}
     modules, optimizer = assemble(args.method, args.encoder, given, args.chunk_sizes[0] or None)
-    method, components = modules["method"], modules["components"]
+    method = modules["method"]
+    components = modules["components"]
     # sentences are so long that no row is padded
     long = [f"{sentence} " * 8 for sentence in read_corpus(ROOT / "data/smoke/wiki/smoke.txt")]
     batch = list(islice(cycle(long), method.sentences_per_step()))
@@ -108,7 +109,7 @@ def main():
     options.add_argument(
         "--repeats", type=int, default=2, help="processes per side (default: %(default)s)"
     )
-    # of one side, which prints its values as JSON
+    # set if this process measures one side, and prints its values as JSON
     options.add_argument("--encoder", help=argparse.SUPPRESS)
     args = options.parse_args()
     if args.encoder is not None:
@@ -142,8 +143,8 @@ def measure_in_processes(args) -> dict[int, dict]:
         for option, value in options.items():
             command += [option, str(value)]
         for size in bar(chunk_sizes * args.repeats, "measuring", "process"):
-            of_side = [*command, "--chunk-sizes", str(size)]
-            done = subprocess.run(of_side, stdout=subprocess.PIPE, text=True, check=True)
+            side_command = [*command, "--chunk-sizes", str(size)]
+            done = subprocess.run(side_command, stdout=subprocess.PIPE, text=True, check=True)
             sides[size].append(json.loads(done.stdout.splitlines()[-1]))
     lowest = {}
     for size, repeats in sides.items():
@@ -173,13 +174,13 @@ def print_results(args, sides: dict[int, dict]) -> None:
     head = ["chunk", "kept", "ratio", "peak", "ratio", "step", "ratio"]
     print(tabulate(rows, head, floatfmt=("", ".3f", ".2f", ".2f", ".2f", ".2f", ".2f")))
 
-    state = 16 * plain["trained"]
+    state = 16 * plain["trained"]  # bytes of weights, gradients and two moments
     factor = args.target / args.batch_size
     whole = (state + plain["kept"] * factor) / 1e9
     parts = []
     for size in args.chunk_sizes:
-        of_chunk = plain["kept"] * min(1, size / plain["rows"])
-        total = (state + of_chunk + sides[size]["kept"] * factor) / 1e9
+        kept_of_chunk = plain["kept"] * min(1, size / plain["rows"])
+        total = (state + kept_of_chunk + sides[size]["kept"] * factor) / 1e9
         parts.append(f"{size}: {total:.1f}")
     print(
         f"\nbatch of {args.target}, predicted: plain {whole:.1f} GB; in chunks of"

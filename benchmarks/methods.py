@@ -7,9 +7,10 @@ sentences that pass through the encoder: PCL encodes twenty if SimCSE encodes tw
     python benchmarks/methods.py [NAME …] [--encoder E] [--batch 32] [--length 32] [--steps 7]
     [--threads 2]
 
-With --save the seconds of a step (SimCSE's median of all, times the ratios) and the rate of an
-evaluation's embedding go to data/step_times.yaml and replace the entry of this device and encoder;
-`csebench plan` forecasts from them. --as names the encoders of config/ whose shape the folder has.
+With --save, the seconds of a step (the median of all steps of SimCSE, times the ratio) and the rate
+of an evaluation's embedding go to data/step_times.yaml. They replace the entry of this device and
+encoder. `csebench plan` forecasts from them. --as names the encoders of config/ whose shape the
+folder has.
 """
 
 import time
@@ -47,7 +48,7 @@ class Steps:
             encoder.register_forward_pre_hook(self.count)
 
     def sentences(self, kind):
-        """Take sentences or triplets for a step, the corpus again and again if it is too small."""
+        """Take sentences or triplets for a step. A corpus that is too small is repeated."""
         file = "nli/smoke.csv" if kind == "triplets" else "wiki/smoke.txt"
         corpus = read_corpus(ROOT / "data/smoke" / file, kind=kind)
         return list(islice(cycle(corpus), self.method.sentences_per_step()))
@@ -87,10 +88,24 @@ def main():
         args.steps = 1
         args.threads = 1
     torch.set_num_threads(args.threads)
+    seconds = print_ratios(args, args.names or names)
+    entry = step_times(args, seconds)
+    if args.quick:
+        print(yaml.safe_dump(entry, sort_keys=False))
+    elif args.save:
+        save(entry)
+
+
+def print_ratios(args, names):
+    """Measure methods against SimCSE, and print the table.
+
+    Returns:
+        The seconds of a step, by method: the median of all steps of SimCSE, times the ratio.
+    """
     table = []
     ratios = {}
-    reference = []  # seconds of all steps of SimCSE
-    for name in bar(args.names or names, "measuring", "method"):
+    all_simcse_seconds = []
+    for name in bar(names, "measuring", "method"):
         if CUDA:
             torch.compiler.reset()
         method = Steps(name, args)
@@ -99,11 +114,12 @@ def main():
             steps.step()
             steps.step()
         pairs = [(method.step(), simcse.step()) for _ in range(args.steps)]
-        seconds, simcse_seconds = (median(side) for side in zip(*pairs, strict=True))
-        ratios[name] = seconds / simcse_seconds
-        reference += [simcse_step for _, simcse_step in pairs]
-        per_row = (seconds / method.rows) / (simcse_seconds / simcse.rows)
-        table.append([name, method.rows, 1000 * seconds, ratios[name], per_row])
+        method_seconds = median(seconds for seconds, _ in pairs)
+        simcse_seconds = median(seconds for _, seconds in pairs)
+        ratios[name] = method_seconds / simcse_seconds
+        all_simcse_seconds += [seconds for _, seconds in pairs]
+        per_row = (method_seconds / method.rows) / (simcse_seconds / simcse.rows)
+        table.append([name, method.rows, 1000 * method_seconds, ratios[name], per_row])
     print(
         f"{Path(args.encoder).name}, {args.batch} sentences, length {args.length},"
         f" {args.precision}, {args.threads} threads, {args.steps} pairs of steps; SimCSE has"
@@ -112,11 +128,7 @@ def main():
     head = ["method", "encoder rows", "ms per step", "x SimCSE", "x SimCSE per row"]
     print(tabulate(table, head, floatfmt=("", "", ".0f", ".2f", ".2f")))
     ratios["simcse"] = 1.0
-    entry = step_times(args, {name: ratio * median(reference) for name, ratio in ratios.items()})
-    if args.quick:
-        print(yaml.safe_dump(entry, sort_keys=False))
-    elif args.save:
-        save(entry)
+    return {name: ratio * median(all_simcse_seconds) for name, ratio in ratios.items()}
 
 
 def step_times(args, seconds):

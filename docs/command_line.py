@@ -21,17 +21,19 @@ START = """\
 Exit codes: 0 done; 1 a run failed; 2 bad input, with one message and nothing written; 130
 interrupted.
 """
-HIDDEN = ("--help",)  # what every verb has
-EVERYWHERE = "--project"  # explained once
+HIDDEN = ("--help",)  # left out
+EVERYWHERE = "--project"  # every verb has this option, and the page explains it once
 
 
 def reference() -> str:
     """Return the page as Markdown: a list of the verbs, then a section for each of them."""
     verbs = verb_parsers()
     summaries = verb_summaries()
-    listed = [f"| [`{name}`](#{name}) | {escaped(summaries[name])} |" for name in verbs]
-    parts = [START, "\n".join(["| verb | what it does |", "|---|---|", *listed]) + "\n"]
-    parts.append(every_verb(next(iter(verbs.values()))))
+    verb_table = ["| verb | what it does |", "|---|---|"]
+    for name in verbs:
+        verb_table.append(f"| [`{name}`](#{name}) | {escaped(summaries[name])} |")
+    any_verb = next(iter(verbs.values()))
+    parts = [START, "\n".join(verb_table) + "\n", every_verb(any_verb)]
     for name, verb in verbs.items():
         parts.append(section(name, verb))
     return "\n".join(parts)
@@ -56,7 +58,11 @@ def verb_summaries() -> dict[str, str]:
 
 
 def every_verb(verb: argparse.ArgumentParser) -> str:
-    """Return the paragraph about the options that every verb has."""
+    """Return the paragraph about the option that every verb has.
+
+    Args:
+        verb: any of the verbs.
+    """
     for action in verb._actions:
         if EVERYWHERE in action.option_strings:
             return (
@@ -67,7 +73,7 @@ def every_verb(verb: argparse.ArgumentParser) -> str:
 
 def section(name: str, verb: argparse.ArgumentParser) -> str:
     """Return the section of a verb: what it does, its arguments, and examples."""
-    lines = [f"## {name}", "", f"{sentence(verb.description or '')}", ""]
+    lines = [f"## {name}", "", sentence(verb.description or ""), ""]
     rows = []
     for action in verb._actions:
         is_common = any(flag in (*HIDDEN, EVERYWHERE) for flag in action.option_strings)

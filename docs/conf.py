@@ -28,21 +28,21 @@ project = html_title = "csebench"
 source_suffix = {".md": "markdown"}
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 4
-# GitHub shows the same files and knows none of these
+# GitHub shows the same files and does not know this syntax
 myst_disable_syntax = ["myst_role", "myst_line_comment", "myst_target", "myst_block"]
 autodoc_member_order = "bysource"
 # the environment of envs/report.yaml has none of the heavy packages
 autodoc_mock_imports = [name for name in HEAVY if importlib.util.find_spec(name) is None]
 autodoc_typehints_format = "fully-qualified"
 default_role = "literal"  # `code` in docstrings
-suppress_warnings = ["toc.not_included"]  # a page of former times
+suppress_warnings = ["toc.not_included"]  # pages of earlier versions are in no navigation
 html_theme = "furo"
 html_static_path = html_css_files = ["site.css"]
 html_copy_source = html_show_copyright = html_use_index = html_domain_indices = False
 
 
 def setup(app) -> None:
-    """Register what happens to pages. Sphinx calls this function by its name."""
+    """Register the functions below with Sphinx, which calls `setup` by its name."""
     app.connect("source-read", keep_deviations_on_the_line)
     app.connect("doctree-read", resolve_links)
 
@@ -72,7 +72,7 @@ def resolve_links(app, doctree) -> None:
 
 
 def is_in_project(path: str) -> bool:
-    """Whether the repository has a file. An installed package has no files to look it up in."""
+    """Whether the repository has a file. An installed package cannot look it up and says yes."""
     if path.startswith(".."):
         return False
     return IS_INSTALLED or (site.ROOT / path).exists()

@@ -16,7 +16,7 @@ from csebench.base.files import read_text, write_text
 from csebench.base.project import ROOT
 
 PICTURE = ROOT / "docs" / "rooms.svg"
-# pixels
+# sizes in pixels
 WIDTH = 640
 BOX_WIDTH = 90
 BOX_HEIGHT = 34
@@ -99,8 +99,8 @@ def imported_rooms(path: Path) -> set[str]:
 
 def direct_imports(room: str, imported: dict[str, set[str]]) -> set[str]:
     """Leave out the imports of a room that follow from its other imports."""
-    followed = [all_below(target, imported) for target in imported[room]]
-    return imported[room].difference(*followed)
+    indirect = [all_below(target, imported) for target in imported[room]]
+    return imported[room].difference(*indirect)
 
 
 def all_below(room: str, imported: dict[str, set[str]]) -> set[str]:

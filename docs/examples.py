@@ -39,7 +39,8 @@ EXAMPLE = re.compile(
 LINES = 20  # of an output
 WIDTH = 170  # characters of a line
 
-# arguments of csebench, as typed -> its output; None keeps what the text shows
+# A function that gets the arguments of csebench as typed, and returns the output. None keeps the
+# output that the text shows.
 Run = Callable[[str], str | None]
 
 
@@ -83,7 +84,7 @@ def copy_project(folder: Path) -> None:
     command = ["git", "ls-files", "-z"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     for name in listed.stdout.split("\0"):
-        if not (ROOT / name).is_file():  # deleted; or the empty name after the last one
+        if not (ROOT / name).is_file():  # a deleted file, or the empty text after the last name
             continue
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, folder / name)

@@ -3,9 +3,9 @@
     python docs/quoted_numbers.py          # fill
     python docs/quoted_numbers.py --check  # exit code 1 if a number is stale
 
-A number stands between two comments. The first has a Python expression of the functions below. A
-word must stand before it in its line, because in Markdown a line that begins with a comment ends
-the paragraph:
+A number stands between two comments. The first one has a Python expression, which may call the
+functions below. A word must stand before the number in its line, because in Markdown a line that
+begins with a comment ends the paragraph:
 
     AMI has <!-- n: text("micse/table3", "AMI+SimCSE", "1%") -->54.52 ± 0.05†<!-- /n -->
     and miCSE <!-- n: format(mean("micse/table3", "miCSE", "1%"), ".1f") -->55.2<!-- /n -->
@@ -77,12 +77,12 @@ def text(table: str, row: str, column: str = "Avg.") -> str:
 
 
 def mean(table: str, row: str, column: str = "Avg.") -> float:
-    """Give our mean over seeds, in printed units."""
+    """Give the mean of our seeds, in the unit of the printed value."""
     return _number(cell(table, row, column), "ours")
 
 
 def std(table: str, row: str, column: str = "Avg.") -> float:
-    """Give our sample standard deviation over seeds, in printed units."""
+    """Give the sample standard deviation of our seeds, in the unit of the printed value."""
     return _number(cell(table, row, column), "std")
 
 
@@ -121,7 +121,7 @@ def matched() -> str:
 
 
 def floor(share: float) -> float:
-    """Compute the smallest difference that even many seeds detect in a share of the pairs.
+    """Compute the smallest difference that unlimited seeds would detect in a share of the pairs.
 
     It follows from the errors over the test items of the STS average, which seeds do not reduce.
     """
@@ -144,7 +144,7 @@ def table(name: str, *columns: str, label: str = "Model") -> str:
     """Write a table in Markdown with all its rows.
 
     Args:
-        columns: their labels. Without any, all columns of scores, but no differences.
+        columns: labels of columns. By default all columns of scores, without differences.
         label: the head of the first column, which names the rows.
     """
     rows = list(dict.fromkeys(key[1] for key in cells() if key[0] == name))
@@ -257,7 +257,7 @@ def fill(content: str, file: str) -> str:
         BadInput: for an invalid expression, with file and line.
     """
     if content.count("<!-- n:") != len(QUOTE.findall(content)):
-        raise BadInput(f"{file}: a `<!-- n: … -->` has no `<!-- /n -->` behind it.")
+        raise BadInput(f"{file}: a `<!-- n: … -->` has no `<!-- /n -->` after it.")
 
     def place(match: re.Match) -> str:
         number = content[: match.start()].count("\n") + 1

@@ -1,9 +1,9 @@
-"""Write the reference of the project's YAML and JSON files, from the models of csebench/plan/:
-docs/schemas/*.json, by which editors check and complete a file, and docs/schemas.md for people.
+"""Write the reference of the project's YAML and JSON files, from the models of csebench/plan/.
 
     python docs/schemas.py
 
-A file of papers/, config/ or evidence/ names its schema in its first line.
+Editors check and complete files by docs/schemas/*.json, and people read docs/schemas.md. A file of
+papers/, config/ or evidence/ names its schema in its first line.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ All files that you can write, with every key. A missing key has its default; a k
 listed is refused with its line. Editors that read `# yaml-language-server: $schema=…` complete
 and check a file while you type. (`docs/schemas.py` writes this page.)
 """
-FILES = {  # of each schema: what the file is called, and where to read on
+FILES = {  # for each schema: its files, and where to read on
     "paper": "A file of `papers/`: a paper's tables, figures and claims ([how](papers.md))",
     "scale": "A file of `config/`: a scale ([how](rerun.md#choose-a-scale))",
     "source": "A file of `evidence/`: runs that others published ([how](evidence.md))",
@@ -62,7 +62,7 @@ def schema_text(schema: Any) -> str:
 
 
 def with_numbers_as_texts(schema: Any) -> Any:
-    """Let every text be a number, too.
+    """Allow a number for every text.
 
     Files of evidence/ have `81.10` and `3e-5` without quotes. csebench reads them as texts, but an
     editor takes them for numbers.
@@ -102,7 +102,7 @@ def model_named(name: str) -> type[BaseModel]:
 
 
 def object_table(model: type[BaseModel], schema: dict[str, Any]) -> str:
-    """Return what an object is, and its keys with values, defaults and meanings."""
+    """Describe an object, and tabulate its keys with values, defaults and meanings."""
     meanings = key_comments(model)
     lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
     for key, value in schema["properties"].items():
@@ -125,7 +125,7 @@ def key_comments(model: type[BaseModel]) -> dict[str, str]:
 
 
 def comments_in(source: str) -> dict[str, str]:
-    """Return the comment behind each field in the source of a class, or in the lines above it."""
+    """Return the comment at the end of each field's line, or in the lines above the field."""
     comments: dict[str, str] = {}
     above: list[str] = []
     last = None  # the field on the current line

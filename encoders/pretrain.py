@@ -1,5 +1,6 @@
-"""Make an encoder like bert-mini-wiki: a WordPiece vocabulary and a small BERT, by masked LM on a
-text file.
+"""Make an encoder like bert-mini-wiki from a text file.
+
+It has a WordPiece vocabulary and a small BERT, trained by masked LM.
 
     python encoders/pretrain.py sentences.txt --out encoders/mine --steps 13000
 
@@ -37,58 +38,39 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 HELD_OUT = 2_000  # last lines of the corpus, for the loss in the model card
 EVALUATIONS = 20  # of the held-out loss, each with a checkpoint
 POSITIONS = 256  # tokens that the encoder can read, or --max-length if that is more
-DROPOUT = 0.1  # BERT's, in the configuration that is written: contrastive methods need it
+DROPOUT = 0.1  # BERT's; written into the configuration, because contrastive methods need it
 
 
-def train_tokenizer(sentences: Sequence[str], vocab_size: int) -> BertTokenizerFast:
-    """Lower-cased WordPiece with BERT's own normalisation and pre-tokenisation; the same sentences,
-    the same pieces.
-
-    The library numbers the characters inside words in the order of a hash map, which differs in
-    every process, and breaks ties between equally frequent pieces by these numbers. Given in order,
-    as if they were special, they do not.
-    """
-    wordpiece = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    wordpiece.normalizer = normalizers.BertNormalizer(lowercase=True)
-    wordpiece.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    wordpiece.decoder = decoders.WordPiece()
-    inside = set()
-    for sentence in sentences:
-        words = wordpiece.pre_tokenizer.pre_tokenize_str(
-            wordpiece.normalizer.normalize_str(sentence)
+def main(arguments: list[str] | None = None) -> None:
+    options = parser()
+    args = options.parse_args(arguments)
+    sentences = read_lines(args.corpus)
+    held_out = min(HELD_OUT, len(sentences) // 20)
+    if held_out == 0:
+        options.error(
+            f"{args.corpus}: {len(sentences)} lines; at least 20 are needed, some are held out."
         )
-        inside.update(letter for word, _ in words for letter in word[1:])
-    numbered = [*SPECIAL, *(f"##{letter}" for letter in sorted(inside))]
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=vocab_size, special_tokens=numbered, show_progress=False
-    )
-    wordpiece.train_from_iterator(sentences, trainer)
-    vocab = wordpiece.get_vocab()
-    return BertTokenizerFast(
-        vocab=dict(sorted(vocab.items(), key=lambda item: item[1])), do_lower_case=True
-    )
+    tokenizer = train_tokenizer(sentences[:-held_out], args.vocab_size)
+    trainer = make_trainer(args, tokenizer, sentences[:-held_out], sentences[-held_out:])
+    checkpoint = None
+    checkpoints = checkpoint_folder(args)
+    if checkpoints.exists():
+        checkpoint = get_last_checkpoint(checkpoints)
+    trainer.train(resume_from_checkpoint=checkpoint)
 
-
-class Tokenised(Dataset):
-    """Sentences as the collator takes them, tokenised when they are asked for."""
-
-    def __init__(self, sentences: Sequence[str], tokenizer: BertTokenizerFast, max_length: int):
-        self.sentences, self.tokenizer, self.max_length = sentences, tokenizer, max_length
-
-    def __len__(self) -> int:
-        return len(self.sentences)
-
-    def __getitem__(self, index: int) -> dict:
-        text = self.sentences[index]
-        return self.tokenizer(
-            text, truncation=True, max_length=self.max_length, return_special_tokens_mask=True
-        )
+    save_model(trainer.model, args.out)
+    tokenizer.save_pretrained(args.out)
+    curve = [point for point in trainer.state.log_history if "eval_loss" in point]
+    write_facts(args, len(sentences) - held_out, held_out, curve)
+    write_model_card(args, len(sentences) - held_out, held_out, len(tokenizer), curve)
+    shutil.rmtree(checkpoints)
+    print(f"{args.out}: its revision, for a file of config/, is {model_sha256(args.out)}")
 
 
 def parser() -> argparse.ArgumentParser:
-    formatter = argparse.ArgumentDefaultsHelpFormatter
     options = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0], formatter_class=formatter
+        description=__doc__.splitlines()[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     options.add_argument("corpus", type=Path, help="text file, one sentence per line")
     options.add_argument("--out", type=Path, required=True, help="folder of the encoder")
@@ -119,18 +101,66 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
-def main(arguments: list[str] | None = None) -> None:
-    options = parser()
-    args = options.parse_args(arguments)
-    sentences = read_lines(args.corpus)
-    held = min(HELD_OUT, len(sentences) // 20)
-    if held == 0:
-        options.error(
-            f"{args.corpus}: {len(sentences)} lines; at least 20 are needed, some are held out."
-        )
-    tokenizer = train_tokenizer(sentences[:-held], args.vocab_size)
+# ---------------------------------------------------------------- training
 
-    # without dropout: a small model on much text underfits
+
+def train_tokenizer(sentences: Sequence[str], vocab_size: int) -> BertTokenizerFast:
+    """Train lower-cased WordPiece with BERT's own normalisation and pre-tokenisation.
+
+    The same sentences give the same pieces. The library does not do so by itself: it numbers the
+    characters inside words in the order of a hash map, which differs in every process, and breaks
+    ties between equally frequent pieces by these numbers. Characters that are given as special
+    tokens are numbered in the given order.
+    """
+    wordpiece = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    wordpiece.normalizer = normalizers.BertNormalizer(lowercase=True)
+    wordpiece.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    wordpiece.decoder = decoders.WordPiece()
+    characters = [f"##{character}" for character in sorted(inner_characters(sentences, wordpiece))]
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocab_size, special_tokens=[*SPECIAL, *characters], show_progress=False
+    )
+    wordpiece.train_from_iterator(sentences, trainer)
+    vocab = wordpiece.get_vocab()
+    by_number = sorted(vocab.items(), key=lambda item: item[1])
+    return BertTokenizerFast(vocab=dict(by_number), do_lower_case=True)
+
+
+def inner_characters(sentences: Sequence[str], wordpiece: Tokenizer) -> set[str]:
+    """Collect the characters inside words, which are not the first of their word."""
+    characters: set[str] = set()
+    for sentence in sentences:
+        normal = wordpiece.normalizer.normalize_str(sentence)
+        for word, _ in wordpiece.pre_tokenizer.pre_tokenize_str(normal):
+            characters.update(word[1:])
+    return characters
+
+
+class Tokenised(Dataset):
+    """Sentences as the collator takes them. Each is tokenised when it is asked for."""
+
+    def __init__(self, sentences: Sequence[str], tokenizer: BertTokenizerFast, max_length: int):
+        self.sentences = sentences
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def __getitem__(self, index: int) -> dict:
+        text = self.sentences[index]
+        return self.tokenizer(
+            text, truncation=True, max_length=self.max_length, return_special_tokens_mask=True
+        )
+
+
+def make_trainer(
+    args: argparse.Namespace,
+    tokenizer: BertTokenizerFast,
+    sentences: Sequence[str],
+    held_out: Sequence[str],
+) -> Trainer:
+    """Make the trainer of a new BERT."""
     torch.manual_seed(args.seed)
     config = BertConfig(
         vocab_size=len(tokenizer),
@@ -139,13 +169,13 @@ def main(arguments: list[str] | None = None) -> None:
         num_attention_heads=args.heads,
         intermediate_size=4 * args.hidden,
         max_position_embeddings=max(POSITIONS, args.max_length),
+        # without dropout, because a small model on much text underfits
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )
-    checkpoints = args.out / "checkpoints"
-    every = max(1, args.steps // EVALUATIONS)
+    evaluation_interval = max(1, args.steps // EVALUATIONS)
     training = TrainingArguments(
-        checkpoints,
+        checkpoint_folder(args),
         max_steps=args.steps,
         per_device_train_batch_size=args.batch_size,
         learning_rate=args.learning_rate,
@@ -157,54 +187,70 @@ def main(arguments: list[str] | None = None) -> None:
         bf16=True,
         use_cpu=not torch.cuda.is_available(),
         eval_strategy="steps",
-        eval_steps=every,
-        save_steps=every,
+        eval_steps=evaluation_interval,
+        save_steps=evaluation_interval,
         save_total_limit=1,
-        logging_steps=every,
+        logging_steps=evaluation_interval,
         remove_unused_columns=False,  # the collator reads special_tokens_mask
         report_to="none",
         seed=args.seed,
     )
-    trainer = Trainer(
+    return Trainer(
         BertForMaskedLM(config),
         training,
         DataCollatorForLanguageModeling(tokenizer, mlm_probability=args.mask_probability),
-        Tokenised(sentences[:-held], tokenizer, args.max_length),
-        Tokenised(sentences[-held:], tokenizer, args.max_length),
-    )
-    trainer.train(
-        resume_from_checkpoint=get_last_checkpoint(checkpoints) if checkpoints.exists() else None
+        Tokenised(sentences, tokenizer, args.max_length),
+        Tokenised(held_out, tokenizer, args.max_length),
     )
 
-    # weights in half precision, to be computed in single
-    model = trainer.model
-    model.config.hidden_dropout_prob = model.config.attention_probs_dropout_prob = DROPOUT
-    model.save_pretrained(
-        args.out, state_dict={name: w.detach().half() for name, w in model.named_parameters()}
-    )
-    # not its owner alone
-    (args.out / "model.safetensors").chmod((args.out / "config.json").stat().st_mode)
-    tokenizer.save_pretrained(args.out)
+
+def checkpoint_folder(args: argparse.Namespace) -> Path:
+    return args.out / "checkpoints"
+
+
+# ---------------------------------------------------------------- files of the encoder
+
+
+def save_model(model, folder: Path) -> None:
+    """Write configuration and weights. csebench computes in single precision."""
+    model.config.hidden_dropout_prob = DROPOUT
+    model.config.attention_probs_dropout_prob = DROPOUT
+    weights = {name: weight.detach().half() for name, weight in model.named_parameters()}
+    model.save_pretrained(folder, state_dict=weights)
+    # the library lets only the owner read the weights
+    (folder / "model.safetensors").chmod((folder / "config.json").stat().st_mode)
+
+
+def write_facts(
+    args: argparse.Namespace, sentence_count: int, held_out_count: int, curve: list[dict]
+) -> None:
+    """Write pretraining.json: settings, corpus and the held-out loss during training."""
     facts = vars(args) | {
         "corpus": args.corpus.name,
         "out": args.out.name,
         "corpus_sha256": sha256(args.corpus),
+        "sentences": sentence_count,
+        "held_out": held_out_count,
+        "curve": curve,
     }
-    facts |= {"sentences": len(sentences) - held, "held_out": held}
-    curve = [point for point in trainer.state.log_history if "eval_loss" in point]
-    (args.out / "pretraining.json").write_text(
-        json.dumps(facts | {"curve": curve}, indent=2) + "\n"
-    )
+    (args.out / "pretraining.json").write_text(json.dumps(facts, indent=2) + "\n")
+
+
+def write_model_card(
+    args: argparse.Namespace,
+    sentence_count: int,
+    held_out_count: int,
+    vocab_size: int,
+    curve: list[dict],
+) -> None:
     (args.out / "README.md").write_text(
         f"# {args.out.name}\n\nA BERT of {args.layers} layers, hidden size {args.hidden},"
-        f" {args.heads} heads and {len(tokenizer)} lower-cased WordPieces, pre-trained by masked LM"
+        f" {args.heads} heads and {vocab_size} lower-cased WordPieces, pre-trained by masked LM"
         " (`encoders/pretrain.py`; settings and curve in `pretraining.json`) on"
-        f" {len(sentences) - held:,} sentences of `{args.corpus.name}`. Held-out loss:"
-        f" {curve[-1]['eval_loss']:.3f} ({held:,} sentences). Weights are stored in half"
+        f" {sentence_count:,} sentences of `{args.corpus.name}`. Held-out loss:"
+        f" {curve[-1]['eval_loss']:.3f} ({held_out_count:,} sentences). Weights are stored in half"
         " precision.\n"
     )
-    shutil.rmtree(checkpoints)
-    print(f"{args.out}: its revision, for a file of config/, is {model_sha256(args.out)}")
 
 
 if __name__ == "__main__":

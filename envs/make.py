@@ -1,13 +1,15 @@
-"""Write the environment of every rule family from lock.txt: run by hand, after a change of the
-lock or of a family."""
+"""Write the environment of every rule family from lock.txt.
+
+Run this script by hand after a change of the lock or of a family.
+"""
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 ENVS = Path(__file__).parent
 PYTHON = "3.11"
-# What the jobs of a family import, of pyproject.toml's dependencies. Training scores its run in the
-# same job.
+# The dependencies of pyproject.toml that the jobs of each family import.
 REPORT = {
     "matplotlib",
     "numpy",
@@ -31,8 +33,6 @@ EVALUATE = {
     "safetensors",
     "scikit-learn",
     "scipy",
-}
-EVALUATE |= {
     "sentence-transformers",
     "tabulate",
     "threadpoolctl",
@@ -42,7 +42,7 @@ EVALUATE |= {
     "transformers",
 }
 FAMILIES = {
-    "train": EVALUATE | {"accelerate", "sentencepiece"},
+    "train": EVALUATE | {"accelerate", "sentencepiece"},  # a training job also scores its run
     "evaluate": EVALUATE,
     "report": REPORT,
 }
@@ -56,20 +56,39 @@ dependencies:
 """  # noqa: E501
 
 
-def lock() -> dict[str, tuple[str, set[str]]]:
-    """Version of every package, and the packages that require it, which uv notes behind it."""
-    lines = re.findall(
-        r"^([\w.-]+)==(\S+)\s+# via (.+)$", (ENVS / "lock.txt").read_text(), flags=re.M
-    )
-    return {name: (version, set(via.split(", "))) for name, version, via in lines}
+class LockedPackage(NamedTuple):
+    """A package of lock.txt."""
+
+    version: str
+    required_by: set[str]
 
 
 def environment(family: str) -> str:
-    """What a family imports, and what that requires in turn."""
-    locked, wanted = lock(), set(FAMILIES[family])
-    while more := {name for name, (_, via) in locked.items() if via & wanted} - wanted:
-        wanted |= more
-    return HEAD + "".join(f"      - {name}=={locked[name][0]}\n" for name in sorted(wanted))
+    """Write the environment of a family: its packages, and all that they require."""
+    locked = lock()
+    lines = []
+    for name in sorted(with_requirements(FAMILIES[family], locked)):
+        lines.append(f"      - {name}=={locked[name].version}\n")
+    return HEAD + "".join(lines)
+
+
+def with_requirements(names: set[str], locked: dict[str, LockedPackage]) -> set[str]:
+    """Add the packages that packages require, directly or through others."""
+    required = set(names)
+    while True:
+        added = {name for name, package in locked.items() if package.required_by & required}
+        if added <= required:
+            return required
+        required |= added
+
+
+def lock() -> dict[str, LockedPackage]:
+    """Read lock.txt, where uv notes after each package which packages require it."""
+    text = (ENVS / "lock.txt").read_text()
+    packages = {}
+    for name, version, via in re.findall(r"^([\w.-]+)==(\S+)\s+# via (.+)$", text, flags=re.M):
+        packages[name] = LockedPackage(version, set(via.split(", ")))
+    return packages
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The numbers of a scale as CSV files for pandas and spreadsheets.
 
 `scores.csv` has a row per score, `cells.csv` a row per cell of a table or figure, and
-`comparisons.csv` a row per declared comparison. All follow from the score JSONs and the papers. A
-comparison and a claim as plain values are made here, too, for verbs that print JSON.
+`comparisons.csv` a row per declared comparison. All follow from the score JSONs and the papers.
+Verbs that print JSON get comparisons and claims as plain values from here, too.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ CELLS = [
     "factor",
     "runs",
 ]
-COMPARISON_COLUMNS = [  # what a comparison says by itself
+COMPARISON_COLUMNS = [  # without the question that the comparison belongs to
     "row",
     "against",
     "columns",
@@ -114,7 +114,11 @@ def cell_rows(view: GridView) -> Iterator[dict]:
 
 
 def cell_record(view: GridView, number: int, cell: Cell) -> dict:
-    """Describe a cell of the row with a number; unknown values are empty."""
+    """Describe a cell as a row under CELLS. Unknown values are empty.
+
+    Args:
+        number: number of its row in the table, from 1.
+    """
     record: dict = dict.fromkeys(CELLS, "")  # keeps the order of CELLS
     record |= {
         "paper": view.paper,
@@ -145,7 +149,7 @@ def cell_record(view: GridView, number: int, cell: Cell) -> dict:
 
 
 def scored_runs(cell: Cell, scale: str) -> list[str]:
-    """List the runs whose scores count in a cell, by the ids that their score files have."""
+    """List the ids of the runs whose scores count in a cell, as stated in their score files."""
     run_ids = []
     for leaf in cell.leaves:
         for spec in leaf.counted_specs:
@@ -174,7 +178,7 @@ def comparison_records(view: GridView) -> Iterator[dict]:
 
 
 def comparison_record(comparison: Comparison, equality: bool = False) -> dict:
-    """Describe a comparison under COMPARISON_COLUMNS; unknown values are empty."""
+    """Describe a comparison as a row under COMPARISON_COLUMNS. Unknown values are empty."""
     values = dict(vars(comparison))
     if comparison.estimate:
         values |= vars(comparison.estimate)
@@ -194,22 +198,26 @@ def claim_record(judged: Judged) -> dict:
     Our runs are left out at the default scale, which only shows that the workflow runs.
     """
     has_ours = judged.scale != DEFAULT_SCALE
+    our_verdict = "–"
+    if has_ours:
+        our_verdict = judged.ours.seen
     parts = []
     for row in judged.rows:
-        parts.append(
-            {
-                "row": row.claims[0].row,
-                "printed": judgement_record(row.published),
-                "ours": judgement_record(row.ours) if has_ours else None,
-            }
-        )
+        part = {
+            "row": row.claims[0].row,
+            "printed": judgement_record(row.published),
+            "ours": None,
+        }
+        if has_ours:
+            part["ours"] = judgement_record(row.ours)
+        parts.append(part)
     return {
         "paper": judged.paper,
         "place": ", ".join(judged.places),
         "claim": judged.claims[0].quote,
         "scale": judged.scale,
         "printed numbers": verdict_and_size(judged.published),
-        "our runs": judged.ours.seen if has_ours else "–",
+        "our runs": our_verdict,
         "parts": parts,
     }
 
@@ -218,9 +226,8 @@ def judgement_record(judgement: Judgement) -> dict:
     """Describe a judgement as plain values. Infinite numbers, which JSON lacks, become None."""
     contrasts = []
     for contrast in judgement.contrasts:
-        record = asdict(contrast) | {
-            "differs": [setting_difference_text(setting) for setting in contrast.differs]
-        }
+        record = asdict(contrast)
+        record["differs"] = [setting_difference_text(setting) for setting in contrast.differs]
         contrasts.append({key: finite(value) for key, value in record.items()})
     return {
         "direction": judgement.direction,

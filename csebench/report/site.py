@@ -16,8 +16,8 @@ from csebench.base.files import read_text, write_text
 from csebench.base.project import ROOT
 from csebench.plan.catalog import files as catalog
 
-CONFIGURATION = ROOT / "docs"  # conf.py
-COPIED = (".md", ".svg", ".png", ".csv")  # endings
+CONFIGURATION = ROOT / "docs"  # folder of conf.py
+COPIED = (".md", ".svg", ".png", ".csv")  # endings of files that the site has
 DOORS = """
 ```{container} doors
 - **[Check a claim](CLAIMS)** What four papers say, against their own numbers and against runs.
@@ -25,12 +25,13 @@ DOORS = """
 - **[Try a method](docs/methods.md)** Write one file; csebench tests it, trains it and compares it.
 ```
 """
+# patterns of pages, in the order of the navigation; `[!t]*` keeps pages of tables out
 RESULT_PAGES = ("index", "claims", "methods", "variants", "audit", "[!t]*", "tables", "*/index")
 GUIDES = ("README", "tutorial", "rerun", "methods", "evaluators", "statistics", "*")
 
 
 def write_site(scale: str) -> Path:
-    """Write the folder `html/` among the pages of a scale, from the pages that exist.
+    """Write the folder `html/` next to the pages of a scale, from the pages that exist.
 
     The new folder is complete before it replaces the old one.
 
@@ -47,6 +48,7 @@ def write_site(scale: str) -> Path:
     out = catalog.results_folder(scale) / "html"
     if out.is_symlink():  # replace the folder that it leads to, and keep the link
         out = out.resolve()
+    # removed again if the site cannot be built; the innermost folder comes first
     new_folders = [folder for folder in out.parents if not folder.exists()]
     out.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -59,7 +61,7 @@ def write_site(scale: str) -> Path:
 
 
 def build_site(scale: str, out: Path) -> None:
-    """Build the site in a folder beside `out`, and move it there when it is complete."""
+    """Build the site in a folder next to `out`, and move it to `out` when it is complete."""
     with TemporaryDirectory(prefix=".html.", dir=out.parent) as name:
         folder = Path(name)
         copy_sources(scale, folder / "source")
@@ -83,14 +85,14 @@ def copy_sources(scale: str, folder: Path) -> None:
         shutil.copyfile(path, copy)
         is_result = Path(name).is_relative_to(catalog.RESULTS)
         if is_result and path.suffix == ".md":
-            # A page of results holds texts of others, which must give Sphinx no directives.
+            # Pages of results hold texts of others. Sphinx must not run directives in them.
             write_text(copy, re.sub(r"([`~]{3,})\s*\{", r"\1text {", read_text(path)))
 
 
 def site_files(scale: str) -> dict[str, Path]:
     """Find the files that a site may have, by their names in the project.
 
-    Outside the checkout, pages of the current folder replace published ones.
+    If the current folder is not the checkout, its pages replace the published ones.
     """
     files: dict[str, Path] = {}
 
@@ -115,9 +117,10 @@ def site_files(scale: str) -> dict[str, Path]:
 def write_navigation(scale: str, folder: Path) -> None:
     """Write the home page and the lists of tables and figures.
 
+    The home page is README, with doors and navigation below its first screen.
+
     Args:
-        folder: with the sources of the site. The home page is README, with doors and navigation
-            below its first screen.
+        folder: folder with the sources of the site.
     """
     results = catalog.results_folder(scale)
     write_list(folder / results / "tables.md", "Tables of all papers")
@@ -133,7 +136,7 @@ def write_navigation(scale: str, folder: Path) -> None:
     guides = [f"docs/{name}" for name in GUIDES]
     home = (folder / "README.md").rename(folder / "index.md")
     navigation = toctree(folder, f"Results, scale {scale}", *pages)
-    navigation += toctree(folder, "Documentation", *guides, "C*")
+    navigation += toctree(folder, "Documentation", *guides, "C*")  # CHANGELOG, CONTRIBUTING, …
     first_screen, heading, rest = read_text(home).partition("\n## ")
     write_text(home, f"{first_screen}\n{doors}\n{navigation}{heading}{rest}")
 
@@ -149,8 +152,8 @@ def toctree(folder: Path, caption: str, *patterns: str) -> str:
     """Write the navigation to pages in a folder.
 
     Args:
-        caption: puts the navigation into the side bar only; without one, it is on its page, too.
-        patterns: of names without ending, in the order of the navigation.
+        caption: title in the side bar. Without a caption the navigation is on its page, too.
+        patterns: patterns of names without ending, in the order of the navigation.
 
     Returns:
         A directive of Sphinx; empty if there are no pages.

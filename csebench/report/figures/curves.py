@@ -21,7 +21,7 @@ LINE_STYLE = {"markersize": 5, "linewidth": 1.5, "elinewidth": 0.9}
 
 
 def draw_curves(figure, view: GridView) -> DrawnFigure:
-    """Draw the scores over the sizes; with a baseline, the differences to it in axes below."""
+    """Draw the scores over the sizes. With a baseline, draw the differences to it in axes below."""
     grid = view.figure
     sentences = read_scale(view.scale).sizes
     sizes = [sentences[column.size] for column in grid.columns]
@@ -65,7 +65,7 @@ def draw_lines(axes, sizes: list[int], cells: list[list[Cell]], rows: list[Row])
     Returns:
         The lines for a legend, in the order in which they end, the highest first.
     """
-    ends = []  # height and place of a line's last point, and the line
+    lines: list[tuple[float, object]] = []  # the last mean of each line, and the line
     for place, (row, row_cells) in enumerate(zip(rows, cells, strict=True)):
         points = size_points(sizes, row_cells)
         if not points:
@@ -79,12 +79,17 @@ def draw_lines(axes, sizes: list[int], cells: list[list[Cell]], rows: list[Row])
             **LINE_STYLE,
             label=row.label,
         )
-        ends.append((-points[-1].mean, place, line))
-    return [line for _, _, line in sorted(ends)]
+        lines.append((points[-1].mean, line))
+
+    def highest_first(last_mean_and_line: tuple[float, object]) -> float:
+        last_mean, _ = last_mean_and_line
+        return -last_mean
+
+    return [line for _, line in sorted(lines, key=highest_first)]
 
 
 def size_points(sizes: list[int], cells: list[Cell]) -> list[SizePoint]:
-    """List the cells with scores by size."""
+    """List the scores of a row, the smallest size first."""
     points = []
     for size, cell in zip(sizes, cells, strict=True):
         if cell.ours:

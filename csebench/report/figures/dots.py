@@ -22,7 +22,7 @@ class DotLine:
 
 
 def draw_dots(figure, view: GridView) -> DrawnFigure:
-    """Draw the cells as dots; with a baseline, their differences to it."""
+    """Draw the cells as dots. With a baseline, draw their differences to it instead."""
     grid = view.figure
     lines = dot_lines(view)
 

@@ -9,8 +9,8 @@ from csebench.report.numbers.others import Group, GroupKind, Sweep, groups, swee
 from csebench.report.words.evidence import encoder_title, method_title
 from csebench.score.drawing import COLOURS, GREY, STYLE, WIDTH, write_figure
 
-BIN = 0.15  # of the score: dots within one stand side by side
-DOT_DISTANCE = 0.08  # on x, of dots side by side
+BIN = 0.15  # dots whose scores fall into a bin of this size stand side by side
+DOT_DISTANCE = 0.08  # between dots side by side, in units of the x axis
 RUN_COLUMNS = [
     "method",
     "encoder",
@@ -52,15 +52,15 @@ def draw_runs(folder: Path) -> list[Path]:
     import matplotlib
     from matplotlib.figure import Figure
 
-    found = sweeps()
+    all_sweeps = sweeps()
     table: list[list] = [RUN_COLUMNS]
     with matplotlib.rc_context(STYLE):
-        rows = max(-(-len(found) // 2), 1)  # of two panels each
+        rows = max((len(all_sweeps) + 1) // 2, 1)  # of two panels each
         figure = Figure(figsize=(WIDTH, 3.3 * rows + 0.4), layout="constrained")
         axes = figure.subplots(rows, 2, sharey=True, squeeze=False).flat
-        for axis in axes[len(found) :]:
+        for axis in axes[len(all_sweeps) :]:
             axis.set_visible(False)
-        for axis, sweep in zip(axes, found, strict=False):
+        for axis, sweep in zip(axes, all_sweeps, strict=False):
             draw_panel(axis, sweep)
             table += run_rows(sweep)
         figure.supylabel("average of the seven STS test sets (Spearman x 100)", fontsize=9)
@@ -71,13 +71,14 @@ def draw_runs(folder: Path) -> list[Path]:
 
 
 def groups_with_runs(sweep: Sweep) -> list[Group]:
-    """List the groups of a method on an encoder that a panel shows: those with single scores."""
+    """List the groups of runs that a panel shows. Groups with only a mean are left out."""
     return [group for group in groups(sweep.key) if group.kind != GroupKind.MEAN_ONLY]
 
 
 def run_rows(sweep: Sweep) -> list[list]:
-    """List the runs of a panel, as under RUN_COLUMNS."""
-    method, encoder = method_title(sweep.key), encoder_title(sweep.key)
+    """Write the runs of a panel as rows under RUN_COLUMNS."""
+    method = method_title(sweep.key)
+    encoder = encoder_title(sweep.key)
     printed = sweep.printed.value.value
     rows = []
     for group in groups_with_runs(sweep):
@@ -90,7 +91,7 @@ def run_rows(sweep: Sweep) -> list[list]:
 
 def draw_panel(axis, sweep: Sweep) -> None:
     """Draw all groups of runs of a method on an encoder, and the printed value."""
-    drawn = groups_with_runs(sweep)
+    drawn = groups_with_runs(sweep)  # the seed sweep first
     for group in drawn:
         draw_group(axis, group)
 
@@ -112,7 +113,7 @@ def draw_panel(axis, sweep: Sweep) -> None:
 
 
 def draw_group(axis, group: Group) -> None:
-    """Draw a dot per run, and a bar for mean and deviation beside the dots."""
+    """Draw a dot per run, and a bar for mean and deviation to the right of the dots."""
     mark = MARKS[group.kind]
     offsets = dot_offsets(group.values)
     for run, score, offset in zip(group.runs, group.values, offsets, strict=True):

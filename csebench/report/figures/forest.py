@@ -1,7 +1,7 @@
 """The picture of a table: its declared comparisons as a forest plot.
 
-The comparisons of a question stand below its text, a line each: a dot at the difference, and its
-95 % interval. The same comparisons always give the same bytes.
+The comparisons of a question stand below its text. Each has a line with a dot at the difference,
+and the 95 % interval. The same comparisons always give the same bytes.
 """
 
 import textwrap
@@ -36,12 +36,12 @@ class QuestionGroup:
 
     @property
     def heading(self) -> list[str]:
-        """The lines of the question."""
+        """The question, wrapped into lines."""
         return textwrap.wrap(self.question, TITLE_WIDTH)
 
 
 def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]:
-    """Draw the tested comparisons of a table, at least one, beside its page.
+    """Draw the tested comparisons of a table (at least one) into the folder of its page.
 
     Returns:
         The files that were written.
@@ -73,7 +73,7 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
 
 
 def tested_groups(answers: list[Answer]) -> list[QuestionGroup]:
-    """Leave out comparisons without an interval, and questions without any other."""
+    """Group comparisons by question. Leave out comparisons without an interval."""
     groups = []
     for answer in answers:
         tested = [comparison for comparison in answer.comparisons if comparison.low is not None]
@@ -86,7 +86,7 @@ def tested_groups(answers: list[Answer]) -> list[QuestionGroup]:
 
 
 def axis_limits(comparisons: Sequence[Comparison]) -> tuple[float, float]:
-    """Hold 0 and the bounds of all intervals, except bounds far beyond the others."""
+    """Choose limits that hold 0 and all intervals, except bounds far beyond the others."""
     bounds: list[float] = []
     for comparison in comparisons:
         for bound in (comparison.family_low, comparison.family_high):
@@ -122,7 +122,7 @@ def draw_groups(axes, groups: list[QuestionGroup]) -> None:
         for text in group.heading:
             draw_heading(axes, y, text)
             y += 1
-        # a line at 0 beside the comparisons
+        # a vertical line at 0 for the comparisons of this question
         ends = [y - 0.5, y + len(group.comparisons) - 0.5]
         axes.plot([0, 0], ends, color=GREY, linewidth=1, zorder=1)
         labels += row_labels(group.comparisons)
@@ -143,8 +143,9 @@ def draw_heading(axes, y: float, text: str) -> None:
 def draw_comparison(axes, y: float, comparison: Comparison, printed: float | None) -> None:
     """Draw a dot with its interval, and write the difference at the right.
 
-    The dot is open if the rows are not matched. An arrow stands at an edge that the interval goes
-    beyond. The printed difference is a line, or a number if it lies outside the axis.
+    The dot is open if the settings of the rows are not matched. An arrow stands at the edge of the
+    axis if the interval goes beyond it. The printed difference is a line, or a number if it lies
+    outside the axis.
     """
     estimate = comparison.estimate
     low = comparison.family_low
@@ -193,7 +194,7 @@ def draw_comparison(axes, y: float, comparison: Comparison, printed: float | Non
 def row_labels(comparisons: Sequence[Comparison]) -> list[str]:
     """Label the comparisons of a question by what differs between them: rows, bases or columns.
 
-    The two rows are not repeated in lines about the same pair.
+    The rows are named once if the next lines compare the same pair.
     """
     is_one_column = len({c.columns for c in comparisons}) == 1
     labels = []
@@ -211,7 +212,7 @@ def row_labels(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def pair_label(comparison: Comparison, comparisons: Sequence[Comparison]) -> str:
-    """`miCSE − SimCSE`; only one of the two names if the other one is that of all comparisons."""
+    """`miCSE − SimCSE`, or only the name that varies if all comparisons share the other one."""
     row = short_label(comparison.row)
     against = short_label(comparison.against)
     is_one_row = len({c.row for c in comparisons}) == 1

@@ -69,7 +69,7 @@ def items_of_first_run(cell: Cell, panel: Panel, view: GridView) -> tuple[Items,
     """Read per-item values and the score JSON of a cell's first run.
 
     Returns:
-        None if the items are not here, are of other test data, or there is no score.
+        None if there is no score, or if the items are not on this machine or of other test data.
     """
     if not cell.plan.specs:
         return None

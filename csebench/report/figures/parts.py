@@ -1,5 +1,7 @@
-"""Parts that several kinds of figures share: styles of rows, differences to a baseline, notes, and
-the line of the untrained encoder."""
+"""Parts that several kinds of figures share.
+
+They are styles of rows, differences to a baseline, notes, and the line of the untrained encoder.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -25,7 +27,7 @@ RIGHT_OF_AXES = {  # places a legend
 
 @dataclass(frozen=True)
 class DrawnFigure:
-    """What comes with a figure that was drawn."""
+    """The table and the note that belong to a drawn figure."""
 
     table: list[list]  # its numbers for the CSV file, below a head
     note: str  # stands below the figure
@@ -48,10 +50,10 @@ def seeds_note(counts: Iterable[int], remark: str) -> str:
 
 
 def row_style(row: Row, place: int) -> dict:
-    """Style a row by the colour of its method; marker and line differ from those of its neighbours.
+    """Give a row the colour of its method, and a marker and line that its neighbours do not have.
 
     Args:
-        place: of the row in the figure.
+        place: index of the row in the figure.
     """
     return {
         "color": row_colour(row, place),
@@ -61,7 +63,10 @@ def row_style(row: Row, place: int) -> dict:
 
 
 def baseline_differences(view: GridView) -> list[list[Cell]]:
-    """Subtract the baseline's cells from all cells, seed by seed. The baseline's row gets none."""
+    """Subtract the baseline's cells from all cells, seed by seed.
+
+    The baseline's own row is left without values.
+    """
     baseline = view.rows[view.figure.baseline_row]
     rows: list[list[Cell]] = []
     for cells in view.rows:
@@ -82,7 +87,7 @@ def draw_untrained(draw_line: Callable, view: GridView) -> list:
         draw_line: `axhline` or `axvline` of axes.
 
     Returns:
-        What a legend shows of it: the line, or nothing.
+        The line, as a list for the legend; empty if none was drawn.
     """
     cell = untrained_cell(view.paper, view.name, view.scale)
     if cell is None:
@@ -97,7 +102,7 @@ def draw_untrained(draw_line: Callable, view: GridView) -> list:
 
 
 def untrained_fraction(cell: CellPlan, view: GridView) -> float | None:
-    """Read the untrained encoder's score; None without one on the figure's test data."""
+    """Read the untrained encoder's score; None if it has none on the figure's test data."""
     content, is_outdated = stored_score(cell.specs[0], cell.evaluator, view.scale)
     if content is None or not view.is_on_its_data(cell.evaluator, Scored(content, is_outdated)):
         return None

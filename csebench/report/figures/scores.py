@@ -1,8 +1,8 @@
 """The papers' data figures, drawn from our scores as SVG, with their numbers as CSV.
 
-The same scores always give the same bytes. Each kind of figure has a module in this folder. What
-is drawn from per-item values belongs to evaluators (evaluators/_template.py), and panels.py lays
-it out.
+The same scores always give the same bytes. Each kind of figure has a module in this folder.
+Figures from per-item values are drawn by evaluators (evaluators/_template.py), and panels.py lays
+them out.
 """
 
 import textwrap
@@ -26,7 +26,8 @@ def draw_figure(view: GridView) -> list[Path]:
     """Draw a paper's figure as `.svg`, and write its numbers as `.csv`. Missing cells are empty.
 
     Returns:
-        The files that were written. None are if an existing picture cannot be drawn here.
+        The files that were written. The list is empty if the picture exists and cannot be drawn
+        again on this machine.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -42,7 +43,8 @@ def draw_figure(view: GridView) -> list[Path]:
         if drawn.is_empty:
             scored_runs, _ = view.progress
             if scored_runs and svg.exists():
-                return []  # it was drawn where the per-item values are; they are not published
+                # It was drawn on a machine with the per-item values, which are not published.
+                return []
             figure = Figure(figsize=(WIDTH, 0.3), layout="constrained")
             note = "nothing to draw: no scores"
 

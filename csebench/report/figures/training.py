@@ -25,16 +25,16 @@ TRAINING_HEAD = [
 
 @dataclass(frozen=True)
 class TrainingCurve:
-    """What the runs of a row measured at the evaluated steps."""
+    """What the runs of a row measured at the evaluated steps, averaged over the runs."""
 
-    steps: dict[int, dict[str, stats.Summary]]  # by step, and by CURVE, over the runs
-    runs: list[str]
+    steps: dict[int, dict[str, stats.Summary]]  # by step, then by the names of CURVE
+    runs: list[str]  # ids
 
 
 def draw_training(figure, view: GridView) -> DrawnFigure:
     """Draw a path per row in the plane of uniformity and alignment, the mean over its seeds.
 
-    A path is labelled with its first step and its last one, where it has an arrow head.
+    Numbers mark the first and the last step of a path. The last one has an arrow head.
     """
     axes = figure.subplots()
     table: list[list] = [TRAINING_HEAD]
@@ -60,7 +60,7 @@ def draw_training(figure, view: GridView) -> DrawnFigure:
 
 
 def training_curve(cell: Cell, scale: str) -> TrainingCurve:
-    """Average over a cell's runs what they measured of the encoder that they kept."""
+    """Average the curves of a cell's runs, each of the encoder that the run kept."""
     points: dict[int, list[dict]] = {}  # by step
     runs = []
     for spec in cell.plan.specs:
@@ -120,6 +120,7 @@ def draw_path(axes, row: Row, place: int, curve: TrainingCurve) -> None:
         axes.annotate("", (x[-1], y[-1]), (x[-2], y[-2]), arrowprops=arrow)
 
     number_style = {"textcoords": "offset points", "color": style["color"]}
-    ends = {first_step: (x[0], y[0]), last_step: (x[-1], y[-1])}  # one, if there is one step
+    # by step, so that a path of a single step gets one number
+    ends = {first_step: (x[0], y[0]), last_step: (x[-1], y[-1])}
     for step, end in ends.items():
         axes.annotate(str(step), end, (6, 6), **number_style)

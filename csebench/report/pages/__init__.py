@@ -1,7 +1,7 @@
 """All pages of results/, with their pictures and tables.
 
-A new kind of page over all tables is registered in PAGES. What a page says is decided in the
-modules of this folder.
+A new kind of page over all tables is registered in PAGES. The other modules of this folder decide
+what each page says.
 """
 
 from collections.abc import Iterator
@@ -33,9 +33,8 @@ def write_all(scale: str) -> list[Path]:
     Returns:
         The files that were written.
     """
-    contents = dict(
-        texts(scale)
-    )  # all of them first: a mistake in one leaves all files as they are
+    # make all texts first, so that an error in one leaves all files as they are
+    contents = dict(texts(scale))
     for path, text in contents.items():
         write_text(path, text)
     pictures: list[Path] = []
@@ -46,7 +45,7 @@ def write_all(scale: str) -> list[Path]:
 
 
 def stale_files(scale: str) -> list[Path]:
-    """Find the pages and tables of a scale that are missing, or differ from what scores give."""
+    """Find the pages and tables of a scale that are missing or do not follow from the scores."""
     stale = []
     for path, text in texts(scale):
         if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -70,7 +69,7 @@ def page_path(name: str, scale: str) -> Path:
 
 
 def has_picture(page: targets.Page) -> bool:
-    """Whether a page may have a picture: not if its runs lack the scores that a figure shows."""
+    """Whether a page may have a picture. A figure has none if its runs lack the scores it shows."""
     if page.path.suffix != ".svg":
         return True
     (grid,) = page.grids()

@@ -1,7 +1,7 @@
 """The answers at the head of a page: the answer in bold, then a line for every other question.
 
 An answer follows from the declared comparisons of a table or figure
-(csebench/report/numbers/compare.py). Their wording is in csebench/report/words/comparisons.py.
+(csebench/report/numbers/compare.py). Answers are worded in csebench/report/words/comparisons.py.
 """
 
 from collections import Counter
@@ -76,7 +76,8 @@ def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
     """
     comparisons = all_comparisons(answered)
     differing_settings = {c.differs for c in comparisons if c.estimate}
-    # One remark for the whole page, if all rows differ in the same, or have the papers' settings.
+    # One remark serves the whole page if all comparisons leave the same settings unmatched, or if
+    # all rows have the papers' settings.
     is_one_remark = len(differing_settings) == 1 or not read_scale(view.scale).tuned
     lines = []
     for number, answer in enumerate(answered):
@@ -119,7 +120,7 @@ def printed_lead(answer: Answer) -> str:
 
 
 def forest_title(view: GridView, answered: list[Answer]) -> str:
-    """Title the forest plot of a table by the first clause of its answer.
+    """Title the forest plot of a table with its question, or the beginning of the main answer.
 
     Returns:
         An empty text if the table gets no plot, because no comparison is tested.
@@ -132,8 +133,8 @@ def forest_title(view: GridView, answered: list[Answer]) -> str:
     if not family.primary:
         return family.question
     sentence = words.sentence(answered[0].comparisons[0], family.equality)
-    first_clause, _, _ = sentence.partition(" here")
-    return first_clause.rstrip(".")
+    without_numbers, _, _ = sentence.partition(" here")  # the plot shows the numbers
+    return without_numbers.rstrip(".")
 
 
 def all_comparisons(answered: list[Answer]) -> list[Comparison]:

@@ -1,4 +1,4 @@
-"""The page of the audit: what the published tables contradict, in themselves or one another.
+"""The page of the audit: where published tables contradict themselves or one another.
 
 It arranges findings (csebench/report/numbers/audit.py) and their sentences
 (csebench/report/words/audit.py) by paper.
@@ -24,7 +24,7 @@ SEVERAL = "Several papers"
 
 
 def audit_page(_scale: str) -> PageContent:
-    """Show the findings of several papers, of each paper, and of those not in papers/.
+    """Show findings about several papers, about each paper, and about papers not in papers/.
 
     The page is the same at every scale, because no run is read.
     """
@@ -60,7 +60,10 @@ def findings_by_section() -> dict[str, list[Finding]]:
     for name in paper_names():
         sections[paper_label(name)] = []
     for finding in in_reading_order(findings()):
-        title = SEVERAL if len(finding.papers) > 1 else paper_label(finding.papers[0])
+        if len(finding.papers) > 1:
+            title = SEVERAL
+        else:
+            title = paper_label(finding.papers[0])
         sections.setdefault(title, []).append(finding)
     return sections
 
@@ -96,7 +99,7 @@ def section_table(section: list[Finding], names_papers: bool) -> TextTable:
     """Make the table of a section.
 
     Args:
-        names_papers: whether places are named with their paper.
+        names_papers: whether the name of a place includes its paper.
     """
     label = place_label if names_papers else where_label
     rows = []

@@ -1,8 +1,8 @@
 """The page of claims: what papers conclude from their tables, by the printed numbers and our runs.
 
 It arranges judgements (csebench/report/numbers/claims.py) and their sentences
-(csebench/report/words/claims.py). Tables of one paper's sentences are on the pages of its tables,
-too.
+(csebench/report/words/claims.py). The page of a table uses `sentence_table`, too, for the sentences
+about it.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ from csebench.report.words.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
 
 @dataclass(frozen=True)
 class SortedSentences:
-    """All sentences of papers, by what the page has to say of them first."""
+    """The sentences of all papers, in the order of the page's sections."""
 
     contradicted: list[Judged]
     other_size: list[Judged]  # not contradicted, but of another size than stated
@@ -50,7 +50,7 @@ class SortedSentences:
 
 
 def claims_page(scale: str) -> PageContent:
-    """Open with the sentences that the printed numbers contradict or give another size.
+    """Open with sentences that the printed numbers contradict, or to which they give another size.
 
     The other sentences are folded, by paper.
     """
@@ -72,9 +72,9 @@ def claims_page(scale: str) -> PageContent:
         "## The other sentences",
     ]
     for name in paper_names():
-        of_paper = [sentence for sentence in sentences.rest if sentence.paper == name]
-        if of_paper:
-            parts.append(paper_fold(name, of_paper, scale, folder))
+        rest_of_paper = [sentence for sentence in sentences.rest if sentence.paper == name]
+        if rest_of_paper:
+            parts.append(paper_fold(name, rest_of_paper, scale, folder))
     parts.append(power_fold())
     return PageContent(
         "What the papers say of their tables", scale_line(page(SIDE_BY_SIDE, scale)), parts
@@ -112,9 +112,11 @@ def contradicted_text(sentences: SortedSentences) -> str:
     judgements = [sentence.published for sentence in sentences.contradicted]
     opposed = [judgement for judgement in judgements if judgement.direction != Direction.AGREES]
     significant = [judgement for judgement in opposed if judgement.significance == Significance.YES]
+    significant_count = len(significant) or "none"
+    only_not_significant = len(judgements) - len(opposed)
     return (
         f"In {len(opposed)} of the contradicted a printed number goes the other way, in"
-        f" {len(significant) or 'none'} by more than chance; {len(judgements) - len(opposed)} say"
+        f" {significant_count} by more than chance; {only_not_significant} say"
         " “significantly” where a test does not. For"
         f" {counted(len(sentences.other_size), 'more sentence')} they give another size than it"
         " states."
@@ -122,7 +124,7 @@ def contradicted_text(sentences: SortedSentences) -> str:
 
 
 def paper_fold(name: str, sentences: list[Judged], scale: str, folder: Path) -> Fold:
-    """Fold sentences of a paper, in the order of their verdicts."""
+    """Fold sentences of a paper, sorted by verdict."""
     order = list(ClaimVerdict)
     by_verdict = sorted(sentences, key=lambda sentence: order.index(sentence.published.verdict))
     counts = Counter(sentence.published.verdict for sentence in by_verdict)
@@ -131,7 +133,7 @@ def paper_fold(name: str, sentences: list[Judged], scale: str, folder: Path) -> 
 
 
 def power_fold() -> Fold:
-    """Fold the numbers of seeds that claims need."""
+    """Fold how many seeds it would take to show each claim."""
     rows = []
     for name, *cells in claim_rows():
         rows.append([paper(name).label, *cells])
@@ -186,19 +188,20 @@ def verdict_cells(judged: Judged) -> list[str]:
 
 
 def claims_legend() -> str:
-    """Say how claims are judged."""
+    """Explain how claims are judged, with the deviations that single printed runs get."""
     deviations = []
     for encoder, title in evidence_names().encoders.items():
-        found = spread(encoder, AVERAGE)
-        if found is not None:
-            method = evidence_names().methods[found.method].title
-            source = f"{found.n} seeds of {method}, {found.source}"
-            deviations.append(f"{title} {found.std:.2f} ({source})")
+        seed_spread = spread(encoder, AVERAGE)
+        if seed_spread is not None:
+            method = evidence_names().methods[seed_spread.method].title
+            source = f"{seed_spread.n} seeds of {method}, {seed_spread.source}"
+            deviations.append(f"{title} {seed_spread.std:.2f} ({source})")
+    on_average = ", ".join(deviations) or "none"
     return (
         "A sentence has one verdict; its parts follow it, each with its own ([what each"
         f" means]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold)). p is"
         " two-sided, and corrected where one of several comparisons is picked. A printed single"
         " run gets the deviation of seeds that others have published, on the same encoder, task"
-        f" and kind of data. On the STS average: {', '.join(deviations) or 'none'}; more on a"
+        f" and kind of data. On the STS average: {on_average}; more on a"
         " single task."
     )

@@ -1,6 +1,6 @@
 """The folded details of a table or figure: printed values, others' runs, comparisons, claims.
 
-Each function makes one fold, or no part if there is nothing to show. The folds of retrieved texts
+A function for a fold returns no part if there is nothing to show. The folds of retrieved texts
 and of missing scores are in retrieved.py and missing.py.
 """
 
@@ -36,7 +36,7 @@ HOW_COMPARED = (
 
 
 def printed_parts(view: GridView) -> list[Part]:
-    """Show the printed values openly, for a table of which nothing is run here."""
+    """Show the printed values unfolded. This is for tables in which nothing is run here."""
     table = table_of_texts(view, printed_text)
     if not table.rows:
         return []
@@ -46,7 +46,7 @@ def printed_parts(view: GridView) -> list[Part]:
 def printed_fold(view: GridView) -> list[Part]:
     """Fold the printed values away, with the source of each.
 
-    Where they are judged, the table of our scores shows them already.
+    Values that our runs are judged by are left out, because the table of our scores shows them.
     """
     table = table_of_texts(view, printed_text)
     if not table.rows:
@@ -72,8 +72,10 @@ def source_list(view: GridView) -> str:
 
 def source_text(row: Row) -> str:
     """`copied from Gao et al. 2021.`, and the note of the row if it has one."""
-    source = SOURCES[row.source].format(row.origin)
-    return f"{source}. {row.note or ''}".rstrip()
+    text = f"{SOURCES[row.source].format(row.origin)}."
+    if row.note:
+        text += f" {row.note}"
+    return text.rstrip()
 
 
 def table_of_texts(view: GridView, text_of: Callable[[Cell], str | None]) -> TextTable:
@@ -99,7 +101,7 @@ def table_of_texts(view: GridView, text_of: Callable[[Cell], str | None]) -> Tex
 
 
 def others_fold(view: GridView) -> list[Part]:
-    """Show the scores of runs that other people published, and how these runs differ."""
+    """Show the scores of runs that other people published, and how they were set up otherwise."""
     table = table_of_texts(view, others_text)
     if not table.rows:
         return []
@@ -151,7 +153,7 @@ def comparisons_fold(view: GridView, answered: list[Answer]) -> list[Part]:
 
 
 def seeds_only_remark(answered: list[Answer]) -> list[str]:
-    """Say how many intervals lack the error over test items that their evaluator could have."""
+    """Say how many intervals are over seeds only, although their evaluator scores test items."""
     tested = [c for c in all_comparisons(answered) if c.estimate is not None]
     lacking = sum(comparison.over_seeds_only for comparison in tested)
     if not lacking:
@@ -165,7 +167,7 @@ def claims_fold(view: GridView, folder: Path) -> list[Part]:
     """Judge what the paper says about its table or figure.
 
     Args:
-        folder: of the page, for its links.
+        folder: folder of the page, from which links start.
     """
     if view.scale == DEFAULT_SCALE:
         return []

@@ -2,7 +2,8 @@
 
 It arranges numbers (csebench/report/numbers/others.py) and sentences
 (csebench/report/words/evidence.py) in tables. The picture is drawn in
-csebench/report/figures/evidence.py. Same data, same bytes: no dates, no scale.
+csebench/report/figures/evidence.py. Nothing depends on a date or scale: the same data always give
+the same bytes.
 """
 
 from csebench.plan.catalog import evidence
@@ -27,7 +28,7 @@ from csebench.report.words.evidence import (
 )
 from csebench.report.words.verdicts import not_tested_text
 
-PICKED_FROM = (1, 3, 5, 10, 50)  # numbers of seeds, of which the best is reported
+PICKED_FROM = (1, 3, 5, 10, 50)  # numbers of seeds from which the best is reported
 EVIDENCE_COLUMNS = [
     "method, encoder",
     "printed",
@@ -50,10 +51,10 @@ SOURCE_KINDS = {
 
 def evidence_page(_scale: str) -> PageContent:
     """Show what others' runs say of printed values; the same at every scale."""
-    found = sweeps()
-    keys_of_sweeps = [sweep.key for sweep in found]
+    all_sweeps = sweeps()
+    keys_of_sweeps = [sweep.key for sweep in all_sweeps]
     other_keys = [key for key in keys_with_runs() if key not in keys_of_sweeps]
-    few = rows_of_keys(other_keys)
+    rows_of_few_runs = rows_of_keys(other_keys)
     parts: list[Part] = [
         reach_text(),
         sweeps_text(),
@@ -66,11 +67,11 @@ def evidence_page(_scale: str) -> PageContent:
         ),
         counts_text(),
         Fold(
-            f"Methods with few runs: {len(few)} groups",
-            ["Is a number missing? Open an issue.", TextTable(EVIDENCE_COLUMNS, few)],
+            f"Methods with few runs: {len(rows_of_few_runs)} groups",
+            ["Is a number missing? Open an issue.", TextTable(EVIDENCE_COLUMNS, rows_of_few_runs)],
         ),
-        Fold("What picking the best of several seeds adds", selection_parts(found)),
-        Fold("The setups of the sweeps", [setups_list(found)]),
+        Fold("What picking the best of several seeds adds", selection_parts(all_sweeps)),
+        Fold("The setups of the sweeps", [setups_list(all_sweeps)]),
         Fold("Reports without a number that can be used", [remarks_list()]),
         Fold(
             "Sources",
@@ -103,7 +104,9 @@ def group_rows(key: MatchKey) -> list[list[str]]:
         printed_text = f"{printed.value.text} ({print_place(printed)})"
     rows = []
     for group in groups(key):
-        names = ["", ""] if rows else [key_title(key), printed_text]
+        names = ["", ""]
+        if not rows:
+            names = [key_title(key), printed_text]
         rows.append([*names, *run_cells(group), *printed_cells(group, printed)])
     return rows
 
@@ -150,11 +153,11 @@ def range_text(verdict: stats.Verdict, seeds: int) -> str:
 # ---------------------------------------------------------------- picking seeds
 
 
-def selection_parts(found: list[Sweep]) -> list[Part]:
+def selection_parts(all_sweeps: list[Sweep]) -> list[Part]:
     """Show what reporting the best of several seeds adds, and what the best of all seeds scores."""
     rows = []
     lines = []
-    for sweep in found:
+    for sweep in all_sweeps:
         selection = selection_of(sweep, PICKED_FROM)
         if selection is None:
             continue
@@ -188,23 +191,23 @@ def selection_cells(selection: Selection) -> list[str]:
 
 
 def gain_text(gain: SelectionGain) -> str:
-    """Show what one number of seeds adds: `+0.54 / +0.72 (24 %)`."""
+    """Show what picking the best of a number of seeds adds: `+0.54 / +0.72 (24 %)`."""
     return f"{gain.by_dev:+z.2f} / {gain.by_test:+z.2f} ({100 * gain.reach:.0f} %)"
 
 
 # ---------------------------------------------------------------- setups, remarks, sources
 
 
-def setups_list(found: list[Sweep]) -> str:
+def setups_list(all_sweeps: list[Sweep]) -> str:
     """List how the runs of sweeps were made, a line per source."""
-    lines: dict[str, list[str]] = {}
-    for sweep in found:
+    parts_of_source: dict[str, list[str]] = {}
+    for sweep in all_sweeps:
         setup = sweep.runs.evidence[0].setup
         source = sweep.runs.sources[0]
-        if source not in lines:
-            lines[source] = [circumstances(setup)]
-        lines[source].append(f"{encoder_title(sweep.key)}: {budget_text(setup)}")
-    return as_list(f"{source}: {'. '.join(parts)}." for source, parts in lines.items())
+        if source not in parts_of_source:
+            parts_of_source[source] = [circumstances(setup)]
+        parts_of_source[source].append(f"{encoder_title(sweep.key)}: {budget_text(setup)}")
+    return as_list(f"{source}: {'. '.join(parts)}." for source, parts in parts_of_source.items())
 
 
 def remarks_list() -> str:
@@ -236,13 +239,17 @@ def source_place(source: EvidenceSource) -> str:
         link = f"[{source.repository}]({url}/issues/{source.thread})"
     else:
         link = f"[{source.repository}]({url}/tree/{source.commit})"
-    return f"{link} {source.path}" if source.path else f"{link} #{source.thread}"
+    if source.path:
+        return f"{link} {source.path}"
+    return f"{link} #{source.thread}"
 
 
 def tables_text(numbers: list[str]) -> str:
     """Name tables: `Table 1`, `Tables 1, 2 and 3`."""
     *first, last = numbers
-    return f"Tables {', '.join(first)} and {last}" if first else f"Table {last}"
+    if not first:
+        return f"Table {last}"
+    return f"Tables {', '.join(first)} and {last}"
 
 
 def scores_text(source: EvidenceSource) -> str:

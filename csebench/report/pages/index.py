@@ -59,7 +59,7 @@ def index_page(scale: str) -> PageContent:
 
 
 def reproduction_text(scale: str) -> str:
-    """Answer by the runs of others whether printed numbers reproduce, with a link to evidence."""
+    """Say whether printed numbers reproduce in runs of others, with a link to the evidence."""
     sentences = ["Do the printed numbers reproduce?"]
     if scale != PAPER_SCALE:
         sentences.append(f"Not asked at scale {scale}, whose encoder is not the papers'.")
@@ -70,7 +70,7 @@ def reproduction_text(scale: str) -> str:
 
 
 def questions(views: list[GridView]) -> str:
-    """Number the questions that tables declare for the first page, with all their answers."""
+    """List the questions that tables declare for the first page, each with all its answers."""
     answers_to: dict[str, list[tuple[GridView, Answer]]] = {}  # by question
     for view in views:
         for family in view.grid.compare:
@@ -84,15 +84,15 @@ def questions(views: list[GridView]) -> str:
     return "\n".join(lines)
 
 
-def first_page_answer(view: GridView, answered: Answer) -> str:
-    """Write an answer with what is not matched and the table that it comes from."""
+def first_page_answer(view: GridView, one_answer: Answer) -> str:
+    """Write an answer, the settings that are not matched, and a link to its table."""
     label = f"{paper(view.paper).label} {grid_label(view.name)}"
     path = f"{view.paper}/{view.name}.md"
     if view.paper == SIDE_BY_SIDE:
         label = "all methods, on 1 % of the corpus"
         path = f"{SIDE_BY_SIDE}.md"
-    sentences = [f"**{family_sentence(answered)}**"]
-    unmatched = not_matched(answered.comparisons)
+    sentences = [f"**{family_sentence(one_answer)}**"]
+    unmatched = not_matched(one_answer.comparisons)
     if unmatched:
         sentences.append(unmatched)
     sentences.append(f"([{label}]({path}))")
@@ -115,7 +115,7 @@ def coverage(views: list[GridView]) -> TextTable:
     rows = []
     for name in sorted(links, key=tables_before_figures):
         label = grid_label(name)
-        if not name.startswith("figure"):  # tables of one number have a page of their own
+        if not name.startswith("figure"):  # a page shows this table of all papers
             label = f"[{label}]({name}.md)"
         rows.append([label, *(links[name].get(paper_name, "") for paper_name in paper_names())])
     return TextTable(["", *(paper(name).label for name in paper_names())], rows)
@@ -137,8 +137,8 @@ def state(view: GridView) -> str:
     """Name the state of a table or figure.
 
     Returns:
-        By its scored runs `complete`, `partial`, `missing` or `nothing to draw`; without planned
-        runs `cited only` or `settings`.
+        `complete`, `partial`, `missing` or `nothing to draw`, depending on its scored runs. A table
+        without planned runs is `cited only` or `settings`.
     """
     if isinstance(view.grid, SettingsTable):
         return "settings"

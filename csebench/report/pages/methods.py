@@ -12,7 +12,7 @@ SEARCH_HEAD = ["method", "trials", "without tuning", "chosen settings", "tuned",
 
 
 def tuning_parts(scale_name: str) -> list[Part]:
-    """Fold a table of all searches with their gains; no part without a search."""
+    """Fold a table of all searches with their gains. There is no part without a search."""
     searches = [tuning.read_search(path) for path in tuning.search_files(scale_name)]
     if not searches:
         return []
@@ -79,7 +79,7 @@ def search_title(search: Search) -> str:
 
 
 def search_gain(search: Search) -> float | None:
-    """Subtract the score with the settings of the scale from the best one, in points."""
+    """Compute the gain, in points, of the best trial over the settings of the scale."""
     without_tuning = search.trials[0].dev
     best = tuning.best_trial(search.trials)
     if without_tuning is None or best is None or best.dev is None:

@@ -21,7 +21,8 @@ def missing_scores(view: GridView) -> Iterator[tuple[str, str]]:
     """Go through the rows with a defect.
 
     Yields:
-        The row, with the affected columns if not all are, and what is wrong, as a sentence.
+        The label of the row, with the affected columns unless all are affected, and a sentence that
+        says what is wrong.
     """
     for row, cells in zip(view.score_grid.rows, view.rows, strict=True):
         learns_nothing = vanished_loss_text(cells)
@@ -32,7 +33,11 @@ def missing_scores(view: GridView) -> Iterator[tuple[str, str]]:
 
 
 def vanished_loss_text(cells: Sequence[Cell]) -> str:
-    """Say that training changes nothing, because the loss of a row is 0; empty otherwise."""
+    """Say that training changes (next to) nothing if the loss of a row is 0 or vanishes.
+
+    Returns:
+        An empty text for any other row.
+    """
     runs: set[str] = set()
     for cell in cells:
         runs.update(spec.run_id for spec in cell.plan.specs)

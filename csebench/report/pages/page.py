@@ -68,8 +68,11 @@ class PageContent(NamedTuple):
         if form == "latex":
             return "\n\n".join(latex_table(table) for table in tables) + "\n"
         if form == "csv":
-            return "\n".join(csv_text(t.head, records(t.head, t.rows)) for t in tables)
-        contents = [{"title": t.title, "rows": records(t.head, t.rows)} for t in tables]
+            texts = [csv_text(table.head, records(table.head, table.rows)) for table in tables]
+            return "\n".join(texts)
+        contents = []
+        for table in tables:
+            contents.append({"title": table.title, "rows": records(table.head, table.rows)})
         page = {"title": self.title, "scale": self.scale_line, "tables": contents}
         return json_text(page) + "\n"
 

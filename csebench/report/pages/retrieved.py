@@ -1,4 +1,4 @@
-"""The fold with the texts that a model retrieves for each query, beside those that papers print."""
+"""The fold with the texts that models retrieve for each query, next to the texts papers print."""
 
 from csebench.base.errors import BadInput
 from csebench.base.shown import visible

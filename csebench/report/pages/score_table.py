@@ -74,8 +74,8 @@ def score_tables(view: GridView, rows: list[int], best: BestRows) -> list[TextTa
         texts = [view.grid.rows[row].label]
         for column, cell in enumerate(view.rows[row]):
             texts.append(cell_text(cell, is_bold=(row, column) in bold_cells))
-        ranked_with = block(view, row)  # encoder and kind of training data
-        if ranked_with is not None and ranked_with[1] == "triplets":
+        ranked_with = block(view, row)
+        if ranked_with is not None and ranked_with.corpus == "triplets":
             with_labels.append(texts)
         else:
             without_labels.append(texts)
@@ -114,9 +114,12 @@ def legend_parts(view: GridView, rows: list[int], best: BestRows) -> list[Part]:
     Long lists of such rows are folded.
     """
     cells = list(chain.from_iterable(view.rows[row] for row in rows))
-    tied_rows = possibly_best(view, best)
-    lines = [f"{', '.join(columns)}: {', '.join(tied)}." for tied, columns in tied_rows.items()]
-    is_folded = len(lines) > MOST_TIES or any(len(tied) > words.MOST_ROWS for tied in tied_rows)
+    columns_of_rows = possibly_best(view, best)
+    lines = []
+    for tied_rows, columns in columns_of_rows.items():
+        lines.append(f"{', '.join(columns)}: {', '.join(tied_rows)}.")
+    has_long_line = any(len(tied_rows) > words.MOST_ROWS for tied_rows in columns_of_rows)
+    is_folded = len(lines) > MOST_TIES or has_long_line
 
     sentences = [measure_sentence(cells)]
     if view.judged:
@@ -142,9 +145,9 @@ def measure_sentence(cells: list[Cell]) -> str:
     """`Mean ± standard deviation of 3 seeds, spearman × 100.`"""
     metrics: dict[float, set[str]] = {}  # by the factor between score and printed value
     for cell in cells:
-        of_factor = metrics.setdefault(cell.factor, set())
+        metrics_of_factor = metrics.setdefault(cell.factor, set())
         if cell.plan.metric:
-            of_factor.add(cell.plan.metric)
+            metrics_of_factor.add(cell.plan.metric)
     measures = []
     for factor, names in metrics.items():
         if not names:

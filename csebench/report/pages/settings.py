@@ -1,4 +1,4 @@
-"""Tables in which a paper prints its settings: each value beside the value of the recipe."""
+"""Tables in which a paper prints its settings: each value next to the value of the recipe."""
 
 from collections import Counter
 
@@ -39,7 +39,7 @@ def settings_section(view: GridView, table: SettingsTable) -> PageSection:
 
 
 def comparison_sign(printed: str | None, ours: Value) -> str:
-    """Say whether a printed value is ours, as precisely as we write ours."""
+    """Compare a printed value with ours, rounded as the page shows it."""
     if printed is None:
         return NO_SIGN
     return EQUAL_SIGN if float(printed) == float(f"{ours:g}") else DIFFERENT_SIGN

@@ -1,7 +1,7 @@
 """The page of a table or figure: its answer, a picture, our scores and, folded, the details.
 
-This module puts the parts of a page in order. It also says how far the runs of a page are. The
-parts come from the other modules of this folder: answer_text.py, score_table.py, details.py,
+This module puts the parts of a page in order, and writes how many runs are scored. The other parts
+come from the other modules of this folder: answer_text.py, score_table.py, details.py,
 retrieved.py, missing.py, settings.py and methods.py.
 """
 
@@ -83,7 +83,8 @@ def page_of_several(page: targets.Page, views: list[GridView]) -> PageContent:
         if not is_variants:  # tables of variants have no pages of their own
             path = relative_path(view.paper, view.name, view.scale, "md", folder)
             label = f"[{label}]({path})"
-        main_answers += [(label, answer) for answer in section.answers[:1]]
+        if section.answers:
+            main_answers.append((label, section.answers[0]))
         sections.append(f"## {heading(view)}")
         sections += [*status_lines(view), *section.answers[1:], *section.visible]
         if section.folded:
@@ -107,10 +108,10 @@ def heading(view: GridView) -> str:
 
 
 def grid_section(view: GridView, folder: Path) -> PageSection:
-    """Say everything about one table or figure.
+    """Collect everything that a page says about one table or figure.
 
     Args:
-        folder: of the page, for its links.
+        folder: folder of the page, from which links start.
     """
     if isinstance(view.grid, SettingsTable):
         return settings_section(view, view.grid)
@@ -137,7 +138,7 @@ def grid_section(view: GridView, folder: Path) -> PageSection:
 
 
 def pictures(view: GridView, answered: list[Answer], folder: Path) -> list[Picture]:
-    """Show the figure itself, or the forest plot of a table's comparisons; empty without either."""
+    """Show a figure, or the forest plot of a table's comparisons, if it can be drawn."""
     if not isinstance(view.grid, Figure):
         title = forest_title(view, answered)
     elif has_values(view):
@@ -178,7 +179,7 @@ def status_lines(view: GridView) -> list[str]:
 
 
 def not_standard_text(view: GridView) -> str:
-    """Name the test data of scores that printed values cannot judge, because papers use other."""
+    """Name the test data that are not known to be those of papers, so that nothing is judged."""
     names = []
     for evaluator in view.not_standard:
         data_hash = view.data[evaluator].files[:SHOWN_DIGITS] or "of unknown hash"
@@ -194,7 +195,7 @@ def not_standard_text(view: GridView) -> str:
 
 
 def provenance_folds(page: targets.Page) -> list[Part]:
-    """Fold settings, commits and hardware, and where methods deviate from their papers."""
+    """Fold settings, commits and hardware, and the deviations of methods from their papers."""
     settings = "\n".join(f"- **{label}**: {text}" for label, text in page_conditions(page))
     parts: list[Part] = [Fold("How it was made", [provenance_lines(page), settings])]
     choices = deviation_lines(page)
