@@ -139,6 +139,7 @@ def evaluate(
     names = evaluators
     if isinstance(evaluators, str):
         names = evaluators.split(",")
+    names = list(dict.fromkeys(names))  # each is scored once
     if data is None:
         root = catalog.data_root(catalog.scale("paper"), folders()[-1] / catalog.FETCHED)
     else:

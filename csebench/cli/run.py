@@ -30,12 +30,13 @@ def check(args):
     """Print which models and data are missing, their sizes, and where they come from."""
     from csebench.data import preflight
 
-    states = preflight.check_needs(parse_targets(args.target, args.scale))
+    pages = parse_targets(args.target, args.scale)
+    states = preflight.check_needs(pages)
     if args.json:
         rows = [[s.need.kind, s.need.name, s.state, s.size, s.why] for s in states]
         print_table(["kind", "name", "state", "bytes", "why"], rows, as_json=True)
     else:
-        print_text(f"Scale {args.scale}.\n{preflight.show(states)}")
+        print_text(f"Scale {pages[0].scale}.\n{preflight.show(states)}")
     if any(s.state == preflight.MISSING for s in states):
         raise RunFailed(
             "some models or data are unavailable; the lines above give the reason and what to do."
@@ -56,7 +57,7 @@ def fetch(args):
     pages = parse_targets([args.source], args.scale)
     from csebench.data.preflight import fetch_all
 
-    print(f"Scale {args.scale}.")
+    print(f"Scale {pages[0].scale}.")
     failures = 0
     for line, failed in fetch_all(pages):
         print(visible(line), flush=True)
@@ -262,8 +263,9 @@ def prune(args):
     """Delete the models of runs that are scored, and say why others are kept."""
     from csebench.score.prune import prune_all
 
-    print(f"Scale {args.scale}.")
-    deleted, kept = prune_all(parse_targets(args.target, args.scale))
+    pages = parse_targets(args.target, args.scale)
+    print(f"Scale {pages[0].scale}.")
+    deleted, kept = prune_all(pages)
     for reason, count in Counter(kept.values()).most_common():
         print(f"kept {count}: {visible(reason)}")
     print(f"deleted {counted(len(deleted), 'model')}")

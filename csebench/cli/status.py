@@ -38,8 +38,9 @@ def show_status(args):
     if args.json:
         listed = [run_record(run) for run in runs]
         return print(json_text({"scale": pages[0].scale, "runs": listed}))
-    scores = f"{catalog.results_folder(args.scale)}/scores/"
-    head = f"Scale {args.scale}: runs in {catalog.RUNS}/, scores in {scores}"
+    scale = pages[0].scale  # a target may be the path of a page of another scale
+    scores = f"{catalog.results_folder(scale)}/scores/"
+    head = f"Scale {scale}: runs in {catalog.RUNS}/, scores in {scores}"
     summary = status_summary(pages, runs)
     return print_text("\n\n".join([f"{head}\n{summary}", *detail_tables(runs)]))
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from csebench.report.numbers.cells import GridView
     from csebench.report.numbers.compare import Comparison
 
+MOST_SEEDS = 100  # that `csebench try` takes
 SAME_TRAINING = "Both have the same losses, bit for bit: what is new has no effect."
 
 
@@ -115,6 +116,8 @@ def advice_on_seeds(comparison: "Comparison") -> str:
     difference = f"a difference of {abs(seen.gain):.2f}"
     if needed == float("inf"):
         return f"More seeds cannot show {difference}: the test items alone vary too much."
+    if needed > MOST_SEEDS:
+        return f"To show {difference} would take about {needed:,.0f} seeds, which is out of reach."
     return f"To show {difference} would take about {needed:.0f} seeds: --seeds {needed:.0f}."
 
 

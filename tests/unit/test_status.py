@@ -123,6 +123,12 @@ def test_hours_of_published_runs_are_those_of_the_machine_that_made_them(capsys)
     assert re.search(r"; their training took \d+\.\d\d CPU hours where they were made\.", out)
 
 
+def test_the_scale_is_that_of_the_page(capsys):
+    """A path names the page of a scale, whatever `--scale` is by default."""
+    assert cli.main(["status", "results/mini/micse/table2.md"]) == 0
+    assert capsys.readouterr().out.startswith("Scale mini: runs in")
+
+
 def test_only_devices_that_runs_were_on_are_counted(runs, capsys):
     done(runs[0], 5400, gpu="A100")
     assert "spent: 1.50 GPU hours\n" in shown(capsys)
