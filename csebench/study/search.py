@@ -67,6 +67,10 @@ def run_search(name: str, scale: Scale, number: int | None, log: Callable[[str],
     pretraining = recipe.pretraining(untuned.params, encoder, recipe.conditions(scale), name)
 
     trials = tuning.made_trials(name, scale.scale, planned)
+    planned_number = len(planned)
+    kept = tuning.made_search(name, scale.scale)
+    if trials and kept is not None:  # it may have been made with more trials
+        planned_number = max(planned_number, kept.planned)
     made_settings = [trial.settings for trial in trials]
     missing = [trial for trial in planned if trial.settings not in made_settings]
     if not missing:
@@ -80,15 +84,15 @@ def run_search(name: str, scale: Scale, number: int | None, log: Callable[[str],
         trials.append(trial)
 
         # write the file after each trial, so that a stopped search loses none
-        count = max(len(planned), len(trials))  # outward trials exceed the planned number
         best = tuning.best_trial(trials)
         chosen = None
         if best is not None:
             chosen = best.settings
         content = tuning.Search(
-            name=name, planned=count, spec=untuned, trials=trials, chosen=chosen
+            name=name, planned=planned_number, spec=untuned, trials=trials, chosen=chosen
         )
         tuning.write_search(content, scale.scale)
+        count = max(planned_number, len(trials))  # outward trials exceed the planned number
         log(f"{name}: trial {len(trials)} of {count}: {trial_label(trial)}")
         if not missing:
             missing = tuning.plan_outward(name, scale.scale, trials)

@@ -220,6 +220,14 @@ def test_a_choice_at_an_end_of_its_values_is_followed_outward(value, outward, pr
     )
 
 
+def test_trials_outward_leave_the_number_that_was_planned(trained, monkeypatch):
+    """Else a search with one and a search without one would be of different numbers of trials."""
+    outward = [tuning.plan_trials("simcse", "smoke")[5:6]]
+    monkeypatch.setattr(tuning, "plan_outward", lambda *_: outward.pop() if outward else [])
+    result, lines = search(3)
+    assert (len(result.trials), result.planned) == (4, 3) and "trial 4 of 4" in lines[3]
+
+
 def test_a_finished_run_is_not_repeated(trained):
     """Nor after its model is deleted, as where a scale keeps scores alone."""
     first = search(3)[0]
