@@ -31,7 +31,12 @@ def printed(capsys, *arguments):
 def test_help_explains_every_option_and_its_examples_can_be_typed(verb, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for action in (action for action in VERBS[verb]._actions if action.dest != "help"):
-        has_default = action.option_strings and action.default not in (None, [], "==SUPPRESS==")
+        has_default = action.option_strings and action.default not in (
+            None,
+            False,
+            [],
+            "==SUPPRESS==",
+        )
         assert action.help and (not has_default or "(default: " in action.help)
     examples = VERBS[verb].get_default("examples")
     assert examples and all(example in VERBS[verb].format_help() for example in examples)
