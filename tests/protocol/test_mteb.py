@@ -45,7 +45,7 @@ def test_sts_of_a_year_is_that_of_sentevals_protocol_and_another_model_another_r
 
 
 def test_mteb_tells_no_model_what_is_true_of_a_pair(smoke_data):
-    with pytest.raises(BadInput, match="mteb: STS12: mteb tells no model"):
+    with pytest.raises(BadInput, match="mteb: STS12: mteb passes no labels of pairs"):
         evaluate(load("oracle")({}, 0), smoke_data, "STS12")
 
 

@@ -157,7 +157,9 @@ LAYERS_ONE_BY_ONE = {
 @pytest.mark.parametrize("use", LAYERS_ONE_BY_ONE.values(), ids=LAYERS_ONE_BY_ONE)
 @pytest.mark.parametrize("model_type", ["distilbert", "modernbert"])
 def test_what_needs_single_layers_says_so(use, model_type, tiny):
-    with pytest.raises(BadInput, match="only works with a BERT or RoBERTa"):
+    with pytest.raises(
+        BadInput, match="attention maps and single layers only in a BERT or RoBERTa"
+    ):
         use(load(tiny(model_type)))
 
 

@@ -180,7 +180,7 @@ def test_a_damaged_folder_of_sentence_transformers_is_not_opened(
 
 
 BAD_FACTS = {
-    b'{"control": "simcse"}': "control: simcse is none",
+    b'{"control": "simcse"}': "control: simcse is not a control",
     b'{"control": "random", "params": {"dimension": 3}}': "'dimensions'",
 }
 
