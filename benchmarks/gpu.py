@@ -100,7 +100,7 @@ def main():
 def report(args, gpu: str) -> str:
     """Measure all methods on all encoders, and write the results as a table."""
     count = 400 if args.quick else 20_000
-    corpus = distinct_sentences(read_corpus(ROOT / "data/smoke/wiki/smoke.txt"), count)
+    corpus = distinct_sentences(read_corpus(ROOT / "data/smoke/wiki/smoke.txt").sentences, count)
     rate = matmul_rate()
     rows = []
     speedups = {}  # over sentence-transformers' trainer, by shape

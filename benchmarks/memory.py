@@ -49,7 +49,8 @@ def measure(args) -> dict:
     method = modules["method"]
     components = modules["components"]
     # sentences are so long that no row is padded
-    long = [f"{sentence} " * 8 for sentence in read_corpus(ROOT / "data/smoke/wiki/smoke.txt")]
+    corpus = read_corpus(ROOT / "data/smoke/wiki/smoke.txt")
+    long = [f"{sentence} " * 8 for sentence in corpus.sentences]
     batch = list(islice(cycle(long), method.sentences_per_step()))
     kept, rows = kept_bytes(method, batch, args.precision)
     seconds = []

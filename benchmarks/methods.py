@@ -50,7 +50,7 @@ class Steps:
     def sentences(self, kind):
         """Take sentences or triplets for a step. A corpus that is too small is repeated."""
         file = "nli/smoke.csv" if kind == "triplets" else "wiki/smoke.txt"
-        corpus = read_corpus(ROOT / "data/smoke" / file, kind=kind)
+        corpus = read_corpus(ROOT / "data/smoke" / file, kind=kind).sentences
         return list(islice(cycle(corpus), self.method.sentences_per_step()))
 
     def count(self, _, inputs):

@@ -194,7 +194,7 @@ def distinct_sentences(files: list[Path]) -> list[str]:
     """Read the sentences of several files, each sentence once, without blank lines."""
     distinct: dict[str, None] = {}
     for path in files:
-        for sentence in read_corpus(path):
+        for sentence in read_corpus(path).sentences:
             if sentence.strip():
                 distinct[sentence] = None
     return list(distinct)

@@ -145,17 +145,26 @@ def corpus_of(spec):
     return recipe.corpus_path(spec, catalog.scale("smoke"))
 
 
+def train_run(spec, out, corpus, data_root, positives=None, chunk_size=None):
+    """Train a run in the folder `out`, as `csebench train` does, but for its choice of a GPU."""
+    from csebench.base.runs import work_on
+    from csebench.study.work import make_model_once
+    from csebench.train.inputs import read_corpus_of, read_inputs
+
+    inputs = read_inputs(spec, read_corpus_of(spec, corpus), data_root, positives)
+    with work_on(out, spec, spec.run_id) as progress:
+        make_model_once(spec, lambda: inputs, progress, chunk_size)
+
+
 @pytest.fixture
 def train(smoke_data, monkeypatch):
     """Trains a spec into a folder and returns its report; `train(spec, out, file=…)` for another
     corpus."""
     import json
 
-    from csebench.train.run import train
-
     def run(spec, out, file=..., checkpoint_seconds=60, **settings):
         monkeypatch.setattr("csebench.train.loop.CHECKPOINT_SECONDS", checkpoint_seconds)
-        train(spec, out, corpus_of(spec) if file is ... else file, smoke_data, **settings)
+        train_run(spec, out, corpus_of(spec) if file is ... else file, smoke_data, **settings)
         return json.loads((out / "train.json").read_text())
 
     return run
@@ -184,15 +193,13 @@ def kill_at(monkeypatch):
 def finished(tmp_path_factory, make_spec, smoke_data):
     """Folder of a finished tiny run, made once for all tests that only read it: `finished("ct",
     components=…)`."""
-    from csebench.train.run import train
-
     kept = {}
 
     def run(*args, **kwargs):
         spec = make_spec(*args, **kwargs)
         if spec.run_id not in kept:
             kept[spec.run_id] = tmp_path_factory.mktemp("runs") / spec.run_id
-            train(spec, kept[spec.run_id], corpus_of(spec), smoke_data)
+            train_run(spec, kept[spec.run_id], corpus_of(spec), smoke_data)
         return kept[spec.run_id]
 
     yield run

@@ -73,7 +73,15 @@ def read_text(path: Path) -> str:
     Raises:
         BadInput: the file cannot be read (`read_bytes`), or is not UTF-8.
     """
-    content = read_bytes(path)
+    return decoded(read_bytes(path), path)
+
+
+def decoded(content: bytes, path: Path) -> str:
+    """Decode the content of a UTF-8 file. Its line ends are not changed.
+
+    Raises:
+        BadInput: the content is not UTF-8.
+    """
     try:
         return content.decode("utf-8")  # Path.read_text would translate a lone carriage return
     except UnicodeDecodeError as e:

@@ -1,9 +1,10 @@
 """The folder of a run, `runs/<id>/`.
 
 This module has the names of its files, the check whether the run is done, the lock that lets one
-process at a time work on it, and its progress. Progress is written to `progress.json`, which
-`csebench status` reads, and to stderr. base/models.py reads the folder of the model, and
-train/checkpoint.py the checkpoint. Never imports torch.
+process at a time work on it, and its progress. Whoever trains a run enters `work_on`, which takes
+both. Progress is written to `progress.json`, which `csebench status` reads, and to stderr.
+base/models.py reads the folder of the model, and train/checkpoint.py the checkpoint. Never imports
+torch.
 """
 
 import contextlib
@@ -58,15 +59,38 @@ def lock_run(folder: Path) -> Iterator[None]:
             _locked.remove(folder)
 
 
+@contextlib.contextmanager
+def work_on(folder: Path, spec: BaseModel, run_id: str) -> Iterator["Progress"]:
+    """Hold the lock of a run and keep its progress during the block, in which the run is made.
+
+    Raises:
+        BadInput: see `refuse_other_run`. The folder is left as it was.
+    """
+    with lock_run(folder):
+        refuse_other_run(folder, spec)
+        with Progress(folder, run_id) as progress:
+            yield progress
+
+
 # ---------------------------------------------------------------- what a folder holds
 
 
-def is_done(folder: Path, spec: BaseModel) -> bool:
-    """Whether a folder has the complete model of a run.
+def is_done(folder: Path) -> bool:
+    """Whether a folder has the complete model of its run.
 
     Raises:
-        BadInput: the folder holds another run, a model without a spec, a damaged spec, or a model
-            whose files were changed.
+        BadInput: files of the model were changed.
+    """
+    model = folder / "model"
+    check_model(model)
+    return (model / REPORT).exists()
+
+
+def refuse_other_run(folder: Path, spec: BaseModel) -> None:
+    """Refuse a folder that does not belong to a run.
+
+    Raises:
+        BadInput: the folder holds another run, a model without a spec, or a damaged spec.
     """
     model = folder / "model"
     saved_spec = folder / "spec.json"
@@ -80,14 +104,13 @@ def is_done(folder: Path, spec: BaseModel) -> bool:
         raise BadInput(
             f"{model}: belongs to no known run (no spec.json in {folder}); choose another folder."
         )
-    check_model(model)
-    return (model / REPORT).exists()
 
 
 def check_run_folder(folder: Path) -> None:
     """Refuse a folder for a run if it has files that are not of a run and would be replaced.
 
-    A folder with a spec.json belongs to a run, and passes. `is_done` refuses another run's folder.
+    A folder with a spec.json belongs to a run, and passes. `refuse_other_run` refuses the folder of
+    another run.
 
     Raises:
         BadInput: a file would be replaced. The message names it.
@@ -233,8 +256,6 @@ class Progress:
     def __exit__(self, kind, error, trace) -> None:
         if not isinstance(error, Exception) or isinstance(error, Stopped):
             return  # no failure: the work is done, or was stopped from outside
-        if self._is_failure_written():
-            return
         self.now.is_final = isinstance(error, OutOfMemory | Untrainable)
         if isinstance(error, BadInput | RunFailed):
             self._write("failed", message=str(error))
@@ -278,14 +299,6 @@ class Progress:
             self._write("running")
         if is_last or now >= self.log_due:
             self._log()
-
-    def _is_failure_written(self) -> bool:
-        """Whether the trainer, which knows the step, has already written this failure."""
-        try:
-            written = read_progress(self.folder)
-        except BadInput:  # the file is damaged, so the failure is written again
-            return False
-        return written is not None and written["state"] == "failed"
 
     def _write(self, state: Literal["running", "failed"], message: str = "") -> None:
         """Write progress.json, if the folder of the run exists. Bad input can end a run earlier.

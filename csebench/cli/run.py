@@ -17,13 +17,15 @@ from csebench.base.shown import visible
 from csebench.base.terminal import counted, json_text, print_table, print_text
 from csebench.cli import train_options
 from csebench.cli.options import parse_targets
-from csebench.data.corpus import read_corpus
+from csebench.data.corpus import Corpus, read_corpus
 from csebench.plan.catalog.data_sources import sources
 from csebench.plan.catalog.registry import declaration, evaluator_declaration
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.schema.declarations import FRACTION, Evaluation
+from csebench.plan.schema.spec import Spec
 from csebench.study import attempt, attempt_results, search
 from csebench.study import work as planned_run
+from csebench.train.inputs import read_corpus_of, read_inputs
 
 
 def check(args):
@@ -118,22 +120,27 @@ def is_translation(facts: Path) -> bool:
 def train(args):
     """Train one run that no table needs, and print the folder of its model."""
     check_run_folder(args.out)
+    # read everything before torch is imported and before a GPU is waited for
     if args.spec:
         spec = train_options.read_spec(args.spec)
+        refuse_unread_files(args, spec)
+        corpus = read_corpus_of(spec, args.corpus)
     else:
-        spec = train_options.spec_from(args, corpus_size(args))
+        corpus = read_corpus_option(args)
+        spec = train_options.spec_from(args, corpus, number_to_draw(args, corpus))
+        refuse_unread_files(args, spec)
+    data_root = train_options.data_root_or_default(args.data)
+    inputs = read_inputs(spec, corpus, data_root, args.positives)
+    planned_run.train_spec(spec, args.out, inputs, args.chunk_size or None)
+    print(f"{spec.run_id}: {args.out / 'model'}")
+
+
+def refuse_unread_files(args, spec: Spec) -> None:
+    """Raise BadInput for a file among the options that the run would not read."""
     if args.corpus is not None and spec.corpus is None:
         raise unread_file("--corpus", args.corpus, spec.method)
     if args.positives is not None and not spec.back_translated:
         raise unread_file("--positives", args.positives, spec.method)
-    if args.corpus is not None and spec.corpus is not None:
-        # refuse a bad corpus before torch is imported, which takes seconds
-        kind = declaration(spec.method).corpus
-        read_corpus(args.corpus, spec.corpus.sha256, kind, size=spec.corpus.size)
-    data_root = train_options.data_root_or_default(args.data)
-    chunk_size = args.chunk_size or None
-    planned_run.train_spec(spec, args.out, args.corpus, data_root, args.positives, chunk_size)
-    print(f"{spec.run_id}: {args.out / 'model'}")
 
 
 def unread_file(option: str, file: Path, method: str) -> BadInput:
@@ -143,20 +150,28 @@ def unread_file(option: str, file: Path, method: str) -> BadInput:
     )
 
 
-def corpus_size(args) -> int:
+def read_corpus_option(args) -> Corpus | None:
+    """Read the file of --corpus. None for a method that reads no corpus."""
+    method = declaration(args.method)
+    if args.corpus is None or not method.needs_corpus:
+        return None
+    return read_corpus(args.corpus, kind=method.corpus)
+
+
+def number_to_draw(args, corpus: Corpus | None) -> int:
     """Choose how many sentences to draw from the corpus: --size, or all.
 
     Returns:
         0 for a method that reads no corpus.
     """
-    method = declaration(args.method)
-    if args.corpus is None or not method.needs_corpus:
+    if corpus is None:
         return args.size or 0
-    available = len(read_corpus(args.corpus, kind=method.corpus))
+    available = len(corpus.sentences)
     if args.size is None:
         return available
     if args.size > available:
-        raise BadInput(f"--size {args.size:,}: {args.corpus} holds {available:,} {method.corpus}.")
+        kind = declaration(args.method).corpus
+        raise BadInput(f"--size {args.size:,}: {args.corpus} holds {available:,} {kind}.")
     return args.size
 
 

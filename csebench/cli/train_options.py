@@ -12,6 +12,7 @@ from csebench.base.errors import BadInput, unknown, validated
 from csebench.base.files import DataRoot, parse_json, read_text, sha256
 from csebench.base.hub import COMMIT, as_path, find_folder, folder_of, local_folder, names_commit
 from csebench.base.models import model_sha256
+from csebench.data.corpus import Corpus
 from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import COMPONENTS, declaration, fill
 from csebench.plan.code_versions import draft_codes
@@ -23,10 +24,11 @@ from csebench.plan.schema.spec import TRAINER_VERSION, Spec
 # ---------------------------------------------------------------- a run from options
 
 
-def spec_from(args: Namespace, size: int) -> Spec:
+def spec_from(args: Namespace, corpus: Corpus | None, size: int) -> Spec:
     """Plan the run that the options of `csebench train` describe.
 
     Args:
+        corpus: the content of --corpus; None if the method reads none.
         size: number of sentences to draw from the corpus.
 
     Raises:
@@ -41,17 +43,17 @@ def spec_from(args: Namespace, size: int) -> Spec:
     params = settings.pop("", {})  # the settings of the method itself
     components = {name: {} for name in args.components} | settings
     check_components(components, method, args.variant, args.components)
-    corpus = None
+    corpus_file = None
     if method.needs_corpus:
-        if args.corpus is None:
+        if corpus is None:
             raise BadInput(f"train: method {args.method} needs --corpus FILE.")
-        corpus = Dataset(path=args.corpus.name, sha256=sha256(args.corpus))
+        corpus_file = Dataset(path=args.corpus.name, sha256=corpus.sha256)
     dev_sha256 = None
     if method.is_trained:
         dev_sha256 = sha256(data_root_or_default(args.data) / catalog.STSB_DEV)
     recipe = Recipe(method=args.method, variant=args.variant, params=params, components=components)
     run_settings = RunSettings(precision=args.precision, threads=args.threads)
-    given = Conditions({method.corpus: corpus}, dev_sha256, run_settings)
+    given = Conditions({method.corpus: corpus_file}, dev_sha256, run_settings)
     return make_spec(recipe, find_encoder(args.encoder), size, args.seed, given, "--set")
 
 

@@ -5,15 +5,17 @@ data/translate.py makes back-translations. Never imports torch.
 """
 
 import csv
+import hashlib
 import io
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from csebench.base.errors import BadInput, shortened
-from csebench.base.files import read_json, read_text, sha256
+from csebench.base.files import decoded, read_bytes, read_json, read_text, sha256
 from csebench.plan.recipe import back_translation_facts
 
 TRIPLET = ("sent0", "sent1", "hard_neg")  # SimCSE's nli_for_simcse.csv
@@ -24,14 +26,22 @@ QUOTING = (
 )
 
 
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus in memory."""
+
+    sentences: Sequence  # sentences, or triplets
+    sha256: str  # of its file
+
+
 def read_corpus(
     path: Path,
     expected_sha256: str | None = None,
     kind: str = "sentences",
     least: int = 2,
     size: int = 0,
-) -> Sequence:
-    """Read the corpus that a method trains on.
+) -> Corpus:
+    """Read the corpus that a method trains on. Its file is read once.
 
     Args:
         expected_sha256: the sha256 from which the run's key was computed. It begins with `hub:` for
@@ -47,11 +57,14 @@ def read_corpus(
     Raises:
         BadInput: the file is damaged or too small, or is not the expected one.
     """
-    check_sha256(path, expected_sha256)
-    sentences = read_lines(path)  # also for triplets, to refuse a byte-order mark
+    content = read_bytes(path)
+    actual_sha256 = hashlib.sha256(content).hexdigest()
+    refuse_other_file(path, actual_sha256, expected_sha256)
+    text = decoded(content, path)
+    sentences = split_lines(text, path)  # also for triplets, to refuse a byte-order mark
     if kind == "triplets":
         is_published = expected_sha256 is not None and expected_sha256.startswith("hub:")
-        return _read_triplets(path, is_published)
+        return Corpus(_parse_triplets(text, path, is_published), actual_sha256)
     if set(TRIPLET[:2]) <= set(sentences[0].split(",")):
         raise BadInput(
             f"{path}: line 1: names the columns of pairs or triplets; expected one sentence per"
@@ -67,7 +80,7 @@ def read_corpus(
         raise BadInput(
             f"{path}: holds {len(sentences):,} sentences, fewer than the size of the run, {size:,}."
         )
-    return sentences
+    return Corpus(sentences, actual_sha256)
 
 
 def read_positives(path: Path, corpus_sha256: str, translators: str, count: int) -> list[str]:
@@ -109,15 +122,24 @@ def draw_subset(sentences: Sequence, size: int, seed: int) -> Sequence:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read the lines of a UTF-8 file.
+    """Read the lines of a UTF-8 file (`split_lines`).
+
+    Raises:
+        BadInput: the file cannot be read, or begins with a byte-order mark.
+    """
+    return split_lines(read_text(path), path)
+
+
+def split_lines(text: str, path: Path) -> list[str]:
+    """Split the text of a file into its lines.
 
     Only line feeds end a line, because a sentence may hold U+0085 or U+2028.
 
     Raises:
-        BadInput: the file cannot be read, or begins with a byte-order mark, which would become a
-            part of its first line.
+        BadInput: the text begins with a byte-order mark, which would become a part of its first
+            line.
     """
-    lines = read_text(path).split("\n")
+    lines = text.split("\n")
     if lines[0].startswith("\ufeff"):
         raise BadInput(f"{path}: line 1: a byte-order mark; save it as UTF-8 without one.")
     if len(lines) > 1 and not lines[-1]:
@@ -132,9 +154,14 @@ def check_sha256(path: Path, expected: str | None) -> None:
         expected: nothing is checked if it is None or begins with `hub:`, because the sha256 is then
             not known.
     """
+    if expected is not None and not expected.startswith("hub:"):
+        refuse_other_file(path, sha256(path), expected)
+
+
+def refuse_other_file(path: Path, actual: str, expected: str | None) -> None:
+    """Raise BadInput if the sha256 of a file is not the expected one (see `check_sha256`)."""
     if expected is None or expected.startswith("hub:"):
         return
-    actual = sha256(path)
     if actual != expected:
         raise BadInput(
             f"{path}: sha256 is {actual[:12]}…, expected {expected[:12]}… (data/registry.yaml):"
@@ -146,8 +173,8 @@ def check_sha256(path: Path, expected: str | None) -> None:
 # ---------------------------------------------------------------- triplets
 
 
-def _read_triplets(path: Path, is_published: bool = False) -> list[Triplet]:
-    """Read the triplets of a CSV file, row by row.
+def _parse_triplets(text: str, path: Path, is_published: bool = False) -> list[Triplet]:
+    """Parse the triplets of a CSV file, row by row.
 
     A row that is not clear is refused. If a sentence with a comma lost its quotes, it would become
     two fields, and each later column would get the wrong sentence.
@@ -159,7 +186,7 @@ def _read_triplets(path: Path, is_published: bool = False) -> list[Triplet]:
     Raises:
         BadInput: a row is no triplet. The message names the line of the first such row.
     """
-    rows = _rows(path)
+    rows = _rows(text, path)
     _, columns = next(rows, (1, []))
     _check_columns(path, columns)
     positions = [columns.index(name) for name in TRIPLET]
@@ -177,12 +204,12 @@ def _read_triplets(path: Path, is_published: bool = False) -> list[Triplet]:
     return triplets
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _rows(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
     """Give the number of the first line, and the fields, of every row of a CSV file.
 
     Blank lines are left out.
     """
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     line = 1
     try:
         for fields in reader:

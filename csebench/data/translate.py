@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from csebench.base.errors import BadInput
-from csebench.base.files import digest, sha256, write_json
+from csebench.base.files import digest, write_json
 from csebench.base.gpus import device_type
 from csebench.base.hub import fetch_model
 from csebench.base.models import check_foreign, check_vocabulary, unreadable_model
@@ -89,8 +89,9 @@ def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 
     Args:
         translators: two names, there and back, with a blank between.
     """
-    sentences = list(read_corpus(corpus, least=1))
-    facts = back_translation_facts(sha256(corpus), translators)
+    original = read_corpus(corpus, least=1)
+    sentences = list(original.sentences)
+    facts = back_translation_facts(original.sha256, translators)
     names = translators.split()
     if len(names) != 2:
         raise BadInput(

@@ -210,15 +210,30 @@ def plan_trials(name: str, scale_name: str, number: int | None = None) -> list[P
 
 
 def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[PlannedTrial]:
-    """Plan further trials, beyond the ends of the values that were tried.
+    """Plan further trials, beyond the ends of the values that were tried (`outward_settings`).
 
-    If a number of the best trial is the smallest or the largest that was tried, the next number
-    outward is planned. It continues the geometric sequence of the best number and its neighbour:
-    1, 2 lead to 4. There is no such number if the best one is 0, if fewer than three numbers were
-    tried, or if the parameter does not allow it.
+    A trial whose value its parameter does not allow is left out.
 
     Args:
         trials: the trials that were made.
+    """
+    further = []
+    for settings in outward_settings(trials):
+        try:
+            planned = with_seeds(name, settings, scale_name)
+        except BadInput:  # the parameter does not allow it
+            continue
+        if all(trial.settings != planned.settings for trial in trials):
+            further.append(planned)
+    return further
+
+
+def outward_settings(trials: list[Trial]) -> list[Settings]:
+    """List the settings of the best trial, each time with one number replaced by the next outward.
+
+    A number is replaced if it is the smallest or the largest that was tried. The next one continues
+    the geometric sequence of the number and its neighbour: 1, 2 lead to 4. There is none if the
+    number is 0, or if fewer than three numbers were tried.
     """
     best = best_trial(trials)
     if best is None:
@@ -231,12 +246,7 @@ def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[Planne
             continue
         neighbour = tried[1] if value == tried[0] else tried[-2]
         outward = float(f"{value * value / neighbour:.1g}")
-        try:
-            planned = with_seeds(name, best.settings | {key: outward}, scale_name)
-        except BadInput:  # the parameter does not allow it
-            continue
-        if all(trial.settings != planned.settings for trial in trials):
-            further.append(planned)
+        further.append(best.settings | {key: outward})
     return further
 
 
@@ -309,13 +319,15 @@ def made_search(name: str, scale_name: str) -> Search | None:
     return read_search(path) if find(path).exists() else None
 
 
-def made_trials(name: str, scale_name: str, planned: list[PlannedTrial]) -> list[Trial]:
-    """List the trials in the file of a search that can be kept.
+def kept_trials(search: Search | None, planned: list[PlannedTrial]) -> list[Trial]:
+    """List the trials of a search that a repetition keeps.
+
+    Args:
+        search: from its file; None if there is no file.
 
     Returns:
         nothing if they were made with other code, settings or seeds than those planned now.
     """
-    search = made_search(name, scale_name)
     first = planned[0]
     if search is None or search.spec != first.specs[0]:
         return []
@@ -406,7 +418,7 @@ def search_defect(search: Search, scale_name: str) -> str | None:
         return f"made under other settings ({', '.join(changed)})"
     for number, trial in enumerate(others, 1):
         key = first_untried(trial, space)
-        if key is not None and not is_outward(trial, search, number, scale_name):
+        if key is not None and not is_outward(trial, search.trials[:number]):
             return f"{key} {trial.settings[key]} is no value that `csebench tune` tries"
     if len(search.trials) < search.planned:
         return f"{len(search.trials)} of {search.planned} trials are made"
@@ -423,14 +435,13 @@ def first_untried(trial: Trial, space: dict[str, list[Value]]) -> str | None:
     return None
 
 
-def is_outward(trial: Trial, search: Search, number: int, scale_name: str) -> bool:
-    """Whether `plan_outward` plans a trial after one of the first `number` trials.
+def is_outward(trial: Trial, earlier: list[Trial]) -> bool:
+    """Whether a trial has settings outward of trials that were made earlier.
 
-    The file does not say after which trial it was planned, so all are tried, last ones first.
+    The file does not say after which of them it was planned, so all are tried, last ones first.
     """
-    for made in range(number, 0, -1):
-        planned = plan_outward(search.name, scale_name, search.trials[:made])
-        if any(trial.settings == further.settings for further in planned):
+    for made in range(len(earlier), 0, -1):
+        if trial.settings in outward_settings(earlier[:made]):
             return True
     return False
 

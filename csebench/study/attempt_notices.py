@@ -144,7 +144,7 @@ def missing_search_runs(attempt: Attempt, trials: int) -> list[Spec]:
     specs = []
     for name in attempt.searches():
         planned = tuning.plan_trials(name, attempt.scale, trials)
-        made_trials = tuning.made_trials(name, attempt.scale, planned)
+        made_trials = tuning.kept_trials(tuning.made_search(name, attempt.scale), planned)
         made_settings = [trial.settings for trial in made_trials]
         for trial in planned:
             if trial.settings not in made_settings:

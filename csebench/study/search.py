@@ -11,9 +11,9 @@ from csebench.base.gpus import acquire_gpus
 from csebench.base.runs import (
     delete_model,
     has_model,
-    lock_run,
     read_report,
     training_report,
+    work_on,
 )
 from csebench.plan import recipe, tuning
 from csebench.plan.catalog import files as catalog
@@ -62,15 +62,15 @@ def run_search(name: str, scale: Scale, number: int | None, log: Callable[[str],
     """
     planned = tuning.plan_trials(name, scale.scale, number)
     untuned = planned[0].specs[0]  # the first trial has the scale's settings
+    made = tuning.made_search(name, scale.scale)
     encoder = scale.encoders[tuning.ENCODER]
     # a run that all trials start from, for methods that need one
     pretraining = recipe.pretraining(untuned.params, encoder, recipe.conditions(scale), name)
 
-    trials = tuning.made_trials(name, scale.scale, planned)
+    trials = tuning.kept_trials(made, planned)
     planned_number = len(planned)
-    kept = tuning.made_search(name, scale.scale)
-    if trials and kept is not None:  # it may have been made with more trials
-        planned_number = max(planned_number, kept.planned)
+    if trials and made is not None:
+        planned_number = max(planned_number, made.planned)  # it may have been made with more trials
     made_settings = [trial.settings for trial in trials]
     missing = [trial for trial in planned if trial.settings not in made_settings]
     if not missing:
@@ -126,8 +126,8 @@ def train_unless_done(spec: Spec, scale: Scale, needs_model: bool = False) -> di
     is_done = training_report(folder) is not None
     if not is_done or (needs_model and not has_model(folder)):
         acquire_gpus()
-        with lock_run(folder):
-            train_and_score(spec, scale)
+        with work_on(folder, spec, spec.run_id) as progress:
+            train_and_score(spec, scale, progress)
     report = read_report(folder)
     assert report is not None, folder
     return report

@@ -1,22 +1,26 @@
 """Make one run: train it from a spec, or train and score it as a job of the workflow does.
 
-Trials of a search are runs, too. They use `train_and_score`. Which trials there are, and in which
-order they run, belongs to csebench/study/search.py.
+This module decides whether a run has to be made, and holds its lock while it is made. Trials of a
+search are runs, too. They use `train_and_score`. Which trials there are, and in which order they
+run, belongs to csebench/study/search.py.
 """
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.gpus import acquire_gpus
 from csebench.base.models import REPORT
-from csebench.base.processes import is_distributed
+from csebench.base.processes import is_distributed, is_main_process
 from csebench.base.runs import (
     Progress,
-    lock_run,
+    finish,
+    is_done,
     read_progress,
     read_report,
+    work_on,
 )
 from csebench.base.supervision import announce_end
 from csebench.plan import recipe, targets
@@ -26,6 +30,7 @@ from csebench.plan.catalog.registry import protocol
 from csebench.plan.schema.declarations import Scale
 from csebench.plan.schema.spec import Spec
 from csebench.score.prune import prune
+from csebench.train.inputs import Inputs, read_corpus_of, read_inputs
 
 
 def work(
@@ -74,10 +79,10 @@ def work(
         check_training_files(spec, scale)
         acquire_gpus(processes, runs_per_gpu, memory_of_other_seeds(spec, scale_name))
     # lock the run after the GPU: the process that holds the run then never waits for a GPU
-    with lock_run(folder):
+    with work_on(folder, spec, run_id) as progress:
         if not trained_model.exists() and processes > 1 and not is_distributed():
             become_torchrun(run_id, scale_name, only, processes, chunk_size)
-        train_and_score(spec, scale, evaluators, chunk_size)
+        train_and_score(spec, scale, progress, evaluators, chunk_size)
 
 
 def refuse_final_failure(run_id: str) -> None:
@@ -130,26 +135,51 @@ def become_torchrun(
 
 
 def train_and_score(
-    spec: Spec, scale: Scale, evaluators: Iterable[str] = (), chunk_size: int | None = None
+    spec: Spec,
+    scale: Scale,
+    progress: Progress,
+    evaluators: Iterable[str] = (),
+    chunk_size: int | None = None,
 ) -> None:
-    """Train a run in its folder, then score it with the evaluators whose data is there.
+    """Train a run, then score it with the evaluators whose data is there.
 
     Processes of torchrun only train. If one of them also scored, the GPUs of the others would
     idle. `publish_planned` makes the scores later, on one GPU.
-    """
-    folder = catalog.RUNS / spec.run_id
-    data_root = catalog.data_root(scale)
-    with Progress(folder, spec.run_id):
-        # imported here, because torch takes seconds to load and the run already shows as running
-        from csebench.score.evaluate import evaluate_run, has_data
-        from csebench.train.run import train
 
-        corpus = recipe.corpus_path(spec, scale)
-        positives = recipe.positives_path(spec)
-        train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
-        if not is_distributed():
-            ready = [evaluator for evaluator in evaluators if has_data(evaluator, data_root)]
-            evaluate_run(folder, ready, data_root, scale.evaluation, keep_going=True)
+    Args:
+        progress: of the run, whose lock this process holds.
+    """
+    data_root = catalog.data_root(scale)
+
+    def planned_inputs() -> Inputs:
+        corpus = read_corpus_of(spec, recipe.corpus_path(spec, scale))
+        return read_inputs(spec, corpus, data_root, recipe.positives_path(spec))
+
+    make_model_once(spec, planned_inputs, progress, chunk_size)
+    if not is_distributed():
+        from csebench.score.evaluate import evaluate_run, has_data
+
+        ready = [evaluator for evaluator in evaluators if has_data(evaluator, data_root)]
+        evaluate_run(progress.folder, ready, data_root, scale.evaluation, keep_going=True)
+
+
+def make_model_once(
+    spec: Spec, inputs: Callable[[], Inputs], progress: Progress, chunk_size: int | None
+) -> None:
+    """Make the model of a run, if its folder has none, and mark the run as done.
+
+    Args:
+        inputs: reads the inputs. It is called only if they are needed.
+        progress: of the run, whose lock this process holds.
+    """
+    if not is_done(progress.folder):
+        ready_inputs = inputs()
+        # imported here, because torch takes seconds to load and the run already shows as running
+        from csebench.train.run import make_model
+
+        make_model(spec, ready_inputs, progress, chunk_size)
+    if is_main_process():
+        finish(progress.folder)
 
 
 def publish_planned(run_id: str, evaluator: str, scale_name: str) -> None:
@@ -170,13 +200,16 @@ def publish_planned(run_id: str, evaluator: str, scale_name: str) -> None:
         prune(run_id, scale_name)
 
 
-def train_spec(spec: Spec, *inputs) -> None:
+def train_spec(spec: Spec, out: Path, inputs: Inputs, chunk_size: int | None = None) -> None:
     """Train a run that no page needs.
 
+    A finished model in `out` is kept as it is. If another process trains the run, this process
+    waits for the model.
+
     Args:
-        inputs: the arguments of csebench/train/run.py:train after the spec.
+        out: folder of the run.
+        chunk_size: see csebench/train/trainer.py: fit.
     """
     acquire_gpus()
-    from csebench.train.run import train
-
-    train(spec, *inputs)
+    with work_on(out, spec, spec.run_id) as progress:
+        make_model_once(spec, lambda: inputs, progress, chunk_size)

@@ -1,7 +1,7 @@
 """Read the inputs of a run: its sentences, and STS-B dev.
 
 Everything is checked and in memory before a run writes its first file. Reading a file of a certain
-format is the work of csebench/data/.
+format is the work of csebench/data/. Never imports torch.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from csebench.base.errors import BadInput
 from csebench.base.files import DataRoot, sha256
-from csebench.data.corpus import check_sha256, draw_subset, read_corpus, read_positives
+from csebench.data.corpus import Corpus, check_sha256, draw_subset, read_corpus, read_positives
 from csebench.data.sts import Pairs, read_sts
 from csebench.plan.catalog.files import STSB_DEV
 from csebench.plan.catalog.registry import declaration
@@ -26,12 +26,30 @@ class Inputs:
     sha256: dict[str, str | None]  # of each file read, for the provenance
 
 
+def read_corpus_of(spec: Spec, path: Path | None) -> Corpus | None:
+    """Read the corpus of a run.
+
+    Returns:
+        None if the run needs none.
+
+    Raises:
+        BadInput: the file is missing, or is not the one that the spec states.
+    """
+    if spec.corpus is None:
+        return None
+    if path is None:
+        raise BadInput(f"method {spec.method} needs a corpus: give --corpus FILE.")
+    kind = declaration(spec.method).corpus
+    return read_corpus(path, spec.corpus.sha256, kind, size=spec.corpus.size)
+
+
 def read_inputs(
-    spec: Spec, corpus: Path | None, data_root: Path | DataRoot, positives: Path | None
+    spec: Spec, corpus: Corpus | None, data_root: Path | DataRoot, positives: Path | None = None
 ) -> Inputs:
-    """Read the files that a run trains on.
+    """Gather what a run trains on: the sentences that it draws from its corpus, and STS-B dev.
 
     Args:
+        corpus: the corpus of the run, from `read_corpus_of`.
         data_root: folder of benchmark data, with STS-B dev.
         positives: back-translated corpus, for a run whose positives are back-translations.
 
@@ -41,12 +59,9 @@ def read_inputs(
     sentences: Sequence = ()
     digests: dict[str, str | None] = {"corpus": None, "dev": spec.dev_sha256}
     if spec.corpus is not None:
-        if corpus is None:
-            raise BadInput(f"method {spec.method} needs a corpus: give --corpus FILE.")
-        sentences = read_corpus(
-            corpus, spec.corpus.sha256, declaration(spec.method).corpus, size=spec.corpus.size
-        )
-        digests["corpus"] = sha256(corpus)
+        assert corpus is not None, spec.run_id
+        sentences = corpus.sentences
+        digests["corpus"] = corpus.sha256
         if spec.back_translated:
             if positives is None:
                 raise BadInput(

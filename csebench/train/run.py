@@ -1,7 +1,8 @@
-"""Make the model of a run: gather its inputs, train or fit it, and export it.
+"""Make the model of a run from its inputs: train or fit it, and export it.
 
 A run ends with a finished model, or with nothing that looks like one. csebench/train/trainer.py
-trains a method, and csebench/model/export.py writes the files of the encoder.
+trains a method, and csebench/model/export.py writes the files of the encoder. Whether a run has to
+be made at all, and its lock, belong to csebench/study/work.py.
 """
 
 import os
@@ -12,11 +13,11 @@ from typing import Any
 from torch import nn
 
 from csebench.base.errors import BadInput
-from csebench.base.files import SHA256, DataRoot, system_errors, with_digest, write_json, write_text
+from csebench.base.files import SHA256, system_errors, with_digest, write_json, write_text
 from csebench.base.models import CARD, FACTS, REPORT, model_sha256
 from csebench.base.processes import is_main_process, use_threads
 from csebench.base.provenance import Stopwatch
-from csebench.base.runs import Progress, finish, is_done, lock_run
+from csebench.base.runs import Progress, is_done
 from csebench.data.corpus import draw_subset
 from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder
@@ -27,73 +28,58 @@ from csebench.plan.catalog.registry import declaration, load
 from csebench.plan.schema.spec import Spec
 from csebench.train import parallel
 from csebench.train.foreign import ForeignCode
-from csebench.train.inputs import Inputs, read_inputs
+from csebench.train.inputs import Inputs
 from csebench.train.trainer import fit
 
 
-def train(
-    spec: Spec,
-    out: Path,
-    corpus: Path | None,
-    data_root: Path | DataRoot,
-    positives: Path | None = None,
-    chunk_size: int | None = None,
+def make_model(
+    spec: Spec, inputs: Inputs, progress: Progress, chunk_size: int | None = None
 ) -> None:
-    """Make the model of a run in `out/model/`, and its report `out/train.json`.
+    """Make the model of a run in `model/` of its folder.
 
-    The model is moved there when all its files are written. A finished model is kept as it is. If a
-    killed run left a checkpoint, training resumes from it, and ends with the same weights. If
-    another process trains the run, this process waits for the model.
+    The model is moved there when all its files are written. If a killed run left a checkpoint,
+    training resumes from it, and ends with the same weights.
 
     Args:
-        corpus, data_root, positives: see `read_inputs`.
+        progress: of the run, whose lock this process holds (csebench/base/runs.py: work_on).
         chunk_size: see `fit`.
 
     Raises:
-        BadInput: an input is missing or wrong (see `read_inputs` and `fit`), or `out` holds
-            another run.
+        BadInput: the encoder is missing or wrong, or see `fit`.
         Untrainable: see `fit`.
         Stopped: SIGTERM, SIGINT or SIGHUP stopped the run. A checkpoint has been written.
     """
+    out = progress.folder
     parallel.start_processes()
-    with lock_run(out):
-        if is_done(out, spec):
-            finish(out)
-            return
+    watch = Stopwatch()
+    use_threads(spec.threads)
+    encoder = load_encoder(spec)
+    if is_main_process():
+        write_json(out / "spec.json", spec.model_dump())
 
-        # Read every input before anything is written.
-        watch = Stopwatch()
-        inputs = read_inputs(spec, corpus, data_root, positives)
-        use_threads(spec.threads)
-        encoder = load_encoder(spec)
-        if is_main_process():
-            write_json(out / "spec.json", spec.model_dump())
+    # Fit or train. Controls do neither.
+    method = declaration(spec.method)
+    transform = None
+    modules: dict[str, nn.Module] = {}
+    report: dict[str, Any] = {}
+    if encoder is not None and method.kind == "fitted":
+        transform = fit_transform(spec, encoder, inputs)
+    if encoder is not None and method.is_trained:
+        report, modules = fit(spec, out, encoder, inputs, progress, chunk_size)
+    parallel.stop()
 
-        # Fit or train. Controls do neither.
-        method = declaration(spec.method)
-        transform = None
-        modules: dict[str, nn.Module] = {}
-        report: dict[str, Any] = {}
-        if encoder is not None and method.kind == "fitted":
-            transform = fit_transform(spec, encoder, inputs)
-        if encoder is not None and method.is_trained:
-            with Progress(out, spec.run_id) as progress:
-                report, modules = fit(spec, out, encoder, inputs, progress, chunk_size)
-        parallel.stop()
-
-        # Export.
-        if not is_main_process():
-            return
-        report |= {"run": spec.run_id, "spec": spec.model_dump()}
-        versions = code_versions.mark(code_versions.units_of_run(spec))
-        report["provenance"] = watch.record(
-            data_sha256=inputs.sha256, chunk_size=chunk_size, **versions
-        )
-        # On a file system without locks, another process may have finished the run meanwhile.
-        if not is_done(out, spec):
-            with system_errors(out / "model.part"):
-                export(spec, out, report, encoder, transform, modules)
-        finish(out)
+    # Export.
+    if not is_main_process():
+        return
+    report |= {"run": spec.run_id, "spec": spec.model_dump()}
+    versions = code_versions.mark(code_versions.units_of_run(spec))
+    report["provenance"] = watch.record(
+        data_sha256=inputs.sha256, chunk_size=chunk_size, **versions
+    )
+    # On a file system without locks, another process may have finished the run meanwhile.
+    if not is_done(out):
+        with system_errors(out / "model.part"):
+            export(spec, out, report, encoder, transform, modules)
 
 
 def load_encoder(spec: Spec) -> Encoder | None:

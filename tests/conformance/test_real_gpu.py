@@ -22,7 +22,7 @@ from csebench.base.project import ROOT
 from csebench.model.encoder import PADDED_TO
 from csebench.model.layers import Dropout
 from csebench.train import trainer
-from csebench.train.inputs import read_inputs
+from csebench.train.inputs import read_corpus_of, read_inputs
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="PyTorch finds no CUDA GPU on this machine"
@@ -107,7 +107,8 @@ def test_a_killed_run_goes_on_with_the_same_masks(precision, make_spec, train, t
 
 def test_the_point_on_the_dev_set_is_the_cpus(on_cpu, make_spec, corpus, smoke_data):
     spec = make_spec("simcse")
-    encoder, dev = on_cpu(spec)["method"].encoder, read_inputs(spec, corpus, smoke_data, None).dev
+    encoder = on_cpu(spec)["method"].encoder
+    dev = read_inputs(spec, read_corpus_of(spec, corpus), smoke_data).dev
     cpu = trainer.dev_point(encoder, spec.params["pooler"], dev, "fp32")
     gpu = trainer.dev_point(copy.deepcopy(encoder).to(DEVICE), spec.params["pooler"], dev, "fp32")
     assert gpu == pytest.approx(cpu, abs=1e-4)

@@ -93,7 +93,7 @@ def test_a_line_of_a_corpus_is_a_sentence_as_it_stands(tmp_path):
     last."""
     sentences = ["x" * 10**6, "a\ufeffb", "", " é\u2028€\x0b ", "last"]
     (tmp_path / "corpus.txt").write_bytes("\r\n".join(sentences).encode())
-    assert list(read_corpus(tmp_path / "corpus.txt")) == sentences
+    assert list(read_corpus(tmp_path / "corpus.txt").sentences) == sentences
 
 
 TRIPLETS = b"sent0,sent1,hard_neg\na,b,d\na,b,c\n"
@@ -183,13 +183,13 @@ def test_triplets_may_be_quoted_and_fewer_than_are_drawn(tmp_path):
     ]
     for end in ("\n", "\r\n", "\r"):
         corpus.write_bytes(end.join(rows).encode())
-        triplets = read_corpus(corpus, kind="triplets", size=9)
+        triplets = read_corpus(corpus, kind="triplets", size=9).sentences
         assert triplets == [("a, a", 'say "b"', "c"), ("i", "j", "n/a"), ('e "f" g', "h", " d ")]
 
 
 @pytest.mark.skipif(not REAL_TRIPLETS.exists(), reason=f"no {REAL_TRIPLETS}")
 def test_real_triplets_stay_what_they_were():
-    triplets = read_corpus(REAL_TRIPLETS, kind="triplets")
+    triplets = read_corpus(REAL_TRIPLETS, kind="triplets").sentences
     assert len(triplets) == 10_746
     assert hashlib.sha256(repr(triplets).encode()).hexdigest()[:16] == "e2098afccf538283"
 

@@ -189,6 +189,12 @@ def test_a_spec_of_other_code_is_refused_and_one_without_code_takes_todays(own):
         read_spec(json.dumps(content))
 
 
+def kept_trials():
+    """Return the trials of the search on `mine` that a repetition keeps."""
+    made = tuning.made_search("mine", "mini")
+    return tuning.kept_trials(made, tuning.plan_trials("mine", "mini", 1))
+
+
 def test_what_a_search_with_other_code_chose_is_not_taken(own):
     edit(
         own / "methods/mine.py",
@@ -202,10 +208,10 @@ def test_what_a_search_with_other_code_chose_is_not_taken(own):
     )
     tuning.write_search(search, "mini")
     caches.clear()
-    assert tuning.made_trials("mine", "mini", tuning.plan_trials("mine", "mini", 1)) == [trial]
+    assert kept_trials() == [trial]
     edit(own / "methods/mine.py", lambda text: text.replace("return super()", "return -super()"))
     assert "mine" not in tuning.tuned_settings("mini")
-    assert tuning.made_trials("mine", "mini", tuning.plan_trials("mine", "mini", 1)) == []
+    assert kept_trials() == []
 
 
 def test_try_says_that_it_starts_anew_once_and_only_for_other_code(own):

@@ -8,7 +8,7 @@ import pytest
 from csebench.base import caches
 from csebench.base.errors import OutOfMemory, RunFailed, Untrainable
 from csebench.base.files import write_json
-from csebench.base.runs import PROGRESS, Progress
+from csebench.base.runs import PROGRESS
 from csebench.plan import targets
 from csebench.plan.catalog import files as catalog
 from csebench.plan.schema.declarations import Evaluation
@@ -90,8 +90,7 @@ def test_a_retry_repeats_no_run_that_its_own_settings_ended(error, tmp_path, mon
 
     def fail(*job):
         tries.append(job)
-        with Progress(catalog.RUNS / run_id, run_id):
-            raise error
+        raise error
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(jobs, "train_and_score", fail)

@@ -24,6 +24,8 @@ from csebench.base.supervision import NOT_FINISHED
 from csebench.plan import recipe, targets
 from csebench.plan.catalog import files as catalog
 from csebench.study import attempt_paper, workflow
+from csebench.study.work import train_spec
+from csebench.train.inputs import read_corpus_of, read_inputs
 
 SETTINGS = {"against": ("simcse",), "scale": "smoke", "evaluators": ("sts",), "seeds": 1}
 SLOW_STEP = """        if os.path.exists("slow"):
@@ -134,9 +136,8 @@ def test_an_end_in_the_training(act, code, own):
     assert json.loads((folder / "train.json").read_text())["resumed_at"] >= 2
     caches.clear()
     spec, scale = targets.run(folder.name, "smoke"), catalog.scale("smoke")
-    from csebench.train.run import train
-
-    train(spec, own / "alone", recipe.corpus_path(spec, scale), catalog.data_root(scale))
+    corpus = read_corpus_of(spec, recipe.corpus_path(spec, scale))
+    train_spec(spec, own / "alone", read_inputs(spec, corpus, catalog.data_root(scale)))
     assert weights(own / "alone") == weights(folder)
 
 

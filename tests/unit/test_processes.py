@@ -384,7 +384,7 @@ def test_who_waits_for_a_gpu_holds_no_run(command, finished, smoke_data, monkeyp
     run, spec = next(iter(targets.runs("smoke").items()))
     folder, asked = catalog.RUNS / run, []
     commands = {
-        "train": (partial(planned.train_spec, spec, folder), (), {}),
+        "train": (partial(planned.train_spec, spec, folder, inputs=None), (), {}),
         "work": (partial(planned.work, run, "smoke", None, 1, 4), (1, 4, 0), {}),
         "tune": (partial(search.train_unless_done, spec, catalog.scale("smoke")), (), {}),
         "evaluate": (
@@ -415,6 +415,7 @@ def test_a_finished_run_waits_for_no_gpu(monkeypatch, tmp_path):
     files.write_json(tmp_path / "runs" / run / "model" / REPORT, {})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(planned, "acquire_gpus", lambda *_: pytest.fail("it waits"))
+    monkeypatch.setattr("csebench.base.runs.refuse_other_run", lambda *_: None)
     monkeypatch.setattr(planned, "train_and_score", lambda *_: None)
     planned.work(run, "smoke", None, 0, 1)
 

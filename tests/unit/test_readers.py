@@ -15,7 +15,7 @@ from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import parse_json, with_digest
 from csebench.base.models import check_model, read_facts
 from csebench.base.project import ROOT
-from csebench.base.runs import is_done, read_progress, read_report
+from csebench.base.runs import read_progress, read_report, refuse_other_run
 from csebench.base.yaml_lines import read_with_lines, read_yaml
 from csebench.cli import train_options
 from csebench.data.corpus import read_corpus, read_positives
@@ -93,7 +93,10 @@ REPORT = {
 }
 JSON_READERS = {  # name of the file: its content, how it is read
     "spec.json": (lambda: spec().model_dump(), lambda path: train_options.read_spec(str(path))),
-    "saved/spec.json": (lambda: spec().model_dump(), lambda path: is_done(path.parent, spec())),
+    "saved/spec.json": (
+        lambda: spec().model_dump(),
+        lambda path: refuse_other_run(path.parent, spec()),
+    ),
     "progress.json": (lambda: PROGRESS, lambda path: read_progress(path.parent)),
     "train.json": (lambda: REPORT, lambda path: read_report(path.parent)),
     "model/training.json": (lambda: REPORT, lambda path: check_model(path.parent)),

@@ -196,7 +196,7 @@ def test_a_failed_run_says_where_and_whether_it_resumes(
 def test_a_job_that_fails_outside_of_training(failing, runs, monkeypatch, capsys):
     """The workflow has made the folder for the log; the next attempt is not what failed."""
     work = {"train": Mock(), "score": Mock(), "acquire GPUs": Mock()}
-    monkeypatch.setattr("csebench.train.run.train", work["train"])
+    monkeypatch.setattr(run, "make_model_once", work["train"])
     monkeypatch.setattr("csebench.score.evaluate.evaluate_run", work["score"])
     monkeypatch.setattr(run, "acquire_gpus", work["acquire GPUs"])
     (catalog.RUNS / runs[0]).mkdir(parents=True)

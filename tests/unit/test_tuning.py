@@ -147,7 +147,7 @@ def trained(project, monkeypatch):
     """Ids of the runs that were trained; a trial's score is the fifth digit of its id."""
     ids = []
 
-    def train_and_score(spec, scale):
+    def train_and_score(spec, scale, progress):
         ids.append(spec.run_id)
         if spec.method == "simcse" and spec.params["learning_rate"] == 1e-4:
             raise Untrainable(f"{spec.run_id}: the loss is not finite.")

@@ -209,7 +209,7 @@ DIFFERENCES = {
 def test_a_run_whose_files_differ_is_not_used(damage, run, make_spec, smoke_data):
     """It is not done, nor scored, even where its scores are kept, nor the start of another."""
     uses = (
-        lambda: is_done(run, make_spec("simcse")),
+        lambda: is_done(run),
         lambda: evaluate_run(run, ["stsb_dev"], smoke_data, Evaluation()),
         lambda: load(run / "model", revision="simcse-0123456789"),
     )
@@ -226,8 +226,8 @@ def test_what_is_not_of_the_model_is_no_damage(run, make_spec):
     """A card that is edited, hidden files, and a report of before models had sums."""
     (run / "model" / "README.md").write_text("# ours\n")
     (run / "model" / ".gitignore").touch()
-    assert is_done(run, make_spec("simcse"))
+    assert is_done(run)
     report = json.loads((run / "model" / "training.json").read_text()) | {"model_sha256": None}
     write_json(run / "model" / "training.json", with_digest(report))
     edit(run / "model" / CONFIG, hidden_dropout_prob=0.3)
-    assert is_done(run, make_spec("simcse"))
+    assert is_done(run)
