@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import Encoded
+from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train.method import Method as Base
 from csebench.train.mlm import mask_batch, masked_lm_loss
 
@@ -82,7 +83,7 @@ class Masked:
 class Method(Base):
     keeps_last = True
 
-    def __init__(self, encoder: Encoder, params: dict):
+    def __init__(self, encoder: Encoder, params: Hyperparameters):
         super().__init__(encoder, params)
         self.upper = encoder.new_layers(self.p.layers)
         self.lm_head = encoder.lm_head(tied=True)

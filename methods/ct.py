@@ -20,6 +20,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
 from csebench.model.encoder import Encoder
 from csebench.model.layers import to_device
+from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train.losses import dot_score, upcast_fp32
 from csebench.train.method import Method as Base
 from csebench.train.method import Views
@@ -80,7 +81,7 @@ Hellqvist, Erik Ylip{\\"a}{\\"a} and Sahlgren, Magnus}, booktitle={ICLR}, year={
 class Method(Base):
     group = GROUP
 
-    def __init__(self, encoder: Encoder, params: dict):
+    def __init__(self, encoder: Encoder, params: Hyperparameters):
         super().__init__(encoder, params)
         self.second = encoder.copy()
 

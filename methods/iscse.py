@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from csebench.model.encoder import Encoder
+from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train.losses import dot_score, info_nce, upcast_fp32
 from csebench.train.method import Views
 from methods.simcse import Method as SimCSE
@@ -73,7 +74,7 @@ year={2023}}"""
 
 
 class Method(SimCSE):
-    def __init__(self, encoder: Encoder, params: dict):
+    def __init__(self, encoder: Encoder, params: Hyperparameters):
         super().__init__(encoder, params)
         self.buffer: Tensor | None = None  # (buffer, D)
         self.step = 0

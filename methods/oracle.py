@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from csebench.model.embedder import Embedder, shards
+from csebench.plan.schema.declarations import Hyperparameters
 from methods.random import code
 
 DECLARATION = {
@@ -34,7 +35,7 @@ class Method(Embedder):
     A sentence that stands for several of them has the sum of their directions.
     """
 
-    def __init__(self, params: dict, seed: int):
+    def __init__(self, params: Hyperparameters, seed: int):
         pass
 
     def pairs(self, pairs) -> tuple[np.ndarray, np.ndarray]:

@@ -25,6 +25,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similar
 
 from csebench.base.errors import unknown
 from csebench.model.encoder import Encoder
+from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train import augment
 from csebench.train.losses import cos_sim, info_nce, off_diagonal, upcast_fp32
 from csebench.train.method import Views
@@ -88,7 +89,7 @@ Jiang, Daxin}, booktitle={EMNLP}, year={2022}}"""
 
 
 class Method(SimCSE):
-    def __init__(self, encoder: Encoder, params: dict):
+    def __init__(self, encoder: Encoder, params: Hyperparameters):
         super().__init__(encoder, params)
         self.peer = encoder.copy()
 

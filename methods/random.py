@@ -11,6 +11,7 @@ import hashlib
 import numpy as np
 
 from csebench.model.embedder import Embedder
+from csebench.plan.schema.declarations import Hyperparameters
 
 DECLARATION = {
     "name": "random",
@@ -31,8 +32,8 @@ def code(name: str, dimensions: int) -> np.ndarray:
 
 
 class Method(Embedder):
-    def __init__(self, params: dict, seed: int):
-        self.dimensions, self.seed = params["dimensions"], seed
+    def __init__(self, params: Hyperparameters, seed: int):
+        self.dimensions, self.seed = params.dimensions, seed
 
     def vectors(self, sentences: list[str]) -> np.ndarray:
         codes = [code(f"{self.seed}\n{sentence}", self.dimensions) for sentence in sentences]

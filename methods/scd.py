@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
 from csebench.model.encoder import Encoder
+from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train.losses import cross_correlation, upcast_fp32
 from csebench.train.method import Method as Base
 from csebench.train.method import Views
@@ -66,7 +67,7 @@ author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2022}}"""
 
 
 class Method(Base):
-    def __init__(self, encoder: Encoder, params: dict):
+    def __init__(self, encoder: Encoder, params: Hyperparameters):
         super().__init__(encoder, params)
         width = self.p.projector
         self.projector = nn.Sequential(

@@ -10,6 +10,8 @@ Relations: bert plus a fitted map. The encoder is not trained.
 
 import numpy as np
 
+from csebench.plan.schema.declarations import Hyperparameters
+
 DECLARATION = {
     "name": "whitening",
     "version": 1,
@@ -41,7 +43,7 @@ year={2021}}"""
 
 class Method:
     @staticmethod
-    def fit(vectors: np.ndarray, params: dict) -> tuple[np.ndarray, np.ndarray]:
+    def fit(vectors: np.ndarray, params: Hyperparameters) -> tuple[np.ndarray, np.ndarray]:
         """Fit the map: (S, D) -> shift (D,) and matrix (D, D).
 
         The whitened vector is (x - shift) @ matrix.

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from csebench.base import hub
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, validated
 from csebench.base.models import FACTS, read_facts
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, SentenceTransformerEmbedder
-from csebench.plan.catalog.registry import declaration, fill, load
+from csebench.plan.catalog.registry import declaration, load
 from csebench.plan.schema.declarations import POOLERS, EncoderRef, Evaluation
 
 
@@ -67,7 +67,7 @@ def open_control(folder: Path, facts: dict) -> Embedder:
     control = declaration(facts["control"])
     if control.kind != "control":
         raise BadInput(f"{where}: control: {control.name} is not a control.")
-    params = fill(control, facts["params"], f"{where}: params: {control.name}")
+    params = validated(control.hyperparameters, facts["params"], f"{where}: params: {control.name}")
     return load(control.name)(params, facts["seed"])
 
 

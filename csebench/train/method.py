@@ -7,7 +7,6 @@ methods share are in csebench/train/losses.py.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 
 import torch
 from torch import nn
@@ -15,6 +14,7 @@ from torch import nn
 from csebench.model.encoder import Encoder
 from csebench.model.layers import Head, Projector, initialise, to_device
 from csebench.model.pooling import Encoded, pool
+from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train import parallel
 
 
@@ -137,10 +137,10 @@ class Method(nn.Module):
     decays_all = False
     group = 1
 
-    def __init__(self, encoder: Encoder, params: dict):
+    def __init__(self, encoder: Encoder, params: Hyperparameters):
         super().__init__()
         self.encoder = encoder
-        self.p = SimpleNamespace(**params)
+        self.p = params
         self.head: nn.Module | None = None
         self.edits: list[Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]] = []
 
@@ -258,7 +258,7 @@ class ClsHeadMethod(Method):
     encoder's own pooler layer takes its place, and is used at test, too.
     """
 
-    def __init__(self, encoder, params):
+    def __init__(self, encoder: Encoder, params: Hyperparameters):
         super().__init__(encoder, params)
         if self.p.pooler == "cls":
             # SimCSE trains this layer from new weights, not the checkpoint's (SimCSE issue #179).
@@ -283,9 +283,9 @@ class Component(nn.Module):
 
     queue: torch.Tensor | None = None
 
-    def __init__(self, method: Method, params: dict):
+    def __init__(self, method: Method, params: Hyperparameters):
         super().__init__()
-        self.p = SimpleNamespace(**params)
+        self.p = params
 
     def term(self, method: Method, views: Views) -> torch.Tensor | float:
         """Return the term to add to the method's loss, weight included."""

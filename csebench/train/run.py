@@ -24,7 +24,8 @@ from csebench.model.export import save_encoder
 from csebench.model.pooling import PROMPT_TEMPLATES
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, check_length
 from csebench.plan import code_versions
-from csebench.plan.catalog.registry import declaration, load
+from csebench.plan.catalog.registry import declaration, load, typed_params
+from csebench.plan.schema.declarations import Hyperparameters
 from csebench.plan.schema.spec import Spec
 from csebench.train import parallel
 from csebench.train.foreign import ForeignCode
@@ -53,7 +54,8 @@ def make_model(
     parallel.start_processes()
     watch = Stopwatch()
     use_threads(spec.threads)
-    encoder = load_encoder(spec)
+    params = typed_params(spec.method, spec.params)
+    encoder = load_encoder(spec, params)
     if is_main_process():
         write_json(out / "spec.json", spec.model_dump())
 
@@ -63,9 +65,9 @@ def make_model(
     modules: dict[str, nn.Module] = {}
     report: dict[str, Any] = {}
     if encoder is not None and method.kind == "fitted":
-        transform = fit_transform(spec, encoder, inputs)
+        transform = fit_transform(spec, params, encoder, inputs)
     if encoder is not None and method.is_trained:
-        report, modules = fit(spec, out, encoder, inputs, progress, chunk_size)
+        report, modules = fit(spec, params, out, encoder, inputs, progress, chunk_size)
     parallel.stop()
 
     # Export.
@@ -79,10 +81,10 @@ def make_model(
     # On a file system without locks, another process may have finished the run meanwhile.
     if not is_done(out):
         with system_errors(out / "model.part"):
-            export(spec, out, report, encoder, transform, modules)
+            export(spec, params, out, report, encoder, transform, modules)
 
 
-def load_encoder(spec: Spec) -> Encoder | None:
+def load_encoder(spec: Spec, params: Hyperparameters) -> Encoder | None:
     """Load the encoder that a run starts from.
 
     Returns:
@@ -101,17 +103,15 @@ def load_encoder(spec: Spec) -> Encoder | None:
             " files are read. State a commit of the hub (40 digits), or the sha256 of a folder"
             " (64 digits)."
         )
-    params = dict[str, Any](spec.params)
-    pooler = params.get("pooler")
     encoder = Encoder.load(
         spec.encoder,
-        params.get("dropout"),
-        with_pooler=pooler == "cls",
+        params.dropout if method.is_trained else None,
+        with_pooler=params.pooler == "cls",
         new_pooler=method.is_trained,
     )
-    encoder.check_trainable(params["pooler"], f"encoder {encoder_name}")
-    max_length = params.get("max_length", 0)
-    check_length(max_length, encoder.max_seq_length, encoder_name, "max_length")
+    encoder.check_trainable(params.pooler, f"encoder {encoder_name}")
+    if method.is_trained:
+        check_length(params.max_length, encoder.max_seq_length, encoder_name, "max_length")
     if not encoder.tokenizer.is_fast:
         kind = type(encoder.tokenizer).__name__
         raise BadInput(
@@ -121,19 +121,19 @@ def load_encoder(spec: Spec) -> Encoder | None:
     return encoder
 
 
-def fit_transform(spec: Spec, encoder: Encoder, inputs: Inputs) -> Affine:
+def fit_transform(spec: Spec, params: Hyperparameters, encoder: Encoder, inputs: Inputs) -> Affine:
     """Fit the map of a method to the vectors of sentences of the corpus, without training."""
     assert spec.corpus is not None
-    count = int(spec.number("fit_sentences"))
-    sentences = draw_subset(inputs.sentences, count, spec.corpus.subset_seed)
-    vectors = SentenceEncoder(encoder, str(spec.params["pooler"])).embed(list(sentences))
+    sentences = draw_subset(inputs.sentences, params.fit_sentences, spec.corpus.subset_seed)
+    vectors = SentenceEncoder(encoder, params.pooler).embed(list(sentences))
     method_class = load(spec.method)  # outside the guard: importing may set seeds
     with ForeignCode(spec.run_id, holds_interrupts=False):
-        return Affine(*method_class.fit(vectors, spec.params))
+        return Affine(*method_class.fit(vectors, params))
 
 
 def export(
     spec: Spec,
+    params: Hyperparameters,
     out: Path,
     report: dict,
     encoder: Encoder | None,
@@ -157,8 +157,8 @@ def export(
     if encoder is None:
         facts |= {"control": spec.method, "params": spec.params}
     else:
-        facts["pooler"] = spec.params["pooler"]
-        save_encoder(part, encoder, str(spec.params["pooler"]), transform, modules)
+        facts["pooler"] = params.pooler
+        save_encoder(part, encoder, params.pooler, transform, modules)
     write_json(part / FACTS, facts)
     write_json(part / REPORT, with_digest(report | {"model_sha256": model_sha256(part)}))
     write_text(part / CARD, card(spec))

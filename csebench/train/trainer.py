@@ -2,7 +2,7 @@
 
 `fit` trains a run. `TrainingTask` defines a step and an evaluation, which the loop in
 csebench/train/loop.py calls. csebench/train/checkpoint.py saves the state that a run resumes from.
-csebench/train/run.py reads the inputs and writes the model.
+csebench/train/run.py writes the model.
 """
 
 import sys
@@ -23,8 +23,8 @@ from csebench.model.embedder import check_finite
 from csebench.model.encoder import Encoder
 from csebench.model.layers import Layers, to_device
 from csebench.model.sentence_encoder import SentenceEncoder
-from csebench.plan.catalog.registry import COMPONENTS, METHODS, declaration, load
-from csebench.plan.schema.declarations import Evaluation, Precision
+from csebench.plan.catalog.registry import COMPONENTS, METHODS, load, typed_params
+from csebench.plan.schema.declarations import Evaluation, Hyperparameters, Precision
 from csebench.plan.schema.spec import Spec
 from csebench.train import checkpoint, in_place, parallel
 from csebench.train.checkpoint import TrainState
@@ -38,6 +38,7 @@ VANISHED = 1e-4  # a loss below this share of the first loss trains almost nothi
 
 def fit(
     spec: Spec,
+    params: Hyperparameters,
     out: Path,
     encoder: Encoder,
     inputs: Inputs,
@@ -47,6 +48,7 @@ def fit(
     """Train a run, and leave its best weights on STS-B dev in `encoder`.
 
     Args:
+        params: hyper-parameters of the method.
         out: folder of the run, which holds its checkpoint.
         chunk_size: number of sentences that an encoder computes at a time. None means the whole
             batch. See csebench/model/chunks.py.
@@ -60,7 +62,9 @@ def fit(
         Untrainable: a loss or a vector is not finite, the encoder gets no gradient, or no
             evaluation on STS-B dev gave a score.
     """
-    plugins = {name: component.params for name, component in spec.components.items()}
+    plugins = {}
+    for name, component in spec.components.items():
+        plugins[name] = typed_params(name, component.params, COMPONENTS)
     foreign = ForeignCode(spec.run_id)
     with stop_signals() as received:
         # A process imports a file only once, perhaps in an earlier run. So random numbers that the
@@ -71,7 +75,7 @@ def fit(
         # Draw the new weights of heads.
         foreign.seed(spec.seed_of("head"))
         with foreign:
-            modules, optimizer = assemble(spec.method, encoder, spec.params, plugins, chunk_size)
+            modules, optimizer = assemble(spec.method, encoder, params, plugins, chunk_size)
 
         # If the spec has no seeds by source, dropout continues the random numbers of the heads.
         if spec.seeds:
@@ -305,8 +309,8 @@ def load_code(spec: Spec) -> None:
 def assemble(
     name: str,
     encoder: Encoder,
-    params: dict,
-    plugins: dict[str, dict],
+    params: Hyperparameters,
+    plugins: dict[str, Hyperparameters],
     chunk_size: int | None = None,
 ) -> tuple[nn.ModuleDict, torch.optim.Optimizer]:
     """Make a method with its components, and the optimiser of the weights that they train.
@@ -315,9 +319,10 @@ def assemble(
 
     Args:
         name: of the method.
-        plugins: parameters of the components, by name.
+        params: hyper-parameters of the method.
+        plugins: hyper-parameters of the components, by name.
     """
-    method = load(name)(encoder, declaration(name).unstated | params)
+    method = load(name)(encoder, params)
     if not isinstance(method, Method):
         file = f"{METHODS / name}.py"
         raise BadInput(

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from csebench.model.layers import to_device
+from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train.losses import ami_layers, ami_paper, gaussian_mi, sample_positions
 from csebench.train.method import Component as Base
 from csebench.train.method import Method, View, Views
@@ -68,7 +69,7 @@ DECLARATION = {
 
 
 class Component(Base):
-    def __init__(self, method: Method, params: dict):
+    def __init__(self, method: Method, params: Hyperparameters):
         super().__init__(method, params)
         self.layers = ami_layers(self.p.form, method.encoder.num_layers)
         for encoder in method.encoders():

@@ -17,6 +17,7 @@ sentence vector; both can be combined (InfoCSE Table 12).
 import torch
 from torch import Tensor
 
+from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train.method import Component as Base
 from csebench.train.method import Method, Views, concat_views
 from csebench.train.mlm import mask_batch, masked_lm_loss
@@ -71,7 +72,7 @@ DECLARATION = {
 
 
 class Component(Base):
-    def __init__(self, method: Method, params: dict):
+    def __init__(self, method: Method, params: Hyperparameters):
         super().__init__(method, params)
         encoder = method.encoder
         self.tokenizer = encoder.tokenizer

@@ -18,6 +18,7 @@ from torch.nn.functional import dropout
 
 from csebench.model.chunks import in_chunks
 from csebench.model.layers import to_device, use_cheap_dropout
+from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train.method import Component as Base
 from csebench.train.method import Method, Views
 from csebench.train.mlm import masked_lm_loss
@@ -66,7 +67,7 @@ DECLARATION = {
 
 
 class Component(Base):
-    def __init__(self, method: Method, params: dict):
+    def __init__(self, method: Method, params: Hyperparameters):
         super().__init__(method, params)
         encoder = method.encoder
         config = encoder.model.config

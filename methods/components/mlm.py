@@ -14,6 +14,7 @@ Relations: an auxiliary task for any two-view method, like auxiliary_mlm (InfoCS
 
 from torch import Tensor
 
+from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train.method import Component as Base
 from csebench.train.method import Method, Views, concat_views
 from csebench.train.mlm import mask_batch, masked_lm_loss
@@ -55,7 +56,7 @@ DECLARATION = {
 
 
 class Component(Base):
-    def __init__(self, method: Method, params: dict):
+    def __init__(self, method: Method, params: Hyperparameters):
         super().__init__(method, params)
         self.tokenizer = method.encoder.tokenizer
         self.head = method.encoder.lm_head()

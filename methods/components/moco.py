@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train import parallel
 from csebench.train.method import Component as Base
 from csebench.train.method import Method, Views
@@ -49,7 +50,7 @@ DECLARATION = {
 
 
 class Component(Base):
-    def __init__(self, method: Method, params: dict):
+    def __init__(self, method: Method, params: Hyperparameters):
         super().__init__(method, params)
         self.momentum = method.encoder.copy().requires_grad_(False)
         self.momentum.set_dropout(self.p.dropout)

@@ -22,6 +22,7 @@ from csebench.base.hub import EncoderRef
 from csebench.model.chunks import in_chunks
 from csebench.model.encoder import Encoder, head_of
 from csebench.model.layers import additive, to_device
+from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train.losses import upcast_fp32
 from csebench.train.method import Component as Base
 from csebench.train.method import Method, Views, concat_views
@@ -61,7 +62,7 @@ DECLARATION = {
 
 
 class Component(Base):
-    def __init__(self, method: Method, params: dict):
+    def __init__(self, method: Method, params: Hyperparameters):
         super().__init__(method, params)
         encoder = method.encoder
         self.tokenizer = encoder.tokenizer

@@ -8,7 +8,7 @@ csebench/plan/schema/declarations.py.
 import ast
 import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,13 @@ from csebench.base.errors import (
 from csebench.base.files import project_files, read_text, unprintable
 from csebench.base.project import PACKAGE, find, folders, name_of
 from csebench.base.yaml_lines import Lines
-from csebench.plan.schema.declarations import Declaration, EvaluatorDeclaration, Panel, Value
+from csebench.plan.schema.declarations import (
+    Declaration,
+    EvaluatorDeclaration,
+    Hyperparameters,
+    Panel,
+    Value,
+)
 
 METHODS = Path("methods")  # of the project, and of every folder that joins it
 COMPONENTS = METHODS / "components"
@@ -194,6 +200,16 @@ def fill(declared: Declaration, values: dict, where: str) -> dict[str, Any]:
         if not is_unstated:
             stated[key] = value
     return stated
+
+
+def typed_params(name: str, params: Mapping[str, Value], folder: Path = METHODS) -> Hyperparameters:
+    """Return the hyper-parameters of a method or component as one typed object.
+
+    Args:
+        params: as a spec states them. Those without an effect have their defaults in the object.
+    """
+    declared = declaration(name, folder)
+    return declared.hyperparameters.model_validate({**declared.unstated, **params})
 
 
 # ---------------------------------------------------------------- evaluators with their settings

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import (
     AfterValidator,
@@ -131,14 +131,29 @@ class Unstated:
     value: Value
 
 
-class TrainingSettings(BaseModel):
+class Hyperparameters(BaseModel):
+    """The hyper-parameters of a method or component, as typed attributes.
+
+    Every declaration has a subclass with a field for each of its parameters
+    (`Declaration.hyperparameters`). Type checkers know only the fields that every method has.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True
+    )
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+class TrainingSettings(Hyperparameters):
     """Hyper-parameters that every method has.
 
     The defaults are those of SimCSE's trainer (transformers 4.2.1: no warm-up, no weight decay,
     linear decay) and of its unsupervised BERT-base script. A declaration may override them.
     """
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
     # optimiser steps, the same for every corpus size
     steps: int = Field(default=15_625, ge=1, le=LARGEST_INTEGER)
     batch_size: int = Field(default=64, ge=2, le=2**20)  # sentences
@@ -281,8 +296,8 @@ class Declaration(Strict):
         return "triplets" if self.kind == "supervised" else "sentences"
 
     @cached_property
-    def hyperparameters(self) -> type[BaseModel]:
-        """A pydantic model of the hyper-parameters. For a method, it extends `TrainingSettings`."""
+    def hyperparameters(self) -> type[Hyperparameters]:
+        """The type of the hyper-parameters. For a method, it extends `TrainingSettings`."""
         training = {} if self.kind == "component" else TrainingSettings.model_fields
         fields: dict[str, Any] = {}
         for name, (value, _) in self.params.items():
@@ -295,9 +310,8 @@ class Declaration(Strict):
             else:
                 value_type = _type_of_parameter(value)
             fields[name] = (value_type, value)
-        if self.kind == "component":
-            return create_model(self.name, __config__=TrainingSettings.model_config, **fields)
-        return create_model(self.name, __base__=TrainingSettings, **fields)
+        base = Hyperparameters if self.kind == "component" else TrainingSettings
+        return create_model(self.name, __base__=base, **fields)
 
 
 def _has_parts(variant: Any) -> bool:
