@@ -1,5 +1,7 @@
-"""Fixtures: tiny encoders made on the spot, the project's smoke data, and specs of runs of a few
-steps."""
+"""Fixtures that many folders of tests use: smoke data, tiny encoders, and runs of a few steps.
+
+torch is imported inside the fixtures, so that tests without a model start fast.
+"""
 
 import gc
 import os
@@ -16,37 +18,43 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported: pytest's worker
 
 @pytest.fixture(autouse=True)
 def no_joined_folder_left():
-    """Undo what a command of a test did to this process: folders that joined, another current
-    folder."""
-    joined, here = os.environ.get(VARIABLE), os.getcwd()
+    """Undo what a command did to this process: joined folders, and another current folder."""
+    joined_folders = os.environ.get(VARIABLE)
+    current_folder = os.getcwd()
     yield
-    if (os.environ.get(VARIABLE), os.getcwd()) == (joined, here):
+    if os.environ.get(VARIABLE) == joined_folders and os.getcwd() == current_folder:
         return
     os.environ.pop(VARIABLE, None)
-    if joined is not None:
-        os.environ[VARIABLE] = joined
-    os.chdir(here)
+    if joined_folders is not None:
+        os.environ[VARIABLE] = joined_folders
+    os.chdir(current_folder)
     caches.clear()
+
+
+# ---------------------------------------------------------------- data and encoders
 
 
 @pytest.fixture(scope="session")
 def smoke_data():
+    """The folder of the project's smoke data."""
     return ROOT / "data" / "smoke"
 
 
 @pytest.fixture
 def data(smoke_data, tmp_path):
-    """A copy of the smoke data to damage."""
+    """A copy of the smoke data, which a test may damage."""
     return shutil.copytree(smoke_data, tmp_path / "data")
 
 
 @pytest.fixture(scope="session")
 def corpus(smoke_data):
+    """The file of the training sentences in the smoke data."""
     return smoke_data / "wiki" / "smoke.txt"
 
 
 @pytest.fixture(scope="session")
 def sentences(corpus):
+    """The training sentences in the smoke data."""
     return corpus.read_text(encoding="utf-8").splitlines()
 
 
@@ -55,13 +63,13 @@ SHAPE = {
     "num_hidden_layers": 3,
     "num_attention_heads": 4,
     "intermediate_size": 64,
+    "initializer_range": 0.1,  # larger than BERT's, so that attention is not uniform
 }
-SHAPE["initializer_range"] = 0.1  # larger than BERT's, so that attention is not uniform
 
 
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory, sentences):
-    """Folder of a BERT of 3 layers with random weights."""
+    """The folder of a BERT of 3 layers with random weights."""
     import torch
     from transformers import BertConfig, BertModel
 
@@ -78,7 +86,7 @@ def tiny_bert(tmp_path_factory, sentences):
 
 @pytest.fixture(scope="session")
 def tiny_roberta(tmp_path_factory, sentences):
-    """Folder of a RoBERTa of 3 layers with random weights and a byte-level BPE."""
+    """The folder of a RoBERTa of 3 layers with random weights and a byte-level BPE."""
     import torch
     from tokenizers import ByteLevelBPETokenizer
     from transformers import RobertaConfig, RobertaModel, RobertaTokenizerFast
@@ -89,11 +97,16 @@ def tiny_roberta(tmp_path_factory, sentences):
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     bpe.train_from_iterator(sentences, vocab_size=600, special_tokens=special, show_progress=False)
     bpe.save_model(str(folder))
+
     tokenizer = RobertaTokenizerFast.from_pretrained(folder)
-    ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "type_vocab_size": 1}
-    positions = 130  # 128 tokens: RoBERTa's positions start at 2
     config = RobertaConfig(
-        vocab_size=len(tokenizer), max_position_embeddings=positions, **ids, **SHAPE
+        vocab_size=len(tokenizer),
+        max_position_embeddings=130,  # 128 tokens: RoBERTa's positions start at 2
+        bos_token_id=0,
+        pad_token_id=1,
+        eos_token_id=2,
+        type_vocab_size=1,
+        **SHAPE,
     )
     torch.manual_seed(0)
     RobertaModel(config).save_pretrained(folder)
@@ -101,15 +114,23 @@ def tiny_roberta(tmp_path_factory, sentences):
     return folder
 
 
+# ---------------------------------------------------------------- tiny runs
+
+
 @pytest.fixture(scope="session")
 def make_spec(tiny_bert):
-    """Specs of tiny runs: `make_spec("simcse", components={"ami": {}}, params={"steps": 2},
-    seed=1)`."""
+    """Make the spec of a tiny run: `make_spec("simcse", components={"ami": {}}, seed=2)`.
+
+    Args of the function:
+        params: changes of the parameters that make a run tiny.
+        size: number of sentences; None: the whole corpus.
+        encoder: folder of the model that the run starts from.
+        file: a corpus of the test; None: the smoke data.
+    """
     from csebench.base.files import sha256
     from csebench.base.models import model_sha256
+    from csebench.plan import recipe
     from csebench.plan.catalog import files as catalog
-    from csebench.plan.recipe import Conditions
-    from csebench.plan.recipe import make_spec as build
     from csebench.plan.schema.declarations import Dataset, EncoderRef, RunSettings
     from csebench.plan.schema.paper import Recipe
 
@@ -123,22 +144,34 @@ def make_spec(tiny_bert):
         encoder=tiny_bert,
         file=None,
     ):
-        params = {**TINY, **TINY_PARAMS.get(method, {}), **(params or {})}
-        recipe = Recipe(method=method, variant=variant, params=params, components=components or {})
-        corpora = {"sentences": catalog.dataset("smoke"), "triplets": catalog.dataset("nli-smoke")}
-        if file is not None:
-            corpora = dict.fromkeys(corpora, Dataset(path=file.name, sha256=sha256(file)))
-        dev = catalog.dataset("stsb-dev-smoke").sha256
-        given = Conditions(corpora, dev, RunSettings(substitutes=TINY_SUBSTITUTES))
-        ref = EncoderRef(name=str(encoder), revision=model_sha256(encoder))
-        whole = 400 if file is None else file.read_bytes().count(b"\n")
-        return build(recipe, ref, size or whole, seed, given, "tests")
+        tiny_params = TINY | TINY_PARAMS.get(method, {}) | (params or {})
+        wanted_run = Recipe(
+            method=method, variant=variant, params=tiny_params, components=components or {}
+        )
+
+        if file is None:
+            corpora = {
+                "sentences": catalog.dataset("smoke"),
+                "triplets": catalog.dataset("nli-smoke"),
+            }
+            corpus_size = 400
+        else:
+            dataset = Dataset(path=file.name, sha256=sha256(file))
+            corpora = {"sentences": dataset, "triplets": dataset}
+            corpus_size = file.read_bytes().count(b"\n")
+
+        dev_sha256 = catalog.dataset("stsb-dev-smoke").sha256
+        conditions = recipe.Conditions(
+            corpora, dev_sha256, RunSettings(substitutes=TINY_SUBSTITUTES)
+        )
+        start = EncoderRef(name=str(encoder), revision=model_sha256(encoder))
+        return recipe.make_spec(wanted_run, start, size or corpus_size, seed, conditions, "tests")
 
     return make
 
 
 def corpus_of(spec):
-    """The file of the smoke data that a run trains on."""
+    """Find the file of the smoke data that a run trains on."""
     from csebench.plan import recipe
     from csebench.plan.catalog import files as catalog
 
@@ -158,13 +191,19 @@ def train_run(spec, out, corpus, data_root, positives=None, chunk_size=None):
 
 @pytest.fixture
 def train(smoke_data, monkeypatch):
-    """Trains a spec into a folder and returns its report; `train(spec, out, file=…)` for another
-    corpus."""
+    """Train a run into a folder and return its report: `train(spec, folder)`.
+
+    Args of the function:
+        file: another corpus than the spec's file of the smoke data.
+        checkpoint_seconds: the time between two checkpoints.
+    """
     import json
 
     def run(spec, out, file=..., checkpoint_seconds=60, **settings):
+        if file is ...:
+            file = corpus_of(spec)
         monkeypatch.setattr("csebench.train.loop.CHECKPOINT_SECONDS", checkpoint_seconds)
-        train_run(spec, out, corpus_of(spec) if file is ... else file, smoke_data, **settings)
+        train_run(spec, out, file, smoke_data, **settings)
         return json.loads((out / "train.json").read_text())
 
     return run
@@ -172,63 +211,77 @@ def train(smoke_data, monkeypatch):
 
 @pytest.fixture
 def kill_at(monkeypatch):
-    """`kill_at(step)`: training dies when it assembles the batch of this step; None: it does
-    not."""
+    """Let training die when it assembles the batch of a step: `kill_at(7)`; None: let it live."""
     from csebench.train import trainer
 
     batch_at = trainer.batch_at
 
-    def arm(step):
-        def killed(current, *args):
-            if current == step:
+    def kill_at_step(last_step):
+        def batch_or_death(step, *args):
+            if step == last_step:
                 raise KeyboardInterrupt
-            return batch_at(current, *args)
+            return batch_at(step, *args)
 
-        monkeypatch.setattr(trainer, "batch_at", killed)
+        monkeypatch.setattr(trainer, "batch_at", batch_or_death)
 
-    return arm
+    return kill_at_step
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory, make_spec, smoke_data):
-    """Folder of a finished tiny run, made once for all tests that only read it: `finished("ct",
-    components=…)`."""
-    kept = {}
+    """Return the folder of a finished tiny run: `finished("ct")`, with arguments of `make_spec`.
+
+    Each run is made once, for all tests that only read it.
+    """
+    folders = {}
 
     def run(*args, **kwargs):
         spec = make_spec(*args, **kwargs)
-        if spec.run_id not in kept:
-            kept[spec.run_id] = tmp_path_factory.mktemp("runs") / spec.run_id
-            train_run(spec, kept[spec.run_id], corpus_of(spec), smoke_data)
-        return kept[spec.run_id]
+        if spec.run_id not in folders:
+            folders[spec.run_id] = tmp_path_factory.mktemp("runs") / spec.run_id
+            train_run(spec, folders[spec.run_id], corpus_of(spec), smoke_data)
+        return folders[spec.run_id]
 
     yield run
-    for folder in kept.values():
+    for folder in folders.values():
         shutil.rmtree(folder, ignore_errors=True)
 
 
+# ---------------------------------------------------------------- order of tests, golden files
+
+
 def pytest_collection_modifyitems(items):
-    """End-to-end runs first, so that none of them is left for one worker at the end: of two
-    workers, each begins with one half of the tests. Those of the workflow share what one of them
-    makes."""
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    quick = [item for item in items if not item.get_closest_marker("slow")]
-    of_workflow = [item for item in slow if "workflow" in item.path.parts]
-    middle = max(0, len(items) // 2 - len(of_workflow))
-    others = [item for item in slow if item not in of_workflow]
-    items[:] = [*of_workflow, *quick[:middle], *others, *quick[middle:]]
-    gc.freeze()  # all that was imported, so that no collection of garbage goes through it again
+    """Put slow tests first, so that no worker is left alone with one at the end.
+
+    With two workers, each begins with one half of the list. So the slow tests of the workflow,
+    which share a project that one of them makes, begin the first half, and the other slow tests
+    begin the second half.
+    """
+    workflow = []
+    other_slow = []
+    quick = []
+    for item in items:
+        if not item.get_closest_marker("slow"):
+            quick.append(item)
+        elif "workflow" in item.path.parts:
+            workflow.append(item)
+        else:
+            other_slow.append(item)
+    middle = max(0, len(items) // 2 - len(workflow))
+    items[:] = workflow + quick[:middle] + other_slow + quick[middle:]
+
+    gc.freeze()  # what was imported stays; garbage collection need not go through it any more
 
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--update-golden", action="store_true", help="write golden files anew; read the diff"
+        "--update-golden", action="store_true", help="write the golden files again; read the diff"
     )
 
 
 @pytest.fixture
 def golden(request):
-    """Compares a text with a golden file, or writes it with --update-golden."""
+    """Compare a text with a golden file: `golden(path, text)`. --update-golden writes the file."""
 
     def check(path, text):
         if request.config.getoption("--update-golden"):

@@ -1,4 +1,7 @@
-"""A made-up project of papers and one scale, for tests of what is made from papers and scores."""
+"""A made-up project of papers and one scale, for tests of what is made from papers and scores.
+
+Nothing is trained in it. tests/score_files.py writes its scores.
+"""
 
 import shutil
 
@@ -10,23 +13,58 @@ from csebench.base.project import ROOT
 SCALE = "smoke"
 
 
-def clear():
-    caches.clear()
+def made_up(folder, patch, *papers, name=SCALE, **changed):
+    """Make a project in a folder, which becomes the current project and the current folder.
 
+    Args:
+        patch: pytest's monkeypatch, which undoes it.
+        papers: contents of papers/*.yaml, without title and reference.
+        name: of the only scale.
+        changed: keys of the scale that get another value.
+    """
+    for paper in papers:
+        content = {"title": "A paper", "reference": "Somebody", **paper}
+        write_yaml(folder / "papers" / f"{paper['name']}.yaml", content)
 
-def use_project(folder, patch):
-    """Let a folder be the project, with links to the code, encoders and standard test sets that
-    it lacks."""
+    scale = {
+        "scale": name,
+        "purpose": "tests.",
+        "data_root": str(ROOT / "data" / "smoke"),
+        "dev": "stsb-dev-smoke",
+        "corpus": "wiki1m-github",
+        "sizes": {"1%": 10_000, "10%": 100_000, "100%": 1_000_000},
+        "seeds": [1, 2, 3],
+        "seeds_by_size": {"1%": [1]},
+        "encoders": {"bert-base": {"name": "encoders/bert-mini-wiki", "revision": "0" * 16}},
+    }
+    write_yaml(folder / "config" / f"{name}.yaml", scale | changed)
+
     (folder / "data").mkdir(exist_ok=True)
-    for name in ("methods", "evaluators", "encoders", "data/test_sets.yaml"):
-        if not (folder / name).exists():
-            (folder / name).symlink_to(ROOT / name)
-    patch.setattr("csebench.base.project.ROOT", folder)
-    clear()
+    shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
+    use_project(folder, patch)
+    patch.chdir(folder)
+
+
+def table(rows, columns, **more):
+    """Make a table of a paper.
+
+    Args:
+        rows: (method, printed values) by label. A row without a method is not run.
+        more: further keys of the table.
+    """
+    listed = []
+    for label, (method, values) in rows.items():
+        row = {"label": label, "source": "measured", "values": values}
+        if method:
+            row["run"] = {"method": method}
+        else:
+            row["missing"] = "not here"
+        listed.append(row)
+    return {"title": "A table", "columns": columns, "rows": listed, **more}
 
 
 def copy_project(folder, patch, *folders):
-    """Make a copy of the project's YAML files in these folders, to be changed, the project."""
+    """Copy the YAML files of these folders and of data/, to be changed, and make it the project."""
     for name in folders:
         shutil.copytree(ROOT / name, folder / name)
     (folder / "data").mkdir()
@@ -35,36 +73,24 @@ def copy_project(folder, patch, *folders):
     use_project(folder, patch)
 
 
-def made_up(folder, patch, *papers, name=SCALE, **changed):
-    """Make a project in `folder`, which becomes the current one; `changed` are values of its
-    scale."""
-    scale = {
-        "scale": name,
-        "purpose": "tests.",
-        "data_root": str(ROOT / "data" / "smoke"),
-        "dev": "stsb-dev-smoke",
-    }
-    scale |= {"corpus": "wiki1m-github", "sizes": {"1%": 10_000, "10%": 100_000, "100%": 1_000_000}}
-    scale |= {"seeds": [1, 2, 3], "seeds_by_size": {"1%": [1]}}
-    scale |= {"encoders": {"bert-base": {"name": "encoders/bert-mini-wiki", "revision": "0" * 16}}}
-    files = {
-        f"papers/{p['name']}": {"title": "A paper", "reference": "Somebody", **p} for p in papers
-    }
-    for file, content in (files | {f"config/{name}": scale | changed}).items():
-        (folder / file).parent.mkdir(exist_ok=True)
-        (folder / f"{file}.yaml").write_text(
-            yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-        )
+def use_project(folder, patch):
+    """Make a folder the current project.
+
+    If it lacks code, encoders or standard test sets, it gets links to those of the real project.
+    """
     (folder / "data").mkdir(exist_ok=True)
-    shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
-    use_project(folder, patch)
-    patch.chdir(folder)
+    for name in ("methods", "evaluators", "encoders", "data/test_sets.yaml"):
+        if not (folder / name).exists():
+            (folder / name).symlink_to(ROOT / name)
+    patch.setattr("csebench.base.project.ROOT", folder)
+    clear()
 
 
-def table(rows, columns, **more):
-    """Of rows {label: (method, printed values)}; a row without a method is not run."""
-    made = []
-    for label, (method, values) in rows.items():
-        run = {"run": {"method": method}} if method else {"missing": "not here"}
-        made.append({"label": label, "source": "measured", "values": values} | run)
-    return {"title": "A table", "columns": columns, "rows": made, **more}
+def clear():
+    """Forget what was read of a project, because its files have changed."""
+    caches.clear()
+
+
+def write_yaml(path, content):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))

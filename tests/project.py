@@ -1,4 +1,8 @@
-"""Copies of the project to run commands and Snakemake in."""
+"""Copies of the project, in which tests run commands and Snakemake.
+
+`copy_of_project` copies it as it is. `new_project` and `one_row_project` leave only a small paper
+and what it needs.
+"""
 
 import os
 import re
@@ -21,98 +25,116 @@ class Project:
         self.env.pop("CSEBENCH_DATA", None)
 
     def copy_to(self, folder: Path) -> "Project":
-        """With all that was made, and the times of files: `cp -a`."""
+        """Copy the project with all that was made, and with the times of files, as `cp -a` does."""
         shutil.copytree(self.folder, folder, symlinks=True)
         return Project(folder)
 
-    def run(self, *command, module="snakemake", **env):
-        """`python -m MODULE COMMAND` in the copy, with changes of the environment."""
-        command = [sys.executable, "-m", module, *command]
+    def run(self, *arguments, module="snakemake", **env) -> subprocess.CompletedProcess:
+        """Run `python -m MODULE ARGUMENTS` in the copy, with changes of the environment."""
         return subprocess.run(
-            command, cwd=self.folder, env=self.env | env, capture_output=True, text=True
+            [sys.executable, "-m", module, *arguments],
+            cwd=self.folder,
+            env=self.env | env,
+            capture_output=True,
+            text=True,
         )
 
-    def csebench(self, *command):
-        return self.run(*command, module="csebench")
+    def csebench(self, *arguments) -> subprocess.CompletedProcess:
+        """Run a csebench command."""
+        return self.run(*arguments, module="csebench")
 
-    def snakemake(self, *arguments, **env):
+    def snakemake(self, *arguments, **env) -> subprocess.CompletedProcess:
+        """Run Snakemake with two jobs at a time."""
         return self.run("-j2", *arguments, **env)
 
-    def make(self, *targets):
-        """Run Snakemake, which must end well; returns what it prints."""
+    def make(self, *targets) -> subprocess.CompletedProcess:
+        """Run Snakemake and require that it ends well."""
         done = self.snakemake(*targets)
         assert done.returncode == 0, done.stderr[-3000:]
         return done
 
     def planned(self, *targets) -> set[str]:
-        """Rules that Snakemake would run for targets."""
+        """Return the rules that Snakemake would run for targets."""
         done = self.run("-n", *targets)
         assert done.returncode == 0, done.stderr
-        return set(re.findall(r"^(\w+) +\d+$", done.stdout + done.stderr, re.M)) - {"total", "all"}
+        return planned_rules(done.stdout + done.stderr)
 
     def started(self, done) -> set[str]:
-        """Rules that a call of Snakemake ran."""
+        """Return the rules that a call of Snakemake ran."""
         return set(re.findall(r"\(Rule: (\w+)\)", done.stdout + done.stderr))
 
     def jobs(self, done, rule) -> int:
-        return len(set(re.findall(rf"jobid: (\d+) \(Rule: {rule}\)", done.stdout + done.stderr)))
+        """Count the jobs of a rule that a call of Snakemake ran."""
+        ids = re.findall(rf"jobid: (\d+) \(Rule: {rule}\)", done.stdout + done.stderr)
+        return len(set(ids))
 
     def read(self, name) -> str:
+        """Read a file of results/."""
         return (self.folder / "results" / name).read_text(encoding="utf-8")
 
     def edit(self, name, old: str, new: str) -> None:
-        """Replace a text in a file."""
-        text = (self.folder / name).read_text(encoding="utf-8")
+        """Replace a text in a file of the project, which must have it."""
+        path = self.folder / name
+        text = path.read_text(encoding="utf-8")
         assert old in text
-        (self.folder / name).write_text(text.replace(old, new), encoding="utf-8")
+        path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def copied(folder: Path, *left_out: str, **more) -> Project:
-    """The project as it is, without what runs and tools leave, and without some names."""
-    return Project(
-        shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT, *left_out), **more)
-    )
+def planned_rules(printed: str) -> set[str]:
+    """Read the rules that run from the table of jobs that Snakemake prints."""
+    return set(re.findall(r"^(\w+) +\d+$", printed, re.M)) - {"total", "all"}
+
+
+def copy_of_project(folder: Path, *left_out: str, **options) -> Project:
+    """Copy the project as it is, without what runs and tools leave in it.
+
+    Args:
+        left_out: names or patterns of further files and folders that are left out.
+        options: of `shutil.copytree`.
+    """
+    ignored = shutil.ignore_patterns(*LEFT_OUT, *left_out)
+    shutil.copytree(ROOT, folder, ignore=ignored, **options)
+    return Project(folder)
 
 
 def new_project(folder: Path, paper: str, methods: str = "", scales: str = "") -> Project:
-    """The project without results in a new folder; `paper` takes the place of its papers.
+    """Copy the project without results and with one paper only.
 
     Args:
-        methods: names of those that are kept; then scale smoke substitutes nothing, as others have
-            what it does.
-        scales: names of those that are kept: others may name methods that are not there.
+        paper: content of the paper's YAML file.
+        methods: names of the methods that stay, with a blank between them; empty: all. If only some
+            stay, scale smoke substitutes nothing, because only other methods have what it
+            substitutes.
+        scales: names of the scales that stay; empty: all. Others may name methods that are gone.
     """
-    project = copied(folder, "results")
+    project = copy_of_project(folder, "results")
     for file in (folder / "papers").glob("*.yaml"):
         file.unlink()
     (folder / "papers" / "tiny.yaml").write_text(paper)
-    for file in (folder / "evidence").glob("*.yaml"):
-        if file.stem != "methods":
-            file.unlink()  # sources name papers that are not there
+    keep_only(folder, "evidence/*.yaml", "methods")  # sources name papers that are gone
+
+    # the searches of mini are among the results, and its tables are gone
     mini = folder / "config" / "mini.yaml"
-    # of mini, without its searches, which are among the results, and the seeds of tables that are
-    # not there
-    mini.write_text(
-        re.sub(r"^(tuned:.*\n|seeds_by_table:.*\n(  .*\n)+)", "", mini.read_text(), flags=re.M)
-    )
-    for kept, files in ((methods, "methods/[!_]*.py"), (scales, "config/*.yaml")):
-        for path in folder.glob(files):
-            if kept and path.stem not in kept.split():
-                path.unlink()
+    searches_and_seeds = r"^(tuned:.*\n|seeds_by_table:.*\n(  .*\n)+)"
+    mini.write_text(re.sub(searches_and_seeds, "", mini.read_text(), flags=re.M))
+
+    if scales:
+        keep_only(folder, "config/*.yaml", scales)
     if methods:
+        keep_only(folder, "methods/[!_]*.py", methods)
         smoke = folder / "config" / "smoke.yaml"
-        smoke.write_text(smoke.read_text().partition("substitutes:")[0])
+        before_substitutes, _, _ = smoke.read_text().partition("substitutes:")
+        smoke.write_text(before_substitutes)
     return project
 
 
-RETRIEVAL = """\
-  "3":
-    title: the same runs, retrieval
-    evaluator: "beir:smoke"
-    columns: [{label: smoke, size: "1%", task: smoke}]
-    rows:
-      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["24.92"]}
-"""
+def keep_only(folder: Path, pattern: str, names: str) -> None:
+    """Delete the files that match a pattern, except those with the given names."""
+    for path in folder.glob(pattern):
+        if path.stem not in names.split():
+            path.unlink()
+
+
 ONE_ROW = """
 name: tiny
 label: Tiny
@@ -124,10 +146,15 @@ tables:
     columns: [{label: "1%", size: "1%", task: Avg.}]
     rows:
       - {label: SimCSE, run: {method: simcse}, source: measured, values: ["67.94±1.16"]}
+  "3":
+    title: the same runs, retrieval
+    evaluator: "beir:smoke"
+    columns: [{label: smoke, size: "1%", task: smoke}]
+    rows:
+      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["24.92"]}
 """
-ONE_ROW += RETRIEVAL
 
 
 def one_row_project(folder: Path) -> Project:
-    """A project of one method, SimCSE, and one scale, smoke, with two tables of the same runs."""
+    """Make a project of one method, SimCSE, and one scale, smoke, with two tables of its runs."""
     return new_project(folder, ONE_ROW, "simcse", "smoke")

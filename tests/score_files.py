@@ -1,7 +1,15 @@
-"""Score JSONs, and parts of them, that tests write without an evaluation."""
+"""Score JSONs that tests write without an evaluation.
+
+`write_scores` writes the scores of one run, `make_scores` those of every page of a scale, and
+`edit_score_file` changes a file. All of them write files that the readers of csebench accept.
+"""
 
 import hashlib
 import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
@@ -13,185 +21,290 @@ from csebench.plan import grids, targets
 from csebench.plan.catalog.registry import evaluator_declaration, panels, protocol
 from csebench.plan.schema.declarations import Evaluation
 from csebench.plan.schema.paper import Figure
+from csebench.plan.schema.spec import Spec
 from csebench.score.replicates import make_replicates
 from csebench.score.score_file import RANGE_TOLERANCE, settings
-from csebench.score.score_types import Score
+from csebench.score.score_types import Items, Score
 
-GOLD = np.arange(9) / 2
-PROVENANCE = {"commit": "0123456789abcdef", "dirty_diff_sha256": None, "packages": {"torch": "9.9"}}
-PROVENANCE |= {"gpu": None, "processor": "a processor", "cores": 2, "threads": 1}
-PROVENANCE |= {"started": "2026-01-01T00:00:00Z", "seconds": 61.2}
+PROVENANCE = {
+    "commit": "0123456789abcdef",
+    "dirty_diff_sha256": None,
+    "packages": {"torch": "9.9"},
+    "gpu": None,
+    "processor": "a processor",
+    "cores": 2,
+    "threads": 1,
+    "started": "2026-01-01T00:00:00Z",
+    "seconds": 61.2,
+}
 STANDARD_SETS = yaml.safe_load((ROOT / "data" / "test_sets.yaml").read_text(encoding="utf-8"))
-FILLED = "filled"  # protocol of rows that only complete an average
+FILLED = "filled"  # the `protocol` of rows that are there only to complete an average
+STEPS = 10_000  # in a score of 1: papers average scores that are rounded to 0.01 %
 
 
-def scored_by(evaluator: str, **changed) -> dict:
-    """The entry under `evaluations` of today's version of an evaluator, on the standard test set
-    where it is known."""
-    wanted = protocol(evaluator)
-    of_scale = Evaluation.model_fields.keys() | {"protocol"}
-    made_by = {
-        key: value for key, value in settings(wanted, Evaluation()).items() if key not in of_scale
-    }
-    known = STANDARD_SETS.get(wanted.declaration.name, {"files": ["0" * 64]})
-    return {"data_sha256": known["files"][0]} | made_by | changed
-
-
-def write_score_file(path, content: dict) -> None:
-    """Write a score JSON with its digest. An average gets the tasks that it lacks; of rows that
-    stand twice the first stays."""
-    declared = evaluator_declaration(content["evaluations"][0]["evaluator"])
-    rows = [row for row in content["scores"] if row.get("protocol") != FILLED]
-    scores = [
-        *{(row["task"], row["subset"], row["metric"]): row for row in reversed(rows)}.values()
-    ][::-1]
-    for average in [row for row in scores if row["task"] == "Avg." and declared.average]:
-        scores += fill(average, scores, declared.tasks)
-    write_json(path, with_digest(content | {"scores": scores}))
-
-
-def fill(average: dict, scores: list[dict], tasks: list[str]) -> list[dict]:
-    """Rows of the tasks that have no score, with which those of all tasks have the average; one
-    that no tasks can have is set to the nearest."""
-    same = {"metric": average["metric"], "subset": "all"}
-    known = {row["task"]: row["value"] for row in scores if row.items() >= same.items()}
-    missing = [task for task in tasks if task not in known]
-    left = round(
-        1e4 * (len(tasks) * average["value"] - sum(known[task] for task in tasks if task in known))
-    )
-    for number, task in enumerate(missing):
-        known[task] = (left // len(missing) + (number < left % len(missing))) / 1e4
-    nearest = mean_scores([known[task] for task in tasks])[average["subset"] == "printed"]
-    if abs(nearest - average["value"]) > RANGE_TOLERANCE:
-        average["value"] = nearest
-    same = {"evaluator": average["evaluator"], "protocol": FILLED} | same
-    return [same | {"task": task, "value": known[task]} for task in missing]
+# ---------------------------------------------------------------- one score JSON
 
 
 def write_scores(
-    spec, evaluator, scale, scores=(), curve=None, items=None, replicates=False, **made_by
-):
-    """Adds scores, (task, metric, value) each, and per-item values to the JSON of a run.
+    spec: Spec,
+    evaluator: str,
+    scale: str,
+    scores: Iterable[tuple[str, str, float]] = (),
+    curve: list[dict] | None = None,
+    items: Items | None = None,
+    replicates: bool = False,
+    **changed,
+) -> None:
+    """Add scores and per-item values of a run to its score JSON.
+
+    The file is made if there is none yet. A score that it has already stays as it is.
 
     Args:
-        replicates: publish those that the items give.
-        made_by: changes of the settings with which they were scored.
+        scores: (task, metric, value) of each score.
+        replicates: publish the replicates that the items give, instead of the items.
+        changed: changes of the settings with which the run was scored. They count only in a new
+            file.
     """
-    path, declared = (
-        targets.score_path(spec.run_id, evaluator, scale),
-        protocol(evaluator).declaration,
-    )
+    path = targets.score_path(spec.run_id, evaluator, scale)
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = {"spec": spec.model_dump(), "run": spec.run_id, "provenance": PROVENANCE}
-    content |= {"training": {"curve": curve, "best_encoder": 0, "provenance": PROVENANCE}}
-    content |= {"items": "gone.npz", "scores": [], "evaluations": [scored_by(evaluator, **made_by)]}
-    content = json.loads(path.read_text()) if path.exists() else content
+    if path.exists():
+        content = json.loads(path.read_text())
+    else:
+        content = new_content(spec, curve, scored_by(evaluator, **changed))
+
+    declared = protocol(evaluator).declaration
     for task, metric, value in scores:
-        row = {
-            "evaluator": declared.name,
-            "task": task,
-            "subset": "printed" if task == "Avg." else "all",
-        }
-        content["scores"].append(row | {"metric": metric, "value": float(value)})
+        subset = "printed" if task == "Avg." else "all"
+        row = {"evaluator": declared.name, "task": task, "subset": subset, "metric": metric}
+        content["scores"].append(row | {"value": float(value)})
+
     if replicates:
-        rows = [
-            Score(row["task"], row["subset"], row["metric"], row["value"])
-            for row in content["scores"]
-        ]
-        content |= (
-            {"replicates": made} if (made := make_replicates(rows, items, declared.items)) else {}
-        )
+        measured = []
+        for row in content["scores"]:
+            measured.append(Score(row["task"], row["subset"], row["metric"], row["value"]))
+        published = make_replicates(measured, items or {}, declared.items)
+        if published:
+            content["replicates"] = published
     elif items is not None:
-        np.savez(
-            path.with_suffix(".items.npz"),
-            **{f"{evaluator}/{name}": own for name, own in items.items()},
-        )
+        arrays: dict[str, Any] = {f"{evaluator}/{name}": values for name, values in items.items()}
+        np.savez(path.with_suffix(".items.npz"), **arrays)
     write_score_file(path, content)
 
 
-def edit_score_file(path, edit):
-    """Changes a score JSON by `edit(content)`; its digest fits again."""
+def new_content(spec: Spec, curve: list[dict] | None, evaluation: dict) -> dict:
+    """Return the content of a score JSON that has no scores yet."""
+    return {
+        "spec": spec.model_dump(),
+        "run": spec.run_id,
+        "provenance": PROVENANCE,
+        "training": {"curve": curve, "best_encoder": 0, "provenance": PROVENANCE},
+        "items": "gone.npz",
+        "scores": [],
+        "evaluations": [evaluation],
+    }
+
+
+def scored_by(evaluator: str, **changed) -> dict:
+    """Return the entry under `evaluations` for today's version of an evaluator.
+
+    Its data is the standard test set, if data/test_sets.yaml has one for the evaluator.
+
+    Args:
+        changed: keys of the entry that get another value.
+    """
+    current = protocol(evaluator)
+    entry = {"data_sha256": "0" * 64}
+    if current.declaration.name in STANDARD_SETS:
+        entry["data_sha256"] = STANDARD_SETS[current.declaration.name]["files"][0]
+    for key, value in settings(current, Evaluation()).items():
+        is_of_scale = key in Evaluation.model_fields or key == "protocol"
+        if not is_of_scale:
+            entry[key] = value
+    return entry | changed
+
+
+def edit_score_file(path: Path, edit: Callable[[dict], object]) -> None:
+    """Change a score JSON by `edit(content)`, and make its digest fit again."""
     content = json.loads(path.read_text())
     edit(content)
     write_score_file(path, content)
 
 
-def items_of_panel(kind):
-    """Per-item values as evaluators keep them, and what a title says of the scores."""
-    random = np.random.default_rng(0)
-    if kind == "clusters":
-        group = np.arange(12) % 3
-        names = {
-            "cluster": group,
-            "label": group.astype(str),
-            "text": np.array(["a sentence"] * 12),
-        }
-        return names | {"shown": np.arange(8), "coordinates": random.random((8, 2))}, (
-            "purity",
-            0.5,
-        )
-    if kind == "cosine_gold":
-        return {"STS-B/test": random.random(9), "gold/STS-B/test": GOLD}, None
-    groups = (
-        "similarity/positive",
-        "similarity/negative",
-        "syntax/identical",
-        "syntax/non-identical",
-    )
-    pairs = {group: random.random((9, 2)) for group in groups}
-    joint = np.full((3, 4, 4), 1 / 16)
-    edges = {
-        "histogram/edges": np.sort(random.random((3, 5))),
-        "histogram/slices": np.array(["a", "b", "c"]),
-    }
-    metric = "mutual information" if kind == "attention_histograms" else "distance"
-    return pairs | edges | {"histogram/joint": joint}, (metric, 0.5)
+def write_score_file(path: Path, content: dict) -> None:
+    """Write a score JSON with its digest.
+
+    If two rows are about the same score, the first stays. The tasks that an average lacks are
+    filled in (`complete_average`).
+    """
+    first_rows = {}
+    for row in content["scores"]:
+        if row.get("protocol") != FILLED:
+            first_rows.setdefault((row["task"], row["subset"], row["metric"]), row)
+    scores = list(first_rows.values())
+
+    declared = evaluator_declaration(content["evaluations"][0]["evaluator"])
+    averages = [row for row in scores if row["task"] == "Avg." and declared.average]
+    for average in averages:
+        complete_average(average, scores, declared.tasks)
+    write_json(path, with_digest(content | {"scores": scores}))
 
 
-def make_scores(scale):
-    """Scores for the pages of a scale, with items and curves for its figures: a number follows
-    from what it is of. Of every sixteenth run there are none."""
-    wanted, items = {}, {}
+def complete_average(average: dict, scores: list[dict], tasks: list[str]) -> None:
+    """Add rows for the tasks that have no score, so that all tasks have the given average.
+
+    csebench refuses a score JSON in which `Avg.` is not the mean of its tasks. A test that states
+    only the average cares about no single task, so the missing tasks share equally what is left.
+    If no values of the missing tasks can give the average, the average is set to what they give.
+    """
+    values = {}
+    for row in scores:
+        if row["metric"] == average["metric"] and row["subset"] == "all":
+            values[row["task"]] = row["value"]
+    missing = [task for task in tasks if task not in values]
+
+    if missing:
+        left = len(tasks) * average["value"] - sum(values[task] for task in tasks if task in values)
+        steps = share_equally(round(STEPS * left), len(missing))
+        for task, number_of_steps in zip(missing, steps, strict=True):
+            values[task] = number_of_steps / STEPS
+            row = {"evaluator": average["evaluator"], "protocol": FILLED}
+            row |= {"metric": average["metric"], "subset": "all"}
+            scores.append(row | {"task": task, "value": values[task]})
+
+    exact, printed = mean_scores([values[task] for task in tasks])
+    mean = printed if average["subset"] == "printed" else exact
+    if abs(mean - average["value"]) > RANGE_TOLERANCE:
+        average["value"] = mean
+
+
+def share_equally(total: int, count: int) -> list[int]:
+    """Divide a whole number into parts that differ by at most 1, larger parts first."""
+    part, remainder = divmod(total, count)
+    return [part + 1] * remainder + [part] * (count - remainder)
+
+
+# ---------------------------------------------------------------- all scores of a scale
+
+
+@dataclass
+class RequiredScores:
+    """The scores that the pages of a scale show of one run by one evaluator."""
+
+    spec: Spec
+    evaluator: str
+    scores: list[tuple[str, str]] = field(default_factory=list)  # (task, metric)
+    items: Items | None = None  # for a figure that draws them
+
+    def add(self, task: str, metric: str) -> None:
+        if (task, metric) not in self.scores:
+            self.scores.append((task, metric))
+
+
+def make_scores(scale: str) -> None:
+    """Write scores for the pages of a scale, with items and curves for its figures.
+
+    A value depends only on what it is the score of. One run in sixteen gets no scores, so that
+    pages have missing cells.
+    """
+    for required in required_scores(scale):
+        spec = required.spec
+        if spec.run_id.endswith("0"):
+            continue
+        bounds_of = protocol(required.evaluator).declaration.bounds_of
+        scores = []
+        for task, metric in required.scores:
+            value = made_value(bounds_of(metric), spec.run_id, task, metric)
+            scores.append((task, metric, value))
+        curve = [curve_point(spec.run_id, step) for step in (3, 6)]
+        write_scores(spec, required.evaluator, scale, scores, curve, required.items)
+
+
+def required_scores(scale: str) -> list[RequiredScores]:
+    """Collect what the pages of a scale show, in the order of the pages."""
+    by_run: dict[tuple[str, str], RequiredScores] = {}
     for page in targets.pages(scale):
         for cell in page.cells():
             for spec in cell.specs:
-                wanted.setdefault((spec.run_id, cell.evaluator), (spec, {}))[1][
-                    cell.task, cell.metric
-                ] = None
+                new = RequiredScores(spec, cell.evaluator)
+                required = by_run.setdefault((spec.run_id, cell.evaluator), new)
+                required.add(cell.task, cell.metric)
         for paper, name in page.grids():
             grid = grids.find_grid(paper, name)
-            if isinstance(grid, Figure) and grid.kind in panels():
-                for cell, *_ in grids.plan_grid(paper, name, scale):
-                    own, title = items_of_panel(grid.kind)
-                    items |= {(cell.specs[0].run_id, cell.evaluator): own} if cell.specs else {}
-                    if title and cell.specs:
-                        wanted[cell.specs[0].run_id, cell.evaluator][1][cell.task, title[0]] = None
-    for (run_id, evaluator), (spec, tasks) in wanted.items():
-        if not run_id.endswith("0"):
-            bounds = protocol(evaluator).declaration.bounds_of
-            scores = [
-                (task, metric, within(bounds(metric), run_id, task, metric))
-                for task, metric in tasks
-            ]
-            keys = ("alignment", "uniformity", "spearman", "loss")
-            curve = [
-                {"step": n, "encoder": 0} | {k: made_number(run_id, k, n) for k in keys}
-                for n in (3, 6)
-            ]
-            write_scores(spec, evaluator, scale, scores, curve, items.get((run_id, evaluator)))
+            if not isinstance(grid, Figure) or grid.kind not in panels():
+                continue
+            panel = items_of_panel(grid.kind)
+            for row in grids.plan_grid(paper, name, scale):
+                cell = row[0]
+                if not cell.specs:
+                    continue
+                required = by_run[cell.specs[0].run_id, cell.evaluator]
+                required.items = panel.items
+                if panel.metric is not None:
+                    required.add(cell.task, panel.metric)
+    return list(by_run.values())
 
 
-def made_number(*of) -> float:
-    """A fraction from 0.4 to 0.8."""
-    return round(
-        0.4
-        + 0.4 * int(hashlib.sha256(" ".join(map(str, of)).encode()).hexdigest()[:8], 16) / 2**32,
-        6,
-    )
+class Panel(NamedTuple):
+    """What a panel of a figure draws."""
+
+    items: Items  # per-item values, as evaluators keep them
+    metric: str | None = None  # the score that its title states
 
 
-def within(bounds: tuple[float, float], *of) -> float:
-    """`made_number`, or a number as far from the ends of a metric's range where that is another
-    one."""
-    (low, high), number = bounds, made_number(*of)
-    return number if low <= number <= high else round(low + number * (high - low), 6)
+def items_of_panel(kind: str) -> Panel:
+    """Make random per-item values for a kind of figure."""
+    random = np.random.default_rng(0)
+    if kind == "clusters":
+        cluster = np.arange(12) % 3
+        items = {
+            "cluster": cluster,
+            "label": cluster.astype(str),
+            "text": np.array(["a sentence"] * 12),
+            "shown": np.arange(8),
+            "coordinates": random.random((8, 2)),
+        }
+        return Panel(items, "purity")
+    if kind == "cosine_gold":
+        gold = np.arange(9) / 2
+        return Panel({"STS-B/test": random.random(9), "gold/STS-B/test": gold})
+
+    items = {
+        "similarity/positive": random.random((9, 2)),
+        "similarity/negative": random.random((9, 2)),
+        "syntax/identical": random.random((9, 2)),
+        "syntax/non-identical": random.random((9, 2)),
+        "histogram/edges": np.sort(random.random((3, 5))),
+        "histogram/slices": np.array(["a", "b", "c"]),
+        "histogram/joint": np.full((3, 4, 4), 1 / 16),
+    }
+    metric = "mutual information" if kind == "attention_histograms" else "distance"
+    return Panel(items, metric)
+
+
+def curve_point(run_id: str, step: int) -> dict:
+    """Make a point of a run's training curve."""
+    point: dict[str, float] = {"step": step, "encoder": 0}
+    for key in ("alignment", "uniformity", "spearman", "loss"):
+        point[key] = made_fraction(run_id, key, step)
+    return point
+
+
+def made_value(bounds: tuple[float, float], *key) -> float:
+    """Derive a value of a metric from what it is the score of.
+
+    Returns:
+        `made_fraction`, or the point at this fraction of the metric's range if the fraction itself
+        is not in the range.
+    """
+    low, high = bounds
+    fraction = made_fraction(*key)
+    if low <= fraction <= high:
+        return fraction
+    return round(low + fraction * (high - low), 6)
+
+
+def made_fraction(*key) -> float:
+    """Derive a fraction from 0.4 to 0.8 from a key, the same in every process."""
+    text = " ".join(str(part) for part in key)
+    number = int(hashlib.sha256(text.encode()).hexdigest()[:8], 16)
+    return round(0.4 + 0.4 * number / 2**32, 6)

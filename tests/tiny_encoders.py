@@ -1,5 +1,8 @@
-"""Tiny random models of every architecture in the table of encoders, with a tokenizer of each
-kind."""
+"""Tiny random models of every architecture that csebench knows, each with a tokenizer of its kind.
+
+`save_tiny` saves one into a folder. `MODELS` are the architectures in csebench's table of encoders,
+`OTHERS` are some that it lacks.
+"""
 
 from dataclasses import dataclass, field
 
@@ -21,8 +24,8 @@ SIZES = {
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
     "intermediate_size": 32,
+    "initializer_range": 0.2,  # larger than usual, so that a layer changes what it reads
 }
-SIZES["initializer_range"] = 0.2  # larger than usual, so that a layer changes what it reads
 CAUSAL = {**SIZES, "num_key_value_heads": 1, "head_dim": 8, "max_position_embeddings": 40}
 HALVES = {
     "d_model": 16,
@@ -39,9 +42,9 @@ T5 = {"d_model": 16, "num_layers": 2, "num_heads": 2, "d_kv": 8, "d_ff": 32}
 
 @dataclass(frozen=True)
 class Marks:
-    """The special tokens of a kind of tokenizer, and where they stand around a sentence."""
+    """The special tokens of a kind of tokenizer."""
 
-    template: str = "$A"
+    template: str = "$A"  # where they stand around a sentence, $A
     roles: dict[str, str] = field(default_factory=dict)  # token by role
 
 
@@ -63,22 +66,24 @@ LLAMA = Marks("<s> $A", {"unk": "<unk>", "bos": "<s>", "eos": "</s>"})
 
 @dataclass(frozen=True)
 class Tiny:
-    """How a tiny model is made."""
+    """The configuration and the tokenizer of a tiny model."""
 
-    config: str  # class of transformers
+    config: str  # class of the configuration in transformers
     settings: dict
     marks: Marks = BERT
 
 
 POSITIONS = {**SIZES, "max_position_embeddings": 40}
-BEHIND_PADDING = {**SIZES, "max_position_embeddings": 42, "pad_token_id": 1}
+# positions are counted from the one after the padding token's id
+AFTER_PADDING = {**SIZES, "max_position_embeddings": 42, "pad_token_id": 1}
 DISTIL = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 40}
 DEBERTA = {**POSITIONS, "relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
+WITHOUT_HEAD_DIM = {key: value for key, value in CAUSAL.items() if key != "head_dim"}
 MODELS = {  # by `model_type`
     "bert": Tiny("BertConfig", POSITIONS),
-    "roberta": Tiny("RobertaConfig", BEHIND_PADDING, ROBERTA),
-    "xlm-roberta": Tiny("XLMRobertaConfig", BEHIND_PADDING, ROBERTA),
-    "camembert": Tiny("CamembertConfig", BEHIND_PADDING, ROBERTA),
+    "roberta": Tiny("RobertaConfig", AFTER_PADDING, ROBERTA),
+    "xlm-roberta": Tiny("XLMRobertaConfig", AFTER_PADDING, ROBERTA),
+    "camembert": Tiny("CamembertConfig", AFTER_PADDING, ROBERTA),
     "ernie": Tiny("ErnieConfig", POSITIONS),
     "mpnet": Tiny("MPNetConfig", {**POSITIONS, "max_position_embeddings": 42}, ROBERTA),
     "albert": Tiny("AlbertConfig", {**POSITIONS, "embedding_size": 8}),
@@ -90,13 +95,13 @@ MODELS = {  # by `model_type`
     "distilbert": Tiny("DistilBertConfig", DISTIL),
     "modernbert": Tiny("ModernBertConfig", {**POSITIONS, "pad_token_id": 0}),
     "nomic_bert": Tiny("NomicBertConfig", POSITIONS),
-    "data2vec-text": Tiny("Data2VecTextConfig", BEHIND_PADDING, ROBERTA),
+    "data2vec-text": Tiny("Data2VecTextConfig", AFTER_PADDING, ROBERTA),
     "megatron-bert": Tiny("MegatronBertConfig", POSITIONS),
     "rembert": Tiny(
         "RemBertConfig", {**POSITIONS, "input_embedding_size": 8, "output_embedding_size": 8}
     ),
-    "roberta-prelayernorm": Tiny("RobertaPreLayerNormConfig", BEHIND_PADDING, ROBERTA),
-    "xlm-roberta-xl": Tiny("XLMRobertaXLConfig", BEHIND_PADDING, ROBERTA),
+    "roberta-prelayernorm": Tiny("RobertaPreLayerNormConfig", AFTER_PADDING, ROBERTA),
+    "xlm-roberta-xl": Tiny("XLMRobertaXLConfig", AFTER_PADDING, ROBERTA),
     "roformer": Tiny("RoFormerConfig", {**POSITIONS, "embedding_size": 16}),
     "xlnet": Tiny("XLNetConfig", {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32}, XLNET),
     "t5": Tiny("T5Config", T5, T5_MARKS),
@@ -107,7 +112,7 @@ MODELS = {  # by `model_type`
     "gpt2": Tiny("GPT2Config", {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 40}, GPT),
     "llama": Tiny("LlamaConfig", CAUSAL, LLAMA),
     "mistral": Tiny("MistralConfig", CAUSAL, LLAMA),
-    "qwen2": Tiny("Qwen2Config", {key: CAUSAL[key] for key in CAUSAL if key != "head_dim"}, GPT),
+    "qwen2": Tiny("Qwen2Config", WITHOUT_HEAD_DIM, GPT),
     "qwen3": Tiny("Qwen3Config", CAUSAL, GPT),
     "gemma": Tiny("GemmaConfig", CAUSAL, LLAMA),
     "gemma2": Tiny("Gemma2Config", CAUSAL, LLAMA),
@@ -125,28 +130,39 @@ OTHERS = {  # not in the table
 }
 
 
-def make_tokenizer(marks):
-    special = list(dict.fromkeys(marks.roles.values()))
-    vocabulary = {token: number for number, token in enumerate([*special, *VOCABULARY.split()])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=marks.roles["unk"]))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    used = [(token, vocabulary[token]) for token in special if token in marks.template.split()]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=marks.template, special_tokens=used
-    )
-    roles = {f"{role}_token": token for role, token in marks.roles.items()}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **roles)
-
-
 def save_tiny(model_type, folder, kind=AutoModel, **settings):
-    """Save a tiny model with its tokenizer; `settings` change its configuration."""
+    """Save a tiny model with its tokenizer, and return the folder.
+
+    Args:
+        kind: class of transformers that makes the model.
+        settings: changes of its configuration.
+    """
     tiny = (MODELS | OTHERS)[model_type]
     tokenizer = make_tokenizer(tiny.marks)
-    config = getattr(transformers, tiny.config)(
-        vocab_size=len(tokenizer), **{**tiny.settings, **settings}
-    )
+    config_class = getattr(transformers, tiny.config)
+    config = config_class(vocab_size=len(tokenizer), **(tiny.settings | settings))
+
     torch.manual_seed(0)
-    model = T5EncoderModel(config) if kind is T5EncoderModel else kind.from_config(config)
+    if kind is T5EncoderModel:
+        model = T5EncoderModel(config)
+    else:
+        model = kind.from_config(config)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def make_tokenizer(marks):
+    """Make a tokenizer that splits at blanks and adds special tokens around a sentence."""
+    special_tokens = list(dict.fromkeys(marks.roles.values()))
+    tokens = special_tokens + VOCABULARY.split()
+    ids = {token: number for number, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.WordLevel(ids, unk_token=marks.roles["unk"]))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+
+    added = [token for token in special_tokens if token in marks.template.split()]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=marks.template, special_tokens=[(token, ids[token]) for token in added]
+    )
+    roles = {f"{role}_token": token for role, token in marks.roles.items()}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **roles)

@@ -1,8 +1,8 @@
-"""Settings of runs that a test can pay, for the fixtures and for processes that a test starts."""
+"""Settings of runs that take a second, for fixtures and for processes that a test starts."""
 
-# Steps that a test can pay.
 TINY = {"steps": 4, "batch_size": 8, "evaluate_every": 2, "warmup_steps": 0}
-TINY_SUBSTITUTES = {  # what is filled within these steps, and needs no model of the hub
+# what is filled within so few steps, and needs no model of the hub
+TINY_SUBSTITUTES = {
     "augmentation": {"back_translation": "insert_copies"},
     "buffer": {"1024": 12},
     "generator": {
@@ -18,5 +18,5 @@ TINY_PARAMS = {"diffcse": {"dropout": 0.02}, "infocse": {"dropout": 0.02}}
 
 
 def weights(out):
-    """The bytes of the weights of a run's model."""
+    """Read the bytes of the weights of a run's model."""
     return (out / "model" / "model.safetensors").read_bytes()

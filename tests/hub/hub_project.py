@@ -12,7 +12,7 @@ from pathlib import Path
 import hub_data
 import yaml
 from hub_server import Hub
-from project import Project, copied
+from project import Project, copy_of_project
 
 from csebench import cli
 from csebench.plan import recipe, targets
@@ -37,7 +37,7 @@ class Rehearsal(Project):
     """The copy, with the cache of a machine that has fetched nothing yet."""
 
     def __init__(self, folder: Path, hub: Hub):
-        super().__init__(copied(folder, "results", "official", "back-translation").folder)
+        super().__init__(copy_of_project(folder, "results", "official", "back-translation").folder)
         self.hub = hub
         self.change("config/paper.yaml", CUT)
         self.change(

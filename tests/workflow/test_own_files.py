@@ -2,7 +2,7 @@
 tests of the project."""
 
 import pytest
-from project import copied
+from project import copy_of_project
 
 pytestmark = pytest.mark.slow
 MADE = {
@@ -27,7 +27,7 @@ RUNS["others"] += ["tests/protocol/test_papers.py", "tests/workflow/test_golden.
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     """A copy of the project with a new file of each kind; the paper has a row of each."""
-    project = copied(tmp_path_factory.mktemp("own") / "csebench")
+    project = copy_of_project(tmp_path_factory.mktemp("own") / "csebench")
     for kind, name in MADE.items():
         done = project.csebench("new", kind, name)
         assert done.returncode == 0, done.stderr

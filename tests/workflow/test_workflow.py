@@ -7,7 +7,7 @@ import shutil
 from collections import Counter
 
 import pytest
-from project import Project, copied, one_row_project
+from project import Project, copy_of_project, one_row_project
 
 from csebench.base.project import ROOT
 from csebench.plan import targets
@@ -179,7 +179,7 @@ def test_a_fresh_clone_trains_and_scores_nothing_of_what_is_published(tmp_path):
     if not all((ROOT / targets.score_path(*key, "mini")).exists() for key in published):
         pytest.skip("published scores are of an older version of the code: runs have other ids")
     # with times of now, as git gives them
-    clone = copied(tmp_path / "csebench", copy_function=shutil.copyfile)
+    clone = copy_of_project(tmp_path / "csebench", copy_function=shutil.copyfile)
     rules = clone.planned("all", "--config", "scale=mini")
     assert not {"train", "evaluate"} & rules and "page" in rules
     clone.env["CSEBENCH_DATA"] = str(tmp_path)

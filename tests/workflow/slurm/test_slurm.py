@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from project import copied
+from project import copy_of_project
 
 from csebench.base.project import ROOT
 
@@ -70,7 +70,7 @@ def slurm(tmp_path):
 @pytest.fixture
 def project(tmp_path):
     """A copy of the project whose runs are long enough to be killed, on a machine without a GPU."""
-    project = copied(tmp_path / "csebench", "results")
+    project = copy_of_project(tmp_path / "csebench", "results")
     project.edit("config/smoke.yaml", "\n  steps: 6\n", f"\n  steps: {STEPS}\n")
     project.edit(
         "config/smoke.yaml", "\n  evaluate_every: 3\n", f"\n  evaluate_every: {STEPS // 2}\n"
