@@ -67,7 +67,7 @@ class Row(NamedTuple):
 
 
 def read_rows(pairs, task):
-    """Split the sentences of a subset into words, and sort the pairs of STS12 to STS16 by length."""
+    """Split the sentences of a subset into words. Those of STS12 to STS16 are sorted by length."""
     rows = []
     for left, right, gold in zip(pairs.left, pairs.right, pairs.gold, strict=True):
         rows.append(Row(left.split(), right.split(), gold))
