@@ -1,5 +1,8 @@
-"""What single methods and components promise beyond the conformance suite, whose
-first_steps.json holds the losses and gradients of their first steps."""
+"""What single methods and components promise beyond the conformance suite.
+
+The losses and gradients of their first steps are in tests/conformance/first_steps.json. Here are
+the steps of their computations, most of them compared with values computed by NumPy and SciPy.
+"""
 
 from types import SimpleNamespace
 
@@ -23,108 +26,148 @@ from csebench.train.method import Views, concat_views
 from methods import rankcse, scd
 from methods.components import auxiliary_mlm, rtd
 
-BATCH = {"input_ids": 7, "attention_mask": 0, "labels": -100}  # what stands where nothing is
+PADDING_ID = 7
+PADDING = {"input_ids": PADDING_ID, "attention_mask": 0, "labels": -100}
 
 
 @pytest.fixture
 def build(make_spec, tiny_bert):
-    """A method with its components on a tiny BERT: `build("simcse", components={"mlm": {}})`."""
+    """Build a method with its components on a tiny BERT: `build("simcse", components={"mlm": {}})`.
 
-    def made(name, **kwargs):
+    Returns:
+        The method, followed by its components.
+    """
+
+    def build_modules(name, **kwargs):
         spec = make_spec(name, **kwargs)
-        encoder = Encoder.load(
-            EncoderRef(name=str(tiny_bert), revision="local"), spec.params["dropout"]
-        )
+        dropout = spec.params["dropout"]
+        encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"), dropout)
         torch.manual_seed(0)
         method = load(name)(encoder, spec.params).train()
-        components = [
-            load(n, COMPONENTS)(method, c.params).train() for n, c in spec.components.items()
-        ]
+        components = []
+        for component_name, component in spec.components.items():
+            module = load(component_name, COMPONENTS)(method, component.params)
+            components.append(module.train())
         return method, *components
 
-    return made
+    return build_modules
 
 
 def test_rows_of_both_views_are_padded_to_the_longer():
-    """With the padding of the tokenizer; what is padded is not restored."""
-    batches = [{key: torch.ones(2, n, dtype=torch.long) for key in BATCH} for n in (2, 3)]
-    batch = concat_views(Views(*(SimpleNamespace(batch=b, ids=b["input_ids"]) for b in batches)), 7)
-    assert {key: value[:, 2].tolist() for key, value in batch.items()} == {
-        k: [v, v, 1, 1] for k, v in BATCH.items()
-    }
-    assert all(len(value) == 4 and (value[:, :2] == 1).all() for value in batch.values())
+    """Each key has its own padding: the tokenizer's for ids, "restore nothing" for labels."""
+    views = []
+    for length in (2, 3):
+        batch = {key: torch.ones(2, length, dtype=torch.long) for key in PADDING}
+        views.append(SimpleNamespace(batch=batch, ids=batch["input_ids"]))
+
+    joined = concat_views(Views(*views), PADDING_ID)
+
+    assert joined.keys() == PADDING.keys()
+    for key, padding in PADDING.items():
+        of_view1 = [[1, 1, padding], [1, 1, padding]]
+        of_view2 = [[1, 1, 1], [1, 1, 1]]
+        assert joined[key].tolist() == of_view1 + of_view2
 
 
 def test_pretraining_hands_its_layers_over(finished, build):
-    """InfoCSE starts from the encoder, the upper layers and the masked-LM head of a condenser
-    run."""
+    """InfoCSE starts from a condenser run: its encoder, upper layers and masked-LM head."""
     folder = finished("condenser") / "model"
     stored = load_file(folder / "modules.safetensors")
     method, fresh = build("infocse")
     method.encoder = Encoder.load(EncoderRef(name=str(folder), revision="local"))
+
     component = auxiliary_mlm.Component(method, vars(fresh.p))
-    for name, module in (("upper", component.upper), ("lm_head", component.head)):
-        for key, value in module.state_dict().items():
-            assert torch.equal(value, stored[f"{name}.{key}"])
+
+    for key, value in component.upper.state_dict().items():
+        assert torch.equal(value, stored[f"upper.{key}"])
+    for key, value in component.head.state_dict().items():
+        assert torch.equal(value, stored[f"lm_head.{key}"])
 
 
 def test_generator_with_another_vocabulary(build, tiny_roberta):
     method, component = build("diffcse")
+    params = {**vars(component.p), "generator": str(tiny_roberta)}
     with pytest.raises(BadInput, match=r"rtd.generator: .* vocabulary"):
-        rtd.Component(method, {**vars(component.p), "generator": str(tiny_roberta)})
+        rtd.Component(method, params)
 
 
 def test_edits():
     torch.manual_seed(0)
     ids = list(range(10, 20))
-    drawn = {
-        edit: [edit(torch.tensor(ids)).tolist() for _ in range(200)]
-        for edit in (shuffle, delete, insert_copies)
-    }
-    assert copy(ids) == ids and reverse(torch.tensor(ids)).tolist() == ids[::-1]
-    assert (
-        all(sorted(d) == ids for d in drawn[shuffle]) and len(set(map(tuple, drawn[shuffle]))) > 100
-    )
-    assert all(len(d) == 8 and d == sorted(set(d)) for d in drawn[delete])
-    assert all(len(d) == 12 and set(d) == set(ids) for d in drawn[insert_copies])
-    for edit in (copy, reverse, shuffle, delete, insert_copies):
-        assert [len(edit(torch.arange(n))) for n in (0, 1)] == [0, 1]
+    shuffled = draw_edits(shuffle, ids)
+    deleted = draw_edits(delete, ids)
+    inserted = draw_edits(insert_copies, ids)
+
+    assert copy(ids) == ids
+    assert reverse(torch.tensor(ids)).tolist() == ids[::-1]
+    for result in shuffled:
+        assert sorted(result) == ids
+    assert len({tuple(result) for result in shuffled}) > 100
+    for result in deleted:
+        assert len(result) == 8
+        assert result == sorted(set(result))
+    for result in inserted:
+        assert len(result) == 12
+        assert set(result) == set(ids)
 
 
-def test_inserted_copies_end_at_the_longest_sentence(build):
-    """PCL: of 20 tokens 4 are copied, of the 29 that leave room for one more one, of 30 none
-    (train.py:602)."""
+def draw_edits(edit, ids):
+    """Edit the same ids 200 times."""
+    return [edit(torch.tensor(ids)).tolist() for _ in range(200)]
+
+
+@pytest.mark.parametrize("edit", [copy, reverse, shuffle, delete, insert_copies])
+def test_no_token_or_one_is_left_by_an_edit(edit):
+    for length in (0, 1):
+        assert len(edit(torch.arange(length))) == length
+
+
+@pytest.mark.parametrize(("length", "edited_length"), [(20, 24), (29, 30), (30, 30)])
+def test_inserted_copies_end_at_the_longest_sentence(length, edited_length, build):
+    """PCL copies 4 of 20 tokens. It copies 1 of 29 tokens, because that leaves room for one more,
+    and none of 30 (train.py:602)."""
     (method,) = build("pcl")
     edit = method.edit("insert_copies")
-    assert [len(edit(torch.arange(n))) for n in (20, 29, 30)] == [24, 30, 30]
+    assert len(edit(torch.arange(length))) == edited_length
 
 
 def test_long_sentences_are_cut_between_cls_and_sep(build):
-    """At `max_length`, and after an edit at what the encoder reads."""
+    """A sentence is cut at `max_length`. An edited one is cut at what the encoder reads."""
     method, _ = build("esimcse", params={"max_length": 100})
-    assert method.tokenize(["a b c " * 60])["input_ids"].shape == (1, 100)
-    (row,) = method.tokenize_edited(["a b c " * 60], [lambda ids: ids.repeat(2)])[
-        "input_ids"
-    ].tolist()
     tokenizer = method.encoder.tokenizer
+    sentence = "a b c " * 60
+
+    plain = method.tokenize([sentence])["input_ids"]
+    doubled = method.tokenize_edited([sentence], [lambda ids: ids.repeat(2)])["input_ids"]
+
+    assert plain.shape == (1, 100)
+    (row,) = doubled.tolist()
     assert len(row) == method.encoder.max_seq_length
-    assert (row[0], row[-1]) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
+    assert row[0] == tokenizer.cls_token_id
+    assert row[-1] == tokenizer.sep_token_id
 
 
 @pytest.mark.parametrize("pooler", PROMPT_TEMPLATES)
 def test_a_long_sentence_gives_way_to_its_prompt_and_its_own_mask_is_not_pooled(
     pooler, tiny_bert, sentences
 ):
-    """Token by token a prompt is what AutoTokenizer makes of it: tests/conformance."""
+    """tests/conformance compares the tokens of a prompt with those of AutoTokenizer."""
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local")).eval()
-    (long,) = encoder.in_template(encoder.ids([sentences[0] * 50]), pooler)
-    template = PROMPT_TEMPLATES[pooler].partition("[X]")[2]
-    end = encoder.tokenizer(template, add_special_tokens=False)["input_ids"]
-    assert len(long) == encoder.max_seq_length and long[-1 - len(end) : -1] == end
+    tokenizer = encoder.tokenizer
+
+    # the sentence is cut, the end of the template stays
+    (long_row,) = encoder.in_template(encoder.ids([sentences[0] * 50]), pooler)
+    _, _, end_of_template = PROMPT_TEMPLATES[pooler].partition("[X]")
+    end = tokenizer(end_of_template, add_special_tokens=False)["input_ids"]
+    assert len(long_row) == encoder.max_seq_length
+    assert long_row[-1 - len(end) : -1] == end
+
+    # the sentence has a mask before that of the template
     batch = encoder.tokenize([f"a [MASK] in {sentences[0]}"], pooler=pooler)
-    last = int((batch["input_ids"][0] == encoder.tokenizer.mask_token_id).nonzero()[-1])
-    wanted = encoder(batch).output.last_hidden_state[:, last]  # of the states at every position
-    torch.testing.assert_close(pool(pooler, encoder(batch, pooler)), wanted)
+    mask_positions = (batch["input_ids"][0] == tokenizer.mask_token_id).nonzero()
+    states = encoder(batch).output.last_hidden_state  # at every position
+    pooled = pool(pooler, encoder(batch, pooler))
+    torch.testing.assert_close(pooled, states[:, int(mask_positions[-1])])
 
 
 # ---------------------------------------------------------------- losses by hand
@@ -135,86 +178,133 @@ def cosine(a, b):
 
 
 def test_scd_pushes_the_views_apart(build):
-    """α·cos/τ with a plus, and Barlow Twins of the projected vectors, weighted as in its README."""
+    """The loss adds α·cos/τ, and Barlow Twins of the projected vectors as weighted in the README
+    of SCD."""
     torch.manual_seed(0)
-    one, two = (SimpleNamespace(z=z) for z in torch.randn(2, 4, 6, dtype=torch.float64))
+    z1, z2 = torch.randn(2, 4, 6, dtype=torch.float64)
     (method,) = build("scd")
     method.projector = torch.nn.Identity()
-    repulsion = sum(cosine(a, b) for a, b in zip(one.z, two.z, strict=True)) / 4 / 0.05
-    wanted = repulsion + 0.005225 * float(scd.barlow_twins(one.z, two.z, 0.012))
-    assert float(method.loss(Views(one, two))) == pytest.approx(wanted)
+
+    loss = method.loss(Views(SimpleNamespace(z=z1), SimpleNamespace(z=z2)))
+
+    cosines = [cosine(a, b) for a, b in zip(z1, z2, strict=True)]
+    repulsion = sum(cosines) / 4 / 0.05
+    decorrelation = float(scd.barlow_twins(z1, z2, 0.012))
+    assert float(loss) == pytest.approx(repulsion + 0.005225 * decorrelation)
 
 
 def test_smoothing_is_over_the_nearest_but_its_own(build):
-    """IS-CSE: the best match is the sentence's own copy and does not count; weights are
+    """IS-CSE leaves the best match out, because it is the sentence's own copy. The weights are
     softmax(cos/2)."""
     (method,) = build("iscse")  # 12 entries, 3 neighbours
     torch.manual_seed(0)
     method.buffer = normalize(torch.randn(12, 5), dim=1)
-    z = method.buffer[[7]]
-    others = sorted(
-        (e for i, e in enumerate(method.buffer) if i != 7), key=lambda e: -cosine(z[0], e)
-    )[:3]
-    group = [z[0], *others]
-    weights = torch.softmax(torch.tensor([cosine(z[0], e) / 2 for e in group]), dim=0)
-    smoothed = method.smooth(z, method.buffer)[0]
-    torch.testing.assert_close(smoothed, sum(w * e for w, e in zip(weights, group, strict=True)))
+    own = 7
+    z = method.buffer[own]
+
+    smoothed = method.smooth(z[None], method.buffer)[0]
+
+    def similarity_to_z(entry):
+        return cosine(z, entry)
+
+    others = [entry for index, entry in enumerate(method.buffer) if index != own]
+    nearest = sorted(others, key=similarity_to_z, reverse=True)[:3]
+    group = [z, *nearest]
+    cosines = torch.tensor([cosine(z, entry) for entry in group])
+    weights = torch.softmax(cosines / 2, dim=0)
+    expected = sum(weight * entry for weight, entry in zip(weights, group, strict=True))
+    torch.testing.assert_close(smoothed, expected)
 
 
 def test_loss_of_pcl(build):
-    """Two positives besides the copy, two sentences: every term by hand, the divergence from
-    main to peer."""
+    """Every term is computed by hand for two sentences with two positives and the copy.
+
+    The divergence is from main to peer.
+    """
     method, *_ = build("pcl")
     torch.manual_seed(0)
     main, peer = torch.randn(2, 3, 2, 5, dtype=torch.float64)
+    view1 = SimpleNamespace(z=main.flatten(0, 1), blocks=3)
+    view2 = SimpleNamespace(z=peer.flatten(0, 1), blocks=3)
 
-    def rows(a, b):
-        """Of either sentence: view 0 with its positives, then with the other sentence."""
-        pairs = [[(a[0, i], b[k, i]) for k in (1, 2)] + [(a[0, i], b[0, 1 - i])] for i in (0, 1)]
-        return softmax([[cosine(*pair) / 0.05 for pair in row] for row in pairs], axis=1)
+    loss = method.loss(Views(view1, view2))
 
-    wanted = (
-        rel_entr(rows(peer, peer), rows(main, main)).mean()
-        + rel_entr(rows(peer, main), rows(main, peer)).mean()
-    )
+    expected = rel_entr(pcl_rows(peer, peer), pcl_rows(main, main)).mean()
+    expected += rel_entr(pcl_rows(peer, main), pcl_rows(main, peer)).mean()
     for z in (main, peer):
-        cosines = np.array([[cosine(one, two) / 0.05 for two in z[1]] for one in z[0]])
-        wanted -= np.log(np.diag(softmax(cosines, axis=1))).mean()  # InfoNCE of the two copies
-        wanted -= np.log(expit(rows(z, z) * [1, 1, -1])).mean()  # BCE of the rows as logits
-    views = [SimpleNamespace(z=z.flatten(0, 1), blocks=3) for z in (main, peer)]
-    assert float(method.loss(Views(*views))) == pytest.approx(wanted)
+        expected += info_nce_of_copies(z)
+        is_correct = expit(pcl_rows(z, z) * [1, 1, -1])  # the rows are the logits of a BCE
+        expected -= np.log(is_correct).mean()
+    assert float(loss) == pytest.approx(expected)
+
+
+def pcl_rows(anchors, others):
+    """Compare view 0 of each of two sentences with its two positives, then with the other sentence.
+
+    Args:
+        anchors, others: (3, 2, D), the views of both sentences.
+
+    Returns:
+        (2, 3) softmax of each sentence's cosines.
+    """
+    logits = []
+    for sentence, other_sentence in ((0, 1), (1, 0)):
+        anchor = anchors[0, sentence]
+        compared = [others[1, sentence], others[2, sentence], others[0, other_sentence]]
+        logits.append([cosine(anchor, vector) / 0.05 for vector in compared])
+    return softmax(logits, axis=1)
+
+
+def info_nce_of_copies(z):
+    """Compute InfoNCE between view 0 and view 1, which are a sentence and its copy."""
+    logits = []
+    for vector in z[0]:
+        logits.append([cosine(vector, copied) / 0.05 for copied in z[1]])
+    return -np.log(np.diag(softmax(logits, axis=1))).mean()
 
 
 def test_consistency_of_rankings():
-    """RankCSE: zero where both views rank alike, the divergence of SciPy else; the code's form
-    is an entropy."""
+    """RankCSE: the loss is SciPy's divergence, and 0 if both views rank the same way.
+
+    The form of the released code is an entropy.
+    """
     torch.manual_seed(0)
     z1, z2 = torch.randn(2, 6, 5, dtype=torch.float64)
-    assert rankcse.ranking_consistency(z1, z1, 0.05) == pytest.approx(0, abs=1e-12)
-    s = cos_sim(z1, z2).numpy() / 0.05
-    p, q = softmax(s, axis=1), softmax(s.T, axis=1)
-    assert rankcse.ranking_consistency(z1, z2, 0.05) == pytest.approx(
-        np.mean(jensenshannon(p, q, axis=1) ** 2)
-    )
-    wanted = -0.5 * np.mean(entropy(p, axis=1) + entropy(q, axis=1))
-    assert rankcse.ranking_consistency(z1, z2, 0.05, "entropy") == pytest.approx(wanted)
+    logits = cos_sim(z1, z2).numpy() / 0.05
+    p = softmax(logits, axis=1)
+    q = softmax(logits.T, axis=1)
+
+    same = rankcse.ranking_consistency(z1, z1, 0.05)
+    divergence = rankcse.ranking_consistency(z1, z2, 0.05)
+    released = rankcse.ranking_consistency(z1, z2, 0.05, "entropy")
+
+    assert same == pytest.approx(0, abs=1e-12)
+    assert divergence == pytest.approx(np.mean(jensenshannon(p, q, axis=1) ** 2))
+    mean_entropy = np.mean(entropy(p, axis=1) + entropy(q, axis=1))
+    assert released == pytest.approx(-0.5 * mean_entropy)
 
 
 def test_smoothing_rises_over_half_the_run(build):
     (method,) = build("iscse", variant="large", params={"steps": 100})
     weights = []
-    for method.step in range(100):
+    for step in range(100):
+        method.step = step
         weights.append(method.weight())
-    assert weights[0] == pytest.approx(0.005) and weights[25] == pytest.approx(0.0182, abs=1e-4)
-    assert weights[50:] == pytest.approx([0.05] * 50) and weights == sorted(weights)
+    assert weights == sorted(weights)
+    assert weights[0] == pytest.approx(0.005)
+    assert weights[25] == pytest.approx(0.0182, abs=1e-4)
+    assert weights[50:] == pytest.approx([0.05] * 50)
 
 
 def test_whitening_makes_the_covariance_the_identity():
     """A direction without variance is dropped."""
-    vectors = (
-        np.random.default_rng(0).standard_normal((200, 5)) @ np.diag([3.0, 1.0, 0.1, 0.01, 0.0]) + 2
-    )
+    deviations = np.diag([3.0, 1.0, 0.1, 0.01, 0.0])
+    vectors = np.random.default_rng(0).standard_normal((200, 5)) @ deviations + 2
+
     shift, matrix = load("whitening").fit(vectors, {})
     white = (vectors - shift) @ matrix
+
     np.testing.assert_allclose(np.cov(white.T), np.diag([1, 1, 1, 1, 0]), atol=1e-3)
-    assert shift.dtype == matrix.dtype == np.float32 and abs(white.mean(0)).max() < 1e-3
+    assert abs(white.mean(0)).max() < 1e-3
+    assert shift.dtype == np.float32
+    assert matrix.dtype == np.float32

@@ -20,7 +20,8 @@ from evaluators.sts import evaluate as evaluate_sts
 
 OFFLINE = list(DECLARATION["files"])
 REAL = Path(os.environ.get("CSEBENCH_DATA", "no data root"))
-STSB, SICK = "misc/sts_raw/STSBenchmark/sts-test.csv", "misc/sts_raw/SICK/SICK_trial.txt"
+STSB = "misc/sts_raw/STSBenchmark/sts-test.csv"
+SICK = "misc/sts_raw/SICK/SICK_trial.txt"
 SICK_HEADER = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
 
 
@@ -34,14 +35,17 @@ def test_sts_of_a_year_is_that_of_sentevals_protocol_and_another_model_another_r
     for model in (random(0), random(1)):
         model.artifacts_dir = tmp_path
         rows, cosines = evaluate_sts(model, smoke_data)
-        (wanted,) = [row.value for row in rows if (row.task, row.subset) == ("STS12", "all")]
-        (row, *_), items = evaluate(model, smoke_data, "STS12")
-        assert (row.metric, row.value) == ("cosine_spearman", pytest.approx(wanted, abs=1e-12))
-        wanted = np.concatenate(
-            [values for name, values in cosines.items() if name.startswith("STS12/")]
-        )
-        np.testing.assert_allclose(items["STS12/all"], wanted, atol=1e-6)
-    assert len(list((tmp_path / "mteb/results/csebench__encoder").iterdir())) == 2
+        scores = {(row.task, row.subset): row.value for row in rows}
+        of_subsets = [values for name, values in cosines.items() if name.startswith("STS12/")]
+
+        (main_row, *_), items = evaluate(model, smoke_data, "STS12")
+
+        assert main_row.metric == "cosine_spearman"
+        assert main_row.value == pytest.approx(scores["STS12", "all"], abs=1e-12)
+        np.testing.assert_allclose(items["STS12/all"], np.concatenate(of_subsets), atol=1e-6)
+
+    revisions = list((tmp_path / "mteb/results/csebench__encoder").iterdir())
+    assert len(revisions) == 2
 
 
 def test_mteb_tells_no_model_what_is_true_of_a_pair(smoke_data):
@@ -50,36 +54,45 @@ def test_mteb_tells_no_model_what_is_true_of_a_pair(smoke_data):
 
 
 def test_counterfactual_prints_english(smoke_data, capfd):
-    """And nothing else to the terminal."""
+    """The main score is that of English. Nothing else is printed to the terminal."""
     task = "AmazonCounterfactualClassification"
+
     rows, items = evaluate(random(), smoke_data, task)
+
     values = {row.subset: row.value for row in rows if row.metric == "accuracy"}
-    assert values["all"] == values["en"] != values["en-ext"] and len(values) == 3
+    assert values.keys() == {"all", "en", "en-ext"}
+    assert values["all"] == values["en"] != values["en-ext"]
     for subset in ("all", "en-ext"):
         assert items[f"{task}/{subset}"].mean() == pytest.approx(values[subset], abs=1e-6)
     assert capfd.readouterr() == ("", "")
 
 
 def test_mteb_reads_the_result_file(tiny_bert, smoke_data, tmp_path):
-    names, out = ["AmazonCounterfactualClassification", "STSBenchmark"], tmp_path / "out.json"
-    evaluated = evaluate_model(
-        str(tiny_bert), [f"mteb:{name}" for name in names], smoke_data, out, "avg"
-    )
-    (model,) = (
-        mteb.ResultCache(out.with_name(f"{out.name}.files") / "mteb").load_results().model_results
-    )
+    names = ["AmazonCounterfactualClassification", "STSBenchmark"]
+    evaluators = [f"mteb:{name}" for name in names]
+    out = tmp_path / "out.json"
+
+    evaluated = evaluate_model(str(tiny_bert), evaluators, smoke_data, out, "avg")
+
+    results_folder = out.with_name(f"{out.name}.files") / "mteb"
+    (model,) = mteb.ResultCache(results_folder).load_results().model_results
     results = {result.task_name: result for result in model.task_results}
-    assert {*results} == {*names}
+    assert set(results) == set(names)
     for name, result in results.items():
         assert result.dataset_revision == mteb.get_task(name).metadata.revision
-        scores = {subset["hf_subset"]: subset["main_score"] for subset in result.scores["test"]}
-        ours = next(row["value"] for row in evaluated["scores"] if row["task"] == name)
-        assert scores["en" if "en" in scores else "default"] == pytest.approx(ours, abs=1e-6)
+        main_score = next(row["value"] for row in evaluated["scores"] if row["task"] == name)
+        of_subset = {entry["hf_subset"]: entry["main_score"] for entry in result.scores["test"]}
+        subset = "en" if "en" in of_subset else "default"
+        assert of_subset[subset] == pytest.approx(main_score, abs=1e-6)
 
 
 @pytest.fixture
 def offline(monkeypatch, tmp_path):
-    """Without a connection, and with an empty cache, whose folder it returns."""
+    """Work without a connection and with an empty cache.
+
+    Returns:
+        The folder of the cache.
+    """
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path)
@@ -88,95 +101,109 @@ def offline(monkeypatch, tmp_path):
 
 
 def test_hub_out_of_reach(smoke_data, offline):
-    for task in {*DECLARATION["tasks"]} - {*OFFLINE}:
+    for task in set(DECLARATION["tasks"]) - set(OFFLINE):
         with pytest.raises(RunFailed, match=f"^mteb: {task}: its data, mteb/.* HF_HOME"):
             evaluate(random(), smoke_data, task)
 
 
 def test_another_revision_in_the_cache_is_not_read_without_a_connection(offline):
-    """As the datasets library would."""
+    """The datasets library would read it."""
     task = fetch.mteb_task("QuoraRetrieval")
     repository, revision = fetch.task_source(task)
+    cached = offline / repository.replace("/", "___") / "default/0.0.0"
     for commit in (revision, "1" * 40):
-        (offline / f"{repository.replace('/', '___')}/default/0.0.0/{commit}").mkdir(parents=True)
+        (cached / commit).mkdir(parents=True)
     with pytest.raises(RunFailed, match=r"1{40} would be read; delete its folder"):
         fetch.load_task(task)
 
 
+TEXTS = ("wake me at six", "play a song", "good morning")
+
+
 @pytest.fixture
 def hub(monkeypatch):
-    """Hands mteb data where it would ask the hub: three documents, of which each query has one;
-    intents."""
-    texts = ("wake me at six", "play a song", "good morning")
+    """Give mteb made-up data where it would ask the hub.
 
-    def load_retrieval(self, **_):
-        documents, queries = (
-            [{"id": f"{kind}{i}", "text": t} for i, t in enumerate(texts)] for kind in "dq"
-        )
-        data = {"corpus": Dataset.from_list(documents), "queries": Dataset.from_list(queries)}
-        data |= {"relevant_docs": {f"q{i}": {f"d{i}": 1} for i in range(3)}, "top_ranked": None}
-        if self.metadata.type == "Reranking":
-            data["top_ranked"] = {f"q{i}": ["d0", "d1", "d2"] for i in range(3)}
-        self.dataset, self.data_loaded = {"default": {"test": data}}, True
-
-    def load_dataset(path, **_):
-        columns = {
-            "lang": ["en", "en", "en", "de"],
-            "text": [*texts, "spiel ein lied"],
-            "label": [*"abcb"],
-        }
-        return DatasetDict(
-            {split: Dataset.from_dict(columns) for split in ("train", "validation", "test")}
-        )
-
+    A retrieval task gets three documents and three equal queries, each with one of the documents. A
+    classification task gets three English texts with intents, and a German one.
+    """
     monkeypatch.setattr(AbsTaskRetrieval, "load_data", load_retrieval)
-    monkeypatch.setattr(abstask, "load_dataset", load_dataset)
+    monkeypatch.setattr(abstask, "load_dataset", load_intents)
     monkeypatch.setattr("csebench.base.hub.listed", lambda *_: (Path(), {}))
+
+
+def load_retrieval(self, **_):
+    """Stand in for `load_data` of a retrieval task."""
+    numbers = range(len(TEXTS))
+    documents = [{"id": f"d{i}", "text": TEXTS[i]} for i in numbers]
+    queries = [{"id": f"q{i}", "text": TEXTS[i]} for i in numbers]
+    data = {
+        "corpus": Dataset.from_list(documents),
+        "queries": Dataset.from_list(queries),
+        "relevant_docs": {f"q{i}": {f"d{i}": 1} for i in numbers},
+        "top_ranked": None,
+    }
+    if self.metadata.type == "Reranking":
+        data["top_ranked"] = {f"q{i}": ["d0", "d1", "d2"] for i in numbers}
+    self.dataset = {"default": {"test": data}}
+    self.data_loaded = True
+
+
+def load_intents(path, **_):
+    """Stand in for `datasets.load_dataset` of a classification task."""
+    columns = {
+        "lang": ["en", "en", "en", "de"],
+        "text": [*TEXTS, "spiel ein lied"],
+        "label": ["a", "b", "c", "b"],
+    }
+    splits = ("train", "validation", "test")
+    return DatasetDict({split: Dataset.from_dict(columns) for split in splits})
 
 
 @pytest.mark.parametrize(
     "task, metric", [("QuoraRetrieval", "ndcg_at_10"), ("AskUbuntuDupQuestions", "map_at_1000")]
 )
 def test_retrieval_of_equal_texts_embeds_a_corpus_once(task, metric, hub, smoke_data, tmp_path):
+    """A second evaluation continues after the last shard, as one does after it was killed."""
     model = random()
-    model.cache_dir, model.artifacts_dir = tmp_path / "shards", tmp_path / "files"
-    for embedded in (6, 6):  # a killed run goes on behind the last shard
+    model.cache_dir = tmp_path / "shards"
+    model.artifacts_dir = tmp_path / "files"
+    for _ in range(2):
         assert evaluate(model, smoke_data, task) == ([(task, "all", metric, 1.0)], {})
-        assert model.embedded == embedded
+        assert model.embedded == 6
 
 
 def test_massive_is_english(hub, smoke_data):
-    rows, items = evaluate(random(), smoke_data, "MassiveIntentClassification")
-    assert [(r.subset, r.metric, r.value) for r in rows] == [
-        ("all", "accuracy", 1.0),
-        ("all", "f1", 1.0),
-    ]
-    assert items["MassiveIntentClassification/all"].tolist() == [1, 1, 1]
+    task = "MassiveIntentClassification"
+    rows, items = evaluate(random(), smoke_data, task)
+    assert rows == [(task, "all", "accuracy", 1.0), (task, "all", "f1", 1.0)]
+    assert items[f"{task}/all"].tolist() == [1, 1, 1]
 
 
 def test_published_data_are_as_many_as_mtebs(data):
     (data / "counts.yaml").unlink()
-    with pytest.raises(
-        BadInput, match="STSBenchmark default test: 32 examples, mteb has 1379: a file is cut short"
-    ):
+    message = "STSBenchmark default test: 32 examples, mteb has 1379: a file is cut short"
+    with pytest.raises(BadInput, match=message):
         evaluate(random(), data, "STSBenchmark")
 
 
-def test_rows_are_those_of_the_hub(data):
-    """Texts as they are, with case, blanks and quotes; classes by the order of their names,
-    whatever their case."""
+def test_texts_of_sts_are_those_of_the_hub(data):
+    """Texts keep their case, blanks and quotes."""
     (data / SICK).write_text(f'{SICK_HEADER}\n1\t"one\ttwo\t3.5\tNEUTRAL\n')
     assert ('"one', "two", 3.5) in read(data, "SICK-R")["default", "test"]
+
     (data / STSB).write_text("a\tb\tc\td\t2.5\tOne \ttwo\n")
     assert read(data, "STSBenchmark") == {("default", "test"): [("One ", "two", 2.5)]}
-    (data / "misc/banking77/categories.json").write_text('["b", "C", "a"]')
-    (data / "misc/banking77/test.csv").write_text('text,category\none,b\ntwo,C\n"thr\nee",a\n')
-    (data / "misc/banking77/train.csv").write_text("text,category\none,b\n")
-    assert read(data, "Banking77Classification")["default", "test"] == [
-        ("one", 1),
-        ("two", 2),
-        ("thr\nee", 0),
-    ]
+
+
+def test_classes_of_banking_are_those_of_the_hub(data):
+    """They are numbered in the order of their names, without regard to case."""
+    banking = data / "misc/banking77"
+    (banking / "categories.json").write_text('["b", "C", "a"]')
+    (banking / "test.csv").write_text('text,category\none,b\ntwo,C\n"thr\nee",a\n')
+    (banking / "train.csv").write_text("text,category\none,b\n")
+    rows = read(data, "Banking77Classification")["default", "test"]
+    assert rows == [("one", 1), ("two", 2), ("thr\nee", 0)]
 
 
 @pytest.mark.skipif(
@@ -184,24 +211,35 @@ def test_rows_are_those_of_the_hub(data):
 )
 @pytest.mark.parametrize("task", OFFLINE)
 def test_published_data_are_mtebs(task):
-    """As many examples, and letters, as mteb counted on its hub, and the same classes in the
-    same order."""
+    """They have as many examples and letters as mteb counted on its hub, and the same classes in
+    the same order."""
     facts = mteb.get_task(task).metadata.descriptive_stats
     for (subset, split), rows in read(REAL, task).items():
-        counts = facts[split].get("hf_subset_descriptive_stats", {subset: facts[split]})[subset]
+        counts = facts[split]
+        if "hf_subset_descriptive_stats" in counts:
+            counts = counts["hf_subset_descriptive_stats"][subset]
         assert len(rows) == counts["num_samples"]
         columns = list(zip(*rows, strict=True))
-        kinds = (
-            ("text1_statistics", "text2_statistics")
-            if "text1_statistics" in counts
-            else ("text_statistics",)
-        )
-        for column, kind in zip(columns, kinds, strict=False):
-            blanks = int((task, kind) == ("STS14", "text1_statistics"))  # read_sts makes one of two
-            assert sum(map(len, column)) == counts[kind]["total_text_length"] - blanks
         if "text_statistics" in counts:
-            labels = {
-                int(label): count["count"]
-                for label, count in counts["label_statistics"]["labels"].items()
-            }
-            assert list(dict.fromkeys(columns[1])) == list(labels) and Counter(columns[1]) == labels
+            texts, labels = columns
+            assert letters(texts) == counts["text_statistics"]["total_text_length"]
+            check_classes(labels, counts["label_statistics"]["labels"])
+        else:
+            left, right, _ = columns
+            joined_blanks = 0
+            if task == "STS14":
+                joined_blanks = 1  # read_sts makes one blank of two
+            expected = counts["text1_statistics"]["total_text_length"]
+            assert letters(left) == expected - joined_blanks
+            assert letters(right) == counts["text2_statistics"]["total_text_length"]
+
+
+def letters(texts):
+    return sum(len(text) for text in texts)
+
+
+def check_classes(labels, statistics):
+    """Compare how often each class occurs, and in which order the classes first occur."""
+    expected = {int(label): entry["count"] for label, entry in statistics.items()}
+    assert Counter(labels) == expected
+    assert list(dict.fromkeys(labels)) == list(expected)

@@ -1,20 +1,22 @@
 """Losses against the values and gradients of the official implementations.
 
-`vectors/values.npz.xz` has made-up inputs and what the official code of each paper gives for them:
-its losses and gradients, measured by this project in float64 with the code imported unmodified, and
-kept exactly. `ct_st` ran the version of sentence-transformers; `micse_ami_paper`, `informin_paper`
-and `msse_dcm_paper` are the papers' equations, which nobody released. `cases.json` states for each
-case the repository, commit, file and lines, how it was run, and its settings; no code is copied.
-`weights.npz.xz` are random weights of the tiny networks, 0 in the rows of tokens and positions that
-no case reads.
+`vectors/values.npz.xz` has made-up inputs, and what the official code of each paper gives for them.
+These losses and gradients were measured by this project in float64 with the code imported
+unmodified, and are kept exactly. `ct_st` ran the version of sentence-transformers.
+`micse_ami_paper`, `informin_paper` and `msse_dcm_paper` are the papers' equations, which nobody
+released. `cases.json` states for each case the repository, commit, file and lines, how it was run,
+and its settings. No code is copied. `weights.npz.xz` are random weights of the tiny networks, 0 in
+the rows of tokens and positions that no case reads.
 """
 
 import io
 import json
 import lzma
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -35,144 +37,230 @@ from methods.components import ami
 
 FOLDER = Path(__file__).parent / "vectors"
 FACTS = json.loads((FOLDER / "cases.json").read_text(encoding="utf-8"))
-# of the largest entry; the official code: 8e-6
-F64, F32 = (torch.float64, 1e-9), (torch.float32, 1e-4)
+
+
+class Precision(NamedTuple):
+    """A precision to compute in."""
+
+    name: str
+    dtype: torch.dtype
+    tolerance: float  # as a share of the largest entry; the official code differs by up to 8e-6
+
+
+PRECISIONS = [Precision("f64", torch.float64, 1e-9), Precision("f32", torch.float32, 1e-4)]
 
 
 @cache
 def arrays(file):
-    """By `case/name`, or `network/name of a weight`."""
+    """Read the arrays of a file, by `case/name` or by `network/name of a weight`."""
     return dict(np.load(io.BytesIO(lzma.decompress((FOLDER / file).read_bytes()))))
 
 
 class Case:
     """The arrays of one case in one precision, and the comparison with what is expected."""
 
-    def __init__(self, name, precision):
-        self.name, (self.dtype, self.tolerance) = name, precision
+    def __init__(self, name: str, precision: Precision):
+        self.name = name
+        self.dtype = precision.dtype
+        self.tolerance = precision.tolerance
         self.settings = FACTS[name]["hyper_parameters"]
 
     def tensor(self, name, grad=False):
-        t = torch.from_numpy(arrays("values.npz.xz")[f"{self.name}/{name}"])
-        t = t.to(self.dtype) if t.is_floating_point() else t.long()
-        return t.requires_grad_() if grad else t
+        """Read an array, as integers or in the precision of the case."""
+        tensor = torch.from_numpy(arrays("values.npz.xz")[f"{self.name}/{name}"])
+        if not tensor.is_floating_point():
+            return tensor.long()
+        return tensor.to(self.dtype).requires_grad_(grad)
 
     def check(self, name, value):
+        """Compare a value with the array of this name."""
         expected = self.tensor(name).to(value.dtype)
         gap = (value.detach() - expected).abs().max() / expected.abs().max()
         assert gap <= self.tolerance, f"{name}: relative gap {gap:.2e}"
 
-    def check_gradients(self, inputs, **made):
-        """Values by name, and the gradients of the last one at the inputs."""
-        [*made.values()][-1].backward()
-        for name, value in made.items():
-            self.check(name, value)
+    def check_gradients(self, loss, **inputs):
+        """Compute the gradients of a loss, and compare that at each input with `grad_NAME`."""
+        loss.backward()
         for name, tensor in inputs.items():
             self.check(f"grad_{name}", tensor.grad)
 
 
-def cases(*prefixes):
-    names = [name for name in FACTS if name.rpartition("_")[0] in prefixes]
-    params = [
-        pytest.param(n, p, id=f"{n}-{p[0]}".replace("torch.float", "f"))
-        for n in names
-        for p in (F64, F32)
-    ]
+def kind(name):
+    """Return what a case is about: its name without its number."""
+    return name.rpartition("_")[0]
+
+
+def cases(*kinds):
+    """Parametrise a test with `name` and `precision` of all cases of some kinds."""
+    params = []
+    for name in FACTS:
+        if kind(name) not in kinds:
+            continue
+        for precision in PRECISIONS:
+            params.append(pytest.param(name, precision, id=f"{name}-{precision.name}"))
     return pytest.mark.parametrize(("name", "precision"), params)
 
 
-def mirror(case, h1, h2):
-    pools = {"cls": lambda h: h[:, 0], "mean": lambda h: h.mean(1)}
-    pool = pools.get(case.settings["agg_mode"], lambda h: mean_pool(h, case.tensor("in_mask")))
-    return mirror_bert.nt_xent(pool(h1), pool(h2), case.settings["tau"])
+# ---------------------------------------------------------------- losses of tensors
 
 
-def tension(case, *states):
-    pooled = [mean_pool(s, case.tensor(f"in_mask{i}")) for i, s in enumerate(states, 1)]
-    return ct.contrastive_tension(*pooled, case.tensor("in_labels"))
+def info_nce(case, z1, z2, **options):
+    return losses.info_nce(z1, z2, case.settings["temp"], **options)
 
 
-def hard_negatives(case, z1, z2, z3):
-    return info_nce(case, z1, z2, hard=z3, hard_weight=case.settings["hard_negative_weight"])
-
-
-def info_nce(case, z1, z2, **more):
-    return losses.info_nce(z1, z2, case.settings["temp"], **more)
-
-
-def behind_head(case, hidden, weight, bias):
+def info_nce_of_head(case, hidden, weight, bias):
+    """Compare the outputs of the MLP head. Rows 2i and 2i+1 are the views of sentence i."""
     head = Head(hidden.shape[-1])
-    z = functional_call(head, {"dense.weight": weight, "dense.bias": bias}, hidden[:, 0])
+    weights = {"dense.weight": weight, "dense.bias": bias}
+    z = functional_call(head, weights, hidden[:, 0])
     return info_nce(case, z[0::2], z[1::2])
 
 
-def with_masked_lm(case, hidden, masked, weight):
-    head = lambda states: states @ weight.T + case.tensor("in_head_b")  # noqa: E731
-    term = masked_lm_loss(head, masked, case.tensor("in_labels").flatten(0, 1))
-    return info_nce(case, hidden[0::2, 0], hidden[1::2, 0]) + case.settings["mlm_weight"] * term
+def info_nce_and_masked_lm(case, hidden, masked, head_weight):
+    """Add the loss of a linear masked-LM head to InfoNCE of the [CLS] states."""
+    head_bias = case.tensor("in_head_b")
+    labels = case.tensor("in_labels").flatten(0, 1)
+
+    def head(states):
+        return states @ head_weight.T + head_bias
+
+    contrast = info_nce(case, hidden[0::2, 0], hidden[1::2, 0])
+    return contrast + case.settings["mlm_weight"] * masked_lm_loss(head, masked, labels)
 
 
-LOSSES = {  # case: its inputs with gradients, and the loss
-    "simcse_unsup": ("z1 z2", info_nce),
-    "simcse_unsup_mlp": ("hidden W b", behind_head),
-    "simcse_mlm": ("hidden mlm_hidden head_W", with_masked_lm),
-    "micse_diag_only": ("z1 z2", lambda case, *z: info_nce(case, *z, in_batch_negatives=False)),
-    "esimcse_queue": ("z1 z2", lambda case, *z: info_nce(case, *z, queue=case.tensor("in_queue"))),
-    "simcse_sup_hardneg": ("z1 z2 z3", hard_negatives),
-    "ct_official": ("E1 E2", tension),
-    "ct_st": (
-        "e1 e2",
-        lambda case, *e: ct.contrastive_tension(*e, case.tensor("in_labels"), reduction="sum"),
-    ),
-    "mirror_infonce": ("h1 h2", mirror),
-    "barlow_twins": ("z1 z2", lambda case, *z: scd.barlow_twins(*z, case.settings["lambd"])),
-    "msse_dcm_code": ("a b", lambda case, *v: losses.dimension_contrast(*v, "code")),
-    "msse_dcm_paper": ("a b", lambda case, *v: losses.dimension_contrast(*v, "paper")),
+def info_nce_of_positives(case, z1, z2):
+    return info_nce(case, z1, z2, in_batch_negatives=False)
+
+
+def info_nce_with_queue(case, z1, z2):
+    return info_nce(case, z1, z2, queue=case.tensor("in_queue"))
+
+
+def info_nce_with_hard_negatives(case, z1, z2, z3):
+    return info_nce(case, z1, z2, hard=z3, hard_weight=case.settings["hard_negative_weight"])
+
+
+def tension_of_states(case, states1, states2):
+    """Compute CT of mean-pooled states."""
+    pooled1 = mean_pool(states1, case.tensor("in_mask1"))
+    pooled2 = mean_pool(states2, case.tensor("in_mask2"))
+    return ct.contrastive_tension(pooled1, pooled2, case.tensor("in_labels"))
+
+
+def summed_tension(case, e1, e2):
+    return ct.contrastive_tension(e1, e2, case.tensor("in_labels"), reduction="sum")
+
+
+def mirror_nt_xent(case, states1, states2):
+    """Compare states, pooled as the case says."""
+
+    def pool(states):
+        mode = case.settings["agg_mode"]
+        if mode == "cls":
+            return states[:, 0]
+        if mode == "mean":
+            return states.mean(1)
+        return mean_pool(states, case.tensor("in_mask"))
+
+    return mirror_bert.nt_xent(pool(states1), pool(states2), case.settings["tau"])
+
+
+def barlow_twins(case, z1, z2):
+    return scd.barlow_twins(z1, z2, case.settings["lambd"])
+
+
+def dimension_contrast_code(case, a, b):
+    return losses.dimension_contrast(a, b, "code")
+
+
+def dimension_contrast_paper(case, a, b):
+    return losses.dimension_contrast(a, b, "paper")
+
+
+class Loss(NamedTuple):
+    """A loss of the engine, and the names of what the official code gave for it."""
+
+    function: Callable  # of the case and the inputs
+    inputs: str  # names of the inputs, which have gradients
+    name: str = "loss"
+
+
+LOSSES = {
+    "simcse_unsup": Loss(info_nce, "z1 z2"),
+    "simcse_unsup_mlp": Loss(info_nce_of_head, "hidden W b"),
+    "simcse_mlm": Loss(info_nce_and_masked_lm, "hidden mlm_hidden head_W", "loss_total"),
+    "micse_diag_only": Loss(info_nce_of_positives, "z1 z2"),
+    "esimcse_queue": Loss(info_nce_with_queue, "z1 z2"),
+    "simcse_sup_hardneg": Loss(info_nce_with_hard_negatives, "z1 z2 z3"),
+    "ct_official": Loss(tension_of_states, "E1 E2"),
+    "ct_st": Loss(summed_tension, "e1 e2"),
+    "mirror_infonce": Loss(mirror_nt_xent, "h1 h2"),
+    "barlow_twins": Loss(barlow_twins, "z1 z2"),
+    "msse_dcm_code": Loss(dimension_contrast_code, "a b"),
+    "msse_dcm_paper": Loss(dimension_contrast_paper, "a b"),
 }
 
 
 @cases(*LOSSES)
 def test_a_loss_and_its_gradients(name, precision):
-    names, loss = LOSSES[name.rpartition("_")[0]]
     case = Case(name, precision)
-    inputs = {x: case.tensor(f"in_{x}", grad=True) for x in names.split()}
-    total = "loss_total" if loss is with_masked_lm else "loss"
-    case.check_gradients(inputs, **{total: loss(case, *inputs.values())})
+    loss = LOSSES[kind(name)]
+    inputs = {}
+    for input_name in loss.inputs.split():
+        inputs[input_name] = case.tensor(f"in_{input_name}", grad=True)
+
+    value = loss.function(case, *inputs.values())
+
+    case.check(loss.name, value)
+    case.check_gradients(value, **inputs)
 
 
-def test_mirror_span_mask():
-    for example in FACTS["mirror_span_mask_1"]["examples"]:
-        rng = np.random.RandomState(example["numpy_global_seed"])
-        assert (
-            mirror_bert.mask_span(example["input"], rng.randint, example["mask_len"])
-            == example["output"]
-        )
-    for text in ("a" * 29, "a" * 30):  # the shortest that is masked
-        assert ("[MASK]" in mirror_bert.mask_span(text, lambda high: 2)) == (len(text) == 30)
+# ---------------------------------------------------------------- parts of methods
+
+
+@pytest.mark.parametrize("example", FACTS["mirror_span_mask_1"]["examples"])
+def test_mirror_span_mask(example):
+    rng = np.random.RandomState(example["numpy_global_seed"])
+    masked = mirror_bert.mask_span(example["input"], rng.randint, example["mask_len"])
+    assert masked == example["output"]
+
+
+@pytest.mark.parametrize(("length", "is_masked"), [(29, False), (30, True)])
+def test_shortest_text_with_a_mirror_span_mask(length, is_masked):
+    masked = mirror_bert.mask_span("a" * length, lambda high: 2)
+    assert ("[MASK]" in masked) == is_masked
 
 
 @cases("micse_ami_code")
 def test_ami_code(name, precision, monkeypatch):
     case = Case(name, precision)
-    attention, settings = case.tensor("in_attention", True), case.settings
+    settings = case.settings
+    attention = case.tensor("in_attention", grad=True)
     layers = attention[settings["min_layer"] : settings["max_layer"]]
+    z1 = case.tensor("in_z1", grad=True)
+    z2 = case.tensor("in_z2", grad=True)
     positions = case.tensor("in_sample_index")
 
     def recorded(valid, samples, replacement):
         assert valid.shape[0] == len(case.tensor("in_kept_chunks"))
-        assert samples == positions.shape[1] and not replacement
+        assert samples == positions.shape[1]
+        assert not replacement
         return positions
 
     monkeypatch.setattr(ami, "sample_positions", recorded)
-    z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
-    term = -ami.ami_code(
-        [a[0::2] for a in layers], [a[1::2] for a in layers], settings["target_samples"]
+    mutual_information = ami.ami_code(
+        [maps[0::2] for maps in layers],
+        [maps[1::2] for maps in layers],
+        settings["target_samples"],
     )
+    term = -mutual_information
     contrast = losses.info_nce(z1, z2, settings["temp"])
     total = settings["task_alpha"] * contrast + settings["task_lambda"] * term
-    case.check_gradients(
-        {"total_z1": z1, "total_z2": z2}, mi_term=term, ce=contrast, loss_total=total
-    )
+
+    case.check("mi_term", term)
+    case.check("ce", contrast)
+    case.check("loss_total", total)
+    case.check_gradients(total, total_z1=z1, total_z2=z2)
     # the term alone reads attention
     case.check("grad_mi_attn", attention.grad / settings["task_lambda"])
 
@@ -180,164 +268,228 @@ def test_ami_code(name, precision, monkeypatch):
 @cases("micse_ami_paper")
 def test_ami_paper(name, precision, monkeypatch):
     case = Case(name, precision)
-    attention, samples = case.tensor("in_attention", True), case.settings["samples"]
-    layers, real = attention[-4:], case.tensor("in_real_token_mask").bool()
+    attention = case.tensor("in_attention", grad=True)
+    layers = attention[-4:]
+    real = case.tensor("in_real_token_mask").bool()
     positions = case.tensor("in_sample_index")
-    drawn = lambda valid, samples, replacement: positions.reshape(*valid.shape[:2], samples)  # noqa: E731
-    monkeypatch.setattr(losses, "sample_positions", drawn)
-    views = [a[0::2] for a in layers], [a[1::2] for a in layers]
-    mean_mi = losses.ami_paper(*views, real, None if samples == "all" else samples)
-    case.check_gradients(
-        {"attn": attention}, mean_mi=mean_mi, loss=-case.settings["lambda"] * mean_mi
+    samples = case.settings["samples"]
+
+    def recorded(valid, samples, replacement):
+        return positions.reshape(*valid.shape[:2], samples)
+
+    monkeypatch.setattr(losses, "sample_positions", recorded)
+    mean_mi = losses.ami_paper(
+        [maps[0::2] for maps in layers],
+        [maps[1::2] for maps in layers],
+        real,
+        None if samples == "all" else samples,
     )
+    loss = -case.settings["lambda"] * mean_mi
+
+    case.check("mean_mi", mean_mi)
+    case.check("loss", loss)
+    case.check_gradients(loss, attn=attention)
 
 
-@cases("informin_code", "informin_paper")
-def test_reconstruction(name, precision):
-    case, forms = Case(name, precision), {"code": ("term", "loss_total", "total")}
-    if "paper" in name:
-        forms = {
-            "paper": ("term_normalised", *["total_normalised"] * 2),
-            "raw": ("term_raw", *["total_raw"] * 2),
-        }
-    for form, (term_name, total_name, gradient) in forms.items():
-        z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
-        term = informin_cl.reconstruction(z1, z2, form)
-        weight = case.settings.get("reconstruction_weight", case.settings.get("lambda"))
-        made = {term_name: term, total_name: info_nce(case, z1, z2) + weight * term}
-        case.check_gradients({f"{gradient}_z1": z1, f"{gradient}_z2": z2}, **made)
+@cases("informin_code")
+def test_reconstruction_of_the_code(name, precision):
+    case = Case(name, precision)
+    z1 = case.tensor("in_z1", grad=True)
+    z2 = case.tensor("in_z2", grad=True)
+
+    term = informin_cl.reconstruction(z1, z2, "code")
+    total = info_nce(case, z1, z2) + case.settings["reconstruction_weight"] * term
+
+    case.check("term", term)
+    case.check("loss_total", total)
+    case.check_gradients(total, total_z1=z1, total_z2=z2)
+
+
+@pytest.mark.parametrize(("form", "suffix"), [("paper", "normalised"), ("raw", "raw")])
+@cases("informin_paper")
+def test_reconstruction_of_the_paper(name, precision, form, suffix):
+    case = Case(name, precision)
+    z1 = case.tensor("in_z1", grad=True)
+    z2 = case.tensor("in_z2", grad=True)
+
+    term = informin_cl.reconstruction(z1, z2, form)
+    total = info_nce(case, z1, z2) + case.settings["lambda"] * term
+
+    case.check(f"term_{suffix}", term)
+    case.check(f"total_{suffix}", total)
+    case.check_gradients(total, **{f"total_{suffix}_z1": z1, f"total_{suffix}_z2": z2})
 
 
 @cases("msse_nce")
 def test_released_total_of_msse(name, precision):
-    """NCE behind the projector, the term over thirds of the layers, and DCM with the released
-    pairing; without ICM."""
+    """The released code adds NCE of the projector's outputs, a term over thirds of the layers, and
+    DCM with the released pairing. It has no ICM."""
     case = Case(name, precision)
-    hidden, weight, bias = (
-        case.tensor("in_hidden_states", True),
-        case.tensor("in_W"),
-        case.tensor("in_b"),
-    )
-    n = case.settings["N"]
-    views = []
-    for rows in (slice(0, n), slice(n, None)):
+    hidden = case.tensor("in_hidden_states", grad=True)
+    weight = case.tensor("in_W")
+    bias = case.tensor("in_b")
+    size = case.settings["N"]
+
+    def view(rows):
         pooled = hidden[-1, rows, 0]
-        states = [h[rows, 0] for h in hidden]
-        views.append(SimpleNamespace(z=pooled @ weight.T + bias, pooled=pooled, states=states))
-    nce = info_nce(case, views[0].z, views[1].z)
-    repulsion = losses.layerwise_repulsion(views[0].states, case.tensor("in_noise"))
+        states = [layer[rows, 0] for layer in hidden]
+        return SimpleNamespace(z=pooled @ weight.T + bias, pooled=pooled, states=states)
+
+    view1 = view(slice(0, size))
+    view2 = view(slice(size, None))
+    nce = info_nce(case, view1.z, view2.z)
+    repulsion = losses.layerwise_repulsion(view1.states, case.tensor("in_noise"))
     released = SimpleNamespace(p=SimpleNamespace(form="code", released_pairing=True))
-    dcm = msse.Method.dimension_term(released, *views)
+    dcm = msse.Method.dimension_term(released, view1, view2)
     total = nce - 0.8 * repulsion + 0.2 * dcm
-    made = {"nce": nce, "mi_est": repulsion, "dcm_mispaired": dcm, "total_repaired": total}
-    case.check_gradients({"total_hidden": hidden}, **made)
+
+    case.check("nce", nce)
+    case.check("mi_est", repulsion)
+    case.check("dcm_mispaired", dcm)
+    case.check("total_repaired", total)
+    case.check_gradients(total, total_hidden=hidden)
+
+
+# ---------------------------------------------------------------- methods with a network
 
 
 class Network:
-    """A tiny method with the official network's weights, as `infocse` and `diffcse` build it
-    from a checkpoint."""
+    """A tiny method and its component, with the weights of the official network."""
 
-    def __init__(self, case, folder, method, component):
-        weights = {
-            key.partition("/"): torch.from_numpy(w) for key, w in arrays("weights.npz.xz").items()
-        }
-        self.weights = {name: w for (network, _, name), w in weights.items() if network == method}
-        self.case, settings, config = (
-            case,
-            case.settings,
-            BertConfig(**case.settings["bert_config"]),
-        )
-        BertForMaskedLM(config).save_pretrained(folder)
-        special = {0: "[PAD]", 100: "[UNK]", 101: "[CLS]", 102: "[SEP]", 103: "[MASK]"}
-        (folder / "vocab.txt").write_text(
-            "\n".join(special.get(i, f"w{i}") for i in range(config.vocab_size))
-        )
-        BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    def __init__(self, case, folder, method, component, projector, params):
+        """Build the method from a checkpoint, as `infocse` and `diffcse` do, and load its weights.
+
+        Args:
+            folder: for the checkpoint.
+            projector: hyper-parameter of the method.
+            params: hyper-parameters of the component.
+        """
+        self.case = case
+        self.weights = {}
+        for key, weight in arrays("weights.npz.xz").items():
+            network, _, name = key.partition("/")
+            if network == method:
+                self.weights[name] = torch.from_numpy(weight)
+
+        write_checkpoint(BertConfig(**case.settings["bert_config"]), folder)
         encoder = Encoder.load(EncoderRef(name=str(folder), revision="local"), dropout=0.0)
-        batchnorm = settings.get("batchnorm", settings.get("batchnorm_projector"))
-        has_head = settings.get("pooler_type", "cls") == "cls"
-        projector = "batchnorm" if batchnorm else "mlp" if has_head else "none"
-        params = {"temperature": settings["temp"], "projector": projector}
-        self.method = load(method)(encoder, fill(declaration(method), params, method))
-        params = {"weight": settings.get("mlm_weight", settings.get("lambda_weight"))}
-        params |= {"generator": "self"} if component == "rtd" else {}
+        own_params = {"temperature": case.settings["temp"], "projector": projector}
+        own_params = fill(declaration(method), own_params, method)
         params = fill(declaration(component, COMPONENTS), params, component)
+        self.method = load(method)(encoder, own_params)
         self.component = load(component, COMPONENTS)(self.method, params)
-        self.fill(encoder.model, "bert.")
-        if projector != "none":
-            self.fill(self.method.head, "mlp.net." if batchnorm else "mlp.")
-        for module in (self.method, self.component):
-            module.to(case.dtype).train()
 
-    def fill(self, module, prefix, rename=lambda key: key):
-        """Weights whose names begin with `prefix`."""
-        own = {
-            rename(k.removeprefix(prefix)): v
-            for k, v in self.weights.items()
-            if k.startswith(prefix)
-        }
-        missing, _ = module.load_state_dict(own, strict=False)
-        # the last: also decoder.bias
-        unused = ("position_ids", "num_batches_tracked", "running_", "predictions.bias")
-        assert not [k for k in missing if not any(u in k for u in unused)]
+        self.load_weights(encoder.model, "bert.")
+        if projector == "batchnorm":
+            self.load_weights(self.method.head, "mlp.net.")
+        elif projector == "mlp":
+            self.load_weights(self.method.head, "mlp.")
+        self.method.to(case.dtype).train()
+        self.component.to(case.dtype).train()
 
-    def check(self, **gradients):
-        """The losses, and gradients of weights by name."""
-        ids, mask = (
-            self.case.tensor(f"in_{key}").flatten(0, 1) for key in ("input_ids", "attention_mask")
-        )
-        # rows 2i and 2i+1: of sentence i
-        both = self.method.encode({"input_ids": ids, "attention_mask": mask})
-        views = Views(both.rows(slice(0, None, 2)), both.rows(slice(1, None, 2)))
+    def load_weights(self, module, prefix, rename=str):
+        """Load the weights whose names begin with `prefix`.
+
+        Args:
+            rename: maps the official name, without the prefix, to ours.
+        """
+        state = {}
+        for name, weight in self.weights.items():
+            if name.startswith(prefix):
+                state[rename(name.removeprefix(prefix))] = weight
+        missing, _ = module.load_state_dict(state, strict=False)
+
+        # the last stands for decoder.bias, too
+        without_weights = ("position_ids", "num_batches_tracked", "running_", "predictions.bias")
+        for name in missing:
+            assert any(part in name for part in without_weights), name
+
+    def check(self, **weights):
+        """Compare the losses of the case, and the gradients at some weights."""
+        ids = self.case.tensor("in_input_ids").flatten(0, 1)
+        mask = self.case.tensor("in_attention_mask").flatten(0, 1)
+        encoded = self.method.encode({"input_ids": ids, "attention_mask": mask})
+        # rows 2i and 2i+1 are the views of sentence i
+        views = Views(encoded.rows(slice(0, None, 2)), encoded.rows(slice(1, None, 2)))
         contrast = self.method.loss(views)
         total = contrast + self.component.term(self.method, views)
-        gradients["word_embeddings"] = self.method.encoder.model.embeddings.word_embeddings.weight
-        self.case.check_gradients(gradients, loss_contrastive=contrast, loss_total=total)
+
+        self.case.check("loss_contrastive", contrast)
+        self.case.check("loss_total", total)
+        embeddings = self.method.encoder.model.embeddings.word_embeddings.weight
+        self.case.check_gradients(total, word_embeddings=embeddings, **weights)
 
     def rows(self, name):
-        """An array of the case in the order of the component's rows: first views, then second
-        ones."""
+        """Read an array in the order of the component's rows: all first views, then all second."""
         return self.case.tensor(name).transpose(0, 1).flatten(0, 1)
+
+
+def write_checkpoint(config, folder):
+    """Write a masked-LM BERT with random weights, and a vocabulary in which BERT's special tokens
+    have their usual ids."""
+    BertForMaskedLM(config).save_pretrained(folder)
+    special = {0: "[PAD]", 100: "[UNK]", 101: "[CLS]", 102: "[SEP]", 103: "[MASK]"}
+    vocabulary = [special.get(index, f"w{index}") for index in range(config.vocab_size)]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary))
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
 
 
 @cases("infocse_aux")
 def test_auxiliary_mlm(name, precision, tmp_path, monkeypatch):
     case = Case(name, precision)
-    network = Network(case, tmp_path, "infocse", "auxiliary_mlm")
+    if case.settings["batchnorm_projector"]:
+        projector = "batchnorm"
+    elif case.settings["pooler_type"] == "cls":
+        projector = "mlp"
+    else:
+        projector = "none"
+    params = {"weight": case.settings["mlm_weight"]}
+    network = Network(case, tmp_path, "infocse", "auxiliary_mlm", projector, params)
     component = network.component
-    network.fill(component.lower.model, "mlm.bert.")
-    network.fill(component.upper.layers, "c_head.")
-    head = {
-        "transform": "predictions.transform",
-        "decoder": "predictions.decoder",
-        "bias": "predictions.decoder.bias",
-    }
-    network.fill(
-        component.head,
-        "lm_head.",
-        lambda k: k.replace(k.partition(".")[0], head[k.partition(".")[0]], 1),
+    network.load_weights(component.lower.model, "mlm.bert.")
+    network.load_weights(component.upper.layers, "c_head.")
+    network.load_weights(component.head, "lm_head.", name_in_bert_head)
+    masked_ids = network.rows("in_mlm_input_ids")
+    labels = network.rows("in_mlm_labels")
+    monkeypatch.setattr(
+        "methods.components.auxiliary_mlm.mask_batch", lambda *_: (masked_ids, labels)
     )
-    masked = network.rows("in_mlm_input_ids"), network.rows("in_mlm_labels")
-    monkeypatch.setattr("methods.components.auxiliary_mlm.mask_batch", lambda *_: masked)
+
     weights = {"lm_head_bias": component.head.predictions.decoder.bias}
     if name == "infocse_aux_1":  # kept for one case: it is large
         weights["c_head0_query"] = component.upper.layers[0].attention.self.query.weight
     network.check(**weights)
-    assert all(w.grad is None for w in component.lower.parameters())
+
+    for weight in component.lower.parameters():
+        assert weight.grad is None
+
+
+def name_in_bert_head(name):
+    """Translate the name of a weight in the official masked-LM head to that in BERT's."""
+    parts = {
+        "transform": "predictions.transform",
+        "decoder": "predictions.decoder",
+        "bias": "predictions.decoder.bias",
+    }
+    first, dot, rest = name.partition(".")
+    return parts[first] + dot + rest
 
 
 @cases("diffcse_rtd")
 def test_replaced_token_detection(name, precision, tmp_path, monkeypatch):
     case = Case(name, precision)
-    network = Network(case, tmp_path, "diffcse", "rtd")
+    projector = "batchnorm" if case.settings["batchnorm"] else "mlp"
+    params = {"weight": case.settings["lambda_weight"], "generator": "self"}
+    network = Network(case, tmp_path, "diffcse", "rtd", projector, params)
     component = network.component
-    network.fill(component.discriminator.model, "discriminator.")
-    network.fill(component.classify, "electra_head.")
+    network.load_weights(component.discriminator.model, "discriminator.")
+    network.load_weights(component.classify, "electra_head.")
     generated = network.rows("in_generator_argmax")
     monkeypatch.setattr(component, "most_likely", lambda ids, mask: generated)
     monkeypatch.setattr(
         "methods.components.rtd.mask_batch", lambda tokenizer, ids, probability: (ids, None)
     )
+
     # the official code forces the id of [CLS], ours keeps what the sentence begins with: the same
     # in a real batch
     assert (network.rows("in_input_ids")[:, 0] == case.settings["cls_token"]).all()
@@ -350,19 +502,23 @@ def test_replaced_token_detection(name, precision, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("loss", [losses.info_nce, mirror_bert.nt_xent])
 def test_no_gradient_reaches_the_queue_and_autocast_does_not_round_cosines(loss):
-    """bf16 has 8 bits: at temperature 0.02 a cosine rounded to them moves a logit by up to 0.1."""
-    results, views = [], [torch.randn(rows, 6) for rows in (5, 5, 7)]
-    for enabled in (False, True):
+    """bf16 has 8 bits. At temperature 0.02, a cosine rounded to them moves a logit by up to 0.1."""
+    views = [torch.randn(rows, 6) for rows in (5, 5, 7)]
+
+    def value_and_gradient(autocast):
         z1, z2, queue = (view.clone().requires_grad_() for view in views)
-        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             value = loss(z1, z2, 0.02, queue)
         value.backward()
         assert queue.grad is None
-        results.append((value.detach(), z1.grad))
-    torch.testing.assert_close(results[1], results[0], rtol=0, atol=0)
+        return value.detach(), z1.grad
+
+    plain = value_and_gradient(autocast=False)
+    rounded = value_and_gradient(autocast=True)
+    torch.testing.assert_close(rounded, plain, rtol=0, atol=0)
 
 
-HALF = {
+COMPARISONS = {
     "info_nce": lambda a, b: losses.info_nce(a, b, 0.05),
     "contrastive_tension": lambda a, b: ct.contrastive_tension(a, b, torch.arange(5) % 2),
     "reconstruction": lambda a, b: informin_cl.reconstruction(a, b, "raw"),
@@ -371,51 +527,65 @@ HALF = {
 }
 
 
-@pytest.mark.parametrize("loss", HALF.values(), ids=HALF)
+@pytest.mark.parametrize("loss", COMPARISONS.values(), ids=COMPARISONS)
 def test_half_precision_is_widened_before_it_is_compared(loss):
-    half = [torch.randn(5, 6).bfloat16() for _ in range(2)]
-    assert torch.equal(loss(*half), loss(*(view.float() for view in half)))
+    a = torch.randn(5, 6).bfloat16()
+    b = torch.randn(5, 6).bfloat16()
+    assert torch.equal(loss(a, b), loss(a.float(), b.float()))
 
 
-LAYERS = {
-    12: ((8, 12), (7, 11)),
-    24: ((16, 24), (14, 22)),
-    9: ((6, 9), (5, 7)),
-    2: ((1, 2), (0, 2)),
-}
-
-
-@pytest.mark.parametrize("depth", LAYERS)
-def test_layers_that_ami_reads(depth):
+@pytest.mark.parametrize(
+    ("depth", "paper", "code"),
+    [
+        (12, range(8, 12), range(7, 11)),
+        (24, range(16, 24), range(14, 22)),
+        (9, range(6, 9), range(5, 7)),
+        (2, range(1, 2), range(0, 2)),
+    ],
+)
+def test_layers_that_ami_reads(depth, paper, code):
     """Of an encoder of so many layers, in form paper and in form code."""
-    assert [losses.ami_layers(form, depth) for form in ("paper", "code")] == [
-        range(*ends) for ends in LAYERS[depth]
-    ]
+    assert losses.ami_layers("paper", depth) == paper
+    assert losses.ami_layers("code", depth) == code
 
 
-def test_mutual_information_at_its_ends():
-    """Equal views: cut at rho² = 1 - 1e-6. One entry or none correlates with nothing."""
-    x, y = (torch.rand(2, 3, 8, dtype=torch.float64) + 0.1).requires_grad_()
+def test_mutual_information_of_equal_views_is_finite():
+    """The correlation is cut at ρ² = 1 - 1e-6. CT starts from two equal encoders."""
+    x = (torch.rand(3, 8, dtype=torch.float64) + 0.1).requires_grad_()
     equal = losses.gaussian_mi(x, x)
     assert equal.tolist() == pytest.approx([-0.5 * np.log(1e-6)] * 3)
-    # CT starts from two equal encoders
-    assert torch.autograd.grad(equal.sum(), x)[0].isfinite().all()
-    some = losses.gaussian_mi(x, y, torch.arange(8) < torch.tensor([[8], [1], [0]]))
-    assert some[0] > 1e-9 > some[1:].abs().max()
+    (gradient,) = torch.autograd.grad(equal.sum(), x)
+    assert gradient.isfinite().all()
 
 
-def test_special_tokens_are_not_masked_and_nothing_to_restore_costs_nothing(tiny_bert):
+def test_one_entry_or_none_has_no_mutual_information():
+    x, y = torch.rand(2, 3, 8, dtype=torch.float64) + 0.1
+    entries = torch.tensor([[8], [1], [0]])
+    many, one, none = losses.gaussian_mi(x, y, torch.arange(8) < entries)
+    assert many > 1e-9
+    assert one.abs() < 1e-9
+    assert none.abs() < 1e-9
+
+
+def test_special_tokens_are_not_masked(tiny_bert):
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
-    ids = tokenizer(["a river", "a long walk [MASK] [UNK]"], padding=True, return_tensors="pt")[
-        "input_ids"
-    ]
+    texts = ["a river", "a long walk [MASK] [UNK]"]
+    ids = tokenizer(texts, padding=True, return_tensors="pt")["input_ids"]
     _, labels = mask_batch(tokenizer, ids, 1.0)
-    assert torch.equal(labels != -100, ~torch.isin(ids, torch.tensor(tokenizer.all_special_ids)))
+    is_special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
+    assert torch.equal(labels != -100, ~is_special)
+
+
+def test_nothing_to_restore_costs_nothing():
     states = torch.randn(2, 3, 4, requires_grad=True)
     loss = masked_lm_loss(torch.nn.Linear(4, 9), states, torch.full((2, 3), -100))
     loss.backward()
-    assert loss == 0 and not states.grad.any()
-    half = masked_lm_loss(
-        torch.nn.Linear(4, 9).bfloat16(), states.bfloat16(), torch.ones(2, 3, dtype=torch.long)
-    )
-    assert half.dtype == torch.float32  # compared in fp32
+    assert loss == 0
+    assert not states.grad.any()
+
+
+def test_masked_tokens_are_compared_in_fp32():
+    head = torch.nn.Linear(4, 9).bfloat16()
+    states = torch.randn(2, 3, 4).bfloat16()
+    loss = masked_lm_loss(head, states, torch.ones(2, 3, dtype=torch.long))
+    assert loss.dtype == torch.float32
