@@ -147,7 +147,6 @@ def test_bars_of_differences_have_no_untrained_encoder():
     assert grids.untrained_cell("msse", "figure5", "smoke") is None
 
 
-@pytest.mark.parametrize("scale", ["mini", "paper"])
 def alignment_or_uniformity(row, column, seed):
     """Score alignment, in the first column, below 0, and uniformity above."""
     size = 0.1 * (row + column) + seed / 1000
