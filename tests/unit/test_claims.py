@@ -1,5 +1,7 @@
-"""Claims: every form on a made-up paper, on its printed numbers and on made-up runs; and what
-the real papers say."""
+"""Claims: every form of a claim on a made-up paper, judged on its printed numbers and on made-up
+runs, and claims of the real papers."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,8 +25,8 @@ QUOTE = "better by far"
 LIMIT = {"relation": "comparable"}
 FEW_SHOT = [{"label": size, "task": "Avg.", "size": size} for size in ("1%", "10%")]
 X, Y = {"label": "x", "task": "STS-B"}, {"label": "y", "task": "SICK-R"}
-# A single run's deviation over seeds is 0.40, so that a difference of two has the standard error
-# 0.40 √2 = 0.57.
+# A single run has a deviation of 0.40 over seeds, so a difference of two runs has the standard
+# error 0.40 √2 = 0.57.
 SPREAD = Spread(std=0.40, n=10**6, method="simcse", source="made-up")
 PAPER = {
     "name": "made_up",
@@ -82,183 +84,133 @@ MEASURED = {
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
+    """Make the project with the made-up paper, its runs scored and a known spread over seeds."""
     with pytest.MonkeyPatch.context() as patch:
         made_up(tmp_path_factory.mktemp("project"), patch, PAPER)
         patch.setattr(printed_spread, "seed_spread", lambda *_: SPREAD)
         for name in targets.grid_names("made_up"):
             for spec in targets.page(name, SCALE, "made_up").runs().values():
-                values = [own[max(0, spec.seed - 1)] for own in MEASURED[spec.method]]
-                scores = zip(("STS-B", "SICK-R", "Avg."), ["spearman"] * 3, values, strict=True)
-                write_scores(spec, "sts", SCALE, scores)
+                write_measured(spec)
         clear()
         yield
     clear()
 
 
-def claim_of(**more):
-    return Claim(
-        **{"quote": QUOTE, "section": "1", "table": "1", "row": "Ours", "columns": ["x"]} | more
-    )
+def write_measured(spec):
+    """Write the scores that `MEASURED` has for a run."""
+    run_index = max(0, spec.seed - 1)  # an untrained encoder has the seed 0
+    scores = []
+    for task, values in zip(("STS-B", "SICK-R", "Avg."), MEASURED[spec.method], strict=True):
+        scores.append((task, "spearman", values[run_index]))
+    write_scores(spec, "sts", SCALE, scores)
 
 
-def judge(**more):
-    return claims.judge("made_up", claim_of(**more), SCALE)
+def claim_of(**settings):
+    """Make a claim about column x of Table 1, with other settings."""
+    defaults = {"quote": QUOTE, "section": "1", "table": "1", "row": "Ours", "columns": ["x"]}
+    return Claim(**defaults | settings)
+
+
+def judge(**settings):
+    """Judge the claim that these settings make."""
+    return claims.judge("made_up", claim_of(**settings), SCALE)
 
 
 # ---------------- one claim, on the printed numbers and on our runs
 
 
-@pytest.mark.parametrize(
-    ("claim", "on_print", "on_runs"),
-    [
-        (
-            {"versus": ["B"]},
-            ClaimVerdict.SUPPORTED,
-            ClaimVerdict.SUPPORTED,
-        ),  # by 2.00; by 5, 5 and 4.8
-        (
-            {"versus": ["C"]},
-            ClaimVerdict.NOT_SHOWN,
-            ClaimVerdict.NOT_SHOWN,
-        ),  # by 0.50; by 0, -0.2 and 0.5
-        (
-            {"versus": ["C"], "quote": "significantly better"},
-            ClaimVerdict.CONTRADICTED,
-            ClaimVerdict.NOT_SHOWN,
-        ),
-        (
-            {"versus": ["C"], "columns": ["y"]},
-            ClaimVerdict.CONTRADICTED,
-            ClaimVerdict.CONTRADICTED,
-        ),  # by 0.40; by 5, 5 and 6
-        # by 0.50; by 1, -1 and -1
-        (
-            {"versus": ["B"], "columns": ["y"], "lower": True},
-            ClaimVerdict.CONTRADICTED,
-            ClaimVerdict.NOT_SHOWN,
-        ),
-        (
-            {},
-            ClaimVerdict.NOT_SHOWN,
-            ClaimVerdict.UNTESTABLE,
-        ),  # others: of printed rows, those with numbers
-        ({"versus": ["D"]}, ClaimVerdict.UNTESTABLE, ClaimVerdict.UNTESTABLE),
-        ({"row": "D"}, ClaimVerdict.UNTESTABLE, ClaimVerdict.UNTESTABLE),
-        # 2.1 standard errors below it
-        (
-            {"versus": ["B"], **LIMIT, "less_than": "3.2"},
-            ClaimVerdict.SUPPORTED,
-            ClaimVerdict.CONTRADICTED,
-        ),
-        (
-            {"versus": ["B"], **LIMIT, "less_than": "3.0"},
-            ClaimVerdict.NOT_SHOWN,
-            ClaimVerdict.CONTRADICTED,
-        ),  # 1.8
-        (
-            {"versus": ["B"], **LIMIT, "less_than": "2.0"},
-            ClaimVerdict.CONTRADICTED,
-            ClaimVerdict.CONTRADICTED,
-        ),  # not less
-        # our mean is 0.10, its error 0.21
-        (
-            {"versus": ["C"], **LIMIT, "less_than": "1.5"},
-            ClaimVerdict.NOT_SHOWN,
-            ClaimVerdict.SUPPORTED,
-        ),
-        (
-            {"versus": ["C"], **LIMIT, "less_than": "0.05"},
-            ClaimVerdict.CONTRADICTED,
-            ClaimVerdict.NOT_SHOWN,
-        ),
-        # t = 2.1 on 2 degrees: p = 0.16
-        (
-            {"versus": ["C"], **LIMIT, "less_than": "0.55"},
-            ClaimVerdict.NOT_SHOWN,
-            ClaimVerdict.NOT_SHOWN,
-        ),
-        ({"versus": ["C"], **LIMIT}, ClaimVerdict.NOT_SHOWN, ClaimVerdict.NOT_SHOWN),
-        (
-            {"row": "B", "versus": ["Ours"], **LIMIT},
-            ClaimVerdict.CONTRADICTED,
-            ClaimVerdict.CONTRADICTED,
-        ),  # either way
-        # one is shown, whatever the other is
-        ({"versus": ["B", "D"], **LIMIT}, ClaimVerdict.CONTRADICTED, ClaimVerdict.CONTRADICTED),
-        ({"versus": ["C", "D"], **LIMIT}, ClaimVerdict.UNTESTABLE, ClaimVerdict.UNTESTABLE),
-        (
-            {"versus": ["B"], "relation": "not worse"},
-            ClaimVerdict.SUPPORTED,
-            ClaimVerdict.SUPPORTED,
-        ),
-        # worse by 0.40, 5.33
-        (
-            {"versus": ["C"], "columns": ["y"], "relation": "not worse"},
-            ClaimVerdict.NOT_SHOWN,
-            ClaimVerdict.CONTRADICTED,
-        ),
-        ({"versus": ["C"], "statistic": "std"}, ClaimVerdict.UNTESTABLE, ClaimVerdict.NOT_SHOWN),
-        # F = 25
-        (
-            {"table": "2", "columns": ["1%"], "statistic": "std", "lower": True},
-            ClaimVerdict.SUPPORTED,
-            ClaimVerdict.UNTESTABLE,
-        ),
-        # a tie
-        (
-            {"table": "2", "columns": ["10%"], "statistic": "std", "lower": True},
-            ClaimVerdict.NOT_SHOWN,
-            ClaimVerdict.NOT_SHOWN,
-        ),
-        # on 1 and 1
-        (
-            {"table": "4", "columns": ["1%"], "statistic": "std", "lower": True},
-            ClaimVerdict.NOT_SHOWN,
-            ClaimVerdict.UNTESTABLE,
-        ),
-        # two seeds have a deviation, one has none
-        ({"table": "4", "columns": ["1%"]}, ClaimVerdict.SUPPORTED, ClaimVerdict.UNTESTABLE),
-        # one seed shows nothing
-        (
-            {"table": "2", "columns": ["1%"], "lower": True},
-            ClaimVerdict.CONTRADICTED,
-            ClaimVerdict.NOT_SHOWN,
-        ),
-        (
-            {"table": "5", "columns": ["1%"]},
-            ClaimVerdict.SUPPORTED,
-            ClaimVerdict.UNTESTABLE,
-        ),  # a deviation of 0
-        (
-            {"table": "2", "columns": ["1%", "10%"], "on_average": True},
-            ClaimVerdict.SUPPORTED,
-            ClaimVerdict.UNTESTABLE,
-        ),
-        # by 1.25; by 2, 3, 2.9
-        (
-            {"versus": ["B"], "columns": ["x", "y"], "on_average": True},
-            ClaimVerdict.SUPPORTED,
-            ClaimVerdict.SUPPORTED,
-        ),
-        (
-            {"table": "2", "columns": ["10%"], "versus": ["Ours"], "versus_column": "1%"},
-            ClaimVerdict.SUPPORTED,
-            ClaimVerdict.UNTESTABLE,
-        ),
-        # by 1.00; nothing trains BERT: p = 0.01
-        ({"versus": ["BERT"], "versus_table": "3"}, ClaimVerdict.SUPPORTED, ClaimVerdict.SUPPORTED),
-        (
-            {"table": "3", "versus": ["Chance"]},
-            ClaimVerdict.UNTESTABLE,
-            ClaimVerdict.UNTESTABLE,
-        ),  # a control
-        # no deviation of few sentences
-        ({"table": "7", "columns": ["1%"]}, ClaimVerdict.UNTESTABLE, ClaimVerdict.UNTESTABLE),
-    ],
-)
-def test_verdict(project, claim, on_print, on_runs):
+SUPPORTED = ClaimVerdict.SUPPORTED
+NOT_SHOWN = ClaimVerdict.NOT_SHOWN
+CONTRADICTED = ClaimVerdict.CONTRADICTED
+UNTESTABLE = ClaimVerdict.UNTESTABLE
+
+ABOVE = [  # claim, verdict on print, verdict on our runs; a comment has the differences of both
+    # by 2.00; by 5, 5 and 4.8
+    ({"versus": ["B"]}, SUPPORTED, SUPPORTED),
+    # by 0.50; by 0, -0.2 and 0.5
+    ({"versus": ["C"]}, NOT_SHOWN, NOT_SHOWN),
+    ({"versus": ["C"], "quote": "significantly better"}, CONTRADICTED, NOT_SHOWN),
+    # below by 0.40; by 5, 5 and 6
+    ({"versus": ["C"], "columns": ["y"]}, CONTRADICTED, CONTRADICTED),
+    # above by 0.50; by 1, -1 and -1
+    ({"versus": ["B"], "columns": ["y"], "lower": True}, CONTRADICTED, NOT_SHOWN),
+    # the other rows: on print those that have numbers
+    ({}, NOT_SHOWN, UNTESTABLE),
+    ({"versus": ["D"]}, UNTESTABLE, UNTESTABLE),
+    ({"row": "D"}, UNTESTABLE, UNTESTABLE),
+    ({"versus": ["B"], "relation": "not worse"}, SUPPORTED, SUPPORTED),
+    # worse by 0.40, 5.33
+    ({"versus": ["C"], "columns": ["y"], "relation": "not worse"}, NOT_SHOWN, CONTRADICTED),
+    # two seeds have a deviation, one has none
+    ({"table": "4", "columns": ["1%"]}, SUPPORTED, UNTESTABLE),
+    # one seed shows nothing
+    ({"table": "2", "columns": ["1%"], "lower": True}, CONTRADICTED, NOT_SHOWN),
+    # the printed deviation is 0
+    ({"table": "5", "columns": ["1%"]}, SUPPORTED, UNTESTABLE),
+    ({"table": "2", "columns": ["1%", "10%"], "on_average": True}, SUPPORTED, UNTESTABLE),
+    # by 1.25; by 2, 3, 2.9
+    ({"versus": ["B"], "columns": ["x", "y"], "on_average": True}, SUPPORTED, SUPPORTED),
+    (
+        {"table": "2", "columns": ["10%"], "versus": ["Ours"], "versus_column": "1%"},
+        SUPPORTED,
+        UNTESTABLE,
+    ),
+    # by 1.00; nothing trains BERT: p = 0.01
+    ({"versus": ["BERT"], "versus_table": "3"}, SUPPORTED, SUPPORTED),
+    # the other row is a control
+    ({"table": "3", "versus": ["Chance"]}, UNTESTABLE, UNTESTABLE),
+    # nobody published a deviation on few sentences
+    ({"table": "7", "columns": ["1%"]}, UNTESTABLE, UNTESTABLE),
+]
+COMPARABLE_WITHIN = [  # claim of a limit, verdict on print, verdict on our runs
+    # 2.1 standard errors below it
+    ({"versus": ["B"], "less_than": "3.2"}, SUPPORTED, CONTRADICTED),
+    # 1.8 standard errors below it
+    ({"versus": ["B"], "less_than": "3.0"}, NOT_SHOWN, CONTRADICTED),
+    # not less
+    ({"versus": ["B"], "less_than": "2.0"}, CONTRADICTED, CONTRADICTED),
+    # our mean is 0.10, its error 0.21
+    ({"versus": ["C"], "less_than": "1.5"}, NOT_SHOWN, SUPPORTED),
+    ({"versus": ["C"], "less_than": "0.05"}, CONTRADICTED, NOT_SHOWN),
+    # t = 2.1 on 2 degrees: p = 0.16
+    ({"versus": ["C"], "less_than": "0.55"}, NOT_SHOWN, NOT_SHOWN),
+    ({"versus": ["C"]}, NOT_SHOWN, NOT_SHOWN),
+    # the row is below, which counts as well
+    ({"row": "B", "versus": ["Ours"]}, CONTRADICTED, CONTRADICTED),
+    # one difference is shown, whatever the other is
+    ({"versus": ["B", "D"]}, CONTRADICTED, CONTRADICTED),
+    ({"versus": ["C", "D"]}, UNTESTABLE, UNTESTABLE),
+]
+OF_DEVIATIONS = [  # claim about a deviation, verdict on print, verdict on our runs
+    ({"versus": ["C"]}, UNTESTABLE, NOT_SHOWN),
+    # F = 25
+    ({"table": "2", "columns": ["1%"], "lower": True}, SUPPORTED, UNTESTABLE),
+    # a tie
+    ({"table": "2", "columns": ["10%"], "lower": True}, NOT_SHOWN, NOT_SHOWN),
+    # on 1 and 1 degrees of freedom
+    ({"table": "4", "columns": ["1%"], "lower": True}, NOT_SHOWN, UNTESTABLE),
+]
+
+
+def verdicts(**claim):
+    """Judge a claim on the printed numbers and on our runs."""
     judged = judge(**claim)
-    assert (judged.published.verdict, judged.ours.verdict) == (on_print, on_runs)
+    return judged.published.verdict, judged.ours.verdict
+
+
+@pytest.mark.parametrize(("claim", "on_print", "on_runs"), ABOVE)
+def test_verdict_on_a_claim_that_a_row_is_above(project, claim, on_print, on_runs):
+    assert verdicts(**claim) == (on_print, on_runs)
+
+
+@pytest.mark.parametrize(("claim", "on_print", "on_runs"), COMPARABLE_WITHIN)
+def test_verdict_on_a_claim_that_rows_are_comparable(project, claim, on_print, on_runs):
+    assert verdicts(**claim, relation="comparable") == (on_print, on_runs)
+
+
+@pytest.mark.parametrize(("claim", "on_print", "on_runs"), OF_DEVIATIONS)
+def test_verdict_on_a_claim_about_deviations(project, claim, on_print, on_runs):
+    assert verdicts(**claim, statistic="std") == (on_print, on_runs)
 
 
 @pytest.mark.parametrize(
@@ -286,25 +238,28 @@ def test_size(project, claim, on_print, on_runs):
     assert (judged.published.size, judged.ours.size) == (on_print, on_runs)
 
 
-def test_several_comparisons(project):
-    """`up_to` asks for one of them; else the p shown is that of the weakest; an average is one
-    comparison."""
-    claim = {"columns": ["x", "y"], "versus": ["B", "C"]}
-    mixed, largest = judge(**claim).published, judge(**claim, up_to="2.00").published
-    assert (
-        mixed.verdict == ClaimVerdict.CONTRADICTED
-        and "against: 0.40 below C in y, p = 1 for 4 " in detail_text(mixed)
-    )
-    assert (largest.verdict, largest.size) == (
-        ClaimVerdict.SUPPORTED,
-        StatedSize.AS_STATED,
-    ) and "+2.00 over B in x" in detail_text(largest)
-    alone = detail_text(judge(versus=["C"]).published).split("p = ")[1]
-    assert detail_text(judge(versus=["B", "C"]).published).endswith(
-        f"weakest: +0.50 over C in x, p = {alone}"
-    )
-    average = judge(table="2", columns=["1%", "10%"], on_average=True).published
-    assert detail_text(average).startswith("+2.05 over B in average")
+def test_the_comparison_that_goes_against_a_claim_is_shown(project):
+    judged = judge(columns=["x", "y"], versus=["B", "C"]).published
+    assert judged.verdict == CONTRADICTED
+    assert "against: 0.40 below C in y, p = 1 for 4 " in detail_text(judged)
+
+
+def test_up_to_asks_for_one_of_several_comparisons(project):
+    judged = judge(columns=["x", "y"], versus=["B", "C"], up_to="2.00").published
+    assert judged.verdict == SUPPORTED
+    assert judged.size == StatedSize.AS_STATED
+    assert "+2.00 over B in x" in detail_text(judged)
+
+
+def test_the_p_of_several_comparisons_is_that_of_the_weakest(project):
+    p_of_weakest = detail_text(judge(versus=["C"]).published).split("p = ")[1]
+    text = detail_text(judge(versus=["B", "C"]).published)
+    assert text.endswith(f"weakest: +0.50 over C in x, p = {p_of_weakest}")
+
+
+def test_an_average_is_one_comparison(project):
+    judged = judge(table="2", columns=["1%", "10%"], on_average=True).published
+    assert detail_text(judged).startswith("+2.05 over B in average")
 
 
 @pytest.mark.parametrize(
@@ -321,113 +276,128 @@ def test_several_comparisons(project):
     ],
 )
 def test_what_one_of_two_shows_is_corrected(claim, differences, direction, shown):
-    contrasts = [Contrast("B", "x", difference, error=0.5, p=p) for difference, p in differences]
+    contrasts = []
+    for difference, p in differences:
+        contrasts.append(Contrast("B", "x", difference, error=0.5, p=p))
     judged = claims.judge_row(claim_of(**claim), contrasts, 2)
-    assert (judged.direction, judged.significance) == (direction, shown)
+    assert judged.direction == direction
+    assert judged.significance == shown
 
 
 def test_what_nobody_published_seeds_of_cannot_be_tested(project, monkeypatch):
     monkeypatch.setattr(printed_spread, "seed_spread", lambda *_: None)
     judged = judge(versus=["B"]).published
-    assert judged.verdict == ClaimVerdict.UNTESTABLE
+    assert judged.verdict == UNTESTABLE
     assert judgement_text(judged).endswith("; the spread is not known")
-    assert judge(versus=["B"], **LIMIT).published.verdict == ClaimVerdict.UNTESTABLE
-    assert judge(row="B", versus=["Ours"]).published.verdict == ClaimVerdict.CONTRADICTED
+    assert judge(versus=["B"], **LIMIT).published.verdict == UNTESTABLE
+    assert judge(row="B", versus=["Ours"]).published.verdict == CONTRADICTED
 
 
-def test_the_test_of_a_claim_counts_seeds_and_items(project, monkeypatch):
+@pytest.mark.parametrize("grid", [{"table": "1"}, {"table": None, "figure": "1"}])
+def test_the_test_of_a_claim_counts_seeds_and_items(grid, project, monkeypatch):
     """The same in a table and in a figure with the same runs."""
-    monkeypatch.setattr(estimates, "item_effects", lambda terms, scale: {"": np.array([-0.2, 0.2])})
-    estimate = estimates.Estimate(14.8 / 3, 3, np.std([5, 5, 4.8], ddof=1), 0.2)
-    for place in ({"table": "1"}, {"table": None, "figure": "1"}):
-        assert detail_text(judge(**place, versus=["B"]).ours).endswith(f"p = {estimate.p():.2g}")
+    changes_by_items = {"": np.array([-0.2, 0.2])}
+    monkeypatch.setattr(estimates, "item_effects", lambda terms, scale: changes_by_items)
+
+    differences = [5, 5, 4.8]
+    std = np.std(differences, ddof=1)
+    estimate = estimates.Estimate(14.8 / 3, 3, std, 0.2)
+    text = detail_text(judge(**grid, versus=["B"]).ours)
+    assert text.endswith(f"p = {estimate.p():.2g}")
 
 
 def test_two_differences_to_one_baseline_have_the_p_of_their_rows(project):
-    """What both subtract cancels, on print and in our runs."""
-    rows, changes = (judge(versus=["C"], columns=[column]) for column in ("x", "change"))
-    for side in ("published", "ours"):
-        p = [
-            detail_text(getattr(judged, side)).split("p = ")[1].split(";")[0]
-            for judged in (rows, changes)
-        ]
-        assert p[0] == p[1]
+    """Both differences subtract the same row, which cancels, on print and in our runs."""
+    rows = judge(versus=["C"], columns=["x"])
+    changes = judge(versus=["C"], columns=["change"])
+    assert p_text(rows.published) == p_text(changes.published)
+    assert p_text(rows.ours) == p_text(changes.ours)
 
 
-def test_what_95_percent_exclude_holds_for_all_comparisons_at_once():
-    """Of all that a row is above, some gain is no larger; of the largest picked, none is; of
-    comparable rows, none in either direction."""
-    near, far = (
-        Contrast("B", "x", -0.1, 0.2, p=0.6),
-        Contrast("C", "x", 0.3, 0.2, p=0.13),
+def p_text(judged):
+    """Read p from the details of a judgement."""
+    return detail_text(judged).split("p = ")[1].split(";")[0]
+
+
+NEAR = Contrast("B", "x", -0.1, error=0.2, p=0.6)
+FAR = Contrast("C", "x", 0.3, error=0.2, p=0.13)
+FAR_BELOW = Contrast("C", "x", -0.3, error=0.2, p=0.13)
+HALF_OF_TWO = 0.2 * scipy.stats.norm.ppf(1 - 0.05 / 4)  # 95 % intervals of two at once
+
+
+def test_of_all_that_a_row_is_above_some_gain_is_no_larger_than_what_is_excluded():
+    judged = claims.judge_above(claim_of(versus=["B", "C"]), [NEAR, FAR])
+    assert judged.excludes == pytest.approx(-0.1 + HALF_OF_TWO)
+
+
+def test_of_the_largest_picked_gain_no_gain_is_larger_than_what_is_excluded():
+    picked = claim_of(versus=["B", "C"]).model_copy(
+        update={"up_to": Published(value=1.0, text="1.0")}
     )
-    half = 0.2 * scipy.stats.norm.ppf(1 - 0.05 / 4)
-    claim = claim_of(versus=["B", "C"])
-    picked = claim.model_copy(update={"up_to": Published(value=1.0, text="1.0")})
-    assert claims.judge_above(claim, [near, far]).excludes == pytest.approx(-0.1 + half)
-    assert claims.judge_above(picked, [near, far]).excludes == pytest.approx(0.3 + half)
-    either = claims.judge_comparable([near, Contrast("C", "x", -0.3, 0.2, p=0.13)])
-    assert either.excludes == pytest.approx(0.3 + half)
+    judged = claims.judge_above(picked, [NEAR, FAR])
+    assert judged.excludes == pytest.approx(0.3 + HALF_OF_TWO)
+
+
+def test_of_comparable_rows_none_is_further_in_either_direction_than_what_is_excluded():
+    judged = claims.judge_comparable([NEAR, FAR_BELOW])
+    assert judged.excludes == pytest.approx(0.3 + HALF_OF_TWO)
 
 
 # ---------------------------------------------------------------- one sentence, several rows
 
-HOLDS, WEAK, OPEN = (
-    (Direction.AGREES, Significance.YES, None),
-    (Direction.AGREES, Significance.NO, None),
-    (None, Significance.UNTESTED, None),
-)
+
+def row_judged(direction, significance, p=None):
+    """Make the judgement on one row of a sentence.
+
+    Args:
+        p: of the numbers that go against the claim.
+    """
+    return claims.Judgement(
+        direction, significance, StatedSize.NONE, claims.RowVerdicts(()), contrary_p=p
+    )
+
+
+def opposing(significance, p):
+    """Make the judgement on a row whose numbers go against the claim."""
+    return row_judged(Direction.OPPOSES, significance, p)
+
+
+HOLDS = row_judged(Direction.AGREES, Significance.YES)
+WEAK = row_judged(Direction.AGREES, Significance.NO)
+OPEN = row_judged(None, Significance.UNTESTED)
 
 
 @pytest.mark.parametrize(
     ("rows", "printed", "runs"),
     [
-        ([HOLDS, HOLDS], ClaimVerdict.SUPPORTED, ClaimVerdict.SUPPORTED),
-        ([HOLDS, WEAK], ClaimVerdict.NOT_SHOWN, ClaimVerdict.NOT_SHOWN),
-        ([HOLDS, OPEN], ClaimVerdict.UNTESTABLE, ClaimVerdict.UNTESTABLE),
-        (
-            [HOLDS, (Direction.OPPOSES, Significance.NO, 0.3)],
-            ClaimVerdict.CONTRADICTED,
-            ClaimVerdict.NOT_SHOWN,
-        ),
-        (
-            [OPEN, (Direction.OPPOSES, Significance.UNTESTED, None)],
-            ClaimVerdict.CONTRADICTED,
-            ClaimVerdict.NOT_SHOWN,
-        ),
-        (
-            [HOLDS, (Direction.OPPOSES, Significance.YES, 0.02)],
-            ClaimVerdict.CONTRADICTED,
-            ClaimVerdict.CONTRADICTED,
-        ),
-        (
-            [HOLDS, (Direction.OPPOSES, Significance.YES, 0.03)],
-            ClaimVerdict.CONTRADICTED,
-            ClaimVerdict.NOT_SHOWN,
-        ),  # of two rows
+        ([HOLDS, HOLDS], SUPPORTED, SUPPORTED),
+        ([HOLDS, WEAK], NOT_SHOWN, NOT_SHOWN),
+        ([HOLDS, OPEN], UNTESTABLE, UNTESTABLE),
+        ([HOLDS, opposing(Significance.NO, p=0.3)], CONTRADICTED, NOT_SHOWN),
+        ([OPEN, opposing(Significance.UNTESTED, p=None)], CONTRADICTED, NOT_SHOWN),
+        ([HOLDS, opposing(Significance.YES, p=0.02)], CONTRADICTED, CONTRADICTED),
+        # not significant over two rows
+        ([HOLDS, opposing(Significance.YES, p=0.03)], CONTRADICTED, NOT_SHOWN),
     ],
 )
 def test_a_sentence_has_one_verdict_over_its_rows(rows, printed, runs):
-    for strict, verdict in ((True, printed), (False, runs)):
-        judgements = [
-            claims.Judgement(
-                d, s, StatedSize.NONE, claims.RowVerdicts(()), contrary_p=p, strict=strict
-            )
-            for d, s, p in rows
-        ]
-        assert claims.judge_sentence(judgements).verdict == verdict
+    """On printed numbers a row that opposes decides even if it is not significant."""
+    on_print = [replace(row, strict=True) for row in rows]
+    assert claims.judge_sentence(on_print).verdict == printed
+    on_runs = [replace(row, strict=False) for row in rows]
+    assert claims.judge_sentence(on_runs).verdict == runs
 
 
-def test_the_size_of_a_sentence_is_that_of_all_its_rows():
-    for sizes, size in (
+@pytest.mark.parametrize(
+    ("sizes", "size"),
+    [
         ([StatedSize.NONE, StatedSize.AS_STATED], StatedSize.AS_STATED),
         ([StatedSize.AS_STATED, StatedSize.OTHER], StatedSize.OTHER),
-    ):
-        rows = [
-            claims.Judgement(Direction.AGREES, Significance.YES, stated, claims.RowVerdicts(()))
-            for stated in sizes
-        ]
-        assert claims.judge_sentence(rows).size == size
+    ],
+)
+def test_the_size_of_a_sentence_is_that_of_all_its_rows(sizes, size):
+    rows = [replace(HOLDS, size=stated) for stated in sizes]
+    assert claims.judge_sentence(rows).size == size
 
 
 # ---------------------------------------------------------------- what does not fit
@@ -448,10 +418,9 @@ def test_the_size_of_a_sentence_is_that_of_all_its_rows():
 )
 def test_an_unknown_name_is_refused_with_its_claim(claim):
     stated = {"quote": QUOTE, "section": "4", "table": "1", "row": "Ours", "columns": ["x"]} | claim
+    paper = PAPER | {"title": "A paper", "reference": "Somebody", "claims": [stated]}
     with pytest.raises(ValidationError, match=rf"claims\.0\s.*'{QUOTE}': "):
-        Paper.model_validate(
-            PAPER | {"title": "A paper", "reference": "Somebody", "claims": [stated]}
-        )
+        Paper.model_validate(paper)
 
 
 # ---------------------------------------------------------------- the papers
@@ -459,7 +428,7 @@ def test_an_unknown_name_is_refused_with_its_claim(claim):
 
 @pytest.fixture
 def no_runs(tmp_path, monkeypatch):
-    """The papers themselves, without a score on disk."""
+    """Use the project's own papers, without a score on disk."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("csebench.base.project.ROOT", ROOT)
     clear()
@@ -479,29 +448,27 @@ def no_runs(tmp_path, monkeypatch):
 )
 def test_what_papers_say_of_their_numbers(no_runs, paper, words, difference, stated):
     (claim,) = [claim for claim in catalog.paper(paper).claims if words in claim.quote]
-    found = claims.judge(paper, claim, SCALE)
-    assert found.published.size == stated and detail_text(found.published).startswith(
-        f"{difference:+.2f} over "
-    )
-    assert found.ours.verdict == ClaimVerdict.UNTESTABLE
+    judged = claims.judge(paper, claim, SCALE)
+    assert judged.published.size == stated
+    assert detail_text(judged.published).startswith(f"{difference:+.2f} over ")
+    assert judged.ours.verdict == UNTESTABLE
 
 
 def test_seven_tasks_are_no_more_certain_than_their_printed_average(no_runs):
     """MSSE's Table 3 says the same twice: 0.68 more than CLSEP, by the column of averages and by
     the tasks' mean."""
-    of_table = [claim for claim in catalog.paper("msse").claims if claim.table == "3"]
-    found = {
-        claim.on_average: claims.judge("msse", claim, SCALE).published.verdict for claim in of_table
-    }
-    assert found[True] == found[False]
+    verdicts = {}
+    for claim in catalog.paper("msse").claims:
+        if claim.table == "3":
+            judged = claims.judge("msse", claim, SCALE)
+            verdicts[claim.on_average] = judged.published.verdict
+    assert verdicts[True] == verdicts[False]
 
 
 def test_sizes_that_no_run_sees_all_of_are_not_compared(no_runs):
-    """A run of mini sees 6,000 sentences, so that columns of 10,000 and more train on equally
-    many."""
+    """A run of mini sees 6,000 sentences, so columns of 10,000 and more train on equally many."""
     view = grid_view("micse", "table2", "mini")
-    cells = dict(
-        zip((column.label for column in view.score_grid.columns), view.rows[-1], strict=True)
-    )
+    labels = [column.label for column in view.score_grid.columns]
+    cells = dict(zip(labels, view.rows[-1], strict=True))
     assert differ_in_size_unseen(cells["1%"], cells["10%"])
     assert not differ_in_size_unseen(cells["0.1%"], cells["1%"])

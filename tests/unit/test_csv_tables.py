@@ -1,4 +1,4 @@
-"""scores.csv and cells.csv: what pandas reads from them is what pages show."""
+"""scores.csv and cells.csv: pandas reads from them what pages show."""
 
 import json
 
@@ -18,51 +18,61 @@ MINI = ROOT / RESULTS / "mini"
 
 
 def test_cells_are_means_of_their_runs():
-    """Which scores.csv has under the ids that the cell names: no mixture of variants."""
-    cells, scores = (
-        pandas.read_csv(MINI / f"{name}.csv", low_memory=False) for name in ("cells", "scores")
-    )
-    scored = cells[(cells.n > 0) & cells.task.notna()]
-    wanted = scores[scores.subset.isin(["all", "printed"])]
-    groups = wanted.groupby(["evaluator", "task", "subset", "metric"])
-    by_key = {key: group.set_index("run").value for key, group in groups}
-    for cell in scored.itertuples():
-        subset, evaluator = (
-            "printed" if cell.task == "Avg." else "all",
-            cell.evaluator.partition(":")[0],
-        )
-        first = wanted[(wanted.evaluator == evaluator) & (wanted.task == cell.task)].metric.iloc[0]
-        values = by_key[
-            evaluator, cell.task, subset, first if cell.metric == "main score" else cell.metric
-        ]
-        assert cell.factor * values.loc[cell.runs.split()].mean() == pytest.approx(cell.ours), cell
+    """scores.csv has the runs under the ids that the cell names, so no variants are mixed."""
+    cells = pandas.read_csv(MINI / "cells.csv", low_memory=False)
+    scores = pandas.read_csv(MINI / "scores.csv", low_memory=False)
+    shown = scores[scores.subset.isin(["all", "printed"])]
+    values_of_runs = {}
+    for key, group in shown.groupby(["evaluator", "task", "subset", "metric"]):
+        values_of_runs[key] = group.set_index("run").value
+
+    scored_cells = cells[(cells.n > 0) & cells.task.notna()]
+    for cell in scored_cells.itertuples():
+        evaluator = cell.evaluator.partition(":")[0]
+        subset = "all"
+        if cell.task == "Avg.":
+            subset = "printed"
+        metric = cell.metric
+        if metric == "main score":
+            of_task = shown[(shown.evaluator == evaluator) & (shown.task == cell.task)]
+            metric = of_task.metric.iloc[0]
+
+        values = values_of_runs[evaluator, cell.task, subset, metric]
+        mean = values.loc[cell.runs.split()].mean()
+        assert cell.factor * mean == pytest.approx(cell.ours), cell
 
 
 def test_scores_of_older_code_give_way_to_newer_ones(tmp_path, monkeypatch):
-    """Of the same run, one row per score."""
+    """A run that was made with three versions of the trainer has one row per score."""
     monkeypatch.chdir(tmp_path)
-    content = json.loads(next((MINI / "scores").glob("simcse-*.sts.json")).read_text())
-    runs = [
-        Spec.model_validate(content["spec"] | {"trainer_version": version}) for version in (7, 8, 6)
-    ]
-    for run in runs:
-        older = content | {"spec": run.model_dump(), "run": run.run_id}
-        older["training"] = {"provenance": content["provenance"]}
-        write_json(RESULTS / "mini" / "scores" / f"{run.run_id}.sts.json", with_digest(older))
-    assert {row["run"] for row in score_rows("mini")} == {runs[1].run_id}
+    first_file = next((MINI / "scores").glob("simcse-*.sts.json"))
+    content = json.loads(first_file.read_text())
+    run_ids = {}
+    for version in (7, 8, 6):
+        run = Spec.model_validate(content["spec"] | {"trainer_version": version})
+        run_ids[version] = run.run_id
+        scored = content | {"spec": run.model_dump(), "run": run.run_id}
+        scored["training"] = {"provenance": content["provenance"]}
+        path = RESULTS / "mini" / "scores" / f"{run.run_id}.sts.json"
+        write_json(path, with_digest(scored))
+    assert {row["run"] for row in score_rows("mini")} == {run_ids[8]}
 
 
-def spec(**row):
+def spec(**recipe_keys):
+    """Make the spec of a run on a subset, at the papers' own scale."""
     scale = catalog.scale("paper")
-    return recipe.make_spec(
-        Recipe(**row), scale.encoders["bert-base"], 10_000, 3, recipe.conditions(scale), "test"
-    )
+    encoder = scale.encoders["bert-base"]
+    conditions = recipe.conditions(scale)
+    return recipe.make_spec(Recipe(**recipe_keys), encoder, 10_000, 3, conditions, "test")
 
 
 def test_a_run_is_described_by_what_it_changes():
-    about = describe_run(
-        spec(method="simcse", params={"temperature": 0.1}, components={"ami": {"weight": 0.5}})
+    changed = spec(
+        method="simcse", params={"temperature": 0.1}, components={"ami": {"weight": 0.5}}
     )
-    assert {"temperature=0.1", "ami.weight=0.5"} <= {*about["settings"].split()}
-    assert (about["components"], about["subset_seed"], about["seed"]) == ("ami", 3, 3)
+    description = describe_run(changed)
+    assert {"temperature=0.1", "ami.weight=0.5"} <= set(description["settings"].split())
+    assert description["components"] == "ami"
+    assert description["subset_seed"] == 3
+    assert description["seed"] == 3
     assert describe_run(spec(method="simcse"))["settings"] == ""

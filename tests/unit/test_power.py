@@ -15,39 +15,45 @@ from csebench.report.numbers.stats import quantile
 
 
 def varying(std, item_variance=0.0):
-    """A difference with a deviation over seeds and a variance over test items."""
+    """Make a difference with a deviation over seeds and a variance over test items."""
     return Estimate(0.0, 1, std, sqrt(item_variance) or None)
 
 
-# of the difference of two rows on BERT-base, over 50 seeds of others
+# the difference of two rows on BERT-base, whose deviation is known from 50 published seeds
 SIMCSE = varying(0.84 * sqrt(2))
 
 
 @pytest.mark.parametrize(("seeds", "level"), [(3, 0.05), (5, 0.01), (13, 0.05)])
 def test_the_smallest_difference_is_found_in_four_of_five_simulations(seeds, level):
-    rng, true = np.random.default_rng(seeds), smallest_difference(SIMCSE, seeds, level)
+    rng = np.random.default_rng(seeds)
+    difference = smallest_difference(SIMCSE, seeds, level)
     first, second = rng.normal(0, 0.84, (2, 40_000, seeds))
-    rejected = scipy.stats.ttest_rel(first + true, second, axis=1).pvalue < level
+
+    p_values = scipy.stats.ttest_rel(first + difference, second, axis=1).pvalue
+    rejected = p_values < level
     assert rejected.mean() == pytest.approx(0.8, abs=0.01)
 
 
 def test_test_items_add_to_the_error_of_seeds():
-    """A mean over seeds, and an item error of known size: the statistic has Satterthwaite's
-    degrees of freedom."""
-    rng, design, seeds = np.random.default_rng(5), varying(0.8, item_variance=0.3**2), 5
-    true, (_, df) = smallest_difference(design, seeds), design.error(seeds)
-    of_seeds = true + rng.normal(0, 0.8, (40_000, seeds))
-    difference = of_seeds.mean(axis=1) + rng.normal(0, 0.3, 40_000)
+    """Simulate means over seeds with an item error of known size. Their statistic has
+    Satterthwaite's degrees of freedom."""
+    seeds = 5
+    design = varying(0.8, item_variance=0.3**2)
+    difference = smallest_difference(design, seeds)
+    _, df = design.error(seeds)
+
+    rng = np.random.default_rng(5)
+    of_seeds = difference + rng.normal(0, 0.8, (40_000, seeds))
+    measured = of_seeds.mean(axis=1) + rng.normal(0, 0.3, 40_000)
     error = np.sqrt(of_seeds.var(axis=1, ddof=1) / seeds + 0.3**2)
-    rejected = abs(difference) / error > quantile(0.95, df)
+    rejected = abs(measured) / error > quantile(0.95, df)
     assert rejected.mean() == pytest.approx(0.8, abs=0.02)
 
 
 def test_one_seed_shows_nothing_but_by_its_test_items():
     assert smallest_difference(varying(0.84), 1) == inf
-    assert smallest_difference(varying(0.84, item_variance=0.04), 1) == pytest.approx(
-        2.8 * 0.2, rel=0.01
-    )
+    with_items = varying(0.84, item_variance=0.04)
+    assert smallest_difference(with_items, 1) == pytest.approx(2.8 * 0.2, rel=0.01)
     assert noncentrality(inf) == pytest.approx(noncentrality(1e5), rel=1e-3)
 
 
@@ -66,33 +72,37 @@ def test_no_number_of_seeds_overcomes_the_error_of_test_items():
 
 
 def power(capsys, *arguments):
+    """Read the rows that `csebench power` prints."""
     assert main(["power", *arguments, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
+def infocse_against_simcse(capsys, *options):
+    """Read the comparison of InfoCSE with SimCSE in InfoCSE's Table 2, at scale paper."""
+    rows = power(capsys, "infocse/table2", "--scale", "paper", *options)
+    for row in rows:
+        if (row["row"], row["against"]) == ("InfoCSE-BERTbase", "SimCSE-BERTbase"):
+            return row
+    raise AssertionError("the comparison is missing")
+
+
 def test_a_table_needs_the_seeds_of_its_printed_deviations(capsys):
-    """At scale paper, where nothing is scored; twice the difference needs fewer."""
-    for given, seeds in (
-        ((), ("2.60", "1.19", "4")),
-        (("--difference", "5"), ("5.00", "1.19", "3")),
-    ):
-        rows = power(capsys, "infocse/table2", "--scale", "paper", *given)
-        row = next(
-            row
-            for row in rows
-            if (row["row"], row["against"]) == ("InfoCSE-BERTbase", "SimCSE-BERTbase")
-        )
-        assert (row["difference"], row["sd"], row["seeds needed"]) == seeds
+    """Nothing is scored at scale paper. Twice the difference needs fewer seeds."""
+    printed = infocse_against_simcse(capsys)
+    assert (printed["difference"], printed["sd"]) == ("2.60", "1.19")
+    assert printed["seeds needed"] == "4"
+
+    larger = infocse_against_simcse(capsys, "--difference", "5")
+    assert (larger["difference"], larger["sd"]) == ("5.00", "1.19")
+    assert larger["seeds needed"] == "3"
 
 
 def test_claims_need_the_seeds_that_are_reported(capsys):
-    """miCSE against SimCSE: the few-shot gain is shown with 3 seeds, that on all data with 23 or
+    """miCSE against SimCSE: 3 seeds show the few-shot gain, and the gain on all data takes 23 or
     more."""
-    rows = [
-        r
-        for r in power(capsys, "claims")
-        if r["paper"] == "micse" and r["against"].startswith("SimCSE")
-    ]
-    seeds = {(r["column"], r["printed"]): [r["seeds, 0.00"], r["seeds, 0.18"]] for r in rows}
+    seeds = {}
+    for row in power(capsys, "claims"):
+        if row["paper"] == "micse" and row["against"].startswith("SimCSE"):
+            seeds[row["column"], row["printed"]] = [row["seeds, 0.00"], row["seeds, 0.18"]]
     assert seeds["0.1%", "+5.91"][0] == "3"
     assert seeds["100%", "+0.73"] == ["23", "42"]
