@@ -41,7 +41,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def no_torch(monkeypatch):
-    """What needs torch cannot be imported: input must be refused before it is."""
+    """Make it impossible to import torch: input must be refused before it is needed."""
     for module in ("torch", "transformers"):
         monkeypatch.setitem(sys.modules, module, None)
 
@@ -56,24 +56,30 @@ def project(tmp_path, monkeypatch):
 
 @pytest.fixture
 def refused(capsys, here):
-    """The command ends with 2 and one message that holds all parts, and leaves the folder as it
-    was."""
-    before = {*here.rglob("*")}
+    """`refused(arguments, *parts)`: the command ends with 2 and one message that holds all parts,
+    and leaves the folder as it was."""
+    before = set(here.rglob("*"))
 
     def refused(arguments, *parts):
-        assert cli.main([str(a) for a in arguments]) == 2
+        assert cli.main([str(argument) for argument in arguments]) == 2
         out, err = capsys.readouterr()
-        assert out == "" and err.startswith("csebench: ") and err.count("csebench: ") == 1
-        assert all(str(part) in err for part in parts), err
-        # a lock of nobody means nothing
-        assert {path for path in here.rglob("*") if path.suffix != ".lock"} == before
+        assert out == ""
+        assert err.startswith("csebench: ")
+        assert err.count("csebench: ") == 1
+        for part in parts:
+            assert str(part) in err
+        # A lock file that nobody holds means nothing.
+        after = {path for path in here.rglob("*") if path.suffix != ".lock"}
+        assert after == before
 
     return refused
 
 
 def training(*more, encoder=ENCODER, corpus=CORPUS, data=SMOKE, method="simcse"):
-    given = {"method": method, "encoder": encoder, "corpus": corpus, "data": data, "out": "out"}
-    return ["train", *(word for key, value in given.items() for word in (f"--{key}", value)), *more]
+    """The command of a training, with more arguments at its end."""
+    words = ["train", "--method", method, "--encoder", encoder, "--corpus", corpus]
+    words += ["--data", data, "--out", "out"]
+    return [*words, *more]
 
 
 def evaluation(*more, model=ENCODER):
@@ -85,12 +91,18 @@ def setting(*values, **more):
 
 
 def spec(**changed):
-    """Training of a planned run of SimCSE with other values in its spec."""
-    content = next(
-        run for run in targets.runs("smoke").values() if run.method == "simcse"
-    ).model_dump()
+    """The command that trains a planned run of SimCSE with other values in its spec.
+
+    Args:
+        changed: values by key; a dictionary changes entries of the value that is there.
+    """
+    planned = [run for run in targets.runs("smoke").values() if run.method == "simcse"]
+    content = planned[0].model_dump()
     for key, value in changed.items():
-        content[key] = content[key] | value if isinstance(value, dict) else value
+        if isinstance(value, dict):
+            content[key] |= value
+        else:
+            content[key] = value
     return ["train", json.dumps(content), "--corpus", CORPUS, "--out", "out"]
 
 
@@ -255,17 +267,20 @@ LATER = {  # once torch is imported
 }
 
 
-@pytest.mark.parametrize("case", [*REFUSED, *LATER])
-def test_it_is_refused_if_possible_before_torch_is_imported(case, refused, request):
-    if case in REFUSED:
-        request.getfixturevalue("no_torch")
-    arguments, *parts = (REFUSED | LATER)[case]
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_it_is_refused_before_torch_is_imported(case, refused, no_torch):
+    arguments, *parts = case
     refused(arguments, *parts)
 
 
-MICSE, TABLE3 = '"miCSE"\n    versus: ["Arc', 'base", run: {method: informin_cl, encoder: roberta-'
-# `plan` reads no table of settings
-COMMANDS = {"papers/informin_cl.yaml": "render informin_cl/table3"}
+@pytest.mark.parametrize("case", LATER.values(), ids=LATER)
+def test_it_is_refused_once_torch_is_imported(case, refused):
+    arguments, *parts = case
+    refused(arguments, *parts)
+
+
+MICSE = '"miCSE"\n    versus: ["Arc'
+TABLE3 = 'base", run: {method: informin_cl, encoder: roberta-'
 
 
 @pytest.mark.parametrize(
@@ -380,10 +395,17 @@ def test_what_does_not_fit_is_named_with_file_and_key(
     project, file, old, new, parts, refused, no_torch
 ):
     path = project / file
-    assert old in path.read_text()
-    path.write_text(path.read_text().replace(old, new, 1))
-    command = f"plan {path.stem}" if path.parent.name == "papers" else "plan all"
-    refused(COMMANDS.get(file, command).split(), file, *parts)
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+    if file == "papers/informin_cl.yaml":
+        command = ["render", "informin_cl/table3"]  # `plan` reads no table of settings
+    elif path.parent.name == "papers":
+        command = ["plan", path.stem]
+    else:
+        command = ["plan", "all"]
+    refused(command, file, *parts)
 
 
 TAKEN = [
@@ -394,43 +416,58 @@ TAKEN = [
 ]
 
 
-@pytest.mark.parametrize(("file", "name"), [*TAKEN, ("config/short", "micse")])
+@pytest.mark.parametrize(("file", "name"), TAKEN)
 def test_a_name_of_other_pages(file, name, project, refused, capsys, no_torch):
-    (project / f"{file}.yaml").replace((project / f"{file}.yaml").with_stem(name))
-    if file.startswith("papers") or name == "micse":  # which stops no other paper
-        assert (
-            cli.main(["papers", "--json"]) == 0
-            and f"BROKEN: papers/{name}.yaml: " in capsys.readouterr().out
-        )
+    path = project / f"{file}.yaml"
+    path.replace(path.with_stem(name))
+    if file.startswith("papers"):
+        assert_broken_paper(name, capsys)
     else:
         refused(["plan", "all"], f"{name}.yaml", "name")
+
+
+def test_a_scale_with_the_name_of_a_paper(project, capsys, no_torch):
+    scale = project / "config" / "short.yaml"
+    scale.replace(scale.with_stem("micse"))
+    assert_broken_paper("micse", capsys)
+
+
+def assert_broken_paper(name, capsys):
+    """Assert that a paper is listed as broken, which stops no other paper."""
+    assert cli.main(["papers", "--json"]) == 0
+    assert f"BROKEN: papers/{name}.yaml: " in capsys.readouterr().out
 
 
 def test_a_full_disk_is_one_message(capsys, monkeypatch):
     error = OSError(28, "No space left on device", "page.md")
     monkeypatch.setattr(Path, "write_bytes", Mock(side_effect=error))
+
     assert cli.main(["render", "claims", "--out", "page.md"]) == 1
-    assert (
-        capsys.readouterr().err == "csebench: page.md: No space left on device.\n"
-        and not Path("page.md").exists()
-    )
+
+    assert capsys.readouterr().err == "csebench: page.md: No space left on device.\n"
+    assert not Path("page.md").exists()
 
 
 @pytest.mark.parametrize(("file", "content"), [("progress.json", b"\xff\0"), ("train.json", b"[]")])
 def test_a_damaged_file_of_one_run_is_its_reason_and_stops_nothing(file, content, capsys):
-    run = next(iter(targets.parse_target("micse/table2", "smoke")[0].runs()))
-    Path("runs", run).mkdir(parents=True)
-    Path("runs", run, file).write_bytes(content)
+    (page,) = targets.parse_target("micse/table2", "smoke")
+    run = next(iter(page.runs()))
+    folder = Path("runs", run)
+    folder.mkdir(parents=True)
+    (folder / file).write_bytes(content)
+
     assert cli.main(["status", "micse/table2"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert ", 1 failed, " in shown and f"{run}: runs/{run}/{file}: " in shown and "Delete " in shown
+
+    printed = " ".join(capsys.readouterr().out.split())
+    assert ", 1 failed, " in printed
+    assert f"{run}: runs/{run}/{file}: " in printed
+    assert "Delete " in printed
 
 
 def test_known_names_are_sorted_by_their_numbers():
     """A superscript is a digit by its kind, but no number."""
-    assert str(unknown("table", "x", ["table10", "²", "table2"])).endswith(
-        "Known: table2, table10, ²."
-    )
+    message = str(unknown("table", "x", ["table10", "²", "table2"]))
+    assert message.endswith("Known: table2, table10, ².")
 
 
 def test_the_lock_of_an_editor_is_no_file_of_the_project(project):
@@ -445,8 +482,8 @@ REQUIRED = {"name": "broken", "version": 1, "title": "t", "paper": "p", "citatio
 def declared(entry):
     """A declaration with one more entry, or with another one in place of its own."""
     given = entry.partition(":")[0].strip("'")
-    others = ", ".join(f"{key!r}: {value!r}" for key, value in REQUIRED.items() if key != given)
-    return f"DECLARATION = {{{others}, {entry}}}\n"
+    entries = [f"{key!r}: {value!r}" for key, value in REQUIRED.items() if key != given]
+    return f"DECLARATION = {{{', '.join([*entries, entry])}}}\n"
 
 
 BROKEN = {
@@ -491,16 +528,21 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("case", BROKEN)
+@pytest.mark.parametrize("case", BROKEN.values(), ids=BROKEN)
 def test_a_broken_method_file_is_named_and_hides_no_other(
     case, project, monkeypatch, capsys, refused
 ):
-    content, *parts = BROKEN[case]
-    (project / "mine" / "methods").mkdir(parents=True)
-    (project / "mine" / "methods" / "broken.py").write_text(content)
-    monkeypatch.setenv("CSEBENCH_PROJECT", str(project / "mine"))
+    content, *parts = case
+    own = project / "mine"
+    (own / "methods").mkdir(parents=True)
+    (own / "methods" / "broken.py").write_text(content)
+    monkeypatch.setenv("CSEBENCH_PROJECT", str(own))
     caches.clear()
+
     refused(["show", "broken"], "methods/broken.py", *parts)
     assert cli.main(["methods"]) == 0
+
     listed = capsys.readouterr().out
-    assert "BROKEN" in listed and "simcse" in listed and "micse" in listed
+    assert "BROKEN" in listed
+    assert "simcse" in listed
+    assert "micse" in listed

@@ -52,32 +52,48 @@ def own_vectors(folder, texts, loader=AutoModel, **truncation):
     return np.stack(rows)
 
 
+def library_vectors(folder, texts):
+    """The vectors that sentence-transformers gives."""
+    model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False)
+    return model.encode(texts)
+
+
 def test_the_documentation_shows_the_table():
-    assert families.encoder_table() in (ROOT / "docs" / "encoders.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "encoders.md").read_text(encoding="utf-8")
+    assert families.encoder_table() in page
 
 
 def test_every_architecture_of_the_table_is_tried_here():
-    assert {name for family in FAMILIES for name in family.model_types} == {*MODELS}
+    in_table = set()
+    for family in FAMILIES:
+        in_table.update(family.model_types)
+    assert in_table == set(MODELS)
 
 
 @pytest.mark.parametrize("model_type", [*MODELS, "fnet", "convbert", "eurobert", "big_bird"])
 def test_avg_is_the_mean_of_its_own_hidden_states(model_type, tiny):
     """Also beside longer sentences, and for an architecture whose padding changes vectors."""
-    loader = AutoModelForTextEncoding if family_of(model_type).encoder_only else AutoModel
-    ours = open_model(str(tiny(model_type)), "avg").embed(TEXTS)
-    np.testing.assert_allclose(ours, own_vectors(tiny(model_type), TEXTS, loader), atol=1e-5)
+    if family_of(model_type).encoder_only:
+        loader = AutoModelForTextEncoding
+    else:
+        loader = AutoModel
+    folder = tiny(model_type)
+
+    vectors = open_model(str(folder), "avg").embed(TEXTS)
+
+    np.testing.assert_allclose(vectors, own_vectors(folder, TEXTS, loader), atol=1e-5)
 
 
 @pytest.mark.parametrize("model_type", MODELS)
 def test_the_poolers_are_those_of_the_table(model_type, tiny):
+    folder = str(tiny(model_type))
     for pooler in POOLERS:
         if pooler in family_of(model_type).poolers:
-            assert np.isfinite(open_model(str(tiny(model_type)), pooler).embed(TEXTS)).all()
+            assert np.isfinite(open_model(folder, pooler).embed(TEXTS)).all()
             continue
-        with pytest.raises(
-            BadInput, match=rf"\({model_type}\): pooler {pooler}: .* Use another: avg"
-        ):
-            open_model(str(tiny(model_type)), pooler)
+        message = rf"\({model_type}\): pooler {pooler}: .* Use another: avg"
+        with pytest.raises(BadInput, match=message):
+            open_model(folder, pooler)
 
 
 @pytest.mark.parametrize("model_type", TRAINED)
@@ -87,26 +103,34 @@ def test_a_trained_architecture_has_dropout_and_is_exported_with_equal_vectors(
     encoder = load(tiny(model_type), dropout=0.3, new_pooler=True)
     encoder.check_trainable("avg", "encoder")
     batch = encoder.tokenize(TEXTS)
-    one, two = (encoder.train()(batch, "avg").output.last_hidden_state for _ in range(2))
-    assert not torch.allclose(one, two)
+
+    def states_in_training():
+        return encoder.train()(batch, "avg").output.last_hidden_state
+
+    assert not torch.allclose(states_in_training(), states_in_training())
     encoder.set_dropout(0.0)
-    one, two = (encoder.train()(batch, "avg").output.last_hidden_state for _ in range(2))
-    assert torch.equal(one, two)
-    save_encoder(tmp_path / "model", encoder.eval(), "avg", None, {})
-    ours = open_model(str(tmp_path / "model"), "avg").embed(TEXTS)
-    library = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=False)
-    np.testing.assert_allclose(library.encode(TEXTS), ours, atol=1e-5)
-    np.testing.assert_allclose(own_vectors(tmp_path / "model", TEXTS), ours, atol=1e-5)
+    assert torch.equal(states_in_training(), states_in_training())
+
+    exported = tmp_path / "model"
+    save_encoder(exported, encoder.eval(), "avg", None, {})
+    vectors = open_model(str(exported), "avg").embed(TEXTS)
+    np.testing.assert_allclose(library_vectors(exported, TEXTS), vectors, atol=1e-5)
+    np.testing.assert_allclose(own_vectors(exported, TEXTS), vectors, atol=1e-5)
 
 
 @pytest.mark.parametrize("model_type", ["distilbert", "modernbert"])
 def test_a_method_trains_where_dropout_has_other_names(
     model_type, tiny, make_spec, train, tmp_path
 ):
-    spec = make_spec("simcse", encoder=tiny(model_type), params={"steps": 2})
-    assert train(spec, tmp_path)["run"] == spec.run_id
+    encoder = tiny(model_type)
+    spec = make_spec("simcse", encoder=encoder, params={"steps": 2})
+
+    report = train(spec, tmp_path)
+
+    assert report["run"] == spec.run_id
+    untrained = own_vectors(encoder, TEXTS)
     trained = own_vectors(tmp_path / "model", TEXTS)
-    assert not np.allclose(trained, own_vectors(tiny(model_type), TEXTS), atol=1e-6)
+    assert not np.allclose(trained, untrained, atol=1e-6)
 
 
 @pytest.mark.parametrize("model_type", ["xlnet", "gpt2", "t5"])
@@ -118,37 +142,36 @@ def test_no_run_starts_from_what_is_only_evaluated(method, model_type, tiny, mak
 
 @pytest.mark.parametrize("model_type", [*ONLY_EVALUATED, "fnet", "big_bird"])
 def test_an_architecture_that_is_not_trained_is_refused_in_one_sentence(model_type, tiny):
-    with pytest.raises(
-        BadInput, match=rf"^encoder [^\n]*: {model_type} is not trained, only evaluated: [^\n.]*\("
-    ):
+    message = rf"^encoder [^\n]*: {model_type} is not trained, only evaluated: [^\n.]*\("
+    with pytest.raises(BadInput, match=message):
         load(tiny(model_type), dropout=0.1, new_pooler=True)
 
 
 @pytest.mark.parametrize("model_type", ["longt5", "pegasus"])
 def test_an_architecture_without_hidden_states_of_a_text_is_refused(model_type, tiny):
-    with pytest.raises(
-        BadInput, match=f"{model_type} gives no hidden state for every token of a text"
-    ):
+    message = f"{model_type} gives no hidden state for every token of a text"
+    with pytest.raises(BadInput, match=message):
         open_model(str(tiny(model_type)), "avg")
 
 
 def test_an_encoder_half_alone_is_a_whole_model(tiny, tmp_path):
     half = save_tiny("t5", tmp_path / "half", T5EncoderModel)
-    np.testing.assert_allclose(
-        open_model(str(half), "avg").embed(TEXTS),
-        own_vectors(half, TEXTS, T5EncoderModel),
-        atol=1e-5,
-    )
+    vectors = open_model(str(half), "avg").embed(TEXTS)
+    np.testing.assert_allclose(vectors, own_vectors(half, TEXTS, T5EncoderModel), atol=1e-5)
 
 
 def test_a_text_without_tokens_has_a_vector(tiny):
-    assert (open_model(str(tiny("gpt2")), "avg").embed(["", *TEXTS])[0] == 0).all()
+    empty, *_ = open_model(str(tiny("gpt2")), "avg").embed(["", *TEXTS])
+    assert (empty == 0).all()
+
+
+def read_attention_maps(encoder):
+    encoder.attention_layers.add(0)
+    encoder(encoder.tokenize(TEXTS), "avg")
 
 
 LAYERS_ONE_BY_ONE = {
-    "attention maps": lambda encoder: (
-        encoder.attention_layers.add(0) or encoder(encoder.tokenize(TEXTS), "avg")
-    ),
+    "attention maps": read_attention_maps,
     "new layers": lambda encoder: encoder.new_layers(1),
     "the lowest layers": lambda encoder: encoder.copy(1),
 }
@@ -157,10 +180,10 @@ LAYERS_ONE_BY_ONE = {
 @pytest.mark.parametrize("use", LAYERS_ONE_BY_ONE.values(), ids=LAYERS_ONE_BY_ONE)
 @pytest.mark.parametrize("model_type", ["distilbert", "modernbert"])
 def test_what_needs_single_layers_says_so(use, model_type, tiny):
-    with pytest.raises(
-        BadInput, match="attention maps and single layers only in a BERT or RoBERTa"
-    ):
-        use(load(tiny(model_type)))
+    encoder = load(tiny(model_type))
+    message = "attention maps and single layers only in a BERT or RoBERTa"
+    with pytest.raises(BadInput, match=message):
+        use(encoder)
 
 
 # ---------------------------------------------------------------- what a folder states
@@ -169,9 +192,10 @@ def test_what_needs_single_layers_says_so(use, model_type, tiny):
 @pytest.mark.parametrize("model_type", ["bert", "roberta", "electra", "ernie"])
 def test_a_model_that_is_a_decoder_reads_from_left_to_right(model_type, tmp_path):
     folder = save_tiny(model_type, tmp_path / "model", is_decoder=True)
-    np.testing.assert_allclose(
-        open_model(str(folder), "avg").embed(TEXTS), own_vectors(folder, TEXTS), atol=1e-5
-    )
+
+    vectors = open_model(str(folder), "avg").embed(TEXTS)
+
+    np.testing.assert_allclose(vectors, own_vectors(folder, TEXTS), atol=1e-5)
     with pytest.raises(BadInput, match="reads from left to right"):
         open_model(str(folder), "cls_before_pooler")
     with pytest.raises(BadInput, match="is_decoder is true"):
@@ -188,15 +212,23 @@ LONG = [*TEXTS, "a sentence that goes on " * 30]
 def test_length_and_side_of_truncation_are_those_of_the_tokenizer(stated, model_type, tmp_path):
     folder = save_tiny(model_type, tmp_path / "model")
     edit(folder / "tokenizer_config.json", **stated)
-    loader = T5EncoderModel if model_type == "t5" else AutoModel
-    wanted = own_vectors(folder, LONG, loader, max_length=stated.get("model_max_length", 40))
+    loader = AutoModel
+    truncation = {"max_length": stated.get("model_max_length", 40)}
+    if model_type == "t5":
+        loader = T5EncoderModel
+        if not stated:
+            truncation = {}  # T5 itself has no limit
+
+    vectors = open_model(str(folder), "avg").embed(LONG)
+
+    expected = own_vectors(folder, LONG, loader, **truncation)
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+
     encoder = load(folder)
-    if model_type == "t5" and not stated:  # without a limit
-        wanted = own_vectors(folder, LONG, loader)
-    np.testing.assert_allclose(open_model(str(folder), "avg").embed(LONG), wanted, atol=1e-5)
-    rows = {length: encoder.ids(LONG, length) for length in (4, 6, None)}
+    lengths = (4, 6, None)
+    ids = [encoder.ids(LONG, length) for length in lengths]
     encoder.known_ids = {}  # as in training
-    assert {length: encoder.ids(LONG, length) for length in rows} == rows
+    assert [encoder.ids(LONG, length) for length in lengths] == ids
 
 
 def test_an_export_reads_as_much_as_its_encoder(tmp_path):
@@ -207,12 +239,13 @@ def test_an_export_reads_as_much_as_its_encoder(tmp_path):
         truncation_side="left",
         padding_side="left",
     )
-    encoder = load(folder)
-    save_encoder(tmp_path / "model", encoder, "avg", None, {})
-    library = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=False)
-    ours = open_model(str(folder), "avg").embed(LONG)
-    np.testing.assert_allclose(library.encode(LONG), ours, atol=1e-5)
-    np.testing.assert_allclose(own_vectors(tmp_path / "model", LONG, max_length=7), ours, atol=1e-5)
+    exported = tmp_path / "model"
+
+    save_encoder(exported, load(folder), "avg", None, {})
+
+    vectors = open_model(str(folder), "avg").embed(LONG)
+    np.testing.assert_allclose(library_vectors(exported, LONG), vectors, atol=1e-5)
+    np.testing.assert_allclose(own_vectors(exported, LONG, max_length=7), vectors, atol=1e-5)
 
 
 @pytest.mark.parametrize("value", [0, -1, 2, "20", 4.5])
@@ -243,15 +276,15 @@ def test_a_tokenizer_without_special_tokens(tmp_path):
 
 def test_a_map_is_used_with_the_pooler_that_it_was_fitted_to(tmp_path):
     folder = save_tiny("bert", tmp_path / "model")
-    save_file(
-        {"shift": torch.zeros(16), "matrix": 2 * torch.eye(16)}, folder / "transform.safetensors"
-    )
+    matrix = 2 * torch.eye(16)
+    save_file({"shift": torch.zeros(16), "matrix": matrix}, folder / "transform.safetensors")
     with pytest.raises(BadInput, match="does not state"):
         open_model(str(folder), "avg")
+
     (folder / "csebench.json").write_text(json.dumps({"pooler": "avg_top2"}))
-    assert np.array_equal(
-        open_model(str(folder)).embed(TEXTS), open_model(str(folder), "avg_top2").embed(TEXTS)
-    )
+    by_default = open_model(str(folder)).embed(TEXTS)
+    by_name = open_model(str(folder), "avg_top2").embed(TEXTS)
+    assert np.array_equal(by_default, by_name)
     with pytest.raises(BadInput, match="fitted to vectors of avg_top2"):
         open_model(str(folder), "avg")
 
@@ -259,14 +292,12 @@ def test_a_map_is_used_with_the_pooler_that_it_was_fitted_to(tmp_path):
 @pytest.mark.parametrize("prefix", ["bert.", ""])
 def test_a_checkpoint_of_simcse_is_told_how_to_convert(prefix, tmp_path):
     folder = save_tiny("bert", tmp_path / "model")
-    weights = load_file(folder / "model.safetensors")
-    weights = {
-        f"{prefix}{name}": weight.clone()
-        for name, weight in weights.items()
-        if "pooler" not in name
-    }
-    weights |= {"mlp.dense.weight": torch.ones(16, 16), "mlp.dense.bias": torch.ones(16)}
+    weights = {"mlp.dense.weight": torch.ones(16, 16), "mlp.dense.bias": torch.ones(16)}
+    for name, weight in load_file(folder / "model.safetensors").items():
+        if "pooler" not in name:
+            weights[f"{prefix}{name}"] = weight.clone()
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
+
     assert open_model(str(folder), "cls_before_pooler").embed(TEXTS).shape == (3, 16)
     with pytest.raises(BadInput, match=r"mlp\.dense.*simcse_to_huggingface\.py"):
         open_model(str(folder), "cls")
@@ -276,10 +307,11 @@ def test_a_checkpoint_of_simcse_is_told_how_to_convert(prefix, tmp_path):
 def test_an_encoder_in_half_precision_is_computed_in_single(dtype, tmp_path):
     folder = save_tiny("distilbert", tmp_path / "model")
     AutoModel.from_pretrained(folder, dtype=dtype).save_pretrained(folder)
-    assert json.loads((folder / "config.json").read_text())["dtype"] == str(dtype).removeprefix(
-        "torch."
-    )
+    config = json.loads((folder / "config.json").read_text())
+    assert f"torch.{config['dtype']}" == str(dtype)
+
     model = open_model(str(folder), "avg")
+
     assert {parameter.dtype for parameter in model.encoder.model.parameters()} == {torch.float32}
     np.testing.assert_allclose(model.embed(TEXTS), own_vectors(folder, TEXTS), atol=1e-5)
 
@@ -292,4 +324,5 @@ def test_a_quantised_encoder_is_refused(tmp_path):
 
 
 def test_the_others_are_not_in_the_table():
-    assert not any(family_of(name).model_types for name in OTHERS)
+    for name in OTHERS:
+        assert not family_of(name).model_types

@@ -27,22 +27,29 @@ from csebench.train.method import Method
 
 
 def scores(run, data, evaluation=Evaluation()):
+    """Score a run on STS, and return the path of its scores."""
     return evaluate_run(run, ["sts"], data, evaluation)["sts"]
 
 
 def test_scores_are_kept_until_their_items_the_settings_or_the_data_change(
     finished, data, tmp_path
 ):
-    run, path = tmp_path / "run", data / "downstream/STS/STS16-en-test/STS.input.headlines.txt"
-    shutil.copytree(finished("oracle"), run)
+    run = shutil.copytree(finished("oracle"), tmp_path / "run")
     kept = scores(run, data)
     written = kept.stat().st_mtime_ns
-    assert scores(run, data) == kept and kept.stat().st_mtime_ns == written
+    assert scores(run, data) == kept
+    assert kept.stat().st_mtime_ns == written
+
     items = kept.with_name(f"{kept.name}.items.npz")
     items.unlink()
-    assert scores(run, data) == kept and items.exists()
+    assert scores(run, data) == kept
+    assert items.exists()
+
     assert scores(run, data, Evaluation(batch_size=3)) != kept
-    path.write_text("\n".join(path.read_text().splitlines()[::-1]) + "\n")
+
+    sentences = data / "downstream/STS/STS16-en-test/STS.input.headlines.txt"
+    lines = sentences.read_text().splitlines()
+    sentences.write_text("\n".join(reversed(lines)) + "\n")
     assert scores(run, data) != kept
 
 
@@ -56,8 +63,10 @@ def test_scoring_uses_the_threads_of_the_run(make_spec, train, smoke_data, tmp_p
         kept = evaluate_run(tmp_path, ["stsb_dev"], smoke_data, Evaluation())["stsb_dev"]
     finally:
         use_threads(before)
-    made = read_json(kept)["provenance"]
-    assert (made["threads"], made["blas_threads"]) == (before + 1, [before + 1])
+
+    provenance = read_json(kept)["provenance"]
+    assert provenance["threads"] == before + 1
+    assert provenance["blas_threads"] == [before + 1]
 
 
 def test_what_can_be_scored(smoke_data, tmp_path):
@@ -65,7 +74,8 @@ def test_what_can_be_scored(smoke_data, tmp_path):
     away."""
     with pytest.raises(BadInput, match="no finished model"):
         scores(tmp_path, smoke_data)
-    assert has_data("sts", smoke_data) and not has_data("beir:scifact", smoke_data)
+    assert has_data("sts", smoke_data)
+    assert not has_data("beir:scifact", smoke_data)
 
 
 def test_a_retrained_run_is_scored_anew(
@@ -74,15 +84,19 @@ def test_a_retrained_run_is_scored_anew(
     """The trainer changed without a new version: the other weights have the run id of the old
     ones."""
     run = shutil.copytree(finished("simcse"), tmp_path / "run")
-    publish_scores(run, "sts", smoke_data, Evaluation(), tmp_path / "before.json")
+    publish_sts(run, smoke_data, tmp_path / "before.json")
     shutil.rmtree(run / "model")
     (run / "train.json").unlink()
     monkeypatch.setattr(Method, "learning_rate_factor", lambda *_: 100.0)
     train(make_spec("simcse"), run)
-    publish_scores(run, "sts", smoke_data, Evaluation(), tmp_path / "after.json")
-    before, after = (read_json(tmp_path / f"{name}.json") for name in ("before", "after"))
+    publish_sts(run, smoke_data, tmp_path / "after.json")
+
+    before = read_json(tmp_path / "before.json")
+    after = read_json(tmp_path / "after.json")
     assert before["run"] == after["run"]
-    assert [row["value"] for row in before["scores"]] != [row["value"] for row in after["scores"]]
+    values_before = [row["value"] for row in before["scores"]]
+    values_after = [row["value"] for row in after["scores"]]
+    assert values_before != values_after
     for content in (before, after):
         assert content["evaluations"][0]["model_sha256"] == content["training"]["model_sha256"]
 
@@ -98,17 +112,21 @@ def test_the_next_shard_and_no_more_is_prepared_while_one_is_embedded(monkeypatc
         def vectors(self, sentences):
             if sentences != [PROBE]:
                 number = int(sentences[0])
-                assert number == 2 or prepared[number + 1].wait(timeout=10)
-                assert number != 0 or not prepared[2].is_set()
+                if number < 2:
+                    assert prepared[number + 1].wait(timeout=10)
+                if number == 0:
+                    assert not prepared[2].is_set()
             return np.ones((1, 2), np.float32)
 
     monkeypatch.setattr(embedder, "SHARD", 1)
-    assert len([*Slow().stream(["0", "1", "2"], "corpus")]) == 3
+    shards = list(Slow().stream(["0", "1", "2"], "corpus"))
+    assert len(shards) == 3
 
 
 def test_what_does_not_fit_in_memory_is_embedded_by_halves(tiny_bert, sentences, monkeypatch):
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
-    wanted, run = SentenceEncoder(encoder, "avg").embed(sentences[:20]), Encoder._run
+    expected = SentenceEncoder(encoder, "avg").embed(sentences[:20])
+    run = Encoder._run
 
     def limited(self, pooler, dropout, ids, *rest):
         if len(ids) > 3:
@@ -116,114 +134,127 @@ def test_what_does_not_fit_in_memory_is_embedded_by_halves(tiny_bert, sentences,
         return run(self, pooler, dropout, ids, *rest)
 
     monkeypatch.setattr(Encoder, "_run", limited)
-    np.testing.assert_allclose(
-        SentenceEncoder(encoder, "avg").embed(sentences[:20]), wanted, atol=1e-5
-    )
+    vectors = SentenceEncoder(encoder, "avg").embed(sentences[:20])
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
 
 
 def test_a_whole_model_that_does_not_fit_in_memory_embeds_smaller_batches(
     tiny_bert, tmp_path, sentences, monkeypatch
 ):
     model = open_model(str(save_sentence_transformer(tiny_bert, tmp_path / "whole")))
-    wanted, encode, tried = model.vectors(sentences[:20]), model.model.encode, []
+    expected = model.vectors(sentences[:20])
+    encode = model.model.encode
+    sizes = []
 
     def limited(texts, batch_size, **more):
-        tried.append(batch_size)
+        sizes.append(batch_size)
         if batch_size > 3:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
         return encode(texts, batch_size=batch_size, **more)
 
     monkeypatch.setattr(model.model, "encode", limited)
-    np.testing.assert_allclose(model.vectors(sentences[:20]), wanted, atol=1e-5)
-    assert tried[0] == Evaluation().batch_size and tried == sorted(tried, reverse=True)
+    np.testing.assert_allclose(model.vectors(sentences[:20]), expected, atol=1e-5)
+    assert sizes[0] == Evaluation().batch_size
+    assert sizes == sorted(sizes, reverse=True)
 
 
 ROW = Score("STS-B", "all", "spearman", 0.5)
-NOT_FINITE, NO_RESULT = "is not a finite number", "evaluate gave .* it must"
+NOT_FINITE = "is not a finite number"
+NO_RESULT = "evaluate gave .* it must"
+
+
+def gives(rows, items):
+    """An evaluator that gives these rows and items."""
+    return Mock(return_value=(rows, items))
+
+
+FULL_DISK = OSError(28, "No space left on device")
 FAILING = {  # an evaluator, and what the message says
-    "a full disk": (
-        Mock(side_effect=OSError(28, "No space left on device")),
-        "OSError: .*No space left",
-    ),
+    "a full disk": (Mock(side_effect=FULL_DISK), "OSError: .*No space left"),
     "the end of the process": (Mock(side_effect=SystemExit(0)), "SystemExit"),
-    "no rows": (Mock(return_value=([], {})), NO_RESULT),
-    "rows that are no scores": (Mock(return_value=([("STS-B", 0.5)], {})), NO_RESULT),
-    "a text as value": (Mock(return_value=([ROW._replace(value="0.5")], {})), NO_RESULT),
-    "items without names": (Mock(return_value=([ROW], [])), NO_RESULT),
-    "items that are no arrays": (Mock(return_value=([ROW], {"STS-B": [0.5]})), NO_RESULT),
-    "items that are objects": (Mock(return_value=([ROW], {"STS-B": np.array([{}])})), NO_RESULT),
+    "no rows": (gives([], {}), NO_RESULT),
+    "rows that are no scores": (gives([("STS-B", 0.5)], {}), NO_RESULT),
+    "a text as value": (gives([ROW._replace(value="0.5")], {}), NO_RESULT),
+    "items without names": (gives([ROW], []), NO_RESULT),
+    "items that are no arrays": (gives([ROW], {"STS-B": [0.5]}), NO_RESULT),
+    "items that are objects": (gives([ROW], {"STS-B": np.array([{}])}), NO_RESULT),
     "a score of NaN": (
-        Mock(return_value=([ROW._replace(value=np.nan)], {})),
+        gives([ROW._replace(value=np.nan)], {}),
         f": STS-B, all, .* {NOT_FINITE}",
     ),
     "an item of NaN": (
-        Mock(return_value=([ROW], {"STS-B": np.array([np.nan])})),
+        gives([ROW], {"STS-B": np.array([np.nan])}),
         f": STS-B: .* {NOT_FINITE}",
     ),
     "points for a fraction": (
-        Mock(return_value=([ROW._replace(value=76.2)], {})),
+        gives([ROW._replace(value=76.2)], {}),
         "76.2 is no spearman, which is",
     ),
 }
 
 
-@pytest.mark.parametrize("name", FAILING)
+@pytest.mark.parametrize(("failing", "message"), FAILING.values(), ids=FAILING)
 def test_a_failing_evaluator_is_named_and_costs_no_other_score(
-    name, finished, smoke_data, tmp_path, monkeypatch
+    failing, message, finished, smoke_data, tmp_path, monkeypatch
 ):
-    (failing, message), load = FAILING[name], module.load
-    monkeypatch.setattr(
-        module, "load", lambda name, folder: failing if name == "sts" else load(name, folder)
-    )
+    load = module.load
+    out = tmp_path / "out.json"
+
+    def load_failing_sts(name, folder):
+        return failing if name == "sts" else load(name, folder)
+
+    monkeypatch.setattr(module, "load", load_failing_sts)
+    model = str(finished("random") / "model")
     with pytest.raises(RunFailed, match=rf"^[^\n]*\bsts\b[^\n]*{message}[^\n]*$"):
-        module.evaluate_model(
-            str(finished("random") / "model"),
-            ["sts", "stsb_dev"],
-            smoke_data,
-            tmp_path / "out.json",
-        )
-    content = read_json(tmp_path / "out.json")
-    assert {row["evaluator"] for row in content["scores"]} == {"stsb_dev"} and len(
-        content["evaluations"]
-    ) == 1
+        module.evaluate_model(model, ["sts", "stsb_dev"], smoke_data, out)
+
+    content = read_json(out)
+    assert {row["evaluator"] for row in content["scores"]} == {"stsb_dev"}
+    assert len(content["evaluations"]) == 1
 
 
 # ---------------------------------------------------------------- whose scores they are
 
 
-FALSE = {
+def raise_version(made_by):
+    made_by["version"] += 1
+
+
+FALSE = {  # changes of what a file says of how its scores were made
     "of other data": lambda made_by: made_by.update(data_sha256="0" * 64),
     "of other weights": lambda made_by: made_by.update(model_sha256="0" * 64),
     "of another pooler": lambda made_by: made_by.update(pooler="avg"),
     "of another precision": lambda made_by: made_by.update(precision="bf16"),
-    "of another version": lambda made_by: made_by.update(version=made_by["version"] + 1),
+    "of another version": raise_version,
     "without its data": lambda made_by: made_by.pop("data_sha256"),
 }
 
 
-@pytest.mark.parametrize("name", FALSE)
+@pytest.mark.parametrize("change", FALSE.values(), ids=FALSE)
 def test_kept_scores_that_are_not_what_their_name_stands_for_are_refused(
-    name, finished, smoke_data, tmp_path
+    change, finished, smoke_data, tmp_path
 ):
     run = shutil.copytree(finished("oracle"), tmp_path / "run")
+    out = tmp_path / "out.json"
     kept = scores(run, smoke_data)
     content = read_json(kept)
-    FALSE[name](content["evaluations"][0])
+    change(content["evaluations"][0])
     write_json(kept, with_digest(content))
-    for use in (
-        lambda: scores(run, smoke_data),
-        lambda: publish_sts(run, smoke_data, tmp_path / "out.json"),
-    ):
-        with pytest.raises(BadInput, match="not what the file's name stands for"):
-            use()
-    assert not (tmp_path / "out.json").exists()
+
+    with pytest.raises(BadInput, match="not what the file's name stands for"):
+        scores(run, smoke_data)
+    with pytest.raises(BadInput, match="not what the file's name stands for"):
+        publish_sts(run, smoke_data, out)
+    assert not out.exists()
 
 
 def test_scores_of_another_run_under_the_name_of_this_one_are_refused(
     finished, smoke_data, tmp_path
 ):
-    run, other = (shutil.copytree(finished(name), tmp_path / name) for name in ("oracle", "random"))
+    run = shutil.copytree(finished("oracle"), tmp_path / "oracle")
+    other = shutil.copytree(finished("random"), tmp_path / "random")
     shutil.copy(scores(other, smoke_data), scores(run, smoke_data))
+
     with pytest.raises(BadInput, match=r"evaluations: model_sha256"):
         publish_sts(run, smoke_data, tmp_path / "out.json")
 
@@ -239,20 +270,19 @@ def test_nothing_is_written_where_files_change_while_a_model_is_scored(
 ):
     model = shutil.copytree(finished("oracle") / "model", tmp_path / "copy")
     (model / "training.json").unlink()  # whose hash would refuse the edit at once
-    file = (
-        model / "csebench.json"
-        if changes == "the model"
-        else data / "downstream/STS/STS16-en-test/STS.gs.headlines.txt"
-    )
-    place = models if moment == "open_model" else module
-    original = getattr(place, moment)
+    if changes == "the model":
+        file = model / "csebench.json"
+    else:
+        file = data / "downstream/STS/STS16-en-test/STS.gs.headlines.txt"
+    owner = models if moment == "open_model" else module
+    original = getattr(owner, moment)
 
     def with_an_edit(*args, **kwargs):
-        made = original(*args, **kwargs)
+        result = original(*args, **kwargs)
         file.write_text(f"{file.read_text()}\n")
-        return made
+        return result
 
-    monkeypatch.setattr(place, moment, with_an_edit)
+    monkeypatch.setattr(owner, moment, with_an_edit)
     with pytest.raises(RunFailed, match=f"files of {changes} changed while the model was scored"):
         module.evaluate_model(str(model), ["sts"], data, tmp_path / "out.json")
     assert not list(tmp_path.glob("out*"))
@@ -262,12 +292,12 @@ def test_a_model_is_not_pruned_while_it_is_scored(finished, smoke_data, tmp_path
     """`csebench evaluate --model runs/ID/model`, while the workflow publishes the last score of
     the run."""
     run = shutil.copytree(finished("oracle"), tmp_path / "runs" / "oracle-1")
-    was_locked = []
-    monkeypatch.setattr(
-        models,
-        "open_model",
-        lambda *_, **__: was_locked.append(take(tmp_path / "runs/.oracle-1.lock")),
-    )
+    locks_taken = []
+
+    def try_the_lock(*_, **__):
+        locks_taken.append(take(tmp_path / "runs/.oracle-1.lock"))
+
+    monkeypatch.setattr(models, "open_model", try_the_lock)
     with pytest.raises(AttributeError):  # there is no model to go on with
         module.evaluate_model(str(run / "model"), ["sts"], smoke_data, tmp_path / "out.json")
-    assert was_locked == [None]
+    assert locks_taken == [None]

@@ -27,91 +27,90 @@ SCORED = forecast.EvaluatorTimes(sentences=20_000, scoring_seconds=8, factor=4, 
 
 @pytest.fixture(autouse=True)
 def measured(monkeypatch, tmp_path):
-    """Those devices, on which STS and STS-B dev were measured, too, and no run or score that is
-    there."""
+    """Let STS and STS-B dev be measured on two made-up devices, in a folder without runs and
+    scores."""
     monkeypatch.setattr(forecast, "step_times", lambda: [fast, slow])
     monkeypatch.setattr(forecast, "evaluator_times", lambda: {"sts": SCORED, "stsb_dev": SCORED})
     monkeypatch.chdir(tmp_path)
 
 
 def spec(method, **changes):
-    scale, row = catalog.scale("paper"), Recipe(method=method, **changes)
-    return recipe.make_spec(
-        row, scale.encoders["bert-base"], 10**6, 48, recipe.conditions(scale), "tests"
-    )
+    """A run at scale paper; `changes` are of its recipe."""
+    scale = catalog.scale("paper")
+    row = Recipe(method=method, **changes)
+    conditions = recipe.conditions(scale)
+    return recipe.make_spec(row, scale.encoders["bert-base"], 10**6, 48, conditions, "tests")
+
+
+def training_seconds(spec, times):
+    """The seconds that a training is expected to take."""
+    return forecast.training_estimate(spec, times).seconds
 
 
 def test_seconds_of_a_run_by_hand():
     """The start of the job, 15,625 steps of twice the measured tokens, 125 evaluations on STS-B
     dev."""
-    steps, start = 15_625 * 0.1 * (64 * 32) / (32 * 32), forecast.START_SECONDS
-    assert forecast.training_estimate(spec("simcse"), fast).seconds == pytest.approx(
-        start + steps + 125 * 3_000 / 1000
-    )
-    # dev is in the steps
-    assert forecast.training_estimate(spec("simcse"), slow).seconds == pytest.approx(
-        start + 10 * steps
-    )
+    start = forecast.START_SECONDS
+    steps = 15_625 * 0.1 * (64 * 32) / (32 * 32)
+
+    expected = start + steps + 125 * 3_000 / 1000
+    assert training_seconds(spec("simcse"), fast) == pytest.approx(expected)
+
+    expected = start + 10 * steps  # with the evaluations in the time of a step
+    assert training_seconds(spec("simcse"), slow) == pytest.approx(expected)
+
     longer = spec("ct", params={"max_length": 64, "batch_size": 32, "evaluate_every": 5000})
-    assert forecast.training_estimate(longer, fast).seconds == pytest.approx(
-        start + 5_000 * 0.2 * 2 + 3
-    )
+    expected = start + 5_000 * 0.2 * 2 + 3
+    assert training_seconds(longer, fast) == pytest.approx(expected)
 
 
 def test_what_is_not_trained_starts_and_embeds_what_it_is_fitted_on():
-    assert forecast.training_estimate(spec("bert"), fast).seconds == forecast.START_SECONDS
-    # 100,000
-    assert forecast.training_estimate(spec("whitening"), fast).seconds == pytest.approx(
-        forecast.START_SECONDS + 100
-    )
-    assert (
-        forecast.training_estimate(spec("whitening"), slow) is None
-    )  # nothing tells how fast it embeds
-    slower = fast.model_copy(
-        update={"device": "slower", "sentences_per_second": None, "seconds": {"simcse": 0.2}}
-    )
+    assert training_seconds(spec("bert"), fast) == forecast.START_SECONDS
+
+    expected = forecast.START_SECONDS + 100  # for 100,000 sentences
+    assert training_seconds(spec("whitening"), fast) == pytest.approx(expected)
+    # Nothing tells how fast the other device embeds.
+    assert forecast.training_estimate(spec("whitening"), slow) is None
+
+    changes = {"device": "slower", "sentences_per_second": None, "seconds": {"simcse": 0.2}}
+    slower = fast.model_copy(update=changes)
     estimate = forecast.embedding(1000, slower)  # at the speed that follows from its steps
-    assert (estimate.seconds, estimate.high) == (pytest.approx(2), pytest.approx(2 * 2 * 1.5))
+    assert estimate.seconds == pytest.approx(2)
+    assert estimate.high == pytest.approx(2 * 2 * 1.5)
 
 
 def test_a_score_is_embedding_and_the_rest():
-    assert forecast.scoring("sts", fast) == forecast.TimeEstimate(
-        28, 20 / 2 + 8 / 4, 20 * 2 + 8 * 4
-    )
+    expected = forecast.TimeEstimate(28, 20 / 2 + 8 / 4, 20 * 2 + 8 * 4)
+    assert forecast.scoring("sts", fast) == expected
     assert forecast.scoring("beir:nq", fast) is None
 
 
 def test_what_was_not_measured_has_the_wider_range():
     """A factor of 2 is stated for the device; a step that follows from another device's has 1.5
     times that."""
-    measured, derived = (
-        forecast.training_estimate(spec("simcse"), fast),
-        forecast.training_estimate(spec("pcl"), fast),
-    )
-    assert (measured.high / measured.seconds, measured.seconds / measured.low) == (
-        pytest.approx(2),
-        pytest.approx(2),
-    )
-    assert 2.9 < derived.high / derived.seconds < 3 and 2.9 < derived.seconds / derived.low < 3
+    measured = forecast.training_estimate(spec("simcse"), fast)
+    assert measured.high / measured.seconds == pytest.approx(2)
+    assert measured.seconds / measured.low == pytest.approx(2)
+
+    derived = forecast.training_estimate(spec("pcl"), fast)
+    assert 2.9 < derived.high / derived.seconds < 3
+    assert 2.9 < derived.seconds / derived.low < 3
 
 
 def test_an_encoder_takes_the_time_of_one_of_the_same_shape():
-    assert forecast.devices("FacebookAI/roberta-base") == forecast.devices(BASE) == [fast]
-    assert (
-        forecast.devices("google-bert/bert-large-uncased")
-        == forecast.devices("somebody/bert")
-        == []
-    )
+    assert forecast.devices(BASE) == [fast]
+    assert forecast.devices("FacebookAI/roberta-base") == [fast]
+    assert forecast.devices("google-bert/bert-large-uncased") == []
+    assert forecast.devices("somebody/bert") == []
 
 
 def test_the_device_of_a_forecast_is_the_fastest_that_was_measured(monkeypatch):
     faster = fast.model_copy(update={"device": "faster", "seconds": {"simcse": 0.001}})
     monkeypatch.setattr(forecast, "step_times", lambda: [fast, slow, faster])
     assert [times.device for times in forecast.devices(BASE)] == ["faster", "fast"]
-    assert [work("micse/table3", scale=scale).device for scale in ("mini", "paper")] == [
-        "slow",
-        "faster",
-    ]
+    assert work("micse/table3", scale="mini").device == "slow"
+    assert work("micse/table3", scale="paper").device == "faster"
+
     monkeypatch.setattr(forecast, "step_times", lambda: [fast])
     assert work("micse/table3", scale="mini").device is None
 
@@ -125,61 +124,75 @@ def test_the_device_of_a_forecast_is_the_fastest_that_was_measured(monkeypatch):
         ("ct+ami", 0.2 + 0.03),
         ("simcse+ami+moco", 0.1 + 0.03 + 0.02),
         ("pcl+ami", 0.8 + 0.03),
-        ("scd", None),
-        ("simcse+rtd", None),
-        ("ct+rtd", None),
     ],
 )
 def test_step_of_a_method_that_was_measured_elsewhere(name, seconds):
-    assert forecast.step_seconds(name, fast) == (seconds and pytest.approx(seconds))
+    assert forecast.step_seconds(name, fast) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("name", ["scd", "simcse+rtd", "ct+rtd"])
+def test_step_of_a_method_that_was_measured_nowhere(name):
+    assert forecast.step_seconds(name, fast) is None
 
 
 def test_components_of_the_recipe_are_added_not_those_of_the_method():
-    with_ami = forecast.training_estimate(spec("simcse", components={"ami": {}}), fast).seconds
-    assert with_ami - forecast.training_estimate(spec("simcse"), fast).seconds == pytest.approx(
-        15_625 * 0.03 * 2
-    )
+    without = training_seconds(spec("simcse"), fast)
+    with_ami = training_seconds(spec("simcse", components={"ami": {}}), fast)
+    assert with_ami - without == pytest.approx(15_625 * 0.03 * 2)
     assert forecast.training_estimate(spec("micse"), fast) is None  # not SimCSE's with AMI and MoCo
 
 
 def test_minutes_asked_of_a_cluster():
     """Three times the forecast and an hour, doubled by attempt; a day at most, or where nothing
     is known."""
-    assert [forecast.job_minutes(601, attempt) for attempt in (1, 2, 3)] == [91, 182, 364]
+    assert forecast.job_minutes(601, 1) == 91
+    assert forecast.job_minutes(601, 2) == 182
+    assert forecast.job_minutes(601, 3) == 364
     assert forecast.job_minutes(0, 1) == 60
-    assert (
-        forecast.job_minutes(20 * 3600, 1)
-        == forecast.job_minutes(600, 9)
-        == forecast.job_minutes(None, 1)
-        == 24 * 60
-    )
+    a_day = 24 * 60
+    assert forecast.job_minutes(20 * 3600, 1) == a_day
+    assert forecast.job_minutes(600, 9) == a_day
+    assert forecast.job_minutes(None, 1) == a_day
+
+
+def first_simcse_run():
+    """The first run of SimCSE with BERT-base at scale paper."""
+    for planned in targets.runs("paper").values():
+        if planned.method == "simcse" and planned.encoder.name == BASE:
+            return planned
+    raise AssertionError("no run of SimCSE")
 
 
 def test_a_cluster_is_asked_for_the_fastest_device_with_all_that_is_known(monkeypatch):
     slower = fast.model_copy(update={"device": "slower", "seconds": {"simcse": 0.5}})
     monkeypatch.setattr(forecast, "step_times", lambda: [slower, fast, slow])
-    every = targets.runs("paper").values()
-    planned = next(run for run in every if run.method == "simcse" and run.encoder.name == BASE)
-    scores = [
-        forecast.scoring(evaluator, fast)
-        for evaluator in targets.evaluators("paper")[planned.run_id]
-    ]
-    known = sum(filter(None, scores), forecast.training_estimate(planned, fast))
-    assert any(scores) and forecast.fastest_seconds(planned, "paper") == pytest.approx(
-        known.seconds
-    )
+    planned = first_simcse_run()
+
+    evaluators = targets.evaluators("paper")[planned.run_id]
+    scores = [forecast.scoring(evaluator, fast) for evaluator in evaluators]
+    known_scores = [estimate for estimate in scores if estimate is not None]
+    expected = sum(known_scores, forecast.training_estimate(planned, fast))
+
+    assert known_scores
+    seconds = forecast.fastest_seconds(planned, "paper")
+    assert seconds == pytest.approx(expected.seconds)
 
 
-def work(*given, scale="paper"):
-    return Work([page for target in given for page in targets.parse_target(target, scale)])
+def work(*names, scale="paper"):
+    """The work of the pages of some targets."""
+    pages = []
+    for target in names:
+        pages += targets.parse_target(target, scale)
+    return Work(pages)
 
 
 def publish(scores, scale="paper", **changes):
     """Write score files, of runs with some settings changed."""
     for run, evaluator in scores:
-        spec, by = targets.run(run, scale).model_copy(update=changes), scored_by(evaluator)
+        spec = targets.run(run, scale).model_copy(update=changes)
+        evaluation = scored_by(evaluator)
         row = {
-            "evaluator": by["evaluator"],
+            "evaluator": evaluation["evaluator"],
             "task": "x",
             "subset": "all",
             "metric": "x",
@@ -189,73 +202,97 @@ def publish(scores, scale="paper", **changes):
             "run": spec.run_id,
             "spec": spec.model_dump(),
             "scores": [row],
-            "evaluations": [by],
+            "evaluations": [evaluation],
+            "training": {"provenance": PROVENANCE},
+            "provenance": PROVENANCE,
         }
-        content |= {"training": {"provenance": PROVENANCE}, "provenance": PROVENANCE}
         write_score_file(targets.score_path(spec.run_id, evaluator, scale), content)
+
+
+def first_run_with_two_evaluators():
+    for run, evaluators in targets.evaluators("smoke").items():
+        if len(evaluators) > 1:
+            return run
+    raise AssertionError("no run has two evaluators")
 
 
 def test_a_run_is_finished_with_its_model_or_all_its_scores():
     pages = targets.parse_target("all", "smoke")
-    scores = {score for page in pages for score in page.available()}
-    run = next(
-        run for run, evaluators in targets.evaluators("smoke").items() if len(evaluators) > 1
-    )
-    other, pruned, *_ = sorted(
-        {other for other, _ in scores if other.startswith("simcse-")} - {run}
-    )
+    scores = set()
+    for page in pages:
+        scores.update(page.available())
+    run = first_run_with_two_evaluators()
     of_run = [score for score in scores if score[0] == run]
+    others = {other for other, _ in scores if other.startswith("simcse-") and other != run}
+    with_model, pruned = sorted(others)[:2]
+
     publish(of_run[:1], "smoke")
-    for finished in (other, pruned):
-        write_json(catalog.RUNS / finished / DONE, {})
+    write_json(catalog.RUNS / with_model / DONE, {})
+    write_json(catalog.RUNS / pruned / DONE, {})
     write_json(catalog.RUNS / pruned / PRUNED, {})
-    assert targets.finished_runs(pages) == {other}
+    assert targets.finished_runs(pages) == {with_model}
+
     publish(of_run, "smoke")
-    assert targets.finished_runs(pages) == {run, other}
+    assert targets.finished_runs(pages) == {run, with_model}
+
+
+def pretraining_of(table):
+    """The one run of a table that is a pre-training."""
+    (run,) = {run for run in table.specs if run.startswith("condenser")}
+    return run
+
+
+def scores_after(run, table):
+    """The missing scores of runs that start from this one."""
+    return [score for score in table.missing if table.specs[score[0]].run_before == run]
 
 
 def test_a_run_that_others_start_from_is_finished_with_them():
     table = work("infocse/table4", scale="smoke")
-    (before,) = {run for run in table.specs if run.startswith("condenser")}
-    last = next(score for score in table.missing if table.specs[score[0]].run_before == before)
+    before = pretraining_of(table)
+    last = scores_after(before, table)[0]
+    all_runs = set(table.specs)
+
     publish(table.missing - {last}, "smoke")
-    assert targets.finished_runs(table.pages) == set(table.specs) - {last[0], before}
+    assert targets.finished_runs(table.pages) == all_runs - {last[0], before}
+
     publish([last], "smoke")
-    assert targets.finished_runs(table.pages) == set(table.specs)
+    assert targets.finished_runs(table.pages) == all_runs
 
 
 @pytest.mark.parametrize("verb", ["plan", "status"])
 def test_published_scores_are_done_in_a_fresh_clone(verb, capsys):
     """Those of older code are not, and are counted."""
     table = work("micse/table3", scale="smoke")
-    runs, missing = len(table.specs), len(table.missing)
-    old, published = (
-        "of those missing with scores of an older code version",
-        "done by scores stored in results/",
-    )
-    for version, done, reason in (
-        ({"method_version": 0}, 0, f"{missing} {old}"),
-        ({}, runs, f"{runs} {published}"),
-    ):
-        publish(table.missing, "smoke", **version)
-        assert cli.main([verb, "micse/table3"]) == 0
-        shown = capsys.readouterr().out
-        assert f" {done} done" in shown and reason in shown
+
+    publish(table.missing, "smoke", method_version=0)
+    assert cli.main([verb, "micse/table3"]) == 0
+    printed = capsys.readouterr().out
+    assert " 0 done" in printed
+    missing = len(table.missing)
+    assert f"{missing} of those missing with scores of an older code version" in printed
+
+    publish(table.missing, "smoke")
+    assert cli.main([verb, "micse/table3"]) == 0
+    printed = capsys.readouterr().out
+    runs = len(table.specs)
+    assert f" {runs} done" in printed
+    assert f"{runs} done by scores stored in results/" in printed
 
 
 def test_a_score_needs_its_run_and_the_run_that_it_starts_from():
     table = work("infocse/table4")
-    (before,) = {run for run in table.specs if run.startswith("condenser")}
-    run, evaluator = score = min(
-        score for score in table.missing if table.specs[score[0]].run_before == before
-    )
-    assert table.steps([score]) == {
-        Step("train", before),
-        Step("train", run),
-        Step("score", run, evaluator),
-    }
+    before = pretraining_of(table)
+    score = min(scores_after(before, table))
+    run, evaluator = score
+    train_before = Step("train", before)
+    train = Step("train", run)
+    evaluate = Step("score", run, evaluator)
+    assert table.steps([score]) == {train_before, train, evaluate}
+
     write_json(catalog.RUNS / run / DONE, {})
-    assert work("infocse/table4").steps([score]) == {Step("score", run, evaluator)}
+    assert work("infocse/table4").steps([score]) == {evaluate}
+
     publish([score])
     assert work("infocse/table4").steps([score]) == set()
 
@@ -264,42 +301,57 @@ def test_a_back_translation_is_a_step_that_all_its_runs_share():
     table = work("msse/table4")
     (translation,) = {step for step in table.steps(table.missing) if step.kind == "translate"}
     assert table.price(translation) is None
-    positives = next(p for s in table.specs.values() if (p := recipe.positives_path(s)) is not None)
+
+    paths = [recipe.positives_path(spec) for spec in table.specs.values()]
+    positives = next(path for path in paths if path is not None)
     positives.parent.mkdir(parents=True)
     positives.touch()
     assert translation not in work("msse/table4").steps(table.missing)
 
 
+def seconds_of(*names):
+    """The forecast for all that is missing for some targets."""
+    planned = work(*names)
+    estimate, _ = planned.cost(planned.steps(planned.missing))
+    return estimate.seconds
+
+
 def test_shared_runs_are_paid_once():
-    works = [
-        work(*given)
-        for given in (["micse/table3", "micse/table2"], ["micse/table3"], ["micse/table2"])
-    ]
-    both, one, other = (w.cost(w.steps(w.missing))[0].seconds for w in works)
-    assert max(one, other) < both < one + other
+    table3 = seconds_of("micse/table3")
+    table2 = seconds_of("micse/table2")
+    both = seconds_of("micse/table3", "micse/table2")
+    assert max(table3, table2) < both < table3 + table2
 
 
 def test_what_was_not_measured_is_counted_and_not_estimated(monkeypatch):
     monkeypatch.setattr(forecast, "evaluator_times", dict)
     table = work("infocse/table4")
-    estimate, unknown = table.cost(table.steps(table.missing))
+    steps = table.steps(table.missing)
+
+    estimate, unknown = table.cost(steps)
+
     assert unknown == len(table.missing) > 0
-    assert (
-        estimate
-        == table.cost(step for step in table.steps(table.missing) if step.kind == "train")[0]
-    )
+    training, _ = table.cost(step for step in steps if step.kind == "train")
+    assert estimate == training
 
 
 def test_a_derived_cell_needs_the_cells_that_it_is_computed_from(monkeypatch):
-    cells, grid = work("msse/table4").cells, find_grid("msse", "table4")
-    place, row, shown, delta = ("msse", "table4"), grid.row("w/o L_DCM"), 0, 1
-    assert (
-        cells[*place, row, delta]
-        == cells[*place, row, shown] | cells[*place, grid.baseline_row, shown]
-    )
-    assert (*place, grid.baseline_row, delta) not in cells
-    lost = CellPlan(grid.rows[row], grid.columns[shown], missing="cited only")
-    monkeypatch.setattr(forecast, "parts_of_cell", lambda *place: [*parts_of_cell(*place), lost])
+    cells = work("msse/table4").cells
+    grid = find_grid("msse", "table4")
+    row = grid.row("w/o L_DCM")
+    baseline = grid.baseline_row
+    score_column = 0
+    delta_column = 1
+
+    def cell(row, column):
+        return ("msse", "table4", row, column)
+
+    needed = cells[cell(row, score_column)] | cells[cell(baseline, score_column)]
+    assert cells[cell(row, delta_column)] == needed
+    assert cell(baseline, delta_column) not in cells
+
+    lost = CellPlan(grid.rows[row], grid.columns[score_column], missing="cited only")
+    monkeypatch.setattr(forecast, "parts_of_cell", lambda *where: [*parts_of_cell(*where), lost])
     assert not work("msse/table4").cells
 
 
@@ -327,14 +379,22 @@ def test_a_cpu_without_bf16_instructions_is_said(
     monkeypatch.setattr(forecast, "CPU_INFO", tmp_path / "cpuinfo")
     if cpu is not None:
         forecast.CPU_INFO.write_text(cpu)
+
     note = forecast.bf16_note(catalog.scale(scale), device)
-    assert (note is not None) == is_said and (note is None or "no bf16 instructions" in note)
+
+    if is_said:
+        assert "no bf16 instructions" in note
+    else:
+        assert note is None
 
 
 def test_the_plan_says_that_this_cpu_lacks_bf16(tmp_path, monkeypatch, capsys):
+    def note(scale, device):
+        return f"{scale.scale} on {device} takes longer"
+
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        forecast, "bf16_note", lambda scale, device: f"{scale.scale} on {device} takes longer"
-    )
+    monkeypatch.setattr(forecast, "bf16_note", note)
+
     assert cli.main(["plan", "micse/table3", "--scale", "mini"]) == 0
+
     assert "mini on slow takes longer" in " ".join(capsys.readouterr().out.split())

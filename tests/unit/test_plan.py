@@ -34,40 +34,52 @@ HEAVY = (
 
 def micse_cells(paper, scale):
     """The cells of miCSE in the Table 2 of a paper."""
-    return grids.plan_grid(paper, "table2", scale)[grids.find_grid(paper, "table2").row("miCSE")]
+    row = grids.find_grid(paper, "table2").row("miCSE")
+    return grids.plan_grid(paper, "table2", scale)[row]
 
 
 def runs_by_size(paper, scale):
-    """Ids of those runs, by the size of their column."""
-    return {cell.column.size: {s.run_id for s in cell.specs} for cell in micse_cells(paper, scale)}
+    """Ids of the runs of miCSE in the Table 2 of a paper, by the size of their column."""
+    runs = {}
+    for cell in micse_cells(paper, scale):
+        runs[cell.column.size] = {spec.run_id for spec in cell.specs}
+    return runs
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_cell_has_runs_or_says_why_not(scale):
-    for cell in (cell for grid in GRIDS for cell in chain(*grids.plan_grid(*grid, scale))):
-        if cell.column.task is None and cell.row.run is not None:
-            assert not cell.specs and not cell.missing, "derived of other cells"
-            continue
-        assert bool(cell.specs) != bool(cell.missing), cell.row.label
-        if cell.row.run is not None and not cell.specs:
-            assert scale in cell.missing, "a row that could be run says at which scale it is not"
+    for paper, name in GRIDS:
+        for cell in chain(*grids.plan_grid(paper, name, scale)):
+            can_be_run = cell.row.run is not None
+            if cell.column.task is None and can_be_run:
+                assert not cell.specs, "derived of other cells"
+                assert not cell.missing, "derived of other cells"
+                continue
+            assert bool(cell.specs) != bool(cell.missing), cell.row.label
+            if can_be_run and not cell.specs:
+                assert scale in cell.missing, "a row that could be run says at which scale it isn't"
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_msse_shares_the_runs_of_micse(scale):
-    theirs, ours = runs_by_size("micse", scale), runs_by_size("msse", scale)
-    assert len(theirs) == 4 and all(theirs.values())
-    # miCSE's table may have more seeds
-    assert all(ours[size] and ours[size] <= theirs[size] for size in theirs)
+    of_micse = runs_by_size("micse", scale)
+    of_msse = runs_by_size("msse", scale)
+
+    assert len(of_micse) == 4
+    for size, runs in of_micse.items():
+        assert runs
+        assert of_msse[size]
+        assert of_msse[size] <= runs  # miCSE's table may have more seeds
 
 
 def test_a_table_may_have_seeds_of_its_own_but_for_some_sizes(monkeypatch):
-    scale = catalog.scale("smoke").model_copy(
-        update={"seeds_by_table": {"micse/table2": [7, 8, 9]}}
-    )
+    seeds = {"micse/table2": [7, 8, 9]}
+    scale = catalog.scale("smoke").model_copy(update={"seeds_by_table": seeds})
     monkeypatch.setattr(grids, "scale", lambda name: scale)
     caches.clear()
+
     counts = {size: len(runs) for size, runs in runs_by_size("micse", "smoke").items()}
+
     caches.clear()
     assert counts == {"0.1%": 3, "1%": 3, "10%": 1, "100%": 1}
 
@@ -96,7 +108,10 @@ def test_target(target, path):
         ("simcse", "unknown target 'simcse'.*`csebench show NAME` describes methods"),
         ("miCSE/Table2", "Did you mean 'micse/table2'"),
         ("figure4", "Did you mean 'msse/figure4'"),
-        *((target, "unknown target") for target in ("", "results/", "a/b/table2", "all.md")),
+        ("", "unknown target"),
+        ("results/", "unknown target"),
+        ("a/b/table2", "unknown target"),
+        ("all.md", "unknown target"),
     ],
 )
 def test_what_is_no_target_is_refused(target, near):
@@ -104,22 +119,31 @@ def test_what_is_no_target_is_refused(target, near):
         targets.parse_target(target, "smoke")
 
 
+def planned(capsys, *pages):
+    """What `csebench plan` prints for pages, in one line."""
+    cli.main(["plan", *pages])
+    return " ".join(capsys.readouterr().out.split())
+
+
 def test_plan_counts_shared_runs_once(capsys):
     """A table and a figure of the same four rows, and the figure's untrained line."""
-    for more, added in ((), 0), (("micse/figure4",), 1):
-        cli.main(["plan", "micse/table3", *more])
-        printed = capsys.readouterr().out
-        rows = int(printed.split(" ")[0]) - added
-        assert f"{rows} are shared with other tables." in " ".join(printed.split()) or added
+    table = planned(capsys, "micse/table3")
+    table_runs = int(table.split(" ")[0])
+    assert f"{table_runs} are shared with other tables." in table
+
+    both_runs = int(planned(capsys, "micse/table3", "micse/figure4").split(" ")[0])
+    assert both_runs == table_runs + 1
 
 
 def test_a_forecast_has_the_hours_that_a_paper_states():
     """20,000 steps of miCSE at 0.27 s on miCSE's own device are 1.5 hours
     (data/step_times.yaml)."""
     (times,) = [times for times in forecast.step_times() if times.device == "NVIDIA V100"]
-    assert forecast.training_estimate(
-        micse_cells("micse", "paper")[3].specs[0], times
-    ).seconds == pytest.approx(1.5 * 3600, abs=5)
+    spec = micse_cells("micse", "paper")[3].specs[0]
+
+    estimate = forecast.training_estimate(spec, times)
+
+    assert estimate.seconds == pytest.approx(1.5 * 3600, abs=5)
 
 
 def test_planning_imports_nothing_heavy(monkeypatch, tmp_path):
@@ -141,9 +165,12 @@ REAL = Path(os.environ.get("CSEBENCH_DATA", ROOT.parent / "shared" / "data"))
 @pytest.mark.parametrize("name", catalog.datasets())
 def test_data_is_what_the_registry_says(name):
     dataset = catalog.dataset(name)
-    path = (ROOT / "data" / "smoke" if name in SHIPPED else REAL) / dataset.path
-    if name not in SHIPPED and not path.exists():
-        pytest.skip(f"no {dataset.path} (set CSEBENCH_DATA)")
+    if name in SHIPPED:
+        path = ROOT / "data" / "smoke" / dataset.path
+    else:
+        path = REAL / dataset.path
+        if not path.exists():
+            pytest.skip(f"no {dataset.path} (set CSEBENCH_DATA)")
     assert sha256(path) == dataset.sha256
 
 
@@ -152,10 +179,10 @@ def test_a_shipped_encoder_is_what_the_scale_says(scale):
     """The pin of an encoder of the project stands for its whole folder, of one on the hub is a
     commit."""
     for role, ref in catalog.scale(scale).encoders.items():
-        if ref.name.startswith("encoders/"):
-            models.check_revision(ROOT / ref.name, ref.revision)
-            assert models.pinned_folder(ref.revision) == models.model_sha256(ROOT / ref.name), (
-                f"{scale}: {role}"
-            )
-        else:
+        if not ref.name.startswith("encoders/"):
             assert re.fullmatch(r"[0-9a-f]{40}", ref.revision), f"{scale}: {role}: not a commit"
+            continue
+        folder = ROOT / ref.name
+        models.check_revision(folder, ref.revision)
+        pinned = models.pinned_folder(ref.revision)
+        assert pinned == models.model_sha256(folder), f"{scale}: {role}"

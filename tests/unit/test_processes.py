@@ -51,8 +51,9 @@ class Process:
         os.write(self.tell, b"x")
 
     def line(self):
-        """The next line on its stderr; empty once it has ended."""
-        assert select.select([self.printed], [], [], 60)[0], "it still waits"
+        """Read the next line on its stderr; empty once it has ended."""
+        readable, _, _ = select.select([self.printed], [], [], 60)
+        assert readable, "it still waits"
         return self.printed.readline().decode().strip()
 
     def kill(self):
@@ -63,12 +64,13 @@ class Process:
 
 @pytest.fixture
 def start():
-    """Starts processes that do some work."""
+    """`start(work)`: a process that does some work once it is told to begin."""
     started = []
 
     def start(work):
-        started.append(Process(work))
-        return started[-1]
+        process = Process(work)
+        started.append(process)
+        return process
 
     yield start
     for process in started:
@@ -167,12 +169,12 @@ def machine(tmp_path, monkeypatch):
     program = tmp_path / "nvidia-smi"
 
     def make(listed, memory=()):
-        lines = {"-L": listed, "*memory*": memory, "*driver*": ["570.1"]}
-        cases = (
-            f"{options})\ncat <<.\n{os.linesep.join([*printed, ''])}.\n;;"
-            for options, printed in lines.items()
-        )
-        program.write_text("\n".join(["#!/bin/sh", 'case "$*" in', *cases, "esac"]))
+        script = ["#!/bin/sh", 'case "$*" in']
+        outputs = {"-L": listed, "*memory*": memory, "*driver*": ["570.1"]}
+        for options, lines in outputs.items():
+            script += [f"{options})", "cat <<.", *lines, ".", ";;"]
+        script.append("esac")
+        program.write_text("\n".join(script))
         program.chmod(0o755)
 
     make(TWO)
@@ -188,7 +190,7 @@ def machine(tmp_path, monkeypatch):
 
 
 class Waits(Exception):
-    pass
+    """Raised where a process would wait."""
 
 
 @pytest.fixture
@@ -216,19 +218,22 @@ def acquire(machine, monkeypatch):
         os.close(lock)
 
 
-ALONE, SEED, SCORING = (1, 1), (1, 2), (0, 0)
+# Arguments of acquire_gpus: a run alone on its GPU, one of two seeds that share one, and scoring.
+ALONE = (1, 1)
+SEED = (1, 2)
+SCORING = (0, 0)
 
 
 @pytest.mark.parametrize(
     ("requests", "gpus"),
     [
-        ([ALONE] * 3, ["GPU-one", "GPU-two", None]),
+        ([ALONE, ALONE, ALONE], ["GPU-one", "GPU-two", None]),
         ([(2,), ALONE], ["GPU-one,GPU-two", None]),
         ([ALONE, (2,), ALONE], ["GPU-one", None, "GPU-two"]),  # what is too much locks nothing
         ([SEED, SEED, SEED, ALONE, SEED], ["GPU-one", "GPU-one", "GPU-two", None, "GPU-two"]),
         (
-            [*[SEED] * 4, *[SCORING] * 3],
-            [*["GPU-one"] * 2, *["GPU-two"] * 2, "GPU-one", "GPU-two", None],
+            [SEED, SEED, SEED, SEED, SCORING, SCORING, SCORING],
+            ["GPU-one", "GPU-one", "GPU-two", "GPU-two", "GPU-one", "GPU-two", None],
         ),
         ([SCORING, SCORING, ALONE], ["GPU-one", "GPU-two", None]),
         ([ALONE, ALONE, SCORING], ["GPU-one", "GPU-two", None]),
@@ -244,11 +249,10 @@ def test_a_gpu_with_too_little_free_memory_is_not_chosen(acquire, machine, capsy
     machine(TWO, ["GPU-one, 9000, 80000", "GPU-two, 40000, 80000"])
     assert acquire(1, 1, 50_000) is None
     assert "waiting for 1 of 2 GPUs to be free, each with 50,000 MiB" in capsys.readouterr().err
-    assert [acquire(1, 1, needed) for needed in (20_000, 20_000, 90_000)] == [
-        "GPU-two",
-        None,
-        "GPU-one",
-    ]
+
+    assert acquire(1, 1, 20_000) == "GPU-two"
+    assert acquire(1, 1, 20_000) is None
+    assert acquire(1, 1, 90_000) == "GPU-one"
 
 
 def test_gpus_and_the_lock_of_a_run_are_held_through_exec_until_the_process_ends(
@@ -281,35 +285,33 @@ def test_a_run_needs_the_memory_that_its_other_seeds_needed(monkeypatch, tmp_pat
     cells = {}
     for spec in targets.runs("smoke").values():
         cells.setdefault(spec.cell_id, []).append(spec)
-    (first, second, *_), (other, *_) = sorted(cells.values(), key=len, reverse=True)[:2]
-    for spec, peak in ((second, 5000), (other, 9000)):
-        files.write_json(
-            tmp_path / "runs" / spec.run_id / DONE, {"provenance": {"peak_gpu_mb": peak}}
-        )
-    assert planned.memory_of_other_seeds(first, "smoke") == 5000
+    largest_cell, second_largest, *_ = sorted(cells.values(), key=len, reverse=True)
+    run, other_seed, *_ = largest_cell
+    run_of_another_cell = second_largest[0]
 
+    def note_peak(spec, megabytes):
+        report = {"provenance": {"peak_gpu_mb": megabytes}}
+        files.write_json(tmp_path / "runs" / spec.run_id / DONE, report)
 
-VISIBLE = {
-    None: "GPU-one GPU-two",
-    "GPU-t": "GPU-two",
-    "0,0,GPU-one": "GPU-one",
-    "1, 0": "GPU-two GPU-one",
-}
-VISIBLE |= {"": "", "0,-1,1": "GPU-one"}
-OF_SLICES = {
-    None: "MIG-a MIG-b GPU-two",
-    "0": "MIG-a MIG-b",
-    "MIG-b": "MIG-b",
-    "1,MIG-a,MIG-c": "GPU-two MIG-a",
-}
+    note_peak(other_seed, 5000)
+    note_peak(run_of_another_cell, 9000)
+
+    assert planned.memory_of_other_seeds(run, "smoke") == 5000
 
 
 @pytest.mark.parametrize(
     ("listed", "allowed", "gpus"),
     [
-        (listed, *case)
-        for listed, cases in ((TWO, VISIBLE), (SLICED, OF_SLICES))
-        for case in cases.items()
+        (TWO, None, "GPU-one GPU-two"),
+        (TWO, "GPU-t", "GPU-two"),
+        (TWO, "0,0,GPU-one", "GPU-one"),
+        (TWO, "1, 0", "GPU-two GPU-one"),
+        (TWO, "", ""),
+        (TWO, "0,-1,1", "GPU-one"),
+        (SLICED, None, "MIG-a MIG-b GPU-two"),
+        (SLICED, "0", "MIG-a MIG-b"),
+        (SLICED, "MIG-b", "MIG-b"),
+        (SLICED, "1,MIG-a,MIG-c", "GPU-two MIG-a"),
     ],
 )
 def test_the_gpus_that_cuda_would_show(listed, allowed, gpus, machine, monkeypatch):
@@ -327,8 +329,11 @@ def test_no_gpu(lacking, machine, monkeypatch, tmp_path):
         (tmp_path / "nvidia-smi").unlink()
     else:
         monkeypatch.setattr(gpu_module, "version", lambda package: "2.13.0+cpu")
+
     acquire_gpus()
-    assert "CUDA_VISIBLE_DEVICES" not in os.environ and not [*tmp_path.rglob("*.lock")]
+
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
+    assert not list(tmp_path.rglob("*.lock"))
 
 
 @pytest.mark.parametrize(
@@ -347,7 +352,9 @@ def test_a_promised_gpu_that_is_not_there_ends_the_run(
 @pytest.mark.parametrize(
     ("environment", "seen"),
     [
-        *(({"CUDA_VISIBLE_DEVICES": hidden}, hidden) for hidden in ("", "-1", "NoDevFiles")),
+        ({"CUDA_VISIBLE_DEVICES": ""}, ""),
+        ({"CUDA_VISIBLE_DEVICES": "-1"}, "-1"),
+        ({"CUDA_VISIBLE_DEVICES": "NoDevFiles"}, "NoDevFiles"),
         ({"SLURM_JOB_ID": "7"}, ""),  # a job without an assigned GPU
         ({"SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "1"}, "GPU-two"),
         ({"WORLD_SIZE": "2"}, None),  # torchrun has assigned them
@@ -356,9 +363,12 @@ def test_a_promised_gpu_that_is_not_there_ends_the_run(
 def test_what_the_environment_assigns_or_hides(environment, seen, machine, monkeypatch):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+
     acquire_gpus()
+
     assert os.environ.get("CUDA_VISIBLE_DEVICES") == seen
-    assert seen == "GPU-two" or device_type() == "cpu"
+    if seen != "GPU-two":
+        assert device_type() == "cpu"
 
 
 @pytest.mark.parametrize("named", ["7", "0"])
@@ -373,8 +383,11 @@ def test_a_gpu_that_pytorch_cannot_use_ends_the_run(named, machine, monkeypatch)
 
 def test_the_option_device_leaves_gpus_alone(machine, monkeypatch):
     monkeypatch.setattr(planned, "publish_planned", lambda *_: acquire_gpus())
+
     assert cli.main(["publish", "run", "sts", "--device", "cpu"]) == 0
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == "" and not gpu_module._held
+
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
+    assert not gpu_module._held
 
 
 @pytest.mark.parametrize("command", ["train", "work", "tune", "evaluate"])

@@ -19,6 +19,7 @@ LITERAL = {"name": "x", "version": 1, "title": "X", "paper": "P", "citation": "C
 
 
 def given(corpus=CORPUS, dev="d" * 64, tuned=None, **settings):
+    """Conditions of a run; `settings` are those of a scale."""
     return Conditions({"sentences": corpus}, dev, RunSettings(**settings), tuned=tuned or {})
 
 
@@ -31,14 +32,21 @@ def spec(
     given=given(),
     **changes,
 ):
-    layers = {
-        "params": params or {},
-        "components": components or {},
-        "variant": variant,
-        "sweep": sweep or {},
-    }
+    """Make the spec of a run from a recipe.
+
+    Args:
+        sweep: settings that a table varies.
+        changes: size, seed or encoder, if not the usual ones.
+    """
+    recipe = Recipe(
+        method=method,
+        params=params or {},
+        components=components or {},
+        variant=variant,
+        sweep=sweep or {},
+    )
     settings = {"size": 1000, "seed": 48, "encoder": ENCODER, **changes}
-    return make_spec(Recipe(method=method, **layers), given=given, where="test", **settings)
+    return make_spec(recipe, given=given, where="test", **settings)
 
 
 SAME = {
@@ -86,12 +94,16 @@ def test_key_stays_with(one, two):
 def test_a_written_spec_keeps_its_key(method):
     """`runs/<run>/spec.json` trained again is the same run; neither types nor the order of keys
     count."""
-    made = spec(method, components={"ami": {}} if method == "simcse" else {})
-    content = json.loads(made.model_dump_json())
+    components = {"ami": {}} if method == "simcse" else {}
+    written = spec(method, components=components)
+    content = json.loads(written.model_dump_json())
     for component in content["components"].values():
         component["params"] = {key: str(value) for key, value in component["params"].items()}
     turned = {key: content[key] for key in reversed(content)}
-    assert read_spec(json.dumps(turned)).run_id == made.run_id
+
+    read = read_spec(json.dumps(turned))
+
+    assert read.run_id == written.run_id
 
 
 CHANGES = {
@@ -113,25 +125,36 @@ CHANGES = {
 
 
 def test_every_change_gives_another_key_and_all_but_the_seed_another_cell():
-    assert len({spec(**change).run_id for change in [{}, *CHANGES.values()]}) == len(CHANGES) + 1
-    assert len({spec(**change).cell_id for change in [{}, *CHANGES.values()]}) == len(CHANGES)
+    specs = [spec()]
+    for change in CHANGES.values():
+        specs.append(spec(**change))
+
+    assert len({made.run_id for made in specs}) == len(CHANGES) + 1
+    assert len({made.cell_id for made in specs}) == len(CHANGES)
     assert spec(seed=49).cell_id == spec().cell_id
 
 
 def test_seeds_of_sources_are_part_of_the_run_and_not_of_the_cell():
     base = spec()
     varied = base.model_copy(update={"seeds": {"order": 7}})
-    assert varied.run_id != base.run_id and varied.cell_id == base.cell_id
-    assert (varied.seed_of("order"), varied.seed_of("head")) == (7, base.seed)
+
+    assert varied.run_id != base.run_id
+    assert varied.cell_id == base.cell_id
+    assert varied.seed_of("order") == 7
+    assert varied.seed_of("head") == base.seed
 
 
 def test_a_method_may_declare_what_runs_do_not_state():
     """Its default is then part of the identity, and the value that runs do not state is none of
     it, as elsewhere."""
     declared = Declaration.model_validate({**LITERAL, "params": {"selection": ("last", "sec. 1")}})
-    assert fill(declared, {}, "x")["selection"] == "last"
-    stated = fill(declared, {"selection": "best"}, "x")
-    assert "selection" not in stated and (declared.unstated | stated)["selection"] == "best"
+    by_default = fill(declared, {}, "x")
+    assert by_default["selection"] == "last"
+
+    changed = fill(declared, {"selection": "best"}, "x")
+    assert "selection" not in changed
+    settings = declared.unstated | changed
+    assert settings["selection"] == "best"
 
 
 def test_what_is_searched_is_a_parameter():
@@ -140,49 +163,46 @@ def test_what_is_searched_is_a_parameter():
 
 
 def test_a_recipe_may_bring_back_a_component_that_a_variant_leaves_out():
-    assert [*spec("micse", variant="released").components] == ["ami"]
-    assert [*spec("micse", variant="released", components={"moco": {}}).components] == [
-        "ami",
-        "moco",
-    ]
+    without = spec("micse", variant="released")
+    assert list(without.components) == ["ami"]
+
+    brought_back = spec("micse", variant="released", components={"moco": {}})
+    assert list(brought_back.components) == ["ami", "moco"]
+
+
+CHOSEN_BY_SEARCH = {
+    "temperature": 0.5,
+    "learning_rate": 0.5,
+    "batch_size": 32,
+    "ami.weight": 0.5,
+}
 
 
 def test_later_layers_override_earlier_ones():
     """Recipe, scale, what a search chose of what neither variant nor recipe sets, what a table
     varies."""
-    kinds = {"two_views": {"batch_size": 16}, "supervised": {"clip": 9.0}}
-    scale = {
-        "override": {"learning_rate": 1e-4},
-        "kinds": kinds,
-        "substitutes": {"samples": {"150": 7}},
-    }
-    tuned = {
-        "simcse+ami": {
-            "temperature": 0.5,
-            "learning_rate": 0.5,
-            "batch_size": 32,
-            "ami.weight": 0.5,
-        }
-    }
-    recipe = {
-        "params": {"learning_rate": 3e-3, "temperature": 0.1},
-        "components": {"ami": {"weight": 0.1}},
-    }
-    made = spec(**recipe, sweep={"batch_size": 8}, given=given(**scale, tuned=tuned))
-    shown = {
-        key: made.settings[key]
-        for key in ("learning_rate", "temperature", "batch_size", "ami.weight")
-    }
-    assert shown == {"learning_rate": 1e-4, "temperature": 0.1, "batch_size": 8, "ami.weight": 0.1}
-    assert (made.settings["ami.samples"], made.settings["clip"]) == (7, 1.0)
-    chosen = spec(components={"ami": {}}, given=given(tuned=tuned)).settings
-    assert {key: chosen[key] for key in tuned["simcse+ami"]} == tuned["simcse+ami"]
-    of_variant = spec(
-        "msse", variant="without_nce", given=given(tuned={"msse": {"contrast": 0.5}}), size=10**6
+    tuned = {"simcse+ami": CHOSEN_BY_SEARCH}
+    conditions = given(
+        override={"learning_rate": 1e-4},
+        kinds={"two_views": {"batch_size": 16}, "supervised": {"clip": 9.0}},
+        substitutes={"samples": {"150": 7}},
+        tuned=tuned,
     )
-    assert of_variant.params["contrast"] == 0.0
-    coded = spec("micse", variant="code", given=given(tuned={"micse": {"ami.weight": 0.5}}))
-    assert coded.settings["ami.weight"] == 1e-4
+    settings = spec(
+        params={"learning_rate": 3e-3, "temperature": 0.1},
+        components={"ami": {"weight": 0.1}},
+        sweep={"batch_size": 8},
+        given=conditions,
+    ).settings
+    assert settings["learning_rate"] == 1e-4  # by the scale
+    assert settings["temperature"] == 0.1  # by the recipe
+    assert settings["batch_size"] == 8  # by the table
+    assert settings["ami.weight"] == 0.1  # by the recipe
+    assert settings["ami.samples"] == 7  # substituted by the scale
+    assert settings["clip"] == 1.0  # the scale changes it for another kind
+
+    searched = spec(components={"ami": {}}, given=given(tuned=tuned)).settings
+    assert {key: searched[key] for key in CHOSEN_BY_SEARCH} == CHOSEN_BY_SEARCH
 
 
 @pytest.fixture
@@ -194,32 +214,54 @@ def own_method(tmp_path, monkeypatch):
     caches.clear()
 
 
-def test_a_method_is_of_the_kind_of_the_class_that_it_extends(own_method):
-    literal = {**LITERAL, "name": "mine"}
-    for imported, base, kind in (
-        ("from methods.simcse_sup import Method as Base", "Base", "supervised"),
+def test_a_search_changes_nothing_that_a_variant_sets():
+    conditions = given(tuned={"msse": {"contrast": 0.5}})
+    without_nce = spec("msse", variant="without_nce", given=conditions, size=10**6)
+    assert without_nce.params["contrast"] == 0.0
+
+    conditions = given(tuned={"micse": {"ami.weight": 0.5}})
+    code = spec("micse", variant="code", given=conditions)
+    assert code.settings["ami.weight"] == 1e-4
+
+
+SUPERVISED = "from methods.simcse_sup import Method as Base"
+
+
+@pytest.mark.parametrize(
+    ("imports", "base", "kind"),
+    [
+        (SUPERVISED, "Base", "supervised"),
         ("from methods import simcse_sup", "simcse_sup.Method", "supervised"),
         ("import methods.simcse_sup", "methods.simcse_sup.Method", "supervised"),
-        (
-            "from methods.simcse_sup import Method as Base\nfrom methods.whitening import Method",
-            "Base",
-            "supervised",
-        ),
+        (f"{SUPERVISED}\nfrom methods.whitening import Method", "Base", "supervised"),
         ("from csebench.train.method import Method as Base", "Base", "two_views"),
-    ):
-        own_method.write_text(f"{imported}\nDECLARATION = {literal}\nclass Method({base}): pass\n")
-        caches.clear()
-        assert declaration("mine").kind == kind
+    ],
+)
+def test_a_method_is_of_the_kind_of_the_class_that_it_extends(imports, base, kind, own_method):
+    literal = {**LITERAL, "name": "mine"}
+    own_method.write_text(f"{imports}\nDECLARATION = {literal}\nclass Method({base}): pass\n")
+    caches.clear()
+
+    assert declaration("mine").kind == kind
 
 
-def test_a_scale_makes_a_fraction_of_the_steps():
+@pytest.mark.parametrize(
+    ("stated", "schedule"),
+    [
+        ((1001, 10, 125), (200, 2, 125)),
+        ((500, 0, 125), (100, 0, 100)),
+        ((200, 0, 25), (50, 0, 25)),
+        ((40, 0, 125), (40, 0, 40)),
+    ],
+)
+def test_a_scale_makes_a_fraction_of_the_steps(stated, schedule):
     """At least 50, or all of fewer; STS-B dev is evaluated as often, or once at the end."""
     names = ("steps", "warmup_steps", "evaluate_every")
-    schedules = {(1001, 10, 125): (200, 2, 125), (500, 0, 125): (100, 0, 100)}
-    schedules |= {(200, 0, 25): (50, 0, 25), (40, 0, 125): (40, 0, 40)}
-    for stated, schedule in schedules.items():
-        made = spec(params=dict(zip(names, stated, strict=True)), given=given(steps_factor=0.2))
-        assert tuple(made.params[name] for name in names) == schedule
+    params = dict(zip(names, stated, strict=True))
+
+    made = spec(params=params, given=given(steps_factor=0.2))
+
+    assert tuple(made.params[name] for name in names) == schedule
 
 
 def test_a_recipe_without_its_corpus_is_refused():
@@ -228,17 +270,16 @@ def test_a_recipe_without_its_corpus_is_refused():
 
 
 def test_limits_themselves_are_allowed():
-    assert (
-        spec(params={"steps": 10, "warmup_steps": 10, "batch_size": 1000}).params["batch_size"]
-        == 1000
-    )
+    made = spec(params={"steps": 10, "warmup_steps": 10, "batch_size": 1000})
+    assert made.params["batch_size"] == 1000
 
 
 def test_a_number_is_not_negative_where_the_declared_one_is_not():
-    declared = Declaration.model_validate(
-        {**LITERAL, "params": {"zero": (0.0, "s"), "below": (-1.0, "s")}}
-    )
-    assert declared.hyperparameters.model_validate({"below": -2}).model_dump()["below"] == -2
+    params = {"zero": (0.0, "s"), "below": (-1.0, "s")}
+    declared = Declaration.model_validate({**LITERAL, "params": params})
+
+    changed = declared.hyperparameters.model_validate({"below": -2})
+    assert changed.model_dump()["below"] == -2
     with pytest.raises(ValidationError):
         declared.hyperparameters.model_validate({"zero": -0.1})
 

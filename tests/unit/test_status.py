@@ -1,5 +1,6 @@
 """Progress of a run on disk and in its log, and what `csebench status` makes of many."""
 
+import itertools
 import json
 import os
 import re
@@ -30,7 +31,7 @@ def runs(tmp_path, monkeypatch):
 
 
 def noted(run, **changed):
-    """A run that this process has trained for 100 seconds."""
+    """Note a run that this process has trained for 100 seconds, with some facts changed."""
     content = {
         "run": run,
         "state": "running",
@@ -38,25 +39,33 @@ def noted(run, **changed):
         "steps": 250,
         "loss": 0.0134,
         "dev": 0.612,
+        "seconds": 100.0,
+        "gpu": "A100",
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "updated": time.time(),
     }
-    content |= {"seconds": 100.0, "gpu": "A100", "host": socket.gethostname()}
-    content |= {"pid": os.getpid(), "updated": time.time(), **changed}
-    files.write_json(catalog.RUNS / run / run_folders.PROGRESS, content)
+    files.write_json(catalog.RUNS / run / run_folders.PROGRESS, content | changed)
 
 
 def done(run, seconds=3600.0, gpu=None):
-    made = {"seconds": seconds, "gpu": gpu}
-    files.write_json(
-        catalog.RUNS / run / run_folders.DONE, {"losses": [[10, 0.5]], "provenance": made}
-    )
+    """Write the report of a run that has finished."""
+    report = {"losses": [[10, 0.5]], "provenance": {"seconds": seconds, "gpu": gpu}}
+    files.write_json(catalog.RUNS / run / run_folders.DONE, report)
 
 
 def shown(capsys):
+    """What `csebench status` prints for the runs."""
     assert cli.main(["status", "micse/table3"]) == 0
     return capsys.readouterr().out
 
 
+def in_one_line(text):
+    return " ".join(text.split())
+
+
 def dead_pid():
+    """The id of a process that has ended."""
     gone = subprocess.Popen(["true"])
     gone.wait()
     return gone.pid
@@ -74,52 +83,66 @@ def dead_pid():
     ],
 )
 def test_state_of_a_run(runs, changed, state):
-    noted(runs[0], **changed)
-    assert status.read_state(runs[0])[0] == state
-    assert status.read_state(runs[0], is_finished=True)[0] == (
-        "done" if state == "stopped" else state
-    )
-    done(runs[0])
-    # it trained, scoring failed
-    assert status.read_state(runs[0])[0] == ("failed" if state == "failed" else "done")
-    run_folders.delete_model(catalog.RUNS / runs[0])  # what is left to be done is another training
-    assert status.read_state(runs[0])[0] == state
+    run = runs[0]
+
+    def state_now(**more):
+        return status.read_state(run, **more)[0]
+
+    noted(run, **changed)
+    assert state_now() == state
+    state_if_finished = "done" if state == "stopped" else state
+    assert state_now(is_finished=True) == state_if_finished
+
+    done(run)
+    state_when_trained = "failed" if state == "failed" else "done"  # failed: in scoring
+    assert state_now() == state_when_trained
+
+    run_folders.delete_model(catalog.RUNS / run)  # what is left to be done is another training
+    assert state_now() == state
 
 
 def test_every_state_is_shown_with_hours_and_reasons(runs, capsys):
-    done(runs[0], 5400, gpu="A100")
-    store.note_failure(catalog.RUNS / runs[0], "transfer", ValueError("no text"))
-    done(runs[1], 1800)
-    noted(runs[2], seconds=900.0)
-    noted(runs[3], seconds=360.0, gpu=None, pid=dead_pid())
-    noted(runs[4], seconds=0.0, state="failed", message=f"{runs[4]}: loss is nan [at] step 7")
-    (catalog.RUNS / runs[5]).mkdir()  # begun long ago, by a version that wrote nothing
-    out = " ".join(shown(capsys).split())
+    scoring_failed, finished, running, stopped, failed, old, *_ = runs
+    done(scoring_failed, 5400, gpu="A100")
+    store.note_failure(catalog.RUNS / scoring_failed, "transfer", ValueError("no text"))
+    done(finished, 1800)
+    noted(running, seconds=900.0)
+    noted(stopped, seconds=360.0, gpu=None, pid=dead_pid())
+    noted(failed, seconds=0.0, state="failed", message=f"{failed}: loss is nan [at] step 7")
+    (catalog.RUNS / old).mkdir()  # begun long ago, by a version that wrote nothing
+
+    out = in_one_line(shown(capsys))
+
     assert f"2 done, 1 running, 1 failed, 1 stopped, {len(runs) - 5} waiting" in out
     assert "spent: 1.75 GPU hours, 0.60 CPU hours" in out
-    assert f" {runs[2]} 125/250 0.013 61.20 {socket.gethostname()} " in out
-    assert f" {runs[4]}: loss is nan [at] step 7 – " in out
-    assert out.endswith(f" {runs[0]} transfer ValueError: no text")
+    assert f" {running} 125/250 0.013 61.20 {socket.gethostname()} " in out
+    assert f" {failed}: loss is nan [at] step 7 – " in out
+    assert out.endswith(f" {scoring_failed} transfer ValueError: no text")
 
 
 def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
     """Other tables show more scores of the same runs, which wait for these."""
-    for (_, evaluator), spec in targets.page("table3", "smoke", "micse").available().items():
+    page = targets.page("table3", "smoke", "micse")
+    for (_, evaluator), spec in page.available().items():
         write_scores(spec, evaluator, "smoke", [("STS12", "spearman", 0.5)])
-    out = " ".join(shown(capsys).split())
-    assert (
-        f"{len(runs)} done by scores stored in results/; their training took " in out
-        and "spent" not in out
-    )
+
+    out = in_one_line(shown(capsys))
+    assert f"{len(runs)} done by scores stored in results/; their training took " in out
+    assert "spent" not in out
+
     assert cli.main(["status", "micse", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["runs"]
-    assert {"done", "waiting"} == {row["state"] for row in listed if row["run"] in runs}
+    states = {row["state"] for row in listed if row["run"] in runs}
+    assert states == {"done", "waiting"}
 
 
 def test_hours_of_published_runs_are_those_of_the_machine_that_made_them(capsys):
     assert cli.main(["status", "micse/table3", "--scale", "mini"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "0.00" not in out and "spent" not in out and "GPU hours" not in out
+    out = in_one_line(capsys.readouterr().out)
+
+    assert "0.00" not in out
+    assert "spent" not in out
+    assert "GPU hours" not in out
     assert re.search(r"; their training took \d+\.\d\d CPU hours where they were made\.", out)
 
 
@@ -137,6 +160,7 @@ def test_only_devices_that_runs_were_on_are_counted(runs, capsys):
 
 
 def written(folder):
+    """The progress that is on disk."""
     return json.loads((folder / run_folders.PROGRESS).read_text())
 
 
@@ -156,10 +180,10 @@ def test_progress_is_written_every_two_seconds_and_said_every_thirty(tmp_path, m
         own.step(249, 0.0134, 0.612)
         own.step(250, 0.0134, 0.612)
         assert written(tmp_path)["step"] == 250
-    assert (
-        written(tmp_path)["host"] == socket.gethostname()
-        and written(tmp_path)["pid"] == os.getpid()
-    )
+
+    record = written(tmp_path)
+    assert record["host"] == socket.gethostname()
+    assert record["pid"] == os.getpid()
     assert capsys.readouterr().err.splitlines() == [
         "simcse-0123456789  step 50/250 (20 %)",
         "simcse-0123456789  step 249/250 (99 %)  loss 0.013  dev 61.20",
@@ -176,42 +200,49 @@ def test_a_failed_run_says_where_and_whether_it_resumes(
     """Its third loss raises an error that nobody foresaw."""
     from methods.simcse import Method
 
-    loss, works = Method.loss, [True, True, False]
+    loss = Method.loss
+    call = itertools.count(1)
 
     def fails(self, views):
-        if not works.pop(0):
+        if next(call) == 3:
             raise RuntimeError("shapes do not fit")
         return loss(self, views)
 
     monkeypatch.setattr(Method, "loss", fails)
     with pytest.raises(RuntimeError) as caught:
         train(make_spec("simcse"), tmp_path, checkpoint_seconds=seconds)
-    facts = {"state": "failed", "step": 2, "steps": 4, "message": "RuntimeError: shapes do not fit"}
+
     record = written(tmp_path)
-    assert record.items() >= facts.items()
+    assert record["state"] == "failed"
+    assert record["step"] == 2
+    assert record["steps"] == 4
+    assert record["message"] == "RuntimeError: shapes do not fit"
     assert caught.value.__notes__[0] == f"{record['run']} failed after step 2 of 4{resumes}."
 
 
 @pytest.mark.parametrize("failing", ["train", "score"])
 def test_a_job_that_fails_outside_of_training(failing, runs, monkeypatch, capsys):
     """The workflow has made the folder for the log; the next attempt is not what failed."""
-    work = {"train": Mock(), "score": Mock(), "acquire GPUs": Mock()}
-    monkeypatch.setattr(run, "make_model_once", work["train"])
-    monkeypatch.setattr("csebench.score.evaluate.evaluate_run", work["score"])
-    monkeypatch.setattr(run, "acquire_gpus", work["acquire GPUs"])
-    (catalog.RUNS / runs[0]).mkdir(parents=True)
-    work[failing].side_effect = BadInput("data/wiki.txt: no such file.")
+    train = Mock()
+    score = Mock()
+    acquire_gpus = Mock()
+    monkeypatch.setattr(run, "make_model_once", train)
+    monkeypatch.setattr("csebench.score.evaluate.evaluate_run", score)
+    monkeypatch.setattr(run, "acquire_gpus", acquire_gpus)
+    folder = catalog.RUNS / runs[0]
+    folder.mkdir(parents=True)
+
+    failing_part = train if failing == "train" else score
+    failing_part.side_effect = BadInput("data/wiki.txt: no such file.")
     assert cli.main(["work", runs[0]]) == 2
     assert capsys.readouterr().err == "csebench: data/wiki.txt: no such file.\n"
-    record = run_folders.ProgressRecord(**written(catalog.RUNS / runs[0]))
+    record = run_folders.ProgressRecord(**written(folder))
     assert status.read_state(runs[0]) == ("failed", record.model_dump())
-    work[failing].side_effect = None
+
+    failing_part.side_effect = None
     assert cli.main(["work", runs[0], "--evaluators", "sts", "--runs-per-gpu", "3"]) == 0
-    assert work["score"].call_args.args[1] == ["sts"] and work["acquire GPUs"].call_args.args == (
-        0,
-        3,
-        0,
-    )
+    assert score.call_args.args[1] == ["sts"]
+    assert acquire_gpus.call_args.args == (0, 3, 0)
     assert status.read_state(runs[0])[0] == "running"  # until train.json stands for it
 
 

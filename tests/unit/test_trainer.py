@@ -1,5 +1,6 @@
 """The training loop's promises, and the facts of the components that a run relies on."""
 
+import itertools
 import os
 import signal
 from unittest.mock import Mock
@@ -31,8 +32,15 @@ def load_encoder(folder):
 
 
 def make_method(name, folder, **params):
+    """Make a method on the encoder of a folder, with some parameters changed."""
     torch.manual_seed(0)
     return load(name)(load_encoder(folder), fill(declaration(name), params, name))
+
+
+def make_component(name, method, **params):
+    """Make a component on a method, with some parameters changed."""
+    filled = fill(declaration(name, COMPONENTS), params, name)
+    return load(name, COMPONENTS)(method, filled)
 
 
 @pytest.mark.parametrize(("value", "calls"), [(float("nan"), 3), (float("inf"), 7)])
@@ -40,31 +48,37 @@ def test_a_loss_that_is_not_finite_stops_the_run_for_good(
     value, calls, make_spec, train, tmp_path, monkeypatch
 ):
     """It leaves nothing behind that a second try would start from."""
-    spec, loss = make_spec("simcse", params={"steps": 8, "evaluate_every": 4}), Method.loss
-    left = [1.0] * (calls - 1) + [value]
+    spec = make_spec("simcse", params={"steps": 8, "evaluate_every": 4})
+    run = tmp_path / "run"
+    loss = Method.loss
+    call = itertools.count(1)
+
+    def spoiled(self, views):
+        factor = value if next(call) == calls else 1.0
+        return loss(self, views) * factor
+
+    message = rf"{spec.run_id}.*{value} at step {calls} .*rate 3e-05"
     with monkeypatch.context() as patched:
-        patched.setattr(
-            Method, "loss", lambda self, views: loss(self, views) * (left.pop(0) if left else 1.0)
-        )
-        with pytest.raises(
-            Untrainable, match=rf"{spec.run_id}.*{value} at step {calls} .*rate 3e-05"
-        ):
-            train(spec, tmp_path / "run", checkpoint_seconds=0)
-    assert not {"model", "train.json", ".checkpoint.json"} & {
-        path.name for path in (tmp_path / "run").iterdir()
-    }
-    assert train(spec, tmp_path / "run")["resumed_at"] is None
+        patched.setattr(Method, "loss", spoiled)
+        with pytest.raises(Untrainable, match=message):
+            train(spec, run, checkpoint_seconds=0)
+
+    for name in ("model", "train.json", ".checkpoint.json"):
+        assert not (run / name).exists()
+    assert train(spec, run)["resumed_at"] is None
 
 
 @pytest.fixture
 def as_in_a_terminal():
-    """No signal is ignored, as SIGINT is in what a script starts with `&`, and SIGHUP behind
-    `nohup`."""
-    before = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
-    before = {number: signal.signal(number, handler) for number, handler in before.items()}
+    """Handle SIGINT and SIGHUP as a command in a terminal does.
+
+    A script ignores SIGINT in what it starts with `&`, and `nohup` ignores SIGHUP.
+    """
+    interrupt_before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    hang_up_before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    signal.signal(signal.SIGINT, interrupt_before)
+    signal.signal(signal.SIGHUP, hang_up_before)
 
 
 # between two readings of the loss; at the last step
@@ -77,12 +91,12 @@ def test_a_signal_to_end_loses_nothing(
 ):
     """The step is finished, the checkpoint written, and the next try ends as a run that was left
     alone."""
-    spec, number = (
-        make_spec("simcse", params={"steps": 12, "evaluate_every": 4}),
-        signal.Signals[name],
-    )
+    spec = make_spec("simcse", params={"steps": 12, "evaluate_every": 4})
+    run = tmp_path / "run"
+    number = signal.Signals[name]
+    handler = signal.getsignal(number)
+    batch_at = trainer.batch_at
     whole = train(spec, tmp_path / "whole")
-    batch_at, handler = trainer.batch_at, signal.getsignal(number)
 
     def asked_to_end(at, *args):
         if at == step - 1:
@@ -92,15 +106,17 @@ def test_a_signal_to_end_loses_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(trainer, "batch_at", asked_to_end)
         with pytest.raises(Stopped, match=f"{spec.run_id}.*{name} after step {step}") as stopped:
-            train(spec, tmp_path / "run")
-    assert stopped.value.interrupted == (name == "SIGINT") and signal.getsignal(number) is handler
-    assert (tmp_path / "run" / ".checkpoint.json").exists() and not (
-        tmp_path / "run" / "model"
-    ).exists()
-    resumed = train(spec, tmp_path / "run")
+            train(spec, run)
+    assert stopped.value.interrupted == (name == "SIGINT")
+    assert signal.getsignal(number) is handler
+    assert (run / ".checkpoint.json").exists()
+    assert not (run / "model").exists()
+
+    resumed = train(spec, run)
     assert resumed["resumed_at"] == step
-    assert weights(tmp_path / "run") == weights(tmp_path / "whole")
-    assert all(resumed[fact] == whole[fact] for fact in ("curve", "losses", "best_dev"))
+    assert weights(run) == weights(tmp_path / "whole")
+    for fact in ("curve", "losses", "best_dev"):
+        assert resumed[fact] == whole[fact]
 
 
 def interrupt(_):
@@ -131,20 +147,20 @@ def test_an_interrupted_command_says_so_in_one_line(
 def test_a_loss_that_trains_nothing_is_said(
     factors, notice, make_spec, train, tmp_path, monkeypatch, capsys
 ):
-    spec, loss, left = (
-        make_spec("simcse", params={"steps": 6, "evaluate_every": 3}),
-        Method.loss,
-        [*factors],
-    )
-    monkeypatch.setattr(Method, "loss", lambda self, views: loss(self, views) * left.pop(0))
+    spec = make_spec("simcse", params={"steps": 6, "evaluate_every": 3})
+    loss = Method.loss
+    left = iter(factors)
+    monkeypatch.setattr(Method, "loss", lambda self, views: loss(self, views) * next(left))
+
     report = train(spec, tmp_path)
-    lines = [
-        line for line in capsys.readouterr().err.splitlines() if "changes next to nothing" in line
-    ]
+
+    printed = capsys.readouterr().err.splitlines()
+    lines = [line for line in printed if "changes next to nothing" in line]
     assert report.get("loss_vanished", False) == bool(notice)
     if notice:
         (line,) = lines
-        assert line.startswith(spec.run_id) and notice in line
+        assert line.startswith(spec.run_id)
+        assert notice in line
     else:
         assert not lines
 
@@ -199,60 +215,84 @@ def test_what_a_run_reports(make_spec, train, tmp_path, monkeypatch):
     ]
 
 
+def weights_as_vector(method):
+    """A copy of all weights of a method."""
+    return torch.nn.utils.parameters_to_vector(method.parameters()).detach().clone()
+
+
 def test_gradients_are_clipped(tiny_bert, sentences):
     method = make_method("simcse", tiny_bert, clip=0.01)
-    before = torch.nn.utils.parameters_to_vector(method.parameters()).detach().clone()
-    trainer.optimise(
-        method, [], torch.optim.SGD(method.parameters(), lr=1.0), sentences[:8], "fp32"
-    )
-    after = torch.nn.utils.parameters_to_vector(method.parameters()).detach()
-    assert float((after - before).norm()) == pytest.approx(0.01, rel=1e-2)
+    optimizer = torch.optim.SGD(method.parameters(), lr=1.0)
+    before = weights_as_vector(method)
+
+    trainer.optimise(method, [], optimizer, sentences[:8], "fp32")
+
+    change = weights_as_vector(method) - before
+    assert float(change.norm()) == pytest.approx(0.01, rel=1e-2)
 
 
 RMSPROP = {"alpha": 0.9, "eps": 1e-7, "momentum": 0, "centered": False}  # TensorFlow's defaults
 OPTIMIZERS = [("simcse", False, {}), ("ct", False, RMSPROP), ("mirror_bert", True, {})]
 
 
-@pytest.mark.parametrize(("name", "every", "defaults"), OPTIMIZERS)
-def test_weight_decay_leaves_out_biases_and_layernorm(name, every, defaults, tiny_bert):
+@pytest.mark.parametrize(("name", "decays_all", "defaults"), OPTIMIZERS)
+def test_weight_decay_leaves_out_biases_and_layernorm(name, decays_all, defaults, tiny_bert):
     """What has one dimension, as the trainer of transformers does; Mirror-BERT's code decays
-    every weight. Without gradients, a step is decay alone."""
-    matrix, bias = (torch.nn.Parameter(torch.ones(size)) for size in ((2, 2), (2,)))
+    every weight."""
+    matrix = torch.nn.Parameter(torch.ones(2, 2))
+    bias = torch.nn.Parameter(torch.ones(2))
     method = make_method(name, tiny_bert, weight_decay=0.1, learning_rate=0.5)
     optimizer = trainer.make_optimizer([matrix, bias], method)
-    for weight in (matrix, bias):
-        weight.grad = torch.zeros_like(weight)
+    # With gradients of 0, a step is decay alone.
+    matrix.grad = torch.zeros_like(matrix)
+    bias.grad = torch.zeros_like(bias)
+
     optimizer.step()
-    assert not (matrix == 1).any() and (bias != 1).any() == every
+
+    assert (matrix != 1).all()
+    assert (bias != 1).any() == decays_all
     assert optimizer.defaults.items() >= defaults.items()
 
 
-@pytest.mark.parametrize(("n", "size"), [(64, 8), (65, 8), (66, 8), (7, 8), (9, 8)])
-def test_an_epoch_shows_every_sentence_once(n, size):
+@pytest.mark.parametrize(
+    ("count", "size", "batches"), [(64, 8, 8), (65, 8, 8), (66, 8, 9), (7, 8, 1), (9, 8, 1)]
+)
+def test_an_epoch_shows_every_sentence_once(count, size, batches):
     """In an order of its own, by seed; a last batch is smaller, a single sentence joins the
     batch before it."""
-    sentences = [f"sentence {i}" for i in range(n)]
-    batches = max(1, n // size + (n % size > 1))
+    sentences = [f"sentence {number}" for number in range(count)]
     epochs = []
     for epoch in range(3):
-        seen = [trainer.batch_at(epoch * batches + i, sentences, size, 5) for i in range(batches)]
-        assert [len(batch) for batch in seen[:-1]] == [size] * (batches - 1)
-        epochs.append([sentence for batch in seen for sentence in batch])
-        assert sorted(epochs[-1]) == sorted(sentences)
+        steps = range(epoch * batches, (epoch + 1) * batches)
+        seen = [trainer.batch_at(step, sentences, size, 5) for step in steps]
+        for batch in seen[:-1]:
+            assert len(batch) == size
+        order = list(itertools.chain(*seen))
+        assert sorted(order) == sorted(sentences)
+        epochs.append(order)
     assert epochs[0] != epochs[1] != epochs[2]
-    assert trainer.batch_at(0, sentences, size, seed=5) != trainer.batch_at(
-        0, sentences, size, seed=6
-    )
+
+    first = trainer.batch_at(0, sentences, size, seed=5)
+    assert first != trainer.batch_at(0, sentences, size, seed=6)
 
 
 def test_each_source_has_a_seed_of_its_own(make_spec, train, tmp_path):
-    same, made = {"order": 5, "dropout": 5, "head": 5}, []
-    for name, seeds in enumerate((same, same, *(same | {source: 6} for source in same))):
+    same = {"order": 5, "dropout": 5, "head": 5}
+
+    def train_with(seeds, folder):
+        """The id of a run with these seeds, and its weights."""
         spec = make_spec("simcse", size=20).model_copy(update={"seeds": {**seeds}})
-        train(spec, tmp_path / str(name))
-        made.append((spec.run_id, weights(tmp_path / str(name))))
-    assert made[0] == made[1]
-    assert len({run for run, _ in made}) == len({model for _, model in made}) == 4
+        train(spec, tmp_path / folder)
+        return spec.run_id, weights(tmp_path / folder)
+
+    first = train_with(same, "first")
+    assert train_with(same, "again") == first
+
+    runs = [first]
+    for source in same:
+        runs.append(train_with(same | {source: 6}, source))
+    assert len({run_id for run_id, _ in runs}) == 4
+    assert len({model for _, model in runs}) == 4
 
 
 @pytest.mark.parametrize(
@@ -269,9 +309,8 @@ def test_out_of_memory_names_a_chunk_size_that_fits(
         return run(self, pooler, dropout, ids, *rest)
 
     monkeypatch.setattr(Encoder, "_run", limited)
-    with pytest.raises(
-        RunFailed, match=f"a step of 8 sentences does not fit in GPU memory.*{advice}"
-    ):
+    message = f"a step of 8 sentences does not fit in GPU memory.*{advice}"
+    with pytest.raises(RunFailed, match=message):
         train(make_spec("simcse"), tmp_path / "run")
 
 
@@ -279,36 +318,41 @@ def test_ami_reads_pairs_of_one_sentence_up_to_their_first_difference():
     """A span mask shifts what is behind it. CT's pairs of different sentences do not count."""
     maps = torch.rand(4, 2, 6, 6)
     same = torch.tensor([True, True, False, True])
-    one, two = (
-        View(None, None, {"input_ids": ids, "attention_mask": (ids > 0).long()}, {0: maps}, same)
-        for ids in (
-            torch.tensor(
-                [[1, 5, 6, 2, 0, 0], [1, 5, 6, 7, 2, 0], [1, 5, 6, 2, 0, 0], [1, 5, 6, 7, 8, 2]]
-            ),
-            torch.tensor(
-                [[1, 5, 6, 2, 0, 0], [1, 5, 9, 7, 2, 0], [1, 5, 6, 2, 0, 0], [1, 5, 6, 2, 0, 0]]
-            ),
-        )
-    )
+
+    def view(*rows):
+        ids = torch.tensor(rows)
+        batch = {"input_ids": ids, "attention_mask": (ids > 0).long()}
+        return View(None, None, batch, {0: maps}, same)
+
+    # The pairs: equal, one token replaced, of other sentences, shifted.
+    one = view([1, 5, 6, 2, 0, 0], [1, 5, 6, 7, 2, 0], [1, 5, 6, 2, 0, 0], [1, 5, 6, 7, 8, 2])
+    two = view([1, 5, 6, 2, 0, 0], [1, 5, 9, 7, 2, 0], [1, 5, 6, 2, 0, 0], [1, 5, 6, 2, 0, 0])
+
     attention1, attention2, real = aligned(one, two, [0])
-    # equal; replaced; shifted
-    assert real.tolist() == [[i < n for i in range(5)] for n in (4, 2, 3)]
-    assert all(torch.equal(kept, maps[same, :, :5, :5]) for kept in (*attention1, *attention2))
+
+    assert real.tolist() == [
+        [True, True, True, True, False],
+        [True, True, False, False, False],
+        [True, True, True, False, False],
+    ]
+    for kept in (*attention1, *attention2):
+        assert torch.equal(kept, maps[same, :, :5, :5])
 
 
 def test_momentum_encoder_moves_towards_the_trained_one(tiny_bert, sentences):
     """By 1 - m of the distance a step. Its keys and dropout: first_steps.json."""
     method = make_method("simcse", tiny_bert)
-    moco = load("moco", COMPONENTS)(
-        method, fill(declaration("moco", COMPONENTS), {"momentum": 0.9}, "moco")
-    )
+    moco = make_component("moco", method, momentum=0.9)
     start = [weight.clone() for weight in moco.momentum.parameters()]
     for weight in method.encoder.parameters():
         torch.nn.init.zeros_(weight)
+
     moco.after_step(method, method.views(sentences[:8]))
+
     for before, after in zip(start, moco.momentum.parameters(), strict=True):
         torch.testing.assert_close(after, 0.9 * before)
-    assert not any(weight.any() for weight in method.encoder.parameters())
+    for weight in method.encoder.parameters():
+        assert not weight.any()
 
 
 # ---------------------------------------------------------------- selection on STS-B dev
@@ -331,22 +375,28 @@ def test_which_weights_are_kept(
 ):
     """Those of the best evaluation, or of the last; of two encoders the better; they are what is
     exported."""
-    left, seen = [*points], []
+    left = iter(points)
+    evaluated = []  # the weights at every point, in the order of the evaluations
 
     def dev_point(encoder, pooler, dev, precision):
-        seen.append({name: weight.clone() for name, weight in encoder.model.state_dict().items()})
-        return {"spearman": left.pop(0), "alignment": 0.0, "uniformity": 0.0}
+        state = encoder.model.state_dict()
+        evaluated.append({name: weight.clone() for name, weight in state.items()})
+        return {"spearman": next(left), "alignment": 0.0, "uniformity": 0.0}
 
     monkeypatch.setattr(trainer, "dev_point", dev_point)
-    report = train(make_spec(method, params={"steps": 6, "selection": selection}), tmp_path / "run")
-    assert tuple(report[f"best_{fact}"] for fact in ("step", "encoder", "dev")) == best
-    per_step = len(points) // 3
-    assert [point["encoder"] for point in report["curve"]] == [*range(per_step)] * 3
-    exported = load_encoder(tmp_path / "run" / "model")
-    kept = seen[(best[0] // 2 - 1) * per_step + best[1]]
-    assert all(
-        torch.equal(kept[name], weight) for name, weight in exported.model.state_dict().items()
-    )
+    spec = make_spec(method, params={"steps": 6, "selection": selection})
+    report = train(spec, tmp_path / "run")
+
+    assert (report["best_step"], report["best_encoder"], report["best_dev"]) == best
+    encoders = len(points) // 3  # there are three evaluations
+    assert [point["encoder"] for point in report["curve"]] == [*range(encoders)] * 3
+
+    best_step, best_encoder, _ = best
+    evaluation = best_step // 2 - 1  # there is one every two steps
+    kept = evaluated[evaluation * encoders + best_encoder]
+    exported = load_encoder(tmp_path / "run" / "model").model.state_dict()
+    for name, weight in exported.items():
+        assert torch.equal(kept[name], weight)
 
 
 def test_a_run_without_a_score_on_dev_has_no_model(make_spec, train, tmp_path, monkeypatch):
@@ -359,24 +409,21 @@ def test_figures_on_dev(tiny_bert, monkeypatch):
     """Alignment is that of pairs graded above 4, uniformity of all distinct vectors (Wang &
     Isola 2020)."""
     monkeypatch.setattr(metrics, "ROWS_PER_BLOCK", 2)
-    encoder, texts = load_encoder(tiny_bert).eval(), ["a", "c c", "the b", "x y", "z w q"]
-    pairs = Pairs(
-        "all",
-        ["a", "a", "the b", "x y"],
-        ["c c", "a", "a", "z w q"],
-        np.array([5.0, 4.0, 4.5, 1.0]),
-    )
-    point, rounded = (
-        trainer.dev_point(encoder, "avg", pairs, precision) for precision in ("fp32", "bf16")
-    )
-    unit = metrics.unit(SentenceEncoder(encoder, "avg").embed(texts))
+    encoder = load_encoder(tiny_bert).eval()
+    left = ["a", "a", "the b", "x y"]
+    right = ["c c", "a", "a", "z w q"]
+    pairs = Pairs("all", left, right, np.array([5.0, 4.0, 4.5, 1.0]))
+
+    point = trainer.dev_point(encoder, "avg", pairs, "fp32")
+    rounded = trainer.dev_point(encoder, "avg", pairs, "bf16")
+
+    distinct_texts = ["a", "c c", "the b", "x y", "z w q"]
+    unit = metrics.unit(SentenceEncoder(encoder, "avg").embed(distinct_texts))
     a, c, b = unit[:3]
-    assert point["alignment"] == pytest.approx(
-        (np.square(a - c).sum() + np.square(b - a).sum()) / 2, rel=1e-3
-    )
-    assert point["uniformity"] == pytest.approx(
-        np.log(np.exp(-2 * pdist(unit, "sqeuclidean")).mean()), rel=1e-3
-    )
+    alignment = (np.square(a - c).sum() + np.square(b - a).sum()) / 2
+    assert point["alignment"] == pytest.approx(alignment, rel=1e-3)
+    uniformity = np.log(np.exp(-2 * pdist(unit, "sqeuclidean")).mean())
+    assert point["uniformity"] == pytest.approx(uniformity, rel=1e-3)
     assert 0 < abs(rounded["alignment"] - point["alignment"]) < 0.05
 
 
@@ -384,21 +431,24 @@ def test_under_bf16_what_is_compared_entry_by_entry_is_in_fp32(tiny_bert, senten
     """Attention maps that AMI reads, and logits whose argmax RTD takes: rounded to bf16 they
     tie."""
     method = make_method("simcse", tiny_bert).eval()
-    params = fill(declaration("rtd", COMPONENTS), {"generator": "self"}, "rtd")
-    rtd, logits = load("rtd", COMPONENTS)(method, params).eval(), []
+    rtd = make_component("rtd", method, generator="self").eval()
+    logits = []
     head_of(rtd.generator).register_forward_hook(lambda _, __, out: logits.append(out))
-    batch, attention = (
-        method.encoder.tokenize(sentences[:4]),
-        method.encoder.stack[0].attention.self,
-    )
+    layer = method.encoder.stack[0]
+    attention = layer.attention.self
+    batch = method.encoder.tokenize(sentences[:4])
     states = method.encoder.model.embeddings(input_ids=batch["input_ids"])
     mask = additive(batch["attention_mask"])
+
+    def by_heads(projected):
+        return projected.float().unflatten(-1, (4, -1)).transpose(1, 2)
+
     with torch.autocast("cpu", torch.bfloat16):
-        _, kept = bert_layer(method.encoder.stack[0], states, mask, keeps=True)
-        query, key = (
-            p(states).float().unflatten(-1, (4, -1)).transpose(1, 2)
-            for p in (attention.query, attention.key)
-        )
+        _, kept = bert_layer(layer, states, mask, keeps=True)
+        query = by_heads(attention.query(states))
+        key = by_heads(attention.key(states))
         rtd.most_likely(batch["input_ids"], batch["attention_mask"])
-    torch.testing.assert_close(kept, (query @ key.mT * attention.scaling + mask).softmax(-1))
+
+    expected = (query @ key.mT * attention.scaling + mask).softmax(-1)
+    torch.testing.assert_close(kept, expected)
     assert logits[0].dtype == torch.float32

@@ -20,21 +20,29 @@ from csebench.score import models
 from csebench.score.evaluate import evaluate_run
 from csebench.train.run import load_encoder
 
-CONFIG, TOKENIZER, FAST = "config.json", "tokenizer_config.json", "PreTrainedTokenizerFast"
+CONFIG = "config.json"
+TOKENIZER = "tokenizer_config.json"
+FAST = "PreTrainedTokenizerFast"
 
 
 def edit_weights(folder, left_out="nothing", **added):
     """Leave out the weights with a text in their names, and add others of given sizes."""
-    weights = load_file(folder / "model.safetensors")
-    weights = {name: weight.clone() for name, weight in weights.items() if left_out not in name}
-    weights |= {name: torch.ones(size) for name, size in added.items()}
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    path = folder / "model.safetensors"
+    kept = {}
+    for name, weight in load_file(path).items():
+        if left_out not in name:
+            kept[name] = weight.clone()
+    for name, size in added.items():
+        kept[name] = torch.ones(size)
+    save_file(kept, path, {"format": "pt"})
 
 
 def use_vocabulary_file(folder, tokenizer_class):
-    vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    """Replace the file of a fast tokenizer by the vocabulary that a slow one reads."""
+    tokenizer = folder / "tokenizer.json"
+    vocabulary = json.loads(tokenizer.read_text())["model"]["vocab"]
+    tokenizer.unlink()
     (folder / "vocab.txt").write_text("\n".join(vocabulary))
-    (folder / "tokenizer.json").unlink()
     edit(folder / TOKENIZER, tokenizer_class=tokenizer_class)
 
 
@@ -100,14 +108,15 @@ def test_a_pooler_is_new_only_where_it_is_trained(encoder):
     assert load(encoder).model.pooler is None
 
 
-def test_prompts_and_masked_lm_need_a_mask_token(encoder):
+@pytest.mark.parametrize(
+    "use",
+    [lambda encoder: encoder.tokenize(["a"], pooler="mask"), lambda encoder: encoder.masked_lm()],
+    ids=["prompt", "masked LM"],
+)
+def test_prompts_and_masked_lm_need_a_mask_token(use, encoder):
     edit(encoder / TOKENIZER, tokenizer_class=FAST, mask_token=None)
-    for needs_it in (
-        lambda: load(encoder).tokenize(["a"], pooler="mask"),
-        lambda: load(encoder).masked_lm(),
-    ):
-        with pytest.raises(BadInput, match="no mask token"):
-            needs_it()
+    with pytest.raises(BadInput, match="no mask token"):
+        use(load(encoder))
 
 
 def test_training_needs_a_tokenizer_that_can_be_exported(encoder, make_spec):
@@ -118,15 +127,16 @@ def test_training_needs_a_tokenizer_that_can_be_exported(encoder, make_spec):
 
 
 def test_an_encoder_is_pinned_by_the_sum_of_its_folder(encoder):
-    for revision in (model_sha256(encoder), "local"):
-        assert load(encoder, revision=revision).num_layers == 3
+    folder_sum = model_sha256(encoder)
+    assert load(encoder, revision=folder_sum).num_layers == 3
+    assert load(encoder, revision="local").num_layers == 3
+
     with pytest.raises(BadInput, match="another encoder was expected"):
         load(encoder, revision="0" * 64)
-    weights = sha256(encoder / "model.safetensors")
-    with pytest.raises(
-        BadInput, match=rf"model\.safetensors alone.* instead: {model_sha256(encoder)}"
-    ):
-        load(encoder, revision=weights)
+    weights_sum = sha256(encoder / "model.safetensors")
+    message = rf"model\.safetensors alone.* instead: {folder_sum}"
+    with pytest.raises(BadInput, match=message):
+        load(encoder, revision=weights_sum)
 
 
 @pytest.mark.parametrize("revision", ["main", "local", "", "0" * 16, "A" * 64])
@@ -135,25 +145,27 @@ def test_a_run_starts_from_an_encoder_whose_revision_says_which_files_are_read(
 ):
     spec = make_spec("simcse", encoder=encoder)
     assert load_encoder(spec) is not None
-    spec = spec.model_copy(
-        update={"encoder": spec.encoder.model_copy(update={"revision": revision})}
-    )
-    with pytest.raises(
-        BadInput, match=f"the revision '{revision}' does not say which files are read"
-    ):
-        load_encoder(spec)
+
+    ref = spec.encoder.model_copy(update={"revision": revision})
+    message = f"the revision '{revision}' does not say which files are read"
+    with pytest.raises(BadInput, match=message):
+        load_encoder(spec.model_copy(update={"encoder": ref}))
 
 
 def test_weights_in_shards_are_those_of_the_folder(encoder, tmp_path):
     """Of shards elsewhere, the revision would say nothing."""
     weights = load_file(encoder / "model.safetensors")
-    index = {"metadata": {}, "weight_map": dict.fromkeys(weights, "all.safetensors")}
-    (encoder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+    def write_index(shard):
+        index = {"metadata": {}, "weight_map": dict.fromkeys(weights, shard)}
+        (encoder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+    write_index("all.safetensors")
     (encoder / "model.safetensors").rename(encoder / "all.safetensors")
     assert load(encoder, revision=model_sha256(encoder)).num_layers == 3
+
+    write_index("../all.safetensors")
     (encoder / "all.safetensors").rename(tmp_path / "all.safetensors")
-    index["weight_map"] = dict.fromkeys(weights, "../all.safetensors")
-    (encoder / "model.safetensors.index.json").write_text(json.dumps(index))
     with pytest.raises(BadInput, match=r"index\.json: names '\.\./all\.safetensors'"):
         load(encoder, revision=model_sha256(encoder))
 
@@ -163,13 +175,17 @@ def sentence_transformer(tiny_bert, tmp_path_factory):
     return save_sentence_transformer(tiny_bert, tmp_path_factory.mktemp("models") / "whole")
 
 
-OF_SENTENCE_TRANSFORMERS = [
-    DAMAGE[name] for name in ("no tokenizer", "a layer less", "no padding token")
-]
-OF_SENTENCE_TRANSFORMERS += [(lambda f: Dense(16, 8).save(str(f / "2_Dense")), "cannot be read")]
+OF_SENTENCE_TRANSFORMERS = {
+    "no tokenizer": DAMAGE["no tokenizer"],
+    "a layer less": DAMAGE["a layer less"],
+    "no padding token": DAMAGE["no padding token"],
+    "another size of a module": (lambda f: Dense(16, 8).save(str(f / "2_Dense")), "cannot be read"),
+}
 
 
-@pytest.mark.parametrize(("damage", "message"), OF_SENTENCE_TRANSFORMERS)
+@pytest.mark.parametrize(
+    ("damage", "message"), OF_SENTENCE_TRANSFORMERS.values(), ids=OF_SENTENCE_TRANSFORMERS
+)
 def test_a_damaged_folder_of_sentence_transformers_is_not_opened(
     damage, message, sentence_transformer, tmp_path
 ):
@@ -208,26 +224,31 @@ DIFFERENCES = {
 @pytest.mark.parametrize("damage", DIFFERENCES.values(), ids=DIFFERENCES)
 def test_a_run_whose_files_differ_is_not_used(damage, run, make_spec, smoke_data):
     """It is not done, nor scored, even where its scores are kept, nor the start of another."""
-    uses = (
+    uses = [
         lambda: is_done(run),
         lambda: evaluate_run(run, ["stsb_dev"], smoke_data, Evaluation()),
         lambda: load(run / "model", revision="simcse-0123456789"),
-    )
-    assert all(use() for use in uses)
-    damage(run / "model")
+    ]
     for use in uses:
-        with pytest.raises(
-            BadInput, match=f"files differ from those that training wrote.* Delete {run}"
-        ):
+        assert use()
+
+    damage(run / "model")
+
+    message = f"files differ from those that training wrote.* Delete {run}"
+    for use in uses:
+        with pytest.raises(BadInput, match=message):
             use()
 
 
 def test_what_is_not_of_the_model_is_no_damage(run, make_spec):
     """A card that is edited, hidden files, and a report of before models had sums."""
-    (run / "model" / "README.md").write_text("# ours\n")
-    (run / "model" / ".gitignore").touch()
+    model = run / "model"
+    (model / "README.md").write_text("# ours\n")
+    (model / ".gitignore").touch()
     assert is_done(run)
-    report = json.loads((run / "model" / "training.json").read_text()) | {"model_sha256": None}
-    write_json(run / "model" / "training.json", with_digest(report))
-    edit(run / "model" / CONFIG, hidden_dropout_prob=0.3)
+
+    report = json.loads((model / "training.json").read_text())
+    report["model_sha256"] = None
+    write_json(model / "training.json", with_digest(report))
+    edit(model / CONFIG, hidden_dropout_prob=0.3)
     assert is_done(run)
