@@ -21,7 +21,7 @@ sys.path.append(sys.path[0])
 sys.path[0] = str(ROOT)
 
 from csebench.model.encoder import Encoder
-from csebench.plan.catalog.registry import COMPONENTS, declaration, fill
+from csebench.plan.catalog.registry import COMPONENTS, declaration, typed_params
 from csebench.plan.schema.declarations import EncoderRef
 from csebench.train import trainer
 
@@ -106,17 +106,17 @@ def assemble(name: str, encoder: Path | str, given: dict, chunk_size: int | None
     """
     host, *added = name.split("+")
     method = declaration(host)
-    params = fill(method, given | SETTINGS.get(host, {}), name)
+    params = typed_params(host, given | SETTINGS.get(host, {}))
     components = {}
     for component in dict.fromkeys([*method.components, *added]):
         # a component that the name adds has its own defaults, not those of the method
         settings = {} if component in added else method.components[component]
         settings = settings | SETTINGS.get(component, {})
-        components[component] = fill(declaration(component, COMPONENTS), settings, name)
+        components[component] = typed_params(component, settings, COMPONENTS)
     torch.manual_seed(0)
     ref = EncoderRef(name=str(encoder), revision="local")
-    with_pooler = params["pooler"] == "cls"
-    loaded = Encoder.load(ref, params["dropout"], with_pooler, new_pooler=True)
+    with_pooler = params.pooler == "cls"
+    loaded = Encoder.load(ref, params.dropout, with_pooler, new_pooler=True)
     return trainer.assemble(host, loaded, params, components, chunk_size)
 
 

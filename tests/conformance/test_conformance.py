@@ -26,6 +26,7 @@ from csebench.plan.catalog.registry import (
     adapter_names,
     declaration,
     fill,
+    typed_params,
 )
 from csebench.plan.schema.declarations import POOLERS, Evaluation
 from csebench.score.models import open_model
@@ -161,8 +162,11 @@ def assembled(spec, chunk_size=None):
     encoder = Encoder.load(
         spec.encoder, spec.params["dropout"], spec.params["pooler"] == "cls", new_pooler=True
     )
-    plugins = {name: component.params for name, component in spec.components.items()}
-    return trainer.assemble(spec.method, encoder, spec.params, plugins, chunk_size)
+    params = typed_params(spec.method, spec.params)
+    plugins = {}
+    for name, component in spec.components.items():
+        plugins[name] = typed_params(name, component.params, COMPONENTS)
+    return trainer.assemble(spec.method, encoder, params, plugins, chunk_size)
 
 
 def batches(spec, sentences, method):
@@ -177,13 +181,13 @@ def batches(spec, sentences, method):
 def first_steps(spec, sentences):
     """Losses and squared norms of the gradients of three steps, and what the trainer asks a
     method."""
-    modules, optimizer = assembled(spec)
+    without_clipping = spec.model_copy(update={"params": spec.params | {"clip": 1e9}})
+    modules, optimizer = assembled(without_clipping)
     method, weights, found = (
         modules["method"],
         [w for g in optimizer.param_groups for w in g["params"]],
         [],
     )
-    method.p.clip = 1e9
 
     def note(*_):
         found.append(sum(w.grad.square().sum() for w in weights if w.grad is not None))

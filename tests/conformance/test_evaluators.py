@@ -15,6 +15,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from controls import random_model
 
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.project import ROOT
@@ -25,7 +26,6 @@ from csebench.plan.catalog.registry import (
     adapter_names,
     evaluator_declaration,
     files,
-    load,
     protocol,
     read_literal,
 )
@@ -86,9 +86,7 @@ def sections(path):
 
 def test_the_template_is_a_valid_evaluator(smoke_data):
     declared = EvaluatorDeclaration.model_validate(read_literal(TEMPLATE, "DECLARATION")[0])
-    rows, items = _template.evaluate(
-        load("random")({"dimensions": 64}, 1), smoke_data, **declared.params
-    )
+    rows, items = _template.evaluate(random_model(64), smoke_data, **declared.params)
     check_items_make_scores(declared, rows, items)
 
 

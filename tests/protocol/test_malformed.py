@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
+from controls import random_model
 
 from csebench.base.errors import BadInput
-from csebench.plan.catalog.registry import load
 from csebench.score.evaluate import run_evaluator
 
 MARK = "\ufeff"  # a byte-order mark
@@ -299,7 +299,7 @@ def test_a_malformed_file_is_named(case, data):
     lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     damaged = [f"{line}\n" for line in case.damage(lines)]
     path.write_text("".join(damaged), encoding="utf-8")
-    model = load("random")({"dimensions": 8}, 1)
+    model = random_model(8)
 
     with pytest.raises(BadInput) as refused:
         run_evaluator(case.evaluator, model, data)

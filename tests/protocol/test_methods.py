@@ -18,7 +18,7 @@ from torch.nn.functional import normalize
 from csebench.base.errors import BadInput
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import PROMPT_TEMPLATES, pool
-from csebench.plan.catalog.registry import COMPONENTS, load
+from csebench.plan.catalog.registry import COMPONENTS, load, typed_params
 from csebench.plan.schema.declarations import EncoderRef
 from csebench.train.augment import copy, delete, insert_copies, reverse, shuffle
 from csebench.train.losses import cos_sim
@@ -43,10 +43,11 @@ def build(make_spec, tiny_bert):
         dropout = spec.params["dropout"]
         encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"), dropout)
         torch.manual_seed(0)
-        method = load(name)(encoder, spec.params).train()
+        method = load(name)(encoder, typed_params(name, spec.params)).train()
         components = []
         for component_name, component in spec.components.items():
-            module = load(component_name, COMPONENTS)(method, component.params)
+            params = typed_params(component_name, component.params, COMPONENTS)
+            module = load(component_name, COMPONENTS)(method, params)
             components.append(module.train())
         return method, *components
 
@@ -76,7 +77,7 @@ def test_pretraining_hands_its_layers_over(finished, build):
     method, fresh = build("infocse")
     method.encoder = Encoder.load(EncoderRef(name=str(folder), revision="local"))
 
-    component = auxiliary_mlm.Component(method, vars(fresh.p))
+    component = auxiliary_mlm.Component(method, fresh.p)
 
     for key, value in component.upper.state_dict().items():
         assert torch.equal(value, stored[f"upper.{key}"])
@@ -86,7 +87,7 @@ def test_pretraining_hands_its_layers_over(finished, build):
 
 def test_generator_with_another_vocabulary(build, tiny_roberta):
     method, component = build("diffcse")
-    params = {**vars(component.p), "generator": str(tiny_roberta)}
+    params = component.p.model_copy(update={"generator": str(tiny_roberta)})
     with pytest.raises(BadInput, match=r"rtd.generator: .* vocabulary"):
         rtd.Component(method, params)
 
@@ -301,7 +302,7 @@ def test_whitening_makes_the_covariance_the_identity():
     deviations = np.diag([3.0, 1.0, 0.1, 0.01, 0.0])
     vectors = np.random.default_rng(0).standard_normal((200, 5)) @ deviations + 2
 
-    shift, matrix = load("whitening").fit(vectors, {})
+    shift, matrix = load("whitening").fit(vectors, typed_params("whitening", {}))
     white = (vectors - shift) @ matrix
 
     np.testing.assert_allclose(np.cov(white.T), np.diag([1, 1, 1, 1, 0]), atol=1e-3)

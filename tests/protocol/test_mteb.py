@@ -7,13 +7,14 @@ from pathlib import Path
 import mteb
 import numpy as np
 import pytest
+from controls import random_model
 from datasets import Dataset, DatasetDict
 from mteb.abstasks import abstask
 from mteb.abstasks.retrieval import AbsTaskRetrieval
 
 from csebench.base.errors import BadInput, RunFailed
 from csebench.data import fetch
-from csebench.plan.catalog.registry import load
+from csebench.plan.catalog.registry import load, typed_params
 from csebench.score.evaluate import evaluate_model as evaluate_model
 from evaluators.mteb import DECLARATION, evaluate, read
 from evaluators.sts import evaluate as evaluate_sts
@@ -26,7 +27,7 @@ SICK_HEADER = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_ju
 
 
 def random(seed=0):
-    return load("random")({"dimensions": 64}, seed)
+    return random_model(64, seed)
 
 
 def test_sts_of_a_year_is_that_of_sentevals_protocol_and_another_model_another_revision(
@@ -50,7 +51,7 @@ def test_sts_of_a_year_is_that_of_sentevals_protocol_and_another_model_another_r
 
 def test_mteb_tells_no_model_what_is_true_of_a_pair(smoke_data):
     with pytest.raises(BadInput, match="mteb: STS12: mteb passes no labels of pairs"):
-        evaluate(load("oracle")({}, 0), smoke_data, "STS12")
+        evaluate(load("oracle")(typed_params("oracle", {}), 0), smoke_data, "STS12")
 
 
 def test_counterfactual_prints_english(smoke_data, capfd):

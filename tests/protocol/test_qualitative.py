@@ -7,11 +7,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
+from controls import random_model
 from matplotlib.figure import Figure
 
 from csebench.base.errors import BadInput
 from csebench.model.embedder import Embedder
-from csebench.plan.catalog.registry import evaluator_declaration, load, load_drawing
+from csebench.plan.catalog.registry import evaluator_declaration, load_drawing
 from csebench.score import store
 from csebench.score.drawing import DrawingSource
 from csebench.score.evaluate import evaluate_model
@@ -107,7 +108,7 @@ def test_a_query_finds_neither_itself_nor_its_image(tmp_path):
 def test_images_are_drawn_by_seed_and_the_printed_ones_are_always_searched(tmp_path):
     query = next(iter(neighbours.PUBLISHED))
     write_captions(tmp_path, [query, *(f"{number} ." for number in range(11))])
-    model = load("random")({"dimensions": 8}, 1)
+    model = random_model(8)
 
     distinct = set()
     for seed in range(5):

@@ -13,6 +13,7 @@ import pytest
 from beir.datasets.data_loader import GenericDataLoader
 from beir.retrieval.evaluation import EvaluateRetrieval
 from beir.retrieval.search.dense import DenseRetrievalExactSearch
+from controls import random_model
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules
 
@@ -20,7 +21,7 @@ from csebench.base.errors import BadInput
 from csebench.model import embedder
 from csebench.model.embedder import Embedder
 from csebench.plan.catalog.data_sources import sources
-from csebench.plan.catalog.registry import evaluator_declaration, load, protocol
+from csebench.plan.catalog.registry import evaluator_declaration, protocol
 from csebench.plan.schema.declarations import Evaluation
 from csebench.score import models
 from csebench.score.evaluate import evaluate_model, evaluate_run, run_evaluator
@@ -43,7 +44,7 @@ class Known(Embedder):
 
 @pytest.fixture
 def random():
-    return load("random")({"dimensions": 16}, 1)
+    return random_model(16)
 
 
 @pytest.mark.parametrize(("similarity", "function"), [("cos", "cos_sim"), ("dot", "dot")])
@@ -245,7 +246,7 @@ def test_shards_change_nothing_and_a_killed_search_goes_on(
     documents = 48
 
     def search(seed, similarity="cos"):
-        model = load("random")({"dimensions": 16}, seed)
+        model = random_model(16, seed)
         model.cache_dir = tmp_path
         rows, _ = retrieval.evaluate(model, smoke_data, "smoke", similarity)
         return rows, model.embedded

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from controls import random_model
 
 from csebench.base.project import ROOT
-from csebench.plan.catalog.registry import load, protocol
+from csebench.plan.catalog.registry import protocol
 from evaluators import _probe, _senteval, transfer
 
 SETTINGS = {"test": protocol("transfer").params, "fasttest": protocol("transfer:fasttest").params}
@@ -24,7 +25,7 @@ def test_senteval_to_the_digit(setting, smoke_data):
     numbers) on data/smoke. Its `.cuda()` was taken out and `getargspec` replaced, and nothing else
     was touched."""
     official = json.loads((ROOT / "tests/protocol/transfer.json").read_text())[setting]
-    model = load("random")({"dimensions": 64}, 1)
+    model = random_model(64)
 
     rows, _ = transfer.evaluate(model, smoke_data, **SETTINGS[setting])
 

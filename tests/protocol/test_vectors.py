@@ -27,7 +27,7 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertTokeniz
 from csebench.model.encoder import Encoder
 from csebench.model.layers import Head
 from csebench.model.pooling import mean_pool
-from csebench.plan.catalog.registry import COMPONENTS, declaration, fill, load
+from csebench.plan.catalog.registry import COMPONENTS, load, typed_params
 from csebench.plan.schema.declarations import EncoderRef
 from csebench.train import losses
 from csebench.train.method import Views
@@ -374,10 +374,9 @@ class Network:
         write_checkpoint(BertConfig(**case.settings["bert_config"]), folder)
         encoder = Encoder.load(EncoderRef(name=str(folder), revision="local"), dropout=0.0)
         own_params = {"temperature": case.settings["temp"], "projector": projector}
-        own_params = fill(declaration(method), own_params, method)
-        params = fill(declaration(component, COMPONENTS), params, component)
-        self.method = load(method)(encoder, own_params)
-        self.component = load(component, COMPONENTS)(self.method, params)
+        self.method = load(method)(encoder, typed_params(method, own_params))
+        params_of_component = typed_params(component, params, COMPONENTS)
+        self.component = load(component, COMPONENTS)(self.method, params_of_component)
 
         self.load_weights(encoder.model, "bert.")
         if projector == "batchnorm":

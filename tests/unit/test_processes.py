@@ -113,8 +113,8 @@ def test_without_locks_a_model_that_another_made_meanwhile_is_kept(
     def flock(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    def fit_slowly(spec, out, *args):
-        fitted = fit(spec, out, *args)
+    def fit_slowly(spec, params, out, *args):
+        fitted = fit(spec, params, out, *args)
         shutil.copytree(made, out, dirs_exist_ok=True)
         return fitted
 

@@ -19,7 +19,7 @@ from csebench.model import metrics
 from csebench.model.encoder import Encoder, head_of
 from csebench.model.layers import additive, bert_layer
 from csebench.model.sentence_encoder import SentenceEncoder
-from csebench.plan.catalog.registry import COMPONENTS, declaration, fill, load
+from csebench.plan.catalog.registry import COMPONENTS, load, typed_params
 from csebench.plan.schema.declarations import EncoderRef
 from csebench.train import trainer
 from csebench.train.method import View
@@ -34,13 +34,12 @@ def load_encoder(folder):
 def make_method(name, folder, **params):
     """Make a method on the encoder of a folder, with some parameters changed."""
     torch.manual_seed(0)
-    return load(name)(load_encoder(folder), fill(declaration(name), params, name))
+    return load(name)(load_encoder(folder), typed_params(name, params))
 
 
 def make_component(name, method, **params):
     """Make a component on a method, with some parameters changed."""
-    filled = fill(declaration(name, COMPONENTS), params, name)
-    return load(name, COMPONENTS)(method, filled)
+    return load(name, COMPONENTS)(method, typed_params(name, params, COMPONENTS))
 
 
 @pytest.mark.parametrize(("value", "calls"), [(float("nan"), 3), (float("inf"), 7)])
