@@ -26,7 +26,8 @@ DECLARATION = {
         # may be given, too
         "temperature": (0.05, "sec. 3"),
     },
-    # "kind": "supervised",  # or two_views, token_level; else as the class that it extends. Optional.
+    # "extends": "simcse",  # the method whose class this one extends. Optional.
+    # "kind": "supervised",  # or two_views, token_level; else as what it extends. Optional.
     # "search": {"weight": (0.1, 1.0)},  # values of its parameters that are tried. Optional.
     # "below": [("neighbours", "buffer")],  # the first must be less than the second. Optional.
     "deviations": [],  # from the paper, and choices that it leaves open

@@ -17,6 +17,7 @@ from methods.simcse import Method as SimCSE
 DECLARATION = {
     "name": "diffcse",
     "version": 1,
+    "extends": "simcse",
     "title": "DiffCSE",
     "paper": "Chuang et al. 2022 (NAACL), sec. 3 and 4.1",
     "citation": (

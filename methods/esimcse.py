@@ -19,6 +19,7 @@ from methods.simcse import Method as SimCSE
 DECLARATION = {
     "name": "esimcse",
     "version": 1,
+    "extends": "simcse",
     "title": "ESimCSE",
     "paper": "Wu et al. 2022 (COLING), sec. 3 and 4",
     "citation": (

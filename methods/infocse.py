@@ -22,6 +22,7 @@ from methods.simcse import Method as SimCSE
 DECLARATION = {
     "name": "infocse",
     "version": 1,
+    "extends": "simcse",
     "title": "InfoCSE",
     "paper": "Wu et al. 2022 (Findings of EMNLP), sec. 3 and 4.2",
     "citation": (

@@ -21,6 +21,7 @@ from methods.simcse import Method as SimCSE
 DECLARATION = {
     "name": "informin_cl",
     "version": 1,
+    "extends": "simcse",
     "title": "InforMin-CL",
     "paper": "Chen et al. 2022 (COLING), sec. 3 and Table 3",
     "citation": (

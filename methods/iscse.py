@@ -29,6 +29,7 @@ from methods.simcse import Method as SimCSE
 DECLARATION = {
     "name": "iscse",
     "version": 1,
+    "extends": "simcse",
     "title": "Instance-smoothed contrastive learning",
     "paper": "He et al. 2023 (AAAI), sec. 3",
     "citation": (

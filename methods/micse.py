@@ -18,6 +18,7 @@ from methods.simcse import Method as SimCSE
 DECLARATION = {
     "name": "micse",
     "version": 2,
+    "extends": "simcse",
     "title": "miCSE",
     "paper": "Klein & Nabi 2023 (ACL), sec. 2 and 3.1",
     "citation": (

@@ -15,6 +15,7 @@ from methods.msse import Method as MSSE
 DECLARATION = {
     "name": "msse_sup",
     "version": 2,
+    "extends": "msse",
     "title": "MSSE (supervised)",
     "paper": "MSSE (ACL submission; ICASSP 2025), sec. 4.1 and Table 5",
     "citation": "see methods/msse.py",

@@ -34,6 +34,7 @@ from methods.simcse import Method as SimCSE
 DECLARATION = {
     "name": "pcl",
     "version": 2,
+    "extends": "simcse",
     "title": "Peer-contrastive learning",
     "paper": "Wu et al. 2022 (EMNLP), sec. 3",
     "citation": (

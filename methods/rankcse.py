@@ -26,6 +26,7 @@ from methods.simcse import Method as SimCSE
 DECLARATION = {
     "name": "rankcse",
     "version": 1,
+    "extends": "simcse",
     "title": "RankCSE without teachers",
     "paper": "Liu et al. 2023 (ACL), sec. 3.2",
     "citation": (

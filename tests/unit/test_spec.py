@@ -1,6 +1,7 @@
 """Run identity: what a key depends on, and what it does not; from a recipe to a run. No torch."""
 
 import json
+import sys
 
 import pytest
 from pydantic import ValidationError
@@ -8,7 +9,7 @@ from pydantic import ValidationError
 from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.cli.train_options import read_spec
-from csebench.plan.catalog.registry import declaration, fill
+from csebench.plan.catalog.registry import declaration, fill, load
 from csebench.plan.recipe import Conditions, make_spec
 from csebench.plan.schema.declarations import Dataset, Declaration, EncoderRef, RunSettings
 from csebench.plan.schema.paper import Recipe
@@ -212,6 +213,7 @@ def own_method(tmp_path, monkeypatch):
     (tmp_path / "methods").mkdir()
     yield tmp_path / "methods" / "mine.py"
     caches.clear()
+    sys.modules.pop("methods.mine", None)
 
 
 def test_a_search_changes_nothing_that_a_variant_sets():
@@ -224,25 +226,66 @@ def test_a_search_changes_nothing_that_a_variant_sets():
     assert code.settings["ami.weight"] == 1e-4
 
 
+def write_method(file, extends, imports, base, **declared):
+    """Write the file of a method `mine` whose class extends `base`."""
+    literal = {**LITERAL, "name": "mine", **declared}
+    if extends is not None:
+        literal["extends"] = extends
+    file.write_text(f"{imports}\nDECLARATION = {literal}\nclass Method({base}): pass\n")
+    caches.clear()
+
+
 SUPERVISED = "from methods.simcse_sup import Method as Base"
 
 
 @pytest.mark.parametrize(
-    ("imports", "base", "kind"),
+    ("extends", "declared", "kind"),
     [
-        (SUPERVISED, "Base", "supervised"),
-        ("from methods import simcse_sup", "simcse_sup.Method", "supervised"),
-        ("import methods.simcse_sup", "methods.simcse_sup.Method", "supervised"),
-        (f"{SUPERVISED}\nfrom methods.whitening import Method", "Base", "supervised"),
-        ("from csebench.train.method import Method as Base", "Base", "two_views"),
+        ("simcse_sup", {}, "supervised"),
+        ("msse_sup", {}, "supervised"),
+        ("simcse_sup", {"kind": "token_level"}, "token_level"),
+        (None, {}, "two_views"),
     ],
 )
-def test_a_method_is_of_the_kind_of_the_class_that_it_extends(imports, base, kind, own_method):
-    literal = {**LITERAL, "name": "mine"}
-    own_method.write_text(f"{imports}\nDECLARATION = {literal}\nclass Method({base}): pass\n")
-    caches.clear()
+def test_a_method_is_of_the_kind_of_the_method_that_it_extends(extends, declared, kind, own_method):
+    write_method(own_method, extends, "", "object", **declared)
 
     assert declaration("mine").kind == kind
+
+
+@pytest.mark.parametrize(
+    ("extends", "message"),
+    [
+        ("mine", r"methods/mine.py: line 2: extends: 'mine' is, or extends, mine itself\."),
+        ("simcsee", r"line 2: extends: unknown method 'simcsee'\. Did you mean 'simcse'"),
+        (7, r"line 2: extends: unknown method '7'"),
+    ],
+)
+def test_what_a_method_extends_exists(extends, message, own_method):
+    write_method(own_method, extends, "", "object")
+
+    with pytest.raises(BadInput, match=message):
+        declaration("mine")
+
+
+@pytest.mark.parametrize(
+    ("extends", "imports", "message"),
+    [
+        ("scd", SUPERVISED, "extends: its class does not extend that of scd"),
+        (None, SUPERVISED, 'whose kind is supervised; declare "extends": "simcse_sup"'),
+    ],
+)
+def test_the_class_of_a_method_extends_what_is_declared(extends, imports, message, own_method):
+    write_method(own_method, extends, imports, "Base")
+
+    with pytest.raises(BadInput, match=message):
+        load("mine")
+
+
+def test_a_class_that_extends_what_is_declared_is_loaded(own_method):
+    write_method(own_method, "simcse_sup", SUPERVISED, "Base")
+
+    assert load("mine").__name__ == "Method"
 
 
 @pytest.mark.parametrize(

@@ -95,10 +95,10 @@ def any_declaration(name: str, folder: Path) -> Any:
     check_name(name, folder)
     path = files(folder)[name]
     literal, lines = read_literal(path, "DECLARATION")
-    if folder == METHODS and isinstance(literal, dict):
-        base = base_method(path)
-        if base is not None:
-            literal = {"kind": declaration(base).kind} | literal
+    if folder == METHODS and isinstance(literal, dict) and "extends" in literal:
+        where, _ = lines.locate(("extends",))
+        base = base_method(name, literal["extends"], f"{where}: extends")
+        literal = {"kind": base.kind} | literal
 
     model = EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
     declared = validated(model, literal, lines.file, lines.locate, context=declaration)
@@ -151,33 +151,20 @@ def adapter_defect(text: str, folder: Path, where: str = "") -> str | None:
     return problem_of(any_declaration, name, folder)
 
 
-def base_method(path: Path) -> str | None:
-    """Name the method whose class the class in a method's file extends.
+def base_method(name: str, extends: Any, where: str) -> Declaration:
+    """Read the declaration of the method that a method extends.
 
-    Returns:
-        None if the class extends the engine's `Method`.
+    Raises:
+        BadInput: there is no such method, or it extends this one.
     """
-    # A file may import its class in place of defining it. The imported class is then the base.
-    bases = ["Method"]
-    full_names: dict[str, str] = {}  # imported name -> `methods.simcse.Method`
-    for node in parse_python(path).body:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                full_names[alias.asname or alias.name] = alias.name
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                full_names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-        elif isinstance(node, ast.ClassDef) and node.name == "Method":
-            bases = [ast.unparse(base) for base in node.bases]
-
-    for base in bases:
-        first, dot, rest = base.partition(".")
-        full_name = full_names.get(first, first) + dot + rest
-        module = full_name.rpartition(".")[0]
-        folder, _, name = module.rpartition(".")
-        if folder == METHODS.name and name != path.stem and name in adapter_names(METHODS):
-            return name
-    return None
+    ancestor = extends
+    while ancestor is not None:
+        if ancestor == name:
+            raise BadInput(f"{where}: {extends!r} is, or extends, {name} itself.")
+        check_name(str(ancestor), METHODS, where)
+        literal, _ = read_literal(files(METHODS)[ancestor], "DECLARATION")
+        ancestor = literal.get("extends") if isinstance(literal, dict) else None
+    return declaration(extends)
 
 
 def fill(declared: Declaration, values: dict, where: str) -> dict[str, Any]:
@@ -344,9 +331,33 @@ def load(name: str, folder: Path = METHODS, attribute: str = ""):
         module = importlib.import_module(f"{package.__name__}.{name}")
     except Exception as error:
         raise BadInput(f"{place(error)}: {type(error).__name__}: {first_line(error)}.") from error
+    file = name_of(files(folder)[name])
     if not hasattr(module, attribute):
-        raise BadInput(f"{name_of(files(folder)[name])}: defines no {attribute!r}.")
-    return getattr(module, attribute)
+        raise BadInput(f"{file}: defines no {attribute!r}.")
+    loaded = getattr(module, attribute)
+    if folder == METHODS:
+        check_extends(loaded, declaration(name), file)
+    return loaded
+
+
+def check_extends(method_class: type, declared: Declaration, file: str) -> None:
+    """Raise BadInput if the class of a method's file does not extend what `extends` declares."""
+    ancestors = set()
+    for ancestor in method_class.__mro__:
+        package, _, name = ancestor.__module__.rpartition(".")
+        if package == METHODS.name and name != declared.name:
+            ancestors.add(name)
+    if declared.extends is not None and declared.extends not in ancestors:
+        raise BadInput(f"{file}: extends: its class does not extend that of {declared.extends}.")
+    if "kind" in declared.model_fields_set:
+        return
+    for name in sorted(ancestors):
+        kind = declaration(name).kind
+        if kind != declared.kind:
+            raise BadInput(
+                f"{file}: its class extends that of {name}, whose kind is {kind}; declare"
+                f' "extends": "{name}".'
+            )
 
 
 def main_attribute(folder: Path) -> str:

@@ -194,7 +194,8 @@ class Declaration(Strict):
     title: Line
     paper: str
     citation: str
-    # default of a method that extends another one: the kind of the other method
+    extends: Name | None = None  # the method whose class the class of this file extends
+    # default: the kind of the method that it extends
     kind: TrainedKind | Literal["fitted", "untrained", "control", "component"] = "two_views"
     needs: str = ""  # requirements in addition to an encoder and a corpus of sentences
     colours: dict[str, Colour] = {}  # in figures, by added component: ``, `ami`
