@@ -1,5 +1,8 @@
-"""What the hub has, under real names and commits: data sets of the project's smoke data, and
-small models with random weights in the formats of the real repositories."""
+"""The content of the hub on this machine, under real names and commits.
+
+Data sets are the project's smoke data. Models are small ones with random weights, in the formats of
+the real repositories.
+"""
 
 import hashlib
 import io
@@ -25,30 +28,12 @@ from csebench.plan.schema.declarations import EncoderRef
 
 SMOKE = ROOT / "data" / "smoke"
 SENTENCES = (SMOKE / "wiki/smoke.txt").read_text(encoding="utf-8").splitlines()
-RANKED = [
-    {"query-id": f"q{i}", "corpus-ids": [f"d{j}" for j in range(i + 25, i + 40)]} for i in range(10)
-]
-OTHER_FILES = dict.fromkeys(
-    ("README.md", "tf_model.h5", "rust_model.ot", "flax_model.msgpack"), b"not needed here"
-)
-
-
-def small_sums() -> dict[str, str]:
-    """The sums of registered files that the smoke data take the place of."""
-    files = {
-        "wiki1m-simcse": "wiki/smoke.txt",
-        "stsb-dev": "downstream/STS/STSBenchmark/sts-dev.csv",
-    }
-    return {
-        name: hashlib.sha256((SMOKE / path).read_bytes()).hexdigest()
-        for name, path in files.items()
-    }
 
 
 def fill(hub: Hub, tiny_bert: Path, tiny_roberta: Path) -> None:
-    """Give a hub all models and data sets; mteb's at the revisions that mteb 2.26 pins."""
+    """Give a hub all models and data sets. Those of mteb have the revisions that mteb 2.26 pins."""
+    hub.repositories += models(tiny_bert, tiny_roberta)
     hub.repositories += [
-        *models(tiny_bert, tiny_roberta),
         simcse(),
         classification("amazon_massive_intent", "4672e20407010da34463acc759c162ca9734bca6", ["en"]),
         classification("banking77", "0fd18e25b25c072e09e0d92ab615fda904d66300", ["default"]),
@@ -56,211 +41,322 @@ def fill(hub: Hub, tiny_bert: Path, tiny_roberta: Path) -> None:
             "amazon_counterfactual", "1f7e6a9d6fa6e64c53d146e428565640410c0df1", ["en", "en-ext"], 2
         ),
         retrieval("quora", "e4e08e0b7dbe3c8700f0daef558ff32256715259"),
-        retrieval(
-            "AskUbuntuDupQuestions", "c5691e3c48741d5f83b5cc8e630653d7a8cfc048", {"test": RANKED}
-        ),
+        reranking("AskUbuntuDupQuestions", "c5691e3c48741d5f83b5cc8e630653d7a8cfc048"),
     ]
-    hub.archives |= {
-        f"files/{path.name}": path.read_bytes()
-        for path in (SMOKE / "misc/stackoverflow").glob("*.txt")
-    }
+
+    for path in (SMOKE / "misc/stackoverflow").glob("*.txt"):
+        hub.archives[f"files/{path.name}"] = path.read_bytes()
     hub.archives["files/aclImdb_v1.tar.gz"] = imdb()
-    for name in (source.partition(":")[2] for source in sources() if source.startswith("beir:")):
-        folder, content = (
-            SMOKE / "beir" / ("cqadupstack" if name == "cqadupstack" else "smoke"),
-            io.BytesIO(),
-        )
-        with zipfile.ZipFile(content, "w") as archive:
-            for path in folder.rglob("*.*"):
-                archive.write(path, f"{name}/{path.relative_to(folder)}")
-        hub.archives[f"files/{name}.zip"] = content.getvalue()
+    for source in sources():
+        if source.startswith("beir:"):
+            name = source.removeprefix("beir:")
+            hub.archives[f"files/{name}.zip"] = beir(name)
 
 
 def served(hub: Hub) -> dict[str, DataSource]:
-    """The sources of data/sources.yaml that have a server of their own, as this hub serves them."""
+    """Return the sources of data/sources.yaml that have servers of their own, moved to this hub."""
     changed = {}
     for name, source in sources().items():
-        paths = [f"files/{Path(wanted.url).name}" for wanted in source.downloads]
-        sums = [hashlib.sha256(hub.archives[path]).hexdigest() for path in paths]
-        stated = zip(paths, sums, strict=True)
-        if downloads := [
-            Download(url=f"{hub.endpoint}/{path}", sum=f"sha256:{value}") for path, value in stated
-        ]:
+        downloads = []
+        for download in source.downloads:
+            path = f"files/{Path(download.url).name}"
+            sha256 = hashlib.sha256(hub.archives[path]).hexdigest()
+            downloads.append(Download(url=f"{hub.endpoint}/{path}", sum=f"sha256:{sha256}"))
+        if downloads:
             changed[name] = source.model_copy(update={"downloads": downloads})
     return changed
 
 
+def small_sums() -> dict[str, str]:
+    """Return the sha256 of the smoke data that stand for registered files, by registered name."""
+    corpus = SMOKE / "wiki/smoke.txt"
+    stsb_dev = SMOKE / "downstream/STS/STSBenchmark/sts-dev.csv"
+    return {
+        "wiki1m-simcse": hashlib.sha256(corpus.read_bytes()).hexdigest(),
+        "stsb-dev": hashlib.sha256(stsb_dev.read_bytes()).hexdigest(),
+    }
+
+
+# ---------------------------------------------------------------- data sets
+
+
 def simcse() -> Repository:
-    """SimCSE's data set repository: corpus, triplets and SentEval's archive."""
+    """Make SimCSE's data set repository: corpus, triplets and SentEval's archive."""
     senteval = io.BytesIO()
     with tarfile.open(fileobj=senteval, mode="w") as tar:
         tar.add(SMOKE / "downstream", "SentEval/data/downstream")
     files = {
-        "wiki1m_for_simcse.txt": SMOKE / "wiki/smoke.txt",
-        "nli_for_simcse.csv": SMOKE / "nli/smoke.csv",
-    }
-    files = {name: path.read_bytes() for name, path in files.items()} | {
-        "senteval.tar": senteval.getvalue()
+        "wiki1m_for_simcse.txt": (SMOKE / "wiki/smoke.txt").read_bytes(),
+        "nli_for_simcse.csv": (SMOKE / "nli/smoke.csv").read_bytes(),
+        "senteval.tar": senteval.getvalue(),
     }
     ref = EncoderRef.parse(sources()["wiki"].hub)
     return Repository("datasets", ref.name, ref.revision, files)
 
 
 def imdb() -> bytes:
-    """In the layout of its authors."""
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w:gz") as tar:
+    """Make IMDB's archive, in the layout of its authors: a file per review."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
         for split in ("train", "test"):
-            rows = (SMOKE / f"misc/imdb/{split}.tsv").read_text(encoding="utf-8").splitlines()[1:]
-            for label, number, rating, text in (row.split("\t") for row in rows):
-                member = tarfile.TarInfo(
-                    f"aclImdb/{split}/{('neg', 'pos')[int(label)]}/{number}_{rating}.txt"
-                )
-                member.size = len(text.encode())
-                tar.addfile(member, io.BytesIO(text.encode()))
-    return stream.getvalue()
+            lines = (SMOKE / f"misc/imdb/{split}.tsv").read_text(encoding="utf-8").splitlines()
+            for line in lines[1:]:
+                label, number, rating, text = line.split("\t")
+                folder = "pos" if label == "1" else "neg"
+                member = tarfile.TarInfo(f"aclImdb/{split}/{folder}/{number}_{rating}.txt")
+                content = text.encode()
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+    return archive.getvalue()
+
+
+def beir(name: str) -> bytes:
+    """Make the archive of a corpus of BEIR."""
+    folder = SMOKE / "beir" / ("cqadupstack" if name == "cqadupstack" else "smoke")
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for path in folder.rglob("*.*"):
+            archive.write(path, f"{name}/{path.relative_to(folder)}")
+    return content.getvalue()
 
 
 def classification(name: str, commit: str, languages: list[str], classes: int = 4) -> Repository:
-    labels = [(text, i % classes) for i, text in enumerate(SENTENCES[:80])]
-    rows = [
-        {"text": text, "label": label, "label_text": str(label), "lang": "en"}
-        for text, label in labels
-    ]
-    parts = {"train": rows[:40], "validation": rows[40:], "test": rows[40:]}
-    return dataset(name, commit, dict.fromkeys(languages, parts))
+    """Make a classification data set of mteb."""
+    rows = []
+    for number, text in enumerate(SENTENCES[:80]):
+        label = number % classes
+        rows.append({"text": text, "label": label, "label_text": str(label), "lang": "en"})
+    splits = {"train": rows[:40], "validation": rows[40:], "test": rows[40:]}
+    return dataset(name, commit, dict.fromkeys(languages, splits))
 
 
-def retrieval(name: str, commit: str, ranked=None) -> Repository:
+def retrieval(name: str, commit: str) -> Repository:
+    """Make a retrieval data set of mteb."""
+    return dataset(name, commit, retrieval_tables())
+
+
+def reranking(name: str, commit: str) -> Repository:
+    """Make a reranking data set of mteb: a retrieval data set with documents for every query."""
+    ranked = []
+    for query in range(10):
+        documents = [f"d{number}" for number in range(query + 25, query + 40)]
+        ranked.append({"query-id": f"q{query}", "corpus-ids": documents})
+    return dataset(name, commit, retrieval_tables() | {"top_ranked": {"test": ranked}})
+
+
+def retrieval_tables() -> dict[str, dict[str, list[dict]]]:
+    """Make 60 documents and 10 queries. The relevant document is the one after the query's own."""
     qrels = [{"query-id": f"q{i}", "corpus-id": f"d{i + 31}", "score": 1} for i in range(10)]
     corpus = [{"_id": f"d{i}", "title": "", "text": text} for i, text in enumerate(SENTENCES[:60])]
     queries = [{"_id": f"q{i}", "text": text} for i, text in enumerate(SENTENCES[30:40])]
-    configs = {
+    return {
         "default": {"test": qrels},
         "corpus": {"corpus": corpus},
         "queries": {"queries": queries},
     }
-    return dataset(name, commit, configs | ({"top_ranked": ranked} if ranked else {}))
 
 
-def dataset(name: str, commit: str, configs: dict[str, dict[str, list[dict]]]) -> Repository:
-    """Tables of rows by configuration and split, and a README.md whose head names their files."""
-    files, listed = {}, []
-    for config, splits in configs.items():
-        paths = {split: f"{config}/{split}.jsonl" for split in splits}
-        listed.append(
-            {
-                "config_name": config,
-                "data_files": [{"split": s, "path": p} for s, p in paths.items()],
-            }
-        )
+def dataset(name: str, commit: str, tables: dict[str, dict[str, list[dict]]]) -> Repository:
+    """Make a data set of mteb from tables of rows, by configuration and split.
+
+    The head of its README.md names their files.
+    """
+    files = {}
+    configs = []
+    for config, splits in tables.items():
+        data_files = []
         for split, rows in splits.items():
-            files[paths[split]] = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
-    files["README.md"] = f"---\n{yaml.safe_dump({'configs': listed})}---\n".encode()
+            path = f"{config}/{split}.jsonl"
+            data_files.append({"split": split, "path": path})
+            files[path] = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+        configs.append({"config_name": config, "data_files": data_files})
+    files["README.md"] = f"---\n{yaml.safe_dump({'configs': configs})}---\n".encode()
     return Repository("datasets", f"mteb/{name}", commit, files)
 
 
+# ---------------------------------------------------------------- models
+
+NOT_READ = {  # files of every model that nobody needs here
+    "README.md": b"not needed here",
+    "tf_model.h5": b"not needed here",
+    "rust_model.ot": b"not needed here",
+    "flax_model.msgpack": b"not needed here",
+}
+SMALL_BERTS = "google/bert_uncased_"  # the repositories of small BERTs
+
+
 def models(tiny_bert: Path, tiny_roberta: Path) -> list[Repository]:
-    """Repositories of every model that scale paper and the declarations of methods name, with
-    two tokenizers."""
+    """Make every model that scale paper and the declarations of methods name.
+
+    Args:
+        tiny_bert, tiny_roberta: folders of models, whose tokenizers and sizes the others get.
+    """
     torch.manual_seed(0)
-    tokenizer = (tiny_bert / "tokenizer.json").read_bytes()
-    numbers = json.loads(tokenizer)["model"]["vocab"]
-    vocabulary = "".join(f"{piece}\n" for piece in sorted(numbers, key=numbers.get)).encode()
-    wordpiece = {"vocab.txt": vocabulary, "tokenizer.json": tokenizer}
-    wordpiece["tokenizer_config.json"] = to_json({"do_lower_case": True, "model_max_length": 512})
-    bpe = {name: (tiny_roberta / name).read_bytes() for name in ("vocab.json", "merges.txt")}
-    bpe["tokenizer_config.json"] = to_json({"model_max_length": 512})
-    made = {}
+    wordpiece = wordpiece_files(tiny_bert)
+    bpe = {
+        "vocab.json": (tiny_roberta / "vocab.json").read_bytes(),
+        "merges.txt": (tiny_roberta / "merges.txt").read_bytes(),
+        "tokenizer_config.json": to_json({"model_max_length": 512}),
+    }
+
+    files_of: dict[EncoderRef, dict[str, bytes]] = {}
     for ref in catalog.scale("paper").encoders.values():
-        shape, kept = {"num_hidden_layers": 4 if "large" in ref.name else 3}, None
-        if ref.name.startswith("google/bert_uncased_"):  # with its real depth, a quarter as wide
-            layers, hidden, heads = map(int, re.findall(r"-(\d+)", ref.name))
-            shape = {
-                "num_hidden_layers": layers,
-                "hidden_size": hidden // 4,
-                "num_attention_heads": heads,
-            }
-            shape["intermediate_size"] = hidden
-            kept = ("vocab.txt", "config.json", "pytorch_model.bin")
-        if "roberta" in ref.name:  # with a byte-level BPE and no pooler
-            shape |= {"max_position_embeddings": 514, "layer_norm_eps": 1e-5}
-            files = checkpoint(
-                hf.RobertaForMaskedLM(hf.RobertaConfig.from_pretrained(tiny_roberta, **shape)), bpe
-            )
+        if "roberta" in ref.name:
+            files_of[ref] = roberta(ref.name, tiny_roberta, bpe)
         else:
-            config = hf.BertConfig.from_pretrained(tiny_bert, max_position_embeddings=512, **shape)
-            files = checkpoint(hf.BertForPreTraining(config), wordpiece)
-        made[ref] = {name: files[name] for name in kept or files}
+            files_of[ref] = bert(ref.name, tiny_bert, wordpiece)
+
     generator = EncoderRef.parse(declaration("rtd", COMPONENTS).params["generator"][0])
-    config = hf.DistilBertConfig(
-        vocab_size=len(numbers), dim=32, hidden_dim=64, n_layers=2, n_heads=4
-    )
-    made[generator] = checkpoint(hf.DistilBertForMaskedLM(config), wordpiece)
+    files_of[generator] = distilbert(wordpiece)
     for name in declaration("msse").params["translators"][0].split():
-        made[EncoderRef.parse(name)] = marian()
-    return [
-        Repository("models", ref.name, ref.revision, files | OTHER_FILES)
-        for ref, files in made.items()
-    ]
+        files_of[EncoderRef.parse(name)] = marian()
+
+    repositories = []
+    for ref, files in files_of.items():
+        repositories.append(Repository("models", ref.name, ref.revision, files | NOT_READ))
+    return repositories
+
+
+def wordpiece_files(tiny_bert: Path) -> dict[str, bytes]:
+    """Make the files of BERT's tokenizer."""
+    tokenizer = (tiny_bert / "tokenizer.json").read_bytes()
+    ids = json.loads(tokenizer)["model"]["vocab"]
+    pieces = sorted(ids, key=ids.get)
+    return {
+        "vocab.txt": "".join(f"{piece}\n" for piece in pieces).encode(),
+        "tokenizer.json": tokenizer,
+        "tokenizer_config.json": to_json({"do_lower_case": True, "model_max_length": 512}),
+    }
+
+
+def bert(name: str, tiny_bert: Path, tokenizer: dict[str, bytes]) -> dict[str, bytes]:
+    """Make a BERT.
+
+    A small BERT has its real depth and a quarter of its width. Its repository has PyTorch's format
+    only, and no tokenizer.json.
+    """
+    shape = {"num_hidden_layers": layers_of(name)}
+    if name.startswith(SMALL_BERTS):  # bert_uncased_L-2_H-128_A-2
+        layers, hidden, heads = (int(number) for number in re.findall(r"-(\d+)", name))
+        shape = {
+            "num_hidden_layers": layers,
+            "hidden_size": hidden // 4,
+            "num_attention_heads": heads,
+            "intermediate_size": hidden,
+        }
+    config = hf.BertConfig.from_pretrained(tiny_bert, max_position_embeddings=512, **shape)
+    files = checkpoint(hf.BertForPreTraining(config), tokenizer)
+    if name.startswith(SMALL_BERTS):
+        published = ("vocab.txt", "config.json", "pytorch_model.bin")
+        return {file: files[file] for file in published}
+    return files
+
+
+def roberta(name: str, tiny_roberta: Path, tokenizer: dict[str, bytes]) -> dict[str, bytes]:
+    """Make a RoBERTa, which has a byte-level BPE and no pooler."""
+    config = hf.RobertaConfig.from_pretrained(
+        tiny_roberta,
+        num_hidden_layers=layers_of(name),
+        max_position_embeddings=514,
+        layer_norm_eps=1e-5,
+    )
+    return checkpoint(hf.RobertaForMaskedLM(config), tokenizer)
+
+
+def layers_of(name: str) -> int:
+    """Choose a depth, so that a large model differs from a base model."""
+    return 4 if "large" in name else 3
+
+
+def distilbert(tokenizer: dict[str, bytes]) -> dict[str, bytes]:
+    """Make a DistilBERT with the vocabulary of a tokenizer."""
+    vocab_size = len(tokenizer["vocab.txt"].splitlines())
+    config = hf.DistilBertConfig(
+        vocab_size=vocab_size, dim=32, hidden_dim=64, n_layers=2, n_heads=4
+    )
+    return checkpoint(hf.DistilBertForMaskedLM(config), tokenizer)
 
 
 def checkpoint(model, tokenizer: dict[str, bytes]) -> dict[str, bytes]:
-    """With both formats of PyTorch, as the official repositories have them; a BERT's norms have
-    their old names."""
+    """Save a model with both formats of PyTorch, as the official repositories have them.
+
+    The norms of a BERT have their old names, gamma and beta.
+    """
     with TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         configuration = {path.name: path.read_bytes() for path in Path(folder).glob("*.json")}
         weights = load_file(Path(folder) / "model.safetensors")
     if model.config.model_type == "bert":
-        for new, old in {"weight": "gamma", "bias": "beta"}.items():
-            weights = {
-                name.replace(f"LayerNorm.{new}", f"LayerNorm.{old}"): w
-                for name, w in weights.items()
-            }
-    safe = {"model.safetensors": save(weights, metadata={"format": "pt"})}
-    return {**tokenizer, **configuration, **safe, "pytorch_model.bin": pickled(weights)}
+        weights = {old_name(name): weight for name, weight in weights.items()}
+    return {
+        **tokenizer,
+        **configuration,
+        "model.safetensors": save(weights, metadata={"format": "pt"}),
+        "pytorch_model.bin": pickled(weights),
+    }
+
+
+def old_name(name: str) -> str:
+    """Return the name that a weight of BERT has in old checkpoints."""
+    name = name.replace("LayerNorm.weight", "LayerNorm.gamma")
+    return name.replace("LayerNorm.bias", "LayerNorm.beta")
 
 
 def marian() -> dict[str, bytes]:
-    """As Helsinki-NLP publishes them: pytorch_model.bin only."""
-    pieces, options = io.BytesIO(), {"vocab_size": 300, "hard_vocab_limit": False, "minloglevel": 2}
+    """Make a translator as Helsinki-NLP publishes them, with pytorch_model.bin only."""
+    pieces = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(SENTENCES), model_writer=pieces, **options
+        sentence_iterator=iter(SENTENCES),
+        model_writer=pieces,
+        vocab_size=300,
+        hard_vocab_limit=False,
+        minloglevel=2,
     )
     model = sentencepiece.SentencePieceProcessor(model_proto=pieces.getvalue())
-    names = [
-        "</s>",
-        "<unk>",
-        *(model.id_to_piece(i) for i in range(model.get_piece_size())),
-        "<pad>",
-    ]
-    vocabulary = {piece: i for i, piece in enumerate(dict.fromkeys(names))}
+    names = [model.id_to_piece(number) for number in range(model.get_piece_size())]
+    unique_names = dict.fromkeys(["</s>", "<unk>", *names, "<pad>"])
+    vocabulary = {piece: number for number, piece in enumerate(unique_names)}
+    tokenizer = {
+        "source.spm": pieces.getvalue(),
+        "target.spm": pieces.getvalue(),
+        "vocab.json": to_json(vocabulary),
+        "tokenizer_config.json": to_json(
+            {"target_lang": "deu", "source_lang": "eng", "model_max_length": 512}
+        ),
+    }
+
     pad = vocabulary["<pad>"]
-    shape = {"d_model": 32, "max_position_embeddings": 512, "scale_embedding": True}
-    for side in ("encoder", "decoder"):
-        shape |= {f"{side}_layers": 1, f"{side}_attention_heads": 4, f"{side}_ffn_dim": 64}
-    special = {
+    special_tokens = {
         "pad_token_id": pad,
         "decoder_start_token_id": pad,
         "eos_token_id": 0,
         "forced_eos_token_id": 0,
     }
-    translator = hf.MarianMTModel(hf.MarianConfig(vocab_size=len(vocabulary), **shape, **special))
-    translator.generation_config.update(
-        max_length=512, num_beams=6, bad_words_ids=[[pad]], **special
+    config = hf.MarianConfig(
+        vocab_size=len(vocabulary),
+        d_model=32,
+        max_position_embeddings=512,
+        scale_embedding=True,
+        encoder_layers=1,
+        encoder_attention_heads=4,
+        encoder_ffn_dim=64,
+        decoder_layers=1,
+        decoder_attention_heads=4,
+        decoder_ffn_dim=64,
+        **special_tokens,
     )
-    translator.final_logits_bias[0, 0] = 4.0  # short translations, for the sake of the test's time
-    tokenizer = dict.fromkeys(("source.spm", "target.spm"), pieces.getvalue())
-    settings = {"target_lang": "deu", "source_lang": "eng", "model_max_length": 512}
-    tokenizer |= {"vocab.json": to_json(vocabulary), "tokenizer_config.json": to_json(settings)}
+    translator = hf.MarianMTModel(config)
+    translator.generation_config.update(
+        max_length=512, num_beams=6, bad_words_ids=[[pad]], **special_tokens
+    )
+    translator.final_logits_bias[0, 0] = 4.0  # short translations, so that the test takes less time
     files = checkpoint(translator, tokenizer)
     del files["model.safetensors"]
     return files
 
 
 def pickled(weights: dict[str, torch.Tensor]) -> bytes:
-    """In PyTorch's format of before 1.6."""
+    """Save weights in the format of PyTorch before 1.6."""
     file = io.BytesIO()
     torch.save(weights, file, _use_new_zipfile_serialization=False)
     return file.getvalue()

@@ -1,6 +1,8 @@
-"""A loopback server that answers as the Hugging Face hub and BEIR's server do, from content in
-memory: facts and trees of repositories, HEAD and GET of files and archives; and faults on
-request."""
+"""A server on this machine that answers as the Hugging Face hub and BEIR's server do.
+
+Its repositories and archives are in memory. It answers HEAD and GET of files and archives, and
+gives the facts and the tree of a repository. A test can ask it for faults (`Hub.fail`).
+"""
 
 import contextlib
 import fnmatch
@@ -8,21 +10,46 @@ import hashlib
 import json
 import math
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
-# what the hub keeps in LFS
+# ends of the names of files that the hub keeps in LFS
 LARGE = (".safetensors", ".bin", ".h5", ".ot", ".spm", ".tar", ".csv", "simcse.txt")
-# status, X-Error-Code and -Message
-REFUSALS = {"gone": (404, "RepoNotFound", ""), "gated": (401, "GatedRepo", "")}
-REFUSALS |= {"denied": (401, "", "Invalid credentials in Authorization header")}
-REFUSALS |= {"busy": (429, "", ""), "unavailable": (503, "", "")}
-OF_LISTS = REFUSALS.keys() - {"gated"}  # the list of a gated repository's files is public
-# of a request for a file's size, no more than access is refused
-OF_HEADS = ("gone", "gated", "denied")
-DAMAGE = ("breaks", "wrong")  # the connection breaks off half-way; other bytes of the same length
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The answer to a request that gets no content."""
+
+    status: int
+    code: str = ""  # X-Error-Code
+    message: str = ""  # X-Error-Message
+
+
+class Refused(Exception):
+    """A request is answered by a refusal."""
+
+    def __init__(self, refusal: Refusal):
+        super().__init__(refusal)
+        self.refusal = refusal
+
+
+REFUSALS = {
+    "gone": Refusal(404, "RepoNotFound"),
+    "gated": Refusal(401, "GatedRepo"),
+    "denied": Refusal(401, message="Invalid credentials in Authorization header"),
+    "busy": Refusal(429),
+    "unavailable": Refusal(503),
+}
+# Faults that a request can meet. The list of a gated repository's files is public. A request for a
+# file's size (HEAD) is refused only if the repository may not be read.
+FAULTS_OF_LIST = REFUSALS.keys() - {"gated"}
+FAULTS_OF_HEAD = ("gone", "gated", "denied")
+FAULTS_OF_GET = REFUSALS.keys()
+# the connection breaks off half-way; other bytes of the same length
+DAMAGE = ("breaks", "wrong")
 
 
 @dataclass
@@ -35,33 +62,47 @@ class Repository:
     files: dict[str, bytes]
 
     def etag(self, name: str) -> str:
+        """Hash a file as the hub does: sha256 if it is in LFS, else git's hash of it."""
         content = self.files[name]
         if name.endswith(LARGE):
             return hashlib.sha256(content).hexdigest()
         return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
     def entry(self, name: str) -> dict:
-        """The file as the hub's list describes it."""
-        size, etag = len(self.files[name]), self.etag(name)
-        lfs = (
-            {"lfs": {"oid": etag, "size": size, "pointerSize": 134}} if name.endswith(LARGE) else {}
-        )
-        return {"type": "file", "path": name, "oid": etag[:40], "size": size, **lfs}
+        """Describe a file as the hub's list does."""
+        size = len(self.files[name])
+        etag = self.etag(name)
+        entry = {"type": "file", "path": name, "oid": etag[:40], "size": size}
+        if name.endswith(LARGE):
+            entry["lfs"] = {"oid": etag, "size": size, "pointerSize": 134}
+        return entry
+
+
+@dataclass
+class Fault:
+    """A fault that the next requests for some files meet."""
+
+    kind: str  # of REFUSALS or DAMAGE
+    repository: str
+    file: str  # pattern; `list` is the list of files
+    left: float  # requests that it will still meet
+
+    def meets(self, repository: str, file: str) -> bool:
+        return self.repository == repository and fnmatch.fnmatch(file, self.file) and self.left > 0
 
 
 @dataclass
 class Hub:
-    """A running hub; a context manager."""
+    """A hub, which runs inside `with`."""
 
     repositories: list[Repository] = field(default_factory=list)
     archives: dict[str, bytes] = field(default_factory=dict)  # path, such as beir/scifact.zip
-    faults: list[SimpleNamespace] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)  # METHOD path, in the order of their arrival
 
     def __enter__(self) -> "Hub":
-        self.server = ThreadingHTTPServer(
-            ("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self})
-        )
+        handler = type("Handler", (_Handler,), {"hub": self})
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
         self.endpoint = f"http://127.0.0.1:{self.server.server_port}"
@@ -72,99 +113,134 @@ class Hub:
         self.server.server_close()
 
     def fail(self, kind: str, repository: str, file: str = "*", times: float = math.inf) -> None:
-        """From now on, for an archive, for the files of a repository whose name matches, or
-        their list (`list`)."""
-        assert kind in (*REFUSALS, *DAMAGE)
-        self.faults.append(SimpleNamespace(kind=kind, repository=repository, file=file, left=times))
+        """Let the next requests for some files fail.
 
-    def fault(self, kinds, repository: str, file: str) -> str | None:
-        """The fault of a request, which uses it up by one."""
+        Args:
+            kind: of REFUSALS or DAMAGE.
+            repository: id of a repository, or path of an archive.
+            file: pattern of names in the repository. The list of its files is called `list`.
+            times: how many requests fail.
+        """
+        assert kind in REFUSALS or kind in DAMAGE
+        self.faults.append(Fault(kind, repository, file, times))
+
+    def next_fault(self, kinds: Collection[str], repository: str, file: str) -> str | None:
+        """Return the kind of fault that a request meets, and count the request."""
         for fault in self.faults:
-            named = fault.repository == repository and fnmatch.fnmatch(file, fault.file)
-            if fault.kind in kinds and named and fault.left > 0:
+            if fault.kind in kinds and fault.meets(repository, file):
                 fault.left -= 1
                 return fault.kind
         return None
 
     def find(self, kind: str, name: str) -> Repository | None:
-        return next((r for r in self.repositories if (r.kind, r.id) == (kind, name)), None)
+        """Find a repository by its id."""
+        for repository in self.repositories:
+            if repository.kind == kind and repository.id == name:
+                return repository
+        return None
 
-    def open(self, kind: str, name: str, revision: str, file: str, kinds) -> Repository:
-        """A repository; raises PermissionError with the answer where the request is refused."""
+    def open(
+        self, kind: str, name: str, revision: str, file: str, faults: Collection[str]
+    ) -> Repository:
+        """Return the repository of a request.
+
+        Args:
+            file: name of a file, or `list`.
+            faults: kinds of faults that the request can meet.
+
+        Raises:
+            Refused: the request meets a fault, or there is nothing of this name.
+        """
         repository = self.find(kind, name)
-        if fault := "gone" if repository is None else self.fault(kinds, name, file):
-            raise PermissionError(REFUSALS[fault])
+        if repository is None:
+            raise Refused(REFUSALS["gone"])
+        fault = self.next_fault(faults, name, file)
+        if fault is not None:
+            raise Refused(REFUSALS[fault])
         if revision not in (repository.commit, "main"):
-            raise PermissionError((404, "RevisionNotFound", ""))
-        if file not in ("list", *repository.files):
-            raise PermissionError((404, "EntryNotFound", ""))
+            raise Refused(Refusal(404, "RevisionNotFound"))
+        if file != "list" and file not in repository.files:
+            raise Refused(Refusal(404, "EntryNotFound"))
         return repository
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """The answer to one request."""
+
     hub: Hub
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_) -> None:
-        pass
+        """Print nothing."""
 
     def do_GET(self) -> None:
         path = unquote(urlsplit(self.path).path).strip("/")
         self.hub.requests.append(f"{self.command} {path}")
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             try:
-                if path in self.hub.archives:
-                    self.send_content(self.hub.archives[path], path)
-                elif path.startswith("api/"):
-                    self.send_list(*path.split("/")[1:])
-                else:
-                    kind = "datasets" if path.startswith("datasets/") else "models"
-                    owner, name, _, revision, file = path.removeprefix("datasets/").split("/", 4)
-                    self.send_file(kind, f"{owner}/{name}", revision, file)
-            except PermissionError as refusal:
-                status, code, message = refusal.args[0]
-                wait = {"Retry-After": "7"} if status == 429 else {}
-                self.send_head(status, {"X-Error-Code": code, "X-Error-Message": message, **wait})
+                self.answer(path)
+            except Refused as refused:
+                self.send_refusal(refused.refusal)
 
     do_HEAD = do_GET
 
-    def send_list(self, kind, owner, name, operation="revision", revision="main", *folder) -> None:
-        """A repository's facts, or its tree of files."""
-        repository = self.hub.open(kind, f"{owner}/{name}", revision, "list", OF_LISTS)
-        siblings, inside = (
-            [{"rfilename": file} for file in repository.files],
-            "".join(f"{part}/" for part in folder),
-        )
-        answers = {
-            "revision": {
+    def answer(self, path: str) -> None:
+        if path in self.hub.archives:
+            self.send_content(self.hub.archives[path], path)
+        elif path.startswith("api/"):
+            self.send_facts(*path.split("/")[1:])
+        else:
+            kind = "datasets" if path.startswith("datasets/") else "models"
+            owner, name, _, revision, file = path.removeprefix("datasets/").split("/", 4)
+            self.send_file(kind, f"{owner}/{name}", revision, file)
+
+    def send_facts(self, kind, owner, name, operation="revision", revision="main", *folder) -> None:
+        """Send a repository's facts (`revision`), or the list of files in a folder (`tree`)."""
+        repository = self.hub.open(kind, f"{owner}/{name}", revision, "list", FAULTS_OF_LIST)
+        if operation == "tree":
+            prefix = "".join(f"{part}/" for part in folder)
+            names = [file for file in repository.files if file.startswith(prefix)]
+            answer = [repository.entry(file) for file in names]
+        else:
+            assert operation == "revision", operation
+            answer = {
                 "id": repository.id,
                 "sha": repository.commit,
                 "tags": [],
-                "siblings": siblings,
+                "siblings": [{"rfilename": file} for file in repository.files],
             }
-        }
-        answers["tree"] = [
-            repository.entry(file) for file in repository.files if file.startswith(inside)
-        ]
-        body = json.dumps(answers[operation]).encode()
+        body = json.dumps(answer).encode()
         self.send_head(200, {"Content-Type": "application/json", "Content-Length": len(body)})
         self.wfile.write(body)
 
     def send_file(self, kind: str, name: str, revision: str, file: str) -> None:
-        repository = self.hub.open(
-            kind, name, revision, file, REFUSALS if self.command == "GET" else OF_HEADS
-        )
+        faults = FAULTS_OF_GET if self.command == "GET" else FAULTS_OF_HEAD
+        repository = self.hub.open(kind, name, revision, file, faults)
         headers = {"X-Repo-Commit": repository.commit, "ETag": f'"{repository.etag(file)}"'}
         self.send_content(repository.files[file], name, file, **headers)
 
     def send_content(self, content: bytes, name: str, file: str = "", **headers: str) -> None:
-        fault = self.hub.fault(DAMAGE, name, file) if self.command == "GET" else None
-        if fault == "wrong":
+        """Send a file or archive, or its head only; a GET can meet damage."""
+        headers |= {"Content-Length": str(len(content))}
+        if self.command == "HEAD":
+            self.send_head(200, headers)
+            return
+
+        damage = self.hub.next_fault(DAMAGE, name, file)
+        if damage == "wrong":
             content = bytes(byte ^ 1 for byte in content[:64]) + content[64:]
-        self.send_head(200, headers | {"Content-Length": len(content)})
-        if self.command == "GET":
-            self.wfile.write(content[: len(content) // 2] if fault == "breaks" else content)
-            self.close_connection = fault == "breaks"
+        self.send_head(200, headers)
+        if damage == "breaks":
+            self.wfile.write(content[: len(content) // 2])
+            self.close_connection = True
+        else:
+            self.wfile.write(content)
+
+    def send_refusal(self, refusal: Refusal) -> None:
+        headers = {"X-Error-Code": refusal.code, "X-Error-Message": refusal.message}
+        if refusal.status == 429:
+            headers["Retry-After"] = "7"
+        self.send_head(refusal.status, headers)
 
     def send_head(self, status: int, headers: dict) -> None:
         self.send_response(status)

@@ -1,4 +1,5 @@
-"""Models and data from the hub: from the cache first, checked, and refused in one line."""
+"""Models and data from the hub: taken from the cache if it has them, checked, and refused in one
+line."""
 
 import io
 import json
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import hub_data
@@ -37,28 +39,24 @@ from csebench.score.data_of_scores import EvaluationData
 from csebench.score.evaluate import data_sha256
 from csebench.score.models import open_model
 
-BERT = next(
-    ref
-    for ref in catalog.scale("paper").encoders.values()
-    if ref.name == "google-bert/bert-base-uncased"
-)
+BERT = catalog.scale("paper").encoders["bert-base"]
 MINI = catalog.scale("small").encoders["bert-mini"]
-OTHER = EncoderRef(name="somebody/encoder", revision="1" * 40)  # which a test makes
+OTHER = EncoderRef(name="somebody/encoder", revision="1" * 40)  # a model that a test publishes
+OTHER_PINNED = f"{OTHER.name}@{OTHER.revision}"
 FILES = ("config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json", "model.safetensors")
-REQUESTS = ("list", "config.json", "model.safetensors")  # for a small file and a large one
 
 
 @pytest.fixture(autouse=True)
 def cache(hub, tmp_path, monkeypatch):
     """An empty cache, and huggingface_hub pointed at the loopback hub, without a token."""
-    url = f"{hub.endpoint}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-    changed = {
+    constants = {
         "ENDPOINT": hub.endpoint,
-        "HUGGINGFACE_CO_URL_TEMPLATE": url,
+        "HUGGINGFACE_CO_URL_TEMPLATE": hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}",
         "HF_HUB_CACHE": str(tmp_path / "cache"),
+        "HF_HUB_OFFLINE": False,
+        "HF_TOKEN_PATH": str(tmp_path / "no-token"),
     }
-    changed |= {"HF_HUB_OFFLINE": False, "HF_TOKEN_PATH": str(tmp_path / "no-token")}
-    for name, value in changed.items():
+    for name, value in constants.items():
         monkeypatch.setattr(f"huggingface_hub.constants.{name}", value)
     monkeypatch.setattr("datasets.config.HF_ENDPOINT", hub.endpoint)
     monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", False)
@@ -68,7 +66,7 @@ def cache(hub, tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     yield tmp_path / "cache"
-    caches.clear()  # of what was planned without data
+    caches.clear()  # what was planned without data must not stay for other tests
 
 
 @pytest.fixture(autouse=True)
@@ -80,27 +78,40 @@ def pauses(monkeypatch):
 
 
 def disconnect(hub) -> None:
+    """Stop the hub, as if the network were gone."""
     from huggingface_hub import close_session
 
     hub.__exit__()
-    close_session()  # with the connections that it keeps open
+    close_session()  # it keeps connections open
 
 
 def publish(hub, files: dict[str, bytes]) -> None:
+    """Publish files as the model OTHER."""
     hub.repositories.append(Repository("models", OTHER.name, OTHER.revision, files))
 
 
+def files_of_bert(hub) -> dict[str, bytes]:
+    return hub.find("models", BERT.name).files
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    """Read all files of a folder, by their path in it."""
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
 def is_whole(folder: Path, hub) -> bool:
-    """Whether every file of BERT is what the hub has."""
-    files = hub.find("models", BERT.name).files
+    """Whether a folder has every file that BERT is read from, as the hub has it."""
+    files = files_of_bert(hub)
     return all((folder / file).read_bytes() == files[file] for file in hub_files.model_files(files))
 
 
 def test_a_model_is_fetched_once_and_then_needs_no_connection(hub, monkeypatch):
-    """What the cache lacks is bad input where the hub is not to be asked."""
+    """A model that the cache lacks is bad input if the hub must not be asked."""
     hub_files.fetch_model(BERT)
     folder = hub_files.cached_model(BERT)
     assert {path.name for path in folder.iterdir()} == {*FILES}  # and no weights of another format
+
     hub.requests.clear()
     assert is_whole(hub_files.fetch_model(BERT), hub)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
@@ -111,116 +122,139 @@ def test_a_model_is_fetched_once_and_then_needs_no_connection(hub, monkeypatch):
 
 
 def test_weights_are_those_of_the_checkpoint_also_in_shards(hub):
-    """gamma and beta take their places, and every weight of the encoder is the file's."""
-    whole = hub.find("models", BERT.name).files
-    weights = load(whole["model.safetensors"])
-    halves = {
-        f"model-0000{i + 1}-of-00002.safetensors": dict([*weights.items()][i::2]) for i in range(2)
+    """Weights called gamma and beta get their new names, and no weight is left as it was drawn."""
+    files = dict(files_of_bert(hub))
+    weights = load(files.pop("model.safetensors"))
+    del files["pytorch_model.bin"]
+    names = list(weights)
+    shards = {
+        "model-00001-of-00002.safetensors": names[::2],
+        "model-00002-of-00002.safetensors": names[1::2],
     }
-    index = {
-        "metadata": {},
-        "weight_map": {name: shard for shard, half in halves.items() for name in half},
-    }
-    files = {
-        name: content
-        for name, content in whole.items()
-        if not name.startswith(("model.", "pytorch_model."))
-    }
-    files |= {shard: save(half) for shard, half in halves.items()}
-    publish(hub, files | {"model.safetensors.index.json": hub_data.to_json(index)})
-    new_names = [
-        name.removeprefix("bert.").replace(".gamma", ".weight").replace(".beta", ".bias")
-        for name in weights
-    ]
-    stored = dict(zip(new_names, weights.values(), strict=True))
+    index = {"metadata": {}, "weight_map": {}}
+    for shard, names_in_shard in shards.items():
+        files[shard] = save({name: weights[name] for name in names_in_shard})
+        index["weight_map"] |= dict.fromkeys(names_in_shard, shard)
+    files["model.safetensors.index.json"] = hub_data.to_json(index)
+    publish(hub, files)
+
+    stored = {new_name(name): weight for name, weight in weights.items()}
     for ref in (BERT, OTHER):
-        loaded = Encoder.load(ref).model.state_dict()
-        assert all(value.equal(stored[name]) for name, value in loaded.items() if name in stored)
-        assert all(
-            name.endswith(("position_ids", "token_type_ids")) for name in loaded.keys() - stored
-        )
-    (hub_files.cached_model(OTHER) / [*halves][1]).unlink()
+        for name, value in Encoder.load(ref).model.state_dict().items():
+            if name in stored:
+                assert value.equal(stored[name]), name
+            else:
+                assert name.endswith(("position_ids", "token_type_ids")), name
+
+    (hub_files.cached_model(OTHER) / "model-00002-of-00002.safetensors").unlink()
     assert hub_files.cached_model(OTHER) is None
 
 
+def new_name(name: str) -> str:
+    """Return the name of a stored weight in transformers' model."""
+    name = name.removeprefix("bert.")
+    return name.replace(".gamma", ".weight").replace(".beta", ".bias")
+
+
 def test_distilbert_has_a_masked_lm_head():
-    generator = Encoder.load(
-        EncoderRef.parse(declaration("rtd", COMPONENTS).params["generator"][0])
-    )
-    head, model = generator.lm_head(), generator.masked_lm()
+    name = declaration("rtd", COMPONENTS).params["generator"][0]
+    generator = Encoder.load(EncoderRef.parse(name))
     states = torch.randn(2, 3, generator.size)
-    expected = model.vocab_projector(
-        model.vocab_layer_norm(model.activation(model.vocab_transform(states)))
-    )
-    assert torch.allclose(head(states), expected)
+
+    model = generator.masked_lm()
+    transformed = model.vocab_layer_norm(model.activation(model.vocab_transform(states)))
+    expected = model.vocab_projector(transformed)
+    assert torch.allclose(generator.lm_head()(states), expected)
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """A fault that does not pass, and the error of a user who fetches BERT."""
+
+    fault: str
+    name: str  # the files that it is about: `list`, a small one, one in LFS, or `*`
+    error: type[Exception]
+    message: str
+    has_token: bool = False
+    is_tried_again: bool = False
+
+
+NO_TOKEN = r"no token was sent.*HF_TOKEN.*`hf auth login`"
+UNAVAILABLE = r"not in the cache .*503.*`csebench fetch"
+BUSY = r"not in the cache .*429.* Try again"
+WRONG = "{}: two downloads differ from the hash"
 REFUSED = [
-    ("gated", "*", BadInput, "access is restricted .*no token was sent"),
-    ("gone", "list", BadInput, "no such"),
-]
-REFUSED += [("denied", "*", BadInput, "; a token was sent")]
-REFUSED += [
-    ("denied", name, BadInput, r"no token was sent.*HF_TOKEN.*`hf auth login`")
-    for name in REQUESTS[:2]
-]
-REFUSED += [
-    ("unavailable", name, RunFailed, r"not in the cache .*503.*`csebench fetch")
-    for name in REQUESTS[:2]
-]
-REFUSED += [
-    ("busy", name, RunFailed, r"not in the cache .*429.* Try again") for name in REQUESTS[:2]
-]
-REFUSED += [("breaks", "model.safetensors", RunFailed, "cannot be fetched")]
-WAITED = [
-    ("unavailable", "list"),
-    ("busy", "list"),
-    ("busy", "config.json"),
-    ("breaks", "model.safetensors"),
-]
-REFUSED += [
-    ("wrong", name, RunFailed, f"{name}: two downloads differ from the hash")
-    for name in REQUESTS[1:]
+    Refusal("gated", "*", BadInput, "access is restricted .*no token was sent"),
+    Refusal("gone", "list", BadInput, "no such"),
+    Refusal("denied", "*", BadInput, "; a token was sent", has_token=True),
+    Refusal("denied", "list", BadInput, NO_TOKEN),
+    Refusal("denied", "config.json", BadInput, NO_TOKEN),
+    Refusal("unavailable", "list", RunFailed, UNAVAILABLE, is_tried_again=True),
+    Refusal("unavailable", "config.json", RunFailed, UNAVAILABLE),
+    Refusal("busy", "list", RunFailed, BUSY, is_tried_again=True),
+    Refusal("busy", "config.json", RunFailed, BUSY, is_tried_again=True),
+    Refusal("breaks", "model.safetensors", RunFailed, "cannot be fetched", is_tried_again=True),
+    Refusal("wrong", "config.json", RunFailed, WRONG.format("config.json")),
+    Refusal("wrong", "model.safetensors", RunFailed, WRONG.format("model.safetensors")),
 ]
 
 
-@pytest.mark.parametrize(("fault", "name", "error", "message"), REFUSED)
-def test_a_refusal_is_one_line_with_its_reason(
-    hub, fault, name, error, message, pauses, monkeypatch
-):
-    if "a token" in message:
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: f"{case.fault} {case.name}")
+def test_a_refusal_is_one_line_with_its_reason(hub, case, pauses, monkeypatch):
+    """A fault that may pass is tried again, with pauses."""
+    if case.has_token:
         monkeypatch.setenv("HF_TOKEN", "hf_0123456789")
-    hub.fail(fault, BERT.name, name)
-    with pytest.raises(error, match=f"^.*{BERT.name}.*{message}") as refusal:
+    hub.fail(case.fault, BERT.name, case.name)
+
+    with pytest.raises(case.error, match=f"^.*{BERT.name}.*{case.message}") as refusal:
         hub_files.fetch_model(BERT)
-    assert "\n" not in str(refusal.value) and "hf_0123456789" not in str(refusal.value)
-    assert bool(pauses) == ((fault, name) in WAITED)  # what may pass is tried again, with pauses
+
+    assert "\n" not in str(refusal.value)
+    assert "hf_0123456789" not in str(refusal.value)
+    assert bool(pauses) == case.is_tried_again
     assert hub_files.cached_model(BERT) is None
 
 
+@dataclass(frozen=True)
+class PassingFault:
+    """A fault that ends while BERT is fetched, and what the user sees of it."""
+
+    fault: str
+    name: str  # the file that it is about
+    times: int  # requests that meet it
+    printed: str = ""
+    least_pause: int = 0  # seconds that are waited at least
+
+
 AGAIN = "{}: differs from the hash that the hub lists; downloading it again"
-PASSES = [("wrong", name, 1, AGAIN.format(name)) for name in REQUESTS[1:]]
-PASSES += [("breaks", "model.safetensors", 2, "")]
-PASSES += [("busy", name, 2, "Rate limited. Waiting 8.0s") for name in REQUESTS[:2]]
-PASSES += [("unavailable", "list", 3, "Retrying in 4s")]
+PASSES = [
+    PassingFault("wrong", "config.json", 1, AGAIN.format("config.json")),
+    PassingFault("wrong", "model.safetensors", 1, AGAIN.format("model.safetensors")),
+    PassingFault("breaks", "model.safetensors", 2),
+    PassingFault("busy", "list", 2, "Rate limited. Waiting 8.0s", least_pause=14),
+    PassingFault("busy", "config.json", 2, "Rate limited. Waiting 8.0s", least_pause=14),
+    PassingFault("unavailable", "list", 3, "Retrying in 4s", least_pause=3),
+]
 
 
-@pytest.mark.parametrize(("fault", "name", "times", "said"), PASSES)
-def test_a_fault_that_passes_is_waited_for(
-    hub, fault, name, times, said, pauses, capsys, caplog, monkeypatch
-):
+@pytest.mark.parametrize("case", PASSES, ids=lambda case: f"{case.fault} {case.name}")
+def test_a_fault_that_passes_is_waited_for(hub, case, pauses, capsys, caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("huggingface_hub"), "propagate", True)
-    hub.fail(fault, BERT.name, name, times)
+    hub.fail(case.fault, BERT.name, case.name, case.times)
+
     assert is_whole(hub_files.fetch_model(BERT), hub)
-    assert not hub.faults[0].left and said in capsys.readouterr().err + caplog.text
+
+    assert hub.faults[0].left == 0
+    assert case.printed in capsys.readouterr().err + caplog.text
     assert "No files matched" not in caplog.text
-    assert sum(pauses) >= {"busy": 14, "unavailable": 3}.get(fault, 0) and pauses == sorted(pauses)
+    assert sum(pauses) >= case.least_pause
+    assert pauses == sorted(pauses)  # no pause is shorter than the one before
 
 
 NO_MODEL = {
     "no/such/name": "no such folder, and not a name of the hub",
     f"{OTHER.name}@{'2' * 40}": "no such repository or commit",
-    f"{OTHER.name}@{OTHER.revision}": "the hub has no weights of it",
+    OTHER_PINNED: "the hub has no weights of it",
 }
 
 
@@ -229,14 +263,19 @@ def test_a_name_that_cannot_be_a_model_is_bad_input(hub, name, message):
     publish(hub, {"config.json": b"{}"})
     with pytest.raises(BadInput, match=message):
         hub_files.fetch_model(EncoderRef.parse(name))
+
     with pytest.raises(BadInput, match=r"the hub has no such file \(vocab.txt\)"):
         hub_files.fetch_files(OTHER.name, OTHER.revision, "model", "a vocabulary", ["vocab.txt"])
 
 
 def change(path: Path, in_place: bool = True) -> None:
-    """To as many bytes with the same time; or in place of the link into the cache, as `sed -i`
-    does."""
-    content, times = path.read_bytes(), path.stat()
+    """Change a file's last bytes, and neither its size nor its time.
+
+    Args:
+        in_place: write through the link into the cache; else replace the link, as `sed -i` does.
+    """
+    content = path.read_bytes()
+    times = path.stat()
     if not in_place:
         path.unlink()
     path.write_bytes(content[:-4] + b"abcd")
@@ -251,8 +290,10 @@ def test_a_file_that_was_changed_in_the_cache_is_fetched_anew_and_never_used(
 ):
     hub_files.fetch_model(BERT)
     folder = hub_files.cached_model(BERT)
+
     change(folder / name, in_place)
     assert is_whole(hub_files.fetch_model(BERT), hub)
+
     change(folder / name, in_place)
     disconnect(hub)
     with pytest.raises(RunFailed, match="cannot be fetched"):
@@ -263,8 +304,10 @@ def test_a_file_that_was_changed_in_the_cache_is_fetched_anew_and_never_used(
 def test_a_cache_without_a_list_of_its_files_is_checked_and_hides_no_refusal(
     hub, cache, monkeypatch
 ):
-    """As other programs, or older versions of huggingface_hub, fill it: what is there is not
-    fetched again."""
+    """Other programs, and older versions of huggingface_hub, fill it so.
+
+    The files in it are not fetched again.
+    """
 
     def remove_list():
         shutil.rmtree(next(cache.glob("*/trees")))
@@ -274,33 +317,39 @@ def test_a_cache_without_a_list_of_its_files_is_checked_and_hides_no_refusal(
     remove_list()
     hub.requests.clear()
     assert hub_files.cached_model(BERT) is None
+
     hub.fail("denied", BERT.name)
     with pytest.raises(BadInput, match="no token was sent"):
         hub_files.fetch_model(BERT)
+
     hub.faults.clear()
     assert is_whole(hub_files.fetch_model(BERT), hub)
     assert all("/tree/" in request for request in hub.requests)
+
     remove_list()
     disconnect(hub)
     with pytest.raises(RunFailed, match="with the list of its files, and cannot"):
         hub_files.fetch_model(BERT)
 
 
-SAFE = "config.json merges.txt spm.model model.safetensors modules.json 1_Pooling/config.json"
-SAFE += " 2_Dense/model.safetensors 3_Dense/pytorch_model.bin"
-NOT_READ = (
-    "pytorch_model.bin 2_Dense/pytorch_model.bin onnx/config.json onnx/model.safetensors model.onnx"
-    " README.md"
-)
-NOT_READ += (
-    " checkpoint-500/model.safetensors adapter_config.json adapter_model.safetensors"
-    " training_args.bin"
-)
-BIN = "config.json pytorch_model.bin"
+# the files that a model is read from, and files that its repository has, too
+SENTENCE_TRANSFORMER = """
+config.json merges.txt spm.model model.safetensors modules.json 1_Pooling/config.json
+2_Dense/model.safetensors 3_Dense/pytorch_model.bin
+"""
+BESIDE_SENTENCE_TRANSFORMER = """
+pytorch_model.bin 2_Dense/pytorch_model.bin onnx/config.json onnx/model.safetensors model.onnx
+README.md checkpoint-500/model.safetensors adapter_config.json adapter_model.safetensors
+training_args.bin
+"""
+ENCODER = "config.json pytorch_model.bin"
+BESIDE_ENCODER = "flax_model.msgpack tf_model.h5 modeling.py"
 
 
 @pytest.mark.parametrize(
-    ("read", "other"), [(SAFE, NOT_READ), (BIN, "flax_model.msgpack tf_model.h5 modeling.py")]
+    ("read", "other"),
+    [(SENTENCE_TRANSFORMER, BESIDE_SENTENCE_TRANSFORMER), (ENCODER, BESIDE_ENCODER)],
+    ids=["sentence-transformer", "encoder"],
 )
 def test_one_format_of_weights_is_read_with_configuration_and_tokenizer(read, other):
     assert sorted(hub_files.model_files([*other.split(), *read.split()])) == sorted(read.split())
@@ -309,125 +358,139 @@ def test_one_format_of_weights_is_read_with_configuration_and_tokenizer(read, ot
 def test_a_model_of_sentence_transformers_has_all_its_modules_and_each_is_checked(
     hub, tiny_bert, tmp_path
 ):
-    saved, word = tmp_path / "st@home", modules.Transformer(str(tiny_bert))
-    dense = modules.Dense(size := word.get_embedding_dimension(), 5)
-    SentenceTransformer(modules=[word, modules.Pooling(size), dense], device="cpu").save(str(saved))
-    publish(
-        hub, {str(p.relative_to(saved)): p.read_bytes() for p in saved.rglob("*") if p.is_file()}
-    )
+    saved = tmp_path / "st@home"
+    transformer = modules.Transformer(str(tiny_bert))
+    size = transformer.get_embedding_dimension()
+    parts = [transformer, modules.Pooling(size), modules.Dense(size, 5)]
+    SentenceTransformer(modules=parts, device="cpu").save(str(saved))
+    publish(hub, files_in(saved))
+
     hub_files.fetch_model(OTHER)
     folder = hub_files.cached_model(OTHER)
     change(folder / "1_Pooling/config.json")
     change(folder / "2_Dense/model.safetensors")
-    embedded = open_model(f"{OTHER.name}@{OTHER.revision}").embed(["a sentence"])
+
+    embedded = open_model(OTHER_PINNED).embed(["a sentence"])
     assert (embedded == open_model(str(saved)).embed(["a sentence"])).all()
 
 
 OF_BERT = ("config.json", "vocab.txt", "tokenizer_config.json", "pytorch_model.bin")
 
 
+def bert_without_tokenizer(hub) -> dict[str, bytes]:
+    """Return the files of BERT that an old repository has: fewer than libraries know."""
+    files = files_of_bert(hub)
+    return {name: files[name] for name in OF_BERT}
+
+
 def add_weights(folder: Path) -> None:
-    """In the format that libraries prefer to that of the revision."""
-    weights = {
-        name: torch.zeros_like(weight) for name, weight in torch.load(folder / OF_BERT[-1]).items()
-    }
-    (folder / "model.safetensors").write_bytes(save(weights, metadata={"format": "pt"}))
+    """Add other weights, in the format that libraries prefer to pytorch_model.bin."""
+    zeros = {}
+    for name, weight in torch.load(folder / "pytorch_model.bin").items():
+        zeros[name] = torch.zeros_like(weight)
+    (folder / "model.safetensors").write_bytes(save(zeros, metadata={"format": "pt"}))
 
 
 def add_shards(folder: Path) -> None:
     add_weights(folder)
-    names = torch.load(folder / OF_BERT[-1])
     (folder / "model.safetensors").rename(folder / "all.safetensors")
+    names = torch.load(folder / "pytorch_model.bin")
     index = {"metadata": {}, "weight_map": dict.fromkeys(names, "all.safetensors")}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
+def add_special_tokens(folder: Path) -> None:
+    (folder / "special_tokens_map.json").write_text('{"cls_token": "[MASK]"}')
+
+
+def add_tokens(folder: Path) -> None:
+    (folder / "added_tokens.json").write_text('{"the": 5}')
+
+
 def add_tokenizer(folder: Path) -> None:
-    """Another vocabulary, which libraries prefer to vocab.txt."""
-    file = ROOT / "encoders" / "bert-mini-wiki" / "tokenizer.json"
-    content = json.loads(file.read_text())
+    """Add another vocabulary, in the format that libraries prefer to vocab.txt."""
+    shipped = ROOT / "encoders" / "bert-mini-wiki" / "tokenizer.json"
+    tokenizer = json.loads(shipped.read_text())
     pieces = (folder / "vocab.txt").read_text().split("\n")[:-1]
-    content["model"]["vocab"] = {piece: i for i, piece in enumerate(reversed(pieces))}
-    (folder / "tokenizer.json").write_text(json.dumps(content))
+    ids = {piece: number for number, piece in enumerate(reversed(pieces))}
+    tokenizer["model"]["vocab"] = ids
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
 
 
 def add_modules(folder: Path) -> None:
-    """Which make it a model of sentence-transformers."""
+    """Add the files that make an encoder a model of sentence-transformers."""
     (folder / "1_Pooling").mkdir()
-    (folder / "1_Pooling/config.json").write_text(
-        '{"word_embedding_dimension": 32, "pooling_mode": "max"}'
-    )
-    types = {"": "Transformer", "1_Pooling": "Pooling"}
-    parts = [
-        {"idx": 0, "name": p, "path": p, "type": f"sentence_transformers.models.{t}"}
-        for p, t in types.items()
-    ]
-    (folder / "modules.json").write_text(json.dumps(parts))
+    pooling = {"word_embedding_dimension": 32, "pooling_mode": "max"}
+    (folder / "1_Pooling/config.json").write_text(json.dumps(pooling))
+    listed = []
+    for path, kind in {"": "Transformer", "1_Pooling": "Pooling"}.items():
+        module = {"idx": 0, "name": path, "path": path}
+        listed.append(module | {"type": f"sentence_transformers.models.{kind}"})
+    (folder / "modules.json").write_text(json.dumps(listed))
 
 
-EXTRA = {
-    "weights": add_weights,
-    "shards": add_shards,
-    "special tokens": (
-        lambda f: (f / "special_tokens_map.json").write_text('{"cls_token": "[MASK]"}')
-    ),
-    "tokens": lambda f: (f / "added_tokens.json").write_text('{"the": 5}'),
-    "tokenizer": add_tokenizer,
-    "modules": add_modules,
-    "facts": lambda f: (f / "csebench.json").write_text('{"control": "random", "pooler": "avg"}'),
-    "modules of a method": (
-        lambda f: (f / "modules.safetensors").write_bytes(save({"lm_head.bias": torch.ones(2)}))
-    ),
-    "adapter": (
-        lambda f: (f / "adapter_config.json").write_text('{"base_model_name_or_path": "a/b"}')
-    ),
-}
+def add_facts(folder: Path) -> None:
+    """Add the file in which csebench states what it trained."""
+    (folder / "csebench.json").write_text('{"control": "random", "pooler": "avg"}')
 
 
-def bert_without_tokenizer(hub) -> dict[str, bytes]:
-    """Of an older kind, with fewer files than libraries know."""
-    files = hub.find("models", BERT.name).files
-    return {name: files[name] for name in OF_BERT}
+def add_modules_of_a_method(folder: Path) -> None:
+    (folder / "modules.safetensors").write_bytes(save({"lm_head.bias": torch.ones(2)}))
+
+
+def add_adapter(folder: Path) -> None:
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "a/b"}')
+
+
+ADDED = [
+    add_weights,
+    add_shards,
+    add_special_tokens,
+    add_tokens,
+    add_tokenizer,
+    add_modules,
+    add_facts,
+    add_modules_of_a_method,
+    add_adapter,
+]
 
 
 @pytest.mark.parametrize("offline", [False, True])
-@pytest.mark.parametrize("add", EXTRA.values(), ids=EXTRA)
+@pytest.mark.parametrize("add", ADDED)
 def test_what_the_revision_does_not_have_is_not_read(hub, add, offline, monkeypatch):
-    """It is left in the cache, where a user or another program put it."""
+    """It stays in the cache, where a user or another program put it."""
     publish(hub, bert_without_tokenizer(hub))
-    name = f"{OTHER.name}@{OTHER.revision}"
     sentences = ["The lighthouse stands on a rock.", "the"]
-    before = open_model(name, "avg").embed(sentences)
+    before = open_model(OTHER_PINNED, "avg").embed(sentences)
     snapshot = hub_files.cached_model(OTHER)
     add(snapshot)
-    there = {path.name for path in snapshot.iterdir()}
+    names_in_cache = {path.name for path in snapshot.iterdir()}
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
-    assert (open_model(name, "avg").embed(sentences) == before).all()
+
+    assert (open_model(OTHER_PINNED, "avg").embed(sentences) == before).all()
     assert {path.name for path in hub_files.fetch_model(OTHER).iterdir()} == {*OF_BERT}
-    assert {path.name for path in snapshot.iterdir()} == there
+    assert {path.name for path in snapshot.iterdir()} == names_in_cache
     with pytest.raises(BadInput, match="states no pooling"):
-        open_model(name)
+        open_model(OTHER_PINNED)
 
 
 def test_other_modules_in_the_cache_are_not_those_of_the_revision(hub, tiny_bert, tmp_path):
-    saved, word = tmp_path / "st", modules.Transformer(str(tiny_bert))
-    pooling = modules.Pooling(word.get_embedding_dimension())
-    SentenceTransformer(modules=[word, pooling], device="cpu").save(str(saved))
-    publish(
-        hub, {str(p.relative_to(saved)): p.read_bytes() for p in saved.rglob("*") if p.is_file()}
-    )
-    name = f"{OTHER.name}@{OTHER.revision}"
-    before = open_model(name).embed(["a sentence"])
+    saved = tmp_path / "st"
+    transformer = modules.Transformer(str(tiny_bert))
+    pooling = modules.Pooling(transformer.get_embedding_dimension())
+    SentenceTransformer(modules=[transformer, pooling], device="cpu").save(str(saved))
+    publish(hub, files_in(saved))
+    before = open_model(OTHER_PINNED).embed(["a sentence"])
+
     snapshot = hub_files.cached_model(OTHER)
     (snapshot / "1_Pooling/model.safetensors").write_bytes(b"x")
     (snapshot / "sentence_roberta_config.json").write_text('{"max_seq_length": 3}')
     (snapshot / "2_Normalize").mkdir()
-    assert (open_model(name).embed(["a sentence"]) == before).all()
-    read = {
-        path.relative_to(saved) for path in saved.rglob("*") if hub_files.READ.fullmatch(path.name)
-    }
+
+    assert (open_model(OTHER_PINNED).embed(["a sentence"]) == before).all()
+    read = {name for name in files_in(saved) if hub_files.READ.fullmatch(Path(name).name)}
     view = hub_files.fetch_model(OTHER)
-    assert {path.relative_to(view) for path in view.rglob("*.*") if path.is_file()} == read
+    assert files_in(view).keys() == read
 
 
 SHARD = "model-00001-of-00001.safetensors"
@@ -437,211 +500,216 @@ SHARD = "model-00001-of-00001.safetensors"
     "named", ["x.safetensors", ".x.safetensors", f"../x/{SHARD}", "{outside}/x.safetensors"]
 )
 def test_a_shard_outside_the_revision_is_not_read(hub, named, tmp_path):
-    """Neither by a path, nor a file that the cache has and the revision has not."""
+    """A shard may be named by a path, or be a file that only the cache has."""
     files = bert_without_tokenizer(hub)
     weights = torch.load(io.BytesIO(files.pop("pytorch_model.bin")))
-    shard = save(
-        {name: weight.clone() for name, weight in weights.items()}, metadata={"format": "pt"}
-    )
+    own_weights = {name: weight.clone() for name, weight in weights.items()}
+    shard = save(own_weights, metadata={"format": "pt"})
     index = {"metadata": {}, "weight_map": dict.fromkeys(weights, named.format(outside=tmp_path))}
     publish(hub, files | {"model.safetensors.index.json": hub_data.to_json(index), SHARD: shard})
+
     hub_files.fetch_model(OTHER)
     snapshot = hub_files.cached_model(OTHER)
     (snapshot.parent / "x").mkdir()
-    for file in (
-        snapshot / "x.safetensors",
-        snapshot / ".x.safetensors",
-        snapshot.parent / "x" / SHARD,
-    ):
-        file.write_bytes(shard)
+    (snapshot.parent / "x" / SHARD).write_bytes(shard)
+    (snapshot / "x.safetensors").write_bytes(shard)
+    (snapshot / ".x.safetensors").write_bytes(shard)
     (tmp_path / "x.safetensors").write_bytes(shard)
-    with pytest.raises(
-        BadInput, match=r"not among the files that the hash|cannot be read: .*x\.safetensors"
-    ):
+
+    message = r"not among the files that the hash|cannot be read: .*x\.safetensors"
+    with pytest.raises(BadInput, match=message):
         Encoder.load(OTHER)
 
 
 def test_a_folder_of_the_name_of_a_pinned_model_is_not_read(
     hub, tiny_roberta, smoke_data, tmp_path
 ):
-    """Neither its files, nor what it states of its pooling, nor its hash in the place of the
-    commit."""
+    """Its files are not read, nor what it states of its pooling, nor its hash for the commit."""
     publish(hub, bert_without_tokenizer(hub))
-    name, out = f"{OTHER.name}@{OTHER.revision}", tmp_path / "out.json"
-    command = [
-        "evaluate",
-        "--pooler",
-        "avg",
-        "--evaluators",
-        "stsb_dev",
-        "--data",
-        str(smoke_data),
-        "--out",
-        str(out),
-    ]
+    before = evaluate_on_dev(OTHER_PINNED, "avg", smoke_data)
 
-    def scored(model: str) -> dict:
-        assert main([*command, "--model", model]) == 0
-        return json.loads(out.read_text())
-
-    before = scored(name)
-    for folder in (OTHER.name, name):
+    for folder in (OTHER.name, OTHER_PINNED):
         shutil.copytree(tiny_roberta, tmp_path / folder)
-        (tmp_path / folder / "csebench.json").write_text(
-            '{"control": "random", "run": "simcse-0123456789"}'
-        )
-    after = scored(name)
+        facts = '{"control": "random", "run": "simcse-0123456789"}'
+        (tmp_path / folder / "csebench.json").write_text(facts)
+    after = evaluate_on_dev(OTHER_PINNED, "avg", smoke_data)
     for key in ("model", "run", "scores"):
         assert after[key] == before[key]
-    assert (before["model"], after["evaluations"][0]["model_commit"]) == (name, OTHER.revision)
+    assert before["model"] == OTHER_PINNED
+    assert after["evaluations"][0]["model_commit"] == OTHER.revision
+
+    # a name without a commit is that of the folder
     (tmp_path / OTHER.name / "csebench.json").unlink()
-    for given in (OTHER.name, f"./{OTHER.name}"):
-        folder = scored(given)
-        assert folder["model"] == f"./{OTHER.name}" and folder["scores"] != before["scores"]
-        assert folder["evaluations"][0]["model_sha256"] == model_sha256(tiny_roberta)
+    for name in (OTHER.name, f"./{OTHER.name}"):
+        of_folder = evaluate_on_dev(name, "avg", smoke_data)
+        assert of_folder["model"] == f"./{OTHER.name}"
+        assert of_folder["scores"] != before["scores"]
+        assert of_folder["evaluations"][0]["model_sha256"] == model_sha256(tiny_roberta)
+
+
+def evaluate_on_dev(model: str, pooler: str, data: Path) -> dict:
+    """Score a model on STS-B dev, and return its score JSON."""
+    out = Path("out.json")
+    model_options = ["--model", model, "--pooler", pooler]
+    options = ["--evaluators", "stsb_dev", "--data", str(data), "--out", str(out)]
+    assert main(["evaluate", *model_options, *options]) == 0
+    return json.loads(out.read_text())
 
 
 def test_a_view_is_removed_with_the_process_that_made_it_and_needs_no_writable_cache(
     hub, cache, tmp_path
 ):
     hub_files.fetch_model(BERT)
-    script = """
+    script = f"""
 import os
 from csebench.base.hub import EncoderRef, fetch_model
-folder = fetch_model(EncoderRef(name="{name}", revision="{revision}"))
+folder = fetch_model(EncoderRef(name="{BERT.name}", revision="{BERT.revision}"))
 if os.fork() == 0:
     raise SystemExit
 os.wait()
 assert (folder / "config.json").exists()
 print(folder)
 """
-    script = script.format(name=BERT.name, revision=BERT.revision)
-    for folder in (cache, *cache.rglob("*")):
-        if folder.is_dir():
-            folder.chmod(0o555)
     env = {**os.environ, "HF_HUB_CACHE": str(cache), "HF_HUB_OFFLINE": "1", "TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False
-    )
-    for folder in (cache, *cache.rglob("*")):
-        if folder.is_dir():
-            folder.chmod(0o755)
+    command = [sys.executable, "-c", script]
+
+    set_mode_of_folders(cache, 0o555)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    set_mode_of_folders(cache, 0o755)
+
     assert done.returncode == 0, done.stderr
-    assert Path(done.stdout.strip()).is_relative_to(tmp_path) and not [*tmp_path.glob("csebench-*")]
+    assert Path(done.stdout.strip()).is_relative_to(tmp_path)
+    assert not list(tmp_path.glob("csebench-*"))
 
 
-def test_a_released_checkpoint_is_scored_with_its_own_pooler(hub, smoke_data, tmp_path):
-    """As DiffCSE's authors saved it: the class of their script, with a prefix, a head, a
-    discriminator, and the buffer `position_ids` of its day, in pytorch_model.bin only."""
-    files = {
-        name: content
-        for name, content in hub.find("models", BERT.name).files.items()
-        if "model." not in name
-    }
-    weights = load(hub.find("models", BERT.name).files["model.safetensors"])
-    weights |= {f"discriminator.{name}": weight + 1 for name, weight in weights.items()}
-    weights |= {
-        "mlp.net.0.weight": torch.ones(32, 32),
-        "bert.embeddings.position_ids": torch.arange(512)[None],
-    }
+def set_mode_of_folders(top: Path, mode: int) -> None:
+    """Set the permissions of a folder and of all folders in it."""
+    for path in (top, *top.rglob("*")):
+        if path.is_dir():
+            path.chmod(mode)
+
+
+def test_a_released_checkpoint_is_scored_with_its_own_pooler(hub, smoke_data):
+    """DiffCSE's authors saved it so: the class of their script, with a prefix, a head, a
+    discriminator, and the old buffer `position_ids`, in pytorch_model.bin only."""
+    weights = load(files_of_bert(hub)["model.safetensors"])
+    for name in list(weights):
+        weights[f"discriminator.{name}"] = weights[name] + 1
+    weights["mlp.net.0.weight"] = torch.ones(32, 32)
+    weights["bert.embeddings.position_ids"] = torch.arange(512)[None]
+
+    files = {name: file for name, file in files_of_bert(hub).items() if "model." not in name}
+    files["pytorch_model.bin"] = hub_data.pickled(weights)
     config = json.loads(files["config.json"]) | {"architectures": ["BertForCL"]}
-    publish(
-        hub,
-        files
-        | {
-            "config.json": hub_data.to_json(config),
-            "pytorch_model.bin": hub_data.pickled(weights),
-        },
-    )
-    values, out = set(), tmp_path / "out.json"
+    files["config.json"] = hub_data.to_json(config)
+    publish(hub, files)
+
+    values = set()
     for pooler in ("cls", "cls_before_pooler"):
-        command = [
-            "evaluate",
-            "--model",
-            OTHER.name,
-            "--pooler",
-            pooler,
-            "--evaluators",
-            "stsb_dev",
-        ]
-        assert main([*command, "--data", str(smoke_data), "--out", str(out)]) == 0
-        written = json.loads(out.read_text())
+        written = evaluate_on_dev(OTHER.name, pooler, smoke_data)
         assert written["evaluations"][0]["model_commit"] == OTHER.revision
         values.add(written["scores"][0]["value"])
     assert len(values) == 2
 
 
+# ---------------------------------------------------------------- data
+
+
 @pytest.fixture
 def root(hub, smoke_data, tmp_path, monkeypatch):
-    """The data root of what is fetched, with counts of the small files, whose sums are in the
-    registry; sources that have servers of their own are the loopback hub's."""
-    known, file = dict(catalog.datasets()), data_sources.sources_file()
+    """The data root of fetched data, which has the counts of the small files.
+
+    The small files have their sums in the registry. Sources that have servers of their own are on
+    the hub.
+    """
+    datasets = dict(catalog.datasets())
     for name, value in hub_data.small_sums().items():
-        known[name] = known[name].model_copy(update={"sha256": value})
+        datasets[name] = datasets[name].model_copy(update={"sha256": value})
+    monkeypatch.setattr(catalog, "datasets", lambda: datasets)
+
+    file = data_sources.sources_file()
     file = file.model_copy(update={"sources": file.sources | hub_data.served(hub)})
-    monkeypatch.setattr(catalog, "datasets", lambda: known)
     monkeypatch.setattr(data_sources, "sources_file", lambda: file)
-    (root := tmp_path / catalog.FETCHED).mkdir(parents=True)
+
+    root = tmp_path / catalog.FETCHED
+    root.mkdir(parents=True)
     shutil.copy(smoke_data / "counts.yaml", root)
     return root
 
 
 @pytest.mark.parametrize("reason", ["another sha256", "without their counts"])
 def test_test_sets_are_checked_when_they_are_fetched(root, reason):
-    """STS-B dev by its hash, all by their counts, which the project's own pairs need."""
+    """STS-B dev is checked by its hash. All sets are checked by their counts, which the project's
+    own pairs need."""
     if reason == "another sha256":
-        catalog.datasets()["stsb-dev"] = catalog.dataset("stsb-dev").model_copy(
-            update={"sha256": "0" * 64}
-        )
+        other = catalog.dataset("stsb-dev").model_copy(update={"sha256": "0" * 64})
+        catalog.datasets()["stsb-dev"] = other
     else:
         (root / "counts.yaml").unlink()
-    before = [*root.iterdir()]
+    before = list(root.iterdir())
+
     with pytest.raises(RunFailed, match=r"sts-dev\.csv: sha256|another release"):
         fetch.fetch_source("senteval", root)
-    assert [*root.iterdir()] == before
+
+    assert list(root.iterdir()) == before
 
 
 @pytest.mark.parametrize(
     "name", ["senteval", "beir:scifact", "beir:cqadupstack", "imdb", "stackoverflow"]
 )
 def test_a_source_brings_the_files_of_the_data_root(smoke_data, root, name, monkeypatch):
-    """In place of what an earlier version, or a killed download, left; what says that all are
-    there comes last."""
-    source, moved, replace = data_sources.sources()[name], [], os.replace
+    """They replace what an earlier version, or a killed download, left. The marker, which says that
+    all files are there, comes last."""
+    source = data_sources.sources()[name]
     part = root / f".{name}.part"
-    for old in (part / source.folder / "left.txt", part / source.marker, root / source.marker):
-        old.parent.mkdir(parents=True, exist_ok=True)
-        old.write_text("half")
-    monkeypatch.setattr("os.replace", lambda old, new: (moved.append(new), replace(old, new)))
+    left_overs = [part / source.folder / "left.txt", part / source.marker, root / source.marker]
+    for left_over in left_overs:
+        left_over.parent.mkdir(parents=True, exist_ok=True)
+        left_over.write_text("half")
+    moved = []
+    replace = os.replace
+
+    def note_and_replace(old, new):
+        moved.append(new)
+        replace(old, new)
+
+    monkeypatch.setattr("os.replace", note_and_replace)
+
     fetch.fetch_source(name, root)
-    wanted, made = (
-        smoke_data / {"beir:scifact": "beir/smoke"}.get(name, source.folder),
-        root / source.folder,
-    )
-    brought = {path.relative_to(made) for path in made.rglob("*.*")}
-    assert {path.relative_to(wanted) for path in wanted.rglob("*.*")} <= brought and Path(
-        "left.txt"
-    ) not in brought
-    assert (root / source.marker).read_text(encoding="utf-8") != "half" and not part.exists()
+
+    smoke_folder = smoke_data / ("beir/smoke" if name == "beir:scifact" else source.folder)
+    fetched = names_of_files(root / source.folder)
+    assert names_of_files(smoke_folder) <= fetched
+    assert Path("left.txt") not in fetched
+    assert (root / source.marker).read_text(encoding="utf-8") != "half"
+    assert not part.exists()
     assert moved[-1] == root / source.marker
 
 
+def names_of_files(folder: Path) -> set[Path]:
+    return {path.relative_to(folder) for path in folder.rglob("*.*")}
+
+
 def test_what_was_fetched_is_a_standard_test_set(root, monkeypatch):
-    """Its download had the pinned sum, so that printed values are judged by scores on it."""
+    """The download had the pinned sum, so printed values can be judged by scores on it."""
     fetch.fetch_source("senteval", root)
     monkeypatch.setenv("CSEBENCH_DATA", str(root))
     for name in ("sts", "stsb_dev", "transfer:fasttest"):
-        assert is_standard_data(name, EvaluationData(data_sha256(protocol(name), root)), "paper"), (
-            name
-        )
+        data = EvaluationData(data_sha256(protocol(name), root))
+        assert is_standard_data(name, data, "paper"), name
 
 
 def test_imdb_is_read_from_its_authors_archive(smoke_data, root):
+    """Its rows are in the order of label, number and rating."""
     fetch.fetch_source("imdb", root)
     for name in ("misc/imdb/train.tsv", "misc/imdb/test.tsv"):
         head, *rows = (smoke_data / name).read_text(encoding="utf-8").splitlines()
-        in_order = sorted(rows, key=lambda row: [int(number) for number in row.split("\t")[:3]])
-        assert (root / name).read_text(encoding="utf-8").splitlines() == [head, *in_order]
+        rows.sort(key=label_number_rating)
+        assert (root / name).read_text(encoding="utf-8").splitlines() == [head, *rows]
+
+
+def label_number_rating(row: str) -> list[int]:
+    return [int(number) for number in row.split("\t")[:3]]
 
 
 @pytest.mark.parametrize(
@@ -654,98 +722,107 @@ def test_an_archive_that_is_not_whole_leaves_nothing_and_can_be_fetched_again(
     with pytest.raises(RunFailed, match=message):
         fetch.fetch_source("beir:scifact", root)
     assert [path.name for path in root.iterdir()] == ["counts.yaml"]
+
     fetch.fetch_source("beir:scifact", root)
 
 
 @pytest.mark.parametrize("name", ["../outside", "aclImdb/../../outside", "link"])
 def test_an_archive_whose_files_leave_its_folder_is_refused(hub, root, name):
-    content, member = io.BytesIO(), tarfile.TarInfo(name)
+    member = tarfile.TarInfo(name)
     if name == "link":
-        member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        member.type = tarfile.SYMTYPE
+        member.linkname = "/etc/passwd"
+    content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as tar:
         tar.addfile(member)
     hub.archives["files/aclImdb_v1.tar.gz"] = content.getvalue()
     data_sources.sources()["imdb"] = hub_data.served(hub)["imdb"]
+
     with pytest.raises(RunFailed, match="imdb is not what was expected"):
         fetch.fetch_source("imdb", root)
-    assert not [path for path in root.parent.rglob("*") if path.name in ("outside", "link")]
+
+    names = {path.name for path in root.parent.rglob("*")}
+    assert not names & {"outside", "link"}
 
 
 def test_a_data_set_of_mteb_with_wrong_bytes_is_refused_and_fetched_again(hub):
-    need = preflight.Need("mteb", "Banking77Classification")
-    assert need in preflight.needs(targets.parse_target("msse/figure5", "paper"))
-    state, files = preflight.need_state(need, "paper"), hub.find("datasets", "mteb/banking77").files
-    assert (state.state, state.size) == ("reachable", sum(map(len, files.values())))
+    task = preflight.Need("mteb", "Banking77Classification")
+    assert task in preflight.needs(targets.parse_target("msse/figure5", "paper"))
+    files = hub.find("datasets", "mteb/banking77").files
+    state = preflight.need_state(task, "paper")
+    assert state.state == "reachable"
+    assert state.size == sum(len(content) for content in files.values())
+
     hub.fail("wrong", "mteb/banking77", "default/train.jsonl", times=1)
     with pytest.raises(RunFailed, match=r"train\.jsonl differs from the hash"):
-        fetch.load_task(fetch.mteb_task(need.name))
-    assert preflight.need_state(need, "paper").state == "reachable"
-    fetch.load_task(fetch.mteb_task(need.name))
-    assert preflight.need_state(need, "paper").state == "here"
+        fetch.load_task(fetch.mteb_task(task.name))
+    assert preflight.need_state(task, "paper").state == "reachable"
+
+    fetch.load_task(fetch.mteb_task(task.name))
+    assert preflight.need_state(task, "paper").state == "here"
 
 
+# ---------------------------------------------------------------- needs of pages
+
+TRANSLATORS = ("Helsinki-NLP/opus-mt-de-en", "Helsinki-NLP/opus-mt-en-de")
 NEEDS = {
-    "msse/figure5": (
-        f"{BERT.name} Helsinki-NLP/opus-mt-de-en Helsinki-NLP/opus-mt-en-de senteval wiki"
-    ),
-    "infocse/table11": f"{BERT.name} distilbert/distilbert-base-uncased senteval wiki",
-    "informin_cl/figure3": f"{BERT.name} nli senteval wiki",
+    "msse/figure5": [BERT.name, *TRANSLATORS, "senteval", "wiki"],
+    "infocse/table11": [BERT.name, "distilbert/distilbert-base-uncased", "senteval", "wiki"],
+    "informin_cl/figure3": [BERT.name, "nli", "senteval", "wiki"],
 }
 
 
-@pytest.mark.parametrize(("target", "needs"), NEEDS.items())
-def test_needs_of_a_page_are_looked_up_without_a_connection(hub, target, needs):
-    """Its models and data; but for tasks of mteb, whose lookup takes seconds."""
+@pytest.mark.parametrize(("target", "names"), NEEDS.items())
+def test_needs_of_a_page_are_looked_up_without_a_connection(hub, target, names):
+    """They are models and data. Tasks of mteb are left out, because their lookup takes seconds."""
     pages = targets.parse_target(target, "paper")
-    states = {
-        state.need.name: (state.state, state.size)
-        for state in preflight.check_needs(pages, ask=False)
-    }
-    assert states == dict.fromkeys(needs.split(), ("reachable", None)) and not hub.requests
+    looked_up = {}
+    for state in preflight.check_needs(pages, ask=False):
+        looked_up[state.need.name] = (state.state, state.size)
+    assert looked_up == dict.fromkeys(names, ("reachable", None))
+    assert not hub.requests
 
 
 def test_check_lists_what_fetch_brings(hub, root, capsys):
-    """Of pages with a source of two files, with translators, and with a file that nobody
-    publishes, which is not needed: its cells are planned as missing."""
+    """The pages need a source of two files, and translators. They also show cells that need a file
+    that nobody publishes: it is not listed, because these cells are planned as missing."""
     pages = ["msse/figure4", "table8"]
+    bert = files_of_bert(hub)
+    simcse = hub.find("datasets", "princeton-nlp/datasets-for-simcse").files
+    stackoverflow = [file for name, file in hub.archives.items() if "StackOverflow" in name]
 
-    def check() -> dict:
-        assert main(["check", *pages, "--json"]) == 0
-        return {
-            entry["name"]: (entry["state"], entry["bytes"])
-            for entry in json.loads(capsys.readouterr().out)
-        }
-
-    model, simcse = (
-        hub.find("models", BERT.name),
-        hub.find("datasets", "princeton-nlp/datasets-for-simcse"),
-    )
-    of_stackoverflow = [
-        content for name, content in hub.archives.items() if "StackOverflow" in name
-    ]
-    listed = check()
-    assert listed[BERT.name] == ("reachable", sum(len(model.files[name]) for name in FILES))
-    assert listed["wiki"] == ("reachable", len(simcse.files["wiki1m_for_simcse.txt"]))
-    assert listed["stackoverflow"] == ("reachable", sum(map(len, of_stackoverflow)))
-    total = sum(size for _, size in listed.values())
+    at_first = check(pages, capsys)
+    assert at_first[BERT.name] == ("reachable", sum(len(bert[name]) for name in FILES))
+    assert at_first["wiki"] == ("reachable", len(simcse["wiki1m_for_simcse.txt"]))
+    assert at_first["stackoverflow"] == ("reachable", sum(len(file) for file in stackoverflow))
+    total = sum(size for _, size in at_first.values())
     assert main(["check", *pages]) == 0
-    assert re.search(
-        rf"\ndisk: {total / 10**6:.1f} MB to fetch; .* free: enough$", capsys.readouterr().out
-    )
+    disk = rf"\ndisk: {total / 10**6:.1f} MB to fetch; .* free: enough$"
+    assert re.search(disk, capsys.readouterr().out)
+
     for page in pages:
         assert main(["fetch", page]) == 0
     capsys.readouterr()
-    assert {state for state, _ in check().values()} == {"here"}
+    assert {state for state, _ in check(pages, capsys).values()} == {"here"}
+
     (hub_files.cached_model(BERT) / "vocab.txt").resolve().unlink()
     (Path(catalog.FETCHED) / "misc/stackoverflow/label_StackOverflow.txt").unlink()
-    again = check()
-    assert again[BERT.name] == ("reachable", len(model.files["vocab.txt"]))
-    assert again["stackoverflow"] == listed["stackoverflow"]
+    after_loss = check(pages, capsys)
+    assert after_loss[BERT.name] == ("reachable", len(bert["vocab.txt"]))
+    assert after_loss["stackoverflow"] == at_first["stackoverflow"]
+
+
+def check(pages: list[str], capsys) -> dict[str, tuple[str, int]]:
+    """Call `csebench check`, and return state and bytes by need."""
+    assert main(["check", *pages, "--json"]) == 0
+    entries = json.loads(capsys.readouterr().out)
+    return {entry["name"]: (entry["state"], entry["bytes"]) for entry in entries}
 
 
 def test_what_is_restricted_is_missing_before_anything_starts(hub, root, capsys):
     hub.fail("gated", BERT.name)
     assert main(["check", "msse/figure4"]) == 1
     assert "hf auth login" in capsys.readouterr().out
+
     assert main(["fetch", "msse/figure4"]) == 1  # and the rest is fetched
     assert (Path(catalog.FETCHED) / "misc/stackoverflow").exists()

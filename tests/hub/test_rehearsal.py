@@ -1,5 +1,7 @@
-"""Scale paper from an empty cache to its pages, against the loopback hub: recipes unchanged,
-steps and sizes cut."""
+"""Scale paper from an empty cache to its pages, with the hub on this machine.
+
+Recipes are unchanged. Steps and sizes are cut.
+"""
 
 import re
 
@@ -19,77 +21,87 @@ def project(hub, tmp_path):
 
 
 def covering(pages):
-    """Paths of some pages with every method, component, encoder and evaluator that all have, in
-    few runs."""
-    parts, left = {}, set()
-    for page in pages:
-        specs = page.available_runs().values()
-        parts[page.path] = {evaluator for _, evaluator in page.available()}
-        parts[page.path] |= {name for spec in specs for name in (spec.method, *spec.components)}
-        parts[page.path] |= {spec.encoder.name for spec in specs if spec.run_before is None}
-        left |= parts[page.path]
+    """Choose few pages that show every method, component, encoder and evaluator of all pages."""
+    parts = {page: parts_of(page) for page in pages}
+    left = set().union(*parts.values())
+
+    def new_parts_per_run(page):
+        return len(parts[page] & left) / (1 + len(page.available_runs()))
+
+    chosen = []
     while left:
-        best = max(
-            pages, key=lambda page: len(parts[page.path] & left) / (1 + len(page.available_runs()))
-        )
-        left -= parts[best.path]
-        yield str(best.path)
+        best = max(pages, key=new_parts_per_run)
+        chosen.append(str(best.path))
+        left -= parts[best]
+    return chosen
+
+
+def parts_of(page):
+    """Name the methods, components, encoders and evaluators of a page."""
+    parts = {evaluator for _, evaluator in page.available()}
+    for spec in page.available_runs().values():
+        parts |= {spec.method, *spec.components}
+        if spec.run_before is None:
+            parts.add(spec.encoder.name)
+    return parts
 
 
 def test_scale_paper_with_every_method_encoder_and_evaluator(project):
-    """Fetched, trained, scored and rendered. What is missing has no public source, and its page
-    says so. Rows on small BERTs get verdicts, with three seeds; also at scale small, which has
-    no BERT-base."""
+    """Pages are fetched, trained, scored and rendered.
+
+    What is missing has no public source, and its page says so. Rows on small BERTs get verdicts,
+    because they have three seeds. At scale small, which has no BERT-base, such rows get them, too.
+    """
     without_source = "results/paper/msse/table8.md"
-    incomplete = project.rehearse(
-        *dict.fromkeys([*covering(targets.pages("paper")), without_source])
-    )
+    pages = dict.fromkeys([*covering(targets.pages("paper")), without_source])
+    incomplete = project.rehearse(*pages)
     assert incomplete == [without_source]
     assert "misc/flickr30k/captions.token" in project.read("paper/msse/table8.md")
+
     judged = r"^\| (\w+-SimCSE-BERT-\w+) \| .* \(\d\d\.\d\d [✓≈↓↑]\) \|$"
-    rows = re.findall(judged, project.read("paper/congen/table1.md"), re.M)
-    assert rows == [
-        f"{kind}-SimCSE-BERT-{size}"
-        for kind in ("Unsup", "Sup")
-        for size in ("Tiny", "Mini", "Small")
+    labels = re.findall(judged, project.read("paper/congen/table1.md"), re.M)
+    assert labels == [
+        "Unsup-SimCSE-BERT-Tiny",
+        "Unsup-SimCSE-BERT-Mini",
+        "Unsup-SimCSE-BERT-Small",
+        "Sup-SimCSE-BERT-Tiny",
+        "Sup-SimCSE-BERT-Mini",
+        "Sup-SimCSE-BERT-Small",
     ]
-    assert (
-        printed_view("congen", "table1", "small").judged
-        and not printed_view("infocse", "table4", "small").judged
-    )
+    assert printed_view("congen", "table1", "small").judged
+    assert not printed_view("infocse", "table4", "small").judged
 
 
 def test_the_workflow_leaves_only_what_a_fault_touches(project):
-    """A data set that is gone, and an archive whose server breaks off once: with --keep-going the
-    page that does not show the first is complete, the training jobs end well, and the other scores
-    of the same run are there.
-    """
+    """A data set is gone, and an archive's server breaks off once. With --keep-going the page that
+    does not show the data set is complete, training ends well, and the run has its other scores."""
     figures = yaml.safe_load((project.folder / "papers/msse.yaml").read_text())["figures"]
-    few = {
-        name: figures[name] | {"compare": [], "rows": figures[name]["rows"][:1]}
-        for name in ("4", "5")
-    }
-    project.change("papers/msse.yaml", {"figures": few, "claims": []})
+    small_figures = {}
+    for name in ("4", "5"):
+        small_figures[name] = figures[name] | {"compare": [], "rows": figures[name]["rows"][:1]}
+    project.change("papers/msse.yaml", {"figures": small_figures, "claims": []})
+    figure4 = "results/paper/msse/figure4.svg"
+    figure5 = "results/paper/msse/figure5.svg"
+
     project.hub.fail("gone", "mteb/quora")
     project.hub.fail("breaks", "files/title_StackOverflow.txt", times=1)
-    pages = [f"results/paper/msse/{name}" for name in ("figure5.svg", "figure4.svg")]
-    done = project.snakemake(*pages, "--keep-going")
+    done = project.snakemake(figure5, figure4, "--keep-going")
     assert done.returncode == 1, done.stderr[-3000:]
     assert "Error in rule train" not in done.stdout + done.stderr
-    assert [(project.folder / page).exists() for page in pages] == [False, True], done.stderr
-    scores = {
-        path.name.partition(".")[2]
-        for path in (project.folder / "results/paper/scores").glob("*.json")
-    }
-    assert (
-        "mteb.MassiveIntentClassification.json" in scores
-        and "mteb.QuoraRetrieval.json" not in scores
-    )
+    assert not (project.folder / figure5).exists(), done.stderr
+    assert (project.folder / figure4).exists(), done.stderr
+
+    score_files = (project.folder / "results/paper/scores").glob("*.json")
+    scores = {path.name.partition(".")[2] for path in score_files}
+    assert "mteb.MassiveIntentClassification.json" in scores
+    assert "mteb.QuoraRetrieval.json" not in scores
     notes = list(project.folder.glob("runs/*/scores/mteb.QuoraRetrieval.failed.txt"))
-    assert len(notes) == 1 and "mteb/quora" in notes[0].read_text()
-    assert "QuoraRetrieval" in project.csebench("status", "msse/figure5", "--scale", "paper").stdout
+    assert len(notes) == 1
+    assert "mteb/quora" in notes[0].read_text()
+    status = project.csebench("status", "msse/figure5", "--scale", "paper").stdout
+    assert "QuoraRetrieval" in status
+
     project.hub.faults.clear()
-    project.make(*pages)
-    assert (project.folder / pages[0]).exists() and not list(
-        project.folder.glob("runs/*/scores/*.failed.txt")
-    )
+    project.make(figure5, figure4)
+    assert (project.folder / figure5).exists()
+    assert not list(project.folder.glob("runs/*/scores/*.failed.txt"))
