@@ -17,9 +17,9 @@ def judge():
 class VerdictRates(NamedTuple):
     """How often a planted sentence was judged in each way."""
 
-    right: float
+    right: float | None  # None if the truth has no right verdict
     false_alarms: float
-    misses: float
+    misses: float | None
 
 
 class FindingRates(NamedTuple):

@@ -1,5 +1,4 @@
-"""The package: what it says of itself, the environments of its lock, and what it does without
-its checkout."""
+"""The package: its metadata, the environments of its lock, and its use without a checkout."""
 
 import re
 import runpy
@@ -18,7 +17,8 @@ import csebench
 from csebench.base.project import REPOSITORY, ROOT
 
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PROJECT, ENVS = SETTINGS["project"], ROOT / "envs"
+PROJECT = SETTINGS["project"]
+ENVS = ROOT / "envs"
 MAKE = runpy.run_path(str(ENVS / "make.py"))
 FAMILIES = MAKE["FAMILIES"]
 LOCKED = {name: version for name, (version, _) in MAKE["lock"]().items()}
@@ -26,80 +26,126 @@ EXTRAS = PROJECT["optional-dependencies"]
 DEPENDENCIES = [Requirement(line) for line in PROJECT["dependencies"] + EXTRAS["docs"]]
 
 
-def test_citation_and_changelog_fit_the_package():
+def test_the_citation_fits_the_package():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert (citation["version"], citation["license"]) == (csebench.__version__, PROJECT["license"])
-    assert citation["repository-code"] == PROJECT["urls"]["Repository"] == REPOSITORY
+    assert citation["version"] == csebench.__version__
+    assert citation["license"] == PROJECT["license"]
+    assert citation["repository-code"] == REPOSITORY
+    assert PROJECT["urls"]["Repository"] == REPOSITORY
+
+
+def test_the_changelog_begins_with_the_version_of_the_package():
     headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert headings[:2] == ["Unreleased", csebench.__version__]
 
 
 def test_a_wheel_has_all_tables_of_data():
     included = SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    assert {f"data/{path.name}" for path in (ROOT / "data").glob("*.yaml")} <= {*included}
+    tables = {f"data/{path.name}" for path in (ROOT / "data").glob("*.yaml")}
+    assert tables <= set(included)
 
 
 def test_lock_satisfies_the_project():
-    assert len(LOCKED) == len(re.findall(r"^[^#\n]", (ENVS / "lock.txt").read_text(), re.M))
-    for wanted in (*DEPENDENCIES, *map(Requirement, EXTRAS["syntax"])):
-        assert wanted.specifier.contains(LOCKED[canonicalize_name(wanted.name)]), wanted
+    pins_in_file = re.findall(r"^[^#\n]", (ENVS / "lock.txt").read_text(), re.M)
+    assert len(LOCKED) == len(pins_in_file)
+    for requirement in [*DEPENDENCIES, *map(Requirement, EXTRAS["syntax"])]:
+        version = LOCKED[canonicalize_name(requirement.name)]
+        assert requirement.specifier.contains(version), requirement
 
 
-def test_families_are_those_of_rules_and_hold_what_jobs_import():
-    """The dependencies in pyproject.toml, without what starts and watches jobs. Training can
-    score."""
+def test_families_are_those_of_rules():
     rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
-    assert set(re.findall(r"envs/([\w.]+)", rules)) == {f"{family}.yaml" for family in FAMILIES}
+    named_in_rules = set(re.findall(r"envs/([\w.]+)", rules))
+    assert named_in_rules == {f"{family}.yaml" for family in FAMILIES}
+
+
+def test_families_hold_what_jobs_import():
+    """Together they have the dependencies in pyproject.toml, without what starts and watches
+    jobs."""
+    dependencies = {canonicalize_name(requirement.name) for requirement in DEPENDENCIES}
     not_of_jobs = {"pandas", "snakemake"}
-    assert (
-        set.union(*FAMILIES.values())
-        == {canonicalize_name(d.name) for d in DEPENDENCIES} - not_of_jobs
-    )
-    assert FAMILIES["train"] >= FAMILIES["evaluate"]
+    assert set.union(*FAMILIES.values()) == dependencies - not_of_jobs
+    assert FAMILIES["train"] >= FAMILIES["evaluate"], "a training can score"
+
+
+def pins_of(family):
+    """Read the versions in an environment, by package."""
+    environment = yaml.safe_load((ENVS / f"{family}.yaml").read_text())
+    pins = environment["dependencies"][-1]["pip"]
+    return dict(pin.split("==") for pin in pins)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_environment_is_what_make_writes_with_the_pins_of_the_lock(family):
-    text = (ENVS / f"{family}.yaml").read_text()
-    pins = dict(pin.split("==") for pin in yaml.safe_load(text)["dependencies"][-1]["pip"])
-    assert text == MAKE["environment"](family)
-    assert pins.items() <= LOCKED.items() and pins.keys() >= FAMILIES[family]
-    assert (family == "report") == (
-        not re.findall(r"^(torch|nvidia|cuda|triton|transformers)", "\n".join(pins), re.M)
-    )
+    assert (ENVS / f"{family}.yaml").read_text() == MAKE["environment"](family)
+    pins = pins_of(family)
+    assert pins.items() <= LOCKED.items()
+    assert pins.keys() >= FAMILIES[family]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_reports_alone_are_made_without_torch(family):
+    heavy = []
+    for package in pins_of(family):
+        if package.startswith(("torch", "nvidia", "cuda", "triton", "transformers")):
+            heavy.append(package)
+    assert (heavy == []) == (family == "report")
 
 
 def test_images_install_the_lock():
-    docker, apptainer = ((ENVS / name).read_text() for name in ("Dockerfile", "apptainer.def"))
+    docker = (ENVS / "Dockerfile").read_text()
+    apptainer = (ENVS / "apptainer.def").read_text()
     python = f"python:{MAKE['PYTHON']}-slim-bookworm\n"
-    assert f"FROM {python}" in docker and f"From: {python}" in apptainer
-    assert "COPY lock.txt /\n" in docker and "\n    envs/lock.txt /lock.txt\n" in apptainer
+    assert f"FROM {python}" in docker
+    assert f"From: {python}" in apptainer
+    assert "COPY lock.txt /\n" in docker
+    assert "\n    envs/lock.txt /lock.txt\n" in apptainer
     packages = r"--no-install-recommends (.+?)(?: \\)?\n|(https://\S+)"
     assert re.findall(packages, docker) == re.findall(packages, apptainer)
+
+
+def unpack_wheel(folder):
+    """Build the project's wheel, and return the folder that it is unpacked into."""
+    wheel_command = ["wheel", "--no-deps", "-q", "-w", folder, ROOT]
+    subprocess.run([sys.executable, "-m", "pip", *wheel_command], check=True)
+    (wheel,) = folder.glob("*.whl")
+    site = folder / "site"
+    shutil.unpack_archive(wheel, site, "zip")
+    return site
+
+
+def published_page_outside_a_clone():
+    """Return a published page with the links and commands that it has outside of a clone."""
+    page = (ROOT / "results" / "mini" / "micse" / "table2.md").read_text()
+    page = page.replace("../../../docs/", f"{REPOSITORY}/blob/main/docs/")
+    return page.replace("`snakemake -j4", "`snakemake -s $(csebench snakefile) -j4")
 
 
 @pytest.mark.slow
 def test_a_wheel_is_enough_for_a_folder_of_ones_own(tmp_path):
     """Without a clone: a table from the published scores, a method that is tried, and its page
     by Snakemake."""
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", tmp_path, ROOT], check=True
-    )
-    (wheel,) = tmp_path.glob("*.whl")
-    shutil.unpack_archive(wheel, site := tmp_path / "site", "zip")
-    before, work = {*site.rglob("*")}, Project(tmp_path)
+    site = unpack_wheel(tmp_path)
+    before = set(site.rglob("*"))
+    work = Project(tmp_path)
     work.env["PYTHONPATH"] = str(site)
     assert work.csebench("--version").stdout == f"csebench {csebench.__version__}\n"
     assert work.csebench("init", "work").returncode == 0
     work.folder = tmp_path / "work"
-    done = work.csebench("render", "micse/table2", "--scale", "mini")
-    committed = (ROOT / "results" / "mini" / "micse" / "table2.md").read_text()
-    elsewhere = committed.replace("../../../docs/", f"{REPOSITORY}/blob/main/docs/")
-    elsewhere = elsewhere.replace("`snakemake -j4", "`snakemake -s $(csebench snakefile) -j4")
-    assert done.stdout.rstrip() == elsewhere.rstrip(), done.stderr
+
+    rendered = work.csebench("render", "micse/table2", "--scale", "mini")
+    expected = published_page_outside_a_clone()
+    assert rendered.stdout.rstrip() == expected.rstrip(), rendered.stderr
+
     assert work.csebench("new", "method", "mine").returncode == 0
-    done = work.csebench("try", "methods/mine.py", "--scale", "smoke", "--seeds", "1")
-    assert done.returncode == 0 and "Page: results/try_mine/table1.md" in done.stdout, done.stderr
-    (work.folder / "results" / "try_mine" / "table1.md").unlink()
-    work.make("-s", work.csebench("snakefile").stdout.strip(), "results/try_mine/table1.md")
-    assert {path for path in site.rglob("*") if "__pycache__" not in path.parts} <= before
+    tried = work.csebench("try", "methods/mine.py", "--scale", "smoke", "--seeds", "1")
+    assert tried.returncode == 0, tried.stderr
+    assert "Page: results/try_mine/table1.md" in tried.stdout, tried.stderr
+
+    page = work.folder / "results" / "try_mine" / "table1.md"
+    page.unlink()
+    snakefile = work.csebench("snakefile").stdout.strip()
+    work.make("-s", snakefile, "results/try_mine/table1.md")
+
+    after = {path for path in site.rglob("*") if "__pycache__" not in path.parts}
+    assert after <= before, "the package itself is left as it is"

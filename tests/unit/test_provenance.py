@@ -1,5 +1,5 @@
-"""The state of the checkout, as results record it: whatever lies in the folder, no run fails for
-it."""
+"""The state of the checkout, which results record. No run fails because of what lies in the
+folder."""
 
 import subprocess
 
@@ -10,42 +10,57 @@ from csebench.base import provenance
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A repository with one commit, in place of the project's."""
+    """Make a repository with one commit and let it be the project's."""
     (tmp_path / "code.py").write_text("x = 1\n")
-    commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first"]
-    for command in (["init", "-q"], ["add", "code.py"], commit):
-        subprocess.run(["git", "-C", tmp_path, *command], check=True, capture_output=True)
+    author = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "code.py")
+    git(tmp_path, *author, "commit", "-qm", "first")
     monkeypatch.setattr(provenance, "ROOT", tmp_path)
     return tmp_path
 
 
+def git(folder, *arguments):
+    """Run git in a folder."""
+    subprocess.run(["git", "-C", folder, *arguments], check=True, capture_output=True)
+
+
 def state() -> dict:
+    """Read the state of the checkout as it is now."""
     return provenance.code_state.__wrapped__()
 
 
 def test_edited_and_new_code_are_changes_and_other_files_are_not(checkout):
-    states = [state()]
-    assert len(states[0]["commit"]) == 40 and states[0]["dirty_diff_sha256"] is None
+    clean = state()
+    assert len(clean["commit"]) == 40
+    assert clean["dirty_diff_sha256"] is None
+
     (checkout / "results").mkdir()
     for name in ("notes-ü.txt", "results/new.py"):
         (checkout / name).write_text("")
-        assert state() == states[0]
+        assert state() == clean
+
     (checkout / "code.py").write_bytes(b"x = 2 # \xff\n")  # not UTF-8
-    states.append(state())
-    subprocess.run(["git", "-C", checkout, "add", "code.py"], check=True)
-    assert state() == states[-1]
+    edited = state()
+    git(checkout, "add", "code.py")
+    assert state() == edited
+
     (checkout / "methode-ü.py").write_text("")
-    states.append(state())
-    assert len({str(state) for state in states}) == 3
+    with_new_file = state()
+    assert clean != edited
+    assert edited != with_new_file
+    assert clean != with_new_file
 
 
 def test_the_settings_of_a_user_and_of_a_hook_change_nothing(checkout, tmp_path, monkeypatch):
     (checkout / "code.py").write_text("x = 2\n")
     edited = state()
-    subprocess.run(["git", "init", "-q", tmp_path / "other"], check=True)
+    assert edited["dirty_diff_sha256"] is not None
+
+    git(tmp_path, "init", "-q", "other")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
     monkeypatch.setenv("GIT_EXTERNAL_DIFF", "false")  # or a viewer with a window
-    assert state() == edited and edited["dirty_diff_sha256"] is not None
+    assert state() == edited
 
 
 def test_a_checkout_that_git_cannot_read_is_reported(checkout, capsys):

@@ -1,8 +1,10 @@
-"""Published score JSONs: what is damaged, edited, or of another run is refused, with the file
-named."""
+"""Published score JSONs: a file that is damaged, edited, or of another run is refused by its
+name."""
 
 import json
 import shutil
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,99 +18,142 @@ from csebench.score.replicates import read_replicates
 from csebench.score.score_file import read_published
 
 
+class Published(NamedTuple):
+    """A run with its published scores."""
+
+    path: Path  # of the score JSON
+    run: Path  # folder of the run
+
+
 @pytest.fixture(scope="module")
-def made(finished, smoke_data, tmp_path_factory):
-    """A published score JSON of a run, and its run."""
-    run, out = finished("bert"), tmp_path_factory.mktemp("published")
-    path = out / f"{json.loads((run / 'train.json').read_text())['run']}.sts.json"
+def published(finished, smoke_data, tmp_path_factory):
+    """Publish the STS scores of an untrained encoder."""
+    run = finished("bert")
+    run_id = json.loads((run / "train.json").read_text())["run"]
+    path = tmp_path_factory.mktemp("published") / f"{run_id}.sts.json"
     publish_scores(run, "sts", smoke_data, Evaluation(), path)
-    return path, run
+    return Published(path, run)
 
 
 @pytest.fixture
-def path(made, tmp_path):
-    return shutil.copy(made[0], tmp_path / made[0].name)
+def path(published, tmp_path):
+    """Copy the published score JSON, to be edited."""
+    return shutil.copy(published.path, tmp_path / published.path.name)
 
 
 def edit(path, change, fits=True):
-    """Edits a file, whose digest then `fits`."""
+    """Edit a JSON file.
+
+    Args:
+        fits: whether its digest is made again.
+    """
     content = json.loads(path.read_text())
     change(content)
-    path.write_text(json.dumps(files.with_digest(content) if fits else content))
+    if fits:
+        content = files.with_digest(content)
+    path.write_text(json.dumps(content))
 
 
 def refused(path, message):
+    """Check that reading a score JSON fails with a message that says what to do."""
     with pytest.raises(BadInput, match=message) as error:
         read_published(path)
-    assert str(error.value).startswith(str(path)) and "delete it" in str(error.value)
+    assert str(error.value).startswith(str(path))
+    assert "delete it" in str(error.value)
 
 
 def find(content, task, subset):
-    return next(row for row in content["scores"] if (row["task"], row["subset"]) == (task, subset))
+    """Find a row of scores."""
+    for row in content["scores"]:
+        if (row["task"], row["subset"]) == (task, subset):
+            return row
+    raise AssertionError(f"no score of {task}, {subset}")
 
 
-def replicates(content):
-    return content["replicates"]["scores"]["STS12"]["spearman"]
+# What is edited. The functions are named for what the file then has.
 
 
-def raise_average(content):
-    """By a printed digit."""
+def no_digest(content):
+    content.pop("sha256")
+
+
+def a_text_for_a_value(content):
+    content["scores"][0]["value"] = "0.5"
+
+
+def an_unknown_metric(content):
+    content["scores"][0] |= {"metric": "x", "value": -0.1}
+
+
+def a_row_twice(content):
+    content["scores"].append(content["scores"][3])
+
+
+def an_average_of_other_scores(content):
+    """Raise the average by a printed digit."""
     find(content, "Avg.", "printed")["value"] += 1e-4
 
 
-def use_means_as_averages(content):
-    """The printed one's is right, which is no reason not to look at the others."""
+def a_task_that_is_gone(content):
+    content["scores"].remove(find(content, "STS14", "all"))
+
+
+def averages_that_are_a_mean(content):
+    """Add the mean, which the printed average then agrees with; the other averages are wrong."""
     for subset in ("all", "printed"):
         find(content, "Avg.", subset)["value"] = 0.9
     content["scores"].append(find(content, "Avg.", "printed") | {"subset": "mean"})
 
 
-EDITS = {  # what is edited, so that the digest fits, and what the message names
-    "no digest": (lambda c: c.pop("sha256"), "sha256: Field required"),
-    "a text for a value": (
-        lambda c: c["scores"][0].update(value="0.5"),
-        r"scores\.0\.value: .*number",
-    ),
-    "an unknown metric": (
-        lambda c: c["scores"][0].update(metric="x", value=-0.1),
-        r"scores\.0\.value: -0\.1 is no x",
-    ),
-    "a row twice": (lambda c: c["scores"].append(c["scores"][3]), r"scores\.\d+: .* stands twice"),
-    "an average of other scores": (raise_average, r"scores: Avg\., printed"),
-    "a task that is gone": (
-        lambda c: c["scores"].remove(find(c, "STS14", "all")),
-        r"scores: Avg\., all",
-    ),
-    "averages that are a mean": (use_means_as_averages, r"scores: Avg\., all"),
-    "a spec of another run": (lambda c: c["spec"].update(seed=7), "spec: is of run bert-"),
-    "a training of another run": (
-        lambda c: c["training"].update(run="simcse-01"),
-        r"training\.run: is of run",
-    ),
-    "other weights": (
-        lambda c: c["evaluations"][0].update(model_sha256="0" * 64),
-        r"0\.model_sha256: other weights",
-    ),
-    "another pooler": (
-        lambda c: c["evaluations"][0].update(pooler="avg_top2"),
-        r"0\.pooler: is avg_top2, but the run has",
-    ),
-    "another evaluator": (
-        lambda c: c["evaluations"][0].update(evaluator="transfer"),
-        "scores: of evaluator transfer",
-    ),
-    "other settings": (
-        lambda c: c["evaluations"][0].update(params={"kfold": 5}),
-        "scores: of evaluator sts",
-    ),
-}
+def a_spec_of_another_run(content):
+    content["spec"]["seed"] = 7
 
 
-@pytest.mark.parametrize("name", EDITS)
-def test_an_edit_is_refused_even_with_a_digest_that_fits(name, path):
-    change, message = EDITS[name]
-    edit(path, change, fits=name != "no digest")
+def a_training_of_another_run(content):
+    content["training"]["run"] = "simcse-01"
+
+
+def other_weights(content):
+    content["evaluations"][0]["model_sha256"] = "0" * 64
+
+
+def another_pooler(content):
+    content["evaluations"][0]["pooler"] = "avg_top2"
+
+
+def another_evaluator(content):
+    content["evaluations"][0]["evaluator"] = "transfer"
+
+
+def other_settings(content):
+    content["evaluations"][0]["params"] = {"kfold": 5}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (a_text_for_a_value, r"scores\.0\.value: .*number"),
+        (an_unknown_metric, r"scores\.0\.value: -0\.1 is no x"),
+        (a_row_twice, r"scores\.\d+: .* stands twice"),
+        (an_average_of_other_scores, r"scores: Avg\., printed"),
+        (a_task_that_is_gone, r"scores: Avg\., all"),
+        (averages_that_are_a_mean, r"scores: Avg\., all"),
+        (a_spec_of_another_run, "spec: is of run bert-"),
+        (a_training_of_another_run, r"training\.run: is of run"),
+        (other_weights, r"0\.model_sha256: other weights"),
+        (another_pooler, r"0\.pooler: is avg_top2, but the run has"),
+        (another_evaluator, "scores: of evaluator transfer"),
+        (other_settings, "scores: of evaluator sts"),
+    ],
+)
+def test_an_edit_is_refused_even_with_a_digest_that_fits(change, message, path):
+    edit(path, change)
     refused(path, message)
+
+
+def test_a_file_without_a_digest_is_refused(path):
+    edit(path, no_digest, fits=False)
+    refused(path, "sha256: Field required")
 
 
 @settings(
@@ -117,85 +162,106 @@ def test_an_edit_is_refused_even_with_a_digest_that_fits(name, path):
 @given(st.data())
 def test_any_value_that_pages_show_is_held_by_the_others(path, data):
     content = json.loads(path.read_text())
-    shown = [r for r in content["scores"] if r["task"] == "Avg." or r["subset"] in ("all", "mean")]
+    shown = [row for row in content["scores"] if is_shown(row)]
     row = data.draw(st.sampled_from(shown))
+    before = row["value"]
     number = st.floats(-1, 1) | st.floats(allow_nan=False, allow_infinity=False) | st.integers()
-    row["value"] = data.draw(number.filter(lambda value: abs(value - row["value"]) > 1e-4))
+    row["value"] = data.draw(number.filter(lambda value: abs(value - before) > 1e-4))
+
     copy = path.parent / "copy" / path.name
     files.write_json(copy, files.with_digest(content))
     with pytest.raises(BadInput, match="scores"):
         read_published(copy)
 
 
+def is_shown(row):
+    """Tell whether pages show a row of scores, or an average is made of it."""
+    return row["task"] == "Avg." or row["subset"] in ("all", "mean")
+
+
 def test_an_older_evaluator_keeps_its_settings(path):
-    edit(path, lambda content: content["evaluations"][0].update(version=0, params={"kfold": 5}))
+    def score_by_an_older_version(content):
+        content["evaluations"][0] |= {"version": 0, "params": {"kfold": 5}}
+
+    edit(path, score_by_an_older_version)
     assert read_published(path)
 
 
-def test_replicates_of_another_version_are_not_taken_and_the_first_stated_none(path):
-    ours = read_replicates(read_published(path), "STS12", "spearman")
-    edit(path, lambda content: content["replicates"].pop("version"))
-    assert read_replicates(read_published(path), "STS12", "spearman").items == ours.items
-    edit(path, lambda content: content["replicates"].update(version=2))
-    edit(path, lambda content: replicates(content)["clustered"].update(values=""))
+def test_replicates_without_a_version_are_of_the_first(path):
+    def remove_the_version(content):
+        content["replicates"].pop("version")
+
+    stated = read_replicates(read_published(path), "STS12", "spearman")
+    edit(path, remove_the_version)
+    not_stated = read_replicates(read_published(path), "STS12", "spearman")
+    assert not_stated.items == stated.items
+
+
+def test_replicates_of_another_version_are_not_taken(path):
+    def make_with_another_version(content):
+        content["replicates"]["version"] = 2
+        content["replicates"]["scores"]["STS12"]["spearman"]["clustered"]["values"] = ""
+
+    edit(path, make_with_another_version)
     assert read_replicates(read_published(path), "STS12", "spearman") is None
 
 
-NAMES = {
-    "simcse-0123456789.sts": "run: is of run bert-",
-    "RUN.stsb_dev": "scores: of evaluator sts, another than",
-}
+def test_the_name_of_another_run(path):
+    renamed = path.rename(path.with_name("simcse-0123456789.sts.json"))
+    refused(renamed, "run: is of run bert-")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_another_run_or_evaluator_under_this_name(name, path):
+def test_the_name_of_another_evaluator(path):
     run = path.name.partition(".")[0]
-    refused(path.rename(path.with_name(f"{name.replace('RUN', run)}.json")), NAMES[name])
+    renamed = path.rename(path.with_name(f"{run}.stsb_dev.json"))
+    refused(renamed, "scores: of evaluator sts, another than")
 
 
 def test_another_data_set_of_one_evaluator(path):
-    """Settings tell `beir:scifact` from `beir:nfcorpus`, which the name of the evaluator does
-    not."""
+    """Settings tell `beir:scifact` from `beir:nfcorpus`. The name of the evaluator does not."""
+
+    def score_nfcorpus(content):
+        content["evaluations"][0]["params"] = {"dataset": "nfcorpus", "similarity": "cos"}
+
     path.write_text(path.read_text().replace('"evaluator": "sts"', '"evaluator": "beir"'))
-    edit(
-        path,
-        lambda content: content["evaluations"][0].update(
-            params={"dataset": "nfcorpus", "similarity": "cos"}
-        ),
-    )
+    edit(path, score_nfcorpus)
     renamed = path.rename(path.with_name(path.name.replace(".sts.", ".beir.scifact.")))
     refused(renamed, "scores: of evaluator beir, another than")
 
 
-KEPT = [  # a file of a run, how it is damaged, and what the message says
-    (
-        "scores/sts-*[0-9a-f].json",
-        lambda file: edit(file, raise_average),
-        r"scores: Avg\., printed",
-    ),
-    (
-        "scores/sts-*[0-9a-f].json",
-        lambda file: edit(file, raise_average, fits=False),
-        "edited since",
-    ),
-    (
-        "train.json",
-        lambda file: edit(file, lambda c: c.update(run="x"), fits=False),
-        "edited since .* Delete ",
-    ),
-    (
-        "scores/*.npz",
-        lambda file: file.write_bytes(file.read_bytes()[:-9]),
-        "it was changed. Restore",
-    ),
-]
+def change_scores(file):
+    edit(file, an_average_of_other_scores)
 
 
-@pytest.mark.parametrize(("pattern", "damage", "message"), KEPT)
+def change_scores_and_not_the_digest(file):
+    edit(file, an_average_of_other_scores, fits=False)
+
+
+def change_the_run_and_not_the_digest(file):
+    edit(file, name_another_run, fits=False)
+
+
+def name_another_run(content):
+    content["run"] = "x"
+
+
+def cut_off_the_end(file):
+    file.write_bytes(file.read_bytes()[:-9])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "damage", "message"),
+    [
+        ("scores/sts-*[0-9a-f].json", change_scores, r"scores: Avg\., printed"),
+        ("scores/sts-*[0-9a-f].json", change_scores_and_not_the_digest, "edited since"),
+        ("train.json", change_the_run_and_not_the_digest, "edited since .* Delete "),
+        ("scores/*.npz", cut_off_the_end, "it was changed. Restore"),
+    ],
+)
 def test_what_was_changed_in_a_run_is_not_published(
-    pattern, damage, message, made, smoke_data, tmp_path
+    pattern, damage, message, published, smoke_data, tmp_path
 ):
-    run = shutil.copytree(made[1], tmp_path / "run")
+    run = shutil.copytree(published.run, tmp_path / "run")
     (file,) = run.glob(pattern)
     damage(file)
     with pytest.raises(BadInput, match=rf"{file}: .*{message}"):

@@ -1,4 +1,4 @@
-"""What docs/security.md promises: data is never run, and its texts reach pages as texts."""
+"""The promises of docs/security.md: data is never run, and its texts reach pages as texts."""
 
 import ast
 import json
@@ -23,15 +23,21 @@ COLUMNS = [
 ROWS = {HOSTILE: ("bert", ["31.40", None]), "x # y": (None, ["1.0", None])}
 TABLE = table(ROWS, COLUMNS, caption=HOSTILE, notes=[HOSTILE]) | {"title": HOSTILE}
 TABLE["rows"][1] |= {"missing": HOSTILE, "source": "copied", "from": HOSTILE}
-CLAIM = {"quote": HOSTILE, "section": HOSTILE, "table": "2", "row": HOSTILE, "columns": [HOSTILE]}
-CLAIM |= {"versus": ["x # y"]}
+CLAIM = {
+    "quote": HOSTILE,
+    "section": HOSTILE,
+    "table": "2",
+    "row": HOSTILE,
+    "columns": [HOSTILE],
+    "versus": ["x # y"],
+}
 PAPER = {
     "name": "evil",
-    **dict.fromkeys(("label", "title", "reference"), HOSTILE),
-    "tables": {"2": TABLE},
-}
-PAPER |= {
+    "label": HOSTILE,
+    "title": HOSTILE,
+    "reference": HOSTILE,
     "url": "https://example.org/paper",
+    "tables": {"2": TABLE},
     "claims": [CLAIM],
     "errata": [{"where": "table2", "text": HOSTILE}],
 }
@@ -39,41 +45,50 @@ PAPER |= {
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A project with a paper and a source of evidence that hold HTML, scripts and Markdown."""
+    """Make a project whose paper and source of evidence hold HTML, scripts and Markdown."""
     made_up(tmp_path, monkeypatch, PAPER)
     (tmp_path / "evidence").mkdir()
+    hostile_source = f"who: {json.dumps(HOSTILE)}"
     for name in ("evidence/methods.yaml", "evidence/Echo.yaml"):
-        text = re.sub(
-            "^who: .*$", f"who: {json.dumps(HOSTILE)}", (ROOT / name).read_text(), flags=re.M
-        )
+        text = (ROOT / name).read_text()
+        text = re.sub("^who: .*$", hostile_source, text, flags=re.M)
         (tmp_path / name).write_text(text)
     yield
     clear()
+
+
+FOLDS = {"<details>", "<summary>", "</summary>", "</details>"}
+UNESCAPED_PIPE = r"(?<!\\)\|"
+UNESCAPED_BACKTICK = r"(?<!\\)`"
 
 
 @pytest.mark.parametrize("target", ["evil/table2", *PAGES])
 def test_hostile_texts_stay_texts_in_markdown(target, project, capsys):
     assert cli.main(["render", target]) == 0
     page = capsys.readouterr().out
-    assert "script>alert(1)" in page  # it is shown
-    assert set(re.findall(r"<[A-Za-z/!?][^>]*>", page)) <= {
-        "<details>",
-        "<summary>",
-        "</summary>",
-        "</details>",
-    }
-    assert page.count("</details>") == page.count("<details><summary>") == page.count("</summary>")
-    assert {
-        image for image in re.findall(r"!\[.*?\]\S*", page) if "http" in image or "][" in image
-    } == set()
+    assert "script>alert(1)" in page, "the text is shown"
+    assert set(re.findall(r"<[A-Za-z/!?][^>]*>", page)) <= FOLDS
+    folds = page.count("<details><summary>")
+    assert page.count("</summary>") == folds
+    assert page.count("</details>") == folds
+    for image in re.findall(r"!\[.*?\]\S*", page):
+        assert "http" not in image
+        assert "][" not in image
     assert not re.search(r"\]\(\s*(javascript|data|vbscript):", page, re.I)
+
     for rows in re.findall(r"(?:^\|.*\n)+", page, flags=re.M):
-        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()}) == 1, rows
-        assert not any(len(re.findall(r"(?<!\\)`", row)) % 2 for row in rows.splitlines()), rows
+        cells_in_rows = set()
+        for row in rows.splitlines():
+            cells_in_rows.add(len(re.findall(UNESCAPED_PIPE, row)))
+            assert len(re.findall(UNESCAPED_BACKTICK, row)) % 2 == 0, row
+        assert len(cells_in_rows) == 1, rows
 
 
-# and pickle, and yaml.load but with our loader
+# ---------------------------------------------------------------- files that are read run no code
+
+RUN_ANYTHING = {"pickle", "marshal", "shelve", "joblib", "dill"}  # modules that run what they read
 FORBIDDEN = {"eval", "exec", "compile_command", "system", "popen"}
+# of transformers, sentence-transformers, mteb and datasets: they can run code of a model's author
 LOADERS = {
     "from_pretrained",
     "from_config",
@@ -81,34 +96,61 @@ LOADERS = {
     "Transformer",
     "CrossEncoder",
     "SparseEncoder",
+    "pipeline",
+    "get_model",
+    "load_dataset",
 }
-# of transformers, sentence-transformers, mteb and datasets
-LOADERS |= {"pipeline", "get_model", "load_dataset"}
 
 
-@pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_file_that_is_read_can_run_code(path):
-    nodes = [*ast.walk(ast.parse(path.read_text()))]
-    imported = {
-        alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
-    }
-    assert not imported & {"pickle", "marshal", "shelve", "joblib", "dill"}
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    for call in calls:
+@pytest.fixture(scope="module", params=CODE, ids=lambda path: str(path.relative_to(ROOT)))
+def nodes(request):
+    """All nodes of a file of the project's code."""
+    return list(ast.walk(ast.parse(request.param.read_text())))
+
+
+def calls_in(nodes):
+    return [node for node in nodes if isinstance(node, ast.Call)]
+
+
+def test_no_file_imports_what_runs_the_data_that_it_reads(nodes):
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            imported = {alias.name for alias in node.names}
+            assert not imported & RUN_ANYTHING, f"line {node.lineno}"
+
+
+def test_no_file_that_is_read_can_run_code(nodes):
+    for call in calls_in(nodes):
         receiver, _, name = ast.unparse(call.func).rpartition(".")
-        where = f"line {call.lineno}"
         keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
-        loads = name in LOADERS and "modules" not in keywords  # which are loaded already
-        assert keywords.get("trust_remote_code") == ("False" if loads else None), where
-        assert (
-            keywords.get("shell", "False") == "False"
-            and keywords.get("allow_pickle", "False") == "False"
-        ), where
-        assert name not in FORBIDDEN or receiver not in ("", "os"), where
+        where = f"line {call.lineno}"
+
+        trust = None
+        if name in LOADERS and "modules" not in keywords:  # `modules` are loaded already
+            trust = "False"
+        assert keywords.get("trust_remote_code") == trust, where
+        assert keywords.get("shell", "False") == "False", where
+        assert keywords.get("allow_pickle", "False") == "False", where
+        if receiver in ("", "os"):
+            assert name not in FORBIDDEN, where
         if receiver == "torch" and name == "load":
             assert keywords.get("weights_only") == "True", where
         if receiver == "yaml" and name in ("load", "compose"):
             assert ast.unparse(call.args[1]) == "Loader", where
-    called = {id(call.func) for call in calls}  # so that no call hides behind another name
-    named = [node for node in nodes if getattr(node, "attr", getattr(node, "id", "")) in LOADERS]
-    assert not [f"line {node.lineno}" for node in named if id(node) not in called]
+
+
+def test_no_call_of_a_loader_hides_behind_another_name(nodes):
+    called = {id(call.func) for call in calls_in(nodes)}
+    for node in nodes:
+        if name_of(node) in LOADERS:
+            assert id(node) in called, f"line {node.lineno}"
+
+
+def name_of(node):
+    """Return the name that an expression ends with, such as `a` and `x.a`; else an empty text."""
+    match node:
+        case ast.Attribute():
+            return node.attr
+        case ast.Name():
+            return node.id
+    return ""
