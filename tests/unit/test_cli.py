@@ -87,7 +87,7 @@ LISTINGS = [
     "show beir:scifact",
     "show micse/table1 --row SimCSE",
 ]
-# all are printed by the same functions
+# Tried in a narrower terminal, too; all listings are printed by the same functions.
 NARROW = ("papers", "plan micse --runs --scale paper", "show micse/table2")
 WITHOUT_SCALE = ("papers", "methods", "evaluators", "audit")
 
