@@ -16,13 +16,13 @@ from csebench.model import metrics
 
 REAL = Path(os.environ.get("CSEBENCH_DATA", ROOT.parent / "shared" / "data"))
 REAL_TRIPLETS = REAL / "nli" / "nli_triplets.csv"
-STS15, STSB, SICK = (
-    "downstream/STS/STS15-en-test/STS",
-    "downstream/STS/STSBenchmark/sts",
-    "downstream/SICK/SICK",
-)
 # of a data root: with what Python's splitlines takes for line ends, quotes, and a pair that nobody
 # scored
+STS15 = "downstream/STS/STS15-en-test/STS"
+STSB = "downstream/STS/STSBenchmark/sts"
+SICK = "downstream/SICK/SICK"
+# The files of a data root. They hold what Python's splitlines takes for line ends, quotes, and a
+# pair that nobody scored.
 FILES = {
     "counts.yaml": "STS15: {images: 3, belief: 1}\nSTS-B: {dev: 2}\nSICK-R: {test: 2, trial: 1}\n",
     f"{STS15}.input.images.txt": (
@@ -48,27 +48,30 @@ PAIRS = {  # by task, split and subset
 }
 
 
+@pytest.fixture
+def data_root(tmp_path):
+    """A data root with small STS files."""
+    for name, content in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode())
+    return tmp_path
+
+
 @pytest.mark.parametrize(("task", "split"), PAIRS)
-def test_every_scored_pair_with_its_text(task, split, tmp_path):
+def test_every_scored_pair_with_its_text(task, split, data_root):
     """Tokens joined by single blanks, nothing else changed: no case folding, no quoting."""
-    for name, content in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(content.encode())
-    pairs = {
-        p.subset: [*zip(p.left, p.right, p.gold.tolist(), strict=True)]
-        for p in read_sts(tmp_path, task, split)
-    }
-    assert pairs == PAIRS[task, split]
+    read = {}
+    for pairs in read_sts(data_root, task, split):
+        read[pairs.subset] = list(zip(pairs.left, pairs.right, pairs.gold.tolist(), strict=True))
+    assert read == PAIRS[task, split]
 
 
-def test_a_split_whose_size_is_not_stated_is_refused(tmp_path):
+def test_a_split_whose_size_is_not_stated_is_refused(data_root):
     """Else it would be compared with the size of another split, and get its name."""
-    for name, content in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(content.encode())
-    (tmp_path / "counts.yaml").write_text("STS-B: {test: 2}\n")
+    (data_root / "counts.yaml").write_text("STS-B: {test: 2}\n")
     with pytest.raises(BadInput, match=r"counts\.yaml: STS-B: dev: missing"):
-        read_sts(tmp_path, "STS-B", "dev")
+        read_sts(data_root, "STS-B", "dev")
 
 
 def test_published_totals():
@@ -82,9 +85,13 @@ def test_a_few_shot_subset_stays_as_it_was_published():
     """In the order of the corpus. Another release of NumPy must not silently draw other
     sentences."""
     corpus = range(1_000_000)
+
     drawn = draw_subset(corpus, 1000, 48)
-    assert drawn == sorted({*drawn}) != draw_subset(corpus, 1000, 49)
-    assert hashlib.sha256(str(drawn).encode()).hexdigest()[:16] == "d82d458cb015b325"
+
+    assert drawn == sorted(set(drawn))
+    assert drawn != draw_subset(corpus, 1000, 49)
+    digest = hashlib.sha256(str(drawn).encode()).hexdigest()
+    assert digest.startswith("d82d458cb015b325")
     assert draw_subset(corpus, 10**6, 48) is corpus
 
 
@@ -199,12 +206,9 @@ def test_spearman_is_scipys_to_the_bit(n):
     rng = np.random.default_rng(n)
     for digits in (17, 1):  # the second with ties on both sides
         gold = rng.integers(0, 26, n) / 5
-        for predicted in (
-            wide := np.round(rng.standard_normal(n), digits),
-            wide.astype(np.float32),
-        ):
+        double = np.round(rng.standard_normal(n), digits)
+        for predicted in (double, double.astype(np.float32)):
             assert metrics.spearman(predicted, gold) == spearmanr(predicted, gold).statistic
     for constant in (np.ones(n), np.full(n, np.nan)):
-        assert np.isnan(metrics.spearman(constant, gold)) and np.isnan(
-            metrics.spearman(gold, constant)
-        )
+        assert np.isnan(metrics.spearman(constant, gold))
+        assert np.isnan(metrics.spearman(gold, constant))

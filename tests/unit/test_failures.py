@@ -29,34 +29,41 @@ def run(tmp_path):
 
 def test_of_evaluators_one_fails_and_the_others_are_made(run, smoke_data, tmp_path, monkeypatch):
     """The job that publishes the one that failed fails, too."""
-    scored = evaluate.run_evaluator
+    original = evaluate.run_evaluator
+    out = tmp_path / "out.json"
 
     def run_evaluator(evaluator, *arguments):
         if evaluator == "geometry":
             raise RunFailed("the hub cannot\nbe reached")
-        return scored(evaluator, *arguments)
+        return original(evaluator, *arguments)
 
     monkeypatch.setattr(evaluate, "run_evaluator", run_evaluator)
     kept = evaluate.evaluate_run(
         run, ["geometry", "stsb_dev"], smoke_data, Evaluation(), keep_going=True
     )
-    assert list(kept) == ["stsb_dev"] and kept["stsb_dev"].exists()
+    assert list(kept) == ["stsb_dev"]
+    assert kept["stsb_dev"].exists()
     assert store.failures(run) == {"geometry": "the hub cannot be reached"}
+
     with pytest.raises(RunFailed, match="cannot"):
-        evaluate.publish_scores(run, "geometry", smoke_data, Evaluation(), tmp_path / "out.json")
-    assert not (tmp_path / "out.json").exists()
+        evaluate.publish_scores(run, "geometry", smoke_data, Evaluation(), out)
+    assert not out.exists()
 
 
 def test_a_later_score_takes_the_reason_away_and_vectors_of_other_settings(run, smoke_data):
     store.note_failure(run, "stsb_dev", RunFailed("no connection"))
-    of_this, of_another = (
-        run / "scores" / f".{key}-0123456789.shards" for key in ("stsb_dev", "beir.smoke")
-    )
-    for folder in (of_this, of_another):  # which killed scorings left
-        folder.mkdir(parents=True)
+    # which killed scorings left
+    of_this = run / "scores" / ".stsb_dev-0123456789.shards"
+    of_another = run / "scores" / ".beir.smoke-0123456789.shards"
+    of_this.mkdir(parents=True)
+    of_another.mkdir()
+
     evaluate.publish_scores(run, "stsb_dev", smoke_data, Evaluation(), run / "out.json")
-    assert store.failures(run) == {} and json.loads((run / "out.json").read_text())["scores"]
-    assert not of_this.exists() and of_another.exists()
+
+    assert store.failures(run) == {}
+    assert json.loads((run / "out.json").read_text())["scores"]
+    assert not of_this.exists()
+    assert of_another.exists()
 
 
 def test_a_scoring_that_is_killed_at_its_end_leaves_no_vectors(run, smoke_data, monkeypatch):
@@ -71,32 +78,46 @@ def test_a_page_says_why_a_score_is_missing(tmp_path, monkeypatch):
     caches.clear()
     (page,) = targets.parse_target("micse/table2", "smoke")
     run_id, evaluator = next(iter(page.scores()))
-    store.note_failure(catalog.RUNS / run_id, evaluator, RunFailed("the disk is full"))
+    folder = catalog.RUNS / run_id
+
+    store.note_failure(folder, evaluator, RunFailed("the disk is full"))
     assert "the disk is full." in table_page(page).write("markdown")
-    write_json(
-        catalog.RUNS / run_id / PROGRESS, {"state": "failed", "message": "access is restricted"}
-    )
-    store.failure_file(catalog.RUNS / run_id, evaluator).unlink()
+
+    write_json(folder / PROGRESS, {"state": "failed", "message": "access is restricted"})
+    store.failure_file(folder, evaluator).unlink()
     caches.clear()
     assert "training failed: access is restricted" in table_page(page).write("markdown")
 
 
 @pytest.mark.parametrize(
-    "error", [OutOfMemory("give --chunk-size 4"), Untrainable("NaN"), RunFailed("503")]
+    ("error", "is_repeated"),
+    [
+        (OutOfMemory("give --chunk-size 4"), False),
+        (Untrainable("NaN"), False),
+        (RunFailed("503"), True),
+    ],
 )
-def test_a_retry_repeats_no_run_that_its_own_settings_ended(error, tmp_path, monkeypatch):
+def test_a_retry_repeats_no_run_that_its_own_settings_ended(
+    error, is_repeated, tmp_path, monkeypatch
+):
     """As a cluster retries jobs; a run that is asked for anew is tried again."""
-    run_id, tries = next(iter(targets.runs("smoke"))), []
+    run_id = next(iter(targets.runs("smoke")))
+    tries = []
 
     def fail(*job):
         tries.append(job)
         raise error
 
+    def tries_of(attempt):
+        """How often the run is tried in an attempt at it."""
+        tries.clear()
+        with pytest.raises(RunFailed, match=str(error)):
+            jobs.work(run_id, "smoke", None, 0, 1, attempt=attempt)
+        return len(tries)
+
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(jobs, "train_and_score", fail)
     (catalog.RUNS / run_id).mkdir(parents=True)
-    repeated = str(error) == "503"
-    for attempt, made in ((1, 1), (2, 1 + repeated), (1, 2 + repeated)):
-        with pytest.raises(RunFailed, match=str(error)):
-            jobs.work(run_id, "smoke", None, 0, 1, attempt=attempt)
-        assert len(tries) == made
+    assert tries_of(attempt=1) == 1
+    assert tries_of(attempt=2) == int(is_repeated)
+    assert tries_of(attempt=1) == 1

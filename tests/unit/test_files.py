@@ -15,59 +15,64 @@ from csebench.score import evaluate, models
 
 
 def test_a_failed_writer_leaves_nothing(tmp_path):
-    (tmp_path / "scores.json").write_text("old")
-    with pytest.raises(KeyboardInterrupt), files.replacing(tmp_path / "scores.json") as temporary:
+    path = tmp_path / "scores.json"
+    path.write_text("old")
+    with pytest.raises(KeyboardInterrupt), files.replacing(path) as temporary:
         temporary.write_text("new")
         raise KeyboardInterrupt
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [
-        ("scores.json", "old")
-    ]
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_text() == "old"
 
 
 def test_equal_content_gives_equal_bytes(tmp_path):
-    files.write_json(tmp_path / "new" / "x.json", {"b": [1.5], "a": "ü"})
-    assert (
-        tmp_path / "new" / "x.json"
-    ).read_bytes() == b'{\n "a": "\\u00fc",\n "b": [\n  1.5\n ]\n}\n'
+    path = tmp_path / "new" / "x.json"
+    files.write_json(path, {"b": [1.5], "a": "ü"})
+    assert path.read_bytes() == b'{\n "a": "\\u00fc",\n "b": [\n  1.5\n ]\n}\n'
     with pytest.raises(ValueError):
         files.write_json(tmp_path / "x.json", float("nan"))
 
 
-def test_an_error_of_the_system_names_the_file(tmp_path):
-    """Where a write fails, Python does not; torch.save says "unexpected pos", safetensors raises
-    no OSError."""
+class Full(io.RawIOBase):
+    """A file on a full disk."""
 
-    class Full(io.RawIOBase):
-        def write(self, _):
-            raise OSError(28, "No space left on device")
+    def write(self, _):
+        raise OSError(28, "No space left on device")
 
-    def safetensors():
-        raise RuntimeError(
-            "Error while serializing: I/O error: No space left on device (os error 28)"
-        )
 
-    for write in (
-        lambda: Full().write(b""),
-        lambda: torch.save(torch.zeros(9), Full()),
-        safetensors,
-    ):
-        with pytest.raises(OSError) as error, files.replacing(tmp_path / "state.pt"):
-            write()
-        assert (error.value.errno, error.value.filename) == (28, str(tmp_path / "state.pt"))
+def fail_as_safetensors():
+    raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+
+WRITERS = {
+    "Python": lambda: Full().write(b""),  # whose message has no file
+    "torch": lambda: torch.save(torch.zeros(9), Full()),  # which says "unexpected pos"
+    "safetensors": fail_as_safetensors,  # which raises no OSError
+}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_an_error_of_the_system_names_the_file(write, tmp_path):
+    path = tmp_path / "state.pt"
+    with pytest.raises(OSError) as error, files.replacing(path):
+        write()
+    assert error.value.errno == 28
+    assert error.value.filename == str(path)
 
 
 def in_turns(work, workers=3):
-    """Calls `work(enter)` in several threads; `enter` must be called by one at a time."""
+    """Call `work(enter)` in several threads; `enter` must be called by one at a time."""
     inside = []
 
     def enter(*_):
-        inside.append(None)
+        inside.append("a thread")
         time.sleep(0.02)
-        assert inside.pop() is None and not inside
+        inside.pop()
+        assert not inside
 
     with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(work, enter) for _ in range(workers)]:
-            done.result(timeout=60)
+        threads = [pool.submit(work, enter) for _ in range(workers)]
+        for thread in threads:
+            thread.result(timeout=60)
 
 
 def test_a_lock_of_what_does_not_come_to_be_is_held_by_one_and_deleted(tmp_path):

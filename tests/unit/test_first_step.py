@@ -13,10 +13,8 @@ from csebench.base.errors import BadInput, Untrainable
 from methods.components.mlm import Component
 from methods.simcse import Method
 
-METHOD, COMPONENT = (
-    r"^methods/simcse\.py: loss\(views\) ",
-    r"^methods/components/mlm\.py: term\(method, views\) ",
-)
+METHOD = r"^methods/simcse\.py: loss\(views\) "
+COMPONENT = r"^methods/components/mlm\.py: term\(method, views\) "
 REFUSED = [  # what gives it, how it is changed, and the message
     (Method, lambda loss: 1.0, METHOD + r"gives 1\.0 without gradient, expected a scalar"),
     (Method, lambda loss: None, METHOD + "gives None without"),
@@ -44,12 +42,12 @@ def patch(monkeypatch):
     """`patch(Method, change)` lets SimCSE return `change(its loss)`; of Component, MLM
     `change(its term)`."""
 
-    def made(owner, change):
+    def apply(owner, change):
         name = "loss" if owner is Method else "term"
         original = getattr(owner, name)
         monkeypatch.setattr(owner, name, lambda *args: change(original(*args)))
 
-    return made
+    return apply
 
 
 @pytest.mark.parametrize(("owner", "change", "message"), REFUSED)
@@ -74,10 +72,11 @@ def test_a_run_without_a_gradient_fails(loss, patch, make_spec, train, tmp_path)
 
 def test_a_loss_of_zero_may_have_no_gradient(make_spec, train, tmp_path):
     """Without negatives at so low a temperature InfoNCE is 0 (miCSE Table 4 at scale mini)."""
-    report = train(
-        make_spec("simcse", params={"negatives": "zeroed", "temperature": 0.005}), tmp_path / "run"
-    )
-    assert [point["loss"] for point in report["curve"]] == [0.0] * len(report["curve"])
+    spec = make_spec("simcse", params={"negatives": "zeroed", "temperature": 0.005})
+
+    report = train(spec, tmp_path / "run")
+
+    assert {point["loss"] for point in report["curve"]} == {0.0}
 
 
 @pytest.mark.parametrize("zero", [0, torch.zeros(())], ids=["number", "tensor"])
@@ -86,22 +85,27 @@ def test_a_component_may_add_nothing_and_a_later_loss_be_constant(
 ):
     """A loss that is constant where a margin holds has no gradient, and is no mistake."""
     steps = itertools.count(1)
+
+    def constant_from_the_third_step(loss):
+        if next(steps) < 3:
+            return loss
+        return 1 + 0 * loss
+
     patch(Component, lambda term: zero)
-    patch(Method, lambda loss: loss if next(steps) < 3 else 1 + 0 * loss)
+    patch(Method, constant_from_the_third_step)
+
     train(make_spec("simcse", components={"mlm": {"weight": 0.0}}), tmp_path / "run")
 
 
 def test_a_method_that_ends_the_process(patch, make_spec, corpus, smoke_data, tmp_path, capsys):
     """With exit code 0 it would pass for a finished run."""
     patch(Method, lambda _: sys.exit(0))
-    arguments = [
-        "train",
-        make_spec("simcse").model_dump_json(),
-        "--corpus",
-        corpus,
-        "--data",
-        smoke_data,
-    ]
-    assert cli.main([str(argument) for argument in [*arguments, "--out", tmp_path / "run"]]) == 1
-    assert re.search(r"test_first_step\.py: line \d+: ends the process", capsys.readouterr().err)
-    assert not (tmp_path / "run" / "train.json").exists()
+    spec = make_spec("simcse").model_dump_json()
+    run = tmp_path / "run"
+    files = ["--corpus", str(corpus), "--data", str(smoke_data), "--out", str(run)]
+
+    assert cli.main(["train", spec, *files]) == 1
+
+    message = capsys.readouterr().err
+    assert re.search(r"test_first_step\.py: line \d+: ends the process", message)
+    assert not (run / "train.json").exists()

@@ -1,6 +1,7 @@
 """A folder of one's own that joins the project: what is found in it, refused, and written to it."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -29,6 +30,10 @@ PAPER = {
 }
 
 
+def write_yaml(path, content):
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+
+
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     """A folder that joins the project, with a method, a paper, a scale and a dataset; not the
@@ -36,16 +41,20 @@ def own(tmp_path, monkeypatch):
     folder = tmp_path / "own"
     for name in ("methods", "papers", "config", "data"):
         (folder / name).mkdir(parents=True)
+
     code = (ROOT / "methods" / "simcse.py").read_text()
     (folder / "methods" / "mine.py").write_text(code.replace('"name": "simcse"', '"name": "mine"'))
-    (folder / "papers" / "own.yaml").write_text(yaml.safe_dump(PAPER, sort_keys=False))
-    mini = yaml.safe_load((ROOT / "config" / "mini.yaml").read_text())
-    small = {key: mini[key] for key in mini if key not in ("tuned", "seeds_by_table")} | {
-        "scale": "own_scale"
-    }
-    (folder / "config" / "own_scale.yaml").write_text(yaml.safe_dump(small | {"corpus": "own"}))
+
+    write_yaml(folder / "papers" / "own.yaml", PAPER)
+
+    scale = yaml.safe_load((ROOT / "config" / "mini.yaml").read_text())
+    del scale["tuned"], scale["seeds_by_table"]
+    scale |= {"scale": "own_scale", "corpus": "own"}
+    write_yaml(folder / "config" / "own_scale.yaml", scale)
+
     known = yaml.safe_load((ROOT / "data" / "registry.yaml").read_text())
-    (folder / "data" / "registry.yaml").write_text(yaml.safe_dump({"own": known["wiki1m-github"]}))
+    write_yaml(folder / "data" / "registry.yaml", {"own": known["wiki1m-github"]})
+
     monkeypatch.setenv("CSEBENCH_PROJECT", str(folder))
     monkeypatch.chdir(tmp_path)
     caches.clear()
@@ -55,13 +64,12 @@ def own(tmp_path, monkeypatch):
 
 def test_what_is_in_it_is_the_projects(own):
     assert folders() == [ROOT, own]
-    assert registry.load(
-        "mine"
-    ).__module__ == "methods.mine" and "simcse" in registry.adapter_names(registry.METHODS)
-    assert {"micse", "own"} <= {*catalog.paper_names()} and catalog.scale(
-        "own_scale"
-    ).corpus == "own"
+    assert registry.load("mine").__module__ == "methods.mine"
+    assert "simcse" in registry.adapter_names(registry.METHODS)
+    assert {"micse", "own"} <= set(catalog.paper_names())
+    assert catalog.scale("own_scale").corpus == "own"
     assert name_of(registry.files(registry.METHODS)["mine"]) == "methods/mine.py"
+
     (own / "evidence").mkdir()
     shutil.copy(ROOT / "evidence" / "Echo.yaml", own / "evidence" / "more.yaml")
     caches.clear()
@@ -79,32 +87,37 @@ REFUSED = {  # file of the project -> what finds it
 }
 
 
+def assert_names_both(refused, first, second):
+    """Assert that a message names two places."""
+    assert str(first) in str(refused.value)
+    assert str(second) in str(refused.value)
+
+
 @pytest.mark.parametrize(("name", "find"), REFUSED.items())
 def test_a_name_that_the_project_has_is_refused_with_both_places(name, find, own):
-    (own / name).parent.mkdir(exist_ok=True)
-    shutil.copy(ROOT / name, own / name)
+    copy = own / name
+    copy.parent.mkdir(exist_ok=True)
+    shutil.copy(ROOT / name, copy)
     caches.clear()
+
     with pytest.raises(BadInput) as refused:
         find()
-    assert str(own / name) in str(refused.value) and str(ROOT / name) in str(refused.value)
+
+    assert_names_both(refused, copy, ROOT / name)
 
 
 def test_results_are_written_to_it_and_paths_are_of_the_current_folder(
     own, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setenv("CSEBENCH_PROJECT", "")  # which the option sets
-    assert (
-        cli.main(
-            ["render", "own/table2", "--project", "own", "--scale", "mini", "--out", "page.md"]
-        )
-        == 0
-    )
+    options = ["--project", "own", "--scale", "mini", "--out", "page.md"]
+    assert cli.main(["render", "own/table2", *options]) == 0
     assert (tmp_path / "page.md").exists()
+
     monkeypatch.chdir(tmp_path)
     assert cli.main(["csv", "--project", "own", "--scale", "own_scale"]) == 0
-    assert (own / "results" / "own_scale" / "cells.csv").exists() and not (
-        tmp_path / "results"
-    ).exists()
+    assert (own / "results" / "own_scale" / "cells.csv").exists()
+    assert not (tmp_path / "results").exists()
 
 
 def test_a_spec_as_text_is_no_path_of_the_current_folder(own, monkeypatch, capsys):
@@ -162,23 +175,27 @@ def with_data(own):
 
 
 def put(folder, name, text="text\n"):
+    """Write a file below a folder, and return its path."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
 
 
+EVALUATORS = (
+    "sts",
+    "transfer",
+    "attention",
+    "beir:smoke",
+    "beir:cqadupstack",
+    "clusters:imdb",
+    "neighbours",
+)
+
+
 def sums(data_root):
-    names = (
-        "sts",
-        "transfer",
-        "attention",
-        "beir:smoke",
-        "beir:cqadupstack",
-        "clusters:imdb",
-        "neighbours",
-    )
-    return {name: data_sha256(registry.protocol(name), data_root) for name in names}
+    """The sum of the data of every evaluator that reads from a data root."""
+    return {name: data_sha256(registry.protocol(name), data_root) for name in EVALUATORS}
 
 
 def test_data_of_ones_own_join_the_projects_file_by_file(with_data):
@@ -192,17 +209,17 @@ def test_data_of_ones_own_join_the_projects_file_by_file(with_data):
     ):
         put(with_data, f"{SMOKE}/{name}")
     smoke = catalog.scale("smoke")
+
     root = catalog.data_root(smoke)
+
     assert isinstance(root, DataRoot)
     assert sums(root) == sums(ROOT / SMOKE)
-    assert [pairs.left for pairs in read_sts(root, "STS12")] == [
-        p.left for p in read_sts(ROOT / SMOKE, "STS12")
-    ]
-    assert data_sources.unavailable("words", "smoke") is None and data_sources.given_data(
-        "words", "smoke"
-    )
+    joined = [pairs.left for pairs in read_sts(root, "STS12")]
+    assert joined == [pairs.left for pairs in read_sts(ROOT / SMOKE, "STS12")]
+    assert data_sources.unavailable("words", "smoke") is None
+    assert data_sources.given_data("words", "smoke")
     assert data_sources.missing("misc/words/one.txt", smoke) is None
-    assert [*matches(root, "misc/words/*.txt")] == ["misc/words/one.txt"]
+    assert list(matches(root, "misc/words/*.txt")) == ["misc/words/one.txt"]
     assert matches(root, "beir/own/**/corpus.jsonl")
 
 
@@ -219,27 +236,35 @@ def test_data_of_ones_own_join_the_projects_file_by_file(with_data):
 def test_a_data_file_that_the_project_has_is_refused_with_both_places(name, evaluator, own):
     put(own, f"{SMOKE}/{name}")
     root = catalog.data_root(catalog.scale("smoke"))
-    with pytest.raises(BadInput, match="has this name, too") as refused:
+
+    with pytest.raises(BadInput) as refused:
         if evaluator is None:
             read_sts(root, "STS12")
         else:
             data_sha256(registry.protocol(evaluator), root)
-    first, _, second = str(refused.value).partition(": ")
+
+    message = re.match("(.+?): (.+) has this name, too", str(refused.value))
+    assert message
+    first, second = message.groups()
     assert Path(first).resolve() == own / SMOKE / name
-    assert Path(second.partition(" has this")[0]).resolve() == ROOT / SMOKE / name
+    assert Path(second).resolve() == ROOT / SMOKE / name
 
 
 def test_two_folders_of_ones_own_join_and_are_compared_too(own, tmp_path, monkeypatch):
-    for number in (1, 2):
-        put(tmp_path / f"own{number}", f"{SMOKE}/misc/own{number}.txt")
-        put(tmp_path / f"own{number}", f"{SMOKE}/misc/both.txt")
-    monkeypatch.setenv("CSEBENCH_PROJECT", f"{tmp_path / 'own1'}:{tmp_path / 'own2'}")
+    first = tmp_path / "own1"
+    second = tmp_path / "own2"
+    put(first, f"{SMOKE}/misc/own1.txt")
+    put(second, f"{SMOKE}/misc/own2.txt")
+    for folder in (first, second):
+        put(folder, f"{SMOKE}/misc/both.txt")
+    monkeypatch.setenv("CSEBENCH_PROJECT", f"{first}:{second}")
     caches.clear()
+
     root = catalog.data_root(catalog.scale("smoke"))
-    assert (
-        all((root / f"misc/own{number}.txt").exists() for number in (1, 2))
-        and (root / "counts.yaml").exists()
-    )
+
+    assert (root / "misc/own1.txt").exists()
+    assert (root / "misc/own2.txt").exists()
+    assert (root / "counts.yaml").exists()
     with pytest.raises(BadInput, match="has this name, too"):
         root / "misc/both.txt"
 
@@ -247,26 +272,28 @@ def test_two_folders_of_ones_own_join_and_are_compared_too(own, tmp_path, monkey
 def test_a_message_names_the_place_that_the_scale_reads(with_data, monkeypatch):
     """CSEBENCH_DATA only where it is read: not at a scale with a folder of its own, nor for
     `--data`."""
-    (with_data / SMOKE / "misc/words/one.txt").unlink()
-    smoke, mini = catalog.scale("smoke"), catalog.scale("mini")
-    texts = [
+    smoke = catalog.scale("smoke")
+    mini = catalog.scale("mini")
+    file = "misc/words/one.txt"
+    (with_data / SMOKE / file).unlink()
+    messages = [
         data_sources.unavailable("words", "smoke"),
-        data_sources.missing("misc/words/one.txt", smoke),
+        data_sources.missing(file, smoke),
+        data_sources.missing("beir/scifact/corpus.jsonl", smoke),
     ]
-    texts.append(data_sources.missing("beir/scifact/corpus.jsonl", smoke))
     shutil.rmtree(with_data / SMOKE)
     caches.clear()
-    texts.append(data_sources.unavailable("words", "smoke"))
-    for text in texts:
-        assert (
-            "own/data/smoke (docs/data.md)." in text
-            and "CSEBENCH_DATA" not in text
-            and "--data" not in text
-        )
+    messages.append(data_sources.unavailable("words", "smoke"))
+    for message in messages:
+        assert "own/data/smoke (docs/data.md)." in message
+        assert "CSEBENCH_DATA" not in message
+        assert "--data" not in message
+
     assert "CSEBENCH_DATA" in data_sources.unavailable("words", "mini")
     for folder in ("", "given"):
         monkeypatch.setenv("CSEBENCH_DATA", folder)
-        assert "CSEBENCH_DATA" in data_sources.missing("misc/words/one.txt", mini)
+        assert "CSEBENCH_DATA" in data_sources.missing(file, mini)
+
     with pytest.raises(BadInput, match=r"put it into elsewhere \(docs/data.md\)") as refused:
         data_sha256(registry.protocol("words"), Path("elsewhere"))
     assert "CSEBENCH_DATA" not in str(refused.value)
@@ -286,16 +313,23 @@ def test_an_encoder_that_the_project_has_is_refused_with_both_places(own, tmp_pa
     ref = EncoderRef(name=name, revision="main")
     assert local_folder(ref) == ROOT / name
     put(own, "encoders/mine/config.json", "{}")
-    assert local_folder(EncoderRef(name="encoders/mine", revision="main")) == own / "encoders/mine"
+    mine = EncoderRef(name="encoders/mine", revision="main")
+    assert local_folder(mine) == own / "encoders/mine"
+
     second = put(own, f"{name}/config.json", "{}").parent
-    for find in (lambda: local_folder(ref), lambda: catalog.scale("smoke")):
-        caches.clear()
-        with pytest.raises(BadInput) as refused:
-            find()
-        assert str(second) in str(refused.value) and str(ROOT / name) in str(refused.value)
+    caches.clear()
+    with pytest.raises(BadInput) as refused:
+        local_folder(ref)
+    assert_names_both(refused, second, ROOT / name)
+    caches.clear()
+    with pytest.raises(BadInput) as refused:
+        catalog.scale("smoke")
+    assert_names_both(refused, second, ROOT / name)
+
     shutil.rmtree(second)
     shutil.copytree(ROOT / name, second)  # the same encoder
     assert local_folder(ref) is not None
+
     put(tmp_path, f"{name}/config.json", "{}")  # in the current folder, which is none of them
     with pytest.raises(BadInput, match="has this name, too"):
         local_folder(ref)

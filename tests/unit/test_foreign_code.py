@@ -21,6 +21,7 @@ TRANSFORMER = "sentence_transformers.base.modules.transformer.Transformer"
 
 
 def save_sentence_transformer(encoder, folder):
+    """Save an encoder with its pooling and a layer above as a folder of sentence-transformers."""
     model = SentenceTransformer(str(encoder), trust_remote_code=False)
     model.append(Dense(32, 8, activation_function=torch.nn.ReLU()))
     model.save(str(folder))
@@ -36,9 +37,13 @@ def open_model(folder):
 
 
 def edit(path, **changed):
-    """Change keys of a JSON file; None deletes one."""
-    content = (json.loads(path.read_text()) if path.exists() else {}) | changed
-    path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
+    """Change keys of a JSON file, which is made if it is missing; None deletes one."""
+    content = {}
+    if path.exists():
+        content = json.loads(path.read_text())
+    content |= changed
+    kept = {key: value for key, value in content.items() if value is not None}
+    path.write_text(json.dumps(kept))
 
 
 @pytest.fixture(scope="module")
@@ -51,30 +56,28 @@ def copied(tiny_bert, sentence_transformer, tmp_path, monkeypatch):
     """`copied("model")`: a copy of one of sentence-transformers, else of an encoder, with code
     that makes a file."""
     monkeypatch.setattr("builtins.input", lambda *_: "y")  # where one is asked whether to run it
+    ran = tmp_path / "ran"
 
     def copy(kind):
-        folder = shutil.copytree(
-            sentence_transformer if kind == "model" else tiny_bert, tmp_path / kind
-        )
-        (folder / "evil.py").write_text(
-            f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n"
-        )
+        original = sentence_transformer if kind == "model" else tiny_bert
+        folder = shutil.copytree(original, tmp_path / kind)
+        code = f"from pathlib import Path\nPath({str(ran)!r}).touch()\n"
+        (folder / "evil.py").write_text(code)
         return folder
 
     yield copy
-    assert not (tmp_path / "ran").exists()
+    assert not ran.exists()
 
 
 def pickle_weights(folder, ran):
-    """Weights that make a file where they are unpickled."""
+    """Replace weights by those that make a file where they are unpickled."""
 
     class Call:
         def __reduce__(self):
             return open, (str(ran), "w")
 
-    torch.save(
-        load_file(folder / "model.safetensors") | {"x": Call()}, folder / "pytorch_model.bin"
-    )
+    weights = load_file(folder / "model.safetensors")
+    torch.save(weights | {"x": Call()}, folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
 
 
@@ -136,12 +139,12 @@ def test_a_module_that_is_not_of_sentence_transformers_is_refused(name, copied):
 
 
 def test_code_that_nothing_asks_for_is_no_reason_to_refuse(copied):
-    encoder, model = copied("encoder"), copied("model")
-    for folder in (encoder, model):
-        edit(
-            folder / "tokenizer_config.json",
-            chat_template="{{ cycler.__init__.__globals__.os.system('touch x') }}",
-        )
+    encoder = copied("encoder")
+    model = copied("model")
+    template = "{{ cycler.__init__.__globals__.os.system('touch x') }}"
+    edit(encoder / "tokenizer_config.json", chat_template=template)
+    edit(model / "tokenizer_config.json", chat_template=template)
+
     assert load(encoder).num_layers == 3
     assert open_model(model).embed(["a b"]).shape == (1, 8)
 
@@ -154,32 +157,34 @@ def test_weights_that_call_functions_are_refused(kind, copied, tmp_path):
         OPENERS[kind](folder)
 
 
+ROUTER = "sentence_transformers.base.modules.router.Router"
+
+
+def put_below_router(encoder, model):
+    """Let a model be a router whose only route is an encoder, and return the route's folder."""
+    route = shutil.copytree(encoder, model / "query")
+    edit(
+        model / "router_config.json",
+        types={"query": TRANSFORMER},
+        structure={"query": ["query"]},
+        parameters={},
+    )
+    modules = [{"idx": 0, "name": "0", "path": "", "type": ROUTER}]
+    (model / "modules.json").write_text(json.dumps(modules))
+    return route
+
+
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_configuration_cannot_switch_off_the_check_of_weights(
     nested, copied, tmp_path, tiny_bert
 ):
-    model = transformer = copied("model")
-    if nested:
-        transformer = shutil.copytree(tiny_bert, model / "query")
-        edit(
-            model / "router_config.json",
-            types={"query": TRANSFORMER},
-            structure={"query": ["query"]},
-            parameters={},
-        )
-        modules = [
-            {
-                "idx": 0,
-                "name": "0",
-                "path": "",
-                "type": "sentence_transformers.base.modules.router.Router",
-            }
-        ]
-        (model / "modules.json").write_text(json.dumps(modules))
+    model = copied("model")
+    transformer = put_below_router(tiny_bert, model) if nested else model
     pickle_weights(transformer, tmp_path / "ran")
-    # so that transformers looks for it in the weights
+    # Without a type in the configuration, transformers looks for it in the weights.
     edit(transformer / "config.json", dtype=None)
     edit(transformer / "sentence_bert_config.json", model_args={"weights_only": False})
+
     with pytest.raises(BadInput, match=r"sentence_bert_config\.json: weights_only: False"):
         open_model(model)
 

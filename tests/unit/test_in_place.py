@@ -1,6 +1,8 @@
 """A method that changes in place what a gradient needs: the message has the file, the line and
 the versions."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from csebench import cli
@@ -28,52 +30,56 @@ def project(tmp_path, monkeypatch):
 
 
 def test_the_last_message_of_a_process_keeps_the_versions():
-    assert last_error(f"Traceback\n{TORCH}\n").endswith(
-        "is at version 12; expected version 11 instead."
-    )
+    message = last_error(f"Traceback\n{TORCH}\n")
+    assert message.endswith("is at version 12; expected version 11 instead.")
 
 
-@pytest.mark.parametrize(
-    ("name", "lines", "guilty", "versions"),
-    [
-        (
-            "adds",
-            ["z = views.z1.exp()", "loss = info_nce(z, views.z2, 0.05)", "z += 1", "return loss"],
-            1,
-            (1, 0),
-        ),
-        (
-            "masks",
-            ["p = (views.z1 @ views.z2.T).softmax(1)", "p.fill_diagonal_(0)", "return p.sum()"],
-            0,
-            (1, 0),
-        ),
-        (
-            "twice",
-            ["z = views.z1.tanh()", "z.mul_(2)", "z[0] = 0", "return z.square().mean()"],
-            0,
-            (2, 0),
-        ),
-    ],
-)
-def test_the_line_whose_gradient_is_lost_is_named(
-    name, lines, guilty, versions, project, make_spec, train
-):
+@dataclass(frozen=True)
+class InPlace:
+    """A loss that changes in place what a gradient needs."""
+
+    lines: list[str]
+    guilty: str  # the line that the message names
+    versions: str
+
+
+CASES = {
+    "adds": InPlace(
+        ["z = views.z1.exp()", "loss = info_nce(z, views.z2, 0.05)", "z += 1", "return loss"],
+        guilty="loss = info_nce(z, views.z2, 0.05)",
+        versions="is at version 1; expected version 0",
+    ),
+    "masks": InPlace(
+        ["p = (views.z1 @ views.z2.T).softmax(1)", "p.fill_diagonal_(0)", "return p.sum()"],
+        guilty="p = (views.z1 @ views.z2.T).softmax(1)",
+        versions="is at version 1; expected version 0",
+    ),
+    "twice": InPlace(
+        ["z = views.z1.tanh()", "z.mul_(2)", "z[0] = 0", "return z.square().mean()"],
+        guilty="z = views.z1.tanh()",
+        versions="is at version 2; expected version 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_line_whose_gradient_is_lost_is_named(name, project, make_spec, train):
+    case = CASES[name]
     assert cli.main(["new", "method", name]) == 0
     path = project / "methods" / f"{name}.py"
     text = path.read_text()
     assert LOSS in text
-    path.write_text(text.replace(LOSS, "".join(f"        {line}\n" for line in lines)))
+    body = "".join(f"        {line}\n" for line in case.lines)
+    path.write_text(text.replace(LOSS, body))
     caches.clear()
-    number = path.read_text().splitlines().index(f"        {lines[guilty]}") + 1
+
     with pytest.raises(RunFailed) as failed:
         train(make_spec(name), project / "run")
+
     message = str(failed.value)
-    assert message.startswith(
-        f"methods/{name}.py: line {number}: the gradient of this line needs a tensor"
-    )
-    assert (
-        "is at version {}; expected version {}".format(*versions) in message
-        and "Hint" not in message
-    )
+    number = path.read_text().splitlines().index(f"        {case.guilty}") + 1
+    place = f"methods/{name}.py: line {number}"
+    assert message.startswith(f"{place}: the gradient of this line needs a tensor")
+    assert case.versions in message
+    assert "Hint" not in message
     assert last_error(f"csebench: {message}\n") == message  # short enough to be shown whole

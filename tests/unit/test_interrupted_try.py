@@ -40,31 +40,32 @@ sys.exit(cli.main())
 """
 
 
+EDITS = {  # of the template of a method
+    '"name": "template"': '"name": "slow"',
+    "        return info_nce": SLOW_STEP,
+    "\nfrom torch": "\nimport os\nimport time\n\nfrom torch",
+    '    # "search": {"weight": (0.1, 1.0)}': '    "search": {"weight": (0.1, 1.0)}',
+    '(0.05, "sec. 3"),': '(0.05, "sec. 3"),\n        "weight": (0.1, "ours"),',
+}
+
+
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     """A folder with a method whose steps take a second, and a scale that takes settings from
     searches."""
-    code = (
-        (ROOT / "methods" / "_template.py")
-        .read_text()
-        .replace('"name": "template"', '"name": "slow"')
-    )
-    code = code.replace("        return info_nce", SLOW_STEP).replace(
-        "from torch", "import os\nimport time\n\nfrom torch", 1
-    )
-    code = code.replace(
-        '    # "search": {"weight": (0.1, 1.0)}', '    "search": {"weight": (0.1, 1.0)}'
-    )
-    code = code.replace('(0.05, "sec. 3"),', '(0.05, "sec. 3"),\n        "weight": (0.1, "ours"),')
+    code = (ROOT / "methods" / "_template.py").read_text()
+    for old, new in EDITS.items():
+        assert code.count(old) == 1
+        code = code.replace(old, new)
+    (tmp_path / "methods").mkdir()
+    (tmp_path / "methods" / "slow.py").write_text(code)
+
     scale = yaml.safe_load((ROOT / "config" / "smoke.yaml").read_text())
     scale |= {"scale": "tuned", "tuned": True, "data_root": str(ROOT / "data" / "smoke")}
-    for name, text in {
-        "methods/slow.py": code,
-        "config/tuned.yaml": yaml.safe_dump(scale),
-        "slow": "",
-    }.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "tuned.yaml").write_text(yaml.safe_dump(scale))
+
+    (tmp_path / "slow").touch()  # while this file is there, a step takes a second
     monkeypatch.setenv("CSEBENCH_PROJECT", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.chdir(tmp_path)
@@ -74,6 +75,7 @@ def own(tmp_path, monkeypatch):
 
 
 def try_slow(scale):
+    """`csebench try` of the method, in a terminal."""
     options = ["try", "methods/slow.py", "--scale", scale, "--seeds", "1"]
     return Terminal([sys.executable, "-c", WITHOUT_CHECK, *options], Path.cwd())
 
@@ -101,9 +103,11 @@ def ctrl_c(terminal):
 
 
 def assert_stopped(terminal, folder, code):
+    """Assert that a command has ended with this code and left the checkpoint of a run."""
     assert terminal.code == code, terminal.printed
     assert json.loads((folder / CHECKPOINT).read_text())["run"] == folder.name
-    assert not (folder / "model").exists() and not list(Path().glob(".snakemake/locks/*"))
+    assert not (folder / "model").exists()
+    assert not list(Path().glob(".snakemake/locks/*"))
 
 
 @pytest.mark.slow
@@ -114,7 +118,9 @@ def test_ctrl_c_in_the_search(own):
     terminal = try_slow("tuned")
     folder = interrupt_training(terminal, ctrl_c)
     assert_stopped(terminal, folder, 130)
-    assert "the same command goes on" in terminal.printed and "Traceback" not in terminal.printed
+    assert "the same command goes on" in terminal.printed
+    assert "Traceback" not in terminal.printed
+
     os.unlink("slow")
     assert cli.main(["tune", "slow", "--scale", "tuned", "--trials", "1"]) == 0  # as `try` calls it
     assert json.loads((folder / "train.json").read_text())["resumed_at"] >= 2
@@ -129,13 +135,16 @@ def test_an_end_in_the_training(act, code, own):
     terminal = try_slow("smoke")
     folder = interrupt_training(terminal, act)
     assert_stopped(terminal, folder, code)
+
     os.unlink("slow")
     again = try_slow("smoke")
     again.wait_for(again.has_ended)
     assert again.code == 0, again.printed
     assert json.loads((folder / "train.json").read_text())["resumed_at"] >= 2
+
     caches.clear()
-    spec, scale = targets.run(folder.name, "smoke"), catalog.scale("smoke")
+    spec = targets.run(folder.name, "smoke")
+    scale = catalog.scale("smoke")
     corpus = read_corpus_of(spec, recipe.corpus_path(spec, scale))
     train_spec(spec, own / "alone", read_inputs(spec, corpus, catalog.data_root(scale)))
     assert weights(own / "alone") == weights(folder)
@@ -144,23 +153,19 @@ def test_an_end_in_the_training(act, code, own):
 def test_a_second_try_of_a_name_waits(own):
     """It would rewrite the paper that the first one's runs are planned from."""
     tried = attempt_paper.open_attempt(own / "methods" / "slow.py", **SETTINGS)
-    command = [
-        sys.executable,
-        "-m",
-        "csebench",
-        "try",
-        "methods/slow.py",
-        "--scale",
-        "smoke",
-        "--plan",
-    ]
+    options = ["methods/slow.py", "--scale", "smoke", "--plan"]
+    command = [sys.executable, "-m", "csebench", "try", *options]
+    waiting = "try_slow.yaml: another process works on it; waiting"
+
     with locked(tried.paper_file):
         second = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert second.stderr.readline().startswith(
-            "try_slow.yaml: another process works on it; waiting"
-        )
-        assert not tried.paper_file.exists() and second.poll() is None
-    assert "Forecast" in second.communicate(timeout=LONGEST)[1] and second.returncode == 0
+        assert second.stderr.readline().startswith(waiting)
+        assert not tried.paper_file.exists()
+        assert second.poll() is None
+
+    _, messages = second.communicate(timeout=LONGEST)
+    assert "Forecast" in messages
+    assert second.returncode == 0
     assert tried.paper_file.exists()
 
 
@@ -183,7 +188,8 @@ def in_a_process(function):
     if process == 0:
         function()
         os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    _, status = os.waitpid(process, 0)
+    return os.waitstatus_to_exitcode(status)
 
 
 def test_the_lock_of_a_killed_snakemake_is_removed(left_lock):
@@ -207,11 +213,14 @@ def test_the_lock_of_a_snakemake_at_work_stays(left_lock):
     os.read(at_work, 1)
     try:
         for _ in range(2):  # several may work beside one another
-            assert in_a_process(workflow.hold_folder) == 0 and left_lock.exists()
+            assert in_a_process(workflow.hold_folder) == 0
+            assert left_lock.exists()
     finally:
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
-    assert in_a_process(workflow.hold_folder) == 0 and not left_lock.exists()
+
+    assert in_a_process(workflow.hold_folder) == 0
+    assert not left_lock.exists()
 
 
 @pytest.mark.parametrize("reason", ["no locks", "read-only"])
@@ -219,10 +228,13 @@ def test_where_nothing_can_be_locked_nothing_is_removed(reason, left_lock, monke
     def fail(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(
-        *((workflow.fcntl, "flock", fail) if reason == "no locks" else (workflow.os, "open", fail))
-    )
+    if reason == "no locks":
+        monkeypatch.setattr(workflow.fcntl, "flock", fail)
+    else:
+        monkeypatch.setattr(workflow.os, "open", fail)
+
     workflow.hold_folder()
+
     assert left_lock.exists()
 
 
@@ -239,13 +251,13 @@ PASSES_FOR_DONE = {
 def test_a_training_that_code_of_a_method_ends_is_a_failed_command(code, own):
     file = own / "methods" / "slow.py"
     file.write_text(file.read_text().replace(SLOW_STEP, f"        {code}\n        return info_nce"))
-    words = (
-        "train --method slow --encoder bert-mini-wiki --set steps=2 batch_size=8 --out out"
-        " --device cpu"
-    )
+    words = "--method slow --encoder bert-mini-wiki --set steps=2 batch_size=8 --device cpu"
     files = ["--corpus", ROOT / "data/smoke/wiki/smoke.txt", "--data", ROOT / "data/smoke"]
-    done = subprocess.run(
-        [sys.executable, "-m", "csebench", *words.split(), *files], capture_output=True, text=True
-    )
-    assert done.returncode == 1 and NOT_FINISHED in done.stderr
-    assert not (own / "out" / "model").exists() and not (own / "out" / "train.json").exists()
+    command = [sys.executable, "-m", "csebench", "train", *words.split(), *files, "--out", "out"]
+
+    done = subprocess.run(command, capture_output=True, text=True)
+
+    assert done.returncode == 1
+    assert NOT_FINISHED in done.stderr
+    assert not (own / "out" / "model").exists()
+    assert not (own / "out" / "train.json").exists()

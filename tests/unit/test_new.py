@@ -16,6 +16,7 @@ from csebench.plan.schema.paper import Paper, SettingsTable
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
+    """An empty folder of one's own, which is the current one."""
     monkeypatch.setenv("CSEBENCH_PROJECT", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     caches.clear()
@@ -25,6 +26,7 @@ def project(tmp_path, monkeypatch):
 
 
 def paper_from(project, text):
+    """Make a paper from a pasted text, and read it."""
     (project / "table.tsv").write_text(text, encoding="utf-8")
     assert cli.main(["new", "paper", "pasted", "--from", "table.tsv"]) == 0
     return read_yaml(project / "papers" / "pasted.yaml", Paper)
@@ -32,10 +34,14 @@ def paper_from(project, text):
 
 @pytest.mark.parametrize("kind", new.FILE_TEMPLATES)
 def test_a_new_file_is_valid_under_its_name(kind, project, capsys):
-    assert cli.main(["new", kind, "mine_2"]) == 0 and cli.main(["show", "mine_2"]) == 0
-    path = project / capsys.readouterr().out.splitlines()[0]
+    assert cli.main(["new", kind, "mine_2"]) == 0
+    assert cli.main(["show", "mine_2"]) == 0
+
+    first_line = capsys.readouterr().out.splitlines()[0]
+    path = project / first_line
     text = path.read_text()
-    assert "Mine 2" in text and "emplate" not in text
+    assert "Mine 2" in text
+    assert "emplate" not in text
     for schema in re.findall(r"\$schema=(\S+)", text):
         assert (path.parent / schema).samefile(ROOT / "docs/schemas/paper.json")
 
@@ -87,37 +93,50 @@ CELLS = {  # as pasted, and as it is read
 }
 
 
+def without_blanks(text):
+    """A text without blanks; None stays."""
+    return None if text is None else text.replace(" ", "")
+
+
 def test_a_cell_is_read_without_its_marks(project, capsys):
-    rows = (
-        paper_from(project, "\n".join(["Model\tSTS12", *(f"SimCSE\t{cell}" for cell in CELLS)]))
-        .tables["1"]
-        .rows
-    )
-    read = [row.values[0] and row.values[0].text.replace(" ", "") for row in rows]
-    assert read == [text and text.replace(" ", "") for text in CELLS.values()]
+    lines = ["Model\tSTS12"]
+    for cell in CELLS:
+        lines.append(f"SimCSE\t{cell}")
+
+    paper = paper_from(project, "\n".join(lines))
+
+    for row, expected in zip(paper.tables["1"].rows, CELLS.values(), strict=True):
+        (value,) = row.values
+        text = None if value is None else value.text
+        assert without_blanks(text) == without_blanks(expected)
     assert capsys.readouterr().out.count(" is no number") == 2
+
+
+PASTED = """\
+# table A1
+Model\tMR\tCR\tspeed\tCR
+SimCSE-BERT_large\t1\t2\t3\t4\t5
+Nobody's (us, 2026)\t6\t7\t8\t9
+"""
 
 
 def test_labels_give_tasks_and_recipes_and_what_is_unknown_or_could_mean_two_things_is_listed(
     project, capsys
 ):
-    text = (
-        "Model\tMR\tCR\tspeed\tCR\nSimCSE-BERT_large\t1\t2\t3\t4\t5\nNobody's (us,"
-        " 2026)\t6\t7\t8\t9\n"
-    )
-    table = paper_from(project, f"# table A1\n{text}").tables["A1"]
-    assert (table.evaluator, [c.task for c in table.columns]) == ("transfer", ["MR", "CR"])
+    table = paper_from(project, PASTED).tables["A1"]
+
+    assert table.evaluator == "transfer"
+    assert [column.task for column in table.columns] == ["MR", "CR"]
     known, unknown = table.rows
-    assert (known.run.method, known.run.encoder, unknown.run) == ("simcse", "bert-large", None)
+    assert known.run.method == "simcse"
+    assert known.run.encoder == "bert-large"
+    assert unknown.run is None
     assert [value.text for value in known.values] == ["1", "4"]
     out = capsys.readouterr().out
-    assert (
-        "column 'speed': no known task" in out
-        and 'row "Nobody\'s (us, 2026)": no known method' in out
-    )
-    assert (
-        "'CR': occurs twice, the last is taken" in out and "'5' is right of the last column" in out
-    )
+    assert "column 'speed': no known task" in out
+    assert 'row "Nobody\'s (us, 2026)": no known method' in out
+    assert "'CR': occurs twice, the last is taken" in out
+    assert "'5' is right of the last column" in out
 
 
 MARKED = r"""# table 2
@@ -147,60 +166,70 @@ LISTED = {
 def test_marks_are_listed_as_they_may_say_where_a_value_is_from(project, capsys):
     rows = paper_from(project, MARKED).tables["2"].rows
     assert [row.label for row in rows] == ["SimCSE", "CT", "ESimCSE", "DiffCSE", "InfoCSE"]
+
     lines = capsys.readouterr().out.splitlines()
-    assert [line for line in lines if "is not read" in line] == [
-        f"table 2: {mark} is not read: {places}" for mark, places in LISTED.items()
-    ]
+    expected = [f"table 2: {mark} is not read: {places}" for mark, places in LISTED.items()]
+    assert [line for line in lines if "is not read" in line] == expected
 
 
 def test_a_source_is_unknown_until_it_is_stated(project, capsys):
     """Of a pasted table, and of a row that somebody wrote without it."""
     rows = paper_from(project, MARKED + "Nobody\t–\t–\n").tables["2"].rows
     assert {row.source for row in rows} == {"unknown"}
-    # a row without values needs none
+    # A row without values needs none.
     assert "source: unknown in 5 rows. " in capsys.readouterr().out
     path = project / "papers" / "pasted.yaml"
-    assert path.read_text().count("source: unknown") == 5
-    path.write_text(path.read_text().replace("      source: unknown\n", "", 2))
+    text = path.read_text()
+    assert text.count("source: unknown") == 5
+
+    path.write_text(text.replace("      source: unknown\n", "", 2))
     assert cli.main(["render", "pasted/table2"]) == 0
     page = capsys.readouterr().out
-    assert (
-        "SimCSE; CT; ESimCSE; DiffCSE; InfoCSE: source not stated." in page
-        and "measured by" not in page
-    )
+    assert "SimCSE; CT; ESimCSE; DiffCSE; InfoCSE: source not stated." in page
+    assert "measured by" not in page
+
     assert cli.main(["show", "pasted/table2", "--row", "SimCSE", "--column", "Avg."]) == 0
-    assert "76.25, 1 seed, source not stated" in " ".join(capsys.readouterr().out.split())
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "76.25, 1 seed, source not stated" in printed
 
 
 def test_rows_of_tasks_become_columns(project):
-    table = paper_from(
-        project, "Data\tSimCSE\tESimCSE\nSTS12\t70.1\t\nAverage\t71.1\t72.1\n"
-    ).tables["1"]
-    assert [c.task for c in table.columns] == ["STS12", "Avg."]
-    values = [[value and value.value for value in row.values] for row in table.rows]
-    assert ([row.run.method for row in table.rows], values) == (
-        ["simcse", "esimcse"],
-        [[70.1, 71.1], [None, 72.1]],
-    )
+    text = "Data\tSimCSE\tESimCSE\nSTS12\t70.1\t\nAverage\t71.1\t72.1\n"
+    table = paper_from(project, text).tables["1"]
+
+    assert [column.task for column in table.columns] == ["STS12", "Avg."]
+    simcse, esimcse = table.rows
+    assert simcse.run.method == "simcse"
+    assert [value.value for value in simcse.values] == [70.1, 71.1]
+    assert esimcse.run.method == "esimcse"
+    missing, average = esimcse.values
+    assert missing is None
+    assert average.value == 72.1
+
+
+def numbers(value):
+    """What a cell prints, with its deviation; None for an empty cell."""
+    return None if value is None else (value.value, value.std)
 
 
 def test_a_published_paper_is_read_as_it_was_transcribed_by_hand(project):
-    ours = paper_from(
-        project, (ROOT / "tests/protocol/published/micse.tsv").read_text(encoding="utf-8")
-    )
-    for name, theirs in catalog.paper("micse").tables.items():
-        if isinstance(theirs, SettingsTable):
-            continue
-        table = ours.tables[name]
-        # others are derived
-        printed = [index for index, column in enumerate(theirs.columns) if column.task]
-        columns = [theirs.columns[index] for index in printed]
-        assert [(c.task, c.size) for c in table.columns] == [(c.task, c.size) for c in columns]
-        for row, other in zip(table.rows, theirs.rows, strict=True):
-            values = [other.values[index] for index in printed]
-            assert [v and (v.value, v.std) for v in row.values] == [
-                v and (v.value, v.std) for v in values
-            ]
-            assert row.run is None or other.run is None or row.run.method == other.run.method, (
-                row.label
-            )
+    text = (ROOT / "tests/protocol/published/micse.tsv").read_text(encoding="utf-8")
+    pasted = paper_from(project, text)
+
+    for name, by_hand in catalog.paper("micse").tables.items():
+        if not isinstance(by_hand, SettingsTable):
+            assert_same_table(pasted.tables[name], by_hand)
+
+
+def assert_same_table(pasted, by_hand):
+    """Assert that a pasted table has the printed columns and rows of one that was transcribed."""
+    # The other columns are derived.
+    printed = [index for index, column in enumerate(by_hand.columns) if column.task]
+    for column, index in zip(pasted.columns, printed, strict=True):
+        assert column.task == by_hand.columns[index].task
+        assert column.size == by_hand.columns[index].size
+    for row, expected in zip(pasted.rows, by_hand.rows, strict=True):
+        printed_values = [expected.values[index] for index in printed]
+        assert list(map(numbers, row.values)) == list(map(numbers, printed_values))
+        if row.run is not None and expected.run is not None:
+            assert row.run.method == expected.run.method, row.label

@@ -35,14 +35,14 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture
 def encoder(here):
     """A copy of the shipped encoder, for a test to change; weights are left out."""
-    folder = shutil.copytree(
-        SHIPPED, here / "encoder", ignore=shutil.ignore_patterns("*.safetensors")
-    )
+    without_weights = shutil.ignore_patterns("*.safetensors")
+    folder = shutil.copytree(SHIPPED, here / "encoder", ignore=without_weights)
     (folder / "model.safetensors").write_bytes(b"weights")
     return folder
 
 
 def model_in(folder: Path) -> Path:
+    """Make a folder that looks like a model, and return it."""
     folder.mkdir(parents=True)
     (folder / "config.json").write_text("{}")
     return folder
@@ -54,39 +54,37 @@ def test_a_name_with_a_commit_is_the_hubs_whatever_folders_there_are(name, here,
     model_in(here / name)
     monkeypatch.setenv(VARIABLE, str(here))
     ref = EncoderRef.parse(PINNED)
-    assert (ref.name, ref.revision) == (ID, COMMIT)
-    assert local_folder(ref) is None and folder_of(PINNED) is None
+    assert ref.name == ID
+    assert ref.revision == COMMIT
+    assert local_folder(ref) is None
+    assert folder_of(PINNED) is None
     assert train_options.find_encoder(PINNED) == ref
     assert train_options.find_model(PINNED) == PINNED
+
     monkeypatch.setattr(hub, "cached_model", lambda _: None)
-    assert not preflight.files_of(preflight.Need("encoder", ID, ref), catalog.scale("paper"))
-    for role in ("--model", "--encoder"):
-        verb = (
-            ["evaluate", "--out", "out.json"]
-            if role == "--model"
-            else ["train", "--method", "bert", "--out", "out"]
-        )
-        monkeypatch.chdir(ROOT / "docs")
-        assert getattr(parse([*verb, role, PINNED, "--project", str(here)]), role[2:]) == PINNED
+    need = preflight.Need("encoder", ID, ref)
+    assert not preflight.files_of(need, catalog.scale("paper"))
+
+    monkeypatch.chdir(ROOT / "docs")
+    project = ["--project", str(here)]
+    evaluation = parse(["evaluate", "--out", "out.json", "--model", PINNED, *project])
+    assert evaluation.model == PINNED
+    monkeypatch.chdir(ROOT / "docs")
+    training = parse(["train", "--method", "bert", "--out", "out", "--encoder", PINNED, *project])
+    assert training.encoder == PINNED
 
 
 def test_a_name_is_not_made_a_path_where_it_is_parsed_in_another_folder(here, monkeypatch):
     """As `--project` does, which changes the current folder."""
-    model_in(here / "from" / PINNED)
-    model_in(here / "from" / ID)
-    (here / "project").mkdir()
-    for name, expected in ((PINNED, PINNED), (ID, str(here / "from" / ID))):
-        monkeypatch.chdir(here / "from")
-        arguments = [
-            "evaluate",
-            "--model",
-            name,
-            "--out",
-            "out.json",
-            "--project",
-            str(here / "project"),
-        ]
-        assert parse(arguments).model == expected
+    start = here / "from"
+    model_in(start / PINNED)
+    model_in(start / ID)
+    project = here / "project"
+    project.mkdir()
+    for name, expected in ((PINNED, PINNED), (ID, str(start / ID))):
+        monkeypatch.chdir(start)
+        options = ["--out", "out.json", "--project", str(project)]
+        assert parse(["evaluate", "--model", name, *options]).model == expected
 
 
 @pytest.mark.parametrize(
@@ -97,14 +95,19 @@ def test_a_folder_is_given_by_its_path_or_by_its_name_and_recorded_as_one(name, 
     monkeypatch.chdir(here / "current")
     name = name.format(here=here)
     folder = model_in(Path(name))
+
     found = folder_of(name)
-    assert found is not None and found.samefile(folder)
+    assert found is not None
+    assert found.samefile(folder)
     recorded = train_options.find_model(name)
-    assert folder_of(recorded) is not None and not hub.ID.fullmatch(recorded)
-    # which is a name of config/
-    encoder = train_options.find_encoder(f"./{name}" if name == ID else name)
-    assert encoder.revision == model_sha256(folder)
-    assert local_folder(encoder).samefile(folder)
+    assert folder_of(recorded) is not None
+    assert not hub.ID.fullmatch(recorded)
+
+    # config/ has this name, so that training takes the folder by its path only.
+    path = f"./{name}" if name == ID else name
+    ref = train_options.find_encoder(path)
+    assert ref.revision == model_sha256(folder)
+    assert local_folder(ref).samefile(folder)
 
 
 def test_the_name_of_a_folder_of_the_project_stays(here):
@@ -114,13 +117,19 @@ def test_the_name_of_a_folder_of_the_project_stays(here):
     assert local_folder(catalog.scale("mini").encoders["bert-base"]) == SHIPPED
 
 
-@pytest.mark.parametrize("name", ["owner/model", "owner/model@main", "owner/model@86b5e09"])
-def test_a_branch_beside_a_folder_of_its_name_is_refused(name, here):
+@pytest.mark.parametrize(
+    ("name", "stated"),
+    [
+        ("owner/model", "owner/model@main"),
+        ("owner/model@main", "owner/model@main"),
+        ("owner/model@86b5e09", "owner/model@86b5e09"),
+    ],
+)
+def test_a_branch_beside_a_folder_of_its_name_is_refused(name, stated, here):
     model_in(here / name)
-    with pytest.raises(
-        BadInput, match=r"there is a folder .* Write \./owner/model.* or the whole commit"
-    ):
-        EncoderRef.parse("owner/model@" + (name.partition("@")[2] or "main"))
+    message = r"there is a folder .* Write \./owner/model.* or the whole commit"
+    with pytest.raises(BadInput, match=message):
+        EncoderRef.parse(stated)
 
 
 @pytest.mark.parametrize("name", [ID, "bert-base-uncased"])
@@ -146,15 +155,19 @@ def test_a_path_has_no_commit(name, here):
         hub.fetch_model(EncoderRef(name=name.format(here=here), revision=COMMIT))
 
 
-@pytest.mark.parametrize("ref", [("./none", "main"), ("/none", "0" * 64), ("owner/none", "0" * 64)])
-def test_a_folder_that_is_missing_is_not_looked_for_on_the_hub(ref, here, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "revision"), [("./none", "main"), ("/none", "0" * 64), ("owner/none", "0" * 64)]
+)
+def test_a_folder_that_is_missing_is_not_looked_for_on_the_hub(name, revision, here, monkeypatch):
     monkeypatch.setattr(hub, "fetch_files", None)
-    with pytest.raises(BadInput, match=f"^encoder {ref[0]}: no such folder"):
-        hub.fetch_model(EncoderRef(name=ref[0], revision=ref[1]))
+    with pytest.raises(BadInput, match=f"^encoder {name}: no such folder"):
+        hub.fetch_model(EncoderRef(name=name, revision=revision))
 
 
 def edit(file: Path, **changes) -> None:
-    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+    """Change keys of a JSON file."""
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps(content | changes))
 
 
 def link_folder(folder: Path) -> None:
@@ -221,22 +234,27 @@ def test_the_published_revision_stands_for_the_shipped_folder():
 def test_an_own_project_learns_what_to_state_instead_of_the_sum_of_weights(
     encoder, here, monkeypatch
 ):
-    weights, folder = sha256(encoder / "model.safetensors"), model_sha256(encoder)
-    with pytest.raises(
-        BadInput, match=rf"pins neither .* instead: {folder}.* the line `{weights}: {folder}`"
-    ):
-        check_revision(encoder, weights)
-    (here / "encoders").mkdir()
-    (here / "encoders" / "revisions.yaml").write_text(f"{weights}: {folder}\n")
+    weights_sum = sha256(encoder / "model.safetensors")
+    folder_sum = model_sha256(encoder)
+    line = f"{weights_sum}: {folder_sum}"
+    message = rf"pins neither .* instead: {folder_sum}.* the line `{line}`"
+    with pytest.raises(BadInput, match=message):
+        check_revision(encoder, weights_sum)
+
+    revisions = here / "encoders" / "revisions.yaml"
+    revisions.parent.mkdir()
+    revisions.write_text(f"{line}\n")
     monkeypatch.setenv(VARIABLE, str(here))
-    check_revision(encoder, weights)
+    check_revision(encoder, weights_sum)
     check_revision(SHIPPED, PUBLISHED)  # as the project's own file says
+
     edit(encoder / "config.json", hidden_act="relu")
     with pytest.raises(BadInput, match="another encoder was expected"):
-        check_revision(encoder, weights)
-    (here / "encoders" / "revisions.yaml").write_text(f"{weights}: {folder[:12]}\n")
+        check_revision(encoder, weights_sum)
+
+    revisions.write_text(f"{weights_sum}: {folder_sum[:12]}\n")
     with pytest.raises(BadInput, match=r"revisions\.yaml"):
-        check_revision(encoder, weights)
+        check_revision(encoder, weights_sum)
 
 
 def test_an_encoder_that_was_changed_is_missing_before_anything_starts(encoder):
@@ -246,16 +264,15 @@ def test_an_encoder_that_was_changed_is_missing_before_anything_starts(encoder):
 
 
 def index(named: str, name: str = "model.safetensors.index.json"):
-    return name, {
-        "metadata": {},
-        "weight_map": {"a.weight": "model.safetensors", "b.weight": named},
-    }
+    """The index of a model's shards, one of which has this name."""
+    shards = {"a.weight": "model.safetensors", "b.weight": named}
+    return name, {"metadata": {}, "weight_map": shards}
 
 
 def modules(path: str):
-    return "modules.json", [
-        {"idx": 0, "name": "0", "path": path, "type": "sentence_transformers.models.Pooling"}
-    ]
+    """A list of modules with one in this folder."""
+    module = {"idx": 0, "name": "0", "path": path, "type": "sentence_transformers.models.Pooling"}
+    return "modules.json", [module]
 
 
 SENTENCE = "sentence_bert_config.json"
@@ -304,10 +321,11 @@ def test_a_configuration_names_no_file_that_the_hash_does_not_cover(name, conten
         (encoder / file).touch()
     (encoder / "dangling.safetensors").symlink_to("nowhere")
     check_foreign(encoder, NESTED)
+
     (encoder / name).write_text(json.dumps(content))
-    with pytest.raises(
-        BadInput, match=rf"{name}: names .*, which is not among the files that the hash"
-    ):
+
+    message = rf"{name}: names .*, which is not among the files that the hash"
+    with pytest.raises(BadInput, match=message):
         check_foreign(encoder, NESTED)
 
 

@@ -24,29 +24,39 @@ SMALL = [
 def test_makes_an_encoder_that_learns_and_loads_and_goes_on_where_it_was_stopped(
     tmp_path, corpus, capsys
 ):
-    evaluate, out = Trainer.evaluate, tmp_path / "small"
+    out = tmp_path / "small"
+    arguments = [str(corpus), "--out", str(out), "--steps=12", *SMALL]
+    evaluate = Trainer.evaluate
 
     def dies(self, *args, **kwargs):
         if self.state.global_step == 8:
             raise KeyboardInterrupt
         return evaluate(self, *args, **kwargs)
 
-    arguments = [str(corpus), "--out", str(out), "--steps=12", *SMALL]
     with mock.patch.object(Trainer, "evaluate", dies), pytest.raises(KeyboardInterrupt):
         main(arguments)
-    with mock.patch.object(
+    counted_steps = mock.patch.object(
         Trainer, "training_step", autospec=True, side_effect=Trainer.training_step
-    ) as steps:
+    )
+    with counted_steps as steps:
         main(arguments)
     assert steps.call_count == 5
-    tokenizer, encoder = AutoTokenizer.from_pretrained(out), AutoModel.from_pretrained(out)
-    assert encoder.config.hidden_dropout_prob == 0.1 and encoder.dtype == torch.float32
+
+    encoder = AutoModel.from_pretrained(out)
+    assert encoder.config.hidden_dropout_prob == 0.1
+    assert encoder.dtype == torch.float32
+    tokenizer = AutoTokenizer.from_pretrained(out)
     model = AutoModelForMaskedLM.from_pretrained(out)
-    logits = model(**tokenizer("a lighthouse stands on the rock", return_tensors="pt")).logits
-    assert logits.shape[-1] == len(tokenizer) == 300 and torch.isfinite(logits).all()
+    batch = tokenizer("a lighthouse stands on the rock", return_tensors="pt")
+    logits = model(**batch).logits
+    assert logits.shape[-1] == len(tokenizer) == 300
+    assert torch.isfinite(logits).all()
+
     curve = json.loads((out / "pretraining.json").read_text())["curve"]
-    assert curve[-1]["eval_loss"] < curve[0]["eval_loss"]
-    assert f"{curve[-1]['eval_loss']:.3f}" in (out / "README.md").read_text()
+    first_loss = curve[0]["eval_loss"]
+    last_loss = curve[-1]["eval_loss"]
+    assert last_loss < first_loss
+    assert f"{last_loss:.3f}" in (out / "README.md").read_text()
     assert not (out / "checkpoints").exists()
     assert capsys.readouterr().out.endswith(f"is {model_sha256(out)}\n")
 

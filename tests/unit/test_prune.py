@@ -19,63 +19,60 @@ from csebench.study import workflow
 
 @pytest.fixture
 def finished(tmp_path, monkeypatch):
-    """Makes the folder of a finished run of scale smoke, in a project that is otherwise empty;
-    returns its id."""
+    """`finished(run id)`: makes the folder of a finished run of scale smoke, in a project that is
+    otherwise empty, and returns the id."""
     monkeypatch.chdir(tmp_path)
 
     def finish(run_id):
-        content = {"spec.json": targets.run(run_id, "smoke").model_dump()}
-        content |= {
-            name: {"model_sha256": "0" * 64} for name in ("model/training.json", "train.json")
-        }
-        content |= {
-            name: {} for name in ("model/csebench.json", "model/model.safetensors", "train.log")
-        }
-        for name, value in content.items():
-            write_json(catalog.RUNS / run_id / name, value)
+        folder = catalog.RUNS / run_id
+        write_json(folder / "spec.json", targets.run(run_id, "smoke").model_dump())
+        for name in ("model/training.json", "train.json"):
+            write_json(folder / name, {"model_sha256": "0" * 64})
+        for name in ("model/csebench.json", "model/model.safetensors", "train.log"):
+            write_json(folder / name, {})
         return run_id
 
     return finish
 
 
 def publish(run_id):
-    """Every score that pages show of a run."""
+    """Publish every score that pages show of a run."""
+    scale = catalog.scale("smoke")
     for evaluator in targets.evaluators("smoke")[run_id]:
-        made = settings(protocol(evaluator), catalog.scale("smoke").evaluation)
+        evaluation = settings(protocol(evaluator), scale.evaluation) | {"model_sha256": "0" * 64}
         row = {
-            "evaluator": made["evaluator"],
+            "evaluator": evaluation["evaluator"],
             "task": "x",
             "subset": "all",
             "metric": "spearman",
             "value": 0.5,
         }
         path = targets.score_path(run_id, evaluator, "smoke")
-        write_score_file(
-            path, {"evaluations": [made | {"model_sha256": "0" * 64}], "scores": [row]}
-        )
+        write_score_file(path, {"evaluations": [evaluation], "scores": [row]})
 
 
 def run_of(method):
+    """The id of a method's first run."""
     return next(run_id for run_id, spec in targets.runs("smoke").items() if spec.method == method)
 
 
 def test_a_model_is_deleted_once_all_its_scores_are_published(finished):
     run_id = finished(run_of("simcse"))
+    folder = catalog.RUNS / run_id
     assert prune.reason_to_keep(run_id, "smoke").startswith("no score of ")
     prune.prune(run_id, "smoke")
-    assert has_model(folder := catalog.RUNS / run_id)
+    assert has_model(folder)
+
     publish(run_id)
     prune.prune(run_id, "smoke")
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "pruned.json",
-        "spec.json",
-        "train.json",
-        "train.log",
-    ]
-    assert not is_done(folder) and not has_model(folder)
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["pruned.json", "spec.json", "train.json", "train.log"]
+    assert not is_done(folder)
+    assert not has_model(folder)
+
     # Snakemake deletes the score of a job whose input vanishes at its end, and two jobs may score a
     # run at a time: train.json stays until the next workflow is planned, which trains the run again
-    # for a score that is missing
+    # for a score that is missing.
     assert workflow.trained_run(run_id, "sts", "smoke", "smoke") == [folder / "train.json"]
     assert not (folder / "train.json").exists()
 
@@ -95,24 +92,29 @@ def test_a_score_of_other_settings_or_weights_or_older_than_the_model_does_not_c
 
 def test_a_model_stays_until_who_works_on_the_run_is_done(finished):
     run_id = finished(run_of("simcse"))
+    folder = catalog.RUNS / run_id
     publish(run_id)
     lock = take(catalog.RUNS / f".{run_id}.lock")
+
     pruning = threading.Thread(target=prune.prune, args=(run_id, "smoke"))
     pruning.start()
     pruning.join(0.3)
-    assert pruning.is_alive() and has_model(catalog.RUNS / run_id)
+    assert pruning.is_alive()
+    assert has_model(folder)
+
     os.close(lock)
     pruning.join(10)
-    assert not has_model(catalog.RUNS / run_id)
+    assert not has_model(folder)
 
 
 def test_a_model_that_other_runs_start_from_stays(finished):
     first = next(spec.run_before for spec in targets.runs("smoke").values() if spec.run_before)
     publish(finished(first))
-    assert prune.prune_all([targets.page(catalog.SIDE_BY_SIDE, "smoke")]) == (
-        [],
-        {first: "other runs start from it"},
-    )
+
+    deleted, kept = prune.prune_all([targets.page(catalog.SIDE_BY_SIDE, "smoke")])
+
+    assert deleted == []
+    assert kept == {first: "other runs start from it"}
 
 
 def test_a_run_whose_deletion_was_killed_is_not_done(finished):

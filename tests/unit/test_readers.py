@@ -36,20 +36,15 @@ BOUNDED = settings(
 
 
 def spec():
+    """A planned run."""
     return next(iter(targets.runs("smoke").values()))
 
 
 def scores():
-    score = {"evaluator": "sts", "version": 1, "model_sha256": "0" * 64}
+    """The content of a score file."""
+    evaluation = {"evaluator": "sts", "version": 1, "model_sha256": "0" * 64}
     row = {"evaluator": "sts", "task": "STS12", "subset": "all", "metric": "spearman", "value": 0.5}
-    content = {
-        "evaluations": [score],
-        "scores": [row],
-        "items": "x.npz",
-        "run": "x",
-        "spec": spec().model_dump(),
-    }
-    made = {
+    provenance = {
         "commit": None,
         "dirty_diff_sha256": None,
         "packages": {"torch": "9"},
@@ -57,23 +52,31 @@ def scores():
         "processor": "x",
     }
     curve = [{"step": 1, "loss": 0.5, "alignment": 1.0, "uniformity": -1.0, "spearman": None}]
-    content |= {"provenance": made, "training": {"provenance": made, "curve": curve}}
+    content = {
+        "evaluations": [evaluation],
+        "scores": [row],
+        "items": "x.npz",
+        "run": "x",
+        "spec": spec().model_dump(),
+        "provenance": provenance,
+        "training": {"provenance": provenance, "curve": curve},
+    }
     return with_digest(content)
 
 
 def search():
+    """The content of the file of a search."""
     (planned,) = tuning.plan_trials("simcse", "smoke", 1)
-    values, runs = planned.settings, planned.specs
     trial = {
-        "settings": values,
-        "runs": [{"run": run.run_id, "seed": run.seed, "dev": 0.5} for run in runs],
+        "settings": planned.settings,
+        "runs": [{"run": run.run_id, "seed": run.seed, "dev": 0.5} for run in planned.specs],
     }
     content = {
         "name": "simcse",
         "planned": 2,
-        "spec": runs[0].model_dump(),
+        "spec": planned.specs[0].model_dump(),
         "trials": [trial],
-        "chosen": values,
+        "chosen": planned.settings,
     }
     return with_digest(content)
 
@@ -131,36 +134,41 @@ def reads_or_refuses(name, content, tmp_path):
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
+    if name in JSON_READERS:
+        _, read = JSON_READERS[name]
+    else:
+        read = OTHER_READERS[name]
     try:
-        (JSON_READERS[name][1] if name in JSON_READERS else OTHER_READERS[name])(path)
+        read(path)
     except (BadInput, RunFailed) as error:
         assert 0 < len(str(error)) < 8000
 
 
 @functools.cache
 def content_of(name):
-    """A file as bytes, and its value where it has one."""
+    """A file as bytes, and its value, or None if it is neither JSON nor YAML."""
     if name in JSON_READERS:
-        value = JSON_READERS[name][0]()
+        make_value, _ = JSON_READERS[name]
+        value = make_value()
         return json.dumps(value).encode(), value
     if name.endswith(".npz"):
-        np.savez(
-            file := io.BytesIO(),
-            sentences=np.array(["a", "b"]),
-            vectors=np.ones((2, 3), np.float32),
-        )
+        file = io.BytesIO()
+        np.savez(file, sentences=np.array(["a", "b"]), vectors=np.ones((2, 3), np.float32))
         return file.getvalue(), None
     content = (ROOT / name).read_bytes()
-    return content, yaml.safe_load(content) if name.endswith(".yaml") else None
+    if name.endswith(".yaml"):
+        return content, yaml.safe_load(content)
+    return content, None
 
 
 @st.composite
 def damage(draw, content):
     """The bytes of a file after some were put into it, or in the place of others, or of the
     rest."""
-    place, new = draw(st.integers(0, len(content))), draw(st.binary(max_size=20))
-    end = draw(st.sampled_from([place, place + len(new), len(content)]))
-    return content[:place] + new + content[end:]
+    start = draw(st.integers(0, len(content)))
+    new = draw(st.binary(max_size=20))
+    end = draw(st.sampled_from([start, start + len(new), len(content)]))
+    return content[:start] + new + content[end:]
 
 
 WRONG = [
@@ -184,10 +192,14 @@ WRONG = [
 
 @st.composite
 def with_a_wrong_value(draw, content):
-    if not isinstance(content, dict | list) or not content or not draw(st.integers(0, 4)):
+    """A copy of some content with one wrong value: in the place of the whole, or of a part."""
+    if not isinstance(content, dict | list) or not content:
+        return draw(st.sampled_from(WRONG))
+    if draw(st.integers(0, 4)) == 0:
         return draw(st.sampled_from(WRONG))
     copy = content.copy()
-    place = draw(st.sampled_from([*content] if isinstance(content, dict) else range(len(content))))
+    places = list(content) if isinstance(content, dict) else range(len(content))
+    place = draw(st.sampled_from(places))
     copy[place] = draw(with_a_wrong_value(content[place]))
     return copy
 
@@ -202,11 +214,14 @@ def test_whatever_a_file_holds_it_is_read_or_refused(name, data, tmp_path):
     reads_or_refuses(name, data.draw(damage(content)), tmp_path)
     if value is None:
         return
+
     wrong = data.draw(with_a_wrong_value(value))
-    if "sha256" in value and isinstance(wrong, dict) and "\\ud800" not in json.dumps(wrong):
+    had_digest = "sha256" in value
+    if had_digest and isinstance(wrong, dict) and "\\ud800" not in json.dumps(wrong):
         wrong = with_digest(wrong)
-    text = json.dumps(wrong, default=str)  # YAML, too, but for these
-    text = text if name in JSON_READERS else text.replace("NaN", ".nan").replace("Infinity", ".inf")
+    text = json.dumps(wrong, default=str)
+    if name not in JSON_READERS:  # JSON is YAML, apart from these
+        text = text.replace("NaN", ".nan").replace("Infinity", ".inf")
     reads_or_refuses(name, text.encode(), tmp_path)
 
 
@@ -229,46 +244,36 @@ def test_json_that_other_readers_take_is_refused(text):
         parse_json(text, "file")
 
 
-# a billion values
-LAUGHS = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 10))
+def deep_aliases():
+    """YAML of nine lists, each of which has the one before nine times: a billion values."""
+    lines = ["l0: &l0 [x]"]
+    for number in range(1, 10):
+        aliases = ", ".join([f"*l{number - 1}"] * 9)
+        lines.append(f"l{number}: &l{number} [{aliases}]")
+    return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        (f"l0: &l0 [x]\n{LAUGHS}", "line 10: l9: unknown key"),
-        ("name: x\nname: y\n", r"line 2: .*'name' occurs twice"),
-        ("name: 2020-13-45\n", "not valid YAML"),
-        ("name: &a [*a]\n", "name"),
-        ("[" * 5000, "not valid YAML"),
-        ("name: " + "9" * 5000, "not valid YAML"),
-        ('name: "a\\0b"\n', r"line 1: the character '\\x00' cannot be printed"),
-        ("? [1]\n: 2\n", "not valid YAML"),
-        ("name: !!bool x\n", "not valid YAML"),
-        ("name: !!python/object/apply:os.system ['true']\n", "not valid YAML"),
-        (
-            "".join(f"k{n}: 1\n" for n in range(30)),
-            r"line 18: k17: unknown key\.\n.*: and 12 more\.$",
-        ),
-        ("", "top level"),
-    ],
-    ids=[
-        "aliases",
-        "twice",
-        "date",
-        "itself",
-        "deep",
-        "digits",
-        "NUL",
-        "list",
-        "tag",
-        "command",
-        "many",
-        "empty",
-    ],
-)
+MANY_KEYS = "".join(f"k{number}: 1\n" for number in range(30))
+REFUSED_YAML = {
+    "aliases": (deep_aliases(), "line 10: l9: unknown key"),
+    "twice": ("name: x\nname: y\n", r"line 2: .*'name' occurs twice"),
+    "date": ("name: 2020-13-45\n", "not valid YAML"),
+    "itself": ("name: &a [*a]\n", "name"),
+    "deep": ("[" * 5000, "not valid YAML"),
+    "digits": ("name: " + "9" * 5000, "not valid YAML"),
+    "NUL": ('name: "a\\0b"\n', r"line 1: the character '\\x00' cannot be printed"),
+    "list": ("? [1]\n: 2\n", "not valid YAML"),
+    "tag": ("name: !!bool x\n", "not valid YAML"),
+    "command": ("name: !!python/object/apply:os.system ['true']\n", "not valid YAML"),
+    "many": (MANY_KEYS, r"line 18: k17: unknown key\.\n.*: and 12 more\.$"),
+    "empty": ("", "top level"),
+}
+
+
+@pytest.mark.parametrize(("text", "part"), REFUSED_YAML.values(), ids=REFUSED_YAML)
 def test_yaml_that_cannot_be_meant_is_refused(text, part, tmp_path):
-    (tmp_path / "file.yaml").write_text(text)
+    path = tmp_path / "file.yaml"
+    path.write_text(text)
     with pytest.raises(BadInput, match=part) as caught:
-        read_yaml(tmp_path / "file.yaml", Download)
-    assert str(tmp_path / "file.yaml") in str(caught.value)
+        read_yaml(path, Download)
+    assert str(path) in str(caught.value)

@@ -41,8 +41,10 @@ def killed_run(make_spec, train, tmp_path, tmp_path_factory, kill_at):
 
 
 def steps_of_15_seconds(monkeypatch):
-    """The clock of the loop, which a step moves."""
-    clock, batch_at = [0.0], trainer.batch_at
+    """Replace the clock of the loop by one that a step moves; its time is the only entry of the
+    returned list."""
+    clock = [0.0]
+    batch_at = trainer.batch_at
 
     def slow(*args):
         clock[0] += 15
@@ -64,19 +66,31 @@ def test_pace_and_progress_of_a_resumed_run(killed_run, train, monkeypatch):
     assert started == [(6, 8, None)]
 
 
-@pytest.mark.parametrize("file", ["checkpoint-", "checkpoint.json"])
-@pytest.mark.parametrize("when", ["half written", "in place"])
-def test_killed_while_it_is_written(when, file, make_spec, finished, train, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("file", "when", "resumed_at"),
+    [
+        ("checkpoint-", "half written", 2),
+        ("checkpoint-", "in place", 2),
+        ("checkpoint.json", "half written", 2),
+        ("checkpoint.json", "in place", 4),
+    ],
+)
+def test_killed_while_it_is_written(
+    file, when, resumed_at, make_spec, finished, train, tmp_path, monkeypatch
+):
     """At any file of the second checkpoint: the run resumes from the first, or from the second
     if it is complete."""
-    wanted = weights(finished("simcse", params=STEPS | {"selection": "last"}))
-    spec, scores, seen = make_spec("simcse", params=STEPS), itertools.count(0.1, 0.1), []
+    expected = weights(finished("simcse", params=STEPS | {"selection": "last"}))
+    run = tmp_path / "run"
+    spec = make_spec("simcse", params=STEPS)
+    scores = itertools.count(0.1, 0.1)
     monkeypatch.setattr(trainer, "dev_point", lambda *_: {"spearman": next(scores)})
+    written = []
 
     @contextlib.contextmanager
     def replace_and_die(path):
-        seen.append(path.name)
-        dies = sum(file in name for name in seen) == 2
+        written.append(path.name)
+        dies = sum(file in name for name in written) == 2
         with monkeypatch.context() as patched, replacing(path) as temporary:
             yield temporary
             if dies and when == "half written":
@@ -86,20 +100,23 @@ def test_killed_while_it_is_written(when, file, make_spec, finished, train, tmp_
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        for module in (checkpoint, base_files):
-            patched.setattr(module, "replacing", replace_and_die)
+        patched.setattr(checkpoint, "replacing", replace_and_die)
+        patched.setattr(base_files, "replacing", replace_and_die)
         with pytest.raises(KeyboardInterrupt):
-            train(spec, tmp_path / "run", checkpoint_seconds=0)
-    report = train(spec, tmp_path / "run", checkpoint_seconds=0)
-    assert report["resumed_at"] == (4 if (file, when) == ("checkpoint.json", "in place") else 2)
-    assert report["best_step"] == 8 and weights(tmp_path / "run") == wanted
-    assert not list((tmp_path / "run").glob(".checkpoint*"))
+            train(spec, run, checkpoint_seconds=0)
+
+    report = train(spec, run, checkpoint_seconds=0)
+    assert report["resumed_at"] == resumed_at
+    assert report["best_step"] == 8
+    assert weights(run) == expected
+    assert not list(run.glob(".checkpoint*"))
 
 
 def test_writing_takes_a_small_part_of_a_run(make_spec, train, tmp_path, monkeypatch):
     """A minute apart where writing is fast, thirty times what it took where it is slow; where
     losses were read."""
-    clock, saved = steps_of_15_seconds(monkeypatch), []
+    clock = steps_of_15_seconds(monkeypatch)
+    saved = []
 
     def save(*_):
         saved.append(clock[0])
@@ -107,15 +124,20 @@ def test_writing_takes_a_small_part_of_a_run(make_spec, train, tmp_path, monkeyp
 
     monkeypatch.setattr(checkpoint, "save", save)
     monkeypatch.setattr(loop, "LOG_EVERY", 2)
+
     train(make_spec("simcse", params={"steps": 32, "evaluate_every": 32}), tmp_path / "run")
-    assert saved == [60 + i * (4 + 120) for i in range(4)]
+
+    period = 4 + 30 * 4
+    assert saved == [60, 60 + period, 60 + 2 * period, 60 + 3 * period]
 
 
 # ---------------------------------------------------------------- one that cannot be used
 
 
 def cut(path):
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    """Leave the first half of a file."""
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
 
 
 def put_code(path):
@@ -132,6 +154,7 @@ def put_code(path):
 
 
 def write(content):
+    """A damage: this text is written in the place of the file."""
     return lambda path: path.write_text(content)
 
 
@@ -158,12 +181,13 @@ def test_what_cannot_be_used_is_set_aside(
     kill_at(3)
     with pytest.raises(KeyboardInterrupt):
         train(spec, folder, checkpoint_seconds=0)
-    assert (folder / ".set-aside.checkpoint.json").exists() and (folder / CHECKPOINT).exists()
+    assert (folder / ".set-aside.checkpoint.json").exists()
+    assert (folder / CHECKPOINT).exists()
+
     kill_at(None)
     assert train(spec, folder)["resumed_at"] == 2
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "is not used" in line]
     assert re.search(f"{reason}.*starts at step 0", line)
-    assert weights(folder) == weights(finished("simcse", params=STEPS)) and not list(
-        folder.glob(".*checkpoint*")
-    )
+    assert weights(folder) == weights(finished("simcse", params=STEPS))
+    assert not list(folder.glob(".*checkpoint*"))
     assert not (folder / "crafted").exists()

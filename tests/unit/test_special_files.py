@@ -4,6 +4,8 @@ refused, and not read."""
 import os
 import signal
 import socket
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -36,11 +38,12 @@ def no_waiting():
 
 
 def make_socket(path):
-    made = socket.socket(socket.AF_UNIX)
+    """Make a socket, by its short name: long ones are refused."""
+    socket_file = socket.socket(socket.AF_UNIX)
     here = os.getcwd()
-    os.chdir(path.parent)  # the name of a socket must be short
+    os.chdir(path.parent)
     try:
-        made.bind(path.name)
+        socket_file.bind(path.name)
     finally:
         os.chdir(here)
 
@@ -51,41 +54,54 @@ def make_endless(path):
         file.truncate(2**42)
 
 
-KINDS = {  # how it is made, and what a message says
-    "pipe": (os.mkfifo, "is a pipe"),
-    "link to a device": (lambda path: path.symlink_to("/dev/zero"), "is a device"),
-    "link to the terminal": (lambda path: path.symlink_to("/dev/tty"), "is a device"),
-    "socket": (make_socket, "is a socket"),
-    "loop": (lambda path: path.symlink_to(path.name), "Too many levels of symbolic links"),
-    "two links": (
-        lambda path: (path.with_name("b").symlink_to(path.name), path.symlink_to("b")),
-        "Too many levels",
-    ),
-    "folder": (os.mkdir, "Is a directory"),
-    "hole": (make_endless, "more than the memory of this machine"),
+def make_two_links(path):
+    """Make two links that lead to each other."""
+    path.with_name("b").symlink_to(path.name)
+    path.symlink_to("b")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of special file."""
+
+    make: Callable[[Path], object]
+    message: str  # what a message says of it
+
+
+KINDS = {
+    "pipe": Kind(os.mkfifo, "is a pipe"),
+    "link to a device": Kind(lambda path: path.symlink_to("/dev/zero"), "is a device"),
+    "link to the terminal": Kind(lambda path: path.symlink_to("/dev/tty"), "is a device"),
+    "socket": Kind(make_socket, "is a socket"),
+    "loop": Kind(lambda path: path.symlink_to(path.name), "Too many levels of symbolic links"),
+    "two links": Kind(make_two_links, "Too many levels"),
+    "folder": Kind(os.mkdir, "Is a directory"),
+    "hole": Kind(make_endless, "more than the memory of this machine"),
 }
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in {**JSON_READERS, **OTHER_READERS} if not name.endswith("jsonl")]
-)
+READERS = {name: read for name, (_, read) in JSON_READERS.items()} | OTHER_READERS
+# a reader of lines never has a whole file in memory
+WHOLE = [name for name in READERS if not name.endswith("jsonl")]
+
+
+@pytest.mark.parametrize("name", WHOLE)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_reader_refuses_what_is_no_file(name, kind, tmp_path):
     if (name, kind) == ("x.items.npz", "hole"):
         pytest.skip("the hash of a file of any size is computed, a block at a time")
-    make, message = KINDS[kind]
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    make(path)
-    read = JSON_READERS[name][1] if name in JSON_READERS else OTHER_READERS[name]
-    with pytest.raises(BadInput, match=message):
-        read(path)
+    KINDS[kind].make(path)
+
+    with pytest.raises(BadInput, match=KINDS[kind].message):
+        READERS[name](path)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "hole"])
 def test_no_hash_is_computed_of_it(kind, tmp_path):
-    KINDS[kind][0](tmp_path / "x")
-    with pytest.raises(BadInput, match=KINDS[kind][1]):
+    KINDS[kind].make(tmp_path / "x")
+    with pytest.raises(BadInput, match=KINDS[kind].message):
         files.sha256(tmp_path / "x")
 
 
@@ -97,8 +113,9 @@ def test_a_model_holds_files_only(name, kind, tmp_path):
     (tmp_path / ".git").mkdir()
     os.mkfifo(tmp_path / ".git" / "monitor")  # which no library reads
     check_foreign(tmp_path)
-    KINDS[kind][0](tmp_path / name)
-    with pytest.raises(BadInput, match=f"{name}: {KINDS[kind][1]}"):
+
+    KINDS[kind].make(tmp_path / name)
+    with pytest.raises(BadInput, match=f"{name}: {KINDS[kind].message}"):
         check_foreign(tmp_path)
 
 
@@ -121,9 +138,13 @@ COMMANDS = {  # arguments; x is the special file
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_refuses_it_and_writes_nothing(command, kind, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    KINDS[kind][0](tmp_path / "x")
+    KINDS[kind].make(tmp_path / "x")
+
     assert cli.main([str(word) for word in COMMANDS[command]]) == 2
-    assert "x: " in (error := capsys.readouterr().err) and KINDS[kind][1] in error
+
+    message = capsys.readouterr().err
+    assert "x: " in message
+    assert KINDS[kind].message in message
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
@@ -131,11 +152,12 @@ def test_process_substitution_is_told_what_to_do(monkeypatch, tmp_path, capsys):
     """In bash, `--corpus <(zcat corpus.gz)` names a pipe."""
     monkeypatch.chdir(tmp_path)
     reading, writing = os.pipe()
-    assert cli.main([str(word) for word in [*TRAINING, "--corpus", f"/dev/fd/{reading}"]]) == 2
-    assert (
-        "is a pipe, which can be read only once; save what comes from it as a file"
-        in capsys.readouterr().err
-    )
+    command = [*TRAINING, "--corpus", f"/dev/fd/{reading}"]
+
+    assert cli.main([str(word) for word in command]) == 2
+
+    expected = "is a pipe, which can be read only once; save what comes from it as a file"
+    assert expected in capsys.readouterr().err
     os.close(reading)
     os.close(writing)
 
@@ -146,14 +168,17 @@ def test_in_the_place_of_a_published_score_it_is_no_missing_score(kind, tmp_path
     caches.clear()
     path = catalog.results_folder("smoke") / "scores" / "x.sts.json"
     path.parent.mkdir(parents=True)
-    KINDS[kind][0](path)
-    with pytest.raises(BadInput, match=KINDS[kind][1]):
+    KINDS[kind].make(path)
+
+    with pytest.raises(BadInput, match=KINDS[kind].message):
         store.read_scores(path)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link to a device", "socket"])
 def test_a_model_is_a_folder(kind, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    KINDS[kind][0](tmp_path / "x")
+    KINDS[kind].make(tmp_path / "x")
+
     assert cli.main(["evaluate", "--model", "x", "--data", str(SMOKE), "--out", "scores.json"]) == 2
+
     assert "--model x: is a file; name the folder of a model" in capsys.readouterr().err

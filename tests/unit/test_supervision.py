@@ -32,11 +32,8 @@ sys.exit(supervised(work))
 
 def script(code, template=SUPERVISED):
     """The command of a program that does some work."""
-    return [
-        sys.executable,
-        "-c",
-        template.format("\n".join(f"    {line}" for line in code.splitlines())),
-    ]
+    body = "\n".join(f"    {line}" for line in code.splitlines())
+    return [sys.executable, "-c", template.format(body)]
 
 
 def run(command):
@@ -64,7 +61,8 @@ def test_what_code_of_others_ends_is_not_done(code):
         script(code), cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
-        assert program.wait(LONGEST) == 1 and program.stderr.readline().strip() == NOT_FINISHED
+        assert program.wait(LONGEST) == 1
+        assert program.stderr.readline().strip() == NOT_FINISHED
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(program.pid, signal.SIGKILL)
@@ -78,11 +76,10 @@ ENDS = {
     "raise ValueError": 1,
     "sys.exit(3)": 3,
     "os._exit(5)": 5,
+    "os.kill(os.getpid(), signal.SIGKILL)": -signal.SIGKILL,
+    "os.kill(os.getpid(), signal.SIGTERM)": -signal.SIGTERM,
+    "announce_end(); os.execv('/bin/true', ['true'])": 0,  # as `work` becomes torchrun
 }
-ENDS |= {
-    f"os.kill(os.getpid(), {int(number)})": -number for number in (signal.SIGKILL, signal.SIGTERM)
-}
-ENDS["announce_end(); os.execv('/bin/true', ['true'])"] = 0  # as `work` becomes torchrun
 
 
 @pytest.mark.parametrize(("code", "exit_code"), ENDS.items(), ids=ENDS)
@@ -175,9 +172,8 @@ def terminal(tmp_path):
     that they get."""
     (tmp_path / "program.py").write_text(PROGRAM)
     opened = Terminal([sys.executable, "-c", STARTER.format(folder=str(tmp_path))])
-    opened.wait_for(
-        lambda: (tmp_path / "program.ready").exists() and (tmp_path / "job.ready").exists()
-    )
+    opened.wait_for((tmp_path / "program.ready").exists)
+    opened.wait_for((tmp_path / "job.ready").exists)
     yield opened
     opened.kill()
     for process in programs(tmp_path):
@@ -187,16 +183,21 @@ def terminal(tmp_path):
 def programs(folder):
     """The processes that still work in a folder."""
     found = []
-    for process in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            words = Path("/proc", process, "cmdline").read_bytes().split(b"\0")
-            if Path("/proc", process, "cwd").resolve() == folder and b"program.py" in words:
-                found.append(int(process))
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        process = Path("/proc", name)
+        with contextlib.suppress(OSError):  # it ends meanwhile, or is another user's
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if (process / "cwd").resolve() == folder and b"program.py" in words:
+                found.append(int(name))
     return found
 
 
 def child_of(process):
-    return int(Path("/proc", str(process), "task", str(process), "children").read_text().split()[0])
+    """The first child of a process."""
+    children = Path("/proc", str(process), "task", str(process), "children").read_text()
+    return int(children.split()[0])
 
 
 def logged(folder):
@@ -214,16 +215,26 @@ ASKS = {  # how the end is asked for, and the exit code
 }
 
 
-@pytest.mark.parametrize("ask", ASKS)
-def test_program_and_jobs_are_asked_once_and_waited_for(ask, terminal, tmp_path):
-    act, code = ASKS[ask]
+def state_of(process):
+    """The letter that Linux gives for the state of a process, such as T for stopped."""
+    facts = Path("/proc", str(process), "stat").read_text()
+    after_the_name = facts.rpartition(")")[2]
+    return after_the_name.split()[0]
+
+
+@pytest.mark.parametrize(("ask", "code"), ASKS.values(), ids=ASKS)
+def test_program_and_jobs_are_asked_once_and_waited_for(ask, code, terminal, tmp_path):
     (tmp_path / "ends").touch()
-    act(terminal)
+
+    ask(terminal)
+
     terminal.wait_for(terminal.has_ended)
-    assert terminal.code == code and logged(tmp_path) == [["SIGINT"], ["SIGINT"]]
+    assert terminal.code == code
+    assert logged(tmp_path) == [["SIGINT"], ["SIGINT"]]
     terminal.wait_for(lambda: not programs(tmp_path))
     terminal.read()
-    assert terminal.keyboard is None or "stopped by SIG" in terminal.printed
+    if terminal.keyboard is not None:  # it was not closed
+        assert "stopped by SIG" in terminal.printed
 
 
 def test_a_program_ends_also_where_this_process_ignores_ctrl_c(tmp_path, start):
@@ -237,8 +248,11 @@ def test_a_program_ends_also_where_this_process_ignores_ctrl_c(tmp_path, start):
     while not (tmp_path / "program.ready").exists():
         assert time.monotonic() < end
         time.sleep(0.05)
+
     starter.send_signal(signal.SIGTERM)
-    assert starter.wait(LONGEST) == 1 and not programs(tmp_path)
+
+    assert starter.wait(LONGEST) == 1
+    assert not programs(tmp_path)
 
 
 def test_a_later_ctrl_c_kills_what_does_not_end(terminal, tmp_path):
@@ -258,7 +272,8 @@ def test_signals_of_a_cluster_that_repeat_kill_nothing(terminal, tmp_path):
         os.kill(terminal.pid, signal.SIGTERM)
         time.sleep(0.1)
     terminal.wait_for(lambda: logged(tmp_path) == [["SIGINT"], ["SIGINT"]])
-    assert not terminal.has_ended() and len(programs(tmp_path)) == 2
+    assert not terminal.has_ended()
+    assert len(programs(tmp_path)) == 2
 
 
 def test_ctrl_backslash_kills_all(terminal, tmp_path):
@@ -269,17 +284,16 @@ def test_ctrl_backslash_kills_all(terminal, tmp_path):
 
 
 def test_ctrl_z_suspends_all_and_fg_continues_all(terminal, tmp_path):
-    def states():
-        of_processes = [child_of(terminal.pid), *programs(tmp_path)]
-        return {
-            Path("/proc", str(process), "stat").read_text().rpartition(")")[2].split()[0]
-            for process in of_processes
-        }
+    child = child_of(terminal.pid)
 
-    # which Ctrl-Z sends, where a shell can continue what it stops
-    os.kill(child_of(terminal.pid), signal.SIGTSTP)
+    def states():
+        return {state_of(process) for process in (child, *programs(tmp_path))}
+
+    # Ctrl-Z sends this signal, if a shell can continue what it stops.
+    os.kill(child, signal.SIGTSTP)
     terminal.wait_for(lambda: states() == {"T"})
-    os.kill(child_of(terminal.pid), signal.SIGCONT)
+
+    os.kill(child, signal.SIGCONT)
     terminal.wait_for(lambda: "T" not in states())
     assert len(programs(tmp_path)) == 2
 

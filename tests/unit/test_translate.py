@@ -24,18 +24,20 @@ def translator(tiny_roberta, tmp_path):
     """Folder of a BART of one layer with a byte-level BPE."""
     folder = shutil.copytree(tiny_roberta, tmp_path / "translator")
     vocab_size = json.loads((folder / "config.json").read_text())["vocab_size"]
-    sizes = {
-        "d_model": 16,
-        "encoder_ffn_dim": 32,
-        "decoder_ffn_dim": 32,
-        "max_position_embeddings": 256,
-    }
-    for side in ("encoder", "decoder"):
-        sizes |= {f"{side}_layers": 1, f"{side}_attention_heads": 2}
+    config = BartConfig(
+        vocab_size=vocab_size,
+        init_std=0.5,
+        d_model=16,
+        encoder_layers=1,
+        encoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_layers=1,
+        decoder_attention_heads=2,
+        decoder_ffn_dim=32,
+        max_position_embeddings=256,
+    )
     torch.manual_seed(0)
-    BartForConditionalGeneration(
-        BartConfig(vocab_size=vocab_size, init_std=0.5, **sizes)
-    ).save_pretrained(folder)
+    BartForConditionalGeneration(config).save_pretrained(folder)
     return folder
 
 
@@ -44,11 +46,13 @@ def small(tmp_path, sentences, monkeypatch):
     """A corpus of 20 lines, a blank one among them, translated in chunks of 8 with short
     translations."""
     facts = translate.back_translation_facts
+
+    def short_translations(*arguments):
+        return facts(*arguments) | {"longest": 12, "beams": 2}
+
     monkeypatch.setattr(translate, "CHUNK", 8)
-    for module in (translate, corpora):
-        monkeypatch.setattr(
-            module, "back_translation_facts", lambda *of: facts(*of) | {"longest": 12, "beams": 2}
-        )
+    monkeypatch.setattr(translate, "back_translation_facts", short_translations)
+    monkeypatch.setattr(corpora, "back_translation_facts", short_translations)
     path = tmp_path / "corpus.txt"
     path.write_text("\n".join([*sentences[:5], "", *sentences[5:19]]) + "\n", encoding="utf-8")
     return path
@@ -57,22 +61,30 @@ def small(tmp_path, sentences, monkeypatch):
 def test_a_line_for_every_line(translator, small, tmp_path, monkeypatch):
     """There and back, each in the place of its sentence, which stays where nothing is
     translated."""
-    back_translate(small, tmp_path / "out.txt", f"{translator} {translator}", batch_size=4)
-    made, given = read_lines(tmp_path / "out.txt"), read_lines(small)
-    assert (
-        read_positives(tmp_path / "out.txt", sha256(small), f"{translator} {translator}", 20)
-        == made
-    )
-    assert sum(a != b for a, b in zip(made, given, strict=True)) > 10
+    out = tmp_path / "out.txt"
+    both_ways = f"{translator} {translator}"
+
+    back_translate(small, out, both_ways, batch_size=4)
+
+    given = read_lines(small)
+    translations = read_lines(out)
+    assert read_positives(out, sha256(small), both_ways, 20) == translations
+    changed = [new != old for new, old in zip(translations, given, strict=True)]
+    assert sum(changed) > 10
+    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out.txt", "out.txt.json"]
+
     alone = translate.Translator(str(translator), 1, 2, 12)
-    assert [made[i] for i in (0, 7, 19)] == [alone(alone([given[i]]))[0] for i in (0, 7, 19)]
-    assert sorted(p.name for p in tmp_path.glob("out*")) == ["out.txt", "out.txt.json"]
+    for index in (0, 7, 19):
+        (there_and_back,) = alone(alone([given[index]]))
+        assert translations[index] == there_and_back
+
     monkeypatch.setattr(alone.tokenizer, "batch_decode", lambda *_, **__: [" "])
     assert alone(["a sentence"]) == ["a sentence"]
 
 
 def test_killed_and_resumed(small, tmp_path, monkeypatch):
     """In the middle of a chunk, and of a line. What is whole is not translated again."""
+    out = tmp_path / "out.txt"
     calls = []
 
     def make_translator(name, *_):
@@ -80,22 +92,25 @@ def test_killed_and_resumed(small, tmp_path, monkeypatch):
             calls.append(name)
             if len(calls) == 3:  # two translators a chunk: the second chunk's first
                 raise KeyboardInterrupt
-            return [
-                sentence[::-1] if name == "there" else sentence.upper() for sentence in sentences
-            ]
+            if name == "there":
+                return [sentence[::-1] for sentence in sentences]
+            return [sentence.upper() for sentence in sentences]
 
         return turn
 
     monkeypatch.setattr(translate, "Translator", make_translator)
     with pytest.raises(KeyboardInterrupt):
-        back_translate(small, tmp_path / "out.txt", "there back")
-    assert not (tmp_path / "out.txt").exists()
+        back_translate(small, out, "there back")
+    assert not out.exists()
+
     (part,) = tmp_path.glob("out.txt.*.part")
     with open(part, "a") as file:
         file.write("a line and\nhalf of anoth")
-    back_translate(small, tmp_path / "out.txt", "there back")
-    assert read_lines(tmp_path / "out.txt") == [line[::-1].upper() for line in read_lines(small)]
-    assert calls == ["there", "back", "there", *["there", "back"] * 2]
+    back_translate(small, out, "there back")
+
+    assert read_lines(out) == [line[::-1].upper() for line in read_lines(small)]
+    before_the_kill = ["there", "back", "there"]
+    assert calls == [*before_the_kill, "there", "back", "there", "back"]
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,15 @@ def write(file, code=EQUAL):
     caches.clear()
 
 
+def make_component_file(own):
+    """Write AMI under the name of the method, which goes, and return the file."""
+    code = (ROOT / "methods" / "components" / "ami.py").read_text()
+    file = own.parent / "components" / "mine.py"
+    file.parent.mkdir()
+    write(file, code.replace('"name": "ami"', '"name": "mine"'))
+    return file
+
+
 def results(file, scores, component=False, change=None):
     """What is said of a method whose three runs have these averages, against SimCSE's published
     scores.
@@ -50,15 +59,23 @@ def results(file, scores, component=False, change=None):
     )
     attempt_paper.write_paper(tried)
     (page,) = tried.pages
-    own = [spec for spec in page.runs().values() if "mine" in (spec.method, *spec.components)]
-    (theirs,) = (
-        spec for spec in page.runs().values() if spec not in own and spec.seed == own[0].seed
-    )
-    published = json.loads(targets.score_path(theirs.run_id, "sts", "mini").read_text())
-    for spec, score in zip(own, scores, strict=True):
+    ours = []
+    theirs = []
+    for spec in page.runs().values():
+        if "mine" in (spec.method, *spec.components):
+            ours.append(spec)
+        else:
+            theirs.append(spec)
+    (baseline,) = [spec for spec in theirs if spec.seed == ours[0].seed]
+    published = json.loads(targets.score_path(baseline.run_id, "sts", "mini").read_text())
+
+    def add_replicates(content):
+        content["replicates"] = published["replicates"]
+
+    for spec, score in zip(ours, scores, strict=True):
         write_scores(spec, "sts", "mini", [("Avg.", "spearman", score)])
         path = targets.score_path(spec.run_id, "sts", "mini")
-        edit_score_file(path, lambda content: content.update(replicates=published["replicates"]))
+        edit_score_file(path, add_replicates)
         if change:
             edit_score_file(path, change)
     caches.clear()
@@ -72,25 +89,29 @@ def test_only_ones_own_runs_are_left_to_make(own, capsys):
     assert not (own.parent.parent / "runs").exists()
 
 
-COMPARED = [("better", [0.80, 0.81, 0.82], "More seeds would change little")]
-COMPARED += [("not shown", [0.53, 0.55, 0.57], "would take about")]
-
-
-@pytest.mark.parametrize(("relation", "scores", "following"), COMPARED)
+@pytest.mark.parametrize(
+    ("relation", "scores", "following"),
+    [
+        ("better", [0.80, 0.81, 0.82], "More seeds would change little"),
+        ("not shown", [0.53, 0.55, 0.57], "would take about"),
+    ],
+)
 def test_a_comparison_says_what_it_shows_and_what_more_seeds_can_do(
     relation, scores, following, own
 ):
     record = results(own, scores)
-    assert (record["relation"], record["differs"]) == (relation, "") and following in record["next"]
+    assert record["relation"] == relation
+    assert record["differs"] == ""
+    assert following in record["next"]
 
 
 def test_a_shared_setting_that_differs_is_named(own):
     write(own, EQUAL.replace('"params": {', '"params": {"dropout": (0.2, "ours"), '))
+
     record = results(own, [0.80, 0.81, 0.82])
-    assert (
-        "dropout 0.2 against 0.1" in record["differs"]
-        and "Not matched" in attempt_results.comparison_lines(record)[0]
-    )
+
+    assert "dropout 0.2 against 0.1" in record["differs"]
+    assert "Not matched" in attempt_results.comparison_lines(record)[0]
 
 
 def on_other_data(content):
@@ -118,36 +139,32 @@ def test_scores_of_other_data_than_the_published_ones_are_not_compared(
 ):
     file = own
     if is_component:
-        file = own.parent / "components" / "mine.py"
-        file.parent.mkdir()
         own.unlink()
-        write(
-            file,
-            (ROOT / "methods" / "components" / "ami.py")
-            .read_text()
-            .replace('"name": "ami"', '"name": "mine"'),
-        )
+        file = make_component_file(own)
+
     record = results(file, [0.80, 0.81, 0.82], is_component, change)
-    assert (record["relation"], record["gain"]) == (relation, "") and reason in record["reason"]
+
+    assert record["relation"] == relation
+    assert record["gain"] == ""
+    assert reason in record["reason"]
     assert record["sentence"].startswith("Cannot be compared")
 
 
 def test_a_component_is_compared_on_each_host(own):
-    file = own.parent / "components" / "mine.py"
-    file.parent.mkdir()
-    write(
-        file,
-        (ROOT / "methods" / "components" / "ami.py")
-        .read_text()
-        .replace('"name": "ami"', '"name": "mine"'),
-    )
     tried = attempt_paper.open_attempt(
-        file, True, against=("simcse", "ct"), scale="mini", evaluators=("sts",), seeds=2
+        make_component_file(own),
+        True,
+        against=("simcse", "ct"),
+        scale="mini",
+        evaluators=("sts",),
+        seeds=2,
     )
     attempt_paper.write_paper(tried)
+
     (page,) = tried.pages
     with_it = {spec.method for spec in page.runs().values() if "mine" in spec.components}
-    assert with_it == {"simcse", "ct"} and {*tried.searches()} == {"simcse+mine", "ct+mine"}
+    assert with_it == {"simcse", "ct"}
+    assert set(tried.searches()) == {"simcse+mine", "ct+mine"}
 
 
 @pytest.mark.parametrize(
@@ -175,31 +192,32 @@ def test_bad_input_is_refused_and_nothing_is_written(arguments, message, own, ca
 @pytest.mark.slow
 def test_one_that_fails_is_refused_by_name_with_line_and_reason(own, capsys):
     write(own, f"{EQUAL}\n    def loss(self, views):\n        return views.z3\n")
+    last_line = own.read_text().count("\n")
+
     assert cli.main(["try", "methods/mine.py", "--scale", "smoke"]) == 1
-    line = own.read_text().count("\n")
-    reason = (
-        f"2 steps of training fail at methods/mine.py, line {line}: AttributeError: 'Views' object"
-        " has no"
-    )
+
+    place = f"2 steps of training fail at methods/mine.py, line {last_line}"
+    reason = f"{place}: AttributeError: 'Views' object has no"
     assert f"try: mine: {reason}" in capsys.readouterr().err
 
 
-def test_a_file_that_cannot_be_loaded_is_named(own):
-    declared = EQUAL.partition("class Method")[0]
-    for name, code, message in (
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
         ("classless", "", "methods/classless.py: defines no 'Method'"),
         (
             "importing",
             "import nothing_there",
             "methods/importing.py: line 2: ModuleNotFoundError: No module named",
         ),
-    ):
-        write(
-            own.with_stem(name),
-            f'"""A method."""\n{code}\n{declared}'.replace('"mine"', f'"{name}"'),
-        )
-        with pytest.raises(BadInput, match=re.escape(message)):
-            registry.load(name)
+    ],
+)
+def test_a_file_that_cannot_be_loaded_is_named(name, code, message, own):
+    declared = EQUAL.partition("class Method")[0].replace('"mine"', f'"{name}"')
+    write(own.with_stem(name), f'"""A method."""\n{code}\n{declared}')
+
+    with pytest.raises(BadInput, match=re.escape(message)):
+        registry.load(name)
 
 
 def test_no_advice_asks_for_more_seeds_than_the_command_takes(monkeypatch):
@@ -220,30 +238,36 @@ def test_untrained_rows_have_no_training_that_could_be_the_same(monkeypatch):
 
 @pytest.mark.slow
 def test_one_that_is_equal_has_no_effect_and_is_not_made_twice(own, capsys):
-    for _ in range(2):
-        assert (
-            cli.main(["try", "methods/mine.py", "--scale", "smoke", "--seeds", "2", "--json"]) == 0
-        )
-    first, again = capsys.readouterr().out.split("\n]\n")[:2]
-    (record,) = json.loads(f"{again}]")
-    assert first == again and record["next"] == attempt_results.SAME_TRAINING
+    def try_it():
+        """What the command prints."""
+        options = ["--scale", "smoke", "--seeds", "2", "--json"]
+        assert cli.main(["try", "methods/mine.py", *options]) == 0
+        return capsys.readouterr().out
+
+    first = try_it()
+    assert try_it() == first
+    (record,) = json.loads(first)
+    assert record["next"] == attempt_results.SAME_TRAINING
     assert (own.parent.parent / record["page"]).exists()
-    runs = {run for run in os.listdir("runs") if run[0] != "."}
-    planned = targets.page("table1", "smoke", "try_mine").runs().keys()
-    published = {
-        path.name.partition(".")[0] for path in (ROOT / "results/scores").glob("*.sts.json")
-    }
-    assert {run.partition("-")[0] for run in planned} == {
-        "mine",
-        "simcse",
-    } and runs == planned - published
+
+    planned = set(targets.page("table1", "smoke", "try_mine").runs())
+    assert {run.partition("-")[0] for run in planned} == {"mine", "simcse"}
+    score_files = (ROOT / "results/scores").glob("*.sts.json")
+    published = {path.name.partition(".")[0] for path in score_files}
+    made = {run for run in os.listdir("runs") if not run.startswith(".")}
+    assert made == planned - published
 
 
 def test_a_loss_that_vanished_is_said_on_the_page(own, capsys):
+    def let_the_loss_vanish(content):
+        content["training"]["loss_vanished"] = True
+
     results(own, [0.53, 0.55, 0.57])
     for path in (own.parent.parent / "results" / "mini" / "scores").glob("mine-*.json"):
-        edit_score_file(path, lambda content: content["training"].update(loss_vanished=True))
+        edit_score_file(path, let_the_loss_vanish)
     caches.clear()
     capsys.readouterr()
+
     assert cli.main(["render", "try_mine/table1", "--scale", "mini"]) == 0
+
     assert "in all 3 runs the loss is 0, or below 1e-4 of its start" in capsys.readouterr().out
