@@ -17,6 +17,7 @@ from csebench.base.files import digest, sha256, write_text
 from csebench.base.project import PACKAGE, folders, name_of
 from csebench.plan import targets, tuning
 from csebench.plan.catalog import files as catalog
+from csebench.plan.controls import control_scores
 from csebench.plan.targets import Page
 
 PARTIAL = catalog.RESULTS / "partial"  # pages that are made from the scores that exist
@@ -103,6 +104,8 @@ def content_hash(output: Path) -> str | None:
     if not output.is_relative_to(PARTIAL) and not all(path.exists() for path in rule_files):
         return None
     contents = {str(path): path for path in rule_files}
+    _, scale = name_and_scale(output)
+    contents |= {str(path): path for path in control_scores(scale)}
     contents |= {name_of(path): path for path in project_sources(output)}
     hashes = {name: sha256(path) for name, path in contents.items() if path.is_file()}
     return digest(hashes, 16)

@@ -23,7 +23,7 @@ from csebench.plan import tuning
 from csebench.plan.catalog import files as catalog
 from csebench.plan.recipe import conditions, corpus_path, make_spec, positives_path
 from csebench.plan.schema.spec import Spec
-from csebench.study.attempt_notices import forecast_lines, restart_notices
+from csebench.study.attempt_notices import forecast_lines, restart_notices, scale_notice
 from csebench.study.attempt_paper import Attempt, open_attempt, replaced_defaults, write_paper
 from csebench.study.attempt_results import results
 
@@ -81,7 +81,7 @@ def try_method(
         # lock the paper: the runs of another `csebench try` are planned from it
         stack.enter_context(locked(attempt.paper_file))
         write_paper(attempt)
-        notices = restart_notices(attempt) + replaced_defaults(attempt)
+        notices = scale_notice(attempt) + restart_notices(attempt) + replaced_defaults(attempt)
         notices += [*forecast_lines(attempt, count), downloads(attempt.pages)]
         for line in notices:
             print_note(line)

@@ -11,7 +11,7 @@ from csebench.base.models import train_again
 from csebench.base.terminal import counted
 from csebench.plan import forecast, targets, tuning
 from csebench.plan.catalog import files as catalog
-from csebench.plan.catalog.registry import EVALUATORS, protocol
+from csebench.plan.catalog.registry import EVALUATORS, declaration, protocol
 from csebench.plan.code_versions import draft_code
 from csebench.plan.forecast import TimeEstimate
 from csebench.plan.schema.spec import Spec
@@ -33,6 +33,25 @@ def restart_notices(attempt: Attempt) -> list[str]:
         if is_changed(code_now, codes_of_scores(attempt, evaluator)):
             notices.append(f"{evaluator}: its code changed, so its scores are made again.")
     return notices
+
+
+def scale_notice(attempt: Attempt) -> list[str]:
+    """Say before anything is run that the scale judges no methods of this kind, if so."""
+    from csebench.report.numbers.controls import blocked
+    from csebench.report.words.comparisons import cannot_tell_text
+
+    first_recipe, *_ = attempt.recipes().values()
+    declared = declaration(first_recipe.method)
+    if not declared.is_trained:
+        return []
+    training = "labelled" if declared.kind == "supervised" else "unlabelled"
+    reason = blocked(training, attempt.scale)
+    if reason is None:
+        return []
+    return [
+        f"There will be numbers and no verdict: {cannot_tell_text(reason)}. --scale small trains"
+        " BERTs of the hub."
+    ]
 
 
 def is_changed(code_now: str | None, codes: set[str | None]) -> bool:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from csebench.report.numbers.compare import Comparison
 
 MOST_SEEDS = 100  # that `csebench try` takes
+OTHER_SCALE = (
+    "No number of seeds helps: this scale cannot tell such methods apart. --scale small trains"
+    " BERTs of the hub."
+)
 SAME_TRAINING = "Both have the same losses, bit for bit: what is new has no effect."
 
 
@@ -100,10 +104,13 @@ def training_curves(view: "GridView", label: str) -> list:
 def advice_on_seeds(comparison: "Comparison") -> str:
     """Say whether more seeds could make a difference of this size significant."""
     from csebench.report.numbers.power import seeds_needed
+    from csebench.report.numbers.refusals import Relation
 
     seen = comparison.estimate
     if seen is None:
         return ""
+    if comparison.relation == Relation.CANNOT_TELL:
+        return OTHER_SCALE
     if comparison.p is None:
         if seen.seeds > 1:
             return ""

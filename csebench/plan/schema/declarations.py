@@ -521,6 +521,28 @@ class RunSettings(Strict):
         return changed
 
 
+# whether a method learns from labels
+Training = Literal["unlabelled", "labelled"]
+
+
+class Control(Strict):
+    """A difference between two rows that a scale must see before it judges methods of a kind.
+
+    It holds if the 95 % interval of the difference lies above `least`.
+    """
+
+    name: Line  # for pages: `SimCSE above the untrained encoder`
+    table: str  # `micse/table4`, or `methods`: the page of all methods
+    row: str  # label of the row that must score higher
+    against: str  # label of the other row
+    column: str  # label of the column
+    least: float = 0.0  # points
+    judges: list[Training] = Field(min_length=1)  # the methods that are not judged if it fails
+    # the difference in print, in points; None: that of the table's printed values, if there are any
+    printed: float | None = None
+    source: str = ""  # where it is printed
+
+
 class Scale(RunSettings):
     """config/<scale>.yaml: encoders, data, seeds and settings with which the papers' rows are
     run."""
@@ -548,6 +570,7 @@ class Scale(RunSettings):
     evaluators: dict[str, str | None] = {}
     # swept parameter: value -> its substitute; `null`: its cells stay empty
     sweeps: dict[str, dict[str, Value | None]] = {}
+    controls: list[Control] = []  # what the scale must see before it judges methods
     tuned: bool = False  # whether runs have the settings that searches chose (plan/tuning.py)
 
     def seeds_of(self, table: str, number: int | None = None) -> list[int]:

@@ -323,6 +323,13 @@ def grid_view(paper_name: str, name: str, scale: str) -> GridView:
     return replace(view, rows=_with_derived(view.grid, rows), data=data)
 
 
+def with_scores_of(cells: Sequence[Cell], scale: str) -> list[Cell]:
+    """Add the scores of their runs to single cells of a table, which are not derived."""
+    files = _score_files(cells, scale)
+    data = {evaluator: data_of_most(by_run.values()) for evaluator, by_run in files.items()}
+    return [_with_scores(cell, files, data, scale) for cell in cells]
+
+
 def _score_files(cells: Iterable[Cell], scale: str) -> ScoreFiles:
     """Read the score files that cells show. Evaluators without score files are left out."""
     files: ScoreFiles = {}

@@ -18,6 +18,7 @@ from csebench.plan.catalog.registry import declaration
 from csebench.plan.schema.paper import OTHERS, Column, Family, Grid
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import Cell, GridView
+from csebench.report.numbers.controls import is_blocked, why_scale_cannot_tell
 from csebench.report.numbers.estimates import (
     CellPair,
     Estimate,
@@ -55,7 +56,8 @@ class Comparison:
     family_low: float | None = None  # simultaneous interval of the family
     family_high: float | None = None
     differs: tuple[Setting, ...] = ()  # settings in which the rows should agree, and do not
-    reason: Reason | None = None  # why there is no estimate, if the relation does not say it
+    # why there is no estimate or no verdict, if the relation does not say it
+    reason: Reason | None = None
     printed: float | None = None  # the difference of the published values, in points
     scored: tuple[int, int] = (0, 0)  # runs with scores, and all runs
     # the evaluator declares test items, but score files have no replicates over them
@@ -283,13 +285,16 @@ def with_result(comparison: Comparison, scale: str) -> Comparison:
     if not can_be_tested(estimate, pairs):
         return replace(comparison, relation=Relation.ONE_SEED)
 
+    cannot_tell = why_scale_cannot_tell(pairs, scale)
     relation = Relation.NOT_SHOWN
-    if estimate.is_within(INACTIVE):
+    if cannot_tell is not None:
+        relation = Relation.CANNOT_TELL
+    elif estimate.is_within(INACTIVE):
         relation = Relation.INACTIVE
     p = estimate.p()
     assert p is not None  # there is an error
     low, high = estimate.interval()
-    comparison = replace(comparison, relation=relation, p=p, low=low, high=high)
+    comparison = replace(comparison, relation=relation, p=p, low=low, high=high, reason=cannot_tell)
     return judged(comparison, p, 1)
 
 
@@ -312,7 +317,7 @@ def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
     estimate = comparison.estimate
     assert estimate is not None
     relation = comparison.relation
-    if relation != Relation.INACTIVE:
+    if relation not in (Relation.INACTIVE, Relation.CANNOT_TELL):
         if p_family >= stats.LEVEL:
             relation = Relation.NOT_SHOWN
         elif estimate.gain > 0:
@@ -336,7 +341,8 @@ def best_rows(view: GridView, column: Column) -> list[set[int]]:
     """Find the rows that may be best in a column at 95 %, for each block of rows ranked together.
 
     A row is left out if another one is better by a one-sided test at 5 % over the number of other
-    rows. Blocks of a single row, and columns of differences, have no best rows.
+    rows. Blocks of a single row, columns of differences, and rows that the scale cannot tell apart
+    have no best rows.
     """
     if column.delta is not None:
         return []
@@ -348,7 +354,11 @@ def best_rows(view: GridView, column: Column) -> list[set[int]]:
         rank_block = block(view, index)
         if rank_block is not None:
             blocks.setdefault(rank_block, []).append(index)
-    return [may_be_best(rows, cells, view.scale) for rows in blocks.values() if len(rows) > 1]
+    best = []
+    for rows in blocks.values():
+        if len(rows) > 1 and not is_blocked([cells[row] for row in rows], view.scale):
+            best.append(may_be_best(rows, cells, view.scale))
+    return best
 
 
 def may_be_best(rows: list[int], cells: list[Cell], scale: str) -> set[int]:

@@ -20,6 +20,7 @@ from csebench.plan.schema.spec import Spec
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import Cell, GridView
 from csebench.report.numbers.compare import INACTIVE
+from csebench.report.numbers.controls import why_scale_cannot_tell
 from csebench.report.numbers.estimates import estimate_of, is_over_seeds_only
 from csebench.report.numbers.printed_spread import add, row_variance
 from csebench.report.numbers.refusals import Refusal, Relation, why_not
@@ -77,6 +78,7 @@ class Obstacle(StrEnum):
     ONE_SEED = "one seed"
     EQUAL_SCORES = "equal scores"
     INACTIVE = "inactive"  # the difference is shown to be next to nothing
+    CANNOT_TELL = "cannot tell"  # controls of the scale fail
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,8 @@ def contrast_runs(claim: Claim, pairing: Pairing, scale: str) -> Contrast | NoCo
     obstacle = obstacle_to_runs(pairs)
     if obstacle is not None:
         return obstacle
+    if why_scale_cannot_tell(pairs, scale) is not None:
+        return NoContrast(Obstacle.CANNOT_TELL)
 
     sign = sign_of(claim)
     if claim.statistic == "std":

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
+from csebench.plan.schema.declarations import Training
 from csebench.report.numbers.cells import Cell
 from csebench.report.numbers.estimates import CellPair
 
@@ -22,6 +23,7 @@ class Relation(StrEnum):
     NOT_SHOWN = "not shown"
     SAME_RUNS = "same runs"
     INACTIVE = "inactive"  # the difference is shown to be next to nothing
+    CANNOT_TELL = "cannot tell"  # controls of the scale fail, so that nothing is judged
     ONE_SEED = "one seed"  # there is a difference, but nothing to test it with
     PARTIAL = "partial"  # runs without scores
     OUTDATED = "outdated"
@@ -70,6 +72,16 @@ class EqualScores:
 
 
 @dataclass(frozen=True)
+class ScaleCannotTell:
+    """A control fails, so that the scale judges no methods of this kind."""
+
+    scale: str
+    training: Training
+    held: int  # controls that hold
+    controls: int
+
+
+@dataclass(frozen=True)
 class ScoredElsewhere:
     """Runs of a cell are scored on other test data than its table."""
 
@@ -100,6 +112,7 @@ Reason = (
     | LossIsZero
     | PremiseNotShown
     | EqualScores
+    | ScaleCannotTell
     | ScoredElsewhere
     | DifferentData
     | ReplicatesMissing

@@ -31,6 +31,7 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     lines = []
     if view.judged:
         lines.append(f"**{reproduced_text(view.cells)}**")
+    lines += cannot_tell_line(answered)
     lines += question_lines(view, answered)
     scored_runs, planned_runs = view.progress
     if not lines and not scored_runs:
@@ -39,6 +40,25 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
             reason = f"No answer yet: 0 of {planned_runs} runs are scored."
         lines.append(f"**{reason}**")
     return lines
+
+
+def cannot_tell_line(answered: list[Answer]) -> list[str]:
+    """Say once why the scale does not judge comparisons of a page.
+
+    Returns:
+        No line if all are judged, or if the main question, which comes first, says it.
+    """
+    reasons = []
+    for comparison in all_comparisons(answered):
+        if comparison.relation == Relation.CANNOT_TELL:
+            reasons.append(words.reason_text(comparison.reason))
+    if not reasons:
+        return []
+    family, comparisons = answered[0]
+    is_said = family.primary and comparisons[0].relation == Relation.CANNOT_TELL
+    if is_said:
+        return []
+    return [f"**Cannot tell: {'; '.join(dict.fromkeys(reasons))}.**"]
 
 
 def nothing_run_line(cells: list[Cell]) -> str:
@@ -132,7 +152,10 @@ def forest_title(view: GridView, answered: list[Answer]) -> str:
     family = answered[0].family
     if not family.primary:
         return family.question
-    sentence = words.sentence(answered[0].comparisons[0], family.equality)
+    comparison = answered[0].comparisons[0]
+    if comparison.relation == Relation.CANNOT_TELL:
+        return family.question
+    sentence = words.sentence(comparison, family.equality)
     without_numbers, _, _ = sentence.partition(" here")  # the plot shows the numbers
     return without_numbers.rstrip(".")
 

@@ -24,12 +24,20 @@ from csebench.report.numbers.cells import (
     grid_view,
 )
 from csebench.report.numbers.compare import Answer, answer
+from csebench.report.numbers.controls import control_results
+from csebench.report.numbers.rank_agreement import rank_agreement
 from csebench.report.pages.answer_text import nothing_to_draw
 from csebench.report.pages.page import PageContent, Part, Picture, TextTable
 from csebench.report.pages.score_table import STALE
 from csebench.report.provenance import scale_line
 from csebench.report.words.cells import scored_text
 from csebench.report.words.comparisons import family_sentence, not_matched
+from csebench.report.words.controls import (
+    CONTROL_HEAD,
+    agreement_text,
+    consequence_text,
+    control_row,
+)
 from csebench.report.words.evidence import reach_text
 
 OTHER_PAGES = (
@@ -45,6 +53,7 @@ def index_page(scale: str) -> PageContent:
     if scale != DEFAULT_SCALE:
         methods_view = grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale)
         alt = "Every method against the untrained encoder and against SimCSE"
+        parts += control_parts(scale, views)
         parts.append(questions([methods_view, *views]))
         parts.append(Picture(f"{SIDE_BY_SIDE}.svg", alt))
     parts.append("## Tables and figures")
@@ -53,6 +62,22 @@ def index_page(scale: str) -> PageContent:
     parts.append(coverage_legend(views))
     parts.append(OTHER_PAGES)
     return PageContent(f"Results at scale {scale}", scale_line(page(SIDE_BY_SIDE, scale)), parts)
+
+
+# ---------------------------------------------------------------- controls
+
+
+def control_parts(scale: str, views: list[GridView]) -> list[Part]:
+    """Tabulate the controls of a scale, and say which methods it judges. Nothing without any."""
+    results = control_results(scale)
+    if not results:
+        return []
+    table = TextTable(CONTROL_HEAD, [control_row(result) for result in results])
+    text = consequence_text(scale)
+    agreement = rank_agreement(views, "unlabelled")
+    if agreement is not None:
+        text += f" {agreement_text(agreement)}"
+    return ["## Controls", table, text, "## Questions"]
 
 
 # ---------------------------------------------------------------- questions

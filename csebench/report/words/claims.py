@@ -142,28 +142,27 @@ def parts_text(verdicts: Iterable[ClaimVerdict | Seen]) -> str:
     return f"{text}: {', '.join(listed)}"
 
 
+OBSTACLES = {  # those that need no fact
+    Obstacle.NO_NUMBERS: "no numbers to compare",
+    Obstacle.SAME_RUNS: "both rows are the same runs at this scale",
+    Obstacle.CONTROL: "a row is a control",
+    Obstacle.SAME_SENTENCES: "runs see fewer sentences than either column has",
+    Obstacle.ONE_SEED: "one seed",
+    Obstacle.EQUAL_SCORES: reason_text(EqualScores()),
+    Obstacle.INACTIVE: f"the difference stays within {INACTIVE:g} points",
+    Obstacle.CANNOT_TELL: "controls of the scale fail",
+}
+
+
 def obstacle_text(no_contrast: NoContrast) -> str:
     """Say why two rows give no contrast."""
     match no_contrast.obstacle:
-        case Obstacle.NO_NUMBERS:
-            return "no numbers to compare"
-        case Obstacle.SAME_RUNS:
-            return "both rows are the same runs at this scale"
         case Obstacle.NOT_COMPARABLE:
             assert no_contrast.refusal is not None
             return reason_text(no_contrast.refusal.reason) or no_contrast.refusal.relation
-        case Obstacle.CONTROL:
-            return "a row is a control"
         case Obstacle.NOT_STANDARD:
             return f"the test data of {no_contrast.row} is not known to be the standard set"
-        case Obstacle.SAME_SENTENCES:
-            return "runs see fewer sentences than either column has"
-        case Obstacle.ONE_SEED:
-            return "one seed"
-        case Obstacle.EQUAL_SCORES:
-            return reason_text(EqualScores())
-        case Obstacle.INACTIVE:
-            return f"the difference stays within {INACTIVE:g} points"
+    return OBSTACLES[no_contrast.obstacle]
 
 
 def picked_text(judgement: Judgement, basis: PickedContrast) -> str:

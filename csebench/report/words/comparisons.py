@@ -21,6 +21,7 @@ from csebench.report.numbers.refusals import (
     Reason,
     Relation,
     ReplicatesMissing,
+    ScaleCannotTell,
     ScoredElsewhere,
 )
 from csebench.report.numbers.row_settings import Setting
@@ -36,6 +37,7 @@ VERBS = {  # in the order in which the sentence of a question has them
     Relation.WORSE: "worse",
     Relation.NOT_SHOWN: "no gain shown",
     Relation.INACTIVE: f"changes nothing here (within {INACTIVE:g} points)",
+    Relation.CANNOT_TELL: "cannot tell",
     Relation.SAME_RUNS: "the same runs as what they are compared with",
     Relation.ONE_SEED: "one seed, so that chance is not excluded",
     Relation.NOT_ASKED: "cannot be asked here",
@@ -78,6 +80,9 @@ def sentence(comparison: Comparison, equality: bool = False) -> str:
             side = "above" if gain >= 0 else "below"
             points = f"{row} scores {abs(gain):.2f} points {side} {against}"
             return f"{points}, with one seed: chance is not excluded."
+        case Relation.CANNOT_TELL:
+            difference = f"{row} from {against} ({gain:+.2f})"
+            return f"Cannot tell {difference}: {reason_text(comparison.reason)}."
         case Relation.INACTIVE:
             return f"{row} and {against} score the same here, within {INACTIVE:g} points."
         case Relation.BETTER:
@@ -127,6 +132,8 @@ def reason_text(reason: Reason | None) -> str:
         case PremiseNotShown(row, loss, least, printed):
             loss_here = f"{row} itself loses {loss:z.1f} points, not shown to be over {least:g}"
             return f"{loss_here} (in the paper {printed})"
+        case ScaleCannotTell():
+            return cannot_tell_text(reason)
         case ScoredElsewhere(cell):
             return f"{cell.plan.row.label}: {elsewhere_text(cell)}"
         case DifferentData():
@@ -135,6 +142,16 @@ def reason_text(reason: Reason | None) -> str:
             count = f"{lacking} of {runs} runs of {row}"
             return f"{count} have no replicates over the test items of {evaluator}"
     return ""
+
+
+def cannot_tell_text(reason: ScaleCannotTell) -> str:
+    """Word why a scale judges no methods of a kind, with how many of its controls hold."""
+    how = "with labels" if reason.training == "labelled" else "without labels"
+    controls = f"controls: {reason.held} of {reason.controls}"
+    return (
+        f"at scale {reason.scale}, training {how} changes nothing that these test sets can see"
+        f" ({controls})"
+    )
 
 
 def different_data_text(reason: DifferentData) -> str:
@@ -269,7 +286,10 @@ def relation_text(relation: Relation, having: Sequence[Comparison], answer: Answ
 
 def reasons_text(comparisons: Sequence[Comparison]) -> str:
     """List the reasons of comparisons after a colon; empty if there are none."""
-    reasons = dict.fromkeys(reason_text(comparison.reason) for comparison in comparisons)
+    reasons: dict[str, None] = {}
+    for comparison in comparisons:
+        if comparison.relation != Relation.CANNOT_TELL:  # the page says it once
+            reasons[reason_text(comparison.reason)] = None
     known = [reason for reason in reasons if reason]
     if not known:
         return ""

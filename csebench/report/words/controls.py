@@ -1,0 +1,52 @@
+"""Words for the controls of a scale, on its first page and in `csebench try`."""
+
+from collections.abc import Sequence
+
+from csebench.plan.schema.declarations import Training
+from csebench.report.numbers.controls import ControlResult, blocked
+from csebench.report.numbers.rank_agreement import RankAgreement
+from csebench.report.words.comparisons import cannot_tell_text
+
+CONTROL_HEAD = ["control", "in print", "here", "95 % interval", "needed", "holds"]
+
+
+def control_row(result: ControlResult) -> list[str]:
+    """Write the row of a control, with a cell for each of CONTROL_HEAD."""
+    control = result.control
+    printed = "–"
+    if result.printed is not None:
+        printed = f"{result.printed:+.2f}"
+    if control.source:
+        printed += f" ({control.source})"
+    needed = f"above {control.least:g}"
+    if result.estimate is None:
+        return [control.name, printed, "–", "–", needed, "not scored yet"]
+    low, high = result.estimate.interval()
+    holds = "yes" if result.holds else "**no**"
+    interval = f"{low:+.2f} to {high:+.2f}"
+    return [control.name, printed, f"{result.estimate.gain:+.2f}", interval, needed, holds]
+
+
+def consequence_text(scale: str) -> str:
+    """Say which methods a scale judges, from its controls."""
+    sentences = []
+    trainings: Sequence[Training] = ("unlabelled", "labelled")
+    for training in trainings:
+        reason = blocked(training, scale)
+        how = "with labels" if training == "labelled" else "without labels"
+        if reason is None:
+            sentences.append(f"Methods trained {how} are judged.")
+        else:
+            text = cannot_tell_text(reason)
+            sentences.append(f"**Methods trained {how} get no verdict: {text}.**")
+    return " ".join(sentences)
+
+
+def agreement_text(agreement: RankAgreement) -> str:
+    """Word how the differences of a scale rank beside those in print."""
+    return (
+        f"Over {agreement.differences} declared differences of methods trained without labels, in"
+        f" {agreement.tables} tables, the rank correlation with the printed differences is"
+        f" {agreement.correlation:+z.2f} (95 % {agreement.low:+z.2f} to {agreement.high:+z.2f};"
+        " tables resampled)."
+    )
