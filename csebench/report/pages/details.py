@@ -13,6 +13,7 @@ from csebench.plan.schema.paper import Row
 from csebench.report.numbers.cells import Cell, GridView
 from csebench.report.numbers.claims import judge_all
 from csebench.report.numbers.compare import Answer
+from csebench.report.numbers.losses import row_losses
 from csebench.report.pages.answer_text import all_comparisons
 from csebench.report.pages.claims import sentence_table
 from csebench.report.pages.page import Fold, Part, TextTable, as_list, merge_labels
@@ -95,6 +96,22 @@ def table_of_texts(view: GridView, text_of: Callable[[Cell], str | None]) -> Tex
         for line, (_, texts) in zip(body, rows, strict=True):
             line.append(texts[index] or "–")
     return TextTable(head, body)
+
+
+# ---------------------------------------------------------------- training
+
+
+def losses_fold(view: GridView) -> list[Part]:
+    """Show the training loss of every row. If it is next to 0, the runs had little to learn."""
+    losses = row_losses(view)
+    if not losses or view.scale == DEFAULT_SCALE:
+        return []
+    rows = []
+    for loss in losses:
+        readings = [f"{loss.first:.3g}", f"{loss.last:.3g}"]
+        rows.append([loss.row, str(loss.runs), *readings, f"{loss.first_step}, {loss.last_step}"])
+    head = ["Model", "runs", "loss at the first reading", "at the last", "steps"]
+    return [Fold("Training loss at the end of runs", [TextTable(head, rows)])]
 
 
 # ---------------------------------------------------------------- runs of others

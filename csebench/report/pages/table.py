@@ -18,6 +18,7 @@ from csebench.report.pages.answer_text import answer_lines, forest_title, has_va
 from csebench.report.pages.details import (
     claims_fold,
     comparisons_fold,
+    losses_fold,
     others_fold,
     printed_fold,
     printed_parts,
@@ -130,6 +131,7 @@ def grid_section(view: GridView, folder: Path) -> PageSection:
     if is_run:
         folded += printed_fold(view)
     folded += others_fold(view)
+    folded += losses_fold(view)
     folded += comparisons_fold(view, answered)
     folded += claims_fold(view, folder)
     folded += texts_fold(view)
