@@ -1,9 +1,9 @@
-"""Run csebench's commands in processes that are forked from this one, which has imported torch: it
-takes 3 seconds.
+"""Run csebench's commands in processes that are forked from this one, which has imported torch.
 
-Each line of stdin is an order as JSON, answered by one line: {"arguments": [...], "log": FILE, ...}
-by the id of the process that runs the command (`run_command`), {"wait": ID} by its exit code, which
-is negative after a signal.
+Importing it takes 3 seconds. Each line of stdin is an order as JSON, and each gets one line as the
+answer. {"arguments": [...], "log": FILE, "strike": [n, signal]} starts a command (`run_command`),
+and is answered by the id of its process. {"wait": ID} is answered by the exit code of a process,
+which is negative after a signal.
 """
 
 import json
@@ -26,39 +26,68 @@ TINY = {
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
     "intermediate_size": 64,
+    "initializer_range": 0.1,  # larger than BERT's, so that attention is not uniform
 }
 
 
+def main() -> None:
+    """Answer orders until stdin ends."""
+    loop.CHECKPOINT_SECONDS = 0  # a checkpoint after every evaluation
+    make_encoder(Path("encoders/bert-mini-wiki"), Path("encoders/tiny"))
+    print("ready", flush=True)
+    for line in sys.stdin:
+        order = json.loads(line)
+        if "wait" in order:
+            _, status = os.waitpid(order["wait"], 0)
+            print(os.waitstatus_to_exitcode(status), flush=True)
+        else:
+            print(fork_command(order), flush=True)
+
+
 def make_encoder(shipped: Path, tiny: Path) -> None:
-    """One with random weights, larger than BERT's, so that attention is not uniform."""
-    shutil.copytree(
-        shipped,
-        tiny,
-        ignore=lambda _, names: {*names} - {"tokenizer.json", "tokenizer_config.json"},
-    )
+    """Make an encoder with random weights and the tokenizer of a shipped one."""
+    tiny.mkdir()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy2(shipped / name, tiny)
     torch.manual_seed(0)
-    BertModel(BertConfig.from_pretrained(shipped, initializer_range=0.1, **TINY)).save_pretrained(
-        tiny
-    )
+    config = BertConfig.from_pretrained(shipped, **TINY)
+    BertModel(config).save_pretrained(tiny)
 
 
-def run_command(arguments, log, strike=(0, 0)) -> int:
-    """A csebench command, printing into a file, whose last line is the number of its write
-    operations; before the n-th it gets a signal, where `strike` is (n, signal)."""
-    file, writes = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 0
+def fork_command(order: dict) -> int:
+    """Run a command in a forked process, and return its id."""
+    process = os.fork()
+    if process != 0:
+        return process
+    code = 1
+    try:
+        code = run_command(**order)
+    finally:
+        os._exit(code)  # the process must not go on with the orders of its parent
+
+
+def run_command(arguments: list[str], log: str, strike: tuple[int, int] | None = None) -> int:
+    """Run a csebench command, and return its exit code.
+
+    Args:
+        log: file that the command prints into. Its last line is the number of write operations.
+        strike: (n, signal): the command gets this signal before its n-th write operation.
+    """
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(file, 1)
     os.dup2(file, 2)
     signal.alarm(LONGEST)
+    writes = 0
 
-    def count(event: str, values: tuple) -> None:
+    def count_writes(event: str, values: tuple) -> None:
         nonlocal writes
-        changes = event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir")
-        if changes or (event == "open" and values[2] & (os.O_WRONLY | os.O_RDWR)):
-            writes += 1
-            if writes == strike[0]:
-                os.kill(os.getpid(), strike[1])
+        if not is_write(event, values):
+            return
+        writes += 1
+        if strike is not None and writes == strike[0]:
+            os.kill(os.getpid(), strike[1])
 
-    sys.addaudithook(count)
+    sys.addaudithook(count_writes)
     sys.argv = ["csebench", *arguments]
     try:
         return cli.main(arguments)
@@ -69,21 +98,12 @@ def run_command(arguments, log, strike=(0, 0)) -> int:
         print(f"\n{writes}", flush=True)
 
 
-def main() -> None:
-    loop.CHECKPOINT_SECONDS = 0  # a checkpoint after every evaluation
-    make_encoder(Path("encoders/bert-mini-wiki"), Path("encoders/tiny"))
-    print("ready", flush=True)
-    for order in map(json.loads, sys.stdin):
-        if "wait" in order:
-            print(os.waitstatus_to_exitcode(os.waitpid(order["wait"], 0)[1]), flush=True)
-        elif process := os.fork():
-            print(process, flush=True)
-        else:
-            code = 1
-            try:
-                code = run_command(**order)
-            finally:
-                os._exit(code)
+def is_write(event: str, values: tuple) -> bool:
+    """Whether an audit event of Python is a write operation on a disk."""
+    if event == "open":
+        _, _, flags = values
+        return bool(flags & (os.O_WRONLY | os.O_RDWR))
+    return event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir")
 
 
 if __name__ == "__main__":

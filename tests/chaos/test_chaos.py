@@ -1,5 +1,4 @@
-"""Whatever is killed, fails to write, or runs twice: the same command ends with the same bits
-(killer.py)."""
+"""If csebench is killed, cannot write, or runs twice, the same command ends with the same bits."""
 
 import os
 
@@ -7,24 +6,27 @@ import pytest
 from killer import STAGES, TRAINING, Chaos
 
 pytestmark = pytest.mark.slow
-SEED = int(os.environ.get("CHAOS_SEED", "0"))  # of the schedule, which is the same in every call
+# it decides the schedule, which is the same in every call
+SEED = int(os.environ.get("CHAOS_SEED", "0"))
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    chaos = Chaos(tmp_path_factory.mktemp("chaos"), SEED)
-    yield chaos
-    chaos.close()
+def project(tmp_path_factory):
+    """The project that all tests disturb, one after the other."""
+    project = Chaos(tmp_path_factory.mktemp("chaos"), SEED)
+    yield project
+    project.close()
 
 
 @pytest.fixture
-def chaos(made):
-    """No loss and no unequal bit at the end of a test."""
-    made.losses.clear()
-    made.unequal.clear()
-    made.random.seed(SEED)
-    yield made
-    assert not made.losses and not made.unequal, f"CHAOS_SEED={SEED}"
+def chaos(project):
+    """The project. At the end of a test, nothing may be lost, and no bit may differ."""
+    project.losses.clear()
+    project.unequal.clear()
+    project.random.seed(SEED)
+    yield project
+    assert not project.losses, f"CHAOS_SEED={SEED}"
+    assert not project.unequal, f"CHAOS_SEED={SEED}"
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -1,8 +1,9 @@
-"""Bytes that change only on purpose: ids of runs, JSON answers of the verbs, and every page, CSV
-and figure of the published study, of the evidence and of scale smoke.
+"""Bytes that change only on purpose.
 
-To renew the files of tests/workflow/golden/: `python tests/workflow/test_golden.py`, and read the
-diff. Pages of the published study and of the evidence are renewed by Snakemake.
+They are the ids of runs, the JSON answers of commands, and every page, CSV and figure of the
+published study, of the evidence and of scale smoke. To renew the files of tests/workflow/golden/,
+run `python tests/workflow/test_golden.py`, and read the diff. Snakemake renews the pages of the
+published study and of the evidence.
 """
 
 import contextlib
@@ -18,12 +19,13 @@ import sys
 import tempfile
 from collections import defaultdict
 from importlib.metadata import version
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for `python tests/workflow/test_golden.py`
-from project import new_project
+from project import keep_only, new_project
 from score_files import make_scores
 
 from csebench.base import caches
@@ -35,151 +37,206 @@ from csebench.plan.catalog import files as catalog
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def first_difference(made: str, expected: str) -> str:
-    """The first line in which two texts differ; empty where they are equal."""
-    pairs = enumerate(
-        zip([*made.split("\n"), None], [*expected.split("\n"), None], strict=False), 1
-    )
-    return next(
-        (f"line {n}: {one!r} in place of {two!r}" for n, (one, two) in pairs if one != two), ""
-    )
+def first_difference(actual: str, expected: str) -> str:
+    """Describe the first line in which two texts differ; empty if they are equal."""
+    if actual == expected:
+        return ""
+    lines = zip_longest(actual.split("\n"), expected.split("\n"))
+    for number, (line, expected_line) in enumerate(lines, 1):
+        if line != expected_line:
+            return f"line {number}: {line!r} in place of {expected_line!r}"
+    raise AssertionError("different texts have a different line")
 
 
 def call(*words: str) -> str:
-    """What a verb prints."""
+    """Call a csebench command, and return what it prints."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
         assert main([*words]) == 0, words
     return out.getvalue()
 
 
-def run_ids() -> str:
-    """The runs of every scale: a line per scale and method."""
-    keys = defaultdict(list)
-    for scale in catalog.scale_names():
-        for run_id in sorted(targets.runs(scale)):
-            method, _, key = run_id.rpartition("-")
-            keys[scale, method].append(key)
-    return "".join(f"{' '.join([*of, *found])}\n" for of, found in keys.items())
+# ---------------------------------------------------------------- ids of runs
 
 
 def test_ids_of_runs():
-    made, expected = (
-        {
-            f"{scale} {method}-{key}"
-            for scale, method, *keys in map(str.split, text.splitlines())
-            for key in keys
-        }
-        for text in (run_ids(), (GOLDEN / "run_ids.txt").read_text())
-    )
-    # one that moves is gone; a file of one's own adds some
-    assert not sorted(expected - made), "gone"
+    """An id that moves is gone. A file of one's own adds some."""
+    planned = set(run_ids().splitlines())
+    expected = set((GOLDEN / "run_ids.txt").read_text().splitlines())
+    gone = split_ids(expected) - split_ids(planned)
+    assert not sorted(gone), "gone"
 
 
-KEPT = {"methods/components": "ami mlm", "evaluators": "sts stsb_dev geometry transfer"}
-VERBS = """
-methods; evaluators; papers; audit; claims; status; plan all; power all --scale smoke; check all --scale smoke
-compare golden/table2; show simcse; show ami; show geometry; show golden; show golden/table2; show golden/figure1
-show RUN"""  # noqa: E501
+def run_ids() -> str:
+    """List the runs of every scale, in a line per scale and method."""
+    lines = []
+    for scale in catalog.scale_names():
+        keys = defaultdict(list)
+        for run_id in sorted(targets.runs(scale)):
+            method, _, key = run_id.rpartition("-")
+            keys[method].append(key)
+        for method, keys_of_method in keys.items():
+            lines.append(" ".join([scale, method, *keys_of_method]) + "\n")
+    return "".join(lines)
 
 
-def ask() -> str:
-    """What verbs answer in the project of the current folder, from made scores, as JSON."""
-    make_scores("smoke")
-    verbs = (
-        VERBS.replace("RUN", next(iter(targets.runs("smoke"))))
-        .replace("\n", ";")
-        .strip(";")
-        .split(";")
-    )
-    given = {verb.strip(): json.loads(call(*shlex.split(verb), "--json")) for verb in verbs}
-    return json.dumps(given, indent=1, ensure_ascii=False) + "\n"
+def split_ids(lines: set[str]) -> set[str]:
+    """Read (scale, method-key) of every run from lines as `run_ids` writes them."""
+    ids = set()
+    for line in lines:
+        scale, method, *keys = line.split()
+        ids |= {f"{scale} {method}-{key}" for key in keys}
+    return ids
+
+
+# ---------------------------------------------------------------- answers of commands
+
+COMPONENTS = ("ami", "mlm")
+EVALUATORS = ("sts", "stsb_dev", "geometry", "transfer")
+COMMANDS = """
+methods
+evaluators
+papers
+audit
+claims
+status
+plan all
+power all --scale smoke
+check all --scale smoke
+compare golden/table2
+show simcse
+show ami
+show geometry
+show golden
+show golden/table2
+show golden/figure1
+show RUN
+"""
+
+
+def test_answers_of_commands(tmp_path):
+    assert not first_difference(answers(tmp_path), (GOLDEN / "answers.json").read_text())
 
 
 def answers(folder: Path) -> str:
-    """The same in a new project of one paper, three methods and one scale."""
+    """Ask commands in a new project of one paper, three methods and one scale."""
     paper = (GOLDEN / "paper.yaml").read_text()
     project = new_project(folder / "csebench", paper, "bert simcse ct", "smoke")
-    for kind, names in KEPT.items():
-        for path in (project.folder / kind).glob("[!_]*.*"):
-            if path.stem not in names.split():
-                path.unlink()
+    keep_only(project.folder, "methods/components/[!_]*.*", " ".join(COMPONENTS))
+    keep_only(project.folder, "evaluators/[!_]*.*", " ".join(EVALUATORS))
     shutil.copy(GOLDEN / "scale.yaml", project.folder / "config" / "smoke.yaml")
     (project.folder / "papers" / "tiny.yaml").rename(project.folder / "papers" / "golden.yaml")
+
+    tests = project.folder / "tests"
+    folders = [project.folder, tests, tests / "workflow"]
+    env = project.env | {"PYTHONPATH": os.pathsep.join(str(folder) for folder in folders)}
     command = [sys.executable, "-c", "import test_golden; print(test_golden.ask(), end='')"]
-    env = project.env | {
-        "PYTHONPATH": f"{project.folder}:{project.folder}/tests:{project.folder}/tests/workflow"
-    }
     done = subprocess.run(command, cwd=project.folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_answers_of_verbs(tmp_path):
-    assert not first_difference(answers(tmp_path), (GOLDEN / "answers.json").read_text())
+def ask() -> str:
+    """Call the commands in the project of the current folder, which has made-up scores.
+
+    Returns:
+        JSON with what each prints with --json.
+    """
+    make_scores("smoke")
+    first_run = next(iter(targets.runs("smoke")))
+    printed = {}
+    for line in COMMANDS.strip().splitlines():
+        command = line.replace("RUN", first_run)
+        printed[command] = json.loads(call(*shlex.split(command), "--json"))
+    return json.dumps(printed, indent=1, ensure_ascii=False) + "\n"
 
 
-PINNED = dict(
-    re.findall(r"^(matplotlib|pillow)==(\S+)", (ROOT / "envs" / "lock.txt").read_text(), re.M)
-)
-OTHER = [
-    f"{name} is {version(name)}, not {pinned}"
-    for name, pinned in PINNED.items()
-    if version(name) != pinned
-]
+# ---------------------------------------------------------------- pages
+
+
+def drawing_libraries() -> list[str]:
+    """Say which libraries differ from the lock, and so may draw pictures with other bytes."""
+    lock = (ROOT / "envs" / "lock.txt").read_text()
+    others = []
+    for name, pinned in re.findall(r"^(matplotlib|pillow)==(\S+)", lock, re.M):
+        if version(name) != pinned:
+            others.append(f"{name} is {version(name)}, not {pinned}")
+    return others
+
+
+OTHER_LIBRARIES = drawing_libraries()
 
 
 @pytest.mark.slow
 def test_the_committed_pages_are_what_their_scores_give(tmp_path, monkeypatch):
-    """Of the published study and of the evidence; pictures are compared with the libraries of
-    the lock."""
-    kept = shutil.ignore_patterns(
-        "partial", "html", ".logs", "*.md", "cells.csv", "comparisons.csv"
-    )
-    shutil.copytree(ROOT / "results", tmp_path / "results", ignore=kept)
+    """The pages are those of the published study and of the evidence. Pictures are compared only if
+    the libraries that draw them are those of the lock."""
+    pages = ("*.md", "cells.csv", "comparisons.csv")
+    not_copied = shutil.ignore_patterns("partial", "html", ".logs", *pages)
+    shutil.copytree(ROOT / "results", tmp_path / "results", ignore=not_copied)
     monkeypatch.chdir(tmp_path)
     call("render", "all", "--scale", "mini")
     call("render", "evidence", "--out", "results/evidence.md")
-    files = [*(ROOT / "results").glob("evidence.*"), *(ROOT / "results" / "mini").rglob("*.*")]
-    files = [path.relative_to(ROOT) for path in files if path.is_file()]
-    other = {"partial", "html", ".logs", "scores", "tuning"}
-    for path in (path for path in files if not other & {*path.parts}):
+
+    for path in committed_pages():
         if path.suffix != ".svg":
-            assert not first_difference(
-                path.read_text("utf-8"), (ROOT / path).read_text("utf-8")
-            ), path
-        elif not OTHER:
+            expected = (ROOT / path).read_text("utf-8")
+            assert not first_difference(path.read_text("utf-8"), expected), path
+        elif not OTHER_LIBRARIES:
             assert path.read_bytes() == (ROOT / path).read_bytes(), path
 
 
-def smoke() -> str:
-    """Hashes of what is written about scale smoke into the current folder, from made scores."""
-    caches.clear()
-    make_scores("smoke")
-    for page in targets.pages("smoke"):
-        if page.path.suffix == ".svg":
-            call("render", str(page.path))
-        call(
-            "render", str(page.path.with_suffix(".md")), "--out", str(page.path.with_suffix(".md"))
-        )
-    for name in ("index", "claims", "audit"):
-        call("render", name, "--out", f"results/{name}.md")
-    call("csv")
-    caches.clear()
-    files = sorted(path for path in Path("results").rglob("*.*") if path.is_file())
-    files = [path for path in files if not {"scores", ".logs"} & {*path.parts}]
-    return "".join(
-        f"{hashlib.sha256(path.read_bytes()).hexdigest()[:16]} {path}\n" for path in files
-    )
+def committed_pages() -> list[Path]:
+    """List the pages, figures and CSVs of the published study and of the evidence, below ROOT."""
+    results = ROOT / "results"
+    other_folders = {"partial", "html", ".logs", "scores", "tuning"}
+    pages = []
+    for file in (*results.glob("evidence.*"), *(results / "mini").rglob("*.*")):
+        path = file.relative_to(ROOT)
+        if file.is_file() and not other_folders & set(path.parts):
+            pages.append(path)
+    return pages
 
 
 @pytest.mark.slow
 def test_pages_of_smoke(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made, expected = (
-        {line for line in text.splitlines() if not (OTHER and line.endswith(".svg"))}
-        for text in (smoke(), (GOLDEN / "smoke.txt").read_text())
-    )
-    assert not sorted(made ^ expected), f"the files are in {tmp_path}"
+    written = comparable_lines(smoke_pages())
+    expected = comparable_lines((GOLDEN / "smoke.txt").read_text())
+    assert not sorted(written ^ expected), f"the files are in {tmp_path}"
+
+
+def smoke_pages() -> str:
+    """Write all pages of scale smoke from made-up scores into the current folder.
+
+    Returns:
+        A line with hash and path of each file.
+    """
+    caches.clear()
+    make_scores("smoke")
+    for page in targets.pages("smoke"):
+        if page.path.suffix == ".svg":
+            call("render", str(page.path))
+        text_page = str(page.path.with_suffix(".md"))
+        call("render", text_page, "--out", text_page)
+    for name in ("index", "claims", "audit"):
+        call("render", name, "--out", f"results/{name}.md")
+    call("csv")
+    caches.clear()
+
+    lines = []
+    for path in sorted(Path("results").rglob("*.*")):
+        if path.is_file() and not {"scores", ".logs"} & set(path.parts):
+            sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+            lines.append(f"{sha256[:16]} {path}\n")
+    return "".join(lines)
+
+
+def comparable_lines(text: str) -> set[str]:
+    """Split the list of files into lines, without pictures that other libraries drew."""
+    lines = set(text.splitlines())
+    if OTHER_LIBRARIES:
+        return {line for line in lines if not line.endswith(".svg")}
+    return lines
 
 
 if __name__ == "__main__":
@@ -187,4 +244,4 @@ if __name__ == "__main__":
         (GOLDEN / "run_ids.txt").write_text(run_ids())
         (GOLDEN / "answers.json").write_text(answers(Path(folder)))
         os.chdir(folder)
-        (GOLDEN / "smoke.txt").write_text(smoke())
+        (GOLDEN / "smoke.txt").write_text(smoke_pages())
