@@ -32,7 +32,8 @@ class HostRandom(TorchDispatchMode):
 
     def is_on_device(self, args, kwargs):
         """Whether an argument is on the device, or the result has to be."""
-        if kwargs.get("device") is not None and torch.device(kwargs["device"]).type == self.device:
+        requested = kwargs.get("device")
+        if requested is not None and torch.device(requested).type == self.device:
             return True
         tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         return any(tensor.device.type == self.device for tensor in tensors)

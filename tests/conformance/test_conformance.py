@@ -68,8 +68,9 @@ def code_path(name, variant):
     components |= changed.pop("components", {})
     used = {component: params for component, params in components.items() if params is not None}
 
-    settings = fill(method, changed, name) if method.is_trained else changed
-    branches = [branching(settings)]
+    if method.is_trained:
+        changed = fill(method, changed, name)
+    branches = [branching(changed)]
     for component, params in used.items():
         branches.append(branching(fill(declaration(component, COMPONENTS), params, component)))
     return name, str(sorted(used)), str(branches)

@@ -6,7 +6,6 @@ In-domain retrieval and geometry are worked out by hand.
 import json
 import re
 import shutil
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -46,17 +45,27 @@ def random():
     return load("random")({"dimensions": 16}, 1)
 
 
+class ModelForBeir:
+    """Has the methods that beir calls."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def encode_queries(self, queries, **_):
+        return self.model.embed(queries)
+
+    def encode_corpus(self, documents, **_):
+        texts = [f"{document['title']} {document['text']}".strip() for document in documents]
+        return self.model.embed(texts)
+
+
 @pytest.mark.parametrize(("similarity", "function"), [("cos", "cos_sim"), ("dot", "dot")])
 def test_beir_itself_gives_the_same(similarity, function, random, smoke_data):
     """The package's loader, exact search and metrics do. The data has identical ids and graded
     judgements."""
     folder = smoke_data / "beir" / "smoke"
     corpus, queries, qrels = GenericDataLoader(str(folder)).load("test")
-    model = SimpleNamespace(
-        encode_queries=lambda queries, **_: random.embed(queries),
-        encode_corpus=lambda documents, **_: random.embed([text_of(d) for d in documents]),
-    )
-    exact_search = DenseRetrievalExactSearch(model, corpus_chunk_size=20)
+    exact_search = DenseRetrievalExactSearch(ModelForBeir(random), corpus_chunk_size=20)
     package = EvaluateRetrieval(exact_search, score_function=function)
     ranking = package.retrieve(corpus, queries)
     ndcg, mean_precision, recall, _ = package.evaluate(qrels, ranking, [10, 100, 1000])
@@ -74,10 +83,6 @@ def test_beir_itself_gives_the_same(similarity, function, random, smoke_data):
     assert len(items["queries"]) == len(queries)
     for query in queries:
         assert our_ranking[query] == pytest.approx(ranking[query], abs=1e-5)
-
-
-def text_of(document):
-    return f"{document['title']} {document['text']}".strip()
 
 
 def test_forums_weigh_the_same_and_one_forum_is_alone(random, smoke_data, tmp_path):
