@@ -19,7 +19,7 @@ CHUNK = 5  # divides no batch of these tests
 
 
 class Steps(NamedTuple):
-    """What some steps computed."""
+    """The results of some steps."""
 
     losses: torch.Tensor  # (steps,)
     gradients: list[dict[str, torch.Tensor]]  # of each step, by parameter
@@ -176,7 +176,7 @@ def test_a_chunk_is_in_memory_at_a_time(make_spec, sentences):
 def test_a_run_says_in_which_chunks_it_was_computed(
     chunk_size, make_spec, finished, train, tmp_path
 ):
-    """Its provenance does. The id of the run is the same, but the masks are others."""
+    """The provenance of the run says so. Chunks change the masks, but not the id of the run."""
     spec = make_spec("simcse")
     whole = finished("simcse")
 

@@ -105,7 +105,7 @@ def runs(ids):
 
 @every_adapter
 def test_declared_values_fit_their_own_schema(name, folder):
-    """They pass the check that a user's values must pass, unchanged."""
+    """Declared values pass the check that a user's values must pass, unchanged."""
     declared = declaration(name, folder)
     check_fits(declared, {key: value for key, (value, _) in declared.params.items()})
 
@@ -259,7 +259,7 @@ def losses_of(report):
 
 @runs(PLAIN)
 def test_loss_falls_on_a_repeated_batch(run, make_spec, train, tmp_path, monkeypatch):
-    """Over 40 steps that all see the same batch, with the learning rate raised."""
+    """40 steps see the same batch, with the learning rate raised."""
 
     def first_batch(step, sentences, size, *_):
         return sentences[:size]
@@ -290,7 +290,7 @@ def test_the_dropout_that_gpus_fuse_is_the_cpus_where_the_host_draws(dtype):
 
 @runs([*PLAIN, "random"])
 def test_another_seed_gives_another_model(run, finished):
-    """That the same seed gives the same model is checked in test_killed_and_resumed."""
+    """test_killed_and_resumed checks that the same seed gives the same model."""
     model1 = open_model(str(finished(**RUNS[run], seed=1) / "model"))
     model2 = open_model(str(finished(**RUNS[run], seed=2) / "model"))
     assert not np.array_equal(model1.embed(["a"]), model2.embed(["a"]))
@@ -354,7 +354,7 @@ def modification_times(folder):
 
 @runs(PLAIN)
 def test_roberta(run, tiny_roberta, make_spec, train, sentences, tmp_path):
-    """It trains on another architecture, and sentence-transformers reads the result as we do."""
+    """A method trains on another architecture. sentence-transformers reads the result as we do."""
     spec = make_spec(**RUNS[run], encoder=tiny_roberta, params={"steps": 2})
     texts = [*sentences[:20], LONG]
 

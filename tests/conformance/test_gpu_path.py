@@ -44,7 +44,7 @@ SETTINGS = RUNS | {
 
 @pytest.mark.slow
 def test_no_step_waits_for_the_device():
-    """No step of any method does, on a made-up GPU."""
+    """Make steps of all methods on a made-up GPU."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command.append("tests/conformance/made_up_gpu.py")
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -110,7 +110,7 @@ def plain_and_compiled(spec, steps):
 
 @pytest.mark.slow
 def test_compiled_layers_give_the_same_losses(make_spec, sentences, tmp_path, monkeypatch):
-    """Over several lengths and sizes of batches. Compiled code is kept in runs/, for other jobs."""
+    """Batches have several lengths and sizes. Compiled code is kept in runs/, for other jobs."""
     torch._dynamo.reset()
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", default_cache_dir())  # so that it is restored
     monkeypatch.setattr("csebench.model.encoder.RUNS", tmp_path)
@@ -141,7 +141,7 @@ def fail_in_the_backward_pass(graph, inputs, **_):
 def test_a_failed_compilation_is_a_line_and_the_step_is_made(
     compiler, make_spec, sentences, monkeypatch, caplog
 ):
-    """It fails in this way if Python's headers are missing."""
+    """Compilation fails in this way if Python's headers are missing."""
     torch._dynamo.reset()  # what other tests compiled
     monkeypatch.setattr("torch._inductor.compile_fx.compile_fx", compiler)
 

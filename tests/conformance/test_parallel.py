@@ -94,8 +94,8 @@ def work(rank, processes, folder, specs, sentences, chunk_size):
 def test_two_processes_have_the_loss_of_the_whole_batch_also_in_chunks(
     make_spec, sentences, tmp_path
 ):
-    """And its gradients. The runs have a queue, hard negatives, groups, several blocks, and
-    unequally many masks."""
+    """The gradients are equal, too. The runs have a queue, hard negatives, groups, several blocks,
+    and unequally many masks."""
     specs = {case: make_spec(**settings) for case, settings in CASES.items()}
 
     def results_of(processes, chunk_size):

@@ -65,8 +65,8 @@ def on_cpu(monkeypatch):
 
 @runs(TRAINED)
 def test_a_step_is_the_cpus(run, on_cpu, make_spec, sentences, monkeypatch):
-    """It is, for every method and component. The second of two steps has a queue, if there is
-    one."""
+    """A step gives the loss and gradients of the CPU. The second of two steps has a queue, if the
+    method or a component has one."""
     monkeypatch.setattr(Dropout, "forward", torch.nn.Dropout.forward)  # not the CPU's cheaper masks
     spec = make_spec(**RUNS[run])
     cpu_modules = on_cpu(spec)
@@ -84,7 +84,7 @@ def test_a_step_is_the_cpus(run, on_cpu, make_spec, sentences, monkeypatch):
 
 @runs(PLAIN)
 def test_a_compiled_step_in_bf16_is_near_the_cpus(run, on_cpu, make_spec, sentences):
-    """Without dropout, because compiled kernels draw their own masks."""
+    """There is no dropout, because compiled kernels draw their own masks."""
     spec = make_spec(**RUNS[run])
     cpu_modules = on_cpu(spec)
     gpu_modules, _ = assembled(spec)
@@ -100,15 +100,15 @@ def test_a_compiled_step_in_bf16_is_near_the_cpus(run, on_cpu, make_spec, senten
 
 @runs(PLAIN)
 def test_compiled_chunks_replay_their_masks(run, make_spec, sentences, monkeypatch):
-    """In bf16."""
+    """The precision is bf16."""
     replayed, kept = replayed_and_kept(make_spec(**RUNS[run]), sentences, monkeypatch, "bf16")
     assert_equal(replayed, kept, rtol=1e-2, atol=1e-2, gradient=0.05)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_killed_run_goes_on_with_the_same_masks(precision, make_spec, train, tmp_path, kill_at):
-    """Up to rounding. Equal bits are promised for the CPU alone, because sums on a GPU have no
-    fixed order."""
+    """The losses are equal up to rounding. Equal bits are promised for the CPU alone, because sums
+    on a GPU have no fixed order."""
     spec = make_spec("simcse", params={"steps": 12, "evaluate_every": 3})
     spec = with_precision(spec, precision)
     whole = train(spec, tmp_path / "whole")

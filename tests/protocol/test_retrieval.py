@@ -61,8 +61,8 @@ class ModelForBeir:
 
 @pytest.mark.parametrize(("similarity", "function"), [("cos", "cos_sim"), ("dot", "dot")])
 def test_beir_itself_gives_the_same(similarity, function, random, smoke_data):
-    """The package's loader, exact search and metrics do. The data has identical ids and graded
-    judgements."""
+    """Compare with the package's loader, exact search and metrics, on data with identical ids and
+    graded judgements."""
     folder = smoke_data / "beir" / "smoke"
     corpus, queries, qrels = GenericDataLoader(str(folder)).load("test")
     exact_search = DenseRetrievalExactSearch(ModelForBeir(random), corpus_chunk_size=20)
@@ -378,7 +378,7 @@ TOGETHER = ["sts", "transfer:fasttest", "stsb_retrieval", "geometry"]
 def test_a_sentence_is_embedded_once_for_all_evaluators(
     random, finished, smoke_data, tmp_path, monkeypatch
 ):
-    """Whether they are asked for by a command or by a run, which opens its model once."""
+    """A command and a run embed the same sentences. A run opens its model once."""
     for evaluator in TOGETHER:
         run_evaluator(evaluator, random, smoke_data)
     run = shutil.copytree(finished("random"), tmp_path / "run")

@@ -78,7 +78,7 @@ def read_rows(pairs, task):
 
 @dataclass
 class SentEvalScores:
-    """What SentEval computes of the pairs of a task, in its order."""
+    """The values that SentEval computes of the pairs of a task, in its order."""
 
     cosines: dict[str, list[float]] = field(default_factory=dict)  # by pooler
     gold: list[float] = field(default_factory=list)

@@ -546,7 +546,7 @@ def test_half_precision_is_widened_before_it_is_compared(loss):
     ],
 )
 def test_layers_that_ami_reads(depth, paper, code):
-    """Of an encoder of so many layers, in form paper and in form code."""
+    """The forms `paper` and `code` read other layers of an encoder of `depth` layers."""
     assert losses.ami_layers("paper", depth) == paper
     assert losses.ami_layers("code", depth) == code
 
