@@ -1,10 +1,12 @@
-"""A step of every method, and the dev point, on a made-up GPU: what the host waits for, and how
-much is launched. `pytest tests/conformance/made_up_gpu.py -k NAME`; test_gpu_path.py runs this file
-in a process of its own, as PyTorch counts devices at the first backward pass of a process.
+"""A step of every method, and the dev point, on a made-up GPU.
 
-`Gpu` lets every operation on a device of PyTorch's own for extensions go by without data, and
-raises, or counts, where the host would wait for it or a tensor of the host would be mixed with one
-of the device.
+The tests check what the host waits for, and how much is launched: `pytest
+tests/conformance/made_up_gpu.py -k NAME`. test_gpu_path.py runs this file in a process of its own,
+because PyTorch counts devices at the first backward pass of a process.
+
+The made-up GPU is a device of PyTorch's own for extensions. `Gpu` lets every operation on it go by
+without data. It raises, or counts, if the host would wait for the device, or if a tensor of the
+host would be mixed with one of the device.
 """
 
 import pytest
@@ -25,14 +27,16 @@ from csebench.train import trainer
 
 DEVICE = "madeup"
 ATEN = torch.ops.aten
-COPIES = (ATEN._to_copy.default, ATEN.copy_.default)
+TO_COPY = ATEN._to_copy.default  # of its argument, to another device
+COPY_INTO = ATEN.copy_.default  # its first argument, whose device stays
+# operations whose result the host has to know, with a result that stands in for it
 READS = {
     ATEN._local_scalar_dense.default: lambda x: 1e9,
     ATEN.unique_dim.default: lambda x, *_: (x, x, x),
 }
 # as PyTorch does for CUDA
-AUTOCAST = {torch.bfloat16: ("linear", "matmul", "bmm", "scaled_dot_product_attention")}
-AUTOCAST |= {
+AUTOCAST = {
+    torch.bfloat16: ("linear", "matmul", "bmm", "scaled_dot_product_attention"),
     torch.float32: (
         "softmax.int",
         "log_softmax.int",
@@ -40,108 +44,160 @@ AUTOCAST |= {
         "cross_entropy_loss",
         "log",
         "exp",
-    )
+    ),
 }
 NO_KERNELS = ("prim::", "aten::empty", "aten::detach", "aten::_unsafe_view")
 
 
 class Waits(Exception):
-    pass
+    """The host would wait for the device."""
 
 
 class Gpu(TorchDispatchMode):
-    """Operations of the host are done; those of the device have shapes and types only."""
+    """Does the operations of the host. Those of the device have shapes and types only.
+
+    Attributes:
+        setting_up: if True, the host may wait and copy as it likes.
+        waits: operations that the host waited for. None: it may not wait for any.
+        kernels: number of launched kernels.
+        drawn: names of random operations on the device.
+    """
 
     def __init__(self):
         super().__init__()
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
-        self.setting_up = False  # then waiting is fine
-        self.waits: list | None = None  # what the host waited for; None: nothing may be waited for
-        self.kernels = 0  # launched
-        self.drawn = set()  # random operations on the device
+        self.setting_up = False
+        self.waits: list | None = None
+        self.kernels = 0
+        self.drawn: set[str] = set()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        # of tensors without autograd, which has done so else
+        # autograd decomposes these operations; they arrive here if tensors have no autograd
         if func.namespace == "aten" and func._can_decompose():
             with self:
                 return func.decompose(*args, **kwargs)
-        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
-        places = {x.device.type for x in tensors if x.dim() or x.device.type == DEVICE}
-        if kwargs.get("device") is not None:
-            places.add(kwargs["device"].type)
-        if DEVICE not in places:
+
+        devices = devices_of(args, kwargs)
+        if DEVICE not in devices:
             return func(*args, **kwargs)
+        if is_random(func):
+            self.drawn.add(str(func))
         if self.waits is not None and func in READS:
             self.waits.append(func)
             return READS[func](*args)
-        if is_random(func):
-            self.drawn.add(str(func))
-        if len(places) == 2 and not self.setting_up:
-            to_device = func in COPIES and (args[0].device.type == DEVICE) == (func is COPIES[1])
-            if self.waits is not None and func is COPIES[0] and not to_device:
+        if len(devices) == 2 and not self.setting_up:
+            if self.waits is not None and is_copy_to_host(func, args):
                 self.waits.append(func)
                 return torch.ones(args[0].shape, dtype=kwargs.get("dtype") or args[0].dtype)
-            if not (to_device and (kwargs.get("non_blocking") or True in args[2:])):
-                raise Waits(
-                    f"{func} {[tuple(x.shape) for x in tensors]}: the host waits, or devices are"
-                    " mixed"
-                )
-        self.kernels += not (func.is_view or func.name().startswith(NO_KERNELS))
+            if not is_copy_without_waiting(func, args, kwargs):
+                raise Waits(f"{func} {shapes(args, kwargs)}: the host waits, or devices are mixed")
+
+        if not func.is_view and not func.name().startswith(NO_KERNELS):
+            self.kernels += 1
         args, kwargs = tree_map_only(torch.Tensor, self.faked, (args, kwargs))
         with self.fake:
             return func(*args, **kwargs)
 
     def faked(self, tensor):
-        return tensor if isinstance(tensor, FakeTensor) else self.fake.from_tensor(tensor)
+        if isinstance(tensor, FakeTensor):
+            return tensor
+        return self.fake.from_tensor(tensor)
+
+
+def tensors_of(args, kwargs):
+    return [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+
+
+def shapes(args, kwargs):
+    return [tuple(tensor.shape) for tensor in tensors_of(args, kwargs)]
+
+
+def devices_of(args, kwargs):
+    """Return the types of the devices that an operation reads or writes.
+
+    A tensor of the host without dimensions does not count, because it is passed as a number.
+    """
+    devices = set()
+    for tensor in tensors_of(args, kwargs):
+        if tensor.dim() > 0 or tensor.device.type == DEVICE:
+            devices.add(tensor.device.type)
+    if kwargs.get("device") is not None:
+        devices.add(kwargs["device"].type)
+    return devices
+
+
+def is_copy_to_host(func, args):
+    """Whether an operation between two devices is a new copy on the host."""
+    return func is TO_COPY and args[0].device.type == DEVICE
+
+
+def is_copy_without_waiting(func, args, kwargs):
+    """Whether an operation between two devices is a copy to the device that the host does not wait
+    for."""
+    if func is TO_COPY:
+        is_to_device = args[0].device.type != DEVICE
+    elif func is COPY_INTO:
+        is_to_device = args[0].device.type == DEVICE
+    else:
+        return False
+    non_blocking = kwargs.get("non_blocking") or True in args[2:]
+    return is_to_device and bool(non_blocking)
 
 
 def cast(name, dtype):
-    """An operation as autocast has it, which PyTorch leaves to the backend."""
-    operation, key = getattr(ATEN, name.partition(".")[0]), torch._C.DispatchKey.AutocastPrivateUse1
+    """Make an operation that casts its arguments first, as autocast does.
+
+    PyTorch leaves the autocast of extensions to them.
+    """
+    operation = getattr(ATEN, name.partition(".")[0])
+    autocast = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)
+
+    def cast_floats(x):
+        return x.to(dtype) if x.is_floating_point() else x
 
     def run(*args, **kwargs):
-        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):
-            floats = lambda x: x.to(dtype) if x.is_floating_point() else x  # noqa: E731
-            return operation(*tree_map_only(torch.Tensor, floats, args), **kwargs)
+        with torch._C._ExcludeDispatchKeyGuard(autocast):
+            return operation(*tree_map_only(torch.Tensor, cast_floats, args), **kwargs)
 
     return run
 
 
-# The device with its autocast; what is registered ends with the libraries.
+# The device with its autocast. What is registered ends with the libraries, so these are kept.
 _setup_privateuseone_for_python_backend(DEVICE)
 getattr(torch, DEVICE).get_amp_supported_dtype = lambda: [torch.bfloat16]
-LIBRARIES = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
-LIBRARIES[0].fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
+FALLBACK_LIBRARY = torch.library.Library("_", "IMPL")
+FALLBACK_LIBRARY.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
+ATEN_LIBRARY = torch.library.Library("aten", "IMPL")
 for dtype, names in AUTOCAST.items():
     for name in names:
-        LIBRARIES[1].impl(name, cast(name, dtype), "AutocastPrivateUse1")
+        ATEN_LIBRARY.impl(name, cast(name, dtype), "AutocastPrivateUse1")
 
 
 @pytest.fixture
 def gpu(monkeypatch):
-    # as of tensors with data
+    # as for tensors with data
     monkeypatch.setattr("transformers.masking_utils.is_tracing", lambda *_: False)
-    # as of a GPU
+    # as for a GPU
     monkeypatch.setattr("torch.nn.utils.clip_grad._has_foreach_support", lambda *_: True)
     monkeypatch.setitem(PADDED_TO, DEVICE, PADDED_TO["cuda"])
     return Gpu()
 
 
 def on_the_device(spec, gpu, chunk_size=None):
-    """A run's method, components and optimiser on the made-up device."""
-    state, _ = assembled(spec, chunk_size)
+    """Return the modules and the optimiser of a run on the made-up device."""
+    modules, _ = assembled(spec, chunk_size)
     gpu.setting_up = True
     with gpu:
-        state.to(DEVICE)
+        modules.to(DEVICE)
     gpu.setting_up = False
-    assert {t.device.type for t in (*state.parameters(), *state.buffers())} == {DEVICE}
-    return state, trainer.make_optimizer(
-        [w for w in state.parameters() if w.requires_grad], state["method"]
-    )
+    for tensor in (*modules.parameters(), *modules.buffers()):
+        assert tensor.device.type == DEVICE
+    trained = [weight for weight in modules.parameters() if weight.requires_grad]
+    return modules, trainer.make_optimizer(trained, modules["method"])
 
 
-# of 3 layers
+# kernels of a step of an encoder of 3 layers
 KERNELS = {
     "simcse": 393,
     "micse": 693,
@@ -151,48 +207,73 @@ KERNELS = {
     "simcse+ami": 519,
 }
 # AMI's form `code` has to know how many entries dropout left
-WAIT = ("micse-released", "micse-code")
-LIKE = ("without", "msse_sup-")  # in their names: the code of others, which are here
-STEPPED = [run for run in TRAINED if run not in WAIT and not any(part in run for part in LIKE)]
-MODES = [(run, "bf16" if run in KERNELS else "fp32", None) for run in STEPPED]
-# every kind of forward pass
-MODES += [(run, "bf16", 10) for run in ("diffcse", "infocse", "msse", "simcse+ami")]
+WAITING = ("micse-released", "micse-code")
+# parts of names of variants whose steps have only code that other runs have
+WITHOUT_OWN_CODE = ("without", "msse_sup-")
+# they have every kind of forward pass
+IN_CHUNKS = ("diffcse", "infocse", "msse", "simcse+ami")
 
 
-@pytest.mark.parametrize(("run", "precision", "chunk_size"), MODES)
+def steps():
+    """List the run, precision and chunk size of every step that is made."""
+    whole = []
+    for run in TRAINED:
+        if run in WAITING or any(part in run for part in WITHOUT_OWN_CODE):
+            continue
+        precision = "bf16" if run in KERNELS else "fp32"
+        whole.append((run, precision, None))
+    return whole + [(run, "bf16", 10) for run in IN_CHUNKS]
+
+
+@pytest.mark.parametrize(("run", "precision", "chunk_size"), steps())
 def test_no_step_waits_for_the_device(run, precision, chunk_size, gpu, make_spec, sentences):
-    """Nor has more kernels than now, uncompiled: each launch costs the host time."""
+    """Nor does a step have more kernels than are recorded, without compilation. The launch of each
+    one costs the host time."""
     spec = make_spec(**RUNS[run])
-    state, optimizer = on_the_device(spec, gpu, chunk_size)
+    modules, optimizer = on_the_device(spec, gpu, chunk_size)
+    method = modules["method"]
+    components = modules["components"]
+    first, second, _ = batches(spec, sentences, method)
+
     with gpu:
-        for batch in batches(spec, sentences, state["method"])[:2]:  # the second with a queue
-            before = gpu.kernels
-            trainer.optimise(state["method"], state["components"], optimizer, batch, precision)
-    assert chunk_size or run not in KERNELS or gpu.kernels - before <= KERNELS[run]
+        trainer.optimise(method, components, optimizer, first, precision)
+        kernels_of_first = gpu.kernels
+        # with a queue, if there is one
+        trainer.optimise(method, components, optimizer, second, precision)
+
+    if chunk_size is None and run in KERNELS:
+        assert gpu.kernels - kernels_of_first <= KERNELS[run]
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_the_dev_point_waits_for_its_results_alone(precision, gpu, make_spec, smoke_data):
-    """Cosines, alignment, which vectors are distinct, uniformity; what embeds more batches waits
-    once for all."""
-    encoder = on_the_device(make_spec("simcse"), gpu)[0]["method"].encoder
-    gpu.waits, (dev,) = [], read_sts(smoke_data, "STS-B", "dev")
+    """The results are cosines, alignment, which vectors are distinct, and uniformity. The vectors
+    of several batches are waited for once."""
+    modules, _ = on_the_device(make_spec("simcse"), gpu)
+    encoder = modules["method"].encoder
+    (dev,) = read_sts(smoke_data, "STS-B", "dev")
+    model = SentenceEncoder(encoder, "avg", evaluation=Evaluation(batch_size=2))
+    gpu.waits = []
+
     with gpu:
         trainer.dev_point(encoder, "cls_before_pooler", dev, precision)
         assert len(gpu.waits) == 4
-        SentenceEncoder(encoder, "avg", evaluation=Evaluation(batch_size=2)).vectors(
-            ["a", "b", "c"]
-        )
+        model.vectors(["a", "b", "c"])
     assert len(gpu.waits) == 5
 
 
 @pytest.mark.parametrize("run", [run for run in TRAINED if run in KERNELS or "compensation" in run])
 def test_nothing_is_drawn_on_the_device_where_the_host_draws(run, gpu, make_spec, sentences):
-    """As test_real_gpu.py compares steps: else masks of CPU and GPU would differ."""
+    """test_real_gpu.py compares steps in this way. Otherwise the masks of CPU and GPU would
+    differ."""
     spec = make_spec(**RUNS[run])
-    state, optimizer = on_the_device(spec, gpu)
-    gpu.setting_up = True  # what a draw depends on is read
+    modules, optimizer = on_the_device(spec, gpu)
+    method = modules["method"]
+    components = modules["components"]
+    gpu.setting_up = True  # the host reads what its draws depend on
+
     with sdpa_kernel(SDPBackend.MATH), gpu, HostRandom(DEVICE):
-        for batch in batches(spec, sentences, state["method"])[:2]:
-            trainer.optimise(state["method"], state["components"], optimizer, batch, "fp32")
+        for batch in batches(spec, sentences, method)[:2]:
+            trainer.optimise(method, components, optimizer, batch, "fp32")
+
     assert not gpu.drawn

@@ -1,6 +1,11 @@
-"""A batch in chunks has the loss and the gradients of the whole: `pytest
-tests/conformance/test_chunks.py -k NAME`."""
+"""A batch in chunks has the loss and the gradients of the whole.
 
+`pytest tests/conformance/test_chunks.py -k NAME`
+"""
+
+from typing import NamedTuple
+
+import pytest
 import torch
 from test_conformance import PLAIN, RUNS, TRAINED, assembled, batches, runs
 from tiny_runs import weights
@@ -13,31 +18,47 @@ from csebench.train import trainer
 CHUNK = 5  # divides no batch of these tests
 
 
+class Steps(NamedTuple):
+    """The results of some steps."""
+
+    losses: torch.Tensor  # (steps,)
+    gradients: list[dict[str, torch.Tensor]]  # of each step, by parameter
+
+
 def two_steps(spec, sentences, chunk_size, dropout=True, precision="fp32"):
-    """`losses_and_gradients` of a run's first two steps, the second with a queue."""
+    """Compute the first two steps of a run. The second one has a queue, if the method has any."""
     modules, _ = assembled(spec, chunk_size)
     if not dropout:
         turn_dropout_off(modules)
-    return losses_and_gradients(modules, batches(spec, sentences, modules["method"])[:2], precision)
+    first_two = batches(spec, sentences, modules["method"])[:2]
+    return losses_and_gradients(modules, first_two, precision)
 
 
 def losses_and_gradients(modules, steps, precision="fp32"):
-    """Losses of steps, and their gradients by parameter. Learns nothing: rate 0."""
-    optimizer = torch.optim.SGD([w for w in modules.parameters() if w.requires_grad], lr=0.0)
-    losses, gradients = [], []
+    """Compute steps without learning anything: the learning rate is 0.
 
-    def note(*_):
-        gradients.append(
-            {name: w.grad for name, w in modules.named_parameters() if w.grad is not None}
-        )
+    Args:
+        steps: a batch for each step.
+    """
+    trained = [weight for weight in modules.parameters() if weight.requires_grad]
+    optimizer = torch.optim.SGD(trained, lr=0.0)
+    losses = []
+    gradients = []
 
-    optimizer.register_step_pre_hook(note)
+    def note_gradients(*_):
+        of_step = {}
+        for name, weight in modules.named_parameters():
+            if weight.grad is not None:
+                of_step[name] = weight.grad
+        gradients.append(of_step)
+
+    optimizer.register_step_pre_hook(note_gradients)
+    method = modules["method"]
+    components = modules["components"]
     for number, batch in enumerate(steps):
         torch.manual_seed(number)  # masks, edits and augmentations are drawn on the host
-        losses.append(
-            trainer.optimise(modules["method"], modules["components"], optimizer, batch, precision)
-        )
-    return torch.stack(losses).float().cpu(), gradients
+        losses.append(trainer.optimise(method, components, optimizer, batch, precision))
+    return Steps(torch.stack(losses).float().cpu(), gradients)
 
 
 def turn_dropout_off(modules):
@@ -50,75 +71,98 @@ def turn_dropout_off(modules):
             module.set_dropout = lambda _: None
 
 
-def assert_equal(first, second, rtol=1e-4, atol=1e-6, gradient=1e-3):
-    """Within the rounding of fp32, unless told, which batch normalisation over a few rows
-    magnifies."""
-    torch.testing.assert_close(first[0], second[0], rtol=rtol, atol=atol)
-    for one, other in zip(first[1], second[1], strict=True):
+def assert_equal(actual, expected, rtol=1e-4, atol=1e-6, gradient=1e-3):
+    """Compare the losses and the gradients of steps.
+
+    The default tolerances are for the rounding of fp32, which batch normalisation over a few rows
+    magnifies.
+
+    Args:
+        actual, expected: `Steps`.
+        rtol, atol: tolerance of the losses.
+        gradient: largest difference of two gradients, as a share of the expected one.
+    """
+    torch.testing.assert_close(actual.losses, expected.losses, rtol=rtol, atol=atol)
+    for one, other in zip(actual.gradients, expected.gradients, strict=True):
         assert one.keys() == other.keys()
-        one, other = (
-            torch.cat([g.flatten().cpu() for g in gradients.values()]) for gradients in (one, other)
-        )
-        difference, size = float((one - other).norm()), float(other.norm())
-        # 0 where equal views need no training
+        expected_vector = as_vector(other.values())
+        difference = float((as_vector(one.values()) - expected_vector).norm())
+        size = float(expected_vector.norm())
+        # the size is 0 if equal views need no training
         assert difference < gradient * size + 1e-4, (difference, size)
 
 
+def as_vector(tensors):
+    return torch.cat([tensor.flatten().cpu() for tensor in tensors])
+
+
 def replayed_and_kept(spec, sentences, monkeypatch, precision="fp32"):
-    """Two steps in chunks, and in the same chunks with the same masks kept in memory: nothing is
-    computed again."""
+    """Compute two steps in chunks, once replayed and once kept in memory.
+
+    Chunks that are kept have the same masks, and nothing is computed again.
+    """
     replayed = two_steps(spec, sentences, CHUNK, precision=precision)
-    monkeypatch.setattr(
-        chunks, "checkpoint", lambda function, *rows, use_reentrant: function(*rows)
-    )
-    return replayed, two_steps(spec, sentences, CHUNK, precision=precision)
+
+    def keep_in_memory(function, *rows, use_reentrant):
+        return function(*rows)
+
+    monkeypatch.setattr(chunks, "checkpoint", keep_in_memory)
+    kept = two_steps(spec, sentences, CHUNK, precision=precision)
+    return replayed, kept
 
 
 @runs(TRAINED)
 def test_without_dropout_it_is_the_plain_step(run, make_spec, sentences):
     spec = make_spec(**RUNS[run])
-    assert_equal(*(two_steps(spec, sentences, size, dropout=False) for size in (CHUNK, None)))
+    in_chunks = two_steps(spec, sentences, CHUNK, dropout=False)
+    plain = two_steps(spec, sentences, None, dropout=False)
+    assert_equal(in_chunks, plain)
 
 
 @runs(PLAIN)
 def test_dropout_is_replayed(run, make_spec, sentences, monkeypatch):
-    assert_equal(*replayed_and_kept(make_spec(**RUNS[run]), sentences, monkeypatch))
+    replayed, kept = replayed_and_kept(make_spec(**RUNS[run]), sentences, monkeypatch)
+    assert_equal(replayed, kept)
 
 
 def test_gradients_of_chunks_are_summed_in_fp32(make_spec, sentences):
-    """Under bf16: chunks share no weights that were rounded once for all, whose gradients would
-    be rounded sums."""
+    """Chunks share no weights that were rounded to bf16 once for all chunks. The gradients of such
+    weights would be rounded sums."""
     torch.manual_seed(0)
-    encoder, gradients = Encoder.load(make_spec("simcse").encoder, 0.0).train(), []
+    encoder = Encoder.load(make_spec("simcse").encoder, 0.0).train()
     batch = encoder.tokenize(sentences[:64], 16)
-    for size, precision in ((None, "fp32"), (None, "bf16"), (1, "bf16")):
-        encoder.chunk_size = size
+
+    def gradient(chunk_size, precision):
+        encoder.chunk_size = chunk_size
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
             states = encoder(batch, "cls_before_pooler").output.last_hidden_state
         states[..., :5].float().sum().backward()
-        gradients.append(
-            torch.cat([p.grad.flatten() for p in encoder.parameters() if p.grad is not None])
-        )
+        gradients = [weight.grad for weight in encoder.parameters() if weight.grad is not None]
         encoder.zero_grad()
-    exact, plain, chunked = gradients
+        return as_vector(gradients)
+
+    exact = gradient(None, "fp32")
+    plain = gradient(None, "bf16")
+    chunked = gradient(1, "bf16")
     assert (chunked - exact).norm() < 1.1 * (plain - exact).norm()
 
 
 def test_a_chunk_is_in_memory_at_a_time(make_spec, sentences):
-    """What a backward pass will read of 64 sentences: bytes that autograd keeps after the
-    forward pass."""
+    """Compare the bytes that autograd keeps after the forward pass, for the backward pass of 64
+    sentences."""
     encoder = Encoder.load(make_spec("simcse").encoder).train()
     batch = encoder.tokenize(sentences[:64], 32)
 
     def kept_bytes(chunk_size):
-        sizes = {}
+        sizes = {}  # by address
 
-        def note(tensor):
-            sizes[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        def note_size(tensor):
+            storage = tensor.untyped_storage()
+            sizes[storage.data_ptr()] = storage.nbytes()
             return tensor
 
         encoder.chunk_size = chunk_size
-        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        with torch.autograd.graph.saved_tensors_hooks(note_size, lambda tensor: tensor):
             encoder(batch, "cls_before_pooler").output.last_hidden_state.sum()
         return sum(sizes.values())
 
@@ -128,11 +172,18 @@ def test_a_chunk_is_in_memory_at_a_time(make_spec, sentences):
 # ---------------------------------------------------------------- a run
 
 
-def test_a_run_says_how_it_was_computed(make_spec, finished, train, tmp_path):
-    """In its provenance; the id is the same, the masks are others. Batches that fit are computed
-    as they are."""
-    spec, whole = make_spec("simcse"), finished("simcse")  # 8 sentences, 16 rows
-    for size in (5, 16):
-        report = train(spec, tmp_path / str(size), chunk_size=size)
-        assert (report["run"], report["provenance"]["chunk_size"]) == (spec.run_id, size)
-    assert weights(tmp_path / "16") == weights(whole) != weights(tmp_path / "5")
+@pytest.mark.parametrize("chunk_size", [5, 16])
+def test_a_run_says_in_which_chunks_it_was_computed(
+    chunk_size, make_spec, finished, train, tmp_path
+):
+    """The provenance of the run says so. Chunks change the masks, but not the id of the run."""
+    spec = make_spec("simcse")
+    whole = finished("simcse")
+
+    report = train(spec, tmp_path, chunk_size=chunk_size)
+
+    assert report["run"] == spec.run_id
+    assert report["provenance"]["chunk_size"] == chunk_size
+    # a batch has 8 sentences in 16 rows: if it fits in a chunk, it is computed as it is
+    is_as_whole = weights(tmp_path) == weights(whole)
+    assert is_as_whole == (chunk_size == 16)

@@ -66,7 +66,7 @@ WITH_CHANCE = [evaluator for evaluator in ALL if protocol(evaluator).declaration
 
 
 class Scored(NamedTuple):
-    """What an evaluator gave for a model."""
+    """The result of an evaluator for a model."""
 
     rows: list[Score]
     items: dict[str, np.ndarray]
@@ -109,7 +109,7 @@ def sections(path):
 
 @every_file
 def test_a_file_draws_its_panels(path):
-    """It has a function `draw_KIND` for every panel that it declares."""
+    """A file has a function `draw_KIND` for every panel that it declares."""
     text = path.read_text(encoding="utf-8")
     declared = read_literal(path, "DECLARATION")[0].get("panels", {})
     drawn = re.findall(r"^def draw_(\w+)\(", text, re.MULTILINE)
@@ -260,7 +260,7 @@ COLLAPSED = (
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("evaluator", PLAIN)
 def test_vectors_that_are_no_numbers_or_equal(evaluator, tiny_bert, smoke_data):
-    """They end as a failed run that says so, for every evaluator."""
+    """Every evaluator ends as a failed run that names the problem."""
     model = open_model(str(tiny_bert), "avg")
     set_all_weights(model, float("nan"))
     with pytest.raises(RunFailed, match="the model gives vectors that are not finite"):
@@ -335,8 +335,8 @@ def shuffle(path):
 
 @pytest.mark.parametrize("evaluator", WITH_TRUTH)
 def test_order_of_items_does_not_matter(evaluator, run, smoke_data, tmp_path):
-    """It never matters for the oracle. It matters for random vectors only if the protocol itself
-    goes by the order, and its declaration says so."""
+    """The order never matters for the oracle. It matters for random vectors only if the protocol
+    itself goes by the order, and its declaration says so."""
     shuffled_data = shutil.copytree(smoke_data, tmp_path / "data")
     paths = set()
     for pattern in protocol(evaluator).files:

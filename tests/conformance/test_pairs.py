@@ -1,7 +1,10 @@
-"""Every method with every component: two steps, or why not. `pytest
-tests/conformance/test_pairs.py -k NAME`."""
+"""Every method with every component: two steps, or why not.
+
+`pytest tests/conformance/test_pairs.py -k NAME`
+"""
 
 import re
+from itertools import product
 
 import pytest
 import torch
@@ -11,16 +14,18 @@ from csebench.base.errors import BadInput
 from csebench.plan.catalog.registry import COMPONENTS, METHODS, adapter_names, declaration
 from csebench.train import trainer
 
-PAIRS = [
-    (m, c)
-    for m in adapter_names(METHODS)
-    if declaration(m).is_trained
-    for c in adapter_names(COMPONENTS)
-]
-REFUSED = [
-    (m, c) for m, c in PAIRS if {*declaration(m).refuses} & {*declaration(c, COMPONENTS).asks}
-]
-ACCEPTED = [pair for pair in PAIRS if pair not in REFUSED]
+TRAINED = [name for name in adapter_names(METHODS) if declaration(name).is_trained]
+PAIRS = list(product(TRAINED, adapter_names(COMPONENTS)))
+
+
+def refused_needs(method, component):
+    """List what a component asks of a method that the method refuses."""
+    refused = declaration(method).refuses
+    return [need for need in declaration(component, COMPONENTS).asks if need in refused]
+
+
+REFUSED = [pair for pair in PAIRS if refused_needs(*pair)]
+ACCEPTED = [pair for pair in PAIRS if not refused_needs(*pair)]
 
 
 @pytest.mark.parametrize(("method", "component"), ACCEPTED, ids=map("+".join, ACCEPTED))
@@ -29,24 +34,42 @@ def test_makes_steps(method, component, make_spec, sentences):
     spec = make_spec(method, components={component: {}})
     modules, optimizer = assembled(spec)
     plugged = modules["components"][list(spec.components).index(component)]
-    terms, term = [], plugged.term
-    plugged.term = lambda *args: terms.append(term(*args)) or terms[-1]
+    terms = note_terms(plugged)
     batch, *_ = batches(spec, sentences, modules["method"])
-    losses = [
-        trainer.optimise(modules["method"], modules["components"], optimizer, batch, "fp32")
-        for _ in range(2)
-    ]
+
+    losses = []
+    for _ in range(2):
+        loss = trainer.optimise(modules["method"], modules["components"], optimizer, batch, "fp32")
+        losses.append(loss)
+
     assert torch.isfinite(torch.stack(losses)).all()
-    assert plugged.queue is not None or all(torch.isfinite(t) and t != 0 for t in terms)
+    if plugged.queue is None:
+        for term in terms:
+            assert torch.isfinite(term)
+            assert term != 0
+
+
+def note_terms(component):
+    """Note the terms that a component adds from now on.
+
+    Returns:
+        A list that gets them.
+    """
+    compute_term = component.term
+    terms = []
+
+    def noting(*args):
+        terms.append(compute_term(*args))
+        return terms[-1]
+
+    component.term = noting
+    return terms
 
 
 @pytest.mark.parametrize(("method", "component"), REFUSED, ids=map("+".join, REFUSED))
 def test_is_refused_with_its_reason(method, component, make_spec):
-    reasons = declaration(method).refuses
-    reason = next(
-        reasons[need] for need in declaration(component, COMPONENTS).asks if need in reasons
-    )
-    with pytest.raises(
-        BadInput, match=f"{method} cannot take component {component}: {re.escape(reason)}"
-    ):
+    first_need, *_ = refused_needs(method, component)
+    reason = re.escape(declaration(method).refuses[first_need])
+    message = f"{method} cannot take component {component}: {reason}"
+    with pytest.raises(BadInput, match=message):
         make_spec(method, components={component: {}})

@@ -198,7 +198,7 @@ def test_texts_of_sts_are_those_of_the_hub(data):
 
 
 def test_classes_of_banking_are_those_of_the_hub(data):
-    """They are numbered in the order of their names, without regard to case."""
+    """Classes are numbered in the order of their names, without regard to case."""
     banking = data / "misc/banking77"
     (banking / "categories.json").write_text('["b", "C", "a"]')
     (banking / "test.csv").write_text('text,category\none,b\ntwo,C\n"thr\nee",a\n')

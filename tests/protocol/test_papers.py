@@ -34,11 +34,13 @@ def printed_tables():
 
 
 PRINTED = printed_tables()
-SETTINGS = [
-    (name, number)
-    for name, number in PRINTED
-    if isinstance(catalog.paper(name).tables[number], SettingsTable)
-]
+
+
+def is_of_settings(name, number):
+    return isinstance(catalog.paper(name).tables[number], SettingsTable)
+
+
+SETTINGS = [(name, number) for name, number in PRINTED if is_of_settings(name, number)]
 
 
 class Printed(NamedTuple):
@@ -72,7 +74,11 @@ def table_as_printed(table):
     texts = []
     for row in table.rows:
         texts.append([text_of(value) for value in row.values])
-    printed = [index for index in range(len(table.columns)) if any(row[index] for row in texts)]
+
+    def is_printed(index):
+        return any(row[index] for row in texts)
+
+    printed = [index for index in range(len(table.columns)) if is_printed(index)]
     numbers = []
     for row in texts:
         numbers.append([row[index] for index in printed])

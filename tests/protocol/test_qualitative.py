@@ -32,7 +32,7 @@ def params(name, **changed):
 
 
 class Scored(NamedTuple):
-    """What the evaluators of this file gave for one model."""
+    """The results of the evaluators of this file for one model."""
 
     items: dict  # by evaluator, then by name
     content: dict  # of the score JSON
@@ -172,8 +172,8 @@ def last_layer(view):
 
 
 def test_syntax_by_hand():
-    """Two sentences of tree x are paired, and the next tree with as many words. Tree y has one
-    sentence, and no other tree is as long as z."""
+    """The first two sentences of tree x are paired with each other, and with the first sentence of
+    y, which has as many words. Tree y has only one sentence. No other tree is as long as z."""
     x = (("ROOT", 0), ("punct", 0))
     y = (("ROOT", 0), ("dep", 0))
     z = (("ROOT", 0),)
@@ -183,7 +183,7 @@ def test_syntax_by_hand():
 
 @pytest.fixture
 def attention_values(scored):
-    """Scores of the evaluator `attention` by (task, subset, metric)."""
+    """Return the scores of the evaluator `attention` by (task, subset, metric)."""
     values = {}
     for row in scored.content["scores"]:
         if row["evaluator"] == "attention":

@@ -6,7 +6,6 @@ In-domain retrieval and geometry are worked out by hand.
 import json
 import re
 import shutil
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -47,17 +46,27 @@ def random():
     return random_model(16)
 
 
+class ModelForBeir:
+    """Has the methods that beir calls."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def encode_queries(self, queries, **_):
+        return self.model.embed(queries)
+
+    def encode_corpus(self, documents, **_):
+        texts = [f"{document['title']} {document['text']}".strip() for document in documents]
+        return self.model.embed(texts)
+
+
 @pytest.mark.parametrize(("similarity", "function"), [("cos", "cos_sim"), ("dot", "dot")])
 def test_beir_itself_gives_the_same(similarity, function, random, smoke_data):
-    """The package's loader, exact search and metrics do. The data has identical ids and graded
-    judgements."""
+    """Compare with the package's loader, exact search and metrics, on data with identical ids and
+    graded judgements."""
     folder = smoke_data / "beir" / "smoke"
     corpus, queries, qrels = GenericDataLoader(str(folder)).load("test")
-    model = SimpleNamespace(
-        encode_queries=lambda queries, **_: random.embed(queries),
-        encode_corpus=lambda documents, **_: random.embed([text_of(d) for d in documents]),
-    )
-    exact_search = DenseRetrievalExactSearch(model, corpus_chunk_size=20)
+    exact_search = DenseRetrievalExactSearch(ModelForBeir(random), corpus_chunk_size=20)
     package = EvaluateRetrieval(exact_search, score_function=function)
     ranking = package.retrieve(corpus, queries)
     ndcg, mean_precision, recall, _ = package.evaluate(qrels, ranking, [10, 100, 1000])
@@ -75,10 +84,6 @@ def test_beir_itself_gives_the_same(similarity, function, random, smoke_data):
     assert len(items["queries"]) == len(queries)
     for query in queries:
         assert our_ranking[query] == pytest.approx(ranking[query], abs=1e-5)
-
-
-def text_of(document):
-    return f"{document['title']} {document['text']}".strip()
 
 
 def test_forums_weigh_the_same_and_one_forum_is_alone(random, smoke_data, tmp_path):
@@ -374,7 +379,7 @@ TOGETHER = ["sts", "transfer:fasttest", "stsb_retrieval", "geometry"]
 def test_a_sentence_is_embedded_once_for_all_evaluators(
     random, finished, smoke_data, tmp_path, monkeypatch
 ):
-    """Whether they are asked for by a command or by a run, which opens its model once."""
+    """A command and a run embed the same sentences. A run opens its model once."""
     for evaluator in TOGETHER:
         run_evaluator(evaluator, random, smoke_data)
     run = shutil.copytree(finished("random"), tmp_path / "run")

@@ -61,9 +61,9 @@ class Row(NamedTuple):
     right: list[str]
     gold: float
 
-    @property
-    def lengths_and_gold(self):
-        return len(self.left), len(self.right), self.gold
+
+def lengths_and_gold(row):
+    return len(row.left), len(row.right), row.gold
 
 
 def read_rows(pairs, task):
@@ -72,13 +72,13 @@ def read_rows(pairs, task):
     for left, right, gold in zip(pairs.left, pairs.right, pairs.gold, strict=True):
         rows.append(Row(left.split(), right.split(), gold))
     if task[-1].isdigit():
-        rows.sort(key=lambda row: row.lengths_and_gold)
+        rows.sort(key=lengths_and_gold)
     return rows
 
 
 @dataclass
 class SentEvalScores:
-    """What SentEval computes of the pairs of a task, in its order."""
+    """The values that SentEval computes of the pairs of a task, in its order."""
 
     cosines: dict[str, list[float]] = field(default_factory=dict)  # by pooler
     gold: list[float] = field(default_factory=list)

@@ -273,16 +273,18 @@ def test_ami_paper(name, precision, monkeypatch):
     real = case.tensor("in_real_token_mask").bool()
     positions = case.tensor("in_sample_index")
     samples = case.settings["samples"]
+    if samples == "all":
+        samples = None
 
-    def recorded(valid, samples, replacement):
-        return positions.reshape(*valid.shape[:2], samples)
+    def recorded(valid, count, replacement):
+        return positions.reshape(*valid.shape[:2], count)
 
     monkeypatch.setattr(losses, "sample_positions", recorded)
     mean_mi = losses.ami_paper(
         [maps[0::2] for maps in layers],
         [maps[1::2] for maps in layers],
         real,
-        None if samples == "all" else samples,
+        samples,
     )
     loss = -case.settings["lambda"] * mean_mi
 
@@ -543,7 +545,7 @@ def test_half_precision_is_widened_before_it_is_compared(loss):
     ],
 )
 def test_layers_that_ami_reads(depth, paper, code):
-    """Of an encoder of so many layers, in form paper and in form code."""
+    """The forms `paper` and `code` read other layers of an encoder of `depth` layers."""
     assert losses.ami_layers("paper", depth) == paper
     assert losses.ami_layers("code", depth) == code
 
