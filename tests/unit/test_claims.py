@@ -24,7 +24,8 @@ from csebench.report.words.claims import detail_text, judgement_text
 QUOTE = "better by far"
 LIMIT = {"relation": "comparable"}
 FEW_SHOT = [{"label": size, "task": "Avg.", "size": size} for size in ("1%", "10%")]
-X, Y = {"label": "x", "task": "STS-B"}, {"label": "y", "task": "SICK-R"}
+X = {"label": "x", "task": "STS-B"}
+Y = {"label": "y", "task": "SICK-R"}
 # A single run has a deviation of 0.40 over seeds, so a difference of two runs has the standard
 # error 0.40 √2 = 0.57.
 SPREAD = Spread(std=0.40, n=10**6, method="simcse", source="made-up")

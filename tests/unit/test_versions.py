@@ -114,7 +114,8 @@ def changed_units(edit, now, folder):
     for unit, (_, paths) in code_versions.units().items():
         if source not in paths or unit not in lock:  # the lock lacks files of one's own
             continue
-        paths_after = [copy if path == source else path for path in paths]
+        paths_after = list(paths)
+        paths_after[paths.index(source)] = copy
         if code_versions.code_hash(*paths_after) != now[unit]["code"]:
             changed.append(unit)
     return changed
