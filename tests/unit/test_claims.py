@@ -125,7 +125,7 @@ NOT_SHOWN = ClaimVerdict.NOT_SHOWN
 CONTRADICTED = ClaimVerdict.CONTRADICTED
 UNTESTABLE = ClaimVerdict.UNTESTABLE
 
-ABOVE = [  # claim, verdict on print, verdict on our runs; a comment has the differences of both
+ABOVE = [  # claim, verdict on print, verdict on our runs. Comments have the differences of both.
     # by 2.00; by 5, 5 and 4.8
     ({"versus": ["B"]}, SUPPORTED, SUPPORTED),
     # by 0.50; by 0, -0.2 and 0.5
@@ -140,7 +140,7 @@ ABOVE = [  # claim, verdict on print, verdict on our runs; a comment has the dif
     ({"versus": ["D"]}, UNTESTABLE, UNTESTABLE),
     ({"row": "D"}, UNTESTABLE, UNTESTABLE),
     ({"versus": ["B"], "relation": "not worse"}, SUPPORTED, SUPPORTED),
-    # worse by 0.40, 5.33
+    # worse by 0.40; by 5.33
     ({"versus": ["C"], "columns": ["y"], "relation": "not worse"}, NOT_SHOWN, CONTRADICTED),
     # two seeds have a deviation, one has none
     ({"table": "4", "columns": ["1%"]}, SUPPORTED, UNTESTABLE),

@@ -375,7 +375,8 @@ def test_the_best_rows_are_those_that_no_other_is_shown_to_beat(sts):
 
 
 def test_accuracies_of_one_seed_are_compared_by_mcnemars_test(project):
-    """In their mean; the signs of items' differences may be permuted."""
+    """The rows are compared in the mean of two tasks. If they were equally good, the difference on
+    an item could as well have the other sign."""
     tasks = ("MR", "CR")
     rng = np.random.default_rng(0)
     right_in_a = {task: rng.random(200) < 0.8 for task in tasks}

@@ -150,7 +150,7 @@ def assert_all_loaders_are_called(nodes, calls):
 
 
 def name_of(node):
-    """Return the name that an expression ends with, such as `a` and `x.a`; else an empty text."""
+    """Return the name that an expression ends with, as `a` and `x.a` do, or an empty text."""
     match node:
         case ast.Attribute():
             return node.attr

@@ -79,7 +79,7 @@ def test_a_printed_deviation_of_0_is_no_spread():
     ],
 )
 def test_a_row_without_randomness(units, expected, text, unit):
-    """One run is enough. It may be off by one printed unit, or is close within ten."""
+    """One run is enough. A value within one printed unit is reproduced, one within ten is close."""
     verdict = stats.verdict([78 + units * unit], printed(text), deterministic=True)
     assert verdict.name == expected
     assert half_width(verdict) == pytest.approx(unit)

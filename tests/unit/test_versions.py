@@ -21,7 +21,7 @@ def now():
 
 
 def test_lock_is_up_to_date(now):
-    """A new file may wait for its first note; what is noted must be as it is."""
+    """A new file may wait for its first note. All code that is noted must be as it was noted."""
     changed = [unit for unit, noted in code_versions.read_lock().items() if noted != now.get(unit)]
     assert not changed, (
         "bump their versions, or run: python -m csebench.plan.code_versions --bless UNIT …"
