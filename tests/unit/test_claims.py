@@ -24,7 +24,8 @@ from csebench.report.words.claims import detail_text, judgement_text
 QUOTE = "better by far"
 LIMIT = {"relation": "comparable"}
 FEW_SHOT = [{"label": size, "task": "Avg.", "size": size} for size in ("1%", "10%")]
-X, Y = {"label": "x", "task": "STS-B"}, {"label": "y", "task": "SICK-R"}
+X = {"label": "x", "task": "STS-B"}
+Y = {"label": "y", "task": "SICK-R"}
 # A single run has a deviation of 0.40 over seeds, so a difference of two runs has the standard
 # error 0.40 √2 = 0.57.
 SPREAD = Spread(std=0.40, n=10**6, method="simcse", source="made-up")
@@ -124,7 +125,7 @@ NOT_SHOWN = ClaimVerdict.NOT_SHOWN
 CONTRADICTED = ClaimVerdict.CONTRADICTED
 UNTESTABLE = ClaimVerdict.UNTESTABLE
 
-ABOVE = [  # claim, verdict on print, verdict on our runs; a comment has the differences of both
+ABOVE = [  # claim, verdict on print, verdict on our runs. Comments have the differences of both.
     # by 2.00; by 5, 5 and 4.8
     ({"versus": ["B"]}, SUPPORTED, SUPPORTED),
     # by 0.50; by 0, -0.2 and 0.5
@@ -139,7 +140,7 @@ ABOVE = [  # claim, verdict on print, verdict on our runs; a comment has the dif
     ({"versus": ["D"]}, UNTESTABLE, UNTESTABLE),
     ({"row": "D"}, UNTESTABLE, UNTESTABLE),
     ({"versus": ["B"], "relation": "not worse"}, SUPPORTED, SUPPORTED),
-    # worse by 0.40, 5.33
+    # worse by 0.40; by 5.33
     ({"versus": ["C"], "columns": ["y"], "relation": "not worse"}, NOT_SHOWN, CONTRADICTED),
     # two seeds have a deviation, one has none
     ({"table": "4", "columns": ["1%"]}, SUPPORTED, UNTESTABLE),

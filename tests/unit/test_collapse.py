@@ -1,4 +1,4 @@
-"""Which vectors are a collapse, and which are not: the one check that all evaluators share."""
+"""Collapsed vectors: the one check that all evaluators share finds them, and no others."""
 
 import numpy as np
 import pytest

@@ -21,6 +21,7 @@ from csebench.plan.schema.paper import Family, Premise
 from csebench.report.numbers import compare, estimates
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.refusals import Relation
+from csebench.report.numbers.row_settings import Setting
 from csebench.report.words.comparisons import reason_text
 from csebench.score.replicates import read_replicates
 from csebench.score.score_types import sample, sentence_ids
@@ -344,7 +345,7 @@ def test_what_else_differs_is_derived_from_the_runs(sts):
     """A setting that rows of one method state themselves is left out, because the comparison is
     about it. So is a setting that belongs to a method."""
     settings = pair("Good", "Bad").differs
-    assert ("steps", "15625", "5000") in settings
+    assert Setting("steps", "15625", "5000") in settings
     assert "batch" not in {setting.name for setting in settings}
     assert not pair("Good", "Batch 32", number=3).differs
 
@@ -374,7 +375,8 @@ def test_the_best_rows_are_those_that_no_other_is_shown_to_beat(sts):
 
 
 def test_accuracies_of_one_seed_are_compared_by_mcnemars_test(project):
-    """In their mean; the signs of items' differences may be permuted."""
+    """The rows are compared in the mean of two tasks. If they were equally good, the difference on
+    an item could as well have the other sign."""
     tasks = ("MR", "CR")
     rng = np.random.default_rng(0)
     right_in_a = {task: rng.random(200) < 0.8 for task in tasks}

@@ -68,7 +68,7 @@ def test_files_that_a_page_names_have_what_it_names_in_them(page):
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
 def test_commands_have_the_options_that_they_use(page):
-    """Commands in blocks and in sentences, without those that leave something out."""
+    """In blocks and in sentences. A command that leaves something out is not checked."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
     in_blocks = re.findall(r"^\s*(?:\$ )?csebench (\S+ .+?)(?:\s{2,}#.*)?$", text, re.MULTILINE)
     in_sentences = re.findall(r"`csebench (\S+\s[^`]+)`", text)

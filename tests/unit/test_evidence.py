@@ -41,9 +41,9 @@ RUN = "      - {seed: 1, scores: {STS-B: 77.20, Avg.: 75.00}}\n"
 RUNS = f"    runs:\n{RUN}"
 # Their mean is 75.54.
 TASKS = "STS12: 70.1, STS13: 80.2, STS14: 72.3, STS15: 80.4, STS16: 78.5, STS-B: 76.6, SICK-R: 70.7"
-EIGHT = f"      - {{seed: 1, scores: {{{TASKS}, Avg.: 75.54}}}}\n"
+ALL_TASKS = f"      - {{seed: 1, scores: {{{TASKS}, Avg.: 75.54}}}}\n"
 # Their average is 75.5 ± 0.707.
-TWO = "      - {seed: 1, scores: {Avg.: 75.00}}\n      - {seed: 2, scores: {Avg.: 76.00}}\n"
+TWO_RUNS = "      - {seed: 1, scores: {Avg.: 75.00}}\n      - {seed: 2, scores: {Avg.: 76.00}}\n"
 
 
 def summary(count, scores, runs=""):
@@ -106,11 +106,11 @@ RANGES = [
     ("STS-B: 77.20", "TransferAvg: 185.2", 12, "TransferAvg: 185.2 is not between 0 and 100"),
     ("Avg.: 75.00", "Avg.: 75.00±0.3", 12, "75.00 ± 0.3: a run has one score"),
 ]
-SIX = EIGHT.replace("STS12: 70.1, ", "").replace("75.54", "4.00")
+IMPOSSIBLE_AVERAGE = ALL_TASKS.replace("STS12: 70.1, ", "").replace("75.54", "4.00")
 AVERAGES = [
-    (RUN, EIGHT.replace("75.54", "57.54"), 12, "Avg.: 57.54: its 7 tasks average 75.543"),
-    (RUN, EIGHT.replace("75.54", "75.43"), 12, "Avg.: 75.43: its 7 tasks average 75.543"),
-    (RUN, SIX, 12, "between 51.24 and 79.81"),
+    (RUN, ALL_TASKS.replace("75.54", "57.54"), 12, "Avg.: 57.54: its 7 tasks average 75.543"),
+    (RUN, ALL_TASKS.replace("75.54", "75.43"), 12, "Avg.: 75.43: its 7 tasks average 75.543"),
+    (RUN, IMPOSSIBLE_AVERAGE, 12, "between 51.24 and 79.81"),
 ]
 SUMMARIES = [
     (RUNS, summary("n: 5", "Avg.: 0.7511±0.0084"), 11, "a fraction"),
@@ -118,12 +118,12 @@ SUMMARIES = [
     (RUNS, summary("n: 5", f"{TASKS}, Avg.: 70.00"), 11, "average 75.543"),
     (RUNS, summary("n: 3, seeds: [1, 2]", "Avg.: 75.1"), 11, "2 seeds of 3 runs"),
     (RUNS, summary("n: 2, seeds: [1, 1]", "Avg.: 75.1"), 11, "given twice"),
-    (RUNS, summary("n: 2", "Avg.: 76.5", runs=TWO), 11, "is 75.500"),
-    (RUNS, summary("n: 2", "Avg.: 75.5±0.9", runs=TWO), 11, "0.707"),
-    (RUNS, summary("n: 9", "Avg.: 75.5", runs=TWO), 11, "`runs` has 2"),
-    (RUNS, summary("n: 2", "STS12: 75.5", runs=TWO), 11, "only 0 of 2"),
+    (RUNS, summary("n: 2", "Avg.: 76.5", runs=TWO_RUNS), 11, "is 75.500"),
+    (RUNS, summary("n: 2", "Avg.: 75.5±0.9", runs=TWO_RUNS), 11, "0.707"),
+    (RUNS, summary("n: 9", "Avg.: 75.5", runs=TWO_RUNS), 11, "`runs` has 2"),
+    (RUNS, summary("n: 2", "STS12: 75.5", runs=TWO_RUNS), 11, "only 0 of 2"),
 ]
-EQUAL_SCORES = TWO.replace("75.00", "75.0012").replace("76.00", "75.0012")
+EQUAL_SCORES = TWO_RUNS.replace("75.00", "75.0012").replace("76.00", "75.0012")
 LATE_STEP = RUN.replace("seed: 1", "seed: 1, best_step: 20000")
 DOUBLED_RUNS = [
     (RUN, RUN + RUN.replace("77.20", "77.30"), 13, "has the seed 1 of experiments.0.runs.0"),
@@ -172,18 +172,18 @@ BY_ANOTHER = RUN.replace("seed: 1", "seed: 1, by: another").replace("77.20", "77
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (RUN, EIGHT),
+        (RUN, ALL_TASKS),
         # the average is coarser than its tasks
-        (RUN, EIGHT.replace("75.54", "75.5")),
+        (RUN, ALL_TASKS.replace("75.54", "75.5")),
         # off by half a unit of its own, and half a unit of the tasks
-        (RUN, EIGHT.replace("75.54", "75.55")),
+        (RUN, ALL_TASKS.replace("75.54", "75.55")),
         # the source prints it so
-        (RUNS, f"    sure: false\n    runs:\n{EIGHT.replace('75.54', '70.00')}"),
+        (RUNS, f"    sure: false\n    runs:\n{ALL_TASKS.replace('75.54', '70.00')}"),
         (RUNS, f"    sure: false\n{NEGATIVE_SCORES}"),
         (RUN, "      - {scores: {STS-B: -12.5, Avg.: -7}}\n"),
         (RUN, EQUAL_BY_CHANCE),
         (RUN, RUN + BY_ANOTHER),
-        (RUNS, summary("n: 2", "Avg.: 75.5±0.7", runs=TWO)),
+        (RUNS, summary("n: 2", "Avg.: 75.5±0.7", runs=TWO_RUNS)),
         ("2023-01-01", "2023"),
         ("2023-01-01", "2023-01"),
         ("2023-01-01", "2023-01 to 2023-02-03"),
@@ -292,7 +292,7 @@ tables:
     rows:
       - {label: "SimCSE", run: {method: simcse}, SOURCE, values: [VALUES]}
 """
-# of SimCSE, in InfoCSE's Table 2
+# InfoCSE's Table 2 prints these values of SimCSE.
 REPEATED = ("68.40", "82.41", "74.38", "80.91", "78.56", "76.85", "72.23", "76.25")
 
 

@@ -29,8 +29,8 @@ def score_cells(paper, name, scale, value):
     """Score the cells of a figure.
 
     Args:
-        value: `value(row, column, seed)` is the score of a run; None if it has none. Cells may
-            share runs and tasks, then the first cell counts.
+        value: `value(row, column, seed)` is the score of a run, or None if it has none. If cells
+            share runs and tasks, the first cell counts.
     """
     scored = set()
     for row, cells in enumerate(grids.plan_grid(paper, name, scale)):
@@ -81,7 +81,7 @@ def test_without_scores(paper, name):
     assert "0.2" not in figure.texts, "there are no axes"
 
 
-# Scores at 0.1% and at 10% of the sentences, by row and seed.
+# Scores at 0.1% and at 1% of the sentences, by row and seed.
 SCORES_OF_CURVES = {
     "SimCSE": {48: 0.5, 49: 0.6},
     "AMI+SimCSE": {49: 0.7, 50: 0.9},
@@ -147,8 +147,8 @@ def test_bars_of_differences_have_no_untrained_encoder():
     assert grids.untrained_cell("msse", "figure5", "smoke") is None
 
 
-def alignment_or_uniformity(row, column, seed):
-    """Score alignment, in the first column, below 0, and uniformity above."""
+def uniformity_or_other_score(row, column, seed):
+    """Score uniformity, the first column, below 0, and the other columns above 0."""
     size = 0.1 * (row + column) + seed / 1000
     if column == 0:
         return -size
@@ -157,7 +157,7 @@ def alignment_or_uniformity(row, column, seed):
 
 @pytest.mark.parametrize(("scale", "is_drawn"), [("mini", False), ("paper", True)])
 def test_published_values_are_drawn_at_the_scale_of_the_paper(scale, is_drawn):
-    score_cells("informin_cl", "figure3", scale, alignment_or_uniformity)
+    score_cells("informin_cl", "figure3", scale, uniformity_or_other_score)
     figure = drawn("informin_cl", "figure3", scale)
     published = [row["published"] for row in figure.rows if row["column"] == "alignment"]
     assert published == [""] * 6 + ["0.143"]
@@ -184,8 +184,8 @@ def write_training(spec):
 
 
 def test_training():
-    """The mean over seeds at every step, of the encoder that was kept; a row without runs is
-    named."""
+    """The curve is the mean over seeds at every step, of the encoder that was kept. A row without
+    runs is named."""
     msse_row, _ = grids.plan_grid("msse", "figure6", "mini")
     for spec in msse_row[0].specs[:2]:
         write_training(spec)

@@ -15,7 +15,7 @@ def judge():
 
 
 class VerdictRates(NamedTuple):
-    """How often a planted sentence was judged in each way."""
+    """The fractions of draws in which a planted sentence was judged in each way."""
 
     right: float | None  # None if the truth has no right verdict
     false_alarms: float
@@ -23,7 +23,7 @@ class VerdictRates(NamedTuple):
 
 
 class FindingRates(NamedTuple):
-    """How often a planted misprint was found."""
+    """The fractions of papers in which a planted misprint was found and missed."""
 
     found: float | None  # None if nothing is planted
     missed: float | None

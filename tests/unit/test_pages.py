@@ -103,7 +103,7 @@ def measure(name, scale, rows):
     """Write score JSONs of a table's rows.
 
     Args:
-        rows: {label: values of its first columns, one for each seed; None: not scored}.
+        rows: {label: values of its first columns, one for each seed, or None if not scored}.
     """
     for cells in grids.plan_grid("golden", name, scale):
         values_of_row = rows.get(cells[0].row.label, [])
@@ -176,7 +176,7 @@ def test_an_arrow_shows_that_an_interval_goes_beyond_the_axis():
 
 
 def test_tables_of_a_page_are_written_in_other_formats():
-    """Texts stay as they are. Folded tables are left out of CSV and JSON."""
+    """Texts stay as they are. Folded tables are left out."""
     table = TextTable(["a", "b|c"], [["<img src=x>", "1"], ["[x](javascript:y)", "_2_"]])
     page = PageContent("A title", "Scale tiny", ["**An answer.**", table, Fold("More", [table])])
     assert page.write("csv").splitlines() == ["a,b|c", "<img src=x>,1", "[x](javascript:y),_2_"]

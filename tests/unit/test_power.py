@@ -19,7 +19,7 @@ def varying(std, item_variance=0.0):
     return Estimate(0.0, 1, std, sqrt(item_variance) or None)
 
 
-# the difference of two rows on BERT-base, whose deviation is known from 50 published seeds
+# The difference of two rows on BERT-base. The deviation of one is known from 50 published seeds.
 SIMCSE = varying(0.84 * sqrt(2))
 
 

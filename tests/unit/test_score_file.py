@@ -1,5 +1,5 @@
-"""Published score JSONs: a file that is damaged, edited, or of another run is refused by its
-name."""
+"""Published score JSONs: a file that is damaged, edited, or of another run is refused, and the
+message names it."""
 
 import json
 import shutil
@@ -99,7 +99,7 @@ def a_task_that_is_gone(content):
 
 
 def averages_that_are_a_mean(content):
-    """Add the mean, which the printed average then agrees with; the other averages are wrong."""
+    """Add a mean that the averages agree with, although they do not follow from the scores."""
     for subset in ("all", "printed"):
         find(content, "Avg.", subset)["value"] = 0.9
     content["scores"].append(find(content, "Avg.", "printed") | {"subset": "mean"})

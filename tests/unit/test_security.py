@@ -12,7 +12,9 @@ from csebench.base.project import ROOT
 from csebench.report.pages import PAGES
 
 FOLDERS = ("csebench", "methods", "evaluators", "benchmarks", "encoders")
-CODE = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+CODE = []
+for folder in FOLDERS:
+    CODE += sorted((ROOT / folder).rglob("*.py"))
 HOSTILE = "<script>alert(1)</script> | <img src=x onerror=alert(1)> [x](javascript:alert(1)) `"
 HOSTILE += " [x]( JavaScript:alert(1)) [x](data:text/html,x) [x](vbscript:x)"
 HOSTILE += " </details> <summary> ![x](https://example.org/x.png) ![x][y] <http://example.org>"
@@ -102,52 +104,53 @@ LOADERS = {
 }
 
 
-@pytest.fixture(scope="module", params=CODE, ids=lambda path: str(path.relative_to(ROOT)))
-def nodes(request):
-    """All nodes of a file of the project's code."""
-    return list(ast.walk(ast.parse(request.param.read_text())))
+@pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_file_that_is_read_can_run_code(path):
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    assert_imports_are_safe(nodes)
+    for call in calls:
+        assert_call_is_safe(call)
+    assert_all_loaders_are_called(nodes, calls)
 
 
-def calls_in(nodes):
-    return [node for node in nodes if isinstance(node, ast.Call)]
-
-
-def test_no_file_imports_what_runs_the_data_that_it_reads(nodes):
+def assert_imports_are_safe(nodes):
     for node in nodes:
         if isinstance(node, ast.Import):
             imported = {alias.name for alias in node.names}
             assert not imported & RUN_ANYTHING, f"line {node.lineno}"
 
 
-def test_no_file_that_is_read_can_run_code(nodes):
-    for call in calls_in(nodes):
-        receiver, _, name = ast.unparse(call.func).rpartition(".")
-        keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
-        where = f"line {call.lineno}"
+def assert_call_is_safe(call):
+    """Check that a call runs no text or file, and refuses the code of a model's author."""
+    receiver, _, name = ast.unparse(call.func).rpartition(".")
+    keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+    where = f"line {call.lineno}"
 
-        trust = None
-        if name in LOADERS and "modules" not in keywords:  # `modules` are loaded already
-            trust = "False"
-        assert keywords.get("trust_remote_code") == trust, where
-        assert keywords.get("shell", "False") == "False", where
-        assert keywords.get("allow_pickle", "False") == "False", where
-        if receiver in ("", "os"):
-            assert name not in FORBIDDEN, where
-        if receiver == "torch" and name == "load":
-            assert keywords.get("weights_only") == "True", where
-        if receiver == "yaml" and name in ("load", "compose"):
-            assert ast.unparse(call.args[1]) == "Loader", where
+    trust = None
+    if name in LOADERS and "modules" not in keywords:  # `modules` are loaded already
+        trust = "False"
+    assert keywords.get("trust_remote_code") == trust, where
+    assert keywords.get("shell", "False") == "False", where
+    assert keywords.get("allow_pickle", "False") == "False", where
+    if receiver in ("", "os"):
+        assert name not in FORBIDDEN, where
+    if receiver == "torch" and name == "load":
+        assert keywords.get("weights_only") == "True", where
+    if receiver == "yaml" and name in ("load", "compose"):
+        assert ast.unparse(call.args[1]) == "Loader", where
 
 
-def test_no_call_of_a_loader_hides_behind_another_name(nodes):
-    called = {id(call.func) for call in calls_in(nodes)}
+def assert_all_loaders_are_called(nodes, calls):
+    """Check that no call of a loader hides behind another name."""
+    called = {id(call.func) for call in calls}
     for node in nodes:
         if name_of(node) in LOADERS:
             assert id(node) in called, f"line {node.lineno}"
 
 
 def name_of(node):
-    """Return the name that an expression ends with, such as `a` and `x.a`; else an empty text."""
+    """Return the name that an expression ends with, as `a` and `x.a` do, or an empty text."""
     match node:
         case ast.Attribute():
             return node.attr

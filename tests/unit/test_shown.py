@@ -171,7 +171,7 @@ def test_a_terminal_gets_no_control_characters(part, capsys):
 
 
 class Parsed(NamedTuple):
-    """What a Markdown parser sees in a page."""
+    """The parts of a page that a Markdown parser sees."""
 
     kinds: list[str]  # of its blocks
     links: list[str]  # targets of links and images

@@ -21,7 +21,7 @@ def now():
 
 
 def test_lock_is_up_to_date(now):
-    """A new file may wait for its first note; what is noted must be as it is."""
+    """A new file may wait for its first note. All code that is noted must be as it was noted."""
     changed = [unit for unit, noted in code_versions.read_lock().items() if noted != now.get(unit)]
     assert not changed, (
         "bump their versions, or run: python -m csebench.plan.code_versions --bless UNIT …"
@@ -114,7 +114,8 @@ def changed_units(edit, now, folder):
     for unit, (_, paths) in code_versions.units().items():
         if source not in paths or unit not in lock:  # the lock lacks files of one's own
             continue
-        paths_after = [copy if path == source else path for path in paths]
+        paths_after = list(paths)
+        paths_after[paths.index(source)] = copy
         if code_versions.code_hash(*paths_after) != now[unit]["code"]:
             changed.append(unit)
     return changed
