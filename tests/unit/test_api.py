@@ -1,5 +1,5 @@
-"""csebench from Python: frames with units, any object with `encode`, nothing imported before it
-is needed."""
+"""csebench from Python gives frames with units, and scores any object with `encode`. It imports
+nothing before it is needed."""
 
 import json
 import os
@@ -78,7 +78,7 @@ def test_a_folder_of_ones_own_has_the_published_scores_too(tmp_path, monkeypatch
     published = pandas.read_csv(MINI / "scores.csv")
     assert len(csebench.scores("mini")) == len(published) > 0
     assert csebench.table("micse/table3", scale="mini")["ours"].notna().any()
-    # one's own file takes the place of a published one
+    # A file of one's own takes the place of a published one.
     folder = tmp_path / "results" / "mini" / "scores"
     folder.mkdir(parents=True)
     shutil.copy(min((MINI / "scores").glob("*.sts.json")), folder)
@@ -160,7 +160,7 @@ CODE = [cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
 
 
 def test_the_notebook_starts_with_the_numbers_of_the_study():
-    """Else: jupyter nbconvert --to notebook --execute --inplace docs/notebook.ipynb"""
+    """If it does not: jupyter nbconvert --to notebook --execute --inplace docs/notebook.ipynb"""
     methods = csebench.table("methods", scale="mini")
     averages = methods[methods["column"] == "Avg."].set_index("row")["ours"].dropna()
     expected = {row: f"{average:.2f}" for row, average in averages.items()}

@@ -1,4 +1,5 @@
-"""Bad input on the command line: exit code 2, one clear message, nothing written."""
+"""Bad input on the command line ends it with exit code 2 and one clear message. Nothing is
+written."""
 
 import json
 import sys
@@ -76,7 +77,7 @@ def refused(capsys, here):
 
 
 def training(*more, encoder=ENCODER, corpus=CORPUS, data=SMOKE, method="simcse"):
-    """The command of a training, with more arguments at its end."""
+    """Return the command of a training, with more arguments at its end."""
     words = ["train", "--method", method, "--encoder", encoder, "--corpus", corpus]
     words += ["--data", data, "--out", "out"]
     return [*words, *more]
@@ -465,7 +466,7 @@ def test_a_damaged_file_of_one_run_is_its_reason_and_stops_nothing(file, content
 
 
 def test_known_names_are_sorted_by_their_numbers():
-    """A superscript is a digit by its kind, but no number."""
+    """Python counts a superscript as a digit, but it is no number."""
     message = str(unknown("table", "x", ["table10", "²", "table2"]))
     assert message.endswith("Known: table2, table10, ².")
 
@@ -480,7 +481,7 @@ REQUIRED = {"name": "broken", "version": 1, "title": "t", "paper": "p", "citatio
 
 
 def declared(entry):
-    """A declaration with one more entry, or with another one in place of its own."""
+    """Return a declaration with one more entry, or with another one in place of its own."""
     given = entry.partition(":")[0].strip("'")
     entries = [f"{key!r}: {value!r}" for key, value in REQUIRED.items() if key != given]
     return f"DECLARATION = {{{', '.join([*entries, entry])}}}\n"

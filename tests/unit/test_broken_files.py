@@ -76,7 +76,7 @@ def test_broken_files_stop_no_other(command, capsys):
 
 
 def rows_of(paper, table):
-    """The planned cells of the rows of a table."""
+    """Return the planned cells of the rows of a table."""
     return grids.plan_grid(paper, table, "paper")
 
 

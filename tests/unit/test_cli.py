@@ -1,4 +1,4 @@
-"""The command line: names as people type them, help, JSON, and how it ends in a pipe."""
+"""The command line takes names as people type them, explains itself, and ends well in a pipe."""
 
 import io
 import json
@@ -23,7 +23,7 @@ VERBS = next(action for action in verbs.parser()._actions if action.choices).cho
 
 
 def printed(capsys, *arguments):
-    """What a command prints, which ends well."""
+    """Run a command, which must end well, and return what it prints."""
     assert cli.main([*arguments]) == 0
     return capsys.readouterr().out
 
@@ -94,8 +94,7 @@ WITHOUT_SCALE = ("papers", "methods", "evaluators", "audit")
 
 @pytest.mark.parametrize("command", LISTINGS)
 def test_listings_fit_80_columns_and_name_their_scale_first(command, capsys, monkeypatch):
-    """But for an address that is longer; a narrower terminal is met, too, unless a word is as
-    wide."""
+    """They also fit a narrower terminal. Only a single word, such as an address, may be longer."""
     monkeypatch.setattr(preflight, "remote_size", lambda need: 1)
     widths = [80, 60] if command in NARROW else [80]
     for width in widths:
@@ -185,7 +184,7 @@ def test_a_reader_that_goes_away_gets_no_traceback():
 
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"])
 def test_closed_streams_end_no_verb(closed, tmp_path):
-    """And what is printed there ends up in no file that is opened."""
+    """What would be printed there ends up in no file that is opened later."""
     env = os.environ | {"PYTHONPATH": str(ROOT), "CSEBENCH_PROJECT": str(tmp_path)}
 
     def run_csebench(words):
@@ -257,7 +256,7 @@ def test_compare_says_nothing_of_missing_scores_if_there_are_some(capsys):
     ],
 )
 def test_the_same_input_is_refused_without_asserts(words, tmp_path):
-    """`python -O` leaves them out."""
+    """`python -O` leaves out every assert."""
     command = [sys.executable, "-O", "-m", "csebench", *words.split()]
     env = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True)
@@ -267,7 +266,7 @@ def test_the_same_input_is_refused_without_asserts(words, tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_said_before_the_work(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    # as for everyone but root
+    # Root may write everywhere; nobody else may.
     monkeypatch.setattr("csebench.base.files.os.access", lambda *_: False)
     for words in ("new method mine", "csv --scale smoke", "html --scale smoke"):
         assert cli.main(words.split()) == 2

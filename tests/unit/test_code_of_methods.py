@@ -1,5 +1,5 @@
-"""What code of a method may not do to the process that it runs in: the run fails, whatever else
-it does."""
+"""Code of a method must leave the settings of its process alone and not end it. Otherwise the run
+fails."""
 
 import asyncio
 import json
@@ -86,7 +86,7 @@ def test_what_is_no_error_in_python_is_one_with_its_place(kind):
 
 @pytest.mark.parametrize("ends_by", [None, ValueError, SystemExit])
 def test_a_fork_does_not_go_on_with_the_run(ends_by, tmp_path, capfd):
-    """Not even to its handlers of errors, which write the files of the run."""
+    """It does not reach the handlers of errors either, which write the files of the run."""
     try:
         with ForeignCode("mine-0123456789"):
             process = os.fork()
@@ -136,7 +136,7 @@ def test_wherever_the_trainer_calls_it(place, make_spec, train, tmp_path, monkey
 def test_a_file_that_seeds_when_it_is_imported_changes_no_seed(
     make_spec, train, tmp_path, monkeypatch, finished
 ):
-    """In a process that makes several runs, only the first would have had that seed."""
+    """If a process makes several runs, only the first would have that seed."""
     from csebench.train import trainer
 
     load_code = trainer.load_code

@@ -1,4 +1,4 @@
-"""Reading of STS data and corpora, which corpora are refused, and metrics."""
+"""STS data and corpora are read as they stand, some corpora are refused, and metrics are exact."""
 
 import hashlib
 import os
@@ -16,8 +16,6 @@ from csebench.model import metrics
 
 REAL = Path(os.environ.get("CSEBENCH_DATA", ROOT.parent / "shared" / "data"))
 REAL_TRIPLETS = REAL / "nli" / "nli_triplets.csv"
-# of a data root: with what Python's splitlines takes for line ends, quotes, and a pair that nobody
-# scored
 STS15 = "downstream/STS/STS15-en-test/STS"
 STSB = "downstream/STS/STSBenchmark/sts"
 SICK = "downstream/SICK/SICK"
@@ -60,7 +58,7 @@ def data_root(tmp_path):
 
 @pytest.mark.parametrize(("task", "split"), PAIRS)
 def test_every_scored_pair_with_its_text(task, split, data_root):
-    """Tokens joined by single blanks, nothing else changed: no case folding, no quoting."""
+    """Tokens are joined by single blanks. Case and quotes stay as they are."""
     read = {}
     for pairs in read_sts(data_root, task, split):
         read[pairs.subset] = list(zip(pairs.left, pairs.right, pairs.gold.tolist(), strict=True))
@@ -68,7 +66,7 @@ def test_every_scored_pair_with_its_text(task, split, data_root):
 
 
 def test_a_split_whose_size_is_not_stated_is_refused(data_root):
-    """Else it would be compared with the size of another split, and get its name."""
+    """Otherwise it would be compared with the size of another split, and get its name."""
     (data_root / "counts.yaml").write_text("STS-B: {test: 2}\n")
     with pytest.raises(BadInput, match=r"counts\.yaml: STS-B: dev: missing"):
         read_sts(data_root, "STS-B", "dev")
@@ -82,7 +80,7 @@ def test_published_totals():
 
 
 def test_a_few_shot_subset_stays_as_it_was_published():
-    """In the order of the corpus. Another release of NumPy must not silently draw other
+    """It is in the order of the corpus. Another release of NumPy must not silently draw other
     sentences."""
     corpus = range(1_000_000)
 

@@ -1,5 +1,5 @@
-"""The table of encoders: every architecture is evaluated, trained or refused as the table says,
-and as its own code computes it."""
+"""Every architecture is evaluated, trained or refused as the table of encoders says, with the
+vectors that its own code computes."""
 
 import json
 
@@ -40,7 +40,7 @@ def tiny(tmp_path_factory):
 
 
 def own_vectors(folder, texts, loader=AutoModel, **truncation):
-    """Mean of the last hidden states that transformers gives for each text alone."""
+    """Return the mean of the last hidden states that transformers gives for each text alone."""
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     model = loader.from_pretrained(folder, dtype=torch.float32, trust_remote_code=False).eval()
     rows = []
@@ -53,7 +53,7 @@ def own_vectors(folder, texts, loader=AutoModel, **truncation):
 
 
 def library_vectors(folder, texts):
-    """The vectors that sentence-transformers gives."""
+    """Return the vectors that sentence-transformers gives."""
     model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False)
     return model.encode(texts)
 
@@ -72,7 +72,8 @@ def test_every_architecture_of_the_table_is_tried_here():
 
 @pytest.mark.parametrize("model_type", [*MODELS, "fnet", "convbert", "eurobert", "big_bird"])
 def test_avg_is_the_mean_of_its_own_hidden_states(model_type, tiny):
-    """Also beside longer sentences, and for an architecture whose padding changes vectors."""
+    """This also holds next to longer sentences, and if padding changes the vectors of an
+    architecture."""
     if family_of(model_type).encoder_only:
         loader = AutoModelForTextEncoding
     else:
@@ -257,7 +258,7 @@ def test_a_length_that_leaves_no_room_is_refused(value, tmp_path):
 
 
 def test_a_tokenizer_without_special_tokens(tmp_path):
-    """Every word counts for the mean; there is no first token to read, and nothing to train
+    """Every word counts for the mean. There is no first token to read, and nothing to train
     with."""
     folder = save_tiny("bert", tmp_path / "model")
     edit(folder / "tokenizer.json", post_processor=None)

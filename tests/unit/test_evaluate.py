@@ -1,4 +1,4 @@
-"""Scores of a run: made once, and made again when what decides them has changed."""
+"""Scores of a run are made once, and again when anything that decides them has changed."""
 
 import shutil
 import threading
@@ -70,8 +70,8 @@ def test_scoring_uses_the_threads_of_the_run(make_spec, train, smoke_data, tmp_p
 
 
 def test_what_can_be_scored(smoke_data, tmp_path):
-    """A training job leaves to another what has no data, so that a finished model is not thrown
-    away."""
+    """A training job leaves evaluators without data to another job, so that a finished model is not
+    thrown away."""
     with pytest.raises(BadInput, match="no finished model"):
         scores(tmp_path, smoke_data)
     assert has_data("sts", smoke_data)
@@ -81,7 +81,7 @@ def test_what_can_be_scored(smoke_data, tmp_path):
 def test_a_retrained_run_is_scored_anew(
     finished, make_spec, train, smoke_data, tmp_path, monkeypatch
 ):
-    """The trainer changed without a new version: the other weights have the run id of the old
+    """If the trainer changes without a new version, other weights get the run id of the old
     ones."""
     run = shutil.copytree(finished("simcse"), tmp_path / "run")
     publish_sts(run, smoke_data, tmp_path / "before.json")
@@ -164,7 +164,7 @@ NO_RESULT = "evaluate gave .* it must"
 
 
 def gives(rows, items):
-    """An evaluator that gives these rows and items."""
+    """Return an evaluator that gives these rows and items."""
     return Mock(return_value=(rows, items))
 
 
@@ -289,8 +289,8 @@ def test_nothing_is_written_where_files_change_while_a_model_is_scored(
 
 
 def test_a_model_is_not_pruned_while_it_is_scored(finished, smoke_data, tmp_path, monkeypatch):
-    """`csebench evaluate --model runs/ID/model`, while the workflow publishes the last score of
-    the run."""
+    """The workflow may publish the last score of the run while `csebench evaluate --model
+    runs/ID/model` reads it."""
     run = shutil.copytree(finished("oracle"), tmp_path / "runs" / "oracle-1")
     locks_taken = []
 

@@ -1,4 +1,4 @@
-"""A failed evaluator leaves its reason and its own cell missing, and nothing else."""
+"""A failed evaluator leaves its reason, and its own cell missing. Nothing else is missing."""
 
 import json
 from unittest.mock import Mock
@@ -28,7 +28,7 @@ def run(tmp_path):
 
 
 def test_of_evaluators_one_fails_and_the_others_are_made(run, smoke_data, tmp_path, monkeypatch):
-    """The job that publishes the one that failed fails, too."""
+    """The job that publishes the failed score fails too."""
     original = evaluate.run_evaluator
     out = tmp_path / "out.json"
 
@@ -52,7 +52,7 @@ def test_of_evaluators_one_fails_and_the_others_are_made(run, smoke_data, tmp_pa
 
 def test_a_later_score_takes_the_reason_away_and_vectors_of_other_settings(run, smoke_data):
     store.note_failure(run, "stsb_dev", RunFailed("no connection"))
-    # which killed scorings left
+    # Killed scorings left these.
     of_this = run / "scores" / ".stsb_dev-0123456789.shards"
     of_another = run / "scores" / ".beir.smoke-0123456789.shards"
     of_this.mkdir(parents=True)
@@ -100,7 +100,7 @@ def test_a_page_says_why_a_score_is_missing(tmp_path, monkeypatch):
 def test_a_retry_repeats_no_run_that_its_own_settings_ended(
     error, is_repeated, tmp_path, monkeypatch
 ):
-    """As a cluster retries jobs; a run that is asked for anew is tried again."""
+    """A cluster retries jobs by itself. A run that somebody asks for again is tried again."""
     run_id = next(iter(targets.runs("smoke")))
     tries = []
 
@@ -109,7 +109,7 @@ def test_a_retry_repeats_no_run_that_its_own_settings_ended(
         raise error
 
     def tries_of(attempt):
-        """How often the run is tried in an attempt at it."""
+        """Count how often the run is tried in an attempt at it."""
         tries.clear()
         with pytest.raises(RunFailed, match=str(error)):
             jobs.work(run_id, "smoke", None, 0, 1, attempt=attempt)

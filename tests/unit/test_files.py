@@ -1,5 +1,5 @@
-"""What writers of files leave to one another: temporary files, bytes, and turns at one file or
-folder."""
+"""Writers of files leave each other no temporary files, equal bytes for equal content, and take
+turns at one file or folder."""
 
 import io
 import time

@@ -1,4 +1,4 @@
-"""Code of a method or component that cannot train: refused at the first step, by the name of its
+"""Code of a method or component that cannot train is refused at the first step, by the name of its
 file."""
 
 import itertools
@@ -39,8 +39,8 @@ REFUSED = [  # what gives it, how it is changed, and the message
 
 @pytest.fixture
 def patch(monkeypatch):
-    """`patch(Method, change)` lets SimCSE return `change(its loss)`; of Component, MLM
-    `change(its term)`."""
+    """`patch(Method, change)` lets SimCSE return `change(its loss)`. `patch(Component, change)`
+    does the same to the term of MLM."""
 
     def apply(owner, change):
         name = "loss" if owner is Method else "term"
@@ -83,7 +83,7 @@ def test_a_loss_of_zero_may_have_no_gradient(make_spec, train, tmp_path):
 def test_a_component_may_add_nothing_and_a_later_loss_be_constant(
     zero, patch, make_spec, train, tmp_path
 ):
-    """A loss that is constant where a margin holds has no gradient, and is no mistake."""
+    """A loss that is constant where a margin holds has no gradient. This is no mistake."""
     steps = itertools.count(1)
 
     def constant_from_the_third_step(loss):

@@ -1,4 +1,5 @@
-"""A folder of one's own that joins the project: what is found in it, refused, and written to it."""
+"""A folder of one's own joins the project: its files are found, names that the project has are
+refused, and results are written to it."""
 
 import json
 import re
@@ -121,7 +122,7 @@ def test_results_are_written_to_it_and_paths_are_of_the_current_folder(
 
 
 def test_a_spec_as_text_is_no_path_of_the_current_folder(own, monkeypatch, capsys):
-    """Its text is longer than a name of a file may be."""
+    """Its text is longer than the name of a file may be."""
     monkeypatch.setenv("CSEBENCH_PROJECT", "")
     spec = json.dumps({"method": "x" * 300})
     assert cli.main(["train", spec, "--project", "own", "--out", "runs/mine"]) == 2
@@ -166,7 +167,7 @@ SMOKE = "data/smoke"
 
 @pytest.fixture
 def with_data(own):
-    """The same folder with an evaluator of its own, and the data of that at scale smoke."""
+    """The same folder with an evaluator of its own, and this evaluator's data at scale smoke."""
     (own / "evaluators").mkdir()
     (own / "evaluators" / "words.py").write_text(EVALUATOR)
     put(own, f"{SMOKE}/misc/words/one.txt")
@@ -194,13 +195,13 @@ EVALUATORS = (
 
 
 def sums(data_root):
-    """The sum of the data of every evaluator that reads from a data root."""
+    """Return the sum of the data of every evaluator that reads from a data root."""
     return {name: data_sha256(registry.protocol(name), data_root) for name in EVALUATORS}
 
 
 def test_data_of_ones_own_join_the_projects_file_by_file(with_data):
-    """The project's evaluators read what they read without it, also where they read any file of
-    a folder."""
+    """The project's evaluators read what they read without the folder, even if they read any file
+    of a folder."""
     for name in (
         "wiki/more.txt",
         "misc/imdb/more.tsv",
@@ -270,7 +271,7 @@ def test_two_folders_of_ones_own_join_and_are_compared_too(own, tmp_path, monkey
 
 
 def test_a_message_names_the_place_that_the_scale_reads(with_data, monkeypatch):
-    """CSEBENCH_DATA only where it is read: not at a scale with a folder of its own, nor for
+    """It names CSEBENCH_DATA only if that is read: not at a scale with a folder of its own, nor for
     `--data`."""
     smoke = catalog.scale("smoke")
     mini = catalog.scale("mini")

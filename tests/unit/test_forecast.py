@@ -1,5 +1,5 @@
-"""What is left of pages and what it costs: seconds by hand from made-up step times, their
-ranges, what follows from others, and what counts as done."""
+"""A forecast says what is left of pages and what it costs. Seconds are computed here by hand from
+made-up step times."""
 
 import pytest
 from score_files import PROVENANCE, scored_by, write_score_file
@@ -13,7 +13,8 @@ from csebench.plan.forecast import Step, Work
 from csebench.plan.grids import CellPlan, find_grid, parts_of_cell
 from csebench.plan.schema.paper import Recipe
 
-BASE, MINI = "google-bert/bert-base-uncased", "encoders/bert-mini-wiki"
+BASE = "google-bert/bert-base-uncased"
+MINI = "encoders/bert-mini-wiki"
 SAME = [BASE, "FacebookAI/roberta-base"]  # of one shape
 COMMON = {"batch_size": 32, "max_length": 32, "precision": "bf16", "factor": 2, "source": "made up"}
 FAST = {"simcse": 0.1, "ct": 0.2, "infocse": 0.3, "condenser": 0.5}
@@ -35,7 +36,7 @@ def measured(monkeypatch, tmp_path):
 
 
 def spec(method, **changes):
-    """A run at scale paper; `changes` are of its recipe."""
+    """Make a run at scale paper; `changes` are of its recipe."""
     scale = catalog.scale("paper")
     row = Recipe(method=method, **changes)
     conditions = recipe.conditions(scale)
@@ -43,13 +44,13 @@ def spec(method, **changes):
 
 
 def training_seconds(spec, times):
-    """The seconds that a training is expected to take."""
+    """Return the seconds that a training is expected to take."""
     return forecast.training_estimate(spec, times).seconds
 
 
 def test_seconds_of_a_run_by_hand():
-    """The start of the job, 15,625 steps of twice the measured tokens, 125 evaluations on STS-B
-    dev."""
+    """They are the start of the job, 15,625 steps of twice the measured tokens, and 125 evaluations
+    on STS-B dev."""
     start = forecast.START_SECONDS
     steps = 15_625 * 0.1 * (64 * 32) / (32 * 32)
 
@@ -86,8 +87,8 @@ def test_a_score_is_embedding_and_the_rest():
 
 
 def test_what_was_not_measured_has_the_wider_range():
-    """A factor of 2 is stated for the device; a step that follows from another device's has 1.5
-    times that."""
+    """The device states a factor of 2. A step that follows from another device's has 1.5 times
+    that."""
     measured = forecast.training_estimate(spec("simcse"), fast)
     assert measured.high / measured.seconds == pytest.approx(2)
     assert measured.seconds / measured.low == pytest.approx(2)
@@ -143,8 +144,8 @@ def test_components_of_the_recipe_are_added_not_those_of_the_method():
 
 
 def test_minutes_asked_of_a_cluster():
-    """Three times the forecast and an hour, doubled by attempt; a day at most, or where nothing
-    is known."""
+    """They are three times the forecast and an hour, doubled by attempt, and a day at most. If
+    nothing is known, they are a day."""
     assert forecast.job_minutes(601, 1) == 91
     assert forecast.job_minutes(601, 2) == 182
     assert forecast.job_minutes(601, 3) == 364
@@ -156,7 +157,7 @@ def test_minutes_asked_of_a_cluster():
 
 
 def first_simcse_run():
-    """The first run of SimCSE with BERT-base at scale paper."""
+    """Return the first run of SimCSE with BERT-base at scale paper."""
     for planned in targets.runs("paper").values():
         if planned.method == "simcse" and planned.encoder.name == BASE:
             return planned
@@ -179,7 +180,7 @@ def test_a_cluster_is_asked_for_the_fastest_device_with_all_that_is_known(monkey
 
 
 def work(*names, scale="paper"):
-    """The work of the pages of some targets."""
+    """Return the work of the pages of some targets."""
     pages = []
     for target in names:
         pages += targets.parse_target(target, scale)
@@ -187,7 +188,7 @@ def work(*names, scale="paper"):
 
 
 def publish(scores, scale="paper", **changes):
-    """Write score files, of runs with some settings changed."""
+    """Write score files of runs that have some settings changed."""
     for run, evaluator in scores:
         spec = targets.run(run, scale).model_copy(update=changes)
         evaluation = scored_by(evaluator)
@@ -210,6 +211,7 @@ def publish(scores, scale="paper", **changes):
 
 
 def first_run_with_two_evaluators():
+    """Return the id of the first run that two evaluators score."""
     for run, evaluators in targets.evaluators("smoke").items():
         if len(evaluators) > 1:
             return run
@@ -237,13 +239,13 @@ def test_a_run_is_finished_with_its_model_or_all_its_scores():
 
 
 def pretraining_of(table):
-    """The one run of a table that is a pre-training."""
+    """Return the one run of a table that is a pre-training."""
     (run,) = {run for run in table.specs if run.startswith("condenser")}
     return run
 
 
 def scores_after(run, table):
-    """The missing scores of runs that start from this one."""
+    """List the missing scores of runs that start from this one."""
     return [score for score in table.missing if table.specs[score[0]].run_before == run]
 
 
@@ -262,7 +264,7 @@ def test_a_run_that_others_start_from_is_finished_with_them():
 
 @pytest.mark.parametrize("verb", ["plan", "status"])
 def test_published_scores_are_done_in_a_fresh_clone(verb, capsys):
-    """Those of older code are not, and are counted."""
+    """Scores of older code are not done. They are counted."""
     table = work("micse/table3", scale="smoke")
 
     publish(table.missing, "smoke", method_version=0)
@@ -310,7 +312,7 @@ def test_a_back_translation_is_a_step_that_all_its_runs_share():
 
 
 def seconds_of(*names):
-    """The forecast for all that is missing for some targets."""
+    """Return the forecast for all that is missing for some targets."""
     planned = work(*names)
     estimate, _ = planned.cost(planned.steps(planned.missing))
     return estimate.seconds

@@ -1,5 +1,5 @@
-"""A model runs no code: what asks for it is refused by file and entry, without a question, and a
-pickle is not run."""
+"""A model runs no code. A file that asks for it is refused by file and entry, without a question,
+and no pickle is run."""
 
 import json
 import shutil
@@ -53,8 +53,8 @@ def sentence_transformer(tiny_bert, tmp_path_factory):
 
 @pytest.fixture
 def copied(tiny_bert, sentence_transformer, tmp_path, monkeypatch):
-    """`copied("model")`: a copy of one of sentence-transformers, else of an encoder, with code
-    that makes a file."""
+    """`copied("model")` copies a folder of sentence-transformers, other kinds an encoder. The copy
+    has code that would make a file."""
     monkeypatch.setattr("builtins.input", lambda *_: "y")  # where one is asked whether to run it
     ran = tmp_path / "ran"
 

@@ -1,5 +1,5 @@
-"""A method that changes in place what a gradient needs: the message has the file, the line and
-the versions."""
+"""If a method changes in place what a gradient needs, the message has the file, the line and the
+versions."""
 
 from dataclasses import dataclass
 

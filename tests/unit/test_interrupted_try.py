@@ -1,5 +1,5 @@
-"""`csebench try` in a terminal: Ctrl-C in each stage leaves a checkpoint, and the same command
-goes on from there."""
+"""Ctrl-C in any stage of `csebench try` leaves a checkpoint, and the same command goes on from
+there."""
 
 import errno
 import json
@@ -75,13 +75,13 @@ def own(tmp_path, monkeypatch):
 
 
 def try_slow(scale):
-    """`csebench try` of the method, in a terminal."""
+    """Start `csebench try` of the method in a terminal."""
     options = ["try", "methods/slow.py", "--scale", scale, "--seeds", "1"]
     return Terminal([sys.executable, "-c", WITHOUT_CHECK, *options], Path.cwd())
 
 
 def interrupt_training(terminal, act):
-    """Interrupt the first run of the method behind its second step; returns its folder."""
+    """Interrupt the first run of the method after its second step, and return its folder."""
 
     def run():
         for file in Path("runs").glob("slow-*/progress.json"):
@@ -112,8 +112,8 @@ def assert_stopped(terminal, folder, code):
 
 @pytest.mark.slow
 def test_ctrl_c_in_the_search(own):
-    """The trial goes on behind its checkpoint."""
-    # the search that others start from
+    """The trial goes on from its checkpoint."""
+    # Other searches start from this one.
     assert cli.main(["tune", "simcse", "--scale", "tuned", "--trials", "1"]) == 0
     terminal = try_slow("tuned")
     folder = interrupt_training(terminal, ctrl_c)
@@ -151,7 +151,7 @@ def test_an_end_in_the_training(act, code, own):
 
 
 def test_a_second_try_of_a_name_waits(own):
-    """It would rewrite the paper that the first one's runs are planned from."""
+    """Otherwise it would rewrite the paper that the first one's runs are planned from."""
     tried = attempt_paper.open_attempt(own / "methods" / "slow.py", **SETTINGS)
     options = ["methods/slow.py", "--scale", "smoke", "--plan"]
     command = [sys.executable, "-m", "csebench", "try", *options]
@@ -183,7 +183,7 @@ def left_lock(tmp_path, monkeypatch):
 
 
 def in_a_process(function):
-    """Call a function in a process that ends behind it; returns its exit code."""
+    """Call a function in a process that ends after it, and return the exit code."""
     process = os.fork()
     if process == 0:
         function()

@@ -1,5 +1,5 @@
-"""`csebench new`: what it writes works at once, and what it reads of a pasted table is what is
-printed there."""
+"""The files that `csebench new` writes work at once, and a pasted table is read as it is
+printed."""
 
 import re
 
@@ -94,7 +94,7 @@ CELLS = {  # as pasted, and as it is read
 
 
 def without_blanks(text):
-    """A text without blanks; None stays."""
+    """Remove the blanks of a text; None stays."""
     return None if text is None else text.replace(" ", "")
 
 
@@ -173,7 +173,7 @@ def test_marks_are_listed_as_they_may_say_where_a_value_is_from(project, capsys)
 
 
 def test_a_source_is_unknown_until_it_is_stated(project, capsys):
-    """Of a pasted table, and of a row that somebody wrote without it."""
+    """This holds for a pasted table, and for a row that somebody wrote without it."""
     rows = paper_from(project, MARKED + "Nobody\t–\t–\n").tables["2"].rows
     assert {row.source for row in rows} == {"unknown"}
     # A row without values needs none.
@@ -208,7 +208,7 @@ def test_rows_of_tasks_become_columns(project):
 
 
 def numbers(value):
-    """What a cell prints, with its deviation; None for an empty cell."""
+    """Return the value and deviation that a cell prints, or None for an empty cell."""
     return None if value is None else (value.value, value.std)
 
 

@@ -1,5 +1,5 @@
-"""What a name of a model means, and what its revision pins. Without torch: what is read is
-decided before."""
+"""A name of a model means one folder or one commit, and its revision pins the files. This is
+decided without torch."""
 
 import json
 import shutil
@@ -50,7 +50,7 @@ def model_in(folder: Path) -> Path:
 
 @pytest.mark.parametrize("name", [ID, PINNED, f"encoders/{ID}"])
 def test_a_name_with_a_commit_is_the_hubs_whatever_folders_there_are(name, here, monkeypatch):
-    """Also a folder that is called so, or one of a project that joins."""
+    """A folder with this name changes nothing, nor does one of a project that joins."""
     model_in(here / name)
     monkeypatch.setenv(VARIABLE, str(here))
     ref = EncoderRef.parse(PINNED)
@@ -75,7 +75,7 @@ def test_a_name_with_a_commit_is_the_hubs_whatever_folders_there_are(name, here,
 
 
 def test_a_name_is_not_made_a_path_where_it_is_parsed_in_another_folder(here, monkeypatch):
-    """As `--project` does, which changes the current folder."""
+    """`--project` changes the current folder."""
     start = here / "from"
     model_in(start / PINNED)
     model_in(start / ID)
@@ -134,7 +134,7 @@ def test_a_branch_beside_a_folder_of_its_name_is_refused(name, stated, here):
 
 @pytest.mark.parametrize("name", [ID, "bert-base-uncased"])
 def test_a_folder_with_the_name_of_an_encoder_of_the_hub_is_refused_in_training(name, here):
-    """`csebench evaluate` reads the folder, and `train` took the hub's model."""
+    """`csebench evaluate` reads the folder, but `train` would take the hub's model."""
     assert train_options.find_encoder(name).revision == COMMIT
     (here / name).mkdir(parents=True)
     with pytest.raises(BadInput, match=f"Write ./{name} for the folder, or {ID}@{COMMIT}"):
@@ -171,7 +171,7 @@ def edit(file: Path, **changes) -> None:
 
 
 def link_folder(folder: Path) -> None:
-    """A module in a folder elsewhere."""
+    """Add a module as a link to a folder elsewhere."""
     elsewhere = folder.parent / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "config.json").write_text('{"pooling_mode": "mean"}')
@@ -194,8 +194,8 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_revision_pins_every_file_that_is_read(change, encoder):
-    """The sha256 of the folder does, and the published one of the weights, which stands for such
-    a sha256."""
+    """The sha256 of the folder does, and the published one of the weights, which stands for such a
+    sha256."""
     revision = model_sha256(encoder)
     check_revision(encoder, revision)
     change(encoder)
@@ -260,17 +260,18 @@ def test_an_own_project_learns_what_to_state_instead_of_the_sum_of_weights(
 def test_an_encoder_that_was_changed_is_missing_before_anything_starts(encoder):
     need = preflight.Need("encoder", "encoder", EncoderRef(name=str(encoder), revision=PUBLISHED))
     state = preflight.need_state(need, "mini")
-    assert state.state == preflight.MISSING and "another encoder was expected" in state.why
+    assert state.state == preflight.MISSING
+    assert "another encoder was expected" in state.why
 
 
 def index(named: str, name: str = "model.safetensors.index.json"):
-    """The index of a model's shards, one of which has this name."""
+    """Return the index of a model's shards, one of which has this name."""
     shards = {"a.weight": "model.safetensors", "b.weight": named}
     return name, {"metadata": {}, "weight_map": shards}
 
 
 def modules(path: str):
-    """A list of modules with one in this folder."""
+    """Return a list of modules with one in this folder."""
     module = {"idx": 0, "name": "0", "path": path, "type": "sentence_transformers.models.Pooling"}
     return "modules.json", [module]
 
@@ -330,7 +331,7 @@ def test_a_configuration_names_no_file_that_the_hash_does_not_cover(name, conten
 
 
 def test_a_hidden_file_is_not_read_as_one_of_a_distributed_checkpoint(encoder):
-    """Of which transformers takes every file in the folder."""
+    """transformers takes every file in the folder of such a checkpoint."""
     (encoder / ".hidden.safetensors").touch()
     check_foreign(encoder)
     (encoder / "shard-00000-model-00001-of-00001.safetensors").touch()

@@ -1,5 +1,5 @@
-"""Planning: papers to runs, shared over papers, without the heavy libraries; pins of what the
-project ships."""
+"""Planning turns papers into runs, shares runs over papers, and loads no heavy library. What the
+project ships is pinned."""
 
 import os
 import re
@@ -18,7 +18,6 @@ from csebench.plan import forecast, grids, targets
 from csebench.plan.catalog import files as catalog
 from csebench.study import workflow
 
-GRIDS = [(paper, name) for paper in catalog.paper_names() for name in targets.grid_names(paper)]
 SCALES = catalog.scale_names()
 HEAVY = (
     "torch",
@@ -33,13 +32,14 @@ HEAVY = (
 
 
 def micse_cells(paper, scale):
-    """The cells of miCSE in the Table 2 of a paper."""
+    """Return the cells of miCSE in the Table 2 of a paper."""
     row = grids.find_grid(paper, "table2").row("miCSE")
     return grids.plan_grid(paper, "table2", scale)[row]
 
 
 def runs_by_size(paper, scale):
-    """Ids of the runs of miCSE in the Table 2 of a paper, by the size of their column."""
+    """Return the ids of the runs of miCSE in the Table 2 of a paper, by the size of their
+    column."""
     runs = {}
     for cell in micse_cells(paper, scale):
         runs[cell.column.size] = {spec.run_id for spec in cell.specs}
@@ -48,16 +48,22 @@ def runs_by_size(paper, scale):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_cell_has_runs_or_says_why_not(scale):
-    for paper, name in GRIDS:
-        for cell in chain(*grids.plan_grid(paper, name, scale)):
-            can_be_run = cell.row.run is not None
-            if cell.column.task is None and can_be_run:
-                assert not cell.specs, "derived of other cells"
-                assert not cell.missing, "derived of other cells"
-                continue
-            assert bool(cell.specs) != bool(cell.missing), cell.row.label
-            if can_be_run and not cell.specs:
-                assert scale in cell.missing, "a row that could be run says at which scale it isn't"
+    for paper in catalog.paper_names():
+        for name in targets.grid_names(paper):
+            for cell in chain(*grids.plan_grid(paper, name, scale)):
+                assert_runs_or_reason(cell, scale)
+
+
+def assert_runs_or_reason(cell, scale):
+    """Assert that a cell has runs or a reason for having none."""
+    can_be_run = cell.row.run is not None
+    if cell.column.task is None and can_be_run:
+        assert not cell.specs, "derived of other cells"
+        assert not cell.missing, "derived of other cells"
+        return
+    assert bool(cell.specs) != bool(cell.missing), cell.row.label
+    if can_be_run and not cell.specs:
+        assert scale in cell.missing, "a row that could be run says at which scale it is not"
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -120,13 +126,13 @@ def test_what_is_no_target_is_refused(target, near):
 
 
 def planned(capsys, *pages):
-    """What `csebench plan` prints for pages, in one line."""
+    """Return what `csebench plan` prints for pages, in one line."""
     cli.main(["plan", *pages])
     return " ".join(capsys.readouterr().out.split())
 
 
 def test_plan_counts_shared_runs_once(capsys):
-    """A table and a figure of the same four rows, and the figure's untrained line."""
+    """The figure has the four rows of the table, and an untrained line."""
     table = planned(capsys, "micse/table3")
     table_runs = int(table.split(" ")[0])
     assert f"{table_runs} are shared with other tables." in table
@@ -147,7 +153,8 @@ def test_a_forecast_has_the_hours_that_a_paper_states():
 
 
 def test_planning_imports_nothing_heavy(monkeypatch, tmp_path):
-    """Neither the verb nor what the rules compute; what their modules load: test_rooms.py."""
+    """Neither the verb nor what the rules compute does. test_rooms.py checks what their modules
+    load."""
     monkeypatch.chdir(tmp_path)
     for module in HEAVY:
         monkeypatch.setitem(sys.modules, module, None)
@@ -176,7 +183,7 @@ def test_data_is_what_the_registry_says(name):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_shipped_encoder_is_what_the_scale_says(scale):
-    """The pin of an encoder of the project stands for its whole folder, of one on the hub is a
+    """The pin of a shipped encoder stands for its whole folder. The pin of one on the hub is a
     commit."""
     for role, ref in catalog.scale(scale).encoders.items():
         if not ref.name.startswith("encoders/"):

@@ -1,5 +1,4 @@
-"""One process at a time works on a run; GPUs of a simulated nvidia-smi are assigned by lock
-files."""
+"""One process at a time works on a run. Lock files assign the GPUs of a simulated nvidia-smi."""
 
 import contextlib
 import errno
@@ -240,12 +239,12 @@ SCORING = (0, 0)
     ],
 )
 def test_which_gpu_a_process_gets(requests, gpus, acquire):
-    """Seeds share one, two at a time, scoring takes one more place, and runs alone share none."""
+    """Seeds share one, two at a time. Scoring takes one more place. Runs alone share none."""
     assert [acquire(*request) for request in requests] == gpus
 
 
 def test_a_gpu_with_too_little_free_memory_is_not_chosen(acquire, machine, capsys):
-    """Where another user is on it; a run that no GPU could ever hold waits for none."""
+    """Another user may be on it. A run that no GPU could ever hold waits for none."""
     machine(TWO, ["GPU-one, 9000, 80000", "GPU-two, 40000, 80000"])
     assert acquire(1, 1, 50_000) is None
     assert "waiting for 1 of 2 GPUs to be free, each with 50,000 MiB" in capsys.readouterr().err
@@ -274,7 +273,7 @@ def test_gpus_and_the_lock_of_a_run_are_held_through_exec_until_the_process_ends
 
 
 def test_a_process_takes_gpus_once(acquire):
-    """Its CUDA stays there, also between two trials of a search."""
+    """Its CUDA stays there, even between two trials of a search."""
     acquire_gpus()
     acquire_gpus()
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-one"
@@ -342,7 +341,7 @@ def test_no_gpu(lacking, machine, monkeypatch, tmp_path):
 def test_a_promised_gpu_that_is_not_there_ends_the_run(
     count, allowed, listed, machine, monkeypatch
 ):
-    """In place of days on the CPU. A slice is none for several processes."""
+    """Otherwise the run would take days on the CPU. A slice is no GPU for several processes."""
     machine(listed)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", allowed)
     with pytest.raises(BadInput, match=f"requested: {count}, available"):
@@ -373,7 +372,7 @@ def test_what_the_environment_assigns_or_hides(environment, seen, machine, monke
 
 @pytest.mark.parametrize("named", ["7", "0"])
 def test_a_gpu_that_pytorch_cannot_use_ends_the_run(named, machine, monkeypatch):
-    """One that is not there, or with a driver that is too old for PyTorch."""
+    """It may not be there, or its driver may be too old for PyTorch."""
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
     acquire_gpus()
@@ -440,7 +439,7 @@ def test_provenance_has_the_driver(machine):
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives a folder away")
 @pytest.mark.parametrize("make", [os.mkdir, partial(os.symlink, ".")])
 def test_a_folder_of_locks_that_another_user_made_is_not_used(make, machine, tmp_path):
-    """In a temporary folder that everybody may write."""
+    """Everybody may write to the temporary folder."""
     folder = tmp_path / f"csebench-{os.getuid()}"
     make(folder)
     os.chown(folder, 12345, 12345, follow_symlinks=False)

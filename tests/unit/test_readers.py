@@ -36,12 +36,12 @@ BOUNDED = settings(
 
 
 def spec():
-    """A planned run."""
+    """Return a planned run."""
     return next(iter(targets.runs("smoke").values()))
 
 
 def scores():
-    """The content of a score file."""
+    """Return the content of a score file."""
     evaluation = {"evaluator": "sts", "version": 1, "model_sha256": "0" * 64}
     row = {"evaluator": "sts", "task": "STS12", "subset": "all", "metric": "spearman", "value": 0.5}
     provenance = {
@@ -65,7 +65,7 @@ def scores():
 
 
 def search():
-    """The content of the file of a search."""
+    """Return the content of the file of a search."""
     (planned,) = tuning.plan_trials("simcse", "smoke", 1)
     trial = {
         "settings": planned.settings,
@@ -130,7 +130,7 @@ OTHER_READERS = {  # name of the file: where its content is, how it is read
 
 
 def reads_or_refuses(name, content, tmp_path):
-    """The reader returns, or raises what ends a command with one message about this file."""
+    """Read a file. Its reader returns, or raises an error that ends a command with one message."""
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -146,7 +146,7 @@ def reads_or_refuses(name, content, tmp_path):
 
 @functools.cache
 def content_of(name):
-    """A file as bytes, and its value, or None if it is neither JSON nor YAML."""
+    """Return a file as bytes, and its value, or None if it is neither JSON nor YAML."""
     if name in JSON_READERS:
         make_value, _ = JSON_READERS[name]
         value = make_value()
@@ -163,7 +163,7 @@ def content_of(name):
 
 @st.composite
 def damage(draw, content):
-    """The bytes of a file after some were put into it, or in the place of others, or of the
+    """Draw the bytes of a file after some were inserted, or replaced some others, or replaced the
     rest."""
     start = draw(st.integers(0, len(content)))
     new = draw(st.binary(max_size=20))
@@ -192,7 +192,7 @@ WRONG = [
 
 @st.composite
 def with_a_wrong_value(draw, content):
-    """A copy of some content with one wrong value: in the place of the whole, or of a part."""
+    """Draw a copy of some content with one wrong value: in the place of the whole, or of a part."""
     if not isinstance(content, dict | list) or not content:
         return draw(st.sampled_from(WRONG))
     if draw(st.integers(0, 4)) == 0:
@@ -208,7 +208,7 @@ def with_a_wrong_value(draw, content):
 @BOUNDED
 @given(data=st.data())
 def test_whatever_a_file_holds_it_is_read_or_refused(name, data, tmp_path):
-    """Its bytes are damaged; or a value is of another type, out of range or unprintable, and the
+    """Its bytes are damaged. Or a value is of another type, out of range or unprintable, and the
     digest fits."""
     content, value = content_of(name)
     reads_or_refuses(name, data.draw(damage(content)), tmp_path)
@@ -245,7 +245,7 @@ def test_json_that_other_readers_take_is_refused(text):
 
 
 def deep_aliases():
-    """YAML of nine lists, each of which has the one before nine times: a billion values."""
+    """Return YAML of nine lists, each of which has the one before nine times: a billion values."""
     lines = ["l0: &l0 [x]"]
     for number in range(1, 10):
         aliases = ", ".join([f"*l{number - 1}"] * 9)

@@ -1,4 +1,4 @@
-"""The checkpoint of a run: when it is written, and what is done with one that cannot be used."""
+"""The checkpoint of a run: when it is written, and what happens to one that cannot be used."""
 
 import contextlib
 import itertools
@@ -21,8 +21,8 @@ STEPS = {"steps": 8, "evaluate_every": 2}
 
 @pytest.fixture
 def killed_run(make_spec, train, tmp_path, tmp_path_factory, kill_at):
-    """(spec, folder) of a run that died after step 7 of 8, evaluated and checkpointed after
-    every second one."""
+    """`killed_run(method)`: the spec and folder of a run that died after step 7 of 8. It was
+    evaluated and checkpointed after every second step."""
 
     def make(method="simcse", **kwargs):
         spec = make_spec(method, params=STEPS, **kwargs)
@@ -78,8 +78,8 @@ def test_pace_and_progress_of_a_resumed_run(killed_run, train, monkeypatch):
 def test_killed_while_it_is_written(
     file, when, resumed_at, make_spec, finished, train, tmp_path, monkeypatch
 ):
-    """At any file of the second checkpoint: the run resumes from the first, or from the second
-    if it is complete."""
+    """This may be at any file of the second checkpoint. The run resumes from the first, or from the
+    second if it is complete."""
     expected = weights(finished("simcse", params=STEPS | {"selection": "last"}))
     run = tmp_path / "run"
     spec = make_spec("simcse", params=STEPS)
@@ -113,8 +113,8 @@ def test_killed_while_it_is_written(
 
 
 def test_writing_takes_a_small_part_of_a_run(make_spec, train, tmp_path, monkeypatch):
-    """A minute apart where writing is fast, thirty times what it took where it is slow; where
-    losses were read."""
+    """Checkpoints are a minute apart if writing is fast, and thirty times its duration if it is
+    slow. They are written where losses were read."""
     clock = steps_of_15_seconds(monkeypatch)
     saved = []
 
@@ -141,7 +141,7 @@ def cut(path):
 
 
 def put_code(path):
-    """A crafted pickle in place of the state, with its hash."""
+    """Replace the state by a crafted pickle, with its hash."""
 
     class Crafted:
         def __reduce__(self):
@@ -154,7 +154,7 @@ def put_code(path):
 
 
 def write(content):
-    """A damage: this text is written in the place of the file."""
+    """Return a damage that writes a text in the place of the file."""
     return lambda path: path.write_text(content)
 
 
@@ -173,8 +173,8 @@ def write(content):
 def test_what_cannot_be_used_is_set_aside(
     file, damage, reason, killed_run, finished, train, kill_at, capsys
 ):
-    """With a line that names it; the run starts anew, and when it is done, what was set aside
-    goes, too."""
+    """A line names it, and the run starts again. When the run is done, the file that was set aside
+    is deleted too."""
     spec, folder = killed_run()
     (path,) = folder.glob(f".checkpoint{file}")
     damage(path)

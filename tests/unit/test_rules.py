@@ -1,5 +1,4 @@
-"""What people see of Snakemake: the message of a job, the answer to a page that does not exist,
-and failures."""
+"""People see messages of Snakemake's jobs, answers to pages that do not exist, and failures."""
 
 import re
 import sys
@@ -18,7 +17,7 @@ def ends(monkeypatch):
 
 
 def refused(capsys, function, *arguments):
-    """The message with which a call ends the workflow."""
+    """Return the message with which a call ends the workflow."""
     with pytest.raises(SystemExit) as end:
         function(*arguments)
     assert end.value.code == 2
@@ -39,7 +38,7 @@ REFUSED = [
 def test_a_scale_or_a_page_that_is_none_ends_the_workflow(
     function, arguments, message, tmp_path, monkeypatch, capsys
 ):
-    """Before Snakemake looks for a rule."""
+    """This happens before Snakemake looks for a rule."""
     monkeypatch.chdir(tmp_path)
     assert message in refused(capsys, function, *arguments)
 
@@ -74,8 +73,8 @@ def test_a_failure_is_a_line_with_its_reason_and_log(tmp_path, capsys):
 
 
 def test_a_dry_run_writes_nothing(tmp_path, monkeypatch):
-    """Of csebench's own; a page whose record would be renewed is planned because of a new file
-    elsewhere."""
+    """csebench writes nothing of its own. A page whose record would be renewed is planned because
+    of a new file elsewhere."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CSEBENCH_DATA", str(ROOT / "data" / "smoke"))
     for page in (

@@ -44,7 +44,7 @@ def save(folder, *parts):
 
 
 def mean_of(encoder):
-    """The modules that average an encoder's last hidden states."""
+    """Make the modules that average an encoder's last hidden states."""
     return [modules.Transformer(str(encoder)), modules.Pooling(16)]
 
 
@@ -62,7 +62,7 @@ def plain(encoders, tmp_path):
 
 
 def parameter_types(embedder):
-    """The data types of a model's parameters."""
+    """Return the data types of a model's parameters."""
     return {parameter.dtype for parameter in embedder.model.parameters()}
 
 

@@ -1,5 +1,5 @@
-"""Where data come from: the given folder first, what was fetched second, file by file; what has
-no source; hashes of what is given, which planning keeps on disk."""
+"""Data come from the given folder first, and from fetched files second, file by file. Planning
+keeps the hashes of given files on disk."""
 
 import json
 import os
@@ -44,8 +44,8 @@ def put(root: Path, name: str, text: str = "text\n") -> Path:
 
 
 def test_a_file_is_taken_from_the_first_root_that_has_it(tmp_path):
-    """For `wiki/*.txt`, whatever the user put there, a fetched corpus must not change what is
-    read."""
+    """For `wiki/*.txt`, a fetched corpus must not change what is read, whatever the user put
+    there."""
     first = put(tmp_path / "a", "x/one.txt")
     put(tmp_path / "b", "x/one.txt")
     second = put(tmp_path / "b", "x/two.txt")
@@ -59,7 +59,7 @@ def test_a_file_is_taken_from_the_first_root_that_has_it(tmp_path):
 
 
 def test_evaluators_read_two_folders_as_they_read_one(smoke_data, tmp_path):
-    """STS with two tasks in another folder: the same pairs, and the same sum of the data."""
+    """If STS has two tasks in another folder, the pairs and the sum of the data stay the same."""
     for name in ("downstream/SICK", "downstream/STS/STS13-en-test"):
         shutil.copytree(smoke_data / name, tmp_path / name)
 
@@ -82,13 +82,13 @@ def test_a_partial_data_root_leaves_the_rest_to_be_fetched(given):
 
 
 def inputs_by_evaluator():
-    """The data that evaluators of several kinds read at scale paper."""
+    """Return the data that evaluators of several kinds read at scale paper."""
     names = ("sts", "transfer", "beir:scifact", "clusters:imdb", "attention")
     return {name: workflow.evaluator_data(name, "paper") for name in names}
 
 
 def test_inputs_are_the_same_before_and_after_fetching(given):
-    """Snakemake would run again what has another set of inputs."""
+    """Otherwise Snakemake would run jobs again."""
     project = given.parent
     before = inputs_by_evaluator()
     for paths in before.values():
@@ -101,8 +101,8 @@ def test_inputs_are_the_same_before_and_after_fetching(given):
 
 
 def test_a_run_without_its_corpus_is_refused_with_one_message(given, capsys, monkeypatch):
-    """By the workflow and by `csebench work`, before anything is written; `csebench plan` says
-    it too."""
+    """The workflow and `csebench work` refuse it before anything is written, and `csebench plan`
+    says so too."""
     monkeypatch.setenv("COLUMNS", "500")
     monkeypatch.delenv("CSEBENCH_DATA")
     monkeypatch.setattr(workflow.os, "_exit", sys.exit)
@@ -144,12 +144,12 @@ def file(tmp_path, monkeypatch):
 
 
 def hashed(file):
-    """The hash that planning keeps of a file."""
+    """Return the hash that planning keeps of a file."""
     return data_sources.kept_hashes({"sts.csv": file})["sts.csv"]
 
 
 def test_a_file_is_read_again_only_when_it_changes(file, monkeypatch):
-    """Also where its size and the time of its content are as they were."""
+    """It is read again even if its size and the time of its content are as they were."""
     first = hashed(file)
     assert first == files.sha256(file)
     before = file.stat()

@@ -1,4 +1,5 @@
-"""Run identity: what a key depends on, and what it does not; from a recipe to a run. No torch."""
+"""The key of a run depends on every setting that changes its numbers, and on nothing else. No
+torch."""
 
 import json
 import sys
@@ -20,7 +21,7 @@ LITERAL = {"name": "x", "version": 1, "title": "X", "paper": "P", "citation": "C
 
 
 def given(corpus=CORPUS, dev="d" * 64, tuned=None, **settings):
-    """Conditions of a run; `settings` are those of a scale."""
+    """Return conditions of a run; `settings` are those of a scale."""
     return Conditions({"sentences": corpus}, dev, RunSettings(**settings), tuned=tuned or {})
 
 
@@ -93,8 +94,8 @@ def test_key_stays_with(one, two):
 
 @pytest.mark.parametrize("method", ["simcse", "micse", "bert", "random", "whitening"])
 def test_a_written_spec_keeps_its_key(method):
-    """`runs/<run>/spec.json` trained again is the same run; neither types nor the order of keys
-    count."""
+    """A run that is trained again from `runs/<run>/spec.json` is the same run. Neither types nor
+    the order of keys count."""
     components = {"ami": {}} if method == "simcse" else {}
     written = spec(method, components=components)
     content = json.loads(written.model_dump_json())
@@ -146,8 +147,8 @@ def test_seeds_of_sources_are_part_of_the_run_and_not_of_the_cell():
 
 
 def test_a_method_may_declare_what_runs_do_not_state():
-    """Its default is then part of the identity, and the value that runs do not state is none of
-    it, as elsewhere."""
+    """Its default is then part of the identity. The value that other runs do not state is no part
+    of it, as elsewhere."""
     declared = Declaration.model_validate({**LITERAL, "params": {"selection": ("last", "sec. 1")}})
     by_default = fill(declared, {}, "x")
     assert by_default["selection"] == "last"
@@ -180,8 +181,8 @@ CHOSEN_BY_SEARCH = {
 
 
 def test_later_layers_override_earlier_ones():
-    """Recipe, scale, what a search chose of what neither variant nor recipe sets, what a table
-    varies."""
+    """The layers are the recipe, the scale, a search (for settings that neither variant nor recipe
+    sets), and what a table varies."""
     tuned = {"simcse+ami": CHOSEN_BY_SEARCH}
     conditions = given(
         override={"learning_rate": 1e-4},
@@ -298,7 +299,8 @@ def test_a_class_that_extends_what_is_declared_is_loaded(own_method):
     ],
 )
 def test_a_scale_makes_a_fraction_of_the_steps(stated, schedule):
-    """At least 50, or all of fewer; STS-B dev is evaluated as often, or once at the end."""
+    """It makes at least 50 steps, or all of fewer. STS-B dev is evaluated as often, or once at the
+    end."""
     names = ("steps", "warmup_steps", "evaluate_every")
     params = dict(zip(names, stated, strict=True))
 

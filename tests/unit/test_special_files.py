@@ -1,5 +1,5 @@
-"""Pipes, devices, sockets, loops of links and files without an end, in the place of a file:
-refused, and not read."""
+"""Pipes, devices, sockets, loops of links and files without an end are refused in the place of a
+file. They are not read."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ ENCODER = ROOT / "encoders" / "bert-mini-wiki"
 
 @pytest.fixture(autouse=True)
 def no_waiting():
-    """What waits for the other end of a pipe, or reads a device to its end, is interrupted."""
+    """Interrupt a test that waits for the other end of a pipe, or reads a device to its end."""
 
     def interrupt(*_):
         raise AssertionError("it was opened, and waits")
@@ -49,7 +49,7 @@ def make_socket(path):
 
 
 def make_endless(path):
-    """A file of a size that no machine has in memory: a hole."""
+    """Make a file of a size that no machine has in memory: a hole."""
     with open(path, "wb") as file:
         file.truncate(2**42)
 
@@ -81,7 +81,7 @@ KINDS = {
 
 
 READERS = {name: read for name, (_, read) in JSON_READERS.items()} | OTHER_READERS
-# a reader of lines never has a whole file in memory
+# A reader of lines never has a whole file in memory.
 WHOLE = [name for name in READERS if not name.endswith("jsonl")]
 
 
@@ -120,7 +120,7 @@ def test_a_model_holds_files_only(name, kind, tmp_path):
 
 
 def test_a_file_of_the_system_that_never_ends_is_read_to_its_size():
-    """Below /proc and /sys, files state a size of 0; some wait when they are read."""
+    """Files below /proc and /sys state a size of 0. Some wait when they are read."""
     assert files.read_bytes(Path("/proc/self/status")) == b""
 
 

@@ -1,4 +1,4 @@
-"""Progress of a run on disk and in its log, and what `csebench status` makes of many."""
+"""The progress of a run is on disk and in its log. `csebench status` summarises many runs."""
 
 import itertools
 import json
@@ -55,17 +55,18 @@ def done(run, seconds=3600.0, gpu=None):
 
 
 def shown(capsys):
-    """What `csebench status` prints for the runs."""
+    """Return what `csebench status` prints for the runs."""
     assert cli.main(["status", "micse/table3"]) == 0
     return capsys.readouterr().out
 
 
 def in_one_line(text):
+    """Replace line ends and repeated blanks by one blank."""
     return " ".join(text.split())
 
 
 def dead_pid():
-    """The id of a process that has ended."""
+    """Return the id of a process that has ended."""
     gone = subprocess.Popen(["true"])
     gone.wait()
     return gone.pid
@@ -121,7 +122,7 @@ def test_every_state_is_shown_with_hours_and_reasons(runs, capsys):
 
 
 def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
-    """Other tables show more scores of the same runs, which wait for these."""
+    """Other tables show more scores of the same runs. These are still to be made."""
     page = targets.page("table3", "smoke", "micse")
     for (_, evaluator), spec in page.available().items():
         write_scores(spec, evaluator, "smoke", [("STS12", "spearman", 0.5)])
@@ -147,7 +148,7 @@ def test_hours_of_published_runs_are_those_of_the_machine_that_made_them(capsys)
 
 
 def test_the_scale_is_that_of_the_page(capsys):
-    """A path names the page of a scale, whatever `--scale` is by default."""
+    """A path names the page of a scale, whichever scale is the default."""
     assert cli.main(["status", "results/mini/micse/table2.md"]) == 0
     assert capsys.readouterr().out.startswith("Scale mini: runs in")
 
@@ -160,7 +161,7 @@ def test_only_devices_that_runs_were_on_are_counted(runs, capsys):
 
 
 def written(folder):
-    """The progress that is on disk."""
+    """Read the progress that is on disk."""
     return json.loads((folder / run_folders.PROGRESS).read_text())
 
 
@@ -222,7 +223,8 @@ def test_a_failed_run_says_where_and_whether_it_resumes(
 
 @pytest.mark.parametrize("failing", ["train", "score"])
 def test_a_job_that_fails_outside_of_training(failing, runs, monkeypatch, capsys):
-    """The workflow has made the folder for the log; the next attempt is not what failed."""
+    """The workflow has already made the folder for the log. The next attempt is not shown as
+    failed."""
     train = Mock()
     score = Mock()
     acquire_gpus = Mock()

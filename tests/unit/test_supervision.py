@@ -1,5 +1,5 @@
-"""A command is done where it says so itself; signals reach what a process started, in a
-terminal, too."""
+"""A command is done only if it says so itself. Signals reach the processes that it started, in a
+terminal too."""
 
 import contextlib
 import os
@@ -31,7 +31,7 @@ sys.exit(supervised(work))
 
 
 def script(code, template=SUPERVISED):
-    """The command of a program that does some work."""
+    """Return the command of a program that does some work."""
     body = "\n".join(f"    {line}" for line in code.splitlines())
     return [sys.executable, "-c", template.format(body)]
 
@@ -126,7 +126,7 @@ def test_a_signal_is_passed_on(number, start):
 
 
 def test_a_command_ends_with_its_supervisor(start):
-    """Else it would go on behind the back of whoever killed it."""
+    """Otherwise it would go on unnoticed by whoever killed it."""
     process = start(script(WAITS))
     assert process.stdout.readline() == "ready\n"
     process.kill()
@@ -181,7 +181,7 @@ def terminal(tmp_path):
 
 
 def programs(folder):
-    """The processes that still work in a folder."""
+    """List the processes that still work in a folder."""
     found = []
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -195,13 +195,13 @@ def programs(folder):
 
 
 def child_of(process):
-    """The first child of a process."""
+    """Return the first child of a process."""
     children = Path("/proc", str(process), "task", str(process), "children").read_text()
     return int(children.split()[0])
 
 
 def logged(folder):
-    """The signals that the program and its job got."""
+    """List the signals that the program and its job got."""
     logs = [folder / f"{role}.log" for role in ("program", "job")]
     return [log.read_text().split() for log in logs if log.exists()]
 
@@ -216,7 +216,7 @@ ASKS = {  # how the end is asked for, and the exit code
 
 
 def state_of(process):
-    """The letter that Linux gives for the state of a process, such as T for stopped."""
+    """Return the letter that Linux gives for the state of a process, such as T for stopped."""
     facts = Path("/proc", str(process), "stat").read_text()
     after_the_name = facts.rpartition(")")[2]
     return after_the_name.split()[0]
@@ -238,7 +238,7 @@ def test_program_and_jobs_are_asked_once_and_waited_for(ask, code, terminal, tmp
 
 
 def test_a_program_ends_also_where_this_process_ignores_ctrl_c(tmp_path, start):
-    """As what a script starts with `&` does."""
+    """A process that a script starts with `&` does so."""
     (tmp_path / "program.py").write_text(
         "import time\nopen('program.ready', 'w').close()\ntime.sleep(600)"
     )
@@ -299,7 +299,7 @@ def test_ctrl_z_suspends_all_and_fg_continues_all(terminal, tmp_path):
 
 
 def test_the_lock_is_held_while_the_program_of_a_killed_process_works(terminal, tmp_path):
-    """Else a second one would begin the same work beside it."""
+    """Otherwise a second process would begin the same work."""
     terminal.kill()
     lock = tmp_path / ".work.lock"
     assert locks.take(lock) is None

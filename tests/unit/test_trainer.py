@@ -1,4 +1,4 @@
-"""The training loop's promises, and the facts of the components that a run relies on."""
+"""The training loop keeps its promises, and components compute what a run relies on."""
 
 import itertools
 import os
@@ -46,7 +46,7 @@ def make_component(name, method, **params):
 def test_a_loss_that_is_not_finite_stops_the_run_for_good(
     value, calls, make_spec, train, tmp_path, monkeypatch
 ):
-    """It leaves nothing behind that a second try would start from."""
+    """It leaves no files that a second try would start from."""
     spec = make_spec("simcse", params={"steps": 8, "evaluate_every": 4})
     run = tmp_path / "run"
     loss = Method.loss
@@ -80,7 +80,7 @@ def as_in_a_terminal():
     signal.signal(signal.SIGHUP, hang_up_before)
 
 
-# between two readings of the loss; at the last step
+# Signals come between two readings of the loss, and at the last step.
 ENDS = [(7, "SIGTERM"), (12, "SIGINT"), (12, "SIGHUP")]
 
 
@@ -88,7 +88,7 @@ ENDS = [(7, "SIGTERM"), (12, "SIGINT"), (12, "SIGHUP")]
 def test_a_signal_to_end_loses_nothing(
     step, name, make_spec, train, tmp_path, monkeypatch, as_in_a_terminal
 ):
-    """The step is finished, the checkpoint written, and the next try ends as a run that was left
+    """The step is finished and the checkpoint written. The next try ends as a run that was left
     alone."""
     spec = make_spec("simcse", params={"steps": 12, "evaluate_every": 4})
     run = tmp_path / "run"
@@ -215,7 +215,7 @@ def test_what_a_run_reports(make_spec, train, tmp_path, monkeypatch):
 
 
 def weights_as_vector(method):
-    """A copy of all weights of a method."""
+    """Copy all weights of a method into one vector."""
     return torch.nn.utils.parameters_to_vector(method.parameters()).detach().clone()
 
 
@@ -236,8 +236,8 @@ OPTIMIZERS = [("simcse", False, {}), ("ct", False, RMSPROP), ("mirror_bert", Tru
 
 @pytest.mark.parametrize(("name", "decays_all", "defaults"), OPTIMIZERS)
 def test_weight_decay_leaves_out_biases_and_layernorm(name, decays_all, defaults, tiny_bert):
-    """What has one dimension, as the trainer of transformers does; Mirror-BERT's code decays
-    every weight."""
+    """The trainer of transformers leaves out these weights of one dimension too. Mirror-BERT's code
+    decays every weight."""
     matrix = torch.nn.Parameter(torch.ones(2, 2))
     bias = torch.nn.Parameter(torch.ones(2))
     method = make_method(name, tiny_bert, weight_decay=0.1, learning_rate=0.5)
@@ -257,8 +257,8 @@ def test_weight_decay_leaves_out_biases_and_layernorm(name, decays_all, defaults
     ("count", "size", "batches"), [(64, 8, 8), (65, 8, 8), (66, 8, 9), (7, 8, 1), (9, 8, 1)]
 )
 def test_an_epoch_shows_every_sentence_once(count, size, batches):
-    """In an order of its own, by seed; a last batch is smaller, a single sentence joins the
-    batch before it."""
+    """The order differs by epoch and seed. The last batch may be smaller; a single sentence joins
+    the batch before it."""
     sentences = [f"sentence {number}" for number in range(count)]
     epochs = []
     for epoch in range(3):
@@ -314,7 +314,7 @@ def test_out_of_memory_names_a_chunk_size_that_fits(
 
 
 def test_ami_reads_pairs_of_one_sentence_up_to_their_first_difference():
-    """A span mask shifts what is behind it. CT's pairs of different sentences do not count."""
+    """A span mask shifts the tokens after it. CT's pairs of different sentences do not count."""
     maps = torch.rand(4, 2, 6, 6)
     same = torch.tensor([True, True, False, True])
 
@@ -339,7 +339,7 @@ def test_ami_reads_pairs_of_one_sentence_up_to_their_first_difference():
 
 
 def test_momentum_encoder_moves_towards_the_trained_one(tiny_bert, sentences):
-    """By 1 - m of the distance a step. Its keys and dropout: first_steps.json."""
+    """It moves by 1 - m of the distance in a step. first_steps.json has its keys and dropout."""
     method = make_method("simcse", tiny_bert)
     moco = make_component("moco", method, momentum=0.9)
     start = [weight.clone() for weight in moco.momentum.parameters()]
@@ -372,8 +372,8 @@ def test_momentum_encoder_moves_towards_the_trained_one(tiny_bert, sentences):
 def test_which_weights_are_kept(
     method, selection, points, best, make_spec, train, tmp_path, monkeypatch
 ):
-    """Those of the best evaluation, or of the last; of two encoders the better; they are what is
-    exported."""
+    """Weights of the best evaluation, or of the last, are exported. Of two encoders, the better one
+    is."""
     left = iter(points)
     evaluated = []  # the weights at every point, in the order of the evaluations
 
@@ -405,7 +405,7 @@ def test_a_run_without_a_score_on_dev_has_no_model(make_spec, train, tmp_path, m
 
 
 def test_figures_on_dev(tiny_bert, monkeypatch):
-    """Alignment is that of pairs graded above 4, uniformity of all distinct vectors (Wang &
+    """Alignment is computed over pairs graded above 4, uniformity over all distinct vectors (Wang &
     Isola 2020)."""
     monkeypatch.setattr(metrics, "ROWS_PER_BLOCK", 2)
     encoder = load_encoder(tiny_bert).eval()
@@ -427,7 +427,7 @@ def test_figures_on_dev(tiny_bert, monkeypatch):
 
 
 def test_under_bf16_what_is_compared_entry_by_entry_is_in_fp32(tiny_bert, sentences):
-    """Attention maps that AMI reads, and logits whose argmax RTD takes: rounded to bf16 they
+    """AMI reads attention maps, and RTD takes the argmax of logits. Rounded to bf16, their entries
     tie."""
     method = make_method("simcse", tiny_bert).eval()
     rtd = make_component("rtd", method, generator="self").eval()

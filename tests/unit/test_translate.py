@@ -1,5 +1,5 @@
-"""Back-translation with a model of random weights, and its files as positives. MarianMT:
-tests/hub."""
+"""A model of random weights translates back, and its files serve as positives. tests/hub tries
+MarianMT."""
 
 import json
 import shutil
@@ -59,8 +59,8 @@ def small(tmp_path, sentences, monkeypatch):
 
 
 def test_a_line_for_every_line(translator, small, tmp_path, monkeypatch):
-    """There and back, each in the place of its sentence, which stays where nothing is
-    translated."""
+    """A translation stands in the place of its sentence. If nothing is translated, the sentence
+    stays."""
     out = tmp_path / "out.txt"
     both_ways = f"{translator} {translator}"
 
@@ -83,7 +83,8 @@ def test_a_line_for_every_line(translator, small, tmp_path, monkeypatch):
 
 
 def test_killed_and_resumed(small, tmp_path, monkeypatch):
-    """In the middle of a chunk, and of a line. What is whole is not translated again."""
+    """It is killed in the middle of a chunk, and of a line. Whole chunks are not translated
+    again."""
     out = tmp_path / "out.txt"
     calls = []
 
@@ -163,8 +164,8 @@ def test_positives_that_are_missing_cut_short_or_of_another_corpus(translated, t
 
 
 def test_the_workflow_translates_a_corpus_once():
-    """At paper scale every run on back-translated positives wants one file, and planning knows
-    of what and by whom."""
+    """At paper scale, every run on back-translated positives needs one file. Planning knows its
+    corpus and translators."""
     (path,) = {
         recipe.positives_path(s) for s in targets.runs("paper").values() if s.back_translated
     }

@@ -1,5 +1,4 @@
-"""`csebench try`: what it refuses and plans, and what it says of methods that are equal, other,
-better or broken."""
+"""`csebench try` refuses, plans, and judges methods that are equal, different, better or broken."""
 
 import json
 import os
@@ -39,7 +38,7 @@ def write(file, code=EQUAL):
 
 
 def make_component_file(own):
-    """Write AMI under the name of the method, which goes, and return the file."""
+    """Write AMI as component `mine`, and return its file."""
     code = (ROOT / "methods" / "components" / "ami.py").read_text()
     file = own.parent / "components" / "mine.py"
     file.parent.mkdir()
@@ -48,11 +47,11 @@ def make_component_file(own):
 
 
 def results(file, scores, component=False, change=None):
-    """What is said of a method whose three runs have these averages, against SimCSE's published
-    scores.
+    """Return the record of a method whose three runs have these averages, against SimCSE's
+    published scores.
 
     Args:
-        change: of the score files, made last.
+        change: edits the score files, after everything else.
     """
     tried = attempt_paper.open_attempt(
         file, component, against=("simcse",), scale="mini", evaluators=("sts",), seeds=3
@@ -239,7 +238,7 @@ def test_untrained_rows_have_no_training_that_could_be_the_same(monkeypatch):
 @pytest.mark.slow
 def test_one_that_is_equal_has_no_effect_and_is_not_made_twice(own, capsys):
     def try_it():
-        """What the command prints."""
+        """Run the command, and return what it prints."""
         options = ["--scale", "smoke", "--seeds", "2", "--json"]
         assert cli.main(["try", "methods/mine.py", *options]) == 0
         return capsys.readouterr().out

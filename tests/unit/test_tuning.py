@@ -1,5 +1,5 @@
-"""Tuning on STS-B dev: which trials there are, what a search keeps, what a scale takes from it,
-and the page."""
+"""Tuning on STS-B dev: trials are planned, searches are kept, scales use them, and a page shows
+them."""
 
 import json
 import math
@@ -89,7 +89,7 @@ def with_settings(spec, settings):
 
 
 def trial(spec, settings, *scores):
-    """A trial with a run for each score; None: it failed."""
+    """Make a trial with a run for each score; None means that the run failed."""
     changed = with_settings(spec, settings)
     runs = []
     for number, dev in enumerate(scores):
@@ -99,7 +99,7 @@ def trial(spec, settings, *scores):
 
 
 def first_spec(paper, table, label):
-    """The first run of a row's first cell."""
+    """Return the first run of a row's first cell."""
     row = grids.find_grid(paper, table).row(label)
     cell = grids.plan_grid(paper, table, SCALE)[row][0]
     return cell.specs[0]
@@ -107,8 +107,8 @@ def first_spec(paper, table, label):
 
 @pytest.mark.parametrize("name", tuning.tunable())
 def test_trials_differ_in_declared_values_alone_and_no_table_has_them(name):
-    """The first is the method without its search; fewer are the first of all. Each seed has a
-    subset of its own."""
+    """The first trial is the method without its search. Fewer trials are the first of all. Each
+    seed has a subset of its own."""
     space = tuning.search_space(name)
     trials = tuning.plan_trials(name, "mini")
     assert len(trials) >= math.prod(map(len, space.values()))
@@ -177,7 +177,7 @@ def trained(project, monkeypatch):
 
 
 def score(run_id):
-    """A number from 0.6 to 0.6625, by the last five digits of a run's id."""
+    """Return a number from 0.6 to 0.6625, by the last five digits of a run's id."""
     return 0.6 + int(run_id[-5:], 16) / 16**6
 
 
@@ -193,7 +193,7 @@ def search(number, name="simcse"):
 
 
 def runs_of(search):
-    """The runs of all trials."""
+    """List the runs of all trials."""
     runs = []
     for made in search.trials:
         runs += made.runs
@@ -201,12 +201,13 @@ def runs_of(search):
 
 
 def scored_runs(search):
-    """The runs that did not fail."""
+    """List the runs that did not fail."""
     return [run for run in runs_of(search) if run.dev is not None]
 
 
 def test_a_search_takes_the_best_trial(trained):
-    """Of those that did not fail: trials at one learning rate end by their own loss."""
+    """It takes the best of those that did not fail: trials at one learning rate end by their own
+    loss."""
     result, lines = search(6)
 
     assert len(lines) == len(result.trials) + 1
@@ -219,7 +220,8 @@ def test_a_search_takes_the_best_trial(trained):
 
 
 def test_a_setting_changes_only_for_more_than_the_deviation_between_seeds(project):
-    """Of the trials that near the best, the one that changes the fewest settings of the first."""
+    """Among the trials near the best, the one that changes the fewest settings of the first is
+    chosen."""
     planned = tuning.plan_trials("simcse", SCALE)[0]
     spec = planned.specs[0]
     first = planned.settings
@@ -243,7 +245,7 @@ def test_a_setting_changes_only_for_more_than_the_deviation_between_seeds(projec
     ("value", "outward", "chosen"), [(0.1, [0.2], 0.2), (0.02, [0.008], 0.008), (0.05, [], 0.05)]
 )
 def test_a_choice_at_an_end_of_its_values_is_followed_outward(value, outward, chosen, project):
-    """And a scale takes what such a trial chose."""
+    """A scale takes what such a trial chose."""
     spec = tuning.plan_trial("simcse", {}, SCALE)
     scores = {0.05: 0.60, 0.02: 0.60, 0.1: 0.60}  # by temperature; the first is SimCSE's
     scores[value] = 0.70
@@ -261,7 +263,8 @@ def test_a_choice_at_an_end_of_its_values_is_followed_outward(value, outward, ch
 
 
 def test_trials_outward_leave_the_number_that_was_planned(trained, monkeypatch):
-    """Else a search with one and a search without one would be of different numbers of trials."""
+    """Otherwise two searches, one of them with trials outward, would count as searches of different
+    sizes."""
     one_trial = tuning.plan_trials("simcse", "smoke")[5:6]
     plans = iter([one_trial])
     monkeypatch.setattr(tuning, "plan_outward", lambda *_: next(plans, []))
@@ -274,7 +277,8 @@ def test_trials_outward_leave_the_number_that_was_planned(trained, monkeypatch):
 
 
 def test_a_finished_run_is_not_repeated(trained):
-    """Nor after its model is deleted, as where a scale keeps scores alone."""
+    """It is not repeated after its model is deleted either. A scale that keeps only scores deletes
+    models."""
     first, _ = search(3)
     scored = {run.run for run in scored_runs(first)}
     for run_id in scored:
@@ -310,7 +314,7 @@ def test_a_fault_stops_a_search_and_a_repeat_makes_what_is_missing(fault, traine
 
 
 def test_a_fresh_clone_repeats_no_trial(trained):
-    """Nor the pre-training that trials start from, which comes first; a further trial needs it."""
+    """It does not repeat the pre-training either, which comes first. A further trial needs it."""
     search(3)
     trained.clear()
     made, _ = search(2, "infocse")
@@ -365,7 +369,7 @@ def test_trials_of_an_older_method_are_made_again(trained):
 
 
 def test_rows_train_with_what_their_search_chose(project):
-    """Not those on another encoder, nor those of a scale that does not ask."""
+    """Rows on another encoder do not, nor does a scale that does not ask for it."""
     write_search("simcse", FAST)
     write_search("ct", {"learning_rate": 1e-4})
     write_search("ct+ami", {"ami.weight": 0.025})
@@ -392,8 +396,8 @@ def test_rows_train_with_what_their_search_chose(project):
 
 
 def test_shared_settings_are_those_of_the_host_and_a_method_chooses_its_own(project):
-    """So a method, and a component on a host, differ from SimCSE in what is theirs: here in a
-    term that may be 0."""
+    """So a method, or a component on a host, differs from SimCSE only in its own settings. Here
+    that is a term that may be 0."""
     shared = FAST | {"pooler": "avg"}
     write_search("simcse", shared)
     write_search("micse", {"ami.weight": 0.0})
@@ -460,7 +464,7 @@ def use_bf16():
     ],
 )
 def test_a_search_that_does_not_fit_is_refused(damage, message, project):
-    """With the file, and the command that makes it good."""
+    """The message has the file, and the command that mends it."""
     write_search("simcse", FAST)
     damage()
     caches.clear()

@@ -1,4 +1,4 @@
-"""The page of papers and released code side by side."""
+"""The page of variants has papers and released code side by side."""
 
 import pytest
 from pydantic import ValidationError

@@ -1,4 +1,4 @@
-"""A damaged model is refused: when it is loaded, by `csebench evaluate`, and in the folder of a
+"""A damaged model is refused when it is loaded, by `csebench evaluate`, and in the folder of a
 finished run."""
 
 import json
@@ -153,7 +153,7 @@ def test_a_run_starts_from_an_encoder_whose_revision_says_which_files_are_read(
 
 
 def test_weights_in_shards_are_those_of_the_folder(encoder, tmp_path):
-    """Of shards elsewhere, the revision would say nothing."""
+    """The revision would say nothing of shards elsewhere."""
     weights = load_file(encoder / "model.safetensors")
 
     def write_index(shard):
@@ -223,7 +223,8 @@ DIFFERENCES = {
 
 @pytest.mark.parametrize("damage", DIFFERENCES.values(), ids=DIFFERENCES)
 def test_a_run_whose_files_differ_is_not_used(damage, run, make_spec, smoke_data):
-    """It is not done, nor scored, even where its scores are kept, nor the start of another."""
+    """It is not done. It is not scored, even if its scores are kept. No other run starts from
+    it."""
     uses = [
         lambda: is_done(run),
         lambda: evaluate_run(run, ["stsb_dev"], smoke_data, Evaluation()),
@@ -241,7 +242,7 @@ def test_a_run_whose_files_differ_is_not_used(damage, run, make_spec, smoke_data
 
 
 def test_what_is_not_of_the_model_is_no_damage(run, make_spec):
-    """A card that is edited, hidden files, and a report of before models had sums."""
+    """Such are an edited card, hidden files, and a report from before models had sums."""
     model = run / "model"
     (model / "README.md").write_text("# ours\n")
     (model / ".gitignore").touch()
