@@ -48,7 +48,10 @@ def plan_control(control: Control, scale_name: str) -> PlannedControl:
     paper_name, _, table = control.table.partition("/")
     if paper_name == SIDE_BY_SIDE:
         table = SIDE_BY_SIDE
-    grid = find_grid(paper_name, table)
+    try:
+        grid = find_grid(paper_name, table)
+    except BadInput as error:
+        raise BadInput(f"{where}: table: {error}") from None
     if isinstance(grid, SettingsTable):
         raise BadInput(f"{where}: {control.table} is a table of settings; name one of scores.")
     try:

@@ -210,6 +210,7 @@ def test_later_layers_override_earlier_ones():
 @pytest.fixture
 def own_method(tmp_path, monkeypatch):
     """The file of a method in a folder that joins the project."""
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__])  # loading adds the folder
     monkeypatch.setenv("CSEBENCH_PROJECT", str(tmp_path))
     (tmp_path / "methods").mkdir()
     yield tmp_path / "methods" / "mine.py"

@@ -1,0 +1,216 @@
+"""Controls of a scale: differences that it must see before it judges methods of a kind."""
+
+import re
+
+import pytest
+from made_up import clear, made_up, table
+from score_files import write_scores
+
+from csebench.base.errors import BadInput
+from csebench.plan import grids
+from csebench.plan.controls import control_scores
+from csebench.plan.targets import parse_target
+from csebench.report.numbers import compare
+from csebench.report.numbers.cells import grid_view
+from csebench.report.numbers.controls import blocked, control_results
+from csebench.report.numbers.refusals import Relation
+from csebench.report.pages.index import index_page
+from csebench.report.pages.table import table_page
+from csebench.report.words.comparisons import family_sentence, sentence
+
+METHODS = {
+    "SimCSE": "simcse",
+    "CT": "ct",
+    "Untrained": "bert",
+    "Whitening": "whitening",
+    "With labels": "simcse_sup",
+}
+PRINTED = {
+    "SimCSE": 76.25,
+    "CT": 72.05,
+    "Untrained": 56.70,
+    "Whitening": 66.28,
+    "With labels": 81.57,
+}
+SEEDS = (1, 2, 3)
+WORKS = {"SimCSE": 60, "CT": 50, "Untrained": 40, "Whitening": 45, "With labels": 70}
+
+
+def paper():
+    """Declare a paper with one table of averages, and the questions that it asks."""
+    rows = {label: (method, [str(PRINTED[label])]) for label, method in METHODS.items()}
+    compare_rows = [
+        {"question": "Is SimCSE better than CT?", "primary": True, "rows": [["SimCSE", "CT"]]},
+        {"question": "Does training help?", "rows": [["SimCSE", "Untrained"], ["CT", "Untrained"]]},
+        {"question": "Does a map help?", "rows": [["Whitening", "Untrained"]]},
+        {"question": "Do labels help?", "rows": [["With labels", "SimCSE"]]},
+    ]
+    columns = [{"label": "Avg.", "task": "Avg."}]
+    return {"name": "made_up", "tables": {"1": table(rows, columns, compare=compare_rows)}}
+
+
+def control(row, against, judges, least=2):
+    return {
+        "name": f"{row} above {against}",
+        "table": "made_up/table1",
+        "row": row,
+        "against": against,
+        "column": "Avg.",
+        "least": least,
+        "judges": [judges],
+    }
+
+
+CONTROLS = [
+    control("SimCSE", "Untrained", "unlabelled"),
+    control("With labels", "SimCSE", "labelled", least=0),
+]
+
+
+@pytest.fixture
+def scale(tmp_path, monkeypatch):
+    """Make a project whose scale has controls, and write scores: `scale(averages)`.
+
+    Args of the function:
+        averages: of all seeds by row, in percent. Rows that are left out have no scores.
+    """
+
+    def make(averages, controls=CONTROLS, name="mine"):
+        triplets = {"triplets": "nli-smoke", "seeds": list(SEEDS), "seeds_by_size": {}}
+        made_up(tmp_path, monkeypatch, paper(), name=name, controls=controls, **triplets)
+        grid = grids.find_grid("made_up", "table1")
+        for label, average in averages.items():
+            (cell,) = grids.plan_grid("made_up", "table1", name)[grid.row(label)]
+            for spec in cell.specs:
+                value = (average + 0.01 * spec.seed) / 100
+                write_scores(spec, "sts", name, [("Avg.", "spearman", value)])
+        clear()
+        return name
+
+    yield make
+    clear()
+
+
+def relations(scale_name):
+    """Return what every comparison of the table shows, by its rows."""
+    shown = {}
+    for answer in compare.answers(grid_view("made_up", "table1", scale_name)):
+        for comparison in answer.comparisons:
+            shown[comparison.row, comparison.against] = comparison.relation
+    return shown
+
+
+def test_a_scale_whose_controls_hold_judges(scale):
+    name = scale(WORKS)
+
+    assert [result.holds for result in control_results(name)] == [True, True]
+    assert set(relations(name).values()) == {Relation.BETTER}
+
+
+def test_a_control_that_fails_takes_the_verdicts_on_its_kind_and_leaves_the_numbers(scale):
+    """What trains nothing, or with labels, keeps its verdict."""
+    name = scale(WORKS | {"Untrained": 58.5})
+
+    assert [result.holds for result in control_results(name)] == [False, True]
+    assert relations(name) == {
+        ("SimCSE", "CT"): Relation.CANNOT_TELL,
+        ("SimCSE", "Untrained"): Relation.CANNOT_TELL,
+        ("CT", "Untrained"): Relation.CANNOT_TELL,
+        ("Whitening", "Untrained"): Relation.WORSE,
+        ("With labels", "SimCSE"): Relation.BETTER,
+    }
+    primary, *_ = compare.answers(grid_view("made_up", "table1", name))
+    (comparison,) = primary.comparisons
+    assert comparison.estimate.gain == pytest.approx(10)
+    assert comparison.low == pytest.approx(10)
+
+
+def test_a_failed_control_of_methods_with_labels_leaves_those_without(scale):
+    name = scale(WORKS | {"With labels": 59})
+
+    assert blocked("unlabelled", name) is None
+    assert blocked("labelled", name) is not None
+    assert relations(name)["With labels", "SimCSE"] == Relation.CANNOT_TELL
+    assert relations(name)["SimCSE", "CT"] == Relation.BETTER
+
+
+def test_a_difference_of_exactly_what_is_needed_does_not_hold(scale):
+    name = scale(WORKS | {"Untrained": 58})
+
+    assert control_results(name)[0].holds is False
+
+
+def test_a_control_without_scores_says_nothing(scale):
+    without_untrained = {row: average for row, average in WORKS.items() if row != "Untrained"}
+    name = scale(without_untrained)
+
+    assert [result.holds for result in control_results(name)] == [None, True]
+    assert relations(name)["SimCSE", "CT"] == Relation.BETTER
+
+
+def test_no_score_is_bold_that_the_scale_cannot_tell_from_others(scale):
+    name = scale(WORKS | {"Untrained": 58.5})
+    view = grid_view("made_up", "table1", name)
+
+    best = compare.best_rows(view, view.score_grid.columns[0])
+
+    rows = set().union(*best)
+    assert view.score_grid.row("SimCSE") not in rows
+
+
+def test_the_sentence_says_why_and_a_question_of_several_rows_is_short(scale):
+    name = scale(WORKS | {"Untrained": 58.5})
+    primary, training, *_ = compare.answers(grid_view("made_up", "table1", name))
+
+    assert sentence(primary.comparisons[0]) == (
+        "Cannot tell SimCSE from CT (+10.00): at scale mine, training without labels changes"
+        " nothing that these test sets can see (controls: 1 of 2)."
+    )
+    assert family_sentence(training) == "Cannot tell."
+
+
+def test_a_page_says_why_it_has_no_verdict(scale):
+    name = scale(WORKS | {"Untrained": 58.5})
+
+    (page,) = parse_target("made_up/table1", name)
+    text = table_page(page).write("markdown")
+    assert "**Cannot tell SimCSE from CT (+10.00): at scale mine" in text
+
+
+def test_the_first_page_has_the_controls_beside_print(scale):
+    name = scale(WORKS | {"Untrained": 58.5})
+
+    text = index_page(name).write("markdown")
+    assert re.search(
+        r"\| SimCSE above Untrained \| \+19\.55 \| \+1\.5.* above 2 \| \*\*no\*\* \|", text
+    )
+    assert re.search(
+        r"\| With labels above SimCSE \| \+5\.32 \| \+10\.00 .* above 0 \| yes \|", text
+    )
+    assert "Methods trained without labels get no verdict" in text
+    assert "Methods trained with labels are judged." in text
+
+
+def test_a_page_is_made_from_the_scores_of_the_controls(scale):
+    name = scale(WORKS)
+
+    names = {path.name for path in control_scores(name)}
+    grid = grids.find_grid("made_up", "table1")
+    for label in ("SimCSE", "Untrained", "With labels"):
+        (cell,) = grids.plan_grid("made_up", "table1", name)[grid.row(label)]
+        assert {f"{spec.run_id}.sts.json" for spec in cell.specs} <= names
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"row": "SimCES"}, "config/mine.yaml: controls: .*0 rows have the label 'SimCES'"),
+        ({"column": "Average"}, "controls: .*0 columns have the label 'Average'"),
+        ({"table": "made_up/table9"}, "controls: .*table: unknown table of made_up '9'"),
+    ],
+)
+def test_a_control_names_what_exists(changed, message, scale):
+    name = scale({}, controls=[CONTROLS[0] | changed])
+
+    with pytest.raises(BadInput, match=message):
+        control_results(name)
