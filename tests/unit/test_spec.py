@@ -7,6 +7,7 @@ import sys
 import pytest
 from pydantic import ValidationError
 
+import methods
 from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.cli.train_options import read_spec
