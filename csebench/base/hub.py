@@ -35,7 +35,26 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # name of a repository of the hub
 # In the project, or in a folder that joins it. A name that begins so is never an id of the hub.
 ENCODERS_FOLDER = "encoders/"
+ANSWER_SECONDS = 3  # within which the hub must answer
 DOWNLOADS = 2  # of a file that differs from the hub's list
+
+
+def can_be_reached() -> bool:
+    """Whether the hub answers within ANSWER_SECONDS. Never with `HF_HUB_OFFLINE=1`."""
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    try:
+        with urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=ANSWER_SECONDS):
+            return True
+    except HTTPError:  # it answers
+        return True
+    except OSError:
+        return False
 
 
 class EncoderRef(BaseModel):

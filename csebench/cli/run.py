@@ -252,10 +252,11 @@ def tune(args):
 
 def try_method(args):
     """Compare one's own method with others, and print the comparisons in words."""
+    scale = args.scale or attempt.answering_scale()
     records = attempt.try_method(
         args.file,
         args.against,
-        args.scale,
+        scale,
         args.seeds,
         args.trials,
         args.evaluators,
@@ -265,7 +266,7 @@ def try_method(args):
     if args.json:
         return print(json_text(records))
     for record in records:
-        print_text(f"Scale {args.scale}. {record['question']} {record['sentence']}")
+        print_text(f"Scale {scale}. {record['question']} {record['sentence']}")
         print_text("\n".join(f"  {line}" for line in attempt_results.comparison_lines(record)))
 
 

@@ -370,9 +370,9 @@ def add_try(verbs):
         " it shows"
     )
     examples = ("methods/mine.py --plan", "methods/mine.py")
-    v = add_verb(
-        verbs, "try", run.try_method, about, *examples, scale=scale_with_results(), json=True
-    )
+    v = add_verb(verbs, "try", run.try_method, about, *examples, json=True)
+    text = "name of a file in config/ (default: small if the hub can be reached, else mini)"
+    add_completed(v, catalog.scale_names, "--scale", help=text)
     text = "file in a folder methods/, or in methods/components/ with --component"
     v.add_argument("file", type=Path, help=text)
     text = "methods to compare with; a component is plugged into each of them"

@@ -1,7 +1,7 @@
 """The controls of a scale: differences that it must see before it judges methods.
 
-A scale declares them (csebench/plan/schema/declarations.py: Control). Each names two rows of a
-table. This module finds their cells. What the scores say of them is computed in
+A scale declares them (csebench/plan/schema/declarations.py: Control). Each names two rows of
+tables. This module finds their cells. What the scores say of them is computed in
 csebench/report/numbers/controls.py.
 """
 
@@ -11,10 +11,21 @@ from pathlib import Path
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput
 from csebench.plan import targets
-from csebench.plan.catalog.files import SIDE_BY_SIDE, scale
+from csebench.plan.catalog.files import scale
 from csebench.plan.grids import CellPlan, find_grid, plan_grid
 from csebench.plan.schema.declarations import Control
 from csebench.plan.schema.paper import SettingsTable
+
+
+@dataclass(frozen=True)
+class CellPlace:
+    """Where a cell stands, and its plan."""
+
+    paper: str
+    table: str
+    row: int  # index in the table
+    column: int
+    plan: CellPlan
 
 
 @dataclass(frozen=True)
@@ -22,13 +33,8 @@ class PlannedControl:
     """A control with the cells that it compares."""
 
     control: Control
-    paper: str
-    table: str
-    row: int  # index in the table
-    against: int
-    column: int
-    cell: CellPlan
-    base: CellPlan
+    cell: CellPlace
+    base: CellPlace
 
 
 @cached
@@ -36,41 +42,41 @@ def planned_controls(scale_name: str) -> tuple[PlannedControl, ...]:
     """Find the cells of the controls of a scale, in the order in which it declares them.
 
     Raises:
-        BadInput: a control names a row or a column that its table does not have.
+        BadInput: a control names a table, a row or a column that does not exist.
     """
-    controls = scale(scale_name).controls
-    return tuple(plan_control(control, scale_name) for control in controls)
+    planned = []
+    for control in scale(scale_name).controls:
+        base_table = control.against_table or control.table
+        cell = find_cell(control, control.table, control.row, scale_name)
+        base = find_cell(control, base_table, control.against, scale_name)
+        planned.append(PlannedControl(control, cell, base))
+    return tuple(planned)
 
 
-def plan_control(control: Control, scale_name: str) -> PlannedControl:
-    """Find the cells of a control."""
+def find_cell(control: Control, table: str, row_label: str, scale_name: str) -> CellPlace:
+    """Find a cell of a control in its table."""
     where = f"config/{scale_name}.yaml: controls: {control.name}"
-    paper_name, _, table = control.table.partition("/")
-    if paper_name == SIDE_BY_SIDE:
-        table = SIDE_BY_SIDE
+    paper_name, _, name = table.partition("/")
     try:
-        grid = find_grid(paper_name, table)
+        grid = find_grid(paper_name, name)
     except BadInput as error:
         raise BadInput(f"{where}: table: {error}") from None
     if isinstance(grid, SettingsTable):
-        raise BadInput(f"{where}: {control.table} is a table of settings; name one of scores.")
+        raise BadInput(f"{where}: {table} is a table of settings; name one of scores.")
     try:
-        row = grid.row(control.row)
-        against = grid.row(control.against)
+        row = grid.row(row_label)
         column = grid.column(control.column)
     except ValueError as error:
-        raise BadInput(f"{where}: {control.table}: {error}") from None
-    cells = plan_grid(paper_name, table, scale_name)
-    cell = cells[row][column]
-    base = cells[against][column]
-    return PlannedControl(control, paper_name, table, row, against, column, cell, base)
+        raise BadInput(f"{where}: {table}: {error}") from None
+    plan = plan_grid(paper_name, name, scale_name)[row][column]
+    return CellPlace(paper_name, name, row, column, plan)
 
 
 def control_scores(scale_name: str) -> list[Path]:
     """List the score JSONs from which the controls of a scale are computed."""
     paths: set[Path] = set()
     for planned in planned_controls(scale_name):
-        for cell in (planned.cell, planned.base):
-            for spec in cell.specs:
-                paths.add(targets.score_path(spec.run_id, cell.evaluator, scale_name))
+        for plan in (planned.cell.plan, planned.base.plan):
+            for spec in plan.specs:
+                paths.add(targets.score_path(spec.run_id, plan.evaluator, scale_name))
     return sorted(paths)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from csebench.base import caches
 from csebench.base.errors import BadInput, RunFailed, last_error
+from csebench.base.hub import can_be_reached
 from csebench.base.locks import locked
 from csebench.base.processes import run_program
 from csebench.base.project import ROOT, folders
@@ -35,7 +36,7 @@ WORKFLOW = Path(".snakemake", "workflow")
 def try_method(
     file: str | Path,
     against: str = "simcse",
-    scale: str = "mini",
+    scale: str | None = None,
     seeds: int = 5,
     trials: int | None = None,
     evaluators: str = "sts",
@@ -50,7 +51,7 @@ def try_method(
     Args:
         file: the method, in a folder methods/. A component is in methods/components/.
         against: methods to compare with, comma-separated. A component is plugged into each of them.
-        scale: name of a file in config/.
+        scale: name of a file in config/. None: see `answering_scale`.
         seeds: number of runs of each row. The first seeds are those of the scale's tables, so that
             published scores can be used.
         trials: number of trials in the search for the method's own settings. None means as many as
@@ -71,7 +72,7 @@ def try_method(
         Path(file),
         component,
         against=distinct_names(against),
-        scale=scale,
+        scale=scale or answering_scale(),
         evaluators=distinct_names(evaluators),
         seeds=seeds,
     )
@@ -92,6 +93,19 @@ def try_method(
         run_searches(attempt, count)
         run_workflow(attempt)
         return results(attempt)
+
+
+def answering_scale() -> str:
+    """Choose the scale of an attempt: one that can tell methods apart, if its encoders can be had.
+
+    Returns:
+        `small`, whose encoders are on the hub, if the hub can be reached. Otherwise `mini`, which
+        tells no methods apart that train without labels, or the default scale if there is no mini.
+    """
+    names = catalog.scale_names()
+    if "small" in names and can_be_reached():
+        return "small"
+    return "mini" if "mini" in names else catalog.DEFAULT_SCALE
 
 
 def print_note(line: str) -> None:

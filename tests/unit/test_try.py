@@ -14,7 +14,8 @@ from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
 from csebench.plan import targets
 from csebench.plan.catalog import registry
-from csebench.study import attempt_paper, attempt_results
+from csebench.report.numbers.refusals import Relation
+from csebench.study import attempt, attempt_paper, attempt_results
 
 EQUAL = (ROOT / "methods" / "simcse.py").read_text().replace('"name": "simcse"', '"name": "mine"')
 
@@ -27,9 +28,16 @@ def own(tmp_path, monkeypatch):
     file.parent.mkdir()
     monkeypatch.setenv("CSEBENCH_PROJECT", str(tmp_path))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(attempt, "can_be_reached", lambda: False)  # so that mini is the default
     write(file)
     yield file
     caches.clear()
+
+
+@pytest.fixture
+def controls_hold(monkeypatch):
+    """Let scale mini judge methods, as a scale without failed controls does."""
+    monkeypatch.setattr("csebench.report.numbers.controls.control_results", lambda scale: ())
 
 
 def write(file, code=EQUAL):
@@ -96,7 +104,7 @@ def test_only_ones_own_runs_are_left_to_make(own, capsys):
     ],
 )
 def test_a_comparison_says_what_it_shows_and_what_more_seeds_can_do(
-    relation, scores, following, own
+    relation, scores, following, own, controls_hold
 ):
     record = results(own, scores)
     assert record["relation"] == relation
@@ -221,7 +229,7 @@ def test_a_file_that_cannot_be_loaded_is_named(name, code, message, own):
 
 def test_no_advice_asks_for_more_seeds_than_the_command_takes(monkeypatch):
     estimate = SimpleNamespace(gain=0.01, seeds=5)
-    comparison = SimpleNamespace(estimate=estimate, p=0.5, differs=())
+    comparison = SimpleNamespace(estimate=estimate, p=0.5, differs=(), relation=Relation.NOT_SHOWN)
     monkeypatch.setattr("csebench.report.numbers.power.seeds_needed", lambda *_: 2000.0)
     assert "2,000 seeds, which is out of reach" in attempt_results.advice_on_seeds(comparison)
 
@@ -270,3 +278,29 @@ def test_a_loss_that_vanished_is_said_on_the_page(own, capsys):
     assert cli.main(["render", "try_mine/table1", "--scale", "mini"]) == 0
 
     assert "in all 3 runs the loss is 0, or below 1e-4 of its start" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("answers", "scale"), [(True, "small"), (False, "mini")])
+def test_the_default_scale_is_the_one_that_can_tell_methods_apart(answers, scale, monkeypatch):
+    monkeypatch.setattr(attempt, "can_be_reached", lambda: answers)
+
+    assert attempt.answering_scale() == scale
+
+
+def test_a_scale_that_cannot_tell_says_so_before_anything_runs(own, capsys):
+    assert cli.main(["try", "methods/mine.py", "--plan"]) == 0
+
+    first_line, *_ = capsys.readouterr().err.splitlines()
+    assert first_line.startswith(
+        "There will be numbers and no verdict: at scale mini, training without labels changes"
+        " nothing that these test sets can see (controls: 1 of 3)."
+    )
+
+
+def test_a_try_at_a_scale_that_cannot_tell_has_numbers_and_no_verdict(own):
+    record = results(own, [0.80, 0.81, 0.82])
+
+    assert record["relation"] == "cannot tell"
+    assert record["gain"] > 20
+    assert record["sentence"].startswith("Cannot tell SimCSE (unsupervised) (mine) from")
+    assert record["next"] == attempt_results.OTHER_SCALE

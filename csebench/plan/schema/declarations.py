@@ -532,15 +532,13 @@ class Control(Strict):
     """
 
     name: Line  # for pages: `SimCSE above the untrained encoder`
-    table: str  # `micse/table4`, or `methods`: the page of all methods
+    table: str  # `micse/table4`
     row: str  # label of the row that must score higher
     against: str  # label of the other row
-    column: str  # label of the column
+    against_table: str | None = None  # its table; None: the same
+    column: str  # label of the column, in both tables
     least: float = 0.0  # points
     judges: list[Training] = Field(min_length=1)  # the methods that are not judged if it fails
-    # the difference in print, in points; None: that of the table's printed values, if there are any
-    printed: float | None = None
-    source: str = ""  # where it is printed
 
 
 class Scale(RunSettings):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from csebench.base.caches import cached_by_folder
-from csebench.plan.controls import PlannedControl, planned_controls
+from csebench.plan.controls import CellPlace, PlannedControl, planned_controls
 from csebench.plan.schema.declarations import Control, Training
 from csebench.report.numbers.cells import Cell, printed_view, with_scores_of
 from csebench.report.numbers.estimates import CellPair, Estimate, estimate_of, weighted
@@ -46,16 +46,10 @@ def control_result(planned: PlannedControl, scale: str) -> ControlResult:
     A row whose loss is 0 from the start counts, unlike in other comparisons: that training without
     a loss changes nothing is what a control may be about.
     """
-    view = printed_view(planned.paper, planned.table, scale)
-    cell, base = with_scores_of(
-        [
-            view.rows[planned.row][planned.column],
-            view.rows[planned.against][planned.column],
-        ],
-        scale,
-    )
-    printed = planned.control.printed
-    if printed is None and cell.published is not None and base.published is not None:
+    places = (planned.cell, planned.base)
+    cell, base = with_scores_of([printed_cell(place, scale) for place in places], scale)
+    printed = None
+    if cell.published is not None and base.published is not None:
         difference = cell.published.value - base.published.value
         printed = cell.sign * 100 * difference / cell.factor
 
@@ -65,6 +59,11 @@ def control_result(planned: PlannedControl, scale: str) -> ControlResult:
         return ControlResult(planned.control, printed=printed)
     estimate = estimate_of(weighted([(cell, base)]), scale)
     return ControlResult(planned.control, estimate, printed)
+
+
+def printed_cell(place: CellPlace, scale: str) -> Cell:
+    """Build a cell of a control, without scores."""
+    return printed_view(place.paper, place.table, scale).rows[place.row][place.column]
 
 
 def training_of(pairs: Sequence[CellPair]) -> Training | None:

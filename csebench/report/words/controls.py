@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from csebench.plan.schema.declarations import Training
+from csebench.plan.catalog.files import paper
+from csebench.plan.schema.declarations import Control, Training
+from csebench.plan.targets import grid_label
 from csebench.report.numbers.controls import ControlResult, blocked
 from csebench.report.numbers.rank_agreement import RankAgreement
 from csebench.report.words.comparisons import cannot_tell_text
@@ -15,9 +17,7 @@ def control_row(result: ControlResult) -> list[str]:
     control = result.control
     printed = "–"
     if result.printed is not None:
-        printed = f"{result.printed:+.2f}"
-    if control.source:
-        printed += f" ({control.source})"
+        printed = f"{result.printed:+.2f} ({places_text(control)})"
     needed = f"above {control.least:g}"
     if result.estimate is None:
         return [control.name, printed, "–", "–", needed, "not scored yet"]
@@ -25,6 +25,16 @@ def control_row(result: ControlResult) -> list[str]:
     holds = "yes" if result.holds else "**no**"
     interval = f"{low:+.2f} to {high:+.2f}"
     return [control.name, printed, f"{result.estimate.gain:+.2f}", interval, needed, holds]
+
+
+def places_text(control: Control) -> str:
+    """Name the tables of a control: `InfoCSE Table 2`."""
+    texts = []
+    for table in (control.table, control.against_table or control.table):
+        paper_name, _, name = table.partition("/")
+        source = paper(paper_name)
+        texts.append(f"{source.label or source.reference} {grid_label(name)}")
+    return ", ".join(dict.fromkeys(texts))
 
 
 def consequence_text(scale: str) -> str:
