@@ -138,9 +138,9 @@ def comparison_lines(record: dict) -> list[str]:
 
 def difference_line(record: dict) -> str:
     """Word the difference in points, with its interval and spreads if they are known."""
-    line = f"Difference {record['gain']:+.2f} points"
+    line = f"Difference {record['gain']:+z.2f} points"
     if record["low"] != "":
-        line += f", 95 % interval {record['low']:+.2f} to {record['high']:+.2f}"
+        line += f", 95 % interval {record['low']:+z.2f} to {record['high']:+z.2f}"
     line += f"; {counted(record['seeds'], 'seed')}"
     spreads = []
     if record["seed_sd"] != "":

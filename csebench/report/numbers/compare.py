@@ -35,6 +35,7 @@ from csebench.report.numbers.refusals import (
     why_not,
 )
 from csebench.report.numbers.row_settings import Setting, setting_differences
+from csebench.report.numbers.tuned_away import TunedAway, terms_tuned_away
 
 INACTIVE = 0.02  # points: an effect that is shown to be smaller counts as none
 
@@ -55,6 +56,8 @@ class Comparison:
     family_low: float | None = None  # simultaneous interval of the family
     family_high: float | None = None
     differs: tuple[Setting, ...] = ()  # settings in which the rows should agree, and do not
+    # terms that one row has, and a search left without effect
+    tuned_away: tuple[TunedAway, ...] = ()
     reason: Reason | None = None  # why there is no estimate, if the relation does not say it
     printed: float | None = None  # the difference of the published values, in points
     scored: tuple[int, int] = (0, 0)  # runs with scores, and all runs
@@ -254,7 +257,8 @@ def without_result(view: GridView, row: int, against: int, pairs: Sequence[CellP
         view.score_grid.rows[against].label,
         columns,
         Relation.NOT_RUN,
-        differs=setting_differences(*pairs[0]),
+        differs=setting_differences(pairs),
+        tuned_away=terms_tuned_away(pairs, view.scale),
         printed=printed_difference(pairs),
         scored=(scored, len(runs)),
         pairs=tuple(pairs),
@@ -283,14 +287,10 @@ def with_result(comparison: Comparison, scale: str) -> Comparison:
     if not can_be_tested(estimate, pairs):
         return replace(comparison, relation=Relation.ONE_SEED)
 
-    relation = Relation.NOT_SHOWN
-    if estimate.is_within(INACTIVE):
-        relation = Relation.INACTIVE
     p = estimate.p()
     assert p is not None  # there is an error
     low, high = estimate.interval()
-    comparison = replace(comparison, relation=relation, p=p, low=low, high=high)
-    return judged(comparison, p, 1)
+    return judged(replace(comparison, p=p, low=low, high=high), p, 1)
 
 
 def can_be_tested(estimate: Estimate, pairs: Sequence[CellPair]) -> bool:
@@ -311,14 +311,7 @@ def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
     """
     estimate = comparison.estimate
     assert estimate is not None
-    relation = comparison.relation
-    if relation != Relation.INACTIVE:
-        if p_family >= stats.LEVEL:
-            relation = Relation.NOT_SHOWN
-        elif estimate.gain > 0:
-            relation = Relation.BETTER
-        else:
-            relation = Relation.WORSE
+    relation = relation_shown(comparison, estimate, p_family, count)
     low, high = estimate.interval(stats.LEVEL / count)
     if relation == Relation.BETTER:
         low = max(low, 0.0)
@@ -327,6 +320,20 @@ def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
     return replace(
         comparison, p_family=p_family, relation=relation, family_low=low, family_high=high
     )
+
+
+def relation_shown(
+    comparison: Comparison, estimate: Estimate, p_family: float, count: int
+) -> Relation:
+    """Choose what a tested comparison shows, as one of `count` in its family.
+
+    A difference that is shown to be next to nothing counts as none, whatever its p is.
+    """
+    if estimate.is_within(INACTIVE, count):
+        return Relation.TUNED_AWAY if comparison.tuned_away else Relation.INACTIVE
+    if p_family >= stats.LEVEL:
+        return Relation.NOT_SHOWN
+    return Relation.BETTER if estimate.gain > 0 else Relation.WORSE
 
 
 # ---------------------------------------------------------------- best rows
