@@ -23,7 +23,6 @@ from csebench.report.words.comparisons import (
     reason_text,
     sentence,
     setting_difference_text,
-    tuned_away,
     tuned_away_text,
 )
 from csebench.score.scores_csv import SCORES, score_rows
@@ -67,6 +66,7 @@ COMPARISON_COLUMNS = [  # without the question that the comparison belongs to
     "item_se",
     "printed",
     "differs",
+    "tuned_away",
     "reason",
     "sentence",
 ]
@@ -189,7 +189,8 @@ def comparison_record(comparison: Comparison, equality: bool = False) -> dict:
     if comparison.estimate:
         values |= vars(comparison.estimate)
     values["differs"] = "; ".join(map(setting_difference_text, comparison.differs))
-    values["reason"] = reason_text(comparison.reason) or tuned_away(comparison.tuned_away)
+    values["tuned_away"] = "; ".join(map(tuned_away_text, comparison.tuned_away))
+    values["reason"] = reason_text(comparison.reason)
     values["sentence"] = sentence(comparison, equality)
     return {name: empty_if_none(values.get(name)) for name in COMPARISON_COLUMNS}
 

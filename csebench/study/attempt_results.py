@@ -126,6 +126,8 @@ def comparison_lines(record: dict) -> list[str]:
     lines = []
     if record["differs"]:
         lines.append(f"Not matched: {record['differs']}.")
+    if record["tuned_away"]:
+        lines.append(f"Tuned away: {record['tuned_away']}.")
     if record["gain"] != "":
         lines.append(difference_line(record))
     lines.append(f"Training took {record['training_seconds'] / 60:.1f} minutes here.")

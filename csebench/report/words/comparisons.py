@@ -260,8 +260,8 @@ def term_name(term: TunedAway) -> str:
 def tuned_away_text(term: TunedAway) -> str:
     """Word a term with what the search tried, and its scores on dev.
 
-    `weight of A (of 12 from 1e-5 to 4 the search chose 3e-5, with 63.87 on dev; 1e-5 has 63.85, the
-    paper's 0.4 has 62.46; 0 was not tried)`
+    `λ of A (of 12 weights from 1e-5 to 4 the search chose 3e-5, with 63.87 on dev; 1e-5 has 63.85,
+    the paper's 0.4 has 62.46; 0 was not tried)`
     """
     search = term.search
     weakest = search.weakest
@@ -277,7 +277,8 @@ def tuned_away_text(term: TunedAway) -> str:
     if untuned is not None and untuned not in (chosen, weakest):
         others.append(f"the paper's {setting_text(untuned.weight)} has {untuned.dev:.2f}")
 
-    text = f"of {search.values} from {ends} the search chose {choice}, with {chosen.dev:.2f} on dev"
+    text = f"of {search.values} weights from {ends} the search chose {choice}"
+    text += f", with {chosen.dev:.2f} on dev"
     if others:
         text += f"; {', '.join(others)}"
     if weakest.weight > 0:
