@@ -341,7 +341,8 @@ def judge(view: GridView, claim: Claim, is_printed: bool) -> Judgement:
     if is_printed:
         contrasts = [contrast_printed(claim, pairing) for pairing in pairings]
     else:
-        contrasts = [contrast_runs(claim, pairing, view.scale) for pairing in pairings]
+        count = len(pairings)
+        contrasts = [contrast_runs(claim, pairing, view.scale, count) for pairing in pairings]
     return judge_row(claim, contrasts, 2)
 
 

@@ -60,9 +60,9 @@ def print_comparison(view: GridView, names: list[str], as_json: bool) -> None:
     if view.scale == catalog.DEFAULT_SCALE:
         answer = words.SMOKE
     print_text(f"Scale {view.scale}. {answer}")
-    unmatched = words.not_matched([comparison])
-    if unmatched:
-        print_text(unmatched)
+    remarks = words.remarks([comparison])
+    if remarks:
+        print_text(remarks)
     # leave out the first two columns: they repeat the two rows that the user named
     return print_table(words.COMPARISON_HEAD[2:], [words.comparison_row(comparison)[2:]])
 
@@ -109,7 +109,7 @@ def print_declared_comparisons(views: list[GridView], as_json: bool) -> None:
         for answer in answers(view):
             print_text(f"\n{answer.family.question}")
             if not is_smoke:
-                sentences = [words.family_sentence(answer), words.not_matched(answer.comparisons)]
+                sentences = [words.family_sentence(answer), words.remarks(answer.comparisons)]
                 print_text(" ".join(filter(None, sentences)))
             rows = [words.comparison_row(comparison) for comparison in answer.comparisons]
             print_table(words.COMPARISON_HEAD, rows)

@@ -19,7 +19,12 @@ from csebench.report.numbers.cells import Cell, GridView, grid_view
 from csebench.report.numbers.claims import Judged, Judgement
 from csebench.report.numbers.compare import Comparison, answers
 from csebench.report.words.claims import detail_text, notes, verdict_and_size
-from csebench.report.words.comparisons import reason_text, sentence, setting_difference_text
+from csebench.report.words.comparisons import (
+    reason_text,
+    sentence,
+    setting_difference_text,
+    tuned_away_text,
+)
 from csebench.score.scores_csv import SCORES, score_rows
 from csebench.score.store import stored_score
 
@@ -61,6 +66,7 @@ COMPARISON_COLUMNS = [  # without the question that the comparison belongs to
     "item_se",
     "printed",
     "differs",
+    "tuned_away",
     "reason",
     "sentence",
 ]
@@ -183,6 +189,7 @@ def comparison_record(comparison: Comparison, equality: bool = False) -> dict:
     if comparison.estimate:
         values |= vars(comparison.estimate)
     values["differs"] = "; ".join(map(setting_difference_text, comparison.differs))
+    values["tuned_away"] = "; ".join(map(tuned_away_text, comparison.tuned_away))
     values["reason"] = reason_text(comparison.reason)
     values["sentence"] = sentence(comparison, equality)
     return {name: empty_if_none(values.get(name)) for name in COMPARISON_COLUMNS}
@@ -228,6 +235,7 @@ def judgement_record(judgement: Judgement) -> dict:
     for contrast in judgement.contrasts:
         record = asdict(contrast)
         record["differs"] = [setting_difference_text(setting) for setting in contrast.differs]
+        record["tuned_away"] = [tuned_away_text(term) for term in contrast.tuned_away]
         contrasts.append({key: finite(value) for key, value in record.items()})
     return {
         "direction": judgement.direction,

@@ -133,6 +133,8 @@ def comparison_lines(record: dict) -> list[str]:
     lines = []
     if record["differs"]:
         lines.append(f"Not matched: {record['differs']}.")
+    if record["tuned_away"]:
+        lines.append(f"Tuned away: {record['tuned_away']}.")
     if record["gain"] != "":
         lines.append(difference_line(record))
     lines.append(f"Training took {record['training_seconds'] / 60:.1f} minutes here.")
@@ -145,9 +147,9 @@ def comparison_lines(record: dict) -> list[str]:
 
 def difference_line(record: dict) -> str:
     """Word the difference in points, with its interval and spreads if they are known."""
-    line = f"Difference {record['gain']:+.2f} points"
+    line = f"Difference {record['gain']:+z.2f} points"
     if record["low"] != "":
-        line += f", 95 % interval {record['low']:+.2f} to {record['high']:+.2f}"
+        line += f", 95 % interval {record['low']:+z.2f} to {record['high']:+z.2f}"
     line += f"; {counted(record['seeds'], 'seed')}"
     spreads = []
     if record["seed_sd"] != "":

@@ -18,7 +18,7 @@ from csebench.report.numbers.refusals import (
     ReplicatesMissing,
 )
 from csebench.report.pages.answer_text import printed_lead
-from csebench.report.words.comparisons import family_sentence, sentence
+from csebench.report.words.comparisons import comparison_row, family_sentence, sentence
 
 
 def comparison(relation, low=0.0, high=0.0, **fields):
@@ -126,6 +126,15 @@ def test_rows_that_are_not_compared_have_a_reason_in_words(relation, reason, tex
 @pytest.mark.parametrize(("compared", "text"), COMPARED)
 def test_bounds_are_rounded_outward_and_what_is_not_known_is_said(compared, text):
     assert sentence(compared) == text
+
+
+def test_no_negative_zero_is_printed():
+    almost_nothing = comparison(Relation.NOT_SHOWN, -0.012, 0.004, printed=-0.001)
+    assert "(+0.00)" in sentence(almost_nothing)
+    assert comparison_row(almost_nothing)[3] == "+0.00"
+    several = answer(almost_nothing, replace(almost_nothing, row="C"))
+    assert "(+0.00; gains" in family_sentence(several)
+    assert "-0.00" not in printed_lead(answer(replace(almost_nothing, p=0.5)))
 
 
 def test_a_family_is_one_sentence():

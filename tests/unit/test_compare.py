@@ -20,8 +20,10 @@ from csebench.plan.catalog.registry import evaluator_declaration
 from csebench.plan.schema.paper import Family, Premise
 from csebench.report.numbers import compare, estimates
 from csebench.report.numbers.cells import grid_view
+from csebench.report.numbers.claims import Seen, judge_all
 from csebench.report.numbers.refusals import Relation
 from csebench.report.numbers.row_settings import Setting
+from csebench.report.words.claims import here_text
 from csebench.report.words.comparisons import reason_text
 from csebench.score.replicates import read_replicates
 from csebench.score.score_types import sample, sentence_ids
@@ -366,6 +368,34 @@ def test_an_interval_does_not_contain_0_where_holms_test_shows_a_difference():
     worse = compare.judged(dataclasses.replace(row_above, estimate=below), 0.04, 10)
     assert worse.relation == Relation.WORSE
     assert worse.family_high == 0.0
+
+
+def test_equality_of_one_in_a_family_needs_its_share_of_the_level():
+    """The 90 % interval of one comparison lies within 0.02 points, the simultaneous one of 21 does
+    not."""
+    small = estimates.Estimate(0.001, 5, None, 0.008)
+    assert small.interval(0.1)[1] < compare.INACTIVE < small.interval(0.1 / 21)[1]
+    comparison = compare.Comparison("A", "B", "Avg.", Relation.NOT_SHOWN, small, small.p())
+    assert compare.judged(comparison, 1.0, 1).relation == Relation.INACTIVE
+    assert compare.judged(comparison, 1.0, 21).relation == Relation.NOT_SHOWN
+
+
+def test_what_is_within_the_limit_in_the_table_is_not_seen_in_the_claim():
+    """MSSE without its contrastive loss scores the same. The claim that it drops is asked and
+    answered."""
+    view = grid_view("msse", "table4", "mini")
+    compared = []
+    for answer in compare.answers(view):
+        compared += [c for c in answer.comparisons if c.against == "w/o L_NCE"]
+    assert {c.relation for c in compared} == {Relation.INACTIVE}
+
+    (judged,) = [j for j in judge_all("mini", ["msse"], "table4") if "4.01%" in j.claims[0].quote]
+    (row,) = [row for row in judged.rows if row.claims[0].versus == ["w/o L_NCE"]]
+    (contrast,) = row.ours.contrasts
+    assert contrast.is_inactive
+    assert contrast.p == 1.0
+    assert row.ours.seen == Seen.NOT_SEEN
+    assert "within 0.02 points" in here_text(row)
 
 
 def test_the_best_rows_are_those_that_no_other_is_shown_to_beat(sts):

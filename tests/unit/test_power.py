@@ -106,3 +106,16 @@ def test_claims_need_the_seeds_that_are_reported(capsys):
             seeds[row["column"], row["printed"]] = [row["seeds, 0.00"], row["seeds, 0.18"]]
     assert seeds["0.1%", "+5.91"][0] == "3"
     assert seeds["100%", "+0.73"] == ["23", "42"]
+
+
+def test_a_baseline_that_two_rows_share_does_not_vary_in_their_difference(capsys):
+    """AMI+SimCSE against MoCo+SimCSE in differences to SimCSE: the printed deviations are 0.49 and
+    1.61. That of SimCSE cancels."""
+    rows = power(capsys, "claims")
+    (row,) = [
+        row
+        for row in rows
+        if (row["paper"], row["column"]) == ("micse", "Δ 0.1%") and row["against"] == "MoCo+SimCSE"
+    ]
+    assert float(row["sd"]) == pytest.approx(sqrt(0.49**2 + 1.61**2), abs=0.01)
+    assert row["seeds, 0.18"] == "4"

@@ -168,11 +168,11 @@ def draw_comparison(axes, y: float, comparison: Comparison, printed: float | Non
         axes.plot(0.98, y, ">", **at_edge)
 
     # the printed difference
-    text = f"{gain:+.2f}"
+    text = f"{gain:+z.2f}"
     if printed is not None and left < printed < right:
         axes.plot(printed, y, "|", color=GREY, markersize=12, markeredgewidth=1.6)
     elif printed is not None:
-        text += f", printed {printed:+.2f}"
+        text += f", printed {printed:+z.2f}"
 
     # the number, and the settings that differ
     names = [setting.name for setting in comparison.differs]

@@ -273,7 +273,8 @@ def judge_runs(paper_name: str, claim: Claim, scale: str) -> Judgement:
     here = _our_view(paper_name, claim.places[0], scale)
     there = _our_view(paper_name, claim.places[-1], scale)
     pairings = pair_cells(claim, here, there)
-    contrasts = [contrast_runs(claim, pairing, scale) for pairing in pairings]
+    count = len(pairings)
+    contrasts = [contrast_runs(claim, pairing, scale, count) for pairing in pairings]
     return replace(judge_row(claim, contrasts, digits_of(claim, here)), strict=False)
 
 

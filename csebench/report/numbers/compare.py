@@ -32,10 +32,12 @@ from csebench.report.numbers.refusals import (
     Reason,
     Refusal,
     Relation,
+    ScaleCannotTell,
     mismatch,
     why_not,
 )
 from csebench.report.numbers.row_settings import Setting, setting_differences
+from csebench.report.numbers.tuned_away import TunedAway, terms_tuned_away
 
 INACTIVE = 0.02  # points: an effect that is shown to be smaller counts as none
 
@@ -56,6 +58,8 @@ class Comparison:
     family_low: float | None = None  # simultaneous interval of the family
     family_high: float | None = None
     differs: tuple[Setting, ...] = ()  # settings in which the rows should agree, and do not
+    # terms that one row has, and a search left without effect
+    tuned_away: tuple[TunedAway, ...] = ()
     # why there is no estimate or no verdict, if the relation does not say it
     reason: Reason | None = None
     printed: float | None = None  # the difference of the published values, in points
@@ -256,7 +260,8 @@ def without_result(view: GridView, row: int, against: int, pairs: Sequence[CellP
         view.score_grid.rows[against].label,
         columns,
         Relation.NOT_RUN,
-        differs=setting_differences(*pairs[0]),
+        differs=setting_differences(pairs),
+        tuned_away=terms_tuned_away(pairs, view.scale),
         printed=printed_difference(pairs),
         scored=(scored, len(runs)),
         pairs=tuple(pairs),
@@ -286,15 +291,10 @@ def with_result(comparison: Comparison, scale: str) -> Comparison:
         return replace(comparison, relation=Relation.ONE_SEED)
 
     cannot_tell = why_scale_cannot_tell(pairs, scale)
-    relation = Relation.NOT_SHOWN
-    if cannot_tell is not None:
-        relation = Relation.CANNOT_TELL
-    elif estimate.is_within(INACTIVE):
-        relation = Relation.INACTIVE
     p = estimate.p()
     assert p is not None  # there is an error
     low, high = estimate.interval()
-    comparison = replace(comparison, relation=relation, p=p, low=low, high=high, reason=cannot_tell)
+    comparison = replace(comparison, p=p, low=low, high=high, reason=cannot_tell)
     return judged(comparison, p, 1)
 
 
@@ -316,14 +316,7 @@ def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
     """
     estimate = comparison.estimate
     assert estimate is not None
-    relation = comparison.relation
-    if relation not in (Relation.INACTIVE, Relation.CANNOT_TELL):
-        if p_family >= stats.LEVEL:
-            relation = Relation.NOT_SHOWN
-        elif estimate.gain > 0:
-            relation = Relation.BETTER
-        else:
-            relation = Relation.WORSE
+    relation = relation_shown(comparison, estimate, p_family, count)
     low, high = estimate.interval(stats.LEVEL / count)
     if relation == Relation.BETTER:
         low = max(low, 0.0)
@@ -332,6 +325,23 @@ def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
     return replace(
         comparison, p_family=p_family, relation=relation, family_low=low, family_high=high
     )
+
+
+def relation_shown(
+    comparison: Comparison, estimate: Estimate, p_family: float, count: int
+) -> Relation:
+    """Choose what a tested comparison shows, as one of `count` in its family.
+
+    A scale whose controls fail shows nothing. A difference that is shown to be next to nothing
+    counts as none, whatever its p is.
+    """
+    if isinstance(comparison.reason, ScaleCannotTell):
+        return Relation.CANNOT_TELL
+    if estimate.is_within(INACTIVE, count):
+        return Relation.TUNED_AWAY if comparison.tuned_away else Relation.INACTIVE
+    if p_family >= stats.LEVEL:
+        return Relation.NOT_SHOWN
+    return Relation.BETTER if estimate.gain > 0 else Relation.WORSE
 
 
 # ---------------------------------------------------------------- best rows

@@ -26,6 +26,7 @@ from csebench.report.numbers.printed_spread import add, row_variance
 from csebench.report.numbers.refusals import Refusal, Relation, why_not
 from csebench.report.numbers.row_settings import Setting, setting_differences
 from csebench.report.numbers.stats import SLACK, Summary
+from csebench.report.numbers.tuned_away import TunedAway, terms_tuned_away
 
 CellPairs = list[tuple[Cell, Cell]]  # of the claim's row, and of the row that it is compared with
 
@@ -53,6 +54,9 @@ class Contrast:
     differs: tuple[Setting, ...] = ()  # shared settings that our rows do not have in common
     # for our runs: the evaluator declares test items, but the scores have no replicates over them
     over_seeds_only: bool = False
+    # for our runs: the difference is shown to be next to nothing, so that it has p 1
+    is_inactive: bool = False
+    tuned_away: tuple[TunedAway, ...] = ()  # terms that one row has, without effect
 
     @property
     def is_printed(self) -> bool:
@@ -77,7 +81,6 @@ class Obstacle(StrEnum):
     SAME_SENTENCES = "same sentences"  # two sizes of the corpus, but no run reaches its end
     ONE_SEED = "one seed"
     EQUAL_SCORES = "equal scores"
-    INACTIVE = "inactive"  # the difference is shown to be next to nothing
     CANNOT_TELL = "cannot tell"  # controls of the scale fail
 
 
@@ -176,8 +179,16 @@ def varying_cells(own: Cell, other: Cell) -> tuple[Cell, Cell]:
 # ---------------------------------------------------------------- our runs
 
 
-def contrast_runs(claim: Claim, pairing: Pairing, scale: str) -> Contrast | NoContrast:
-    """Take the difference of our runs, paired by seed, with its error over seeds and test items."""
+def contrast_runs(
+    claim: Claim, pairing: Pairing, scale: str, count: int = 1
+) -> Contrast | NoContrast:
+    """Take the difference of our runs, paired by seed, with its error over seeds and test items.
+
+    A difference that is shown to be next to nothing counts as none and has p 1.
+
+    Args:
+        count: number of contrasts of the claim, which are a family.
+    """
     pairs = pairing.pairs
     obstacle = obstacle_to_runs(pairs)
     if obstacle is not None:
@@ -198,10 +209,9 @@ def contrast_runs(claim: Claim, pairing: Pairing, scale: str) -> Contrast | NoCo
     estimate = estimate_of(terms, scale)
     if estimate.is_within(SLACK):
         return NoContrast(Obstacle.EQUAL_SCORES)
-    if estimate.is_within(INACTIVE * pairs[0][0].factor / 100):
-        return NoContrast(Obstacle.INACTIVE)
+    is_inactive = estimate.is_within(INACTIVE * pairs[0][0].factor / 100, count)
 
-    differs = setting_differences(*pairs[0])
+    differs = setting_differences(pairs)
     if claim.versus_column:  # the claim itself compares sizes of the training set
         differs = tuple(setting for setting in differs if setting.name != "sentences")
     error, df = estimate.error()
@@ -212,9 +222,11 @@ def contrast_runs(claim: Claim, pairing: Pairing, scale: str) -> Contrast | NoCo
         estimate.gain,
         None if p is None else error,
         df,
-        p,
+        1.0 if is_inactive else p,
         differs=differs,
         over_seeds_only=is_over_seeds_only(estimate, pairs),
+        is_inactive=is_inactive,
+        tuned_away=terms_tuned_away(pairs, scale),
     )
 
 

@@ -72,13 +72,16 @@ class Estimate:
             half = error * stats.quantile(1 - level, df)
         return self.gain - half, self.gain + half
 
-    def is_within(self, limit: float) -> bool:
+    def is_within(self, limit: float, count: int = 1) -> bool:
         """Whether the difference is shown to be at most `limit` in both directions.
 
-        This is a test of equivalence by two one-sided tests, each at LEVEL. A two-sided interval at
-        twice the level has the same bounds.
+        This is a test of equivalence by two one-sided tests, each at LEVEL over `count` as by
+        Bonferroni. A two-sided interval at twice that level has the same bounds.
+
+        Args:
+            count: number of comparisons in the family.
         """
-        low, high = self.interval(2 * stats.LEVEL)
+        low, high = self.interval(2 * stats.LEVEL / count)
         return max(abs(low), abs(high)) <= limit
 
 

@@ -16,7 +16,12 @@ from csebench.plan.schema.paper import Claim
 from csebench.report.numbers import claims
 from csebench.report.numbers.cells import GridView, printed_view
 from csebench.report.numbers.compare import Comparison, answers
-from csebench.report.numbers.contrasts import NoContrast, contrast_printed, pair_cells
+from csebench.report.numbers.contrasts import (
+    NoContrast,
+    contrast_printed,
+    pair_cells,
+    varying_cells,
+)
 from csebench.report.numbers.estimates import CellPair, Estimate
 from csebench.report.numbers.printed_spread import add, row_variance
 from csebench.report.numbers.stats import LEVEL, quantile
@@ -119,10 +124,12 @@ def seeds_needed(difference: float, design: Estimate) -> float:
 def printed_design(pairs: Sequence[CellPair]) -> Estimate | None:
     """Estimate how a mean difference of cells varies from seed to seed, in points.
 
+    A baseline that both cells of a pair share does not vary in their difference.
+
     Returns:
         None if a deviation is neither printed nor known from seeds of others.
     """
-    rows = zip(*pairs, strict=True)
+    rows = zip(*[varying_cells(*pair) for pair in pairs], strict=True)
     variance = add([row_variance(cells, of_one_run=True) for cells in rows])
     if variance is None:
         return None
@@ -208,7 +215,9 @@ def by_seeds_needed(power: ClaimPower) -> tuple[bool, list[float]]:
 def contrast_powers(paper: str, claim: Claim) -> Iterator[ClaimPower]:
     """Yield the power for each printed difference that goes the claim's way."""
     here = printed_view(paper, claim.places[0], "paper")
-    there = printed_view(paper, claim.places[-1], "paper")
+    there = here  # the same cells, so that a baseline that both rows share is seen to be shared
+    if claim.places[-1] != claim.places[0]:
+        there = printed_view(paper, claim.places[-1], "paper")
     for pairing in pair_cells(claim, here, there):
         contrast = contrast_printed(claim, pairing)
         if isinstance(contrast, NoContrast) or contrast.difference <= 0:

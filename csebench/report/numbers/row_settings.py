@@ -1,26 +1,44 @@
 """Settings in which two rows differ although their comparison is about something else.
 
-They are derived from the specs of the runs, which also have what a scale or a search changed.
+They are derived from the specs of the runs, which also have what a scale or a search changed. Every
+part of two specs is compared: hyper-parameters of methods and of components that both rows have,
+the encoder that a run starts from, the projector, training data, precision and versions.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from csebench.base.hub import ENCODERS_FOLDER
 from csebench.plan.catalog.registry import declaration
 from csebench.plan.grids import CellPlan
+from csebench.plan.schema.spec import Spec
 from csebench.report.numbers.cells import Cell
 
-# parameters that rows should have in common, with their names on pages and in CSV
-COMPARED_SETTINGS = {
-    "learning_rate": "learning rate",
-    "temperature": "temperature",
-    "pooler": "pooler",
+# names of parameters on pages and in CSV, if they are not the parameter with spaces
+SETTING_NAMES = {
     "batch_size": "batch",
-    "steps": "steps",
     "max_length": "length",
-    "dropout": "dropout",
+    "clip": "largest gradient",
+    "selection": "kept step",
 }
+# the form in which a method writes its own loss: another thing in every method
+OWN_PARAMETERS = {"form"}
+START_ENCODER = "start encoder"
+PROJECTOR = "projector"
+# parts of a spec that are listed first, because pages name only a few; others keep their order
+LISTED_FIRST = (
+    START_ENCODER,
+    PROJECTOR,
+    "learning_rate",
+    "temperature",
+    "pooler",
+    "batch_size",
+    "steps",
+    "max_length",
+    "dropout",
+)
 
 
 class Setting(NamedTuple):
@@ -31,35 +49,149 @@ class Setting(NamedTuple):
     there: str
 
 
-def setting_differences(a: Cell, b: Cell) -> tuple[Setting, ...]:
-    """List shared settings, encoder and training data in which the runs of two cells differ.
+def setting_differences(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[Setting, ...]:
+    """List the settings in which the runs of pairs of cells differ, each once.
 
-    Settings that the comparison is about are left out. These are the settings that a method keeps
-    by definition, and for two rows of one method the settings that the rows state differently.
+    Only settings that both rows have are listed. Settings that the comparison is about are left
+    out. These are the settings that a method keeps by definition, and for two rows of one method
+    the settings that the rows state differently.
     """
-    first = first_plan_with_runs(a)
-    second = first_plan_with_runs(b)
-    if first is None or second is None:
-        return ()
+    settings: list[Setting] = []
+    for cell, base in pairs:
+        first = first_plan_with_runs(cell)
+        second = first_plan_with_runs(base)
+        if first is not None and second is not None:
+            settings += differences_of_plans(first, second)
+    return tuple(dict.fromkeys(settings))
+
+
+def differences_of_plans(first: CellPlan, second: CellPlan) -> list[Setting]:
+    """List the settings that runs of both plans have, and in which they differ."""
+    here = shared_parts(first.specs[0], second.specs[0])
+    there = shared_parts(second.specs[0], first.specs[0])
+    excluded = subjects(first, second)
+    first_keys = [key for key in LISTED_FIRST if key in here]
+    settings = []
+    for key in dict.fromkeys([*first_keys, *here]):
+        if key in there and key not in excluded and here[key] != there[key]:
+            settings.append(Setting(setting_name(key), here[key], there[key]))
+    return settings
+
+
+def subjects(first: CellPlan, second: CellPlan) -> set[str]:
+    """Name the settings that the comparison of two plans is about, with what they decide."""
     here = first.specs[0]
     there = second.specs[0]
     excluded = {*declaration(here.method).keeps, *declaration(there.method).keeps}
     if here.method == there.method:
         stated_by_one_row = stated_settings(first) ^ stated_settings(second)
         excluded |= {name for name, _ in stated_by_one_row}
+    else:
+        excluded |= OWN_PARAMETERS
+    if "pooler" in excluded:
+        excluded.add(PROJECTOR)  # SimCSE's head belongs to one pooler
+    if "pretraining" in excluded:
+        excluded.add(START_ENCODER)
+    return excluded
 
-    settings = []
-    for key, name in COMPARED_SETTINGS.items():
-        if key not in excluded and key in here.params and key in there.params:
-            own_value = setting_text(here.params[key])
-            other_value = setting_text(there.params[key])
-            settings.append(Setting(name, own_value, other_value))
-    if here.run_before is None and there.run_before is None:
-        settings.append(Setting("encoder", here.encoder.name, there.encoder.name))
-    if here.corpus and there.corpus:
-        settings.append(Setting("corpus", here.corpus.name, there.corpus.name))
-        settings.append(Setting("sentences", f"{here.corpus.size:,}", f"{there.corpus.size:,}"))
-    return tuple(setting for setting in settings if setting.here != setting.there)
+
+# ---------------------------------------------------------------- the parts of a spec
+
+
+def shared_parts(spec: Spec, other: Spec) -> dict[str, str]:
+    """Write the parts of a spec that can be compared with another spec, by name.
+
+    What only training has is left out if the other spec trains nothing.
+    """
+    parts = {START_ENCODER: start_encoder(spec, other)}
+    for key, value in spec.settings.items():
+        if key in other.settings and key != PROJECTOR:
+            parts[key] = setting_text(value)
+    if spec.corpus and other.corpus:
+        parts["corpus"] = spec.corpus.name
+        parts["sentences"] = f"{spec.corpus.size:,}"
+        if spec.corpus.name == other.corpus.name:
+            parts["corpus file"] = spec.corpus.sha256[:12]
+    if is_trained(spec) and is_trained(other):
+        parts |= training_parts(spec)
+    parts |= version_parts(spec)
+    return parts
+
+
+def is_trained(spec: Spec) -> bool:
+    """Whether gradient steps are made. An untrained or a fitted encoder has none."""
+    return spec.dev_sha256 is not None
+
+
+def training_parts(spec: Spec) -> dict[str, str]:
+    """Write the parts of a spec that decide how gradient steps are made."""
+    parts = {
+        "precision": spec.precision,
+        "threads": str(spec.threads),
+        "trainer version": str(spec.trainer_version),
+        "dev file": str(spec.dev_sha256)[:12],
+        "seeds of": ", ".join(sorted(spec.seeds)) or "the run",
+    }
+    projector = projector_of(spec)
+    if projector is not None:
+        parts[PROJECTOR] = projector
+    return parts
+
+
+def version_parts(spec: Spec) -> dict[str, str]:
+    """Write the versions of a method and its components, and the code of drafts."""
+    parts = {f"{spec.method} version": str(spec.method_version)}
+    for name, component in spec.components.items():
+        parts[f"{name} version"] = str(component.version)
+    for unit, code in spec.code.items():
+        parts[f"code of {unit}"] = code[:12]
+    return parts
+
+
+def start_encoder(spec: Spec, other: Spec) -> str:
+    """Name the encoder that a run starts from: `bert-mini-wiki`, or `a run of condenser`.
+
+    Two runs of one method, or two revisions of one encoder, are told apart.
+    """
+    first = spec.encoder
+    second = other.encoder
+    if spec.run_before is not None:
+        method = method_of(spec.run_before)
+        if other.run_before is None or method_of(other.run_before) != method:
+            return f"a run of {method}"
+        return spec.run_before
+    if first.name == second.name and first.revision != second.revision:
+        return f"{first.name} at {str(first.revision)[:12]}"
+    return first.name.removeprefix(ENCODERS_FOLDER)
+
+
+def method_of(run_id: str) -> str:
+    """Return the method in the id of a run: `condenser` of `condenser-0123456789`."""
+    method, _, _ = run_id.rpartition("-")
+    return method
+
+
+def projector_of(spec: Spec) -> str | None:
+    """Name the head between the pooler and the loss that contrasts sentences.
+
+    SimCSE's head is only added to one pooler (csebench/train/method.py: ClsHeadMethod). So the
+    parameter `mlp` may mean no head.
+
+    Returns:
+        None if the parameter is the size of a projector of the method's own loss.
+    """
+    value = spec.params.get(PROJECTOR)
+    if value is None:
+        parts = declaration(spec.method).trains.split(", ")
+        value = "mlp" if "head" in parts else "none"
+    if not isinstance(value, str):
+        return None
+    if value == "mlp" and spec.params.get("pooler") != "cls_before_pooler":
+        return "none"
+    return value
+
+
+# ---------------------------------------------------------------- plans and texts
 
 
 def first_plan_with_runs(cell: Cell) -> CellPlan | None:
@@ -70,12 +202,29 @@ def first_plan_with_runs(cell: Cell) -> CellPlan | None:
 
 
 def stated_settings(plan: CellPlan) -> set[tuple[str, str]]:
-    """Collect the settings that a row or its variant states, as (name, value)."""
+    """Collect the settings that a row, its variant or its column states, as (name, value).
+
+    A setting of a component has its name in front: `ami.weight`.
+    """
     recipe = plan.row.run
     assert recipe is not None  # a row with runs has a recipe
     variant = declaration(recipe.method).variant_params.get(recipe.variant or "default", {})
-    settings = {**variant, **recipe.params, **recipe.sweep}
-    return {(key, str(value)) for key, value in settings.items() if key != "components"}
+    settings = {**variant, **recipe.params, **recipe.sweep, **plan.column.sweep}
+    stated = {(key, str(value)) for key, value in settings.items() if key != "components"}
+    for components in (variant.get("components", {}), recipe.components):
+        for name, params in components.items():
+            stated |= component_settings(name, params)
+    return stated
+
+
+def component_settings(name: str, params: dict | None) -> set[tuple[str, str]]:
+    """Write stated settings of a component as (name, value). None takes the component away."""
+    return {(f"{name}.{key}", str(value)) for key, value in (params or {}).items()}
+
+
+def setting_name(key: str) -> str:
+    """Name a part of a spec as people do: `learning rate`, `batch`, `ami weight`."""
+    return SETTING_NAMES.get(key, key.replace("_", " ").replace(".", " "))
 
 
 def setting_text(value) -> str:

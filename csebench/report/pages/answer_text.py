@@ -5,6 +5,7 @@ An answer follows from the declared comparisons of a table or figure
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import chain
 
 from csebench.plan.catalog.files import DEFAULT_SCALE, VARIANTS
@@ -14,6 +15,7 @@ from csebench.report.numbers import stats
 from csebench.report.numbers.cells import Cell, GridView
 from csebench.report.numbers.compare import Answer, Comparison
 from csebench.report.numbers.refusals import Relation
+from csebench.report.numbers.tuned_away import TunedAway
 from csebench.report.words import comparisons as words
 from csebench.score.store import stored_score
 
@@ -90,7 +92,7 @@ def reproduced_text(cells: list[Cell]) -> str:
 
 
 def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
-    """Write a line per question: the question, its answer, and which settings are not matched.
+    """Write a line per question: the question, its answer, and what is not matched or tuned away.
 
     The main question of a page is not repeated, because it is what the page is about.
     """
@@ -117,8 +119,21 @@ def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
             parts.append(words.not_matched(answer.comparisons))
         elif number == 0:
             parts.append(words.not_matched(comparisons))
+        parts.append(words.tuned_away(new_terms(answered, number)))
         lines.append(" ".join(part for part in parts if part))
     return lines
+
+
+def new_terms(answered: list[Answer], number: int) -> list[TunedAway]:
+    """List the terms that are tuned away in a question, but in no question before it."""
+    told = terms_of(all_comparisons(answered[:number]))
+    return [term for term in terms_of(answered[number].comparisons) if term not in told]
+
+
+def terms_of(comparisons: Iterable[Comparison]) -> list[TunedAway]:
+    """List the terms of comparisons that are tuned away, each once."""
+    terms = chain.from_iterable(comparison.tuned_away for comparison in comparisons)
+    return list(dict.fromkeys(terms))
 
 
 def printed_lead(answer: Answer) -> str:
@@ -129,8 +144,8 @@ def printed_lead(answer: Answer) -> str:
         return words.sentence(comparison, answer.family.equality)
     row = words.short_label(comparison.row)
     against = words.short_label(comparison.against)
-    gain = f"{estimate.gain:+.2f}"
-    printed = f"(printed {comparison.printed:+.2f})"
+    gain = f"{estimate.gain:+z.2f}"
+    printed = f"(printed {comparison.printed:+z.2f})"
     if comparison.relation == Relation.WORSE:
         return f"{row} is worse than {against} {printed}: {gain}."
     if comparison.relation == Relation.BETTER:

@@ -31,7 +31,7 @@ from csebench.report.pages.page import PageContent, Part, Picture, TextTable
 from csebench.report.pages.score_table import STALE
 from csebench.report.provenance import scale_line
 from csebench.report.words.cells import scored_text
-from csebench.report.words.comparisons import family_sentence, not_matched
+from csebench.report.words.comparisons import family_sentence, remarks
 from csebench.report.words.controls import (
     CONTROL_HEAD,
     agreement_text,
@@ -110,16 +110,16 @@ def questions(views: list[GridView]) -> str:
 
 
 def first_page_answer(view: GridView, one_answer: Answer) -> str:
-    """Write an answer, the settings that are not matched, and a link to its table."""
+    """Write an answer, what is not matched or tuned away, and a link to its table."""
     label = f"{paper(view.paper).label} {grid_label(view.name)}"
     path = f"{view.paper}/{view.name}.md"
     if view.paper == SIDE_BY_SIDE:
         label = "all methods, on 1 % of the corpus"
         path = f"{SIDE_BY_SIDE}.md"
     sentences = [f"**{family_sentence(one_answer)}**"]
-    unmatched = not_matched(one_answer.comparisons)
-    if unmatched:
-        sentences.append(unmatched)
+    remarks_on_it = remarks(one_answer.comparisons)
+    if remarks_on_it:
+        sentences.append(remarks_on_it)
     sentences.append(f"([{label}]({path}))")
     return " ".join(sentences)
 

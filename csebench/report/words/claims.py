@@ -6,6 +6,7 @@ is in csebench/report/pages/claims.py.
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 from math import inf
 
 from csebench.plan.schema.paper import Claim
@@ -32,6 +33,7 @@ from csebench.report.words.comparisons import (
     outward,
     reason_text,
     setting_difference_text,
+    term_name,
 )
 
 
@@ -61,7 +63,16 @@ def here_text(judged: Judged) -> str:
     if ours.differs:
         settings = map(setting_difference_text, ours.differs)
         text += f"; not matched: {differences_text(settings)}"
-    return text
+    return text + tuned_away_part(judged)
+
+
+def tuned_away_part(judged: Judged) -> str:
+    """Word which terms a search left without effect in our runs; empty if none."""
+    parts = judged.rows or [judged]
+    contrasts = chain.from_iterable(part.ours.contrasts for part in parts)
+    terms = chain.from_iterable(contrast.tuned_away for contrast in contrasts)
+    names = differences_text(term_name(term) for term in terms)
+    return f"; tuned away: {names}" if names else ""
 
 
 def excluded_differences(bound: float) -> str:
@@ -149,7 +160,6 @@ OBSTACLES = {  # those that need no fact
     Obstacle.SAME_SENTENCES: "runs see fewer sentences than either column has",
     Obstacle.ONE_SEED: "one seed",
     Obstacle.EQUAL_SCORES: reason_text(EqualScores()),
-    Obstacle.INACTIVE: f"the difference stays within {INACTIVE:g} points",
     Obstacle.CANNOT_TELL: "controls of the scale fail",
 }
 
@@ -194,6 +204,8 @@ def contrast_text(judgement: Judgement, contrast: Contrast, tests: int) -> str:
         tests: the number of tests that p is corrected for.
     """
     text = difference_text(judgement, contrast)
+    if contrast.is_inactive:
+        return f"{text}, within {INACTIVE:g} points"
     if contrast.p is None:
         return f"{text}; {no_test(contrast)}"
     text += f", {p_text(contrast.p, tests)}"

@@ -24,8 +24,15 @@ from csebench.report.numbers.refusals import (
     ScaleCannotTell,
     ScoredElsewhere,
 )
-from csebench.report.numbers.row_settings import Setting
+from csebench.report.numbers.row_settings import (
+    PROJECTOR,
+    START_ENCODER,
+    Setting,
+    setting_name,
+    setting_text,
+)
 from csebench.report.numbers.stats import SLACK
+from csebench.report.numbers.tuned_away import TunedAway
 from csebench.report.words.cells import elsewhere_text
 
 SMOKE = f"No answer: scale {DEFAULT_SCALE} only shows that the workflow runs."
@@ -37,6 +44,7 @@ VERBS = {  # in the order in which the sentence of a question has them
     Relation.WORSE: "worse",
     Relation.NOT_SHOWN: "no gain shown",
     Relation.INACTIVE: f"changes nothing here (within {INACTIVE:g} points)",
+    Relation.TUNED_AWAY: f"tuned away by the search (within {INACTIVE:g} points)",
     Relation.CANNOT_TELL: "cannot tell",
     Relation.SAME_RUNS: "the same runs as what they are compared with",
     Relation.ONE_SEED: "one seed, so that chance is not excluded",
@@ -85,6 +93,10 @@ def sentence(comparison: Comparison, equality: bool = False) -> str:
             return f"Cannot tell {difference}: {reason_text(comparison.reason)}."
         case Relation.INACTIVE:
             return f"{row} and {against} score the same here, within {INACTIVE:g} points."
+        case Relation.TUNED_AWAY:
+            terms = " and ".join(f"the {term_name(term)}" for term in comparison.tuned_away)
+            stays = f"{row} stays within {INACTIVE:g} points of {against} here"
+            return f"{stays}: the search tuned {terms} away."
         case Relation.BETTER:
             ends = f"{outward(low, is_lower=True)} to {outward(high)}"
             return f"{row} beats {against} here, by {ends} points."
@@ -93,8 +105,8 @@ def sentence(comparison: Comparison, equality: bool = False) -> str:
             return f"{row} is worse than {against} here, by {ends} points."
     if equality:
         bound = f"more than {outward(max(-low, high))} points is excluded"
-        return f"{row} is not shown to differ from {against} here ({gain:+.2f}); {bound}."
-    return f"{row} is not shown to beat {against} here ({gain:+.2f}); {excluded(high)}."
+        return f"{row} is not shown to differ from {against} here ({gain:+z.2f}); {bound}."
+    return f"{row} is not shown to beat {against} here ({gain:+z.2f}); {excluded(high)}."
 
 
 def sentence_without_estimate(comparison: Comparison) -> str:
@@ -193,7 +205,7 @@ def comparison_row(comparison: Comparison) -> list[str]:
     if comparison.p_family is not None:
         p = f"{comparison.p_family:.2g}"
     settings = ", ".join(setting_difference_text(setting) for setting in comparison.differs) or "–"
-    return [*rows, f"{estimate.gain:+.2f}", interval, p, str(estimate.seeds), settings]
+    return [*rows, f"{estimate.gain:+z.2f}", interval, p, str(estimate.seeds), settings]
 
 
 # ---------------------------------------------------------------- settings
@@ -202,7 +214,8 @@ def comparison_row(comparison: Comparison) -> list[str]:
 def not_matched(comparisons: Iterable[Comparison]) -> str:
     """Word the settings that differ: `Not matched: learning rate 3e-5 against 1e-4.`
 
-    The text is empty if no setting differs. Comparisons without an estimate are left out.
+    The text is empty if no setting differs. Comparisons without an estimate are left out. Another
+    start encoder or projector comes first, because only the first settings are listed.
     """
     tested = [comparison for comparison in comparisons if comparison.estimate]
     settings = [setting for comparison in tested for setting in comparison.differs]
@@ -212,6 +225,7 @@ def not_matched(comparisons: Iterable[Comparison]) -> str:
     if len({comparison.differs for comparison in tested}) > 1:
         unmatched = sum(bool(comparison.differs) for comparison in tested)
         where = f" in {unmatched} of {len(tested)} comparisons"
+    settings.sort(key=lambda setting: setting.name not in (START_ENCODER, PROJECTOR))
     return f"Not matched{where}: {differences_text(map(setting_difference_text, settings))}."
 
 
@@ -227,6 +241,66 @@ def differences_text(texts: Iterable[str]) -> str:
     if len(different) > MOST_SETTINGS:
         text += f" and {len(different) - MOST_SETTINGS} more"
     return text
+
+
+def remarks(comparisons: Sequence[Comparison]) -> str:
+    """Word what a reader has to know of comparisons beside their answer; empty if nothing.
+
+    What a search tried is told for terms without which two rows do not differ. Other terms that it
+    tuned away are named.
+    """
+    texts = []
+    for comparison in sorted(comparisons, key=lambda c: c.relation != Relation.TUNED_AWAY):
+        is_explained = comparison.relation == Relation.TUNED_AWAY
+        word = tuned_away_text if is_explained else term_name
+        texts += map(word, comparison.tuned_away)
+    sentences = [not_matched(comparisons), tuned_away_sentence(texts)]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def tuned_away(terms: Iterable[TunedAway]) -> str:
+    """Word which terms a search left without effect, each with what it tried; empty if none."""
+    return tuned_away_sentence(tuned_away_text(term) for term in terms)
+
+
+def tuned_away_sentence(texts: Iterable[str]) -> str:
+    """Join the texts of terms: `Tuned away: A, B and 2 more.`"""
+    terms = differences_text(texts)
+    return f"Tuned away: {terms}." if terms else ""
+
+
+def term_name(term: TunedAway) -> str:
+    """Name a term by its weight and row: `reconstruction of InforMin-CL`."""
+    return f"{setting_name(term.search.parameter)} of {short_label(term.row)}"
+
+
+def tuned_away_text(term: TunedAway) -> str:
+    """Word a term with what the search tried, and its scores on dev.
+
+    `λ of A (of 12 weights from 1e-5 to 4 the search chose 3e-5, with 63.87 on dev; 1e-5 has 63.85,
+    the paper's 0.4 has 62.46; 0 was not tried)`
+    """
+    search = term.search
+    weakest = search.weakest
+    chosen = search.chosen
+    untuned = search.untuned
+    ends = f"{setting_text(weakest.weight)} to {setting_text(search.strongest)}"
+    choice = setting_text(chosen.weight)
+    if untuned == chosen:
+        choice = f"the paper's {choice}"
+    others = []
+    if weakest != chosen:
+        others.append(f"{setting_text(weakest.weight)} has {weakest.dev:.2f}")
+    if untuned is not None and untuned not in (chosen, weakest):
+        others.append(f"the paper's {setting_text(untuned.weight)} has {untuned.dev:.2f}")
+
+    text = f"of {search.values} weights from {ends} the search chose {choice}"
+    text += f", with {chosen.dev:.2f} on dev"
+    if others:
+        text += f"; {', '.join(others)}"
+    if weakest.weight > 0:
+        text += "; 0 was not tried"
+    return f"{term_name(term)} ({text})"
 
 
 # ---------------------------------------------------------------- a question
@@ -302,7 +376,7 @@ def not_shown_text(comparisons: Sequence[Comparison], equality: bool) -> str:
     `-0.12 to +0.30; gains above 0.6 points are excluded`
     """
     gains = [comparison.estimate.gain for comparison in comparisons if comparison.estimate]
-    ends = dict.fromkeys(f"{gain:+.2f}" for gain in (min(gains), max(gains)))
+    ends = dict.fromkeys(f"{gain:+z.2f}" for gain in (min(gains), max(gains)))
     bound = max(comparison.family_high or 0 for comparison in comparisons)
     excluded_text = "gains above {} points are excluded"
     if equality:

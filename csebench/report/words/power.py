@@ -66,7 +66,7 @@ def claim_row(power: ClaimPower) -> list:
     """Write the row of one claim."""
     claim = power.claim
     stated = [power.paper, claim.place, claim.quote, claim.row, power.versus, power.column]
-    printed = f"{power.difference:+.2f}"
+    printed = f"{power.difference:+z.2f}"
     if power.seed_sd is None:
         return [*stated, printed, "–", *[UNKNOWN] * len(SHARES)]
     return [*stated, printed, f"{power.seed_sd:.2f}", *map(needed_seeds_text, power.needs)]

@@ -1,0 +1,153 @@
+"""Terms that a search on STS-B dev has tuned away, as values.
+
+A search tries weights of a term of a loss. If the weakest weight scores as well as the chosen one,
+the method trains as if it had no such term. A comparison with a row without the term then says
+nothing about the term as its paper has it. Searches are read in csebench/plan/tuning.py.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from csebench.base.caches import cached_by_folder
+from csebench.plan.grids import CellPlan
+from csebench.plan.recipe import SEARCHED_TOGETHER
+from csebench.plan.schema.spec import Spec
+from csebench.plan.tuning import Search, Settings, made_search, seed_deviation, tuned_settings
+from csebench.report.numbers.cells import Cell
+from csebench.report.numbers.row_settings import first_plan_with_runs, is_trained
+
+
+@dataclass(frozen=True)
+class TriedWeight:
+    """A weight that a search tried, with the score of its trial."""
+
+    weight: float
+    dev: float  # mean Spearman on STS-B dev, in points
+
+
+@dataclass(frozen=True)
+class WeightSearch:
+    """How a search chose the weight of a term, with the other settings as chosen."""
+
+    method: str  # name of the search: `micse`, or `ct+ami`
+    parameter: str  # `reconstruction`, or `ami.weight` of a component
+    values: int  # weights tried
+    strongest: float  # weight
+    weakest: TriedWeight
+    chosen: TriedWeight
+    untuned: TriedWeight | None  # the paper's weight; None if it was not tried so
+
+
+@dataclass(frozen=True)
+class TunedAway:
+    """A term of a row that a search has tuned away."""
+
+    row: str  # label
+    search: WeightSearch
+
+
+def terms_tuned_away(pairs: Sequence[tuple[Cell, Cell]], scale: str) -> tuple[TunedAway, ...]:
+    """List the terms that one of two rows has and the other has not, if they are tuned away.
+
+    A row with the weight 0 does not have the term. Rows that are not trained have no terms, and
+    are not compared for one.
+    """
+    terms: list[TunedAway] = []
+    for cell, base in pairs:
+        first = first_plan_with_runs(cell)
+        second = first_plan_with_runs(base)
+        if first is not None and second is not None:
+            terms += own_terms(first, second, scale)
+            terms += own_terms(second, first, scale)
+    return tuple(dict.fromkeys(terms))
+
+
+def own_terms(plan: CellPlan, other: CellPlan, scale: str) -> Iterator[TunedAway]:
+    """Yield the terms of a row that are tuned away, without those that the other row has, too."""
+    spec = plan.specs[0]
+    settings_of_other = other.specs[0].settings
+    if not is_trained(spec) or not is_trained(other.specs[0]):
+        return
+    for search in searches_without_effect(scale):
+        is_used = applies_to(search, spec)
+        is_shared = settings_of_other.get(search.parameter, 0) != 0
+        if is_used and not is_shared:
+            yield TunedAway(plan.row.label, search)
+
+
+def applies_to(search: WeightSearch, spec: Spec) -> bool:
+    """Whether a run has the method and components of a search, and the weight that it chose."""
+    method, *added = search.method.split("+")
+    if spec.method != method or not set(added) <= spec.components.keys():
+        return False
+    return spec.settings.get(search.parameter) == search.chosen.weight
+
+
+@cached_by_folder
+def searches_without_effect(scale: str) -> tuple[WeightSearch, ...]:
+    """Collect the terms that are tuned away at a scale; none if the scale is not tuned."""
+    found: list[WeightSearch] = []
+    for name in tuned_settings(scale):
+        search = made_search(name, scale)
+        if search is not None:
+            found += weights_without_effect(search)
+    return tuple(found)
+
+
+def weights_without_effect(search: Search) -> Iterator[WeightSearch]:
+    """Yield the weights whose weakest value scores no lower than the chosen one.
+
+    A lower score counts if it is lower by more than the deviation between seeds. A weight is a
+    number with decimals that the method does not share with others. It is judged by the trials that
+    have the other settings as chosen.
+    """
+    for parameter, chosen in (search.chosen or {}).items():
+        if not isinstance(chosen, float) or parameter in SEARCHED_TOGETHER:
+            continue
+        devs = devs_by_weight(search, parameter)
+        if chosen not in devs:  # a file that was edited
+            continue
+        least = devs[chosen] - 100 * seed_deviation(search.trials)
+        if len(devs) > 1 and devs[min(devs)] >= least:
+            yield weight_search(search, parameter, chosen, devs)
+
+
+def devs_by_weight(search: Search, parameter: str) -> dict[float, float]:
+    """Read the score of each weight that was tried with the other settings as chosen, in points."""
+    chosen = without(search.chosen or {}, parameter)
+    devs = {}
+    for trial in search.trials:
+        weight = trial.settings[parameter]
+        is_alike = without(trial.settings, parameter) == chosen
+        if isinstance(weight, float) and trial.dev is not None and is_alike:
+            devs[weight] = 100 * trial.dev
+    return devs
+
+
+def without(settings: Settings, parameter: str) -> Settings:
+    """Leave one parameter out of settings."""
+    return {key: value for key, value in settings.items() if key != parameter}
+
+
+def weight_search(
+    search: Search, parameter: str, chosen: float, devs: dict[float, float]
+) -> WeightSearch:
+    """Describe how a search chose a weight.
+
+    Args:
+        devs: score of each weight, in points.
+    """
+    untuned = None
+    weight_before = search.trials[0].settings[parameter]
+    if isinstance(weight_before, float) and weight_before in devs:
+        untuned = TriedWeight(weight_before, devs[weight_before])
+    weakest = min(devs)
+    return WeightSearch(
+        method=search.name,
+        parameter=parameter,
+        values=len(devs),
+        strongest=max(devs),
+        weakest=TriedWeight(weakest, devs[weakest]),
+        chosen=TriedWeight(chosen, devs[chosen]),
+        untuned=untuned,
+    )
