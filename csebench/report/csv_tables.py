@@ -18,7 +18,12 @@ from csebench.plan.targets import pages
 from csebench.report.numbers.cells import Cell, GridView, grid_view
 from csebench.report.numbers.claims import Judged, Judgement
 from csebench.report.numbers.compare import Comparison, answers
-from csebench.report.words.claims import detail_text, notes, verdict_and_size
+from csebench.report.words.claims import (
+    detail_text,
+    notes,
+    other_verdicts_text,
+    verdict_and_size,
+)
 from csebench.report.words.comparisons import reason_text, sentence, setting_difference_text
 from csebench.score.scores_csv import SCORES, score_rows
 from csebench.score.store import stored_score
@@ -206,6 +211,7 @@ def claim_record(judged: Judged) -> dict:
         part = {
             "row": row.claims[0].row,
             "printed": judgement_record(row.published),
+            "printed verdicts": printed_verdicts_record(row),
             "ours": None,
         }
         if has_ours:
@@ -217,9 +223,19 @@ def claim_record(judged: Judged) -> dict:
         "claim": judged.claims[0].quote,
         "scale": judged.scale,
         "printed numbers": verdict_and_size(judged.published),
+        "at smaller deviations": other_verdicts_text(judged),
+        "printed verdicts": printed_verdicts_record(judged),
         "our runs": our_verdict,
         "parts": parts,
     }
+
+
+def printed_verdicts_record(judged: Judged) -> list[dict]:
+    """Describe the verdicts on printed numbers, a record per deviation that is assumed.
+
+    A deviation is that of the STS average on BERT-base over seeds. None is the one of others' runs.
+    """
+    return [asdict(at) for at in judged.printed_verdicts]
 
 
 def judgement_record(judgement: Judgement) -> dict:
