@@ -24,12 +24,13 @@ from csebench.report.numbers.cells import (
     grid_view,
 )
 from csebench.report.numbers.compare import Answer, answer
+from csebench.report.numbers.primary_answers import count_primary_answers
 from csebench.report.pages.answer_text import nothing_to_draw
 from csebench.report.pages.page import PageContent, Part, Picture, TextTable
 from csebench.report.pages.score_table import STALE
 from csebench.report.provenance import scale_line
 from csebench.report.words.cells import scored_text
-from csebench.report.words.comparisons import family_sentence, not_matched
+from csebench.report.words.comparisons import family_sentence, not_matched, primary_answers_text
 from csebench.report.words.evidence import reach_text
 
 OTHER_PAGES = (
@@ -46,6 +47,7 @@ def index_page(scale: str) -> PageContent:
         methods_view = grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale)
         alt = "Every method against the untrained encoder and against SimCSE"
         parts.append(questions([methods_view, *views]))
+        parts += study_text(views)
         parts.append(Picture(f"{SIDE_BY_SIDE}.svg", alt))
     parts.append("## Tables and figures")
     parts.append(coverage(views))
@@ -97,6 +99,12 @@ def first_page_answer(view: GridView, one_answer: Answer) -> str:
         sentences.append(unmatched)
     sentences.append(f"([{label}]({path}))")
     return " ".join(sentences)
+
+
+def study_text(views: list[GridView]) -> list[str]:
+    """Say how many primary answers stand if the study is one family of tests, if any is tested."""
+    text = primary_answers_text(count_primary_answers(views))
+    return [text] if text else []
 
 
 # ---------------------------------------------------------------- tables and figures
