@@ -1,7 +1,8 @@
 """The numbers of a scale as CSV files for pandas and spreadsheets.
 
-`scores.csv` has a row per score, `cells.csv` a row per cell of a table or figure, and
-`comparisons.csv` a row per declared comparison. All follow from the score JSONs and the papers.
+`scores.csv` has a row per score, `cells.csv` a row per cell of a table or figure,
+`comparisons.csv` a row per declared comparison, and `claims.csv` a row per sentence of a paper. All
+follow from the score JSONs and the papers.
 Verbs that print JSON get comparisons and claims as plain values from here, too.
 """
 
@@ -12,12 +13,13 @@ from pathlib import Path
 
 from csebench.base.errors import by_number
 from csebench.base.terminal import csv_text
-from csebench.plan.catalog.files import DEFAULT_SCALE, results_folder
+from csebench.plan.catalog.files import DEFAULT_SCALE, paper_names, results_folder
 from csebench.plan.schema.spec import Spec
 from csebench.plan.targets import pages
 from csebench.report.numbers.cells import Cell, GridView, grid_view
-from csebench.report.numbers.claims import Judged, Judgement
+from csebench.report.numbers.claims import Judged, Judgement, judge_all
 from csebench.report.numbers.compare import Comparison, answers
+from csebench.report.numbers.printed_spread import ASSUMED_DEVIATIONS
 from csebench.report.words.claims import (
     detail_text,
     notes,
@@ -70,6 +72,16 @@ COMPARISON_COLUMNS = [  # without the question that the comparison belongs to
     "sentence",
 ]
 COMPARISONS = ["paper", "table", "question", "primary", *COMPARISON_COLUMNS]
+CLAIMS = [
+    "paper",
+    "places",
+    "claim",
+    "printed",  # verdict on the printed numbers, at the deviations that others published
+    *(f"printed_at_{deviation:g}" for deviation in ASSUMED_DEVIATIONS),
+    "size",
+    "detail",
+    "ours",
+]
 
 
 def csv_files(scale: str) -> dict[Path, str]:
@@ -89,6 +101,7 @@ def csv_files(scale: str) -> dict[Path, str]:
         folder / "scores.csv": csv_text(SCORES, score_rows(scale)),
         folder / "cells.csv": csv_text(CELLS, cells),
         folder / "comparisons.csv": csv_text(COMPARISONS, comparisons),
+        folder / "claims.csv": csv_text(CLAIMS, sentence_rows(scale)),
     }
 
 
@@ -195,6 +208,23 @@ def comparison_record(comparison: Comparison, equality: bool = False) -> dict:
 
 def empty_if_none(value):
     return "" if value is None else value
+
+
+def sentence_rows(scale: str) -> Iterator[dict]:
+    """Describe the sentences of all papers as rows under CLAIMS."""
+    for judged in judge_all(scale, paper_names()):
+        row = {
+            "paper": judged.paper,
+            "places": " ".join(judged.places),
+            "claim": judged.claims[0].quote,
+            "printed": judged.published.verdict,
+            "size": judged.published.size,
+            "detail": detail_text(judged.published),
+            "ours": "" if scale == DEFAULT_SCALE else judged.ours.seen,
+        }
+        for assumed in judged.assumed:
+            row[f"printed_at_{assumed.deviation:g}"] = assumed.judgement.verdict
+        yield row
 
 
 def claim_record(judged: Judged) -> dict:
