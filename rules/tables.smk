@@ -54,7 +54,13 @@ rule csv:
     input:
         inputs("results/{folder}scores.csv"),
     output:
-        multiext("results/{folder}", "scores.csv", "cells.csv", "comparisons.csv"),
+        multiext(
+            "results/{folder}",
+            "scores.csv",
+            "cells.csv",
+            "comparisons.csv",
+            "claims.csv",
+        ),
     log:
         "results/{folder}.logs/csv.log",
     localrule: True

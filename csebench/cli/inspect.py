@@ -188,7 +188,7 @@ def list_claims(args):
     if args.json:
         return print(json_text(claims))
     print_text(f"Scale {args.scale}. `csebench show 'words of a claim'` has the numbers behind it.")
-    columns = ["paper", "place", "claim", "printed numbers", "our runs"]
+    columns = ["paper", "place", "claim", "printed numbers", "at smaller deviations", "our runs"]
     rows = []
     for claim in claims:
         rows.append([claim[column] for column in columns])

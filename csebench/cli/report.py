@@ -90,6 +90,7 @@ def print_declared_comparisons(views: list[GridView], as_json: bool) -> None:
     """Print every declared comparison of tables, under the question that it answers."""
     from csebench.report.csv_tables import comparison_records
     from csebench.report.numbers.compare import answers
+    from csebench.report.numbers.primary_answers import count_primary_answers
     from csebench.report.words import comparisons as words
 
     if as_json:
@@ -113,6 +114,8 @@ def print_declared_comparisons(views: list[GridView], as_json: bool) -> None:
                 print_text(" ".join(filter(None, sentences)))
             rows = [words.comparison_row(comparison) for comparison in answer.comparisons]
             print_table(words.COMPARISON_HEAD, rows)
+    if len(views) > 1 and not is_smoke:
+        print_text(f"\n{words.primary_answers_text(count_primary_answers(views))}")
     return None
 
 

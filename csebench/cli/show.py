@@ -359,7 +359,7 @@ def claims(words: str, scale: str) -> Iterator[Description]:
     """Describe the claims that contain some words, with the numbers that decide each verdict."""
     from csebench.report.csv_tables import claim_record
     from csebench.report.numbers.claims import judge_all
-    from csebench.report.words.claims import here_text, judgement_text
+    from csebench.report.words.claims import here_text, on_print_text
 
     for judged in judge_all(scale, catalog.paper_names()):
         quote = judged.claims[0].quote
@@ -367,7 +367,7 @@ def claims(words: str, scale: str) -> Iterator[Description]:
             continue
         lines = [f"“{quote}”", f"{judged.paper}: {', '.join(judged.places)}"]
         for part in judged.rows:
-            line = f"printed: {judgement_text(part.published)}"
+            line = f"printed: {on_print_text(part)}"
             if scale != catalog.DEFAULT_SCALE:
                 line += f"; scale {scale}: {here_text(part)}"
             lines.append(line)

@@ -1,7 +1,8 @@
 """The numbers of a scale as CSV files for pandas and spreadsheets.
 
-`scores.csv` has a row per score, `cells.csv` a row per cell of a table or figure, and
-`comparisons.csv` a row per declared comparison. All follow from the score JSONs and the papers.
+`scores.csv` has a row per score, `cells.csv` a row per cell of a table or figure,
+`comparisons.csv` a row per declared comparison, and `claims.csv` a row per sentence of a paper. All
+follow from the score JSONs and the papers.
 Verbs that print JSON get comparisons and claims as plain values from here, too.
 """
 
@@ -12,13 +13,19 @@ from pathlib import Path
 
 from csebench.base.errors import by_number
 from csebench.base.terminal import csv_text
-from csebench.plan.catalog.files import DEFAULT_SCALE, results_folder
+from csebench.plan.catalog.files import DEFAULT_SCALE, paper_names, results_folder
 from csebench.plan.schema.spec import Spec
 from csebench.plan.targets import pages
 from csebench.report.numbers.cells import Cell, GridView, grid_view
-from csebench.report.numbers.claims import Judged, Judgement
+from csebench.report.numbers.claims import Judged, Judgement, judge_all
 from csebench.report.numbers.compare import Comparison, answers
-from csebench.report.words.claims import detail_text, notes, verdict_and_size
+from csebench.report.numbers.printed_spread import ASSUMED_DEVIATIONS
+from csebench.report.words.claims import (
+    detail_text,
+    notes,
+    other_verdicts_text,
+    verdict_and_size,
+)
 from csebench.report.words.comparisons import (
     reason_text,
     sentence,
@@ -71,6 +78,16 @@ COMPARISON_COLUMNS = [  # without the question that the comparison belongs to
     "sentence",
 ]
 COMPARISONS = ["paper", "table", "question", "primary", *COMPARISON_COLUMNS]
+CLAIMS = [
+    "paper",
+    "places",
+    "claim",
+    "printed",  # verdict on the printed numbers, at the deviations that others published
+    *(f"printed_at_{deviation:g}" for deviation in ASSUMED_DEVIATIONS),
+    "size",
+    "detail",
+    "ours",
+]
 
 
 def csv_files(scale: str) -> dict[Path, str]:
@@ -90,6 +107,7 @@ def csv_files(scale: str) -> dict[Path, str]:
         folder / "scores.csv": csv_text(SCORES, score_rows(scale)),
         folder / "cells.csv": csv_text(CELLS, cells),
         folder / "comparisons.csv": csv_text(COMPARISONS, comparisons),
+        folder / "claims.csv": csv_text(CLAIMS, sentence_rows(scale)),
     }
 
 
@@ -199,6 +217,23 @@ def empty_if_none(value):
     return "" if value is None else value
 
 
+def sentence_rows(scale: str) -> Iterator[dict]:
+    """Describe the sentences of all papers as rows under CLAIMS."""
+    for judged in judge_all(scale, paper_names()):
+        row = {
+            "paper": judged.paper,
+            "places": " ".join(judged.places),
+            "claim": judged.claims[0].quote,
+            "printed": judged.published.verdict,
+            "size": judged.published.size,
+            "detail": detail_text(judged.published),
+            "ours": "" if scale == DEFAULT_SCALE else judged.ours.seen,
+        }
+        for assumed in judged.assumed:
+            row[f"printed_at_{assumed.deviation:g}"] = assumed.judgement.verdict
+        yield row
+
+
 def claim_record(judged: Judged) -> dict:
     """Describe what a paper says, with its verdicts and the numbers of each of its claims.
 
@@ -213,6 +248,7 @@ def claim_record(judged: Judged) -> dict:
         part = {
             "row": row.claims[0].row,
             "printed": judgement_record(row.published),
+            "printed verdicts": printed_verdicts_record(row),
             "ours": None,
         }
         if has_ours:
@@ -224,9 +260,19 @@ def claim_record(judged: Judged) -> dict:
         "claim": judged.claims[0].quote,
         "scale": judged.scale,
         "printed numbers": verdict_and_size(judged.published),
+        "at smaller deviations": other_verdicts_text(judged),
+        "printed verdicts": printed_verdicts_record(judged),
         "our runs": our_verdict,
         "parts": parts,
     }
+
+
+def printed_verdicts_record(judged: Judged) -> list[dict]:
+    """Describe the verdicts on printed numbers, a record per deviation that is assumed.
+
+    A deviation is that of the STS average on BERT-base over seeds. None is the one of others' runs.
+    """
+    return [asdict(at) for at in judged.printed_verdicts]
 
 
 def judgement_record(judgement: Judgement) -> dict:

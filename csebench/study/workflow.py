@@ -156,7 +156,7 @@ def inputs_of_all(scale: str) -> list[Path]:
     figures = [page for page in pages if page.path.suffix == ".svg"]
     pictures = [page.path for page in figures if page.path.exists() or has_picture(page)]
     names = [f"{name}.md" for name in catalog.OVER_ALL]
-    names += ["scores.csv", "cells.csv", "comparisons.csv"]
+    names += ["scores.csv", "cells.csv", "comparisons.csv", "claims.csv"]
     over_all = [catalog.results_folder(scale) / name for name in names]
     evidence = catalog.RESULTS / "evidence.md"
     return [*texts, *pictures, *over_all, evidence, *page_records.scores_of_pages(pages)]

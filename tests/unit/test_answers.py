@@ -2,12 +2,14 @@
 of the study."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from csebench.plan.schema.paper import Family
 from csebench.report.numbers.compare import Answer, Comparison
 from csebench.report.numbers.estimates import Estimate
+from csebench.report.numbers.primary_answers import PrimaryAnswers, count_primary_answers
 from csebench.report.numbers.refusals import (
     EqualScores,
     LossIsZero,
@@ -18,7 +20,12 @@ from csebench.report.numbers.refusals import (
     ReplicatesMissing,
 )
 from csebench.report.pages.answer_text import printed_lead
-from csebench.report.words.comparisons import comparison_row, family_sentence, sentence
+from csebench.report.words.comparisons import (
+    comparison_row,
+    family_sentence,
+    primary_answers_text,
+    sentence,
+)
 
 
 def comparison(relation, low=0.0, high=0.0, **fields):
@@ -169,3 +176,22 @@ def test_a_bound_of_one_pair_is_its_own_and_of_several_theirs_at_once():
 )
 def test_answers_at_the_scale_of_the_paper(compared, text):
     assert printed_lead(answer(replace(compared, p=0.5))) == text
+
+
+def test_primary_answers_of_all_tables_are_corrected_together(monkeypatch):
+    """Of 0.001, 0.02, 0.03 and 0.5, three are significant, but 3 · 0.02 is not. One question has no
+    test, and another one is not primary."""
+    p_values = {"a": 0.03, "b": 0.001, "c": 0.5, "d": 0.02, "e": None, "f": 0.0001}
+
+    def answer_of(_, family):
+        return answer(comparison(Relation.NOT_SHOWN, p_family=p_values[family.question]))
+
+    monkeypatch.setattr("csebench.report.numbers.primary_answers.answer", answer_of)
+    views = []
+    for name in p_values:
+        family = Family(question=name, rows=[("A", "B")], primary=name != "f")
+        views.append(SimpleNamespace(grid=SimpleNamespace(compare=[family])))
+    counts = count_primary_answers(views)
+    assert counts == PrimaryAnswers(tested=4, significant=3, after_holm=1)
+    assert "Of the 4 answers that are tested, 3 are" in primary_answers_text(counts)
+    assert primary_answers_text(PrimaryAnswers(0, 0, 0)) == ""

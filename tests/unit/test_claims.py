@@ -14,12 +14,20 @@ from csebench.base.project import ROOT
 from csebench.plan import targets
 from csebench.plan.catalog import files as catalog
 from csebench.plan.schema.paper import Claim, Paper, Published
+from csebench.report.csv_tables import claim_record
 from csebench.report.numbers import claims, estimates, printed_spread
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.claims import ClaimVerdict, Direction, Significance, StatedSize
 from csebench.report.numbers.contrasts import Contrast, differ_in_size_unseen
 from csebench.report.numbers.others import Spread
-from csebench.report.words.claims import detail_text, judgement_text
+from csebench.report.words.claims import (
+    DEPENDS,
+    detail_text,
+    judgement_text,
+    on_print_text,
+    other_verdicts_text,
+    verdict_range,
+)
 
 QUOTE = "better by far"
 LIMIT = {"relation": "comparable"}
@@ -122,7 +130,9 @@ def judge(**settings):
 
 SUPPORTED = ClaimVerdict.SUPPORTED
 NOT_SHOWN = ClaimVerdict.NOT_SHOWN
-CONTRADICTED = ClaimVerdict.CONTRADICTED
+AGAINST = ClaimVerdict.AGAINST
+OTHER_WAY = ClaimVerdict.OTHER_WAY
+UNPROVEN = ClaimVerdict.UNPROVEN_SIGNIFICANCE
 UNTESTABLE = ClaimVerdict.UNTESTABLE
 
 ABOVE = [  # claim, verdict on print, verdict on our runs. Comments have the differences of both.
@@ -130,22 +140,22 @@ ABOVE = [  # claim, verdict on print, verdict on our runs. Comments have the dif
     ({"versus": ["B"]}, SUPPORTED, SUPPORTED),
     # by 0.50; by 0, -0.2 and 0.5
     ({"versus": ["C"]}, NOT_SHOWN, NOT_SHOWN),
-    ({"versus": ["C"], "quote": "significantly better"}, CONTRADICTED, NOT_SHOWN),
+    ({"versus": ["C"], "quote": "significantly better"}, UNPROVEN, NOT_SHOWN),
     # below by 0.40; by 5, 5 and 6
-    ({"versus": ["C"], "columns": ["y"]}, CONTRADICTED, CONTRADICTED),
+    ({"versus": ["C"], "columns": ["y"]}, OTHER_WAY, AGAINST),
     # above by 0.50; by 1, -1 and -1
-    ({"versus": ["B"], "columns": ["y"], "lower": True}, CONTRADICTED, NOT_SHOWN),
+    ({"versus": ["B"], "columns": ["y"], "lower": True}, OTHER_WAY, NOT_SHOWN),
     # the other rows: on print those that have numbers
     ({}, NOT_SHOWN, UNTESTABLE),
     ({"versus": ["D"]}, UNTESTABLE, UNTESTABLE),
     ({"row": "D"}, UNTESTABLE, UNTESTABLE),
     ({"versus": ["B"], "relation": "not worse"}, SUPPORTED, SUPPORTED),
     # worse by 0.40; by 5.33
-    ({"versus": ["C"], "columns": ["y"], "relation": "not worse"}, NOT_SHOWN, CONTRADICTED),
+    ({"versus": ["C"], "columns": ["y"], "relation": "not worse"}, NOT_SHOWN, AGAINST),
     # two seeds have a deviation, one has none
     ({"table": "4", "columns": ["1%"]}, SUPPORTED, UNTESTABLE),
-    # one seed shows nothing
-    ({"table": "2", "columns": ["1%"], "lower": True}, CONTRADICTED, NOT_SHOWN),
+    # below by 4.00; our one seed shows nothing
+    ({"table": "2", "columns": ["1%"], "lower": True}, AGAINST, NOT_SHOWN),
     # the printed deviation is 0
     ({"table": "5", "columns": ["1%"]}, SUPPORTED, UNTESTABLE),
     ({"table": "2", "columns": ["1%", "10%"], "on_average": True}, SUPPORTED, UNTESTABLE),
@@ -165,21 +175,21 @@ ABOVE = [  # claim, verdict on print, verdict on our runs. Comments have the dif
 ]
 COMPARABLE_WITHIN = [  # claim of a limit, verdict on print, verdict on our runs
     # 2.1 standard errors below it
-    ({"versus": ["B"], "less_than": "3.2"}, SUPPORTED, CONTRADICTED),
+    ({"versus": ["B"], "less_than": "3.2"}, SUPPORTED, AGAINST),
     # 1.8 standard errors below it
-    ({"versus": ["B"], "less_than": "3.0"}, NOT_SHOWN, CONTRADICTED),
+    ({"versus": ["B"], "less_than": "3.0"}, NOT_SHOWN, AGAINST),
     # not less
-    ({"versus": ["B"], "less_than": "2.0"}, CONTRADICTED, CONTRADICTED),
+    ({"versus": ["B"], "less_than": "2.0"}, OTHER_WAY, AGAINST),
     # our mean is 0.10, its error 0.21
     ({"versus": ["C"], "less_than": "1.5"}, NOT_SHOWN, SUPPORTED),
-    ({"versus": ["C"], "less_than": "0.05"}, CONTRADICTED, NOT_SHOWN),
+    ({"versus": ["C"], "less_than": "0.05"}, OTHER_WAY, NOT_SHOWN),
     # t = 2.1 on 2 degrees: p = 0.16
     ({"versus": ["C"], "less_than": "0.55"}, NOT_SHOWN, NOT_SHOWN),
     ({"versus": ["C"]}, NOT_SHOWN, NOT_SHOWN),
     # the row is below, which counts as well
-    ({"row": "B", "versus": ["Ours"]}, CONTRADICTED, CONTRADICTED),
+    ({"row": "B", "versus": ["Ours"]}, AGAINST, AGAINST),
     # one difference is shown, whatever the other is
-    ({"versus": ["B", "D"]}, CONTRADICTED, CONTRADICTED),
+    ({"versus": ["B", "D"]}, AGAINST, AGAINST),
     ({"versus": ["C", "D"]}, UNTESTABLE, UNTESTABLE),
 ]
 OF_DEVIATIONS = [  # claim about a deviation, verdict on print, verdict on our runs
@@ -214,6 +224,59 @@ def test_verdict_on_a_claim_about_deviations(project, claim, on_print, on_runs):
     assert verdicts(**claim, statistic="std") == (on_print, on_runs)
 
 
+@pytest.fixture
+def wide_spread(project, monkeypatch):
+    """Let single runs deviate by 0.84, so that a smaller deviation may be assumed."""
+    monkeypatch.setattr(printed_spread, "seed_spread", lambda *_: SPREAD._replace(std=0.84))
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict", "text"),
+    [
+        # by 2.00, whose standard error is 1.19, 0.71 or 0.49
+        ({"versus": ["B"]}, NOT_SHOWN, "supported from 0.5 down"),
+        ({"versus": ["B"], "quote": "significant"}, UNPROVEN, "supported from 0.5 down"),
+        ({"row": "B", "versus": ["Ours"]}, OTHER_WAY, "against beyond chance from 0.5 down"),
+        # by 1.25
+        (
+            {"versus": ["B"], "columns": ["x", "y"], "on_average": True},
+            NOT_SHOWN,
+            "supported from 0.35 down",
+        ),
+        # by 0.50
+        ({"versus": ["C"]}, NOT_SHOWN, ""),
+        # the paper prints the deviations
+        ({"table": "2", "columns": ["10%"]}, NOT_SHOWN, ""),
+        # nobody published a deviation
+        ({"table": "7", "columns": ["1%"]}, UNTESTABLE, ""),
+    ],
+)
+def test_the_verdict_on_print_is_given_at_smaller_deviations(wide_spread, claim, verdict, text):
+    judged = judge(**claim)
+    assert judged.published.verdict == verdict
+    assert other_verdicts_text(judged) == text
+    is_marked = on_print_text(judged).startswith(f"{DEPENDS} *")
+    assert judged.depends_on_deviation == is_marked == (text != "")
+    assert claim_record(judged)["at smaller deviations"] == text
+
+
+def test_no_larger_deviation_than_the_published_one_is_assumed(project):
+    """The sweep's 0.40 stays under the assumption of 0.5."""
+    at_half, at_less = judge(versus=["B"]).assumed
+    assert at_half.judgement == judge(versus=["B"]).published
+    assert at_less.judgement != judge(versus=["B"]).published
+
+
+def test_a_sentence_is_judged_at_smaller_deviations_over_its_rows(wide_spread, monkeypatch):
+    rows = [claim_of(versus=["B"]), claim_of(versus=["B"], columns=["x", "y"], on_average=True)]
+    monkeypatch.setattr(Paper, "claims_by_quote", lambda _: {QUOTE: rows})
+    sentence = claims.judge_quote.__wrapped__("made_up", QUOTE, SCALE)
+    verdicts = [(at.deviation, at.verdict) for at in sentence.printed_verdicts]
+    assert verdicts == [(None, NOT_SHOWN), (0.5, NOT_SHOWN), (0.35, SUPPORTED)]
+    assert verdict_range([sentence, sentence], SUPPORTED) == "0 to 2"
+    assert verdict_range([sentence], NOT_SHOWN, SUPPORTED) == "1"
+
+
 @pytest.mark.parametrize(
     ("claim", "on_print", "on_runs"),
     [
@@ -241,7 +304,7 @@ def test_size(project, claim, on_print, on_runs):
 
 def test_the_comparison_that_goes_against_a_claim_is_shown(project):
     judged = judge(columns=["x", "y"], versus=["B", "C"]).published
-    assert judged.verdict == CONTRADICTED
+    assert judged.verdict == OTHER_WAY
     assert "against: 0.40 below C in y, p = 1 for 4 " in detail_text(judged)
 
 
@@ -291,7 +354,7 @@ def test_what_nobody_published_seeds_of_cannot_be_tested(project, monkeypatch):
     assert judged.verdict == UNTESTABLE
     assert judgement_text(judged).endswith("; the spread is not known")
     assert judge(versus=["B"], **LIMIT).published.verdict == UNTESTABLE
-    assert judge(row="B", versus=["Ours"]).published.verdict == CONTRADICTED
+    assert judge(row="B", versus=["Ours"]).published.verdict == OTHER_WAY
 
 
 @pytest.mark.parametrize("grid", [{"table": "1"}, {"table": None, "figure": "1"}])
@@ -374,11 +437,11 @@ OPEN = row_judged(None, Significance.UNTESTED)
         ([HOLDS, HOLDS], SUPPORTED, SUPPORTED),
         ([HOLDS, WEAK], NOT_SHOWN, NOT_SHOWN),
         ([HOLDS, OPEN], UNTESTABLE, UNTESTABLE),
-        ([HOLDS, opposing(Significance.NO, p=0.3)], CONTRADICTED, NOT_SHOWN),
-        ([OPEN, opposing(Significance.UNTESTED, p=None)], CONTRADICTED, NOT_SHOWN),
-        ([HOLDS, opposing(Significance.YES, p=0.02)], CONTRADICTED, CONTRADICTED),
+        ([HOLDS, opposing(Significance.NO, p=0.3)], OTHER_WAY, NOT_SHOWN),
+        ([OPEN, opposing(Significance.UNTESTED, p=None)], OTHER_WAY, NOT_SHOWN),
+        ([HOLDS, opposing(Significance.YES, p=0.02)], AGAINST, AGAINST),
         # not significant over two rows
-        ([HOLDS, opposing(Significance.YES, p=0.03)], CONTRADICTED, NOT_SHOWN),
+        ([HOLDS, opposing(Significance.YES, p=0.03)], OTHER_WAY, NOT_SHOWN),
     ],
 )
 def test_a_sentence_has_one_verdict_over_its_rows(rows, printed, runs):

@@ -1,4 +1,4 @@
-"""scores.csv and cells.csv: pandas reads from them what pages show."""
+"""The CSV files of a scale: pandas reads from them what pages show."""
 
 import json
 
@@ -12,6 +12,7 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.files import RESULTS
 from csebench.plan.schema.paper import Recipe
 from csebench.plan.schema.spec import Spec
+from csebench.report.numbers.claims import ClaimVerdict
 from csebench.score.scores_csv import describe_run, score_rows
 
 MINI = ROOT / RESULTS / "mini"
@@ -40,6 +41,19 @@ def test_cells_are_means_of_their_runs():
         values = values_of_runs[evaluator, cell.task, subset, metric]
         mean = values.loc[cell.runs.split()].mean()
         assert cell.factor * mean == pytest.approx(cell.ours), cell
+
+
+def test_claims_have_a_verdict_at_every_deviation():
+    claims = pandas.read_csv(MINI / "claims.csv")
+    supported = ClaimVerdict.SUPPORTED
+    counts = [
+        (claims[column] == supported).sum()
+        for column in ("printed", "printed_at_0.5", "printed_at_0.35")
+    ]
+    assert counts == sorted(counts)
+    assert counts[0] < counts[-1]
+    text = (MINI / "claims.md").read_text(encoding="utf-8")
+    assert f"of {len(claims)} sentences and support {counts[0]} to {counts[-1]};" in text
 
 
 def test_scores_of_older_code_give_way_to_newer_ones(tmp_path, monkeypatch):

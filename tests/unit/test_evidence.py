@@ -455,6 +455,30 @@ def test_spread_is_of_the_nearest_sweep():
     assert statistics.spread("distilbert", "Avg.") is None
 
 
+def test_the_assumed_deviations_are_those_that_papers_print():
+    printed = printed_spread.deviations_on_part()
+    assert len(printed) == 11
+    root_mean_square = np.sqrt(np.mean(np.square(printed)))
+    assert (round(root_mean_square, 1), np.median(printed)) == printed_spread.ASSUMED_DEVIATIONS
+
+
+@pytest.mark.parametrize(
+    ("encoder", "deviation", "share"),
+    [
+        ("bert-base", None, 1.0),
+        ("bert-base", 0.35, 0.35 / 0.84),
+        ("bert-large", 0.35, 0.35 / 0.84),
+        ("bert-base", 0.9, 1.0),
+        ("roberta-large", 0.5, 1.0),  # its runs deviate by 0.4962
+        ("roberta-large", 0.35, 0.35 / 0.84),
+        ("roberta-base", 0.35, 1.0),  # its runs deviate by 0.21
+        ("distilbert", 0.35, 1.0),  # nobody published a sweep
+    ],
+)
+def test_other_encoders_deviate_less_in_proportion(encoder, deviation, share):
+    assert printed_spread.assumed_share(encoder, deviation) == pytest.approx(share, abs=2e-3)
+
+
 def test_tasks_of_one_run_vary_together_and_all_of_them_as_their_average():
     view = printed_view("infocse", "table2", "smoke")
     *tasks, average = view.rows[view.grid.row("SimCSE-BERTbase")]

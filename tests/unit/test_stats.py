@@ -31,21 +31,36 @@ def half_width(verdict):
 @pytest.mark.parametrize(
     ("level", "inside", "above", "below"),
     [
-        (0.95, stats.REPRODUCED, stats.CLOSE, stats.CLOSE),
+        (0.95, stats.AGREES, stats.CLOSE, stats.CLOSE),
         (0.99, stats.CLOSE, stats.HIGHER, stats.LOWER),
     ],
 )
 def test_verdict_changes_at_the_interval(level, inside, above, below, text, half_unit, side, n):
     """The interval is t(n-1) · std · √(1 + 1/n), and half a printed unit."""
-    edge = scipy.stats.t.ppf((1 + level) / 2, n - 1) * 0.3 * sqrt(1 + 1 / n) + half_unit
-    just_inside = seeds(78 + side * (edge - 1e-6), 0.3, n)
+    edge = scipy.stats.t.ppf((1 + level) / 2, n - 1) * 0.15 * sqrt(1 + 1 / n) + half_unit
+    just_inside = seeds(78 + side * (edge - 1e-6), 0.15, n)
     assert stats.verdict(just_inside, printed(text)).name == inside
 
     outside = above
     if side < 0:
         outside = below
-    just_outside = seeds(78 + side * (edge + 1e-6), 0.3, n)
+    just_outside = seeds(78 + side * (edge + 1e-6), 0.15, n)
     assert stats.verdict(just_outside, printed(text)).name == outside
+
+
+@pytest.mark.parametrize(("off", "name"), [(-1e-6, stats.AGREES), (1e-6, stats.INCONCLUSIVE)])
+@pytest.mark.parametrize("factor", [1, 100])
+@pytest.mark.parametrize("distance", [0.0, 0.9])
+def test_an_interval_of_a_point_or_more_is_inconclusive(off, name, factor, distance):
+    """Also where the means agree. A point is 0.01 of a score, whatever unit is printed."""
+    error_of_one = scipy.stats.t.ppf(0.975, 4) * sqrt(1 + 1 / 5)
+    point = factor / 100
+    std = point * (1 + off) / error_of_one
+    value = printed(f"{0.78 * factor:.10f}")  # so many digits that rounding does not matter
+    runs = seeds(0.78 * factor + distance * point, std, 5)
+    verdict = stats.verdict(runs, value, point=point)
+    assert verdict.name == name
+    assert verdict.distance == pytest.approx(distance * point)
 
 
 def test_two_seeds_are_too_few():
@@ -57,7 +72,7 @@ def test_two_seeds_are_too_few():
 
 @pytest.mark.parametrize(
     ("off", "expected"),
-    [(0.005, stats.REPRODUCED), (0.006, stats.HIGHER), (-0.006, stats.LOWER)],
+    [(0.005, stats.AGREES), (0.006, stats.HIGHER), (-0.006, stats.LOWER)],
 )
 def test_without_spread_only_rounding_is_left(off, expected):
     assert stats.verdict([78 + off] * 3, printed("78.00")).name == expected
@@ -65,14 +80,14 @@ def test_without_spread_only_rounding_is_left(off, expected):
 
 def test_a_printed_deviation_of_0_is_no_spread():
     verdict = stats.verdict([78.0] * 3, printed("78.00±0.00"), seeds=5)
-    assert verdict.name == stats.REPRODUCED
+    assert verdict.name == stats.AGREES
 
 
 @pytest.mark.parametrize(("text", "unit"), [("78.0", 0.1), ("78.00", 0.01)])
 @pytest.mark.parametrize(
     ("units", "expected"),
     [
-        (-1, stats.REPRODUCED),
+        (-1, stats.AGREES),
         (1.001, stats.CLOSE),
         (-10, stats.CLOSE),
         (10.01, stats.HIGHER),
@@ -91,7 +106,8 @@ def test_a_published_deviation_makes_it_welchs_test(n, m, own, theirs):
     """The printed value has so many digits that rounding does not matter."""
     names = set()
     for off in np.sinh(np.linspace(-5, 5, 101)):
-        verdict = stats.verdict(seeds(70 + off, own, n), printed(f"70.0000000±{theirs}"), seeds=m)
+        published = printed(f"70.0000000±{theirs}")
+        verdict = stats.verdict(seeds(70 + off, own, n), published, seeds=m, point=100)
         welch = scipy.stats.ttest_ind_from_stats(70 + off, own, n, 70, theirs, m, equal_var=False)
         assert verdict.name == verdict_of(welch.pvalue, off)
         names.add(verdict.name)
@@ -99,9 +115,9 @@ def test_a_published_deviation_makes_it_welchs_test(n, m, own, theirs):
 
 
 def verdict_of(p, off):
-    """Name the verdict on a difference with this p."""
+    """Name the verdict on a difference with this p, if wide intervals agree as well."""
     if p >= 0.05:
-        return stats.REPRODUCED
+        return stats.AGREES
     if p >= 0.01:
         return stats.CLOSE
     if off > 0:
@@ -125,14 +141,28 @@ def test_the_deviation_of_one_run_says_nothing():
 
 def test_many_runs_have_an_interval_of_order_statistics():
     """From 39 runs on, the interval goes from the lowest to the highest, which holds 95 % of
-    further runs, whatever their distribution. A value outside of it is still close if it is in the
-    normal interval at 99 %."""
+    further runs, whatever their distribution. No normal interval makes a value outside it close."""
     values = np.append(np.linspace(77, 78, 49), 70)  # skewed: the normal interval reaches 80.1
     verdict = stats.verdict(values, printed("78.41"))
     assert (verdict.low, verdict.high) == pytest.approx((70 - 0.005, 78 + 0.005))
+    assert verdict.name == stats.LOWER
+    assert verdict.distance == pytest.approx(values.mean() - 78.41)
+    assert stats.verdict(values, printed("77.99")).name == stats.INCONCLUSIVE
+    assert stats.verdict(values, printed("69.00")).name == stats.HIGHER
+    narrow = np.linspace(77, 78, 50)
+    assert stats.verdict(narrow, printed("77.99")).name == stats.AGREES
+
+
+def test_close_to_many_runs_is_within_order_statistics_too():
+    """Of 199 runs, the lowest and the highest enclose 99 % of further runs, and the fifth from each
+    end 95 %."""
+    values = np.arange(199) / 100
+    verdict = stats.verdict(values, printed("1.95"))
+    assert (verdict.low, verdict.high) == pytest.approx((0.04 - 0.005, 1.94 + 0.005))
     assert verdict.name == stats.CLOSE
-    assert stats.verdict(values, printed("77.99")).name == stats.REPRODUCED
-    assert stats.verdict(values, printed("90.00")).name == stats.LOWER
+    assert stats.verdict(values, printed("1.98")).name == stats.CLOSE
+    assert stats.verdict(values, printed("1.99")).name == stats.LOWER
+    assert stats.verdict(values[:198], printed("1.97")).name == stats.LOWER
 
 
 def test_fewer_than_39_runs_have_the_normal_interval():

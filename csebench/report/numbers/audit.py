@@ -18,7 +18,6 @@ from csebench.plan.catalog.files import DEFAULT_SCALE, paper, paper_names
 from csebench.plan.catalog.registry import tasks_of, valid_evaluators
 from csebench.plan.schema.paper import Claim, Column, Erratum, Grid, Published, Row
 from csebench.report.numbers.claims import (
-    ClaimVerdict,
     Direction,
     Judgement,
     Significance,
@@ -423,7 +422,7 @@ def check_sentence(paper_name: str, claims: list[Claim]) -> Finding | None:
     for claim in claims:
         judgement = judge_printed(paper_name, claim, DEFAULT_SCALE)
         has_other_size = judgement.size == StatedSize.OTHER
-        if judgement.verdict != ClaimVerdict.CONTRADICTED and not has_other_size:
+        if not judgement.verdict.is_contradiction and not has_other_size:
             continue
         wrong_claims.append(claim)
         wrong.append(judgement)

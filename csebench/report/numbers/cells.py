@@ -147,9 +147,25 @@ class Cell:
         if not self.judged or self.absent or self.stale or self.runs_elsewhere:
             return stats.NOT_COMPARABLE
         verdict = stats.verdict(
-            self.values.values(), self.published, self.published_seeds, self.is_deterministic
+            self.values.values(),
+            self.published,
+            self.published_seeds,
+            self.is_deterministic,
+            self.point,
         )
         return verdict.name
+
+    @property
+    def point(self) -> float:
+        """A point (0.01 of a score) in printed units."""
+        return self.factor / 100
+
+    @property
+    def distance(self) -> float | None:
+        """Our mean minus the published value, in printed units; None if one is missing."""
+        if self.published is None or not self.values:
+            return None
+        return self.mean - self.published.value
 
     @property
     def text(self) -> str:

@@ -6,6 +6,9 @@ keeps direction, significance and size apart. Claims with the same quote are row
 The words for a judgement are in csebench/report/words/claims.py. benchmarks/judge.py measures the
 error rates of the rules.
 
+Most printed numbers have no deviation, and the one that they borrow is an assumption. So they are
+judged at smaller ones as well (ASSUMED_DEVIATIONS in printed_spread.py).
+
 If every contrast has to go the claim's way, each has to be significant, and no correction is
 needed. If one of several contrasts is picked, its p is corrected by Bonferroni's method.
 """
@@ -30,6 +33,7 @@ from csebench.report.numbers.contrasts import (
     contrast_runs,
     pair_cells,
 )
+from csebench.report.numbers.printed_spread import ASSUMED_DEVIATIONS
 from csebench.report.numbers.stats import SLACK
 
 # ---------------------------------------------------------------- values
@@ -64,8 +68,22 @@ class ClaimVerdict(StrEnum):
 
     SUPPORTED = "supported"
     NOT_SHOWN = "not shown"
-    CONTRADICTED = "contradicted"
+    AGAINST = "against beyond chance"
+    OTHER_WAY = "goes the other way"  # of printed numbers: whatever a test says
+    UNPROVEN_SIGNIFICANCE = "says significant without showing it"
     UNTESTABLE = "not testable"
+
+    @property
+    def is_contradiction(self) -> bool:
+        """Whether the numbers contradict the claim, in one of three ways."""
+        return self in CONTRADICTIONS
+
+
+CONTRADICTIONS = (
+    ClaimVerdict.AGAINST,
+    ClaimVerdict.OTHER_WAY,
+    ClaimVerdict.UNPROVEN_SIGNIFICANCE,
+)
 
 
 class Seen(StrEnum):
@@ -142,7 +160,7 @@ class Judgement:
     excludes: float = inf
     # the claim needs a limit to be shown and states none
     lacks_limit: bool = False
-    # for printed numbers: an opposite direction contradicts the claim even if not significant
+    # for printed numbers: an opposite direction counts even if it is not significant
     strict: bool = True
     claims_significance: bool = False
     differs: tuple[Setting, ...] = ()  # shared settings that our rows do not have in common
@@ -155,21 +173,21 @@ class Judgement:
     def verdict(self) -> ClaimVerdict:
         """Give the verdict.
 
-        A direction without a test is no support. A sentence that claims significance is
-        contradicted if the printed numbers are tested and not significant.
+        A direction without a test is no support. A sentence that claims significance does not show
+        it if the printed numbers are tested and not significant.
         """
         if self.direction is None:
             return ClaimVerdict.UNTESTABLE
         if self.direction != Direction.AGREES:
-            if self.strict or self.significance == Significance.YES:
-                return ClaimVerdict.CONTRADICTED
-            return ClaimVerdict.NOT_SHOWN
+            if self.significance == Significance.YES:
+                return ClaimVerdict.AGAINST
+            return ClaimVerdict.OTHER_WAY if self.strict else ClaimVerdict.NOT_SHOWN
         if self.significance == Significance.UNTESTED:
             return ClaimVerdict.UNTESTABLE
         if self.significance == Significance.YES:
             return ClaimVerdict.SUPPORTED
         if self.claims_significance and self.strict:
-            return ClaimVerdict.CONTRADICTED
+            return ClaimVerdict.UNPROVEN_SIGNIFICANCE
         return ClaimVerdict.NOT_SHOWN
 
     @property
@@ -185,15 +203,45 @@ class Judgement:
 
 
 @dataclass(frozen=True)
+class AssumedJudgement:
+    """The judgement by printed numbers, if scores deviate less over seeds than others' runs do."""
+
+    deviation: float  # of printed_spread.ASSUMED_DEVIATIONS
+    judgement: Judgement
+
+
+@dataclass(frozen=True)
+class VerdictAtDeviation:
+    """The verdict on printed numbers under one assumption about the deviation over seeds."""
+
+    deviation: float | None  # None: the deviation that others published
+    verdict: ClaimVerdict
+
+
+@dataclass(frozen=True)
 class Judged:
     """A claim, or a sentence over claims with one quote, judged by printed numbers and our runs."""
 
     paper: str
     scale: str
     claims: list[Claim]
-    published: Judgement
+    published: Judgement  # at the deviations that others published
+    assumed: tuple[AssumedJudgement, ...]  # of printed numbers as well, largest deviation first
     ours: Judgement
     rows: list["Judged"]  # a sentence's claims, one by one; empty for a claim
+
+    @property
+    def printed_verdicts(self) -> list[VerdictAtDeviation]:
+        """List the verdicts on the printed numbers, at the largest deviation first."""
+        verdicts = [VerdictAtDeviation(None, self.published.verdict)]
+        for assumed in self.assumed:
+            verdicts.append(VerdictAtDeviation(assumed.deviation, assumed.judgement.verdict))
+        return verdicts
+
+    @property
+    def depends_on_deviation(self) -> bool:
+        """Whether the verdict on the printed numbers changes with the assumed deviation."""
+        return len({at.verdict for at in self.printed_verdicts}) > 1
 
     @property
     def places(self) -> list[str]:
@@ -247,22 +295,38 @@ def judge_quote(paper_name: str, quote: str, scale: str) -> Judged:
     claims = paper(paper_name).claims_by_quote()[quote]
     rows = [judge(paper_name, claim, scale) for claim in claims]
     published = judge_sentence([row.published for row in rows])
+    assumed = []
+    for index, deviation in enumerate(ASSUMED_DEVIATIONS):
+        judgement = judge_sentence([row.assumed[index].judgement for row in rows])
+        assumed.append(AssumedJudgement(deviation, judgement))
     ours = judge_sentence([row.ours for row in rows])
-    return Judged(paper_name, scale, claims, published, ours, rows)
+    return Judged(paper_name, scale, claims, published, tuple(assumed), ours, rows)
 
 
 def judge(paper_name: str, claim: Claim, scale: str) -> Judged:
     """Judge a claim by itself."""
     published = judge_printed(paper_name, claim, scale)
+    assumed = []
+    for deviation in ASSUMED_DEVIATIONS:
+        judgement = judge_printed(paper_name, claim, scale, deviation)
+        assumed.append(AssumedJudgement(deviation, judgement))
     ours = judge_runs(paper_name, claim, scale)
-    return Judged(paper_name, scale, [claim], published, ours, [])
+    return Judged(paper_name, scale, [claim], published, tuple(assumed), ours, [])
 
 
-def judge_printed(paper_name: str, claim: Claim, scale: str) -> Judgement:
-    """Judge a claim by the printed numbers. No score is read, and every scale gives the same."""
+def judge_printed(
+    paper_name: str, claim: Claim, scale: str, deviation: float | None = None
+) -> Judgement:
+    """Judge a claim by the printed numbers. No score is read, and every scale gives the same.
+
+    Args:
+        deviation: the deviation over seeds that is assumed where none is printed
+            (`printed_spread.single_run_variance`); None takes the one that others published.
+    """
     here = _printed_view(paper_name, claim.places[0], scale)
     there = _printed_view(paper_name, claim.places[-1], scale)
-    contrasts = [contrast_printed(claim, pairing) for pairing in pair_cells(claim, here, there)]
+    pairings = pair_cells(claim, here, there)
+    contrasts = [contrast_printed(claim, pairing, deviation) for pairing in pairings]
     if claim.versus == "others":  # papers leave some cells of a row empty
         contrasts = [contrast for contrast in contrasts if isinstance(contrast, Contrast)]
     return judge_row(claim, contrasts, digits_of(claim, here))

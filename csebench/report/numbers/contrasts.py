@@ -130,8 +130,15 @@ def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[Pairing]:
 # ---------------------------------------------------------------- printed numbers
 
 
-def contrast_printed(claim: Claim, pairing: Pairing) -> Contrast | NoContrast:
-    """Take the difference of printed numbers, with the error that seeds give it."""
+def contrast_printed(
+    claim: Claim, pairing: Pairing, deviation: float | None = None
+) -> Contrast | NoContrast:
+    """Take the difference of printed numbers, with the error that seeds give it.
+
+    Args:
+        deviation: the deviation over seeds that is assumed where none is printed
+            (`printed_spread.single_run_variance`); None takes the one that others published.
+    """
     own: list[Published] = []
     others: list[Published] = []
     for own_cell, other_cell in pairing.pairs:
@@ -152,7 +159,8 @@ def contrast_printed(claim: Claim, pairing: Pairing) -> Contrast | NoContrast:
     difference = sign * float(np.mean(gains))
     varying_pairs = [varying_cells(*pair) for pair in pairing.pairs]
     own_varying, other_varying = zip(*varying_pairs, strict=True)
-    variance = add([row_variance(own_varying), row_variance(other_varying)])
+    sides_varying = (own_varying, other_varying)
+    variance = add([row_variance(cells, deviation=deviation) for cells in sides_varying])
     if variance is None:
         return Contrast(pairing.versus, pairing.column, difference, unit=unit)
     squared_error, df = variance

@@ -60,11 +60,15 @@ class Group:
         """Name the sources, sorted."""
         return sorted({e.name for e in self.evidence})
 
-    def verdict(self, printed: Published, seeds: int) -> stats.Verdict:
-        """Judge whether a printed value, a mean over `seeds`, is a plausible draw from the runs."""
+    def verdict(self, printed: Published, seeds: int, point: float = 1.0) -> stats.Verdict:
+        """Judge whether a printed value, a mean over `seeds`, is a plausible draw from the runs.
+
+        Args:
+            point: a point (0.01 of a score) in the units of the runs.
+        """
         if self.values:
-            return stats.verdict(self.values, printed, seeds)
-        return stats.verdict_on(self.summary, printed, seeds)
+            return stats.verdict(self.values, printed, seeds, point=point)
+        return stats.verdict_on(self.summary, printed, seeds, point=point)
 
     def reach(self, value: float) -> int:
         """Count the runs at or above a value."""

@@ -3,7 +3,8 @@
 Numbers in, numbers out. Which cells are compared is decided in compare.py and claims.py.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import inf, sqrt
 from typing import NamedTuple
 
@@ -12,10 +13,13 @@ import numpy as np
 from csebench.plan.schema.paper import SEEDS_NEEDED, Published
 
 # verdicts on a published value; LOWER and HIGHER say where our runs are
-REPRODUCED, CLOSE, LOWER, HIGHER = "reproduced", "close", "lower", "higher"
+AGREES, INCONCLUSIVE, CLOSE = "agrees", "inconclusive", "close"
+LOWER, HIGHER = "lower", "higher"
 TOO_FEW, NOT_COMPARABLE = "too few seeds", "not comparable"
 
 LEVEL = 0.05  # significance level of every test
+OUTER_LEVEL = 0.01  # a published value that only the interval at this level encloses is close
+AGREEMENT = 1.0  # points: a wider interval than plus or minus this is inconclusive
 SLACK = 1e-9  # rounding error of binary fractions
 # the fewest values for which a further value is between their lowest and highest with 95 % chance
 ORDER_STATISTICS = 39
@@ -46,18 +50,42 @@ def summarise(values: Iterable[float]) -> Summary:
 class Verdict(NamedTuple):
     """Whether a published value could be one of ours.
 
-    The bounds enclose the published values that would count as reproduced, in printed units. They
+    The bounds enclose the published values that our runs do not rule out, in printed units. They
     are None if the value is not tested. Its name is then TOO_FEW if there are too few seeds, and
     NOT_COMPARABLE if the deviation of our runs is not known.
     """
 
     name: str
+    distance: float  # our mean minus the published value, in printed units
     low: float | None = None
     high: float | None = None
 
 
+@dataclass(frozen=True)
+class PlausibleRange:
+    """The published values that runs do not rule out at one level, in printed units."""
+
+    low: float
+    high: float
+
+    def encloses(self, value: float) -> bool:
+        return self.low - SLACK <= value <= self.high + SLACK
+
+    def is_narrow(self, point: float) -> bool:
+        """Whether it is narrower than plus or minus AGREEMENT.
+
+        Args:
+            point: a point (0.01 of a score) in printed units.
+        """
+        return self.high - self.low < 2 * AGREEMENT * point
+
+
 def verdict(
-    values: Iterable[float], published: Published, seeds: int = 1, deterministic: bool = False
+    values: Iterable[float],
+    published: Published,
+    seeds: int = 1,
+    deterministic: bool = False,
+    point: float = 1.0,
 ) -> Verdict:
     """Judge whether a published value is a plausible draw from the distribution of our values.
 
@@ -67,61 +95,91 @@ def verdict(
     the interval of their order statistics, which assumes no distribution. Half a unit of the last
     printed digit is added for rounding.
 
-    A value inside the 95 % interval is reproduced. A value outside it is close if it is inside the
-    99 % interval for normal values.
+    Not to be ruled out is no agreement, because a wide interval rules out little. So a value inside
+    the 95 % interval agrees only if the interval is narrower than ± AGREEMENT, and is inconclusive
+    otherwise. A value outside it is close if it is inside the 99 % interval of the same kind. Order
+    statistics have one only from 199 values on.
 
-    A deterministic row has only rounding errors. A value within one printed unit is reproduced, and
-    a value within ten printed units is close.
+    A deterministic row has only rounding errors. Its intervals are one printed unit and ten.
 
     Args:
         values: one per seed, in printed units.
         seeds: number of runs that the published value is a mean of.
         deterministic: whether the row has no randomness.
+        point: a point (0.01 of a score) in printed units.
     """
     values = list(values)
-    normal = verdict_on(summarise(values), published, seeds, deterministic)
     if len(values) < ORDER_STATISTICS or seeds > 1 or deterministic:
-        return normal
+        return verdict_on(summarise(values), published, seeds, deterministic, point)
+    inner = order_range(values, published, LEVEL)
+    outer = order_range(values, published, OUTER_LEVEL)
+    assert inner is not None  # there are enough values
+    return verdict_in(summarise(values).mean - published.value, published, inner, outer, point)
 
+
+def order_range(
+    values: Sequence[float], published: Published, level: float
+) -> PlausibleRange | None:
+    """Compute the range that holds a further value with confidence 1 - level, by ranks alone.
+
+    Returns:
+        None if there are too few values for this level.
+    """
     ordered = sorted(values)
-    # the interval starts at the value of this rank from below and ends at the one from above
-    rank = int(LEVEL * (len(values) + 1) / 2 + SLACK)
-    low = ordered[rank - 1] - published.unit / 2
-    high = ordered[-rank] + published.unit / 2
-    name = normal.name
-    if low - SLACK <= published.value <= high + SLACK:
-        name = REPRODUCED
-    elif normal.name == REPRODUCED:
-        name = CLOSE
-    return Verdict(name, low, high)
+    # the range starts at the value of this rank from below and ends at the one from above
+    rank = int(level * (len(ordered) + 1) / 2 + SLACK)
+    if rank == 0:
+        return None
+    half_unit = published.unit / 2
+    return PlausibleRange(ordered[rank - 1] - half_unit, ordered[-rank] + half_unit)
 
 
 def verdict_on(
-    ours: Summary, published: Published, seeds: int = 1, deterministic: bool = False
+    ours: Summary,
+    published: Published,
+    seeds: int = 1,
+    deterministic: bool = False,
+    point: float = 1.0,
 ) -> Verdict:
     """Judge as `verdict` does, from the number, mean and deviation of our runs alone."""
+    distance = ours.mean - published.value
     if deterministic:
         inner = published.unit
         outer = 10 * published.unit
     elif ours.n < SEEDS_NEEDED:
-        return Verdict(TOO_FEW)
+        return Verdict(TOO_FEW, distance)
     elif ours.std is None:
-        return Verdict(NOT_COMPARABLE)
+        return Verdict(NOT_COMPARABLE, distance)
     else:
         error, df = error_to_published(ours, ours.std, published, seeds)
-        inner = quantile(0.95, df) * error + published.unit / 2
-        outer = quantile(0.99, df) * error + published.unit / 2
+        inner = quantile(1 - LEVEL, df) * error + published.unit / 2
+        outer = quantile(1 - OUTER_LEVEL, df) * error + published.unit / 2
+    return verdict_in(
+        distance,
+        published,
+        PlausibleRange(ours.mean - inner, ours.mean + inner),
+        PlausibleRange(ours.mean - outer, ours.mean + outer),
+        point,
+    )
 
-    difference = ours.mean - published.value
-    if abs(difference) <= inner + SLACK:
-        name = REPRODUCED
-    elif abs(difference) <= outer + SLACK:
+
+def verdict_in(
+    distance: float,
+    published: Published,
+    inner: PlausibleRange,
+    outer: PlausibleRange | None,
+    point: float,
+) -> Verdict:
+    """Judge a published value by the ranges at 95 % and 99 %; `outer` is None if there is none."""
+    if inner.encloses(published.value):
+        name = AGREES if inner.is_narrow(point) else INCONCLUSIVE
+    elif outer is not None and outer.encloses(published.value):
         name = CLOSE
-    elif difference > 0:
-        name = HIGHER
-    else:
+    elif published.value > inner.high:
         name = LOWER
-    return Verdict(name, ours.mean - inner, ours.mean + inner)
+    else:
+        name = HIGHER
+    return Verdict(name, distance, inner.low, inner.high)
 
 
 def error_to_published(

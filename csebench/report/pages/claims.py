@@ -5,9 +5,10 @@ It arranges judgements (csebench/report/numbers/claims.py) and their sentences
 about it.
 """
 
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from csebench.base.project import REPOSITORY
 from csebench.base.terminal import counted
@@ -22,17 +23,28 @@ from csebench.plan.catalog.files import (
 from csebench.plan.targets import grid_label, page
 from csebench.report.numbers.cells import PAPER_SCALE
 from csebench.report.numbers.claims import (
+    CONTRADICTIONS,
     ClaimVerdict,
-    Direction,
     Judged,
-    Significance,
     StatedSize,
     judge_all,
 )
 from csebench.report.numbers.others import spread
+from csebench.report.numbers.printed_spread import (
+    ASSUMED_DEVIATIONS,
+    PART_OF_DATA,
+    REFERENCE_ENCODER,
+    deviations_on_part,
+)
 from csebench.report.pages.page import Fold, PageContent, Part, TextTable, relative_path
 from csebench.report.provenance import scale_line
-from csebench.report.words.claims import claim_formula, here_text, judgement_text
+from csebench.report.words.claims import (
+    DEPENDS,
+    claim_formula,
+    here_text,
+    on_print_text,
+    verdict_range,
+)
 from csebench.report.words.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
 
 
@@ -59,6 +71,7 @@ def claims_page(scale: str) -> PageContent:
     parts: list[Part] = [
         verdicts_text(sentences),
         contradicted_text(sentences),
+        assumption_text(sentences),
         (
             "Printed numbers are tested over seeds that others have published, ours over seeds and"
             " test items. A study on another encoder says what it saw and contradicts no paper's"
@@ -66,7 +79,10 @@ def claims_page(scale: str) -> PageContent:
         ),
         Fold("How claims are judged", [claims_legend()]),
         "## Contradicted by the printed numbers",
-        sentence_table(sentences.contradicted, scale, folder),
+    ]
+    for verdict in CONTRADICTIONS:
+        parts += contradiction_parts(verdict, sentences.contradicted, scale, folder)
+    parts += [
         "## Of another size in the printed numbers",
         sentence_table(sentences.other_size, scale, folder),
         "## The other sentences",
@@ -82,12 +98,12 @@ def claims_page(scale: str) -> PageContent:
 
 
 def sort_sentences(sentences: list[Judged]) -> SortedSentences:
-    """Sort sentences by what the printed numbers say of them."""
+    """Sort sentences by what the printed numbers say of them, at the published deviations."""
     contradicted = []
     other_size = []
     rest = []
     for sentence in sentences:
-        if sentence.published.verdict == ClaimVerdict.CONTRADICTED:
+        if sentence.published.verdict.is_contradiction:
             contradicted.append(sentence)
         elif sentence.published.size == StatedSize.OTHER:
             other_size.append(sentence)
@@ -97,39 +113,77 @@ def sort_sentences(sentences: list[Judged]) -> SortedSentences:
 
 
 def verdicts_text(sentences: SortedSentences) -> str:
-    """Say how many sentences got which verdict by the printed numbers."""
-    counts = Counter(sentence.published.verdict for sentence in sentences.all)
+    """Say how many sentences got which verdict by the printed numbers, over all deviations."""
+    contradicted = verdict_range(sentences.all, *CONTRADICTIONS)
+    supported = verdict_range(sentences.all, ClaimVerdict.SUPPORTED)
+    not_shown = verdict_range(sentences.all, ClaimVerdict.NOT_SHOWN)
+    untestable = verdict_range(sentences.all, ClaimVerdict.UNTESTABLE)
     return (
-        f"**The printed numbers contradict {len(sentences.contradicted)} of {counts.total()}"
-        f" sentences and support {counts[ClaimVerdict.SUPPORTED]}.**"
-        f" {counts[ClaimVerdict.NOT_SHOWN]} go the stated way, but not significantly;"
-        f" {counts[ClaimVerdict.UNTESTABLE]} cannot be tested."
+        f"**The printed numbers contradict {contradicted} of {len(sentences.all)} sentences and"
+        f" support {supported}; how many depends on how far a seed moves a score.**"
+        f" {not_shown} go the stated way, but not significantly; {untestable} cannot be tested."
     )
 
 
 def contradicted_text(sentences: SortedSentences) -> str:
-    """Say why sentences are contradicted, and how many have another size."""
-    judgements = [sentence.published for sentence in sentences.contradicted]
-    opposed = [judgement for judgement in judgements if judgement.direction != Direction.AGREES]
-    significant = [judgement for judgement in opposed if judgement.significance == Significance.YES]
-    significant_count = len(significant) or "none"
-    only_not_significant = len(judgements) - len(opposed)
+    """Say in which way sentences are contradicted, and how many have another size."""
+    against = verdict_range(sentences.all, ClaimVerdict.AGAINST)
+    other_way = verdict_range(sentences.all, ClaimVerdict.OTHER_WAY)
+    unproven = verdict_range(sentences.all, ClaimVerdict.UNPROVEN_SIGNIFICANCE)
     return (
-        f"In {len(opposed)} of the contradicted a printed number goes the other way, in"
-        f" {significant_count} by more than chance; {only_not_significant} say"
-        " “significantly” where a test does not. For"
-        f" {counted(len(sentences.other_size), 'more sentence')} they give another size than it"
-        " states."
+        f"Of the contradicted, {against} are against beyond chance; {other_way} go the other way,"
+        f" which may be chance; {unproven} say “significantly” where a test does not. For"
+        f" {counted(len(sentences.other_size), 'more sentence')} the numbers give another size than"
+        " stated."
     )
+
+
+def assumption_text(sentences: SortedSentences) -> str:
+    """Say what the verdicts on printed numbers assume about the deviation over seeds."""
+    reference = evidence_names().encoders[REFERENCE_ENCODER]
+    borrowed = spread(REFERENCE_ENCODER, AVERAGE)
+    printed = deviations_on_part()
+    if borrowed is None or not printed:
+        return f"{DEPENDS}: the verdict depends on the deviation over seeds."
+    median = float(np.median(printed))
+    root_mean_square = float(np.sqrt(np.mean(np.square(printed))))
+    assumed = " and ".join(f"{deviation:g}" for deviation in ASSUMED_DEVIATIONS)
+    changing = len([judged for judged in sentences.all if judged.depends_on_deviation])
+    return (
+        "The assumption: most printed numbers are single runs, and get the deviation over seeds"
+        f" that others published. It is {borrowed.std:.2f} points of the STS average on"
+        f" {reference}. Papers print less: the {len(printed)} deviations at"
+        f" {PART_OF_DATA.replace('%', ' %')} of the data have the median {median:.2f} and the root"
+        f" mean square {root_mean_square:.2f}. So every sentence is judged at {assumed} as well,"
+        " and all other deviations shrink in proportion, unless they are this small already."
+        f" {DEPENDS} marks the {changing} sentences whose verdict changes: “supported from"
+        f" {ASSUMED_DEVIATIONS[0]:g} down” holds at {ASSUMED_DEVIATIONS[0]:g} and less."
+    )
+
+
+def contradiction_parts(
+    verdict: ClaimVerdict, contradicted: list[Judged], scale: str, folder: Path
+) -> list[Part]:
+    """Show the sentences that are contradicted in one way, under a heading; none without any."""
+    sentences = [judged for judged in contradicted if judged.published.verdict == verdict]
+    if not sentences:
+        return []
+    text = str(verdict)
+    heading = f"### {text[0].upper()}{text[1:]}: {len(sentences)}"
+    return [heading, sentence_table(sentences, scale, folder)]
 
 
 def paper_fold(name: str, sentences: list[Judged], scale: str, folder: Path) -> Fold:
     """Fold sentences of a paper, sorted by verdict."""
     order = list(ClaimVerdict)
     by_verdict = sorted(sentences, key=lambda sentence: order.index(sentence.published.verdict))
-    counts = Counter(sentence.published.verdict for sentence in by_verdict)
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    return Fold(f"{paper(name).label}: {verdicts}", [sentence_table(by_verdict, scale, folder)])
+    counts = []
+    for verdict in order:
+        count = verdict_range(sentences, verdict)
+        if count != "0":
+            counts.append(f"{count} {verdict}")
+    summary = f"{paper(name).label}: {', '.join(counts)}"
+    return Fold(summary, [sentence_table(by_verdict, scale, folder)])
 
 
 def power_fold() -> Fold:
@@ -184,7 +238,7 @@ def place_links(judged: Judged, scale: str, folder: Path) -> str:
 def verdict_cells(judged: Judged) -> list[str]:
     """Word the judgements by the printed numbers and by our runs."""
     ours = "–" if judged.scale == DEFAULT_SCALE else here_text(judged)
-    return [judgement_text(judged.published), ours]
+    return [on_print_text(judged), ours]
 
 
 def claims_legend() -> str:

@@ -137,9 +137,10 @@ def others_fold(view: GridView) -> list[Part]:
 
 
 def others_text(cell: Cell) -> str | None:
-    """`75.11 ± 0.84, n = 50 (printed 76.25: reproduced)`; None without others' runs.
+    """`75.11 ± 0.84, n = 50 (printed 76.25: inconclusive, -1.14)`; None without others' runs.
 
-    The verdict says whether others' runs reproduce the printed value.
+    The verdict says whether the printed value agrees with others' runs. Their mean minus the
+    printed value follows it.
     """
     if cell.others is None:
         return None
@@ -147,8 +148,9 @@ def others_text(cell: Cell) -> str | None:
     text = f"{cell.mean_and_std(summary)}, n = {summary.n}"
     if cell.published is None:
         return text
-    verdict = cell.others.verdict(cell.published, cell.published_seeds)
-    return f"{text} (printed {cell.published.text}: {verdict.name})"
+    verdict = cell.others.verdict(cell.published, cell.published_seeds, cell.point)
+    distance = f"{verdict.distance:+z.{cell.digits}f}"
+    return f"{text} (printed {cell.published.text}: {verdict.name}, {distance})"
 
 
 # ---------------------------------------------------------------- comparisons and claims

@@ -62,8 +62,10 @@ def evidence_page(_scale: str) -> PageContent:
         TextTable(EVIDENCE_COLUMNS, rows_of_keys(keys_of_sweeps)),
         (
             "Average of the seven STS test sets, Spearman × 100. *Reach print*: runs at or above"
-            " the printed value. The last column: where the printed value lies, against the range"
-            " of 95 % of further such runs; *close*: in that of 99 % (docs/statistics.md)."
+            " the printed value. The last column: where the printed value lies, against the mean"
+            " and against the range of 95 % of further such runs. *Agrees*: inside a range narrower"
+            f" than ±{stats.AGREEMENT:g} point; *inconclusive*: inside a wider one, which rules out"
+            " little; *close*: outside, but in the range of 99 % (docs/statistics.md)."
         ),
         counts_text(),
         Fold(
@@ -135,19 +137,24 @@ def printed_cells(group: Group, printed: AuthorsPrint | None) -> list[str]:
 
 
 def range_text(verdict: stats.Verdict, seeds: int) -> str:
-    """Say where a printed value lies against the range of runs, by the verdict of the runs."""
+    """Say where a printed value lies against the mean and the range of runs, after the verdict.
+
+    `inconclusive: 1.14 above the mean, inside 73.15 to 76.71`
+    """
+    side = "above" if verdict.distance <= 0 else "below"  # the distance is that of the runs
+    distance = f"{abs(verdict.distance):.2f} {side} the mean"
     if verdict.low is None or verdict.high is None:
-        return not_tested_text(verdict, seeds)
+        return f"{distance}; {not_tested_text(verdict, seeds)}"
     ends = outward_range(verdict.low, verdict.high)
     match verdict.name:
-        case stats.REPRODUCED:
-            return f"inside {ends}"
+        case stats.AGREES | stats.INCONCLUSIVE:
+            return f"{verdict.name}: {distance}, inside {ends}"
         case stats.CLOSE:
-            return f"outside {ends}, close"
+            return f"{verdict.name}: {distance}, outside {ends}"
         case stats.LOWER:  # the runs are lower than the printed value
-            return f"above the range {ends}"
+            return f"{distance}, above the range {ends}"
         case _:
-            return f"below the range {ends}"
+            return f"{distance}, below the range {ends}"
 
 
 # ---------------------------------------------------------------- picking seeds

@@ -25,13 +25,14 @@ from csebench.report.numbers.cells import (
 )
 from csebench.report.numbers.compare import Answer, answer
 from csebench.report.numbers.controls import control_results
+from csebench.report.numbers.primary_answers import count_primary_answers
 from csebench.report.numbers.rank_agreement import rank_agreement
 from csebench.report.pages.answer_text import nothing_to_draw
 from csebench.report.pages.page import PageContent, Part, Picture, TextTable
 from csebench.report.pages.score_table import STALE
 from csebench.report.provenance import scale_line
 from csebench.report.words.cells import scored_text
-from csebench.report.words.comparisons import family_sentence, remarks
+from csebench.report.words.comparisons import family_sentence, primary_answers_text, remarks
 from csebench.report.words.controls import (
     CONTROL_HEAD,
     agreement_text,
@@ -43,7 +44,8 @@ from csebench.report.words.evidence import reach_text
 OTHER_PAGES = (
     f"[All methods]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) ·"
     " [claims](claims.md) · [inconsistencies in the published tables](audit.md) · [every"
-    " score](scores.csv) · [every cell](cells.csv) · [every comparison](comparisons.csv)"
+    " score](scores.csv) · [every cell](cells.csv) · [every comparison](comparisons.csv) · [every"
+    " claim](claims.csv)"
 )
 
 
@@ -55,6 +57,7 @@ def index_page(scale: str) -> PageContent:
         alt = "Every method against the untrained encoder and against SimCSE"
         parts += control_parts(scale, views)
         parts.append(questions([methods_view, *views]))
+        parts += study_text(views)
         parts.append(Picture(f"{SIDE_BY_SIDE}.svg", alt))
     parts.append("## Tables and figures")
     parts.append(coverage(views))
@@ -122,6 +125,12 @@ def first_page_answer(view: GridView, one_answer: Answer) -> str:
         sentences.append(remarks_on_it)
     sentences.append(f"([{label}]({path}))")
     return " ".join(sentences)
+
+
+def study_text(views: list[GridView]) -> list[str]:
+    """Say how many primary answers stand if the study is one family of tests, if any is tested."""
+    text = primary_answers_text(count_primary_answers(views))
+    return [text] if text else []
 
 
 # ---------------------------------------------------------------- tables and figures

@@ -17,7 +17,8 @@ from csebench.report.words import comparisons as words
 
 STALE = "†"  # after a score of an older code version or of other settings
 SIGNS = {
-    stats.REPRODUCED: "✓",
+    stats.AGREES: "✓",
+    stats.INCONCLUSIVE: "~",
     stats.CLOSE: "≈",
     stats.LOWER: "↓",
     stats.HIGHER: "↑",
@@ -90,7 +91,7 @@ def score_tables(view: GridView, rows: list[int], best: BestRows) -> list[TextTa
 
 
 def cell_text(cell: Cell, is_bold: bool) -> str:
-    """`78.41 ± 0.31`, or with the printed value and its verdict `78.41 ± 0.31 (78.13 ✓)`."""
+    """`78.41 ± 0.31`; with the printed value, its verdict and distance `… (78.13 ✓ +0.28)`."""
     text = f"**{cell.text}**" if is_bold else cell.text
     if cell.stale:
         text += STALE
@@ -102,7 +103,13 @@ def cell_text(cell: Cell, is_bold: bool) -> str:
         return text
     if cell.verdict not in SIGNS:
         return f"{text} ({cell.published.text})"
-    return f"{text} ({cell.published.text} {SIGNS[cell.verdict]})"
+    distance = signed(cell, cell.distance)
+    return f"{text} ({cell.published.text} {SIGNS[cell.verdict]} {distance})"
+
+
+def signed(cell: Cell, distance: float | None) -> str:
+    """Write how far our mean is from the printed value, with as many digits as printed: `+0.28`."""
+    return "" if distance is None else f"{distance:+z.{cell.digits}f}"
 
 
 # ---------------------------------------------------------------- the legend
@@ -124,7 +131,9 @@ def legend_parts(view: GridView, rows: list[int], best: BestRows) -> list[Part]:
     sentences = [measure_sentence(cells)]
     if view.judged:
         signs = ", ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
-        sentences.append(f"Behind it the printed value: {signs}.")
+        sentences.append(
+            f"Behind it the printed value: {signs}; then how far our mean is above or below it."
+        )
     if any(len(candidates) == 1 for candidates in chain.from_iterable(best)):
         sentences.append("Bold: best at 95 %.")
     if not is_folded:

@@ -6,15 +6,15 @@ is in csebench/report/pages/claims.py.
 
 from collections import Counter
 from collections.abc import Iterable
-from itertools import chain
+from itertools import chain, groupby
 from math import inf
+from operator import attrgetter
 
 from csebench.plan.schema.paper import Claim
 from csebench.report.numbers.cells import PAPER_SCALE
 from csebench.report.numbers.claims import (
     ClaimVerdict,
     ClearestContrast,
-    Direction,
     Judged,
     Judgement,
     LimitTest,
@@ -35,6 +35,38 @@ from csebench.report.words.comparisons import (
     setting_difference_text,
     term_name,
 )
+
+# before a verdict on printed numbers that depends on the deviation that they are assumed to have
+DEPENDS = "◇"
+
+
+def on_print_text(judged: Judged) -> str:
+    """Word what the printed numbers say: a verdict, its numbers, and where it changes.
+
+    `◇ *not shown*: +1.98 over SimCSE in Avg., p = 0.1; supported from 0.5 down`
+    """
+    text = judgement_text(judged.published)
+    if not judged.depends_on_deviation:
+        return text
+    return f"{DEPENDS} {text}; {other_verdicts_text(judged)}"
+
+
+def other_verdicts_text(judged: Judged) -> str:
+    """Word the verdicts at smaller deviations: `supported from 0.5 down`. Empty if none differs.
+
+    A deviation is that of the STS average on BERT-base over seeds, in points.
+    """
+    texts = []
+    verdicts = judged.printed_verdicts
+    for verdict, group in groupby(verdicts, attrgetter("verdict")):
+        deviations = [at.deviation for at in group]
+        if deviations[0] is None:  # the verdict itself
+            continue
+        if deviations[-1] == verdicts[-1].deviation:
+            texts.append(f"{verdict} from {deviations[0]:g} down")
+        else:
+            texts.append(f"{verdict} at {deviations[0]:g}")
+    return ", ".join(texts)
 
 
 def judgement_text(judgement: Judgement) -> str:
@@ -83,13 +115,11 @@ def excluded_differences(bound: float) -> str:
 
 
 def verdict_and_size(judgement: Judgement) -> str:
-    """Word a verdict: `supported, of another size`, `contradicted, by 0.02 (not significant)`."""
+    """Word a verdict: `supported, of another size`, `goes the other way, by 0.02`."""
     text = str(judgement.verdict)
-    if judgement.verdict == ClaimVerdict.CONTRADICTED:
-        if judgement.contrary is not None:
-            text += f", {contrary_text(judgement.contrary, judgement.significance)}"
-        elif judgement.direction == Direction.AGREES:
-            text += ", as not significant"
+    goes_other_way = judgement.verdict in (ClaimVerdict.AGAINST, ClaimVerdict.OTHER_WAY)
+    if goes_other_way and judgement.contrary is not None:
+        text += f", {contrary_text(judgement.contrary, judgement.significance)}"
     if judgement.size == StatedSize.OTHER:
         text += ", of another size"
     return text
@@ -249,6 +279,19 @@ def p_text(p: float, tests: int) -> str:
 def no_test(contrast: Contrast) -> str:
     """Say why a contrast has no p."""
     return "the spread is not known" if contrast.is_printed else "one seed"
+
+
+# ---------------------------------------------------------------- many sentences
+
+
+def verdict_range(sentences: Iterable[Judged], *verdicts: ClaimVerdict) -> str:
+    """Count the sentences with one of some verdicts by print: `14 to 23`, over the deviations."""
+    counts: Counter[float | None] = Counter()  # by deviation
+    for sentence in sentences:
+        for at in sentence.printed_verdicts:
+            counts[at.deviation] += at.verdict in verdicts
+    ends = dict.fromkeys((min(counts.values(), default=0), max(counts.values(), default=0)))
+    return " to ".join(map(str, ends))
 
 
 # ---------------------------------------------------------------- the claim itself

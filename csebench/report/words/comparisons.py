@@ -11,6 +11,7 @@ from math import ceil, floor
 
 from csebench.plan.catalog.files import DEFAULT_SCALE
 from csebench.report.numbers.compare import INACTIVE, Answer, Comparison
+from csebench.report.numbers.primary_answers import PrimaryAnswers
 from csebench.report.numbers.refusals import (
     DifferentData,
     EqualScores,
@@ -330,6 +331,20 @@ def family_sentence(answer: Answer) -> str:
         parts.append(relation_text(relation, having, answer))
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def primary_answers_text(answers: PrimaryAnswers) -> str:
+    """Say how many primary answers of a scale are significant, before and after Holm's correction.
+
+    Empty if none is tested.
+    """
+    if not answers.tested:
+        return ""
+    return (
+        f"Every table and figure has at most one primary question. Of the {answers.tested} answers"
+        f" that are tested, {answers.significant} are significant by themselves, and"
+        f" {answers.after_holm} after Holm's correction over all of them."
+    )
 
 
 def those_run(comparisons: Iterable[Comparison]) -> list[Comparison]:

@@ -1,0 +1,43 @@
+"""The primary answers of a scale as one family of tests.
+
+Every table declares one primary question, whose answer is not corrected. A reader who looks through
+all tables reads all of these answers, and by chance some are significant. So the first page of a
+scale says how many are significant after a correction over all of them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from csebench.report.numbers import stats
+from csebench.report.numbers.cells import GridView
+from csebench.report.numbers.compare import answer
+
+
+@dataclass(frozen=True)
+class PrimaryAnswers:
+    """How many primary answers of a scale are significant."""
+
+    tested: int
+    significant: int  # each by itself
+    after_holm: int  # after Holm's correction over all that are tested
+
+
+def count_primary_answers(views: Iterable[GridView]) -> PrimaryAnswers:
+    """Count the primary answers of tables and figures that have a test and are significant."""
+    p_values = []
+    for view in views:
+        for family in view.grid.compare:
+            if family.primary:
+                comparisons = answer(view, family).comparisons
+                p_values += [c.p_family for c in comparisons if c.p_family is not None]
+    corrected = stats.holm(p_values)
+    return PrimaryAnswers(
+        tested=len(p_values),
+        significant=count_significant(p_values),
+        after_holm=count_significant(corrected),
+    )
+
+
+def count_significant(p_values: Iterable[float]) -> int:
+    """Count the p-values below the level of tests."""
+    return len([p for p in p_values if p < stats.LEVEL])
