@@ -208,6 +208,15 @@ REFUSED = {
     "a deviation on average": Mistake(
         'by: "1.0"', "statistic: std, on_average: true", ["claims.0", "`statistic: std`"]
     ),
+    "the gain of one row only": Mistake(
+        'by: "1.0"', "gains_over: {one: two}", ["claims.0", "every row of `versus`"]
+    ),
+    "a gain over a row whose gain is compared": Mistake(
+        'by: "1.0"', "gains_over: {one: two, two: one}", ["claims.0", "cannot be subtracted"]
+    ),
+    "gains of deviations": Mistake(
+        'by: "1.0"', "gains_over: {one: two}, statistic: std", ["claims.0", "no `statistic: std`"]
+    ),
 }
 
 

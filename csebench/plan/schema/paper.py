@@ -398,8 +398,9 @@ class Claim(Strict):
     """A conclusion that a paper draws from a table, as a predicate over its cells.
 
     In each of `columns` (with `on_average`: in their mean), the value of `row` is above the value
-    of every row of `versus`. `relation` can replace "above". Claims with the same `quote` are parts
-    of one sentence, which gets one verdict.
+    of every row of `versus`. `relation` can replace "above". With `gains_over`, gains are compared
+    in place of values. Claims with the same `quote` are parts of one sentence, which gets one
+    verdict.
     """
 
     quote: Line  # a few words of the paper
@@ -413,6 +414,8 @@ class Claim(Strict):
     versus_column: str | None = None  # column of the rows of `versus`; None: the same column
     # table with the rows of `versus`, in the same paper; None: the table or figure of `row`
     versus_table: str | None = None
+    # `row` and each row of `versus` -> the row that is subtracted from it: gains are compared
+    gains_over: dict[str, str] = {}
     lower: bool = False  # whether less counts as above, and as better
     # `comparable`: on par; `not worse`: on par or better
     relation: Literal["above", "comparable", "not worse"] = "above"
@@ -447,7 +450,27 @@ class Claim(Strict):
             return "`by` and `up_to` need `relation: above`"
         if self.statistic == "std" and (self.on_average or not is_above):
             return "`statistic: std` cannot have `on_average` or `relation`"
+        if self.gains_over:
+            return self.contradiction_of_gains()
         return None
+
+    def contradiction_of_gains(self) -> str | None:
+        """Say which keys do not go together with `gains_over`. Return None if all do."""
+        if self.statistic == "std" or self.versus == "others" or self.versus_table:
+            return "`gains_over` needs a list `versus`, and no `statistic: std` or `versus_table`"
+        if {*self.gains_over} != {self.row, *self.versus}:
+            return "`gains_over` needs `row` and every row of `versus`, and no other row"
+        if {*self.gains_over} & {*self.gains_over.values()}:
+            return "`gains_over`: a row whose gain is compared cannot be subtracted, too"
+        return None
+
+    @property
+    def states_significance(self) -> bool:
+        """Whether the sentence says that a difference is significant.
+
+        `most significant` only says that one difference is larger than others.
+        """
+        return re.search(r"(?<!most )significant", self.quote.lower()) is not None
 
     def versus_rows(self, grid: Grid, has_row: bool) -> list[int]:
         """List the indices of the rows that `row` is compared with.
@@ -526,6 +549,8 @@ def _names_cells(claim: Claim, info: ValidationInfo) -> Claim:
             raise ValueError("a table of settings has no values to compare")
         here.row(claim.row)
         claim.versus_rows(there, here is there)
+        for label in claim.gains_over.values():
+            here.row(label)
         for label in claim.columns:
             here.column(label)
             there.column(claim.versus_column or label)

@@ -545,6 +545,20 @@ def _difference(cell: Cell, minuend: Cell, base: Cell) -> Cell:
     return combine_parts(cell, [minuend, base], sub)
 
 
+def gain_cell(cell: Cell, base: Cell) -> Cell:
+    """Make the cell of the difference between two rows in one column."""
+    column = cell.plan.column.model_copy(update={"task": None, "delta": cell.plan.column.label})
+    gain = Cell(
+        CellPlan(cell.plan.row, column),
+        cell.factor,
+        cell.digits,
+        {},
+        published_encoder=cell.published_encoder,
+        published_evaluator=cell.published_evaluator,
+    )
+    return _difference(gain, cell, base)
+
+
 def combine_parts(cell: Cell, parts: list[Cell], function: Callable[..., float]) -> Cell:
     """Make a cell a function of its parts, for every seed that they share.
 

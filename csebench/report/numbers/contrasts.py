@@ -18,7 +18,7 @@ import numpy as np
 from csebench.plan.schema.paper import Claim, Published
 from csebench.plan.schema.spec import Spec
 from csebench.report.numbers import stats
-from csebench.report.numbers.cells import Cell, GridView
+from csebench.report.numbers.cells import Cell, GridView, gain_cell
 from csebench.report.numbers.compare import INACTIVE
 from csebench.report.numbers.estimates import estimate_of, is_over_seeds_only
 from csebench.report.numbers.printed_spread import add, row_variance
@@ -101,11 +101,11 @@ def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[Pairing]:
     Returns:
         A pairing per row and column, or per row if the claim is about an average.
     """
-    own_cells = here.rows[here.score_grid.row(claim.row)]
+    own_cells = compared_cells(claim, here, here.score_grid.row(claim.row))
     is_same_place = claim.places[0] == claim.places[-1]
     pairings = []
     for index in claim.versus_rows(there.score_grid, is_same_place):
-        other_cells = there.rows[index]
+        other_cells = compared_cells(claim, there, index)
         versus = there.score_grid.rows[index].label
         if claim.versus_column:
             versus += f" ({claim.versus_column})"
@@ -120,6 +120,16 @@ def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[Pairing]:
             for column, pair in zip(claim.columns, pairs, strict=True):
                 pairings.append(Pairing(versus, column, [pair]))
     return pairings
+
+
+def compared_cells(claim: Claim, view: GridView, index: int) -> list[Cell]:
+    """List the cells of a row, or of its gain over another row if the claim is about gains."""
+    cells = view.rows[index]
+    base = claim.gains_over.get(view.score_grid.rows[index].label)
+    if base is None:
+        return cells
+    base_cells = view.rows[view.score_grid.row(base)]
+    return [gain_cell(cell, other) for cell, other in zip(cells, base_cells, strict=True)]
 
 
 # ---------------------------------------------------------------- printed numbers
@@ -197,7 +207,7 @@ def contrast_runs(claim: Claim, pairing: Pairing, scale: str) -> Contrast | NoCo
     if estimate.is_within(INACTIVE * pairs[0][0].factor / 100):
         return NoContrast(Obstacle.INACTIVE)
 
-    differs = setting_differences(*pairs[0])
+    differs = compared_settings(claim, *pairs[0])
     if claim.versus_column:  # the claim itself compares sizes of the training set
         differs = tuple(setting for setting in differs if setting.name != "sentences")
     error, df = estimate.error()
@@ -212,6 +222,17 @@ def contrast_runs(claim: Claim, pairing: Pairing, scale: str) -> Contrast | NoCo
         differs=differs,
         over_seeds_only=is_over_seeds_only(estimate, pairs),
     )
+
+
+def compared_settings(claim: Claim, own: Cell, other: Cell) -> tuple[Setting, ...]:
+    """List shared settings in which the rows of a claim differ.
+
+    A gain compares a row with the row that is subtracted from it, so these two have to be matched.
+    """
+    if not claim.gains_over:
+        return setting_differences(own, other)
+    settings = [*setting_differences(*own.parts), *setting_differences(*other.parts)]
+    return tuple(dict.fromkeys(settings))
 
 
 def obstacle_to_runs(pairs: CellPairs) -> NoContrast | None:
