@@ -382,13 +382,50 @@ class SettingsTable(Strict):
     compare: ClassVar[list[Family]] = []  # settings are not compared between rows
 
 
+# ---------------------------------------------------------------- tables of texts
+
+
+class TextsColumn(Strict):
+    """A column of a table of texts."""
+
+    label: Line
+
+
+class TextsRow(Strict):
+    """A row of texts."""
+
+    label: Line
+    values: list[Line | None] = []  # one per column, as printed; `null`: nothing is printed
+
+
+class TextsTable(Strict):
+    """A printed table of texts, such as examples. Nothing is run for it; its page shows the
+    texts."""
+
+    kind: Literal["texts"]
+    title: Line
+    caption: str = ""
+    section: str | None = None  # section of the paper
+    columns: list[TextsColumn]
+    rows: list[Annotated[TextsRow, AfterValidator(_fits_columns)]]
+    notes: list[str] = []
+    compare: ClassVar[list[Family]] = []  # texts are not compared between rows
+
+
+UnscoredTable = SettingsTable | TextsTable  # a table without scores
+
+
 def _kind(table) -> str | None:
     if isinstance(table, dict):
         return table.get("kind", "scores")
     return getattr(table, "kind", None)
 
 
-AnyTable = Annotated[Table, Tag("scores")] | Annotated[SettingsTable, Tag("settings")]
+AnyTable = (
+    Annotated[Table, Tag("scores")]
+    | Annotated[SettingsTable, Tag("settings")]
+    | Annotated[TextsTable, Tag("texts")]
+)
 
 
 # ---------------------------------------------------------------- claims and errata
@@ -545,8 +582,8 @@ def _names_cells(claim: Claim, info: ValidationInfo) -> Claim:
     try:
         here = pick_grid(info.data, claim.places[0])
         there = pick_grid(info.data, claim.places[-1])
-        if isinstance(here, SettingsTable) or isinstance(there, SettingsTable):
-            raise ValueError("a table of settings has no values to compare")
+        if isinstance(here, UnscoredTable) or isinstance(there, UnscoredTable):
+            raise ValueError("a table of settings or texts has no values to compare")
         here.row(claim.row)
         claim.versus_rows(there, here is there)
         for label in claim.gains_over.values():
@@ -561,7 +598,7 @@ def _names_cells(claim: Claim, info: ValidationInfo) -> Claim:
 
 def pick_grid(
     fields: Mapping[str, Any], name: str, whose: str = ""
-) -> Table | SettingsTable | Figure:
+) -> Table | UnscoredTable | Figure:
     """Return `table2` or `figure3` from the fields of a paper.
 
     A name without a kind is the key of a table.
