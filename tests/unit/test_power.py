@@ -106,3 +106,8 @@ def test_claims_need_the_seeds_that_are_reported(capsys):
             seeds[row["column"], row["printed"]] = [row["seeds, 0.00"], row["seeds, 0.18"]]
     assert seeds["0.1%", "+5.91"][0] == "3"
     assert seeds["100%", "+0.73"] == ["23", "42"]
+
+
+def test_a_claim_about_gains_names_the_rows_that_are_subtracted(capsys):
+    rows = {row["row"] for row in power(capsys, "claims")}
+    assert "AMI+SimCSE − SimCSE (Gao et al., 2021)" in rows
