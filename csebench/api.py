@@ -79,7 +79,7 @@ def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
     """
     import pandas
 
-    from csebench.plan.schema.paper import SettingsTable
+    from csebench.plan.schema.paper import UnscoredTable
     from csebench.report.csv_tables import CELLS, cell_rows
     from csebench.report.numbers.cells import grid_view
 
@@ -90,7 +90,7 @@ def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
             grids |= dict.fromkeys(page.grids())
         for grid in grids:
             view = grid_view(*grid, scale)
-            if not isinstance(view.grid, SettingsTable):
+            if not isinstance(view.grid, UnscoredTable):
                 rows += cell_rows(view)
     for row in rows:
         row["unit"] = unit_of_cell(row)

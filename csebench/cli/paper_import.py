@@ -20,7 +20,7 @@ from csebench.base.files import read_text
 from csebench.base.terminal import counted
 from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import METHODS, valid_declarations, valid_evaluators
-from csebench.plan.schema.paper import PRINTED, Grid, Recipe, Row, SettingsTable
+from csebench.plan.schema.paper import PRINTED, Grid, Recipe, Row, UnscoredTable
 
 EVALUATOR = Grid.model_fields["evaluator"].default
 EMPTY = ("", "-", "–", "—", "n/a")  # cells without a value
@@ -356,7 +356,7 @@ def rows_of_papers() -> Iterator[Row]:
     """Iterate over the rows of all tables of scores in papers/."""
     for name in catalog.paper_names():
         for table in catalog.paper(name).tables.values():
-            if not isinstance(table, SettingsTable):
+            if not isinstance(table, UnscoredTable):
                 yield from table.rows
 
 

@@ -20,7 +20,7 @@ from csebench.cli.options import parse_targets
 from csebench.plan import targets
 from csebench.plan.catalog import files as catalog
 from csebench.plan.page_records import recording
-from csebench.plan.schema.paper import SettingsTable
+from csebench.plan.schema.paper import UnscoredTable
 
 if TYPE_CHECKING:
     from csebench.report.numbers.cells import GridView
@@ -40,9 +40,9 @@ def compare_rows(args):
         return print_declared_comparisons(views, args.json)
     if len(args.rows) != 2 or len(views) != 1:
         raise BadInput("compare: needs one table, and two of its rows or none.")
-    if isinstance(views[0].grid, SettingsTable):
-        target = args.target[0]
-        raise BadInput(f"compare: {target} is a table of settings: it has no scores to compare.")
+    if isinstance(views[0].grid, UnscoredTable):
+        table = f"{args.target[0]} is a table of {views[0].grid.kind}"
+        raise BadInput(f"compare: {table}: it has no scores to compare.")
     return print_comparison(views[0], args.rows, args.json)
 
 
@@ -121,8 +121,8 @@ def print_declared_comparisons(views: list[GridView], as_json: bool) -> None:
 
 def nothing_to_compare(view: GridView) -> Iterator[str]:
     """Say why `compare` has nothing, or only empty rows, to show for a table or figure."""
-    if isinstance(view.grid, SettingsTable):
-        yield "a table of settings has no scores to compare."
+    if isinstance(view.grid, UnscoredTable):
+        yield f"a table of {view.grid.kind} has no scores to compare."
         return
     runs = set()
     for cell in view.cells:

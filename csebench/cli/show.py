@@ -28,7 +28,7 @@ from csebench.plan.catalog.registry import (
     protocol,
 )
 from csebench.plan.schema.declarations import Declaration, EvaluatorDeclaration, Variant
-from csebench.plan.schema.paper import Row, SettingsTable
+from csebench.plan.schema.paper import Row, UnscoredTable
 
 if TYPE_CHECKING:
     from csebench.report.numbers.cells import Cell, GridView
@@ -234,7 +234,7 @@ def describe_grid(page: targets.Page, paper: str, key: str) -> Description:
     """Describe a table or figure of a paper, with its published values."""
     grid = grids.find_grid(paper, key)
     labels = [column.label for column in grid.columns]
-    if isinstance(grid, SettingsTable):
+    if isinstance(grid, UnscoredTable):
         head = [targets.grid_label(key), *labels]
         rows = [[row.label, *row.values] for row in grid.rows]
     else:

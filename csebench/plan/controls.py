@@ -14,7 +14,7 @@ from csebench.plan import targets
 from csebench.plan.catalog.files import scale
 from csebench.plan.grids import CellPlan, find_grid, plan_grid
 from csebench.plan.schema.declarations import Control
-from csebench.plan.schema.paper import SettingsTable
+from csebench.plan.schema.paper import Grid
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def find_cell(control: Control, table: str, row_label: str, scale_name: str) -> 
         grid = find_grid(paper_name, name)
     except BadInput as error:
         raise BadInput(f"{where}: table: {error}") from None
-    if isinstance(grid, SettingsTable):
-        raise BadInput(f"{where}: {table} is a table of settings; name one of scores.")
+    if not isinstance(grid, Grid):
+        raise BadInput(f"{where}: {table} is no table of scores; name one.")
     try:
         row = grid.row(row_label)
         column = grid.column(control.column)

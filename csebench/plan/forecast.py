@@ -26,7 +26,7 @@ from csebench.plan.catalog.registry import declaration
 from csebench.plan.grids import CellPlan, find_grid, parts_of_cell, plan_grid
 from csebench.plan.recipe import positives_path, recipe_name
 from csebench.plan.schema.declarations import Scale, Strict
-from csebench.plan.schema.paper import SettingsTable
+from csebench.plan.schema.paper import UnscoredTable
 from csebench.plan.schema.spec import Spec
 
 REFERENCE = "simcse"  # method that all others are timed against
@@ -309,7 +309,7 @@ class Work:
         cells = {}
         for paper, name in self.grids:
             grid = find_grid(paper, name)
-            if isinstance(grid, SettingsTable):
+            if isinstance(grid, UnscoredTable):
                 continue
             rows = plan_grid(paper, name, self.scale.scale)
             for row in range(len(rows)):

@@ -22,6 +22,7 @@ from csebench.plan.schema.paper import (
     Row,
     SettingsTable,
     Table,
+    UnscoredTable,
     pick_grid,
 )
 from csebench.plan.schema.spec import Spec
@@ -54,13 +55,13 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
     """Plan the cells of `table2` or `figure3`, row by row.
 
     Returns:
-        no rows for a table of settings.
+        no rows for a table of settings or texts.
 
     Raises:
         BadInput: the file of the paper names what does not exist.
     """
     grid = find_grid(paper_name, name)
-    if isinstance(grid, SettingsTable):
+    if isinstance(grid, UnscoredTable):
         return []
     check_columns(grid, paper_name, name)
     if isinstance(grid, Figure):
@@ -245,7 +246,7 @@ def absent_values(sweep: dict[str, Value], scale: Scale) -> list[str]:
     return [f"no {key} {sweep[key]} at scale {scale.scale}" for key in sweep if key not in present]
 
 
-def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
+def find_grid(paper_name: str, name: str) -> Table | UnscoredTable | Figure:
     """Find `table2` or `figure3` of a paper.
 
     In the generated paper `variants`, a table has the name of a method: `micse`.

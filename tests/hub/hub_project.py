@@ -166,7 +166,7 @@ def is_complete(page: targets.Page) -> bool:
     """Whether a page was written and shows every score that it can."""
     views = [grid_view(paper, name, SCALE) for paper, name in page.grids()]
     for view in views:
-        if state(view) not in ("complete", "settings"):
+        if state(view) not in ("complete", "settings", "texts"):
             return False
         if any(reasons_of_cell(cell) for cell in view.cells):
             return False

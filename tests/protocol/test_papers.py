@@ -20,7 +20,7 @@ from csebench.plan.schema.paper import Paper, Recipe, Row, SettingsTable
 
 PUBLISHED = ROOT / "tests" / "protocol" / "published"
 TRANSCRIBED = sorted(path.stem for path in PUBLISHED.glob("*.tsv"))
-NO_NUMBERS = {("msse", "8")}  # tables of texts
+NO_NUMBERS = {("informin_cl", "1"), ("msse", "8")}  # tables of texts
 
 
 def printed_tables():
@@ -213,6 +213,15 @@ REFUSED = {
     ),
     "a deviation on average": Mistake(
         'by: "1.0"', "statistic: std, on_average: true", ["claims.0", "`statistic: std`"]
+    ),
+    "the gain of one row only": Mistake(
+        'by: "1.0"', "gains_over: {one: two}", ["claims.0", "every row of `versus`"]
+    ),
+    "a gain over a row whose gain is compared": Mistake(
+        'by: "1.0"', "gains_over: {one: two, two: one}", ["claims.0", "cannot be subtracted"]
+    ),
+    "gains of deviations": Mistake(
+        'by: "1.0"', "gains_over: {one: two}, statistic: std", ["claims.0", "no `statistic: std`"]
     ),
 }
 

@@ -22,6 +22,7 @@ from csebench.report.numbers.contrasts import Contrast, differ_in_size_unseen
 from csebench.report.numbers.others import Spread
 from csebench.report.words.claims import (
     DEPENDS,
+    claim_formula,
     detail_text,
     judgement_text,
     on_print_text,
@@ -74,6 +75,15 @@ PAPER = {
         ),
         "6": {"kind": "settings", "title": "Settings", "columns": [], "rows": []},
         "7": table({"Ours": ("simcse", ["74.00"]), "B": ("ct", ["70.00"])}, FEW_SHOT[:1]),
+        "8": table(
+            {
+                "Ours": ("simcse", ["70.00"]),
+                "B": ("ct", ["68.00"]),
+                "C": ("mirror_bert", ["69.50"]),
+                "BERT": ("bert", ["69.00"]),
+            },
+            [X],
+        ),
     },
     "figures": {
         "1": table(
@@ -378,6 +388,53 @@ def test_two_differences_to_one_baseline_have_the_p_of_their_rows(project):
     assert p_text(rows.ours) == p_text(changes.ours)
 
 
+# gains of 2.00 and 0.50 on print, of 4.9 and 20.9 in our runs
+GAINS = {
+    "table": "8",
+    "versus": ["C"],
+    "gains_over": {"Ours": "B", "C": "BERT"},
+}
+
+
+def test_a_claim_may_compare_the_gains_of_rows_over_others(project):
+    judged = judge(**GAINS)
+    assert (judged.published.verdict, judged.ours.verdict) == (SUPPORTED, AGAINST)
+    # three trained rows have a deviation of 0.40; nothing trains BERT
+    p = 2 * scipy.stats.norm.sf(1.50 / (0.40 * 3**0.5))
+    assert detail_text(judged.published) == f"gain +1.50 over C in x, p = {p:.2g}"
+    assert claim_formula(claim_of(**GAINS)) == "Ours − B > C − BERT; column x"
+
+
+def test_two_gains_over_one_row_have_the_p_of_their_rows(project):
+    rows = judge(versus=["C"])
+    gains = judge(versus=["C"], gains_over={"Ours": "B", "C": "B"})
+    assert p_text(rows.published) == p_text(gains.published)
+    assert p_text(rows.ours) == p_text(gains.ours)
+
+
+def test_a_gain_is_matched_if_its_own_two_rows_are(project):
+    """The rows of different gains may have different settings."""
+    rows = judge(table="8", versus=["BERT"])
+    gains = judge(**GAINS)
+    settings = {setting.name for setting in rows.ours.differs}
+    assert settings
+    assert gains.ours.differs == judge(table="8", versus=["B"]).ours.differs
+
+
+@pytest.mark.parametrize(
+    ("quote", "states"),
+    [
+        ("significantly better", True),
+        ("a Significant drop", True),
+        ("the most significant boost", False),
+        ("the most significant boost, which is significant", True),
+        ("better", False),
+    ],
+)
+def test_most_significant_does_not_say_that_a_difference_is_significant(quote, states):
+    assert claim_of(quote=quote).states_significance == states
+
+
 def p_text(judged):
     """Read p from the details of a judgement."""
     return detail_text(judged).split("p = ")[1].split(";")[0]
@@ -429,6 +486,7 @@ def opposing(significance, p):
 HOLDS = row_judged(Direction.AGREES, Significance.YES)
 WEAK = row_judged(Direction.AGREES, Significance.NO)
 OPEN = row_judged(None, Significance.UNTESTED)
+UNTESTED_GAIN = row_judged(Direction.AGREES, Significance.UNTESTED)
 
 
 @pytest.mark.parametrize(
@@ -450,6 +508,13 @@ def test_a_sentence_has_one_verdict_over_its_rows(rows, printed, runs):
     assert claims.judge_sentence(on_print).verdict == printed
     on_runs = [replace(row, strict=False) for row in rows]
     assert claims.judge_sentence(on_runs).verdict == runs
+
+
+def test_one_part_that_is_not_significant_decides_on_a_sentence_that_says_significantly():
+    significantly = [replace(row, claims_significance=True) for row in (HOLDS, WEAK, UNTESTED_GAIN)]
+    assert claims.judge_sentence(significantly).verdict == UNPROVEN
+    on_runs = [replace(row, strict=False) for row in significantly]
+    assert claims.judge_sentence(on_runs).verdict == UNTESTABLE
 
 
 @pytest.mark.parametrize(
@@ -478,6 +543,7 @@ def test_the_size_of_a_sentence_is_that_of_all_its_rows(sizes, size):
         {"versus": ["C"], "versus_table": "2", "versus_column": "1%"},  # C is in Table 1 only
         {"table": "99"},
         {"table": "6"},
+        {"versus": ["B"], "gains_over": {"Ours": "Nobody", "B": "C"}},
     ],
 )
 def test_an_unknown_name_is_refused_with_its_claim(claim):

@@ -218,6 +218,7 @@ def test_closed_streams_end_no_verb(closed, tmp_path):
             "mini",
             "informin_cl/table3: a table of settings has no scores to compare.",
         ),
+        ("informin_cl/table1", "mini", "a table of texts has no scores to compare."),
         ("congen/table1", "mini", "congen/table1: it has no runs"),
         (
             "micse/table2",

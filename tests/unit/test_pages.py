@@ -22,6 +22,7 @@ from csebench.plan.schema.spec import Spec
 from csebench.report.figures.forest import draw_comparison
 from csebench.report.numbers.cells import grid_view
 from csebench.report.pages import draw_page
+from csebench.report.pages.index import state
 from csebench.report.pages.page import Fold, PageContent, TextTable
 from csebench.report.pages.table import grid_section
 from csebench.score import store
@@ -86,6 +87,17 @@ def project(tmp_path, monkeypatch):
     clear()
     yield tmp_path
     clear()
+
+
+def test_a_table_of_texts_shows_what_is_printed_and_nothing_is_run():
+    clear()
+    view = grid_view("informin_cl", "table1", "mini")
+    section = grid_section(view, Path("results/mini/informin_cl"))
+    (table,) = [part for part in section.visible if isinstance(part, TextTable)]
+    assert ["Hyphen", "Where-is-the-party, it-sounds-great."] in table.rows
+    assert len(table.rows) == 5
+    assert not view.cells
+    assert state(view) == "texts"
 
 
 def add_other_tasks(content):

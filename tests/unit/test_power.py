@@ -119,3 +119,8 @@ def test_a_baseline_that_two_rows_share_does_not_vary_in_their_difference(capsys
     ]
     assert float(row["sd"]) == pytest.approx(sqrt(0.49**2 + 1.61**2), abs=0.01)
     assert row["seeds, 0.18"] == "4"
+
+
+def test_a_claim_about_gains_names_the_rows_that_are_subtracted(capsys):
+    rows = {row["row"] for row in power(capsys, "claims")}
+    assert "AMI+SimCSE − SimCSE (Gao et al., 2021)" in rows

@@ -382,13 +382,50 @@ class SettingsTable(Strict):
     compare: ClassVar[list[Family]] = []  # settings are not compared between rows
 
 
+# ---------------------------------------------------------------- tables of texts
+
+
+class TextsColumn(Strict):
+    """A column of a table of texts."""
+
+    label: Line
+
+
+class TextsRow(Strict):
+    """A row of texts."""
+
+    label: Line
+    values: list[Line | None] = []  # one per column, as printed; `null`: nothing is printed
+
+
+class TextsTable(Strict):
+    """A printed table of texts, such as examples. Nothing is run for it; its page shows the
+    texts."""
+
+    kind: Literal["texts"]
+    title: Line
+    caption: str = ""
+    section: str | None = None  # section of the paper
+    columns: list[TextsColumn]
+    rows: list[Annotated[TextsRow, AfterValidator(_fits_columns)]]
+    notes: list[str] = []
+    compare: ClassVar[list[Family]] = []  # texts are not compared between rows
+
+
+UnscoredTable = SettingsTable | TextsTable  # a table without scores
+
+
 def _kind(table) -> str | None:
     if isinstance(table, dict):
         return table.get("kind", "scores")
     return getattr(table, "kind", None)
 
 
-AnyTable = Annotated[Table, Tag("scores")] | Annotated[SettingsTable, Tag("settings")]
+AnyTable = (
+    Annotated[Table, Tag("scores")]
+    | Annotated[SettingsTable, Tag("settings")]
+    | Annotated[TextsTable, Tag("texts")]
+)
 
 
 # ---------------------------------------------------------------- claims and errata
@@ -398,8 +435,9 @@ class Claim(Strict):
     """A conclusion that a paper draws from a table, as a predicate over its cells.
 
     In each of `columns` (with `on_average`: in their mean), the value of `row` is above the value
-    of every row of `versus`. `relation` can replace "above". Claims with the same `quote` are parts
-    of one sentence, which gets one verdict.
+    of every row of `versus`. `relation` can replace "above". With `gains_over`, gains are compared
+    in place of values. Claims with the same `quote` are parts of one sentence, which gets one
+    verdict.
     """
 
     quote: Line  # a few words of the paper
@@ -413,6 +451,8 @@ class Claim(Strict):
     versus_column: str | None = None  # column of the rows of `versus`; None: the same column
     # table with the rows of `versus`, in the same paper; None: the table or figure of `row`
     versus_table: str | None = None
+    # `row` and each row of `versus` -> the row that is subtracted from it: gains are compared
+    gains_over: dict[str, str] = {}
     lower: bool = False  # whether less counts as above, and as better
     # `comparable`: on par; `not worse`: on par or better
     relation: Literal["above", "comparable", "not worse"] = "above"
@@ -447,7 +487,27 @@ class Claim(Strict):
             return "`by` and `up_to` need `relation: above`"
         if self.statistic == "std" and (self.on_average or not is_above):
             return "`statistic: std` cannot have `on_average` or `relation`"
+        if self.gains_over:
+            return self.contradiction_of_gains()
         return None
+
+    def contradiction_of_gains(self) -> str | None:
+        """Say which keys do not go together with `gains_over`. Return None if all do."""
+        if self.statistic == "std" or self.versus == "others" or self.versus_table:
+            return "`gains_over` needs a list `versus`, and no `statistic: std` or `versus_table`"
+        if {*self.gains_over} != {self.row, *self.versus}:
+            return "`gains_over` needs `row` and every row of `versus`, and no other row"
+        if {*self.gains_over} & {*self.gains_over.values()}:
+            return "`gains_over`: a row whose gain is compared cannot be subtracted, too"
+        return None
+
+    @property
+    def states_significance(self) -> bool:
+        """Whether the sentence says that a difference is significant.
+
+        `most significant` only says that one difference is larger than others.
+        """
+        return re.search(r"(?<!most )significant", self.quote.lower()) is not None
 
     def versus_rows(self, grid: Grid, has_row: bool) -> list[int]:
         """List the indices of the rows that `row` is compared with.
@@ -522,10 +582,12 @@ def _names_cells(claim: Claim, info: ValidationInfo) -> Claim:
     try:
         here = pick_grid(info.data, claim.places[0])
         there = pick_grid(info.data, claim.places[-1])
-        if isinstance(here, SettingsTable) or isinstance(there, SettingsTable):
-            raise ValueError("a table of settings has no values to compare")
+        if isinstance(here, UnscoredTable) or isinstance(there, UnscoredTable):
+            raise ValueError("a table of settings or texts has no values to compare")
         here.row(claim.row)
         claim.versus_rows(there, here is there)
+        for label in claim.gains_over.values():
+            here.row(label)
         for label in claim.columns:
             here.column(label)
             there.column(claim.versus_column or label)
@@ -536,7 +598,7 @@ def _names_cells(claim: Claim, info: ValidationInfo) -> Claim:
 
 def pick_grid(
     fields: Mapping[str, Any], name: str, whose: str = ""
-) -> Table | SettingsTable | Figure:
+) -> Table | UnscoredTable | Figure:
     """Return `table2` or `figure3` from the fields of a paper.
 
     A name without a kind is the key of a table.

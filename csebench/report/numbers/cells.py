@@ -14,7 +14,7 @@ from operator import sub
 from csebench.plan.catalog.files import scale as read_scale
 from csebench.plan.catalog.registry import declaration, tasks_of
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
-from csebench.plan.schema.paper import Figure, Grid, Published, Row, SettingsTable
+from csebench.plan.schema.paper import Figure, Grid, Published, Row, UnscoredTable
 from csebench.plan.schema.spec import Spec
 from csebench.plan.targets import unavailable
 from csebench.report.numbers import stats
@@ -213,7 +213,7 @@ class GridView:
     paper: str
     name: str  # table2, figure3
     scale: str
-    grid: Grid | SettingsTable
+    grid: Grid | UnscoredTable
     rows: list[list[Cell]]
     # the test data of the table, by evaluator; scores on other data are not compared
     data: dict[str, EvaluationData] = field(default_factory=dict)
@@ -329,7 +329,7 @@ ScoreFiles = dict[str, dict[str, Scored]]  # by evaluator and run, as a run is i
 def grid_view(paper_name: str, name: str, scale: str) -> GridView:
     """Build a table or figure with every score of a scale that exists."""
     view = printed_view(paper_name, name, scale)
-    if isinstance(view.grid, SettingsTable):
+    if isinstance(view.grid, UnscoredTable):
         return view
     files = _score_files(view.cells, scale)
     data = {evaluator: data_of_most(by_run.values()) for evaluator, by_run in files.items()}
@@ -479,7 +479,7 @@ def _with_standard(cell: Cell, scale: str) -> Cell:
 def printed_view(paper_name: str, name: str, scale: str) -> GridView:
     """Build a table or figure with published values only: no score is read."""
     grid = find_grid(paper_name, name)
-    if isinstance(grid, SettingsTable):
+    if isinstance(grid, UnscoredTable):
         return GridView(paper_name, name, scale, grid, [])
     rows = []
     for plans in plan_grid(paper_name, name, scale):
@@ -566,6 +566,20 @@ def _difference(cell: Cell, minuend: Cell, base: Cell) -> Cell:
         text = f"{difference:+z.{cell.digits}f}"
         cell = replace(cell, published=Published(value=difference, text=text))
     return combine_parts(cell, [minuend, base], sub)
+
+
+def gain_cell(cell: Cell, base: Cell) -> Cell:
+    """Make the cell of the difference between two rows in one column."""
+    column = cell.plan.column.model_copy(update={"task": None, "delta": cell.plan.column.label})
+    gain = Cell(
+        CellPlan(cell.plan.row, column),
+        cell.factor,
+        cell.digits,
+        {},
+        published_encoder=cell.published_encoder,
+        published_evaluator=cell.published_evaluator,
+    )
+    return _difference(gain, cell, base)
 
 
 def combine_parts(cell: Cell, parts: list[Cell], function: Callable[..., float]) -> Cell:

@@ -396,8 +396,7 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: 
         contrasts=contrasts_made,
         contrasts_asked=len(contrasts),
         differs=unique_settings(contrasts_made),
-        # a quote may also say `significantly`
-        claims_significance="significant" in claim.quote.lower(),
+        claims_significance=claim.states_significance,
     )
 
 
@@ -646,7 +645,12 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
 
 
 def lowest_significance(rows: Sequence[Judgement]) -> Significance:
-    """Say what holds for all claims: untested if one claim is, significant if every claim is."""
+    """Say what holds for all claims: untested if one claim is, significant if every claim is.
+
+    If a sentence says that all are significant, one that is not decides, whatever is untested.
+    """
+    if any(row.verdict == ClaimVerdict.UNPROVEN_SIGNIFICANCE for row in rows):
+        return Significance.NO
     found = {row.significance for row in rows}
     if Significance.UNTESTED in found:
         return Significance.UNTESTED

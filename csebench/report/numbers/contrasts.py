@@ -18,7 +18,7 @@ import numpy as np
 from csebench.plan.schema.paper import Claim, Published
 from csebench.plan.schema.spec import Spec
 from csebench.report.numbers import stats
-from csebench.report.numbers.cells import Cell, GridView
+from csebench.report.numbers.cells import Cell, GridView, gain_cell
 from csebench.report.numbers.compare import INACTIVE
 from csebench.report.numbers.controls import why_scale_cannot_tell
 from csebench.report.numbers.estimates import estimate_of, is_over_seeds_only
@@ -106,11 +106,11 @@ def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[Pairing]:
     Returns:
         A pairing per row and column, or per row if the claim is about an average.
     """
-    own_cells = here.rows[here.score_grid.row(claim.row)]
+    own_cells = compared_cells(claim, here, here.score_grid.row(claim.row))
     is_same_place = claim.places[0] == claim.places[-1]
     pairings = []
     for index in claim.versus_rows(there.score_grid, is_same_place):
-        other_cells = there.rows[index]
+        other_cells = compared_cells(claim, there, index)
         versus = there.score_grid.rows[index].label
         if claim.versus_column:
             versus += f" ({claim.versus_column})"
@@ -125,6 +125,16 @@ def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[Pairing]:
             for column, pair in zip(claim.columns, pairs, strict=True):
                 pairings.append(Pairing(versus, column, [pair]))
     return pairings
+
+
+def compared_cells(claim: Claim, view: GridView, index: int) -> list[Cell]:
+    """List the cells of a row, or of its gain over another row if the claim is about gains."""
+    cells = view.rows[index]
+    base = claim.gains_over.get(view.score_grid.rows[index].label)
+    if base is None:
+        return cells
+    base_cells = view.rows[view.score_grid.row(base)]
+    return [gain_cell(cell, other) for cell, other in zip(cells, base_cells, strict=True)]
 
 
 # ---------------------------------------------------------------- printed numbers
@@ -219,7 +229,7 @@ def contrast_runs(
         return NoContrast(Obstacle.EQUAL_SCORES)
     is_inactive = estimate.is_within(INACTIVE * pairs[0][0].factor / 100, count)
 
-    differs = setting_differences(pairs)
+    differs = compared_settings(claim, pairs)
     if claim.versus_column:  # the claim itself compares sizes of the training set
         differs = tuple(setting for setting in differs if setting.name != "sentences")
     error, df = estimate.error()
@@ -236,6 +246,20 @@ def contrast_runs(
         is_inactive=is_inactive,
         tuned_away=terms_tuned_away(pairs, scale),
     )
+
+
+def compared_settings(claim: Claim, pairs: CellPairs) -> tuple[Setting, ...]:
+    """List shared settings in which the rows of a claim differ.
+
+    A gain compares a row with the row that is subtracted from it, so these two have to be matched.
+    """
+    if not claim.gains_over:
+        return setting_differences(pairs)
+    settings: list[Setting] = []
+    for gain in chain.from_iterable(pairs):
+        row, subtracted = gain.parts
+        settings += setting_differences([(row, subtracted)])
+    return tuple(dict.fromkeys(settings))
 
 
 def obstacle_to_runs(pairs: CellPairs) -> NoContrast | None:

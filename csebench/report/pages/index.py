@@ -15,7 +15,7 @@ from csebench.plan.catalog.files import (
     paper_names,
     results_folder,
 )
-from csebench.plan.schema.paper import SettingsTable
+from csebench.plan.schema.paper import SettingsTable, TextsTable
 from csebench.plan.targets import grid_label, left_out, page, planned_grids
 from csebench.report.numbers.cells import (
     ON_OTHER_DATA,
@@ -172,10 +172,12 @@ def state(view: GridView) -> str:
 
     Returns:
         `complete`, `partial`, `missing` or `nothing to draw`, depending on its scored runs. A table
-        without planned runs is `cited only` or `settings`.
+        without planned runs is `cited only`, `settings` or `texts`.
     """
     if isinstance(view.grid, SettingsTable):
         return "settings"
+    if isinstance(view.grid, TextsTable):
+        return "texts"
     scored_runs, planned_runs = view.progress
     if not planned_runs:
         return "cited only"

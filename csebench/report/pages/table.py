@@ -11,7 +11,7 @@ from csebench.base.project import REPOSITORY
 from csebench.base.terminal import counted
 from csebench.plan import targets
 from csebench.plan.catalog.files import GENERATED, SIDE_BY_SIDE, VARIANTS, paper
-from csebench.plan.schema.paper import Figure, SettingsTable
+from csebench.plan.schema.paper import Figure, SettingsTable, TextsTable
 from csebench.report.numbers.cells import ON_OTHER_DATA, GridView, grid_view
 from csebench.report.numbers.compare import Answer, answers
 from csebench.report.pages.answer_text import answer_lines, forest_title, has_values
@@ -38,6 +38,7 @@ from csebench.report.pages.page import (
 from csebench.report.pages.retrieved import texts_fold
 from csebench.report.pages.score_table import STALE, has_runs, score_parts
 from csebench.report.pages.settings import settings_section
+from csebench.report.pages.texts import texts_section
 from csebench.report.provenance import (
     deviation_lines,
     page_conditions,
@@ -116,6 +117,8 @@ def grid_section(view: GridView, folder: Path) -> PageSection:
     """
     if isinstance(view.grid, SettingsTable):
         return settings_section(view, view.grid)
+    if isinstance(view.grid, TextsTable):
+        return texts_section(view.grid)
     answered = answers(view)
     is_run = has_runs(view.cells)
     is_figure = isinstance(view.grid, Figure)

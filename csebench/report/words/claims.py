@@ -255,6 +255,8 @@ def difference_text(judgement: Judgement, contrast: Contrast) -> str:
     text += f" {contrast.versus} in {contrast.column}"
     if claim.statistic == "std":
         text = f"deviation {text}"
+    if claim.gains_over:
+        text = f"gain {text}"
     claimed = claimed_text(claim)
     return f"{text} (claimed: {claimed})" if claimed else text
 
@@ -299,7 +301,9 @@ def verdict_range(sentences: Iterable[Judged], *verdicts: ClaimVerdict) -> str:
 
 def claim_formula(claim: Claim) -> str:
     """Word what a claim compares: `miCSE > SimCSE, PCL; column Avg.`"""
-    row = f"deviation of {claim.row}" if claim.statistic == "std" else claim.row
+    row = gain_name(claim, claim.row)
+    if claim.statistic == "std":
+        row = f"deviation of {claim.row}"
     columns = ", ".join(claim.columns)
     if claim.on_average:
         columns = f"the average of {columns}"
@@ -320,7 +324,9 @@ def relation_sign(claim: Claim) -> str:
 
 def versus_text(claim: Claim) -> str:
     """Word the rows that a claim compares its row with: `every other row but PCL of Table 3`."""
-    text = "every other row" if claim.versus == "others" else list_names(claim.versus)
+    text = "every other row"
+    if claim.versus != "others":
+        text = list_names([gain_name(claim, label) for label in claim.versus])
     if claim.exclude:
         text += f" but {list_names(claim.exclude)}"
     if claim.versus_table:
@@ -328,6 +334,12 @@ def versus_text(claim: Claim) -> str:
     if claim.versus_column:
         text += f" ({claim.versus_column})"
     return text
+
+
+def gain_name(claim: Claim, label: str) -> str:
+    """Name a row, or its gain: `AMI+CT`, `AMI+CT − CT`."""
+    base = claim.gains_over.get(label)
+    return label if base is None else f"{label} − {base}"
 
 
 def list_names(labels: list[str]) -> str:

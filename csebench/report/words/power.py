@@ -12,6 +12,7 @@ from csebench.report.numbers.power import (
     claim_powers,
     table_power,
 )
+from csebench.report.words.claims import gain_name
 
 POWER_COLUMNS = [
     "table",
@@ -65,7 +66,9 @@ def claim_rows() -> list[list]:
 def claim_row(power: ClaimPower) -> list:
     """Write the row of one claim."""
     claim = power.claim
-    stated = [power.paper, claim.place, claim.quote, claim.row, power.versus, power.column]
+    row = gain_name(claim, claim.row)
+    versus = gain_name(claim, power.versus)
+    stated = [power.paper, claim.place, claim.quote, row, versus, power.column]
     printed = f"{power.difference:+z.2f}"
     if power.seed_sd is None:
         return [*stated, printed, "–", *[UNKNOWN] * len(SHARES)]
