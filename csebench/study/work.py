@@ -130,8 +130,8 @@ def become_torchrun(
         command += ["--evaluators", ",".join(only)]
     if chunk_size is not None:
         command += ["--chunk-size", str(chunk_size)]
-    # The supervisor of this process cannot watch torchrun. It need not: every process that torchrun
-    # starts has a supervisor of its own.
+    # torchrun never announces its end, so this process does. The exit code of torchrun can be
+    # trusted, because every process that it starts has a supervisor of its own.
     announce_end()
     os.execv(sys.executable, command)
 

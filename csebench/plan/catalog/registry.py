@@ -201,7 +201,7 @@ def typed_params(name: str, params: Mapping[str, Value], folder: Path = METHODS)
         params: as a spec states them. Others have their defaults in the object.
     """
     declared = declaration(name, folder)
-    # A parameter marked `Unstated` has the value of the mark, also if the default is another value.
+    # A spec leaves out a parameter at the value of its mark `Unstated`, not at its default.
     return declared.hyperparameters.model_validate({**declared.unstated, **params})
 
 

@@ -109,5 +109,5 @@ def blocked(training: Training, scale: str) -> ScaleCannotTell | None:
 
 
 def is_blocked(cells: Sequence[Cell], scale: str) -> bool:
-    """Whether a scale gives no verdict on rows with this training."""
+    """Whether a scale gives no verdict on comparisons of these rows."""
     return why_scale_cannot_tell([(cell, cell) for cell in cells], scale) is not None
