@@ -1,10 +1,10 @@
 """The folder of a run, `runs/<id>/`.
 
-This module has the names of its files, the check whether the run is done, the lock that lets one
-process at a time work on it, and its progress. Whoever trains a run enters `work_on`, which takes
-both. Progress is written to `progress.json`, which `csebench status` reads, and to stderr.
-base/models.py reads the folder of the model, and train/checkpoint.py the checkpoint. Never imports
-torch.
+This module names the files of a run, checks whether the run is done, locks its folder so that one
+process at a time works on it, and keeps its progress. Code that trains a run does so inside
+`work_on`, which takes the lock and starts the progress. Progress goes to `progress.json`, which
+`csebench status` reads, and to stderr. base/models.py reads the folder of the model, and
+train/checkpoint.py the checkpoint. Never imports torch.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ PROGRESS = "progress.json"  # deleted when the run is done
 CHECKPOINT = ".checkpoint.json"
 # matches CHECKPOINT, files of states, half-written files, and files of older versions of csebench
 CHECKPOINT_FILES = ".checkpoint*"
-SET_ASIDE = ".set-aside"  # put before the names of checkpoint files that could not be used
+SET_ASIDE = ".set-aside"  # prefix of the names of checkpoint files that could not be used
 WRITE_SECONDS = 2  # between two writes of progress.json
 LINE_SECONDS = 30  # between two lines on stderr
 _locked: set[Path] = set()  # folders that this process has locked
@@ -61,10 +61,10 @@ def lock_run(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def work_on(folder: Path, spec: BaseModel, run_id: str) -> Iterator["Progress"]:
-    """Hold the lock of a run and keep its progress during the block, in which the run is made.
+    """Hold the lock of a run and keep its progress. The block makes the run.
 
     Raises:
-        BadInput: see `refuse_other_run`. The folder is left as it was.
+        BadInput: see `refuse_other_run`. It is raised before anything is written to the folder.
     """
     with lock_run(folder):
         refuse_other_run(folder, spec)
@@ -107,13 +107,13 @@ def refuse_other_run(folder: Path, spec: BaseModel) -> None:
 
 
 def check_run_folder(folder: Path) -> None:
-    """Refuse a folder for a run if it has files that are not of a run and would be replaced.
+    """Refuse a folder in which a run would replace files of the user.
 
-    A folder with a spec.json belongs to a run, and passes. `refuse_other_run` refuses the folder of
-    another run.
+    A folder with a spec.json belongs to a run, so it passes here. `refuse_other_run` later refuses
+    the folder if that is another run.
 
     Raises:
-        BadInput: a file would be replaced. The message names it.
+        BadInput: the run would replace a file. The message names it.
     """
     if (folder / "spec.json").exists():
         return
@@ -126,7 +126,7 @@ def check_run_folder(folder: Path) -> None:
 def is_progress_of_run(path: Path) -> bool:
     """Whether a file is the progress.json of a run.
 
-    A run that failed early has left one without a spec.json.
+    A run that failed before its spec.json was written has left only this file.
     """
     if path.name != PROGRESS:
         return False
@@ -234,9 +234,9 @@ def read_progress(folder: Path) -> dict | None:
 class Progress:
     """A context manager around the work of a run, which keeps its progress.json up to date.
 
-    If the work raises an exception, the exception is written as the failure of the run, and raised
-    again. An unexpected one gets a note. A run that is killed or stopped leaves the file as it was
-    written last.
+    An exception in the block is written as the failure of the run, and goes on to the caller. An
+    exception that csebench did not raise gets a note with the step that the run had reached. A run
+    that is killed or stopped leaves the file as it was written last.
     """
 
     def __init__(self, folder: Path, run: str):
@@ -301,9 +301,9 @@ class Progress:
             self._log()
 
     def _write(self, state: Literal["running", "failed"], message: str = "") -> None:
-        """Write progress.json, if the folder of the run exists. Bad input can end a run earlier.
+        """Write progress.json into the folder of the run.
 
-        Only the main process writes progress, but a failure may happen in any process.
+        Only the main process writes progress. A failure is written by the process that failed.
         """
         self.now.state = state
         self.now.message = message
@@ -311,7 +311,7 @@ class Progress:
         self.now.updated = time.time()
         self.write_due = time.monotonic() + WRITE_SECONDS
         is_writer = self.is_main or state == "failed"
-        if is_writer and self.folder.exists():
+        if is_writer and self.folder.exists():  # a run that is refused early makes no folder
             write_json(self.folder / PROGRESS, self.now.model_dump())
 
     def _log(self) -> None:

@@ -24,7 +24,7 @@ from csebench.plan.recipe import back_translation_facts
 from csebench.plan.schema.declarations import FRACTION, Evaluation
 from csebench.plan.schema.spec import Spec
 from csebench.study import attempt, attempt_results, search
-from csebench.study import work as planned_run
+from csebench.study import work as single_run
 from csebench.train.inputs import read_corpus_of, read_inputs
 
 
@@ -120,7 +120,7 @@ def is_translation(facts: Path) -> bool:
 def train(args):
     """Train one run that no table needs, and print the folder of its model."""
     check_run_folder(args.out)
-    # read everything before torch is imported and before a GPU is waited for
+    # Read everything first: bad input is refused before torch is imported and a GPU is awaited.
     if args.spec:
         spec = train_options.read_spec(args.spec)
         refuse_unread_files(args, spec)
@@ -131,12 +131,12 @@ def train(args):
         refuse_unread_files(args, spec)
     data_root = train_options.data_root_or_default(args.data)
     inputs = read_inputs(spec, corpus, data_root, args.positives)
-    planned_run.train_spec(spec, args.out, inputs, args.chunk_size or None)
+    single_run.train_spec(spec, args.out, inputs, args.chunk_size or None)
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 
 def refuse_unread_files(args, spec: Spec) -> None:
-    """Raise BadInput for a file among the options that the run would not read."""
+    """Raise BadInput if an option gives a file that the run would not read."""
     if args.corpus is not None and spec.corpus is None:
         raise unread_file("--corpus", args.corpus, spec.method)
     if args.positives is not None and not spec.back_translated:
@@ -186,7 +186,7 @@ def evaluate(args):
         precision=args.precision, batch_size=args.batch_size, max_length=args.max_length
     )
     check_scores_output(args.out)
-    # keep each evaluator once: a second time would repeat all its rows
+    # keep each evaluator once, because a repeated evaluator would repeat all its rows
     evaluators = list(dict.fromkeys(args.evaluators.split(",")))
     data_root = train_options.data_root_or_default(args.data)
     model = train_options.find_model(args.model)
@@ -229,7 +229,7 @@ def work(args):
     only = None
     if args.evaluators is not None:
         only = [name for name in args.evaluators.split(",") if name]
-    planned_run.work(
+    single_run.work(
         args.run_id,
         args.scale,
         only,
@@ -272,7 +272,7 @@ def try_method(args):
 
 def publish(args):
     """Put the scores of a finished run into results/."""
-    planned_run.publish_planned(args.run_id, args.evaluator, args.scale)
+    single_run.publish_planned(args.run_id, args.evaluator, args.scale)
 
 
 def prune(args):

@@ -1,4 +1,4 @@
-"""Reading of what methods train on: corpora of sentences or triplets, and their back-translations.
+"""Read the corpora that methods train on: sentences, triplets, and back-translations of sentences.
 
 This module also draws few-shot subsets. data/sts.py and evaluators read test sets.
 data/translate.py makes back-translations. Never imports torch.
@@ -44,15 +44,15 @@ def read_corpus(
     """Read the corpus that a method trains on. Its file is read once.
 
     Args:
-        expected_sha256: the sha256 from which the run's key was computed. It begins with `hub:` for
-            a published file whose hash the hub states, and which fetching checked.
+        expected_sha256: the sha256 that is part of the run's identity. `hub:COMMIT` stands for a
+            published file. Its hash is known to the hub only and was checked by `csebench fetch`,
+            so it is not checked here.
         kind: `sentences`, one a line, or `triplets` (anchor, positive, hard negative), from a CSV
             file with the columns of TRIPLET.
-        least: number of lines with text that are needed. A method needs two, because it learns from
-            the differences between sentences.
-        size: number of sentences that will be drawn from the corpus, which must have so many. It
-            is not checked for triplets, because a scale states it for sentences: if there are fewer
-            triplets, all of them are drawn.
+        least: smallest number of lines with text. A method needs two, because it learns from the
+            differences between sentences.
+        size: number of sentences that will be drawn. The corpus must have so many. Triplets may be
+            fewer, and all of them are drawn then, because a scale states sizes for sentences.
 
     Raises:
         BadInput: the file is damaged or too small, or is not the expected one.
@@ -148,11 +148,11 @@ def split_lines(text: str, path: Path) -> list[str]:
 
 
 def check_sha256(path: Path, expected: str | None) -> None:
-    """Refuse a file that is not the one from which a run's key was computed.
+    """Refuse a file whose sha256 is not the one that is part of a run's identity.
 
     Args:
-        expected: nothing is checked if it is None or begins with `hub:`, because the sha256 is then
-            not known.
+        expected: None, or a text that begins with `hub:`, if the sha256 is not known. Then every
+            file passes.
     """
     if expected is not None and not expected.startswith("hub:"):
         refuse_other_file(path, sha256(path), expected)
@@ -176,8 +176,8 @@ def refuse_other_file(path: Path, actual: str, expected: str | None) -> None:
 def _parse_triplets(text: str, path: Path, is_published: bool = False) -> list[Triplet]:
     """Parse the triplets of a CSV file, row by row.
 
-    A row that is not clear is refused. If a sentence with a comma lost its quotes, it would become
-    two fields, and each later column would get the wrong sentence.
+    A row that can be misread is refused. For example, a sentence with a comma and without quotes
+    becomes two fields, so that each later column gets the wrong sentence.
 
     Args:
         is_published: whether the file is a paper's own, checked when it was fetched. Its sentences
@@ -205,7 +205,7 @@ def _parse_triplets(text: str, path: Path, is_published: bool = False) -> list[T
 
 
 def _rows(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Give the number of the first line, and the fields, of every row of a CSV file.
+    """Yield each row of a CSV file: the number of its first line, and its fields.
 
     Blank lines are left out.
     """

@@ -1,8 +1,8 @@
 """The controls of a scale: differences that it must see before it judges methods.
 
-A scale declares them (csebench/plan/schema/declarations.py: Control). Each names two rows of
-tables. This module finds their cells. What the scores say of them is computed in
-csebench/report/numbers/controls.py.
+A scale declares controls in its file (csebench/plan/schema/declarations.py: Control). Each control
+names two rows and a column. This module finds the two cells and their score files.
+csebench/report/numbers/controls.py computes from the scores whether the control holds.
 """
 
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ class CellPlace:
 
     paper: str
     table: str
-    row: int  # index in the table
-    column: int
+    row: int  # index of the row in the table
+    column: int  # index of the column
     plan: CellPlan
 
 
@@ -33,7 +33,7 @@ class PlannedControl:
     """A control with the cells that it compares."""
 
     control: Control
-    cell: CellPlace
+    cell: CellPlace  # must score higher
     base: CellPlace
 
 
@@ -54,7 +54,14 @@ def planned_controls(scale_name: str) -> tuple[PlannedControl, ...]:
 
 
 def find_cell(control: Control, table: str, row_label: str, scale_name: str) -> CellPlace:
-    """Find a cell of a control in its table."""
+    """Find a cell of a control.
+
+    Args:
+        table: `micse/table4`.
+
+    Raises:
+        BadInput: the table, the row or the column does not exist. The message names the control.
+    """
     where = f"config/{scale_name}.yaml: controls: {control.name}"
     paper_name, _, name = table.partition("/")
     try:

@@ -210,9 +210,9 @@ def plan_trials(name: str, scale_name: str, number: int | None = None) -> list[P
 
 
 def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[PlannedTrial]:
-    """Plan further trials, beyond the ends of the values that were tried (`outward_settings`).
+    """Plan trials beyond the smallest and largest values that were tried (`outward_settings`).
 
-    A trial whose value its parameter does not allow is left out.
+    A value that its parameter does not allow is left out. So is a trial that was made.
 
     Args:
         trials: the trials that were made.
@@ -229,11 +229,11 @@ def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[Planne
 
 
 def outward_settings(trials: list[Trial]) -> list[Settings]:
-    """List the settings of the best trial, each time with one number replaced by the next outward.
+    """List the settings of the best trial with one number moved outward, once for each such number.
 
-    A number is replaced if it is the smallest or the largest that was tried. The next one continues
-    the geometric sequence of the number and its neighbour: 1, 2 lead to 4. There is none if the
-    number is 0, or if fewer than three numbers were tried.
+    A number is moved if it is the smallest or the largest of the numbers tried for its parameter.
+    It moves by the factor between its neighbour and itself, and is rounded to one digit: after 0.1
+    and 0.2 comes 0.4. It is not moved if it is 0, or if fewer than three numbers were tried.
     """
     best = best_trial(trials)
     if best is None:
@@ -245,7 +245,7 @@ def outward_settings(trials: list[Trial]) -> list[Settings]:
         if len(tried) < 3 or value not in (tried[0], tried[-1]) or value == 0:
             continue
         neighbour = tried[1] if value == tried[0] else tried[-2]
-        outward = float(f"{value * value / neighbour:.1g}")
+        outward = float(f"{value * value / neighbour:.1g}")  # one digit
         further.append(best.settings | {key: outward})
     return further
 
@@ -320,19 +320,22 @@ def made_search(name: str, scale_name: str) -> Search | None:
 
 
 def kept_trials(search: Search | None, planned: list[PlannedTrial]) -> list[Trial]:
-    """List the trials of a search that a repetition keeps.
+    """List the trials in the file of a search that need not be made again.
+
+    Either all trials are kept or none, because they were made with the same code and settings. The
+    first one tells whether these are still the planned ones.
 
     Args:
         search: from its file; None if there is no file.
-
-    Returns:
-        nothing if they were made with other code, settings or seeds than those planned now.
+        planned: the trials as they are planned now.
     """
-    first = planned[0]
-    if search is None or search.spec != first.specs[0]:
+    first_planned = planned[0]
+    if search is None or search.spec != first_planned.specs[0]:
         return []
-    made_first = search.trials[0]
-    if made_first.settings != first.settings or len(made_first.runs) != len(first.specs):
+    first_made = search.trials[0]
+    if first_made.settings != first_planned.settings:
+        return []
+    if len(first_made.runs) != len(first_planned.specs):
         return []
     return search.trials
 
@@ -436,12 +439,14 @@ def first_untried(trial: Trial, space: dict[str, list[Value]]) -> str | None:
 
 
 def is_outward(trial: Trial, earlier: list[Trial]) -> bool:
-    """Whether a trial has settings outward of trials that were made earlier.
+    """Whether a trial can come from `plan_outward`.
 
-    The file does not say after which of them it was planned, so all are tried, last ones first.
+    Args:
+        earlier: the trials that were made before it. The trial may have been planned after any of
+            them, because `plan_outward` can plan several trials at once.
     """
-    for made in range(len(earlier), 0, -1):
-        if trial.settings in outward_settings(earlier[:made]):
+    for number in range(len(earlier), 0, -1):  # mostly after the last one, so begin there
+        if trial.settings in outward_settings(earlier[:number]):
             return True
     return False
 

@@ -26,9 +26,9 @@ from csebench.study.work import train_and_score
 def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[str], None]) -> None:
     """Search for the settings of methods.
 
-    A search may start from the results of other searches. Those run first if they have no file
-    yet. Trials that are in the file of a search are kept, and runs in runs/ are not repeated. So
-    the same call resumes a search that was stopped.
+    A search may start from the choices of other searches. If one of these has no file yet, it runs
+    first. Trials in the file of a search are kept, and runs in runs/ are not repeated. So the same
+    call resumes a search that was stopped.
 
     Args:
         names: methods, also with components, as in `ct+ami`.
@@ -41,13 +41,13 @@ def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[s
             another reason.
         Stopped: SIGTERM, SIGINT or SIGHUP asked for an end.
     """
-    searches: list[str] = []
+    needed_first: list[str] = []
     for name in names:
         for earlier in tuning.searches_before(name):
             if earlier in names or tuning.made_search(earlier, scale_name) is None:
-                searches.append(earlier)
-    searches = list(dict.fromkeys([*searches, *names]))
-    for name in searches:  # refuse bad input before anything is trained
+                needed_first.append(earlier)
+    searches = list(dict.fromkeys([*needed_first, *names]))
+    for name in searches:  # both calls refuse bad input, here before anything is trained
         tuning.plan_trials(name, scale_name, number)
         tuning.made_search(name, scale_name)
     for name in searches:
@@ -57,26 +57,27 @@ def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[s
 def run_search(name: str, scale: Scale, number: int | None, log: Callable[[str], None]) -> None:
     """Run the missing trials of a search. Write its file after each of them.
 
-    If the best trial has the largest or smallest value that was tried, values further outward are
-    tried after the planned trials.
+    The planned trials come first. If the best trial then has the largest or smallest value that was
+    tried, the next value outward is tried, and so on until the best trial lies within.
     """
     planned = tuning.plan_trials(name, scale.scale, number)
-    untuned = planned[0].specs[0]  # the first trial has the scale's settings
-    made = tuning.made_search(name, scale.scale)
+    untuned = planned[0].specs[0]  # the first trial has the settings before tuning
+    earlier_search = tuning.made_search(name, scale.scale)
     encoder = scale.encoders[tuning.ENCODER]
     # a run that all trials start from, for methods that need one
     pretraining = recipe.pretraining(untuned.params, encoder, recipe.conditions(scale), name)
 
-    trials = tuning.kept_trials(made, planned)
+    trials = tuning.kept_trials(earlier_search, planned)
     planned_number = len(planned)
-    if trials and made is not None:
-        planned_number = max(planned_number, made.planned)  # it may have been made with more trials
-    made_settings = [trial.settings for trial in trials]
-    missing = [trial for trial in planned if trial.settings not in made_settings]
+    if trials and earlier_search is not None:
+        # the earlier call may have had a larger --trials
+        planned_number = max(planned_number, earlier_search.planned)
+    kept_settings = [trial.settings for trial in trials]
+    missing = [trial for trial in planned if trial.settings not in kept_settings]
     if not missing:
         missing = tuning.plan_outward(name, scale.scale, trials)
     while missing:
-        if pretraining:
+        if pretraining:  # trains once, and only if a trial is missing
             train_unless_done(pretraining, scale, needs_model=True)
         planned_trial = missing.pop(0)
         runs = [run_trial(spec, scale) for spec in planned_trial.specs]
@@ -88,10 +89,10 @@ def run_search(name: str, scale: Scale, number: int | None, log: Callable[[str],
         chosen = None
         if best is not None:
             chosen = best.settings
-        content = tuning.Search(
+        search = tuning.Search(
             name=name, planned=planned_number, spec=untuned, trials=trials, chosen=chosen
         )
-        tuning.write_search(content, scale.scale)
+        tuning.write_search(search, scale.scale)
         count = max(planned_number, len(trials))  # outward trials exceed the planned number
         log(f"{name}: trial {len(trials)} of {count}: {trial_label(trial)}")
         if not missing:
@@ -120,7 +121,7 @@ def train_unless_done(spec: Spec, scale: Scale, needs_model: bool = False) -> di
     """Train a run unless it is done, and return its report.
 
     Args:
-        needs_model: train again if the run is done but its model was deleted.
+        needs_model: whether to train a done run again if its model was deleted.
     """
     folder = catalog.RUNS / spec.run_id
     is_done = training_report(folder) is not None

@@ -1,8 +1,8 @@
 """Make one run: train it from a spec, or train and score it as a job of the workflow does.
 
-This module decides whether a run has to be made, and holds its lock while it is made. Trials of a
-search are runs, too. They use `train_and_score`. Which trials there are, and in which order they
-run, belongs to csebench/study/search.py.
+This module skips a run that is made already, and holds the lock of a run while it is made. The
+trials of a search are runs, too: csebench/study/search.py chooses them, and makes each with
+`train_and_score`.
 """
 
 import os
@@ -45,8 +45,8 @@ def work(
     """Train a planned run, and score it with the evaluators that pages show.
 
     The run is done when it is trained. If an evaluator fails, its reason is kept and the others
-    still score. Later, `publish_planned` calls that evaluator again and reports its error. If
-    another process works on the run, this one waits for it, then does what is left.
+    still score. `publish_planned` later calls the failed evaluator again and reports its error. If
+    another process works on the run, this process waits for it, then does what is left.
 
     Args:
         only: evaluators to score with, if pages show them. None means all that pages show.
@@ -130,7 +130,9 @@ def become_torchrun(
         command += ["--evaluators", ",".join(only)]
     if chunk_size is not None:
         command += ["--chunk-size", str(chunk_size)]
-    announce_end()  # torchrun's exit code can be trusted: each of its processes is watched
+    # torchrun never announces its end, so this process does. The exit code of torchrun can be
+    # trusted, because every process that it starts has a supervisor of its own.
+    announce_end()
     os.execv(sys.executable, command)
 
 
@@ -143,8 +145,8 @@ def train_and_score(
 ) -> None:
     """Train a run, then score it with the evaluators whose data is there.
 
-    Processes of torchrun only train. If one of them also scored, the GPUs of the others would
-    idle. `publish_planned` makes the scores later, on one GPU.
+    A process that torchrun started only trains. If it also scored, the GPUs of the other processes
+    would idle. `publish_planned` makes the scores later, on one GPU.
 
     Args:
         progress: of the run, whose lock this process holds.
@@ -169,12 +171,12 @@ def make_model_once(
     """Make the model of a run, if its folder has none, and mark the run as done.
 
     Args:
-        inputs: reads the inputs. It is called only if they are needed.
+        inputs: reads the inputs. It is called only if the model is missing.
         progress: of the run, whose lock this process holds.
     """
     if not is_done(progress.folder):
         ready_inputs = inputs()
-        # imported here, because torch takes seconds to load and the run already shows as running
+        # Imported here, so that `csebench status` shows the run while torch loads for seconds.
         from csebench.train.run import make_model
 
         make_model(spec, ready_inputs, progress, chunk_size)
@@ -203,8 +205,8 @@ def publish_planned(run_id: str, evaluator: str, scale_name: str) -> None:
 def train_spec(spec: Spec, out: Path, inputs: Inputs, chunk_size: int | None = None) -> None:
     """Train a run that no page needs.
 
-    A finished model in `out` is kept as it is. If another process trains the run, this process
-    waits for the model.
+    A finished model in `out` stays as it is. If another process trains the run, this process waits
+    until the model is there.
 
     Args:
         out: folder of the run.

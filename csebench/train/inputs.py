@@ -1,7 +1,7 @@
 """Read the inputs of a run: its sentences, and STS-B dev.
 
-Everything is checked and in memory before a run writes its first file. Reading a file of a certain
-format is the work of csebench/data/. Never imports torch.
+Everything is checked and in memory before a run writes its first file. The readers of the file
+formats are in csebench/data/. Never imports torch.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ def read_inputs(
     Args:
         corpus: the corpus of the run, from `read_corpus_of`.
         data_root: folder of benchmark data, with STS-B dev.
-        positives: back-translated corpus, for a run whose positives are back-translations.
+        positives: the back-translated corpus; needed if `spec.back_translated`.
 
     Raises:
         BadInput: a file is missing, or is not the one that the spec states.

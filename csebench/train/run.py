@@ -1,8 +1,8 @@
 """Make the model of a run from its inputs: train or fit it, and export it.
 
 A run ends with a finished model, or with nothing that looks like one. csebench/train/trainer.py
-trains a method, and csebench/model/export.py writes the files of the encoder. Whether a run has to
-be made at all, and its lock, belong to csebench/study/work.py.
+trains a method, and csebench/model/export.py writes the files of the encoder. The caller,
+csebench/study/work.py, checks whether the run is needed and holds its lock.
 """
 
 import os
@@ -38,15 +38,15 @@ def make_model(
 ) -> None:
     """Make the model of a run in `model/` of its folder.
 
-    The model is moved there when all its files are written. If a killed run left a checkpoint,
-    training resumes from it, and ends with the same weights.
+    The folder gets the name `model/` when all its files are written. If a killed run left a
+    checkpoint, training resumes from the checkpoint, and ends with the same weights.
 
     Args:
         progress: of the run, whose lock this process holds (csebench/base/runs.py: work_on).
         chunk_size: see `fit`.
 
     Raises:
-        BadInput: the encoder is missing or wrong, or see `fit`.
+        BadInput: see `load_encoder` and `fit`.
         Untrainable: see `fit`.
         Stopped: SIGTERM, SIGINT or SIGHUP stopped the run. A checkpoint has been written.
     """
@@ -91,7 +91,7 @@ def load_encoder(spec: Spec, params: Hyperparameters) -> Encoder | None:
         The encoder, or None for a control, which has none.
 
     Raises:
-        BadInput: the revision of the encoder is not pinned, or the method cannot use the encoder.
+        BadInput: the encoder is missing, its revision is not pinned, or the method cannot use it.
     """
     method = declaration(spec.method)
     if method.kind == "control":
@@ -122,11 +122,11 @@ def load_encoder(spec: Spec, params: Hyperparameters) -> Encoder | None:
 
 
 def fit_transform(spec: Spec, params: Hyperparameters, encoder: Encoder, inputs: Inputs) -> Affine:
-    """Fit the map of a method to the vectors of sentences of the corpus, without training."""
+    """Embed sentences of the corpus, and fit the map of a method to their vectors."""
     assert spec.corpus is not None
     sentences = draw_subset(inputs.sentences, params.fit_sentences, spec.corpus.subset_seed)
     vectors = SentenceEncoder(encoder, params.pooler).embed(list(sentences))
-    method_class = load(spec.method)  # outside the guard: importing may set seeds
+    method_class = load(spec.method)  # before ForeignCode, because importing may set seeds
     with ForeignCode(spec.run_id, holds_interrupts=False):
         return Affine(*method_class.fit(vectors, params))
 

@@ -154,9 +154,14 @@ def adapter_defect(text: str, folder: Path, where: str = "") -> str | None:
 def base_method(name: str, extends: Any, where: str) -> Declaration:
     """Read the declaration of the method that a method extends.
 
+    Args:
+        name: the method that extends.
+        extends: the method that it names; any literal, because nothing is checked yet.
+
     Raises:
-        BadInput: there is no such method, or it extends this one.
+        BadInput: there is no such method, or it extends `name`, directly or through others.
     """
+    # Refuse a circle before `declaration` reads the whole chain: it would never end.
     ancestor = extends
     while ancestor is not None:
         if ancestor == name:
@@ -193,9 +198,10 @@ def typed_params(name: str, params: Mapping[str, Value], folder: Path = METHODS)
     """Return the hyper-parameters of a method or component as one typed object.
 
     Args:
-        params: as a spec states them. Those without an effect have their defaults in the object.
+        params: as a spec states them. Others have their defaults in the object.
     """
     declared = declaration(name, folder)
+    # A spec leaves out a parameter at the value of its mark `Unstated`, not at its default.
     return declared.hyperparameters.model_validate({**declared.unstated, **params})
 
 
@@ -341,15 +347,20 @@ def load(name: str, folder: Path = METHODS, attribute: str = ""):
 
 
 def check_extends(method_class: type, declared: Declaration, file: str) -> None:
-    """Raise BadInput if the class of a method's file does not extend what `extends` declares."""
-    ancestors = set()
+    """Raise BadInput if a method's class extends other methods than its declaration says.
+
+    The class must extend the class of the method that `extends` names. A class that extends methods
+    of another kind than its own must declare `extends` or `kind`: otherwise it would silently have
+    the default kind.
+    """
+    ancestors = set()  # names of the methods whose classes it extends
     for ancestor in method_class.__mro__:
         package, _, name = ancestor.__module__.rpartition(".")
         if package == METHODS.name and name != declared.name:
             ancestors.add(name)
     if declared.extends is not None and declared.extends not in ancestors:
         raise BadInput(f"{file}: extends: its class does not extend that of {declared.extends}.")
-    if "kind" in declared.model_fields_set:
+    if "kind" in declared.model_fields_set:  # stated, or taken from the method in `extends`
         return
     for name in sorted(ancestors):
         kind = declaration(name).kind

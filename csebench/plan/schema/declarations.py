@@ -122,10 +122,10 @@ def _keep_part(entries: dict[str, Any], part: slice) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Unstated:
-    """A mark on a hyper-parameter that runs leave out if it has this value.
+    """A mark on a hyper-parameter: a run that has this value does not state it.
 
-    The engine got the hyper-parameter after the first runs were made. Leaving it out keeps the ids
-    of these runs.
+    The hyper-parameter is newer than the first runs. They trained with this value, and keep their
+    ids because it is not stated.
     """
 
     value: Value
@@ -134,15 +134,15 @@ class Unstated:
 class Hyperparameters(BaseModel):
     """The hyper-parameters of a method or component, as typed attributes.
 
-    Every declaration has a subclass with a field for each of its parameters
-    (`Declaration.hyperparameters`). Type checkers know only the fields that every method has.
+    Every declaration makes a subclass with a field for each of its parameters
+    (`Declaration.hyperparameters`). Code gets an object of this subclass as `Hyperparameters`.
     """
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True
     )
 
-    if TYPE_CHECKING:
+    if TYPE_CHECKING:  # type checkers cannot know the fields of a subclass that is made at run time
 
         def __getattr__(self, name: str) -> Any: ...
 
@@ -150,8 +150,8 @@ class Hyperparameters(BaseModel):
 class TrainingSettings(Hyperparameters):
     """Hyper-parameters that every method has.
 
-    The defaults are those of SimCSE's trainer (transformers 4.2.1: no warm-up, no weight decay,
-    linear decay) and of its unsupervised BERT-base script. A declaration may override them.
+    The defaults come from SimCSE's trainer (transformers 4.2.1: no warm-up, no weight decay, linear
+    decay) and its unsupervised BERT-base script. A declaration may state other defaults.
     """
 
     # optimiser steps, the same for every corpus size
@@ -528,17 +528,18 @@ Training = Literal["unlabelled", "labelled"]
 class Control(Strict):
     """A difference between two rows that a scale must see before it judges methods of a kind.
 
-    It holds if the 95 % interval of the difference lies above `least`.
+    A control holds if the 95 % interval of the difference lies above `least`. If it does not hold,
+    the scale gives no verdict on the methods in `judges`.
     """
 
     name: Line  # for pages: `SimCSE above the untrained encoder`
     table: str  # `micse/table4`
     row: str  # label of the row that must score higher
     against: str  # label of the other row
-    against_table: str | None = None  # its table; None: the same
+    against_table: str | None = None  # table of the other row; None: the same table
     column: str  # label of the column, in both tables
-    least: float = 0.0  # points
-    judges: list[Training] = Field(min_length=1)  # the methods that are not judged if it fails
+    least: float = 0.0  # what the difference must exceed, in points
+    judges: list[Training] = Field(min_length=1)  # judged only if the control holds
 
 
 class Scale(RunSettings):

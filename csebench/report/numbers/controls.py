@@ -1,8 +1,8 @@
-"""What the controls of a scale show, and which comparisons it may therefore judge.
+"""Compute the controls of a scale, and decide which comparisons the scale may judge.
 
-A scale that cannot see a difference that every reader expects, such as SimCSE above the untrained
-encoder, cannot tell methods of this kind apart. Its comparisons of such methods keep their numbers
-and get no verdict.
+A control is a difference that every reader expects, such as SimCSE above the untrained encoder. A
+scale that does not see it cannot tell methods of this kind apart. Its comparisons of such methods
+keep their numbers and get no verdict.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from csebench.report.numbers.refusals import ScaleCannotTell, mismatch, why_not_
 
 @dataclass(frozen=True)
 class ControlResult:
-    """A control, and what the scores of its scale show."""
+    """A control, and its difference in the scores of a scale."""
 
     control: Control
-    estimate: Estimate | None = None  # None: not all runs are scored
+    estimate: Estimate | None = None  # None: a score is missing, or the rows cannot be compared
     printed: float | None = None  # the same difference in print, in points
 
     @property
     def holds(self) -> bool | None:
-        """Whether the difference is shown to be as large as it must be; None without scores."""
+        """Whether the 95 % interval lies above what the control needs; None without an estimate."""
         if self.estimate is None:
             return None
         low, _ = self.estimate.interval()
@@ -43,15 +43,15 @@ def control_results(scale: str) -> tuple[ControlResult, ...]:
 def control_result(planned: PlannedControl, scale: str) -> ControlResult:
     """Compute one control.
 
-    A row whose loss is 0 from the start counts, unlike in other comparisons: that training without
-    a loss changes nothing is what a control may be about.
+    Other comparisons refuse a row whose loss is 0 from the start. A control accepts it, because it
+    may ask just this: whether training without a loss leaves the scores where they were.
     """
     places = (planned.cell, planned.base)
     cell, base = with_scores_of([printed_cell(place, scale) for place in places], scale)
     printed = None
     if cell.published is not None and base.published is not None:
         difference = cell.published.value - base.published.value
-        printed = cell.sign * 100 * difference / cell.factor
+        printed = cell.sign * 100 * difference / cell.factor  # points, also of printed fractions
 
     cells = [cell, base]
     has_runs = bool(cell.plan.specs) and bool(base.plan.specs)
@@ -62,7 +62,7 @@ def control_result(planned: PlannedControl, scale: str) -> ControlResult:
 
 
 def printed_cell(place: CellPlace, scale: str) -> Cell:
-    """Build a cell of a control, without scores."""
+    """Build a cell of a control, with its printed value and without scores."""
     return printed_view(place.paper, place.table, scale).rows[place.row][place.column]
 
 
@@ -70,8 +70,8 @@ def training_of(pairs: Sequence[CellPair]) -> Training | None:
     """Say what kind of training the compared rows have.
 
     Returns:
-        `labelled` if a row is trained on labels, `unlabelled` if a row is trained without. None if
-        nothing is trained, as for an untrained encoder or a fitted map.
+        `labelled` if any row is trained on labels, else `unlabelled` if any row is trained. None if
+        no row is trained: untrained encoders and fitted maps are always judged.
     """
     kinds: set[str] = set()
     for cell in chain.from_iterable(pairs):
@@ -85,9 +85,9 @@ def training_of(pairs: Sequence[CellPair]) -> Training | None:
 
 
 def why_scale_cannot_tell(pairs: Sequence[CellPair], scale: str) -> ScaleCannotTell | None:
-    """Find whether a control of the scale that the compared rows depend on fails.
+    """Explain why a scale gives no verdict on a comparison; None if it gives one.
 
-    A control whose runs are not scored says nothing.
+    The reason is a failed control for the kind of training that the compared rows have.
     """
     training = training_of(pairs)
     if training is None:
@@ -96,15 +96,18 @@ def why_scale_cannot_tell(pairs: Sequence[CellPair], scale: str) -> ScaleCannotT
 
 
 def blocked(training: Training, scale: str) -> ScaleCannotTell | None:
-    """Find whether a scale judges no methods of a kind; None if it does."""
+    """Explain why a scale gives no verdict on methods of a kind; None if it gives verdicts.
+
+    A control blocks verdicts only if it fails. A control without scores blocks nothing.
+    """
     results = control_results(scale)
     failed = [result for result in results if result.holds is False]
     if not any(training in result.control.judges for result in failed):
         return None
-    held = sum(result.holds is True for result in results)
-    return ScaleCannotTell(scale, training, held, len(results))
+    holding = [result for result in results if result.holds is True]
+    return ScaleCannotTell(scale, training, len(holding), len(results))
 
 
 def is_blocked(cells: Sequence[Cell], scale: str) -> bool:
-    """Whether a scale judges no methods of the kind of these rows."""
+    """Whether a scale gives no verdict on comparisons of these rows."""
     return why_scale_cannot_tell([(cell, cell) for cell in cells], scale) is not None

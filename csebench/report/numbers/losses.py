@@ -1,4 +1,4 @@
-"""How far training came: the loss of a row's runs at their first and last reading."""
+"""Read how far training came: the loss of a row's runs at their first and last evaluation."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ class RowLoss:
 
     row: str
     runs: int
-    first_step: int  # of the first reading
-    first: float
+    first_step: int  # step of the first evaluation
+    first: float  # loss at this step
     last_step: int
     last: float
 
@@ -26,27 +26,29 @@ def row_losses(view: GridView) -> list[RowLoss]:
     losses = []
     for row, cells in zip(view.score_grid.rows, view.rows, strict=True):
         curves = loss_curves(cells, view.scale)
-        if curves:
-            losses.append(
-                RowLoss(
-                    row.label,
-                    len(curves),
-                    first_step=min(curve[0]["step"] for curve in curves),
-                    first=fmean(curve[0]["loss"] for curve in curves),
-                    last_step=max(curve[-1]["step"] for curve in curves),
-                    last=fmean(curve[-1]["loss"] for curve in curves),
-                )
-            )
+        if not curves:
+            continue
+        first_points = [curve[0] for curve in curves]
+        last_points = [curve[-1] for curve in curves]
+        loss = RowLoss(
+            row.label,
+            len(curves),
+            first_step=min(point["step"] for point in first_points),
+            first=fmean(point["loss"] for point in first_points),
+            last_step=max(point["step"] for point in last_points),
+            last=fmean(point["loss"] for point in last_points),
+        )
+        losses.append(loss)
     return losses
 
 
 def loss_curves(cells: Iterable[Cell], scale: str) -> list[list[dict]]:
-    """Read the evaluations during training of each run of a row, from its scores."""
+    """Read the training curve of each run of a row. Cells of a row may share runs."""
     curves: dict[str, list[dict]] = {}  # by run
     for cell in cells:
         for leaf in cell.leaves:
             if leaf.plan.row.label != cell.plan.row.label:
-                continue  # a run of the baseline that is subtracted
+                continue  # the baseline that the cell subtracts
             for spec in leaf.plan.specs:
                 curve = loss_curve(spec, leaf.plan.evaluator, scale)
                 if curve:
@@ -55,7 +57,12 @@ def loss_curves(cells: Iterable[Cell], scale: str) -> list[list[dict]]:
 
 
 def loss_curve(spec: Spec, evaluator: str, scale: str) -> list[dict]:
-    """Read the evaluations during training of a run; none if it has no score, or no training."""
+    """Read the training curve of a run from its score file.
+
+    Returns:
+        a point with `step` and `loss` for each evaluation during training. Empty if the run has no
+        score, or was not trained.
+    """
     content, _ = stored_score(spec, evaluator, scale)
     if content is None:
         return []

@@ -1,8 +1,8 @@
-"""Whether a scale ranks differences as print does.
+"""Measure whether differences that are large in the papers are large at a scale, too.
 
-The rank correlation of the declared differences of a scale with the printed ones says whether what
-is larger in the papers is larger here. It stands on the first page of a scale beside its controls.
-Verdicts do not depend on it, because it needs the scores of all pages.
+The measure is the rank correlation between the declared differences of a scale and the printed
+ones. The first page of a scale shows it below the controls. No verdict depends on the correlation,
+because it needs the scores of all pages.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from csebench.report.numbers.controls import training_of
 from csebench.report.numbers.stats import LEVEL
 
 RESAMPLES = 2000
-FEWEST = 10  # differences, below which nothing is computed
+FEWEST = 10  # differences; with fewer, no correlation is computed
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class DifferencePair:
 
 
 def rank_agreement(views: Sequence[GridView], training: Training) -> RankAgreement | None:
-    """Correlate the differences of a scale with those in print, for methods of one kind.
+    """Correlate the differences of a scale with the printed differences, for one kind of methods.
 
-    The differences of a table share rows, so whole tables are resampled for the interval.
+    The interval is a bootstrap over whole tables, because differences of the same table share rows.
 
     Returns:
         None if there are fewer than FEWEST differences.
@@ -63,6 +63,7 @@ def rank_agreement(views: Sequence[GridView], training: Training) -> RankAgreeme
         for index in generator.integers(len(tables), size=len(tables)):
             resample += tables[index]
         correlations.append(rank_correlation(resample))
+    # A resample whose differences are all equal has no correlation (NaN) and is left out.
     low, high = np.nanquantile(correlations, [LEVEL / 2, 1 - LEVEL / 2])
     return RankAgreement(
         rank_correlation(pairs), float(low), float(high), len(pairs), len(by_table)
@@ -77,15 +78,20 @@ def difference_pairs(views: Sequence[GridView], training: Training) -> list[Diff
             for comparison in answer.comparisons:
                 if comparison.estimate is None or comparison.printed is None:
                     continue
-                if training_of(comparison.pairs) == training:
-                    name = f"{view.paper}/{view.name}"
-                    pair = DifferencePair(name, comparison.estimate.gain, comparison.printed)
-                    pairs.append(pair)
+                if training_of(comparison.pairs) != training:
+                    continue
+                table = f"{view.paper}/{view.name}"
+                here = comparison.estimate.gain
+                pairs.append(DifferencePair(table, here, comparison.printed))
     return pairs
 
 
 def rank_correlation(pairs: Sequence[DifferencePair]) -> float:
-    """Compute Spearman's correlation of differences here with differences in print."""
+    """Compute Spearman's correlation of differences here with differences in print.
+
+    Returns:
+        NaN if the differences are all equal here, or in print.
+    """
     from scipy.stats import rankdata
 
     here = rankdata([pair.here for pair in pairs])

@@ -1,4 +1,4 @@
-"""The first page of a scale: questions with their answers, a picture, and a list of the tables.
+"""The first page of a scale: controls, questions with their answers, and the list of tables.
 
 The list says how many runs of every table and figure have scores.
 """
@@ -27,6 +27,7 @@ from csebench.report.numbers.compare import Answer, answer
 from csebench.report.numbers.controls import control_results
 from csebench.report.numbers.primary_answers import count_primary_answers
 from csebench.report.numbers.rank_agreement import rank_agreement
+from csebench.report.numbers.refusals import Relation
 from csebench.report.pages.answer_text import nothing_to_draw
 from csebench.report.pages.page import PageContent, Part, Picture, TextTable
 from csebench.report.pages.score_table import STALE
@@ -52,12 +53,14 @@ OTHER_PAGES = (
 def index_page(scale: str) -> PageContent:
     views = [grid_view(paper_name, name, scale) for paper_name, name in planned_grids(scale)]
     parts: list[Part] = [reproduction_text(scale)]
-    if scale != DEFAULT_SCALE:
+    if scale != DEFAULT_SCALE:  # its numbers say nothing, so it answers no questions
+        controls = control_parts(scale, views)
+        if controls:  # without controls, the page begins with the questions and needs no headings
+            parts += ["## Controls", *controls, "## Questions"]
         methods_view = grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale)
-        alt = "Every method against the untrained encoder and against SimCSE"
-        parts += control_parts(scale, views)
         parts.append(questions([methods_view, *views]))
         parts += study_text(views)
+        alt = "Every method against the untrained encoder and against SimCSE"
         parts.append(Picture(f"{SIDE_BY_SIDE}.svg", alt))
     parts.append("## Tables and figures")
     parts.append(coverage(views))
@@ -71,7 +74,11 @@ def index_page(scale: str) -> PageContent:
 
 
 def control_parts(scale: str, views: list[GridView]) -> list[Part]:
-    """Tabulate the controls of a scale, and say which methods it judges. Nothing without any."""
+    """Tabulate the controls of a scale, and say which methods it judges.
+
+    Returns:
+        an empty list if the scale has no controls.
+    """
     results = control_results(scale)
     if not results:
         return []
@@ -80,7 +87,7 @@ def control_parts(scale: str, views: list[GridView]) -> list[Part]:
     agreement = rank_agreement(views, "unlabelled")
     if agreement is not None:
         text += f" {agreement_text(agreement)}"
-    return ["## Controls", table, text, "## Questions"]
+    return [table, text]
 
 
 # ---------------------------------------------------------------- questions
@@ -99,28 +106,32 @@ def reproduction_text(scale: str) -> str:
 
 def questions(views: list[GridView]) -> str:
     """List the questions that tables declare for the first page, each with all its answers."""
-    answers_to: dict[str, list[tuple[GridView, Answer]]] = {}  # by question
+    answers_to: dict[str, list[str]] = {}  # by question
     for view in views:
         for family in view.grid.compare:
             if family.first_page:
-                answered = answers_to.setdefault(family.first_page, [])
-                answered.append((view, answer(view, family)))
+                text = first_page_answer(view, answer(view, family))
+                answers_to.setdefault(family.first_page, []).append(text)
     lines = []
-    for number, (question, answered) in enumerate(answers_to.items(), 1):
-        texts = " ".join(first_page_answer(view, one_answer) for view, one_answer in answered)
-        lines.append(f"{number}. {question} {texts}")
+    for number, (question, texts) in enumerate(answers_to.items(), 1):
+        lines.append(f"{number}. {question} {' '.join(texts)}")
     return "\n".join(lines)
 
 
-def first_page_answer(view: GridView, one_answer: Answer) -> str:
-    """Write an answer, what is not matched or tuned away, and a link to its table."""
+def first_page_answer(view: GridView, table_answer: Answer) -> str:
+    """Word the answer of a table, what is not matched or tuned away, and a link to the table."""
     label = f"{paper(view.paper).label} {grid_label(view.name)}"
     path = f"{view.paper}/{view.name}.md"
     if view.paper == SIDE_BY_SIDE:
         label = "all methods, on 1 % of the corpus"
         path = f"{SIDE_BY_SIDE}.md"
-    sentences = [f"**{family_sentence(one_answer)}**"]
-    remarks_on_it = remarks(one_answer.comparisons)
+    comparisons = table_answer.comparisons
+    if all(comparison.relation == Relation.CANNOT_TELL for comparison in comparisons):
+        text = "Cannot tell."  # the controls, which come first, say why
+    else:
+        text = family_sentence(table_answer)
+    sentences = [f"**{text}**"]
+    remarks_on_it = remarks(comparisons)
     if remarks_on_it:
         sentences.append(remarks_on_it)
     sentences.append(f"([{label}]({path}))")
@@ -149,7 +160,7 @@ def coverage(views: list[GridView]) -> TextTable:
     rows = []
     for name in sorted(links, key=tables_before_figures):
         label = grid_label(name)
-        if not name.startswith("figure"):  # a page shows this table of all papers
+        if not name.startswith("figure"):  # link to the page with this table of every paper
             label = f"[{label}]({name}.md)"
         rows.append([label, *(links[name].get(paper_name, "") for paper_name in paper_names())])
     return TextTable(["", *(paper(name).label for name in paper_names())], rows)

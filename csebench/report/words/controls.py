@@ -28,7 +28,7 @@ def control_row(result: ControlResult) -> list[str]:
 
 
 def places_text(control: Control) -> str:
-    """Name the tables of a control: `InfoCSE Table 2`."""
+    """Name the tables of a control: `InfoCSE Table 2`, or `MSSE Table 3, InfoCSE Table 2`."""
     texts = []
     for table in (control.table, control.against_table or control.table):
         paper_name, _, name = table.partition("/")
@@ -38,22 +38,23 @@ def places_text(control: Control) -> str:
 
 
 def consequence_text(scale: str) -> str:
-    """Say which methods a scale judges, from its controls."""
+    """Say which kinds of methods get verdicts at a scale."""
     sentences = []
     trainings: Sequence[Training] = ("unlabelled", "labelled")
     for training in trainings:
+        methods = "Methods trained with labels"
+        if training == "unlabelled":
+            methods = "Methods trained without labels"
         reason = blocked(training, scale)
-        how = "with labels" if training == "labelled" else "without labels"
         if reason is None:
-            sentences.append(f"Methods trained {how} are judged.")
+            sentences.append(f"{methods} are judged.")
         else:
-            text = cannot_tell_text(reason)
-            sentences.append(f"**Methods trained {how} get no verdict: {text}.**")
+            sentences.append(f"**{methods} get no verdict: {cannot_tell_text(reason)}.**")
     return " ".join(sentences)
 
 
 def agreement_text(agreement: RankAgreement) -> str:
-    """Word how the differences of a scale rank beside those in print."""
+    """Word the rank correlation between the differences of a scale and the printed ones."""
     return (
         f"Over {agreement.differences} declared differences of methods trained without labels, in"
         f" {agreement.tables} tables, the rank correlation with the printed differences is"
