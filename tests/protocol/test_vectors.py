@@ -566,6 +566,27 @@ def test_one_entry_or_none_has_no_mutual_information():
     assert none.abs() < 1e-9
 
 
+def test_positions_are_drawn_among_the_valid_ones():
+    """Each row draws for itself. With replacement it may draw more than it has."""
+    valid = torch.tensor([[[True, False, True, False]], [[False, False, False, True]]])
+    positions = losses.sample_positions(valid, 40, replacement=True)
+    assert positions.shape == (2, 1, 40)
+    assert set(positions[0, 0].tolist()) == {0, 2}
+    assert set(positions[1, 0].tolist()) == {3}
+
+
+def test_a_row_without_a_valid_position_draws_from_all():
+    valid = torch.tensor([[False, False, False], [True, False, False]])
+    without, one = losses.sample_positions(valid, 60, replacement=True).tolist()
+    assert set(without) == {0, 1, 2}
+    assert set(one) == {0}
+
+
+def test_without_replacement_no_position_is_drawn_twice():
+    positions = losses.sample_positions(torch.ones(5, 6, dtype=torch.bool), 6, replacement=False)
+    assert positions.sort(-1).values.tolist() == [list(range(6))] * 5
+
+
 def test_special_tokens_are_not_masked(tiny_bert):
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
     texts = ["a river", "a long walk [MASK] [UNK]"]
