@@ -27,10 +27,13 @@ from csebench.report.numbers.contrasts import (
     Contrast,
     NoContrast,
     Obstacle,
+    Pairing,
+    contrast_deviations,
     differ_in_size_unseen,
 )
 from csebench.report.numbers.others import Spread
 from csebench.report.numbers.row_settings import Setting
+from csebench.report.numbers.stats import Summary
 from csebench.report.words.claims import detail_text, judgement_text
 
 QUOTE = "better by far"
@@ -415,6 +418,12 @@ def test_of_contrasts_against_a_claim_the_clearest_is_shown_and_the_largest_is_s
     assert judged.contrary_p == pytest.approx(0.04)
 
 
+def test_equal_values_do_not_go_against_a_claim():
+    judged = judge_contrasts(contrast(0.0, 1.0), contrast(-1.0, 0.01))
+    assert judged.direction == Direction.MIXED
+    assert judged.basis.agreeing == 1
+
+
 def test_a_corrected_p_is_at_most_1():
     judged = judge_contrasts(contrast(-1.0, 0.6), contrast(1.0, 0.6))
     assert judged.contrary_p == 1.0
@@ -553,6 +562,36 @@ def test_a_setting_in_which_several_rows_differ_is_listed_once():
     length = Setting("length", "32", "64")
     made = [contrast(1.0, differs=(batch,)), contrast(1.0, differs=(batch, length))]
     assert judge_contrasts(*made).differs == (batch, length)
+
+
+PAIR = Pairing("B", "x", [])
+
+
+def test_deviations_are_compared_by_an_f_test():
+    own = Summary(70.0, 0.3, 4)
+    other = Summary(71.0, 0.6, 6)
+    compared = contrast_deviations(PAIR, 1, [own, other], 0.01)
+    assert compared.difference == pytest.approx(-0.3)
+    assert compared.p == pytest.approx(2 * scipy.stats.f.cdf(0.25, 3, 5))
+    swapped = contrast_deviations(PAIR, 1, [other, own], 0.01)
+    assert swapped.p == pytest.approx(compared.p)
+    assert contrast_deviations(PAIR, -1, [own, other], 0.01).difference == pytest.approx(0.3)
+
+
+KNOWN = Summary(70.0, 0.3, 4)
+
+
+@pytest.mark.parametrize(
+    "sides", [(KNOWN, Summary(70.0, None, 4)), (Summary(70.0, None, 4), KNOWN)]
+)
+def test_a_deviation_that_is_not_known_is_not_compared(sides):
+    assert contrast_deviations(PAIR, 1, sides, 0.01) is None
+
+
+@pytest.mark.parametrize("sides", [(KNOWN, Summary(70.0, 0.0, 4)), (KNOWN, Summary(70.0, 0.4, 1))])
+def test_a_deviation_of_0_or_of_one_run_is_not_tested(sides):
+    for pair in (sides, sides[::-1]):
+        assert contrast_deviations(PAIR, 1, pair, 0.01).p is None
 
 
 @pytest.mark.parametrize(

@@ -662,10 +662,12 @@ def test_runs_of_others_are_shown_in_the_unit_of_the_table(simcse):
 # ---------------------------------------------------------------- averages that rows print
 
 
-def average_of(values, **row):
+def average_of(values, extra_column=None, **row):
     """Read the average of a row on two tasks and their average, in a table of five seeds."""
     columns = [{"label": task, "task": task} for task in ("STS12", "STS13", "Avg.")]
     columns[2]["seeds"] = 3
+    if extra_column is not None:
+        columns.append(extra_column)
     content = {"label": "A", "missing": "not here", "source": "measured", "values": values} | row
     grid = Table.model_validate({"title": "T", "columns": columns, "rows": [content], "seeds": 5})
     printed_row = printed_averages.PrintedRow("m", "table1", grid, grid.rows[0])
@@ -676,6 +678,11 @@ def test_cells_that_print_nothing_are_no_scores_of_a_row():
     assert average_of(["70.00", "71.00", "70.50"]).tests == 3
     assert average_of(["70.00", None, "70.50"]).tests == 2
     assert average_of(["70.00", "71.00", None]) is None
+
+
+def test_columns_that_evidence_cannot_have_are_no_scores_of_a_row():
+    pearson = {"label": "r", "task": "STS12", "metric": "pearson"}
+    assert average_of(["70.00", "71.00", "70.50", "69.00"], extra_column=pearson).tests == 3
 
 
 def test_a_columns_own_number_of_seeds_counts():

@@ -1,6 +1,6 @@
 """Verdicts, paired tests and Holm's correction against scipy and cases worked out by hand."""
 
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 import pytest
@@ -208,6 +208,10 @@ def test_differences_without_a_deviation():
 def test_one_seed_is_tested_over_its_test_items():
     of_items = Estimate(0.4, 1, None, 0.2)
     assert of_items.p() == pytest.approx(2 * scipy.stats.norm.sf(2))
+
+
+def test_more_seeds_add_no_error_that_is_not_known():
+    assert Estimate(0.4, 1, None, 0.2).error(seeds=5) == (0.2, inf)
 
 
 @pytest.mark.parametrize("gain", [0.005, -0.005])
