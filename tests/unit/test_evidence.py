@@ -542,6 +542,20 @@ def test_runs_at_a_printed_value_reach_it():
     assert [SWEEP.runs.reach(value) for value in (74.0, 77.0, 77.01, 79.0)] == [3, 2, 1, 0]
 
 
+@pytest.mark.parametrize(
+    ("best_step", "steps", "is_last"),
+    [(15625, 15625, True), (15500, 15625, False), (None, 15625, False), (None, None, False)],
+)
+def test_a_run_may_have_kept_its_last_step(best_step, steps, is_last):
+    """Only if the source states both steps, and they are equal."""
+    setup = evidence.Setup(steps=steps)
+    source = evidence.EvidenceSource(who="somebody", date="2023", setup=setup)
+    of_method = {"method": "simcse", "encoder": "bert-base", "comparable": True}
+    found = evidence.Evidence("a", source, evidence.Experiment(**of_method))
+    run = published_run(Avg=75.0).model_copy(update={"best_step": best_step})
+    assert statistics.OthersRun(found, run).kept_last_step == is_last
+
+
 def experiment(runs, **changes):
     """Write an experiment on Mirror-BERT with these averages, or the text in place of its runs.
 
