@@ -168,6 +168,17 @@ def test_an_average_of_other_columns_is_checked_like_that_of_an_evaluator(tmp_pa
     assert finding.facts.mean == 70.5
 
 
+def test_a_score_after_all_tasks_is_no_average_of_them(tmp_path, monkeypatch):
+    pearson = {"label": "r", "task": "STS-B", "metric": "pearson"}
+    rows = {"Ours": ("simcse", [*OURS[:-1], "60.00"])}
+    made_up(
+        tmp_path,
+        monkeypatch,
+        {"name": "m", "tables": {"1": table(rows, [*columns(*STS), pearson])}},
+    )
+    assert findings() == []
+
+
 def test_an_average_with_a_cell_missing_before_it_is_not_checked(findings_of):
     assert findings_of(Cell("table1", row=1, column=0, text=None)) == []
 
