@@ -19,10 +19,17 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import evaluator_declaration
 from csebench.plan.schema.paper import Family, Premise
 from csebench.report.numbers import compare, estimates
-from csebench.report.numbers.cells import grid_view, printed_view
-from csebench.report.numbers.refusals import EqualScores, NoRuns, Relation
+from csebench.report.numbers.cells import ScoresElsewhere, grid_view, printed_view
+from csebench.report.numbers.refusals import (
+    EqualScores,
+    NoRuns,
+    Relation,
+    ReplicatesMissing,
+    why_not,
+)
 from csebench.report.numbers.row_settings import setting_differences, setting_text
 from csebench.report.words.comparisons import reason_text
+from csebench.score.data_of_scores import EvaluationData
 from csebench.score.replicates import read_replicates
 from csebench.score.score_types import sample, sentence_ids
 
@@ -540,6 +547,86 @@ def test_a_row_that_is_not_run_is_named_with_its_reason(rows, view_of):
     compared = compare.compare(view, *indices, [0])
     assert compared.relation == Relation.NOT_RUN
     assert compared.reason == NoRuns("D", "not here")
+
+
+# ---------------------------------------------------------------- why rows are not compared
+
+
+DATA = EvaluationData("d" * 64)
+OTHER_DATA = EvaluationData("e" * 64)
+ALL_RUNS = frozenset({1, 2, 3})
+
+
+@pytest.fixture
+def complete(view_of):
+    """A function that gives a cell of A or B whose runs all have scores, with some changes."""
+    scores = [*columns("STS12", "SICK-R"), *columns("MR", evaluator="transfer")]
+    rows = {"A": ("simcse", [None] * 3), "B": ("ct", [None] * 3), "D": (None, [None] * 3)}
+    view = view_of(rows, scores)
+
+    def cell(label, column=0, **changes):
+        planned = view.rows[view.score_grid.row(label)][column]
+        complete = {"values": {1: 70.0, 2: 71.0, 3: 72.0}, "absent": 0, "data": DATA}
+        return dataclasses.replace(planned, **complete | changes)
+
+    return cell
+
+
+@pytest.mark.parametrize("changed", ["A", "B"])
+@pytest.mark.parametrize(
+    ("changes", "relation"),
+    [
+        ({"absent": 1}, Relation.PARTIAL),
+        ({"values": {}}, Relation.NOT_RUN),
+        ({"stale": True}, Relation.OUTDATED),
+        ({"unchanged": True}, Relation.NOT_ASKED),
+        ({"elsewhere": (ScoresElsewhere(OTHER_DATA, DATA, {1: 70.0}),)}, Relation.OTHER_DATA),
+        ({"data": OTHER_DATA}, Relation.OTHER_DATA),
+        ({"without_replicates": frozenset({1})}, Relation.UNPAIRED),
+        ({"without_replicates": ALL_RUNS}, Relation.UNPAIRED),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_rows_are_not_compared_unless_all_runs_of_both_are_scored_alike(
+    changes, relation, changed, complete
+):
+    cells = [complete(label, **(changes if label == changed else {})) for label in "AB"]
+    assert why_not([tuple(cells)]).relation == relation
+
+
+def test_rows_that_are_scored_alike_are_compared(complete):
+    assert why_not([(complete("A"), complete("B"))]) is None
+    without = {"without_replicates": ALL_RUNS}
+    assert why_not([(complete("A", **without), complete("B", **without))]) is None
+
+
+def test_made_up_values_need_no_runs(complete):
+    """As those of benchmarks/judge.py."""
+    assert why_not([(complete("A"), complete("D"))]) is None
+    assert why_not([(complete("A"), complete("D", values={}))]).relation == Relation.NOT_RUN
+
+
+def test_data_are_compared_within_an_evaluator(complete):
+    of_sts = (complete("A"), complete("B"))
+    of_transfer = [complete(label, column=2, data=OTHER_DATA) for label in "AB"]
+    assert why_not([of_sts, tuple(of_transfer)]) is None
+
+
+def test_replicates_are_compared_within_a_score(complete):
+    """No run has replicates of SICK-R."""
+    of_sick = [complete(label, column=1, without_replicates=ALL_RUNS) for label in "AB"]
+    assert why_not([(complete("A"), complete("B")), tuple(of_sick)]) is None
+
+
+def test_runs_without_replicates_are_counted(complete):
+    refusal = why_not([(complete("A"), complete("B", without_replicates=frozenset({1, 3})))])
+    assert refusal.reason == ReplicatesMissing(row="B", evaluator="sts", lacking=2, runs=3)
+
+
+def test_a_row_beside_itself_is_the_same_runs_in_one_score_only(complete):
+    assert why_not([(complete("A"), complete("A"))]).relation == Relation.SAME_RUNS
+    assert why_not([(complete("A"), complete("A", column=1))]) is None
+    assert why_not([(complete("A"), complete("A")), (complete("A"), complete("B"))]) is None
 
 
 def write_average(number, label, values):
