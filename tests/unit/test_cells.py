@@ -7,8 +7,10 @@ import pytest
 from made_up import SCALE, clear, made_up, table
 from score_files import curve_point, write_scores
 
+from csebench.plan.grids import untrained_cell
 from csebench.plan.schema.paper import EvidenceKey
 from csebench.report.numbers.cells import combine_by_seed, combine_parts, grid_view, printed_view
+from csebench.report.numbers.contrasts import differ_in_size_unseen
 
 COLUMNS = [
     {"label": "x", "task": "STS-B"},
@@ -314,7 +316,44 @@ def test_what_runs_see_is_not_known_if_the_scale_leaves_it_to_methods(override, 
     assert view_of(SIZES, override=override).sentences_seen is None
 
 
+def corpora_look_the_same(view, first, second, row="A", other="B"):
+    """Whether the sizes of the corpora of two columns differ without a difference for the runs."""
+    cells = {}
+    for label in (row, other):
+        labels = [column.label for column in view.score_grid.columns]
+        cells[label] = dict(zip(labels, cells_of(view, label), strict=True))
+    return differ_in_size_unseen(cells[row][first], cells[other][second])
+
+
+@pytest.mark.parametrize(("batch_size", "is_unseen"), [(64, True), (100, True), (101, False)])
+def test_sizes_differ_for_runs_that_see_the_end_of_a_corpus(batch_size, is_unseen, view_of):
+    """The smaller one has 10,000 sentences, and runs have 100 steps."""
+    view = view_of(SIZES, override={"steps": 100, "batch_size": batch_size})
+    assert corpora_look_the_same(view, "1%", "100%") == is_unseen
+    assert corpora_look_the_same(view, "100%", "1%") == is_unseen
+
+
+def test_rows_on_one_corpus_do_not_differ_in_its_size(view_of):
+    view = view_of(SIZES, override={"steps": 100, "batch_size": 64})
+    assert not corpora_look_the_same(view, "1%", "1%")
+
+
+@pytest.mark.parametrize("rows", [("A", "BERT"), ("BERT", "A")])
+def test_a_row_without_a_corpus_has_no_size_of_it(rows, view_of):
+    view = view_of(SIZES, override={"steps": 100, "batch_size": 64})
+    assert not corpora_look_the_same(view, "1%", "100%", *rows)
+
+
 def test_printed_values_need_no_score(view_of):
     view = view_of()
     write(view, "A", [0.70, 0.71, 0.72])
     assert not any(cell.values for cell in printed_view("m", "table1", SCALE).cells)
+
+
+def test_the_untrained_line_of_a_figure_is_one_of_its_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    clear()
+    (spec,) = untrained_cell("micse", "figure3", SCALE).specs
+    view = printed_view("micse", "figure3", SCALE)
+    assert spec.run_id in {run for run, _ in view.runs}
+    assert spec not in [shown for cell in view.cells for shown in cell.plan.specs]

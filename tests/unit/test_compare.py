@@ -277,6 +277,10 @@ def test_p_is_of_seeds_and_items(sts):
     assert (comparison.low, comparison.high) == pytest.approx((mean - half, mean + half))
 
 
+def test_rows_with_replicates_are_not_said_to_lack_them(sts):
+    assert not pair().over_seeds_only
+
+
 def test_an_average_resamples_its_test_sets_together(sts):
     """The variance of the mean of seven tasks' replicates, not of tasks that are drawn apart."""
     good = mean_replicate("Good")
@@ -676,11 +680,25 @@ def test_untrained_rows_are_compared_over_test_items_alone(project):
 @pytest.fixture
 def differing(view_of):
     """A function that gives the values of two rows by the settings in which they differ."""
-    methods = {"IS-CSE": "iscse", "large": "iscse", "SimCSE": "simcse", "warm": "simcse", "D": None}
+    methods = {
+        "IS-CSE": "iscse",
+        "large": "iscse",
+        "SimCSE": "simcse",
+        "warm": "simcse",
+        "on another": "simcse",
+        "InfoCSE": "infocse",
+        "BERT": "bert",
+        "D": None,
+    }
     rows = {label: (method, [None, None]) for label, method in methods.items()}
     on_sizes = [{"label": size, "task": "STS12", "size": size} for size in ("100%", "1%")]
-    recipes = {"large": {"variant": "large"}, "warm": {"params": {"temperature": 0.1}}}
-    view = view_of(rows, on_sizes, recipes=recipes)
+    recipes = {
+        "large": {"variant": "large"},
+        "warm": {"params": {"temperature": 0.1}},
+        "on another": {"encoder": "bert-large"},
+    }
+    roles = {role: {"name": role, "revision": "0" * 16} for role in ("bert-base", "bert-large")}
+    view = view_of(rows, on_sizes, recipes=recipes, scale={"encoders": roles})
 
     def differences(first, second, other_column=0):
         here = view.rows[view.score_grid.row(first)][0]
@@ -704,6 +722,20 @@ def test_a_setting_that_rows_of_one_method_state_is_what_they_are_about(differin
 
 def test_a_row_without_runs_has_no_settings(differing):
     assert differing("D", "SimCSE") == differing("SimCSE", "D") == {}
+
+
+def test_encoders_of_rows_are_compared(differing):
+    assert differing("on another", "SimCSE")["encoder"] == ("bert-large", "bert-base")
+
+
+@pytest.mark.parametrize("rows", [("InfoCSE", "SimCSE"), ("SimCSE", "InfoCSE")])
+def test_a_row_that_starts_from_a_pretraining_run_has_no_encoder_of_its_own(rows, differing):
+    assert "encoder" not in differing(*rows)
+
+
+@pytest.mark.parametrize("rows", [("BERT", "SimCSE"), ("SimCSE", "BERT")])
+def test_a_row_that_trains_on_nothing_has_no_corpus(rows, differing):
+    assert not {"corpus", "sentences"} & set(differing(*rows))
 
 
 def test_how_many_sentences_rows_train_on_is_compared(differing):

@@ -796,6 +796,14 @@ def test_seeds_of_another_kind_of_data_say_nothing(printed_cells):
     assert printed_spread.printed_variance(cell) is None
 
 
+def test_seeds_of_a_method_that_is_not_here_count(printed_cells, monkeypatch):
+    """Nothing is known of its training data."""
+    of_another = SPREAD._replace(method="sncse")
+    monkeypatch.setattr(printed_spread, "seed_spread", lambda *_: of_another)
+    (cell,) = printed_cells(["70.00"], ON_TASKS[:1])
+    assert printed_spread.printed_variance(cell).value == pytest.approx(0.4**2)
+
+
 def test_what_is_not_trained_does_not_vary(printed_cells):
     (cell,) = printed_cells(["70.00"], ON_TASKS[:1], method="bert")
     assert printed_spread.printed_variance(cell) == (0.0, math.inf)

@@ -165,6 +165,11 @@ def test_an_item_of_a_small_test_set_is_one_unit():
     assert [len(units_of_item) for units_of_item in units] == [1] * 5
 
 
+def test_two_items_of_a_small_test_set_are_a_huge_cluster():
+    units = units_of([[0, 10], [0, 11], *apart(100, 3)])
+    assert [len(units_of_item) for units_of_item in units] == [2, 2, 1, 1, 1]
+
+
 def test_items_without_sentences_are_units_of_their_own():
     with_sentences = Sample(np.zeros(2), None, np.array([[1, 2], [2, 3]]))
     without = Sample(np.zeros(3))
