@@ -29,7 +29,9 @@ from csebench.report.numbers.contrasts import (
     Obstacle,
     Pairing,
     contrast_deviations,
+    contrast_printed,
     differ_in_size_unseen,
+    varying_cells,
 )
 from csebench.report.numbers.others import Spread
 from csebench.report.numbers.row_settings import Setting
@@ -555,6 +557,22 @@ def test_of_several_units_the_coarsest_is_allowed():
     fine = contrast(2.0, unit=0.01)
     coarse = contrast(2.1, unit=0.1)
     assert judge_contrasts(fine, coarse, by="2.00").size == StatedSize.AS_STATED
+
+
+def test_a_difference_of_printed_values_is_as_coarse_as_the_coarser_one(project):
+    own, other = grid_view("made_up", "table1", SCALE).rows[:2]
+    coarse = replace(own[0], published=Published(value=70.0, text="70.0"))
+    for pair in ((coarse, other[0]), (other[0], coarse)):
+        compared = contrast_printed(claim_of(), Pairing("B", "x", [pair]))
+        assert compared.unit == pytest.approx(0.1)
+
+
+def test_a_baseline_cancels_only_between_two_differences_to_it(project):
+    """The baseline's own cell in a column of differences is computed from nothing."""
+    ours, baseline, third, _ = [row[2] for row in grid_view("made_up", "table1", SCALE).rows]
+    assert varying_cells(ours, third) == (ours.parts[0], third.parts[0])
+    assert varying_cells(ours, baseline) == (ours, baseline)
+    assert varying_cells(baseline, ours) == (baseline, ours)
 
 
 def test_a_setting_in_which_several_rows_differ_is_listed_once():

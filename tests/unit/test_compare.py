@@ -25,6 +25,7 @@ from csebench.report.numbers.refusals import (
     NoRuns,
     Relation,
     ReplicatesMissing,
+    same_runs,
     why_not,
 )
 from csebench.report.numbers.row_settings import setting_differences, setting_text
@@ -625,6 +626,18 @@ def test_replicates_are_compared_within_a_score(complete):
 def test_runs_without_replicates_are_counted(complete):
     refusal = why_not([(complete("A"), complete("B", without_replicates=frozenset({1, 3})))])
     assert refusal.reason == ReplicatesMissing(row="B", evaluator="sts", lacking=2, runs=3)
+
+
+def test_derived_cells_of_the_same_runs_are_the_same(view_of):
+    view = view_of(TWO_ROWS, FIVE_COLUMNS, baseline="B")
+    first, second = (row[3] for row in view.rows)
+    assert same_runs(first, first)
+    assert not same_runs(first, second)
+
+
+def test_rows_without_runs_are_not_the_same_runs(view_of):
+    view = view_of({"D": (None, [None]), "E": (None, [None])}, columns("STS12"))
+    assert not same_runs(view.rows[0][0], view.rows[1][0])
 
 
 def test_a_row_beside_itself_is_the_same_runs_in_one_score_only(complete):

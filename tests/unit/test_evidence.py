@@ -699,6 +699,11 @@ def test_columns_that_evidence_cannot_have_are_no_scores_of_a_row():
     assert average_of(["70.00", "71.00", "70.50", "69.00"], extra_column=pearson).tests == 3
 
 
+def test_scores_of_another_evaluator_are_scores_of_a_row():
+    transfer = {"label": "MR", "task": "MR", "evaluator": "transfer"}
+    assert average_of(["70.00", "71.00", "70.50", "81.00"], extra_column=transfer).tests == 4
+
+
 def test_a_columns_own_number_of_seeds_counts():
     assert average_of([None, None, "70.50"]).seeds == 3
 

@@ -180,6 +180,14 @@ def test_more_item_error_never_needs_fewer_seeds():
     assert needs[2] >= seeds_needed(2.0, varying(0.9, item_variance=0.18**2))
 
 
+def test_seeds_are_counted_for_four_item_errors():
+    """None, and half, one and one and a half times 0.18 points."""
+    errors = (0.0, 0.09, 0.18, 0.27)
+    needs = [seeds_needed(0.8, varying(0.9, item_variance=error**2)) for error in errors]
+    assert needs == sorted(set(needs)), "all different"
+    assert list(seeds_by_item_error(0.8, varying(0.9))) == needs
+
+
 def test_a_claim_counts_by_the_difference_that_needs_most_seeds(made_up_paper):
     """A is 0.7 above C and 4 above B, whose seeds vary more."""
     made_up_paper(claim_on(["B", "C"]))
