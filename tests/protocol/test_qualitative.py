@@ -105,6 +105,42 @@ def test_a_query_finds_neither_itself_nor_its_image(tmp_path):
     assert rows == [("Flickr30k", "all", "recall@1", pytest.approx(1 / 3))]
 
 
+def test_neighbours_are_the_closest_of_other_groups_in_falling_order(monkeypatch):
+    """Queries are compared in parts, of which the last is smaller."""
+    monkeypatch.setattr(neighbours, "CHUNK", 3)
+    rng = np.random.default_rng(0)
+    queries, documents = rng.normal(size=(2, 11, 4)).astype(np.float32)
+    text = np.array([0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1])
+    image = np.array([0, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8])
+    asked = np.array([10, 0, 2, 3, 9, 4, 7])
+    pool = 9
+
+    found, cosines = neighbours.nearest(queries, documents, asked, pool, (text, image), 3)
+
+    for row, query in enumerate(asked):
+        similarity = documents[:pool] @ queries[query]
+        is_own = (text[:pool] == text[query]) | (image[:pool] == image[query])
+        others = [number for number in np.argsort(-similarity) if not is_own[number]]
+        assert found[row].tolist() == others[:3]
+        assert cosines[row] == pytest.approx(similarity[others[:3]])
+
+
+def evaluate_captions(root, *others):
+    """Search captions: a query of the paper with another caption of its image, then others."""
+    write_captions(root, [next(iter(neighbours.PUBLISHED)), "Its own .", *others])
+    return neighbours.evaluate(random_model(8), root, **params("neighbours"))
+
+
+def test_two_captions_of_other_images_are_too_few(tmp_path):
+    with pytest.raises(BadInput, match="too few captions to find 3"):
+        evaluate_captions(tmp_path, "One .", "Two .")
+
+
+def test_three_captions_of_other_images_are_enough(tmp_path):
+    _, items = evaluate_captions(tmp_path, "One .", "Two .", "Three .")
+    assert set(items["neighbours"][0]) == {"One .", "Two .", "Three ."}
+
+
 def test_images_are_drawn_by_seed_and_the_printed_ones_are_always_searched(tmp_path):
     query = next(iter(neighbours.PUBLISHED))
     write_captions(tmp_path, [query, *(f"{number} ." for number in range(11))])

@@ -550,6 +550,70 @@ def test_layers_that_ami_reads(depth, paper, code):
     assert losses.ami_layers("code", depth) == code
 
 
+@pytest.mark.parametrize(
+    ("states", "ends"), [(13, (4, 8)), (25, (8, 15)), (7, (2, 4)), (4, (1, 2))]
+)
+def test_thirds_of_the_hidden_states(states, ends):
+    """13 states become 0-3, 4-7 and 8-12. Other depths are divided in the same proportions."""
+    first, second = ends
+    parts = [slice(0, first), slice(first, second), slice(second, states)]
+    assert list(losses.thirds(states)) == parts
+
+
+def test_the_diagonal_is_dropped():
+    square = torch.arange(9).reshape(3, 3)
+    assert losses.off_diagonal(square).tolist() == [[1, 2], [3, 5], [6, 7]]
+
+
+def test_dimensions_are_correlated_over_the_batch():
+    a, b = torch.randn(2, 6, 4, dtype=torch.float64)
+    expected = np.corrcoef(a.T, b.T)[:4, 4:]
+    biased = losses.cross_correlation(a, b, eps=0.0)
+    unbiased = losses.cross_correlation(a, b, eps=0.0, unbiased=True)
+    np.testing.assert_allclose(biased, expected)
+    np.testing.assert_allclose(unbiased, expected * 5 / 6)
+
+
+def test_eps_is_added_to_the_variance_or_to_the_unbiased_deviation():
+    a = torch.randn(6, 1, dtype=torch.float64)
+    biased = losses.cross_correlation(a, a, eps=0.5)
+    unbiased = losses.cross_correlation(a, a, eps=0.5, unbiased=True)
+    variance = a.var(correction=0)
+    assert float(biased) == pytest.approx(float(variance / (variance + 0.5)))
+    assert float(unbiased) == pytest.approx(float(variance / (a.std() + 0.5) ** 2))
+
+
+def test_heads_are_paired_and_an_odd_last_one_is_left_out():
+    attention = [torch.rand(2, 3, 5, 5), torch.rand(2, 3, 5, 5)]
+    slices = losses.slices_paper(attention)
+    assert slices.shape == (2, 2, 50)
+    for layer, maps in enumerate(attention):
+        torch.testing.assert_close(slices[:, layer], maps[:, :2].flatten(1))
+
+
+def test_mutual_information_counts_the_weighted_entries_only():
+    x, y = torch.rand(2, 9, dtype=torch.float64) + 0.1
+    counts = torch.tensor([True] * 6 + [False] * 3)
+    rho = np.corrcoef(x[:6].log(), y[:6].log())[0, 1]
+    expected = -0.5 * np.log(1 - rho**2)
+    assert float(losses.gaussian_mi(x, y, counts)) == pytest.approx(expected)
+    assert float(losses.gaussian_mi(x[:6], y[:6])) == pytest.approx(expected)
+
+
+def test_attention_of_0_in_one_view_is_not_drawn():
+    """It has no logarithm. Neither is that of a token that does not count."""
+    first, second = torch.rand(2, 1, 2, 3, 3, dtype=torch.float64) + 0.1
+    first[0, 0, 0, 1] = 0.0
+    second[0, 1, 1, 0] = 0.0
+    real = torch.tensor([[True, True, False]])
+    drawn = losses.ami_paper([first], [second], real, samples=None)
+
+    counts = (real[0][:, None] & real[0]).expand(2, 3, 3) & (first[0] > 0) & (second[0] > 0)
+    assert int(counts.sum()) == 6
+    rho = np.corrcoef(first[0][counts].log(), second[0][counts].log())[0, 1]
+    assert float(drawn) == pytest.approx(-0.5 * np.log(1 - rho**2))
+
+
 def test_mutual_information_of_equal_views_is_finite():
     """The correlation is cut at ρ² = 1 - 1e-6. CT starts from two equal encoders."""
     x = (torch.rand(3, 8, dtype=torch.float64) + 0.1).requires_grad_()
@@ -566,6 +630,27 @@ def test_one_entry_or_none_has_no_mutual_information():
     assert many > 1e-9
     assert one.abs() < 1e-9
     assert none.abs() < 1e-9
+
+
+def test_positions_are_drawn_among_the_valid_ones():
+    """Each row draws for itself. With replacement it may draw more than it has."""
+    valid = torch.tensor([[[True, False, True, False]], [[False, False, False, True]]])
+    positions = losses.sample_positions(valid, 40, replacement=True)
+    assert positions.shape == (2, 1, 40)
+    assert set(positions[0, 0].tolist()) == {0, 2}
+    assert set(positions[1, 0].tolist()) == {3}
+
+
+def test_a_row_without_a_valid_position_draws_from_all():
+    valid = torch.tensor([[False, False, False], [True, False, False]])
+    without, one = losses.sample_positions(valid, 60, replacement=True).tolist()
+    assert set(without) == {0, 1, 2}
+    assert set(one) == {0}
+
+
+def test_without_replacement_no_position_is_drawn_twice():
+    positions = losses.sample_positions(torch.ones(5, 6, dtype=torch.bool), 6, replacement=False)
+    assert positions.sort(-1).values.tolist() == [list(range(6))] * 5
 
 
 def test_special_tokens_are_not_masked(tiny_bert):

@@ -17,9 +17,26 @@ from csebench.plan.schema.paper import Claim, Paper, Published
 from csebench.report.csv_tables import claim_record
 from csebench.report.numbers import claims, estimates, printed_spread
 from csebench.report.numbers.cells import grid_view
-from csebench.report.numbers.claims import ClaimVerdict, Direction, Significance, StatedSize
-from csebench.report.numbers.contrasts import Contrast, differ_in_size_unseen
+from csebench.report.numbers.claims import (
+    ClaimVerdict,
+    Direction,
+    Seen,
+    Significance,
+    StatedSize,
+)
+from csebench.report.numbers.contrasts import (
+    Contrast,
+    NoContrast,
+    Obstacle,
+    Pairing,
+    contrast_deviations,
+    contrast_printed,
+    differ_in_size_unseen,
+    varying_cells,
+)
 from csebench.report.numbers.others import Spread
+from csebench.report.numbers.row_settings import Setting
+from csebench.report.numbers.stats import Summary
 from csebench.report.words.claims import (
     DEPENDS,
     claim_formula,
@@ -464,6 +481,290 @@ def test_of_comparable_rows_none_is_further_in_either_direction_than_what_is_exc
     assert judged.excludes == pytest.approx(0.3 + HALF_OF_TWO)
 
 
+# ---------------------------------------------------------------- one claim, from its contrasts
+
+
+def contrast(difference, p=None, **fields):
+    """Make a contrast with a row B in column x, whose standard error is 0.5."""
+    return Contrast("B", "x", difference, p=p, **{"error": 0.5, **fields})
+
+
+def judge_contrasts(*contrasts, **claim):
+    """Judge the claim that these settings make by contrasts."""
+    return claims.judge_row(claim_of(**claim), contrasts, 2)
+
+
+def outcome(judgement):
+    return judgement.direction, judgement.significance
+
+
+@pytest.mark.parametrize(
+    ("contrasts", "direction", "significance"),
+    [
+        # every contrast has to be significant
+        ([(2.0, 0.01), (1.0, 0.04)], Direction.AGREES, Significance.YES),
+        ([(2.0, 0.01), (1.0, 0.06)], Direction.AGREES, Significance.NO),
+        ([(2.0, 0.01), (1.0, None)], Direction.AGREES, Significance.UNTESTED),
+        ([(1.0, 0.05)], Direction.AGREES, Significance.NO),  # 0.05 itself is not significant
+        ([(0.0, 1.0)], Direction.AGREES, Significance.NO),
+        ([(-2.0, 0.01), (-1.0, 0.5)], Direction.OPPOSES, Significance.YES),
+        ([(-2.0, None)], Direction.OPPOSES, Significance.UNTESTED),
+        # a test that is not known does not hide one that is
+        ([(-2.0, None), (-1.0, 0.01)], Direction.OPPOSES, Significance.YES),
+    ],
+)
+def test_a_row_is_above_others_if_every_contrast_shows_it(contrasts, direction, significance):
+    judged = judge_contrasts(*[contrast(*values) for values in contrasts])
+    assert outcome(judged) == (direction, significance)
+
+
+def test_the_weakest_contrast_decides_and_of_equally_weak_ones_the_smallest():
+    judged = judge_contrasts(contrast(3.0, 0.02), contrast(1.0, 0.03), contrast(0.5, 0.03))
+    assert judged.basis.contrast.difference == 0.5
+    assert judged.basis.pick == claims.Pick.WEAKEST
+    assert judged.basis.tests == 1
+
+
+def test_without_a_test_the_smallest_difference_is_shown():
+    judged = judge_contrasts(contrast(3.0), contrast(1.0, 0.5), contrast(2.0, 0.01))
+    assert judged.basis.contrast.difference == 1.0
+    assert judged.basis.pick == claims.Pick.SMALLEST
+
+
+def test_of_contrasts_against_a_claim_the_clearest_is_shown_and_the_largest_is_stated():
+    judged = judge_contrasts(
+        contrast(1.0, 0.001), contrast(-3.0, 0.04), contrast(-1.0, 0.01), contrast(-2.0, 0.01)
+    )
+    assert judged.basis.contrast.difference == -2.0
+    assert (judged.basis.agreeing, judged.basis.compared) == (1, 4)
+    assert judged.contrary == 3.0
+    assert judged.contrary_p == pytest.approx(0.04)
+
+
+def test_equal_values_do_not_go_against_a_claim():
+    judged = judge_contrasts(contrast(0.0, 1.0), contrast(-1.0, 0.01))
+    assert judged.direction == Direction.MIXED
+    assert judged.basis.agreeing == 1
+
+
+def test_a_corrected_p_is_at_most_1():
+    judged = judge_contrasts(contrast(-1.0, 0.6), contrast(1.0, 0.6))
+    assert judged.contrary_p == 1.0
+
+
+NOT_MADE = NoContrast(Obstacle.CONTROL)
+
+
+def test_what_could_not_be_compared_is_no_agreement():
+    judged = judge_contrasts(contrast(2.0, 0.01), NOT_MADE)
+    assert judged.direction is None
+    assert (len(judged.contrasts), judged.contrasts_asked) == (1, 2)
+
+
+def test_what_could_not_be_compared_hides_no_opposition():
+    judged = judge_contrasts(contrast(-2.0, 0.01), NOT_MADE)
+    assert outcome(judged) == (Direction.OPPOSES, Significance.YES)
+
+
+def test_if_nothing_could_be_compared_the_first_reason_is_given():
+    judged = judge_contrasts(NOT_MADE, NoContrast(Obstacle.ONE_SEED))
+    assert outcome(judged) == (None, Significance.UNTESTED)
+    assert judged.basis == NOT_MADE
+
+
+@pytest.mark.parametrize(
+    ("contrasts", "direction", "significance", "lacks_limit"),
+    [
+        ([(1.0, 0.5)], Direction.AGREES, Significance.NO, False),
+        ([(-1.0, 0.01)], Direction.OPPOSES, Significance.YES, False),
+        # lower, but not shown to be worse: that may be on par
+        ([(-1.0, 0.5)], Direction.AGREES, Significance.NO, True),
+        ([(-1.0, 0.5), (1.0, None)], None, Significance.UNTESTED, True),
+    ],
+)
+def test_only_a_row_that_is_shown_to_be_worse_is_not_on_par_or_better(
+    contrasts, direction, significance, lacks_limit
+):
+    made = [contrast(*values) for values in contrasts]
+    judged = judge_contrasts(*made, relation="not worse")
+    assert outcome(judged) == (direction, significance)
+    assert judged.lacks_limit == lacks_limit
+
+
+@pytest.mark.parametrize(
+    ("contrasts", "clearest"),
+    [
+        ([(1.0, 0.5), (-0.5, 0.3)], -0.5),  # the lowest p
+        ([(1.0, 0.3), (-2.0, 0.3)], -2.0),  # of equal p, the largest
+        ([(1.0, None), (-2.0, None)], -2.0),  # without any p, the largest
+        ([(5.0, None), (-2.0, 0.3)], -2.0),
+    ],
+)
+def test_the_clearest_contrast_speaks_against_comparable_rows(contrasts, clearest):
+    judged = judge_contrasts(*[contrast(*values) for values in contrasts], **LIMIT)
+    assert judged.basis.contrast.difference == clearest
+
+
+@pytest.mark.parametrize(
+    ("contrasts", "others_untested"),
+    [([(1.0, 0.5), (1.0, None)], True), ([(1.0, None), (1.0, None)], False)],
+)
+def test_an_unknown_test_leaves_it_open_whether_rows_are_comparable(contrasts, others_untested):
+    judged = judge_contrasts(*[contrast(*values) for values in contrasts], **LIMIT)
+    assert outcome(judged) == (None, Significance.UNTESTED)
+    assert judged.basis.others_untested == others_untested
+
+
+def test_rows_that_are_shown_to_differ_are_not_comparable_by_the_clearest_difference():
+    judged = judge_contrasts(contrast(-1.5, 0.01), contrast(3.0, 0.5), **LIMIT)
+    assert outcome(judged) == (Direction.OPPOSES, Significance.YES)
+    assert (judged.contrary, judged.contrary_p) == (1.5, pytest.approx(0.02))
+
+
+WITHIN_1 = LIMIT | {"less_than": "1.0"}
+
+
+@pytest.mark.parametrize(
+    ("differences", "direction", "contrary"),
+    [
+        ([0.99, -0.5], Direction.AGREES, None),
+        ([1.0], Direction.OPPOSES, 0.0),  # less than 1.0 is claimed
+        ([0.5, -1.25], Direction.OPPOSES, 0.25),
+    ],
+)
+def test_all_differences_have_to_be_below_a_limit(differences, direction, contrary):
+    made = [contrast(difference) for difference in differences]
+    judged = judge_contrasts(*made, **WITHIN_1)
+    assert (judged.direction, judged.contrary) == (direction, contrary)
+
+
+def test_the_p_below_a_limit_is_that_of_the_contrast_nearest_to_it():
+    """The distance to the limit is tested in either direction. Errors may differ."""
+    judged = judge_contrasts(contrast(0.1, error=0.5), contrast(-0.4, error=0.2), **WITHIN_1)
+    assert judged.basis.p == pytest.approx(2 * scipy.stats.norm.sf(0.9 / 0.5))
+    assert judged.basis.largest.difference == -0.4
+    assert judged.basis.tests == 1
+    assert judged.contrary_p is None
+
+
+def test_the_p_above_a_limit_is_that_of_the_largest_and_corrected():
+    largest = contrast(1.6, error=0.2, over_seeds_only=True)
+    judged = judge_contrasts(contrast(0.1, error=0.5), largest, **WITHIN_1)
+    assert judged.basis.p == pytest.approx(2 * scipy.stats.norm.sf(3))
+    assert judged.contrary_p == pytest.approx(2 * judged.basis.p)
+    assert judged.basis.over_seeds_only
+
+
+def test_no_limit_is_tested_if_the_error_of_a_contrast_is_not_known():
+    judged = judge_contrasts(contrast(0.1, error=None), contrast(-0.4), **WITHIN_1)
+    assert outcome(judged) == (Direction.AGREES, Significance.UNTESTED)
+
+
+@pytest.mark.parametrize(
+    ("difference", "size"),
+    [
+        (2.015, StatedSize.AS_STATED),
+        (2.016, StatedSize.OTHER),
+        (1.985, StatedSize.AS_STATED),
+        (1.984, StatedSize.OTHER),
+    ],
+)
+def test_a_stated_size_may_be_off_by_half_its_unit_and_a_unit_of_the_difference(difference, size):
+    """Both values of a printed difference are rounded."""
+    assert judge_contrasts(contrast(difference, unit=0.01), by="2.00").size == size
+
+
+def test_of_several_units_the_coarsest_is_allowed():
+    fine = contrast(2.0, unit=0.01)
+    coarse = contrast(2.1, unit=0.1)
+    assert judge_contrasts(fine, coarse, by="2.00").size == StatedSize.AS_STATED
+
+
+def test_a_difference_of_printed_values_is_as_coarse_as_the_coarser_one(project):
+    own, other = grid_view("made_up", "table1", SCALE).rows[:2]
+    coarse = replace(own[0], published=Published(value=70.0, text="70.0"))
+    for pair in ((coarse, other[0]), (other[0], coarse)):
+        compared = contrast_printed(claim_of(), Pairing("B", "x", [pair]))
+        assert compared.unit == pytest.approx(0.1)
+
+
+def test_a_baseline_cancels_only_between_two_differences_to_it(project):
+    """The baseline's own cell in a column of differences is computed from nothing."""
+    ours, baseline, third, _ = [row[2] for row in grid_view("made_up", "table1", SCALE).rows]
+    assert varying_cells(ours, third) == (ours.parts[0], third.parts[0])
+    assert varying_cells(ours, baseline) == (ours, baseline)
+    assert varying_cells(baseline, ours) == (baseline, ours)
+
+
+def test_a_setting_in_which_several_rows_differ_is_listed_once():
+    batch = Setting("batch", "64", "128")
+    length = Setting("length", "32", "64")
+    made = [contrast(1.0, differs=(batch,)), contrast(1.0, differs=(batch, length))]
+    assert judge_contrasts(*made).differs == (batch, length)
+
+
+PAIR = Pairing("B", "x", [])
+
+
+def test_deviations_are_compared_by_an_f_test():
+    own = Summary(70.0, 0.3, 4)
+    other = Summary(71.0, 0.6, 6)
+    compared = contrast_deviations(PAIR, 1, [own, other], 0.01)
+    assert compared.difference == pytest.approx(-0.3)
+    assert compared.p == pytest.approx(2 * scipy.stats.f.cdf(0.25, 3, 5))
+    swapped = contrast_deviations(PAIR, 1, [other, own], 0.01)
+    assert swapped.p == pytest.approx(compared.p)
+    assert contrast_deviations(PAIR, -1, [own, other], 0.01).difference == pytest.approx(0.3)
+
+
+KNOWN = Summary(70.0, 0.3, 4)
+
+
+@pytest.mark.parametrize(
+    "sides", [(KNOWN, Summary(70.0, None, 4)), (Summary(70.0, None, 4), KNOWN)]
+)
+def test_a_deviation_that_is_not_known_is_not_compared(sides):
+    assert contrast_deviations(PAIR, 1, sides, 0.01) is None
+
+
+@pytest.mark.parametrize("sides", [(KNOWN, Summary(70.0, 0.0, 4)), (KNOWN, Summary(70.0, 0.4, 1))])
+def test_a_deviation_of_0_or_of_one_run_is_not_tested(sides):
+    for pair in (sides, sides[::-1]):
+        assert contrast_deviations(PAIR, 1, pair, 0.01).p is None
+
+
+@pytest.mark.parametrize(
+    ("direction", "significance", "seen"),
+    [
+        (None, Significance.UNTESTED, Seen.UNASKED),
+        (Direction.AGREES, Significance.UNTESTED, Seen.UNASKED),
+        (Direction.AGREES, Significance.YES, Seen.SEEN),
+        (Direction.AGREES, Significance.NO, Seen.NOT_SEEN),
+        (Direction.OPPOSES, Significance.NO, Seen.NOT_SEEN),
+        (Direction.OPPOSES, Significance.YES, Seen.OPPOSITE),
+        (Direction.MIXED, Significance.YES, Seen.OPPOSITE),
+    ],
+)
+def test_what_a_study_on_another_encoder_saw(direction, significance, seen):
+    assert row_judged(direction, significance).seen == seen
+
+
+def test_sentences_about_a_table_that_cannot_be_planned_are_left_out(tmp_path, monkeypatch):
+    """No scale has the encoder of Table 2."""
+    rows = {"Ours": ("simcse", ["70.00"]), "B": ("ct", ["69.00"])}
+    tables = {"1": table(rows, [X]), "2": table(rows, [X], encoder="nobody's")}
+    stated = []
+    for place in ({"table": "1"}, {"table": "2"}, {"table": "1", "versus_table": "2"}):
+        claim = {"quote": f"quote {len(stated)}", "section": "1", "row": "Ours", "columns": ["x"]}
+        stated.append(claim | place)
+    made_up(tmp_path, monkeypatch, {"name": "made_up", "tables": tables, "claims": stated})
+
+    sentences = claims.stated_quotes(SCALE, ["made_up"])
+    monkeypatch.undo()
+    clear()
+    assert [parts[0].quote for _, parts in sentences] == ["quote 0"]
+
+
 # ---------------------------------------------------------------- one sentence, several rows
 
 
@@ -518,8 +819,42 @@ def test_one_part_that_is_not_significant_decides_on_a_sentence_that_says_signif
 
 
 @pytest.mark.parametrize(
+    ("rows", "direction"),
+    [
+        ([opposing(Significance.NO, p=0.3)] * 2, Direction.OPPOSES),
+        ([HOLDS, opposing(Significance.NO, p=0.3)], Direction.MIXED),
+        ([HOLDS, row_judged(Direction.MIXED, Significance.NO, p=0.3)], Direction.MIXED),
+    ],
+)
+def test_a_sentence_is_opposed_as_a_whole_only_if_each_of_its_rows_is(rows, direction):
+    assert claims.judge_sentence(rows).direction == direction
+
+
+def test_a_sentence_states_the_largest_contrary_difference_and_the_clearest_p():
+    rows = [
+        replace(opposing(Significance.NO, p=0.3), contrary=2.0),
+        replace(opposing(Significance.YES, p=0.01), contrary=1.0),
+        HOLDS,
+    ]
+    judged = claims.judge_sentence(rows)
+    assert judged.contrary == 2.0
+    assert judged.contrary_p == pytest.approx(0.03)
+
+
+def test_a_sentence_claims_significance_if_one_of_its_rows_does():
+    rows = [HOLDS, replace(WEAK, claims_significance=True)]
+    assert claims.judge_sentence(rows).claims_significance
+    assert not claims.judge_sentence([HOLDS, WEAK]).claims_significance
+
+
+def test_a_sentence_of_one_row_is_judged_as_this_row():
+    assert claims.judge_sentence([HOLDS]) == HOLDS
+
+
+@pytest.mark.parametrize(
     ("sizes", "size"),
     [
+        ([StatedSize.NONE] * 2, StatedSize.NONE),
         ([StatedSize.NONE, StatedSize.AS_STATED], StatedSize.AS_STATED),
         ([StatedSize.AS_STATED, StatedSize.OTHER], StatedSize.OTHER),
     ],

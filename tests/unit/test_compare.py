@@ -19,12 +19,20 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import evaluator_declaration
 from csebench.plan.schema.paper import Family, Premise
 from csebench.report.numbers import compare, estimates
-from csebench.report.numbers.cells import grid_view
+from csebench.report.numbers.cells import ScoresElsewhere, grid_view, printed_view
 from csebench.report.numbers.claims import Seen, judge_all
-from csebench.report.numbers.refusals import Relation
-from csebench.report.numbers.row_settings import Setting
+from csebench.report.numbers.refusals import (
+    EqualScores,
+    NoRuns,
+    Relation,
+    ReplicatesMissing,
+    same_runs,
+    why_not,
+)
+from csebench.report.numbers.row_settings import Setting, setting_differences, setting_text
 from csebench.report.words.claims import here_text
 from csebench.report.words.comparisons import reason_text
+from csebench.score.data_of_scores import EvaluationData
 from csebench.score.replicates import read_replicates
 from csebench.score.score_types import sample, sentence_ids
 
@@ -272,6 +280,10 @@ def test_p_is_of_seeds_and_items(sts):
     assert (comparison.low, comparison.high) == pytest.approx((mean - half, mean + half))
 
 
+def test_rows_with_replicates_are_not_said_to_lack_them(sts):
+    assert not pair().over_seeds_only
+
+
 def test_an_average_resamples_its_test_sets_together(sts):
     """The variance of the mean of seven tasks' replicates, not of tasks that are drawn apart."""
     good = mean_replicate("Good")
@@ -448,3 +460,343 @@ def test_a_question_whose_premise_is_not_shown_cannot_be_asked():
     assert refused.relation == Relation.NOT_ASKED
     assert refused.estimate is None
     assert "(in the paper 9.9)" in reason_text(refused.reason)
+
+
+# ---------------------------------------------------------------- what a question compares
+
+
+@pytest.fixture
+def view_of(tmp_path, monkeypatch):
+    """Make Table 1 of a made-up paper, without a score."""
+
+    def view(rows, columns, scale=None, recipes=None, **settings):
+        """Make the view.
+
+        Args:
+            scale: keys of the scale that get another value.
+            recipes: further keys of the recipe of a row, by its label.
+        """
+        content = table(rows, columns, **settings)
+        for row in content["rows"]:
+            if recipes and row["label"] in recipes:
+                row["run"] |= recipes[row["label"]]
+        paper = {"name": "made_up", "tables": {"1": content}}
+        made_up(tmp_path, monkeypatch, paper, **(scale or {}))
+        return printed_view("made_up", "table1", SCALE)
+
+    yield view
+    monkeypatch.undo()
+    clear()
+
+
+def question(**settings):
+    return Family(question="?", **{"rows": [("A", "B")], **settings})
+
+
+FIVE_COLUMNS = [
+    *columns("STS12", "SICK-R", "Avg."),
+    {"label": "mean", "mean": True},
+    {"label": "gain", "delta": "STS12"},
+]
+TWO_ROWS = {"A": ("simcse", [None] * 5), "B": ("ct", [None] * 5)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "groups"),
+    [("each", [[0], [1]]), ("average", [[2, 3]]), (["SICK-R", "STS12"], [[1, 0]])],
+)
+def test_columns_that_a_question_compares(asked, groups, view_of):
+    view = view_of(TWO_ROWS, FIVE_COLUMNS, baseline="B")
+    assert compare.column_groups(view, question(columns=asked)) == groups
+
+
+@pytest.mark.parametrize("asked", ["each", "average"])
+def test_a_table_of_averages_is_compared_in_these(asked, view_of):
+    only_averages = [{"label": size, "task": "Avg.", "size": size} for size in ("1%", "10%")]
+    view = view_of({"A": ("simcse", [None] * 2), "B": ("ct", [None] * 2)}, only_averages)
+    groups = {"each": [[0], [1]], "average": [[0, 1]]}
+    assert compare.column_groups(view, question(columns=asked)) == groups[asked]
+
+
+def test_scores_stand_for_an_average_that_cannot_be_run(view_of):
+    scores = [*columns("STS12", "SICK-R"), *columns("Avg.", evaluator="transfer")]
+    rows = {"A": ("simcse", [None] * 3), "B": ("ct", [None] * 3)}
+    view = view_of(rows, scores, scale={"evaluators": {"transfer": None}})
+    assert compare.summary_columns(view) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("indices", "text"),
+    [([1], "SICK-R"), ([0, 1], "STS12, SICK-R"), ([0, 1, 2], "STS12 to Avg.")],
+)
+def test_compared_columns_are_named(indices, text, view_of):
+    view = view_of(TWO_ROWS, FIVE_COLUMNS, baseline="B")
+    assert compare.compare(view, 0, 1, indices).columns == text
+
+
+def test_columns_in_which_one_row_cannot_be_run_are_left_out(view_of):
+    scores = [*columns("STS12"), *columns("MR", evaluator="transfer")]
+    rows = {"A": ("simcse", [None] * 2), "B": ("ct", [None] * 2)}
+    view = view_of(rows, scores, scale={"evaluators": {"transfer": None}})
+    assert compare.compare(view, 0, 1, [0, 1]).columns == "STS12"
+
+
+def test_rows_are_ranked_with_rows_on_their_encoder(view_of):
+    methods = {"A": "simcse", "B": "ct", "C": "mirror_bert", "D": None}
+    rows = {label: (method, [None]) for label, method in methods.items()}
+    mini = {"name": "encoders/bert-mini-wiki", "revision": "0" * 16}
+    roles = {"encoders": {"bert-base": mini, "bert-large": mini | {"revision": "1" * 16}}}
+    recipes = {"C": {"encoder": "bert-large"}}
+    view = view_of(rows, columns("STS12"), scale=roles, recipes=recipes)
+    assert compare.row_pairs(view, question(rows=[("others", "A")])) == [(1, 0)]
+
+
+def printed_gain(view_of, values, scores, indices, **settings):
+    """Take the printed difference of two rows over some columns."""
+    rows = {"A": ("simcse", values[0]), "B": ("ct", values[1])}
+    return compare.compare(view_of(rows, scores, **settings), 0, 1, indices).printed
+
+
+def test_a_printed_difference_is_the_mean_over_columns(view_of):
+    values = [["71.00", "75.00"], ["70.00", "72.00"]]
+    gain = printed_gain(view_of, values, columns("STS12", "SICK-R"), [0, 1])
+    assert gain == pytest.approx(2.0)
+
+
+def test_a_printed_difference_is_in_points_and_positive_if_better(view_of):
+    """The table prints fractions, of which less is better."""
+    gain = printed_gain(view_of, [["0.20"], ["0.25"]], columns("STS12", lower=True), [0], factor=1)
+    assert gain == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize(
+    "values", [[["71.00", None], ["70.00", "70.00"]], [["71.00", "71.00"], ["70.00", None]]]
+)
+def test_a_printed_difference_needs_every_value(values, view_of):
+    assert printed_gain(view_of, values, columns("STS12", "SICK-R"), [0, 1]) is None
+
+
+@pytest.mark.parametrize("rows", [("A", "D"), ("D", "A")])
+def test_a_row_that_is_not_run_is_named_with_its_reason(rows, view_of):
+    view = view_of({"A": ("simcse", [None]), "D": (None, [None])}, columns("STS12"))
+    indices = [view.score_grid.row(label) for label in rows]
+    compared = compare.compare(view, *indices, [0])
+    assert compared.relation == Relation.NOT_RUN
+    assert compared.reason == NoRuns("D", "not here")
+
+
+# ---------------------------------------------------------------- why rows are not compared
+
+
+DATA = EvaluationData("d" * 64)
+OTHER_DATA = EvaluationData("e" * 64)
+ALL_RUNS = frozenset({1, 2, 3})
+
+
+@pytest.fixture
+def complete(view_of):
+    """A function that gives a cell of A or B whose runs all have scores, with some changes."""
+    scores = [*columns("STS12", "SICK-R"), *columns("MR", evaluator="transfer")]
+    rows = {"A": ("simcse", [None] * 3), "B": ("ct", [None] * 3), "D": (None, [None] * 3)}
+    view = view_of(rows, scores)
+
+    def cell(label, column=0, **changes):
+        planned = view.rows[view.score_grid.row(label)][column]
+        complete = {"values": {1: 70.0, 2: 71.0, 3: 72.0}, "absent": 0, "data": DATA}
+        return dataclasses.replace(planned, **complete | changes)
+
+    return cell
+
+
+@pytest.mark.parametrize("changed", ["A", "B"])
+@pytest.mark.parametrize(
+    ("changes", "relation"),
+    [
+        ({"absent": 1}, Relation.PARTIAL),
+        ({"values": {}}, Relation.NOT_RUN),
+        ({"stale": True}, Relation.OUTDATED),
+        ({"unchanged": True}, Relation.NOT_ASKED),
+        ({"elsewhere": (ScoresElsewhere(OTHER_DATA, DATA, {1: 70.0}),)}, Relation.OTHER_DATA),
+        ({"data": OTHER_DATA}, Relation.OTHER_DATA),
+        ({"without_replicates": frozenset({1})}, Relation.UNPAIRED),
+        ({"without_replicates": ALL_RUNS}, Relation.UNPAIRED),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_rows_are_not_compared_unless_all_runs_of_both_are_scored_alike(
+    changes, relation, changed, complete
+):
+    cells = [complete(label, **(changes if label == changed else {})) for label in "AB"]
+    assert why_not([tuple(cells)]).relation == relation
+
+
+def test_rows_that_are_scored_alike_are_compared(complete):
+    assert why_not([(complete("A"), complete("B"))]) is None
+    without = {"without_replicates": ALL_RUNS}
+    assert why_not([(complete("A", **without), complete("B", **without))]) is None
+
+
+def test_made_up_values_need_no_runs(complete):
+    """As those of benchmarks/judge.py."""
+    assert why_not([(complete("A"), complete("D"))]) is None
+    assert why_not([(complete("A"), complete("D", values={}))]).relation == Relation.NOT_RUN
+
+
+def test_data_are_compared_within_an_evaluator(complete):
+    of_sts = (complete("A"), complete("B"))
+    of_transfer = [complete(label, column=2, data=OTHER_DATA) for label in "AB"]
+    assert why_not([of_sts, tuple(of_transfer)]) is None
+
+
+def test_replicates_are_compared_within_a_score(complete):
+    """No run has replicates of SICK-R."""
+    of_sick = [complete(label, column=1, without_replicates=ALL_RUNS) for label in "AB"]
+    assert why_not([(complete("A"), complete("B")), tuple(of_sick)]) is None
+
+
+def test_runs_without_replicates_are_counted(complete):
+    refusal = why_not([(complete("A"), complete("B", without_replicates=frozenset({1, 3})))])
+    assert refusal.reason == ReplicatesMissing(row="B", evaluator="sts", lacking=2, runs=3)
+
+
+def test_derived_cells_of_the_same_runs_are_the_same(view_of):
+    view = view_of(TWO_ROWS, FIVE_COLUMNS, baseline="B")
+    first, second = (row[3] for row in view.rows)
+    assert same_runs(first, first)
+    assert not same_runs(first, second)
+
+
+def test_rows_without_runs_are_not_the_same_runs(view_of):
+    view = view_of({"D": (None, [None]), "E": (None, [None])}, columns("STS12"))
+    assert not same_runs(view.rows[0][0], view.rows[1][0])
+
+
+def test_a_row_beside_itself_is_the_same_runs_in_one_score_only(complete):
+    assert why_not([(complete("A"), complete("A"))]).relation == Relation.SAME_RUNS
+    assert why_not([(complete("A"), complete("A", column=1))]) is None
+    assert why_not([(complete("A"), complete("A")), (complete("A"), complete("B"))]) is None
+
+
+def write_average(number, label, values):
+    """Write the average of each run of a row, without replicates."""
+    for spec, value in zip(specs(number, label), values, strict=True):
+        write_scores(spec, "sts", SCALE, [("Avg.", "spearman", value)])
+
+
+def test_rows_with_the_same_score_in_every_run_cannot_be_compared(project):
+    for label in ("Good", "Batch 32"):
+        write_average(3, label, [0.70, 0.71, 0.72])
+    compared = pair("Good", "Batch 32", number=3)
+    assert (compared.relation, compared.reason) == (Relation.NOT_ASKED, EqualScores())
+    assert compared.estimate is None
+
+
+def test_a_difference_that_is_shown_to_be_next_to_nothing_is_no_gain(project):
+    """It is 0.0100, 0.0101 and 0.0102 points: significant, and below 0.02."""
+    write_average(3, "Batch 32", [0.70, 0.71, 0.72])
+    write_average(3, "Good", [0.700100, 0.710101, 0.720102])
+    compared = pair("Good", "Batch 32", number=3)
+    assert compared.p < 0.05
+    assert compared.relation == Relation.INACTIVE
+    assert compare.judged(compared, compared.p, 5).relation == Relation.INACTIVE
+
+
+def test_a_row_that_cannot_be_compared_with_a_better_one_may_be_best(sts):
+    edit("Bad", remove_replicates)
+    view = grid_view("made_up", "table1", SCALE)
+    (best,) = compare.best_rows(view, view.score_grid.columns[-1])
+    assert best == {0, 1, 2}
+
+
+def test_untrained_rows_are_compared_over_test_items_alone(project):
+    """Nothing in them is random but the test items."""
+    estimate = estimates.Estimate(1.0, 1, None, 0.2)
+    untrained = pair("Untrained", "Untrained", number=1).pairs
+    trained = pair("Good", "Untrained", number=1).pairs
+    assert compare.can_be_tested(estimate, untrained)
+    assert not compare.can_be_tested(estimate, trained)
+    assert not compare.can_be_tested(dataclasses.replace(estimate, item_se=None), untrained)
+
+
+# ---------------------------------------------------------------- settings of two rows
+
+
+@pytest.fixture
+def differing(view_of):
+    """A function that gives the values of two rows by the settings in which they differ."""
+    methods = {
+        "IS-CSE": "iscse",
+        "large": "iscse",
+        "SimCSE": "simcse",
+        "warm": "simcse",
+        "on another": "simcse",
+        "InfoCSE": "infocse",
+        "BERT": "bert",
+        "D": None,
+    }
+    rows = {label: (method, [None, None]) for label, method in methods.items()}
+    on_sizes = [{"label": size, "task": "STS12", "size": size} for size in ("100%", "1%")]
+    recipes = {
+        "large": {"variant": "large"},
+        "warm": {"params": {"temperature": 0.1}},
+        "on another": {"encoder": "bert-large"},
+    }
+    roles = {role: {"name": role, "revision": "0" * 16} for role in ("bert-base", "bert-large")}
+    view = view_of(rows, on_sizes, recipes=recipes, scale={"encoders": roles})
+
+    def differences(first, second, other_column=0):
+        here = view.rows[view.score_grid.row(first)][0]
+        there = view.rows[view.score_grid.row(second)][other_column]
+        return {setting.name: setting[1:] for setting in setting_differences(here, there)}
+
+    return differences
+
+
+def test_a_setting_of_two_methods_is_compared(differing):
+    assert differing("large", "SimCSE")["learning rate"] == ("1e-5", "3e-5")
+    assert differing("warm", "IS-CSE")["temperature"] == ("0.1", "0.05")
+    assert "learning rate" not in differing("IS-CSE", "SimCSE")
+
+
+def test_a_setting_that_rows_of_one_method_state_is_what_they_are_about(differing):
+    """Whether a row states it, or its variant."""
+    assert "temperature" not in differing("warm", "SimCSE")
+    assert "learning rate" not in differing("large", "IS-CSE")
+
+
+def test_a_row_without_runs_has_no_settings(differing):
+    assert differing("D", "SimCSE") == differing("SimCSE", "D") == {}
+
+
+def test_encoders_of_rows_are_compared(differing):
+    assert differing("on another", "SimCSE")["encoder"] == ("bert-large", "bert-base")
+
+
+@pytest.mark.parametrize("rows", [("InfoCSE", "SimCSE"), ("SimCSE", "InfoCSE")])
+def test_a_row_that_starts_from_a_pretraining_run_has_no_encoder_of_its_own(rows, differing):
+    assert "encoder" not in differing(*rows)
+
+
+@pytest.mark.parametrize("rows", [("BERT", "SimCSE"), ("SimCSE", "BERT")])
+def test_a_row_that_trains_on_nothing_has_no_corpus(rows, differing):
+    assert not {"corpus", "sentences"} & set(differing(*rows))
+
+
+def test_how_many_sentences_rows_train_on_is_compared(differing):
+    assert differing("SimCSE", "SimCSE", other_column=1)["sentences"] == ("1,000,000", "10,000")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (3e-5, "3e-5"),
+        (1.5e-5, "1.5e-5"),
+        (0.001, "0.001"),
+        (0.05, "0.05"),
+        (0.0, "0"),
+        (64, "64"),
+        ("avg", "avg"),
+    ],
+)
+def test_settings_are_written_as_people_do(value, text):
+    assert setting_text(value) == text

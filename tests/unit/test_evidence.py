@@ -1,11 +1,13 @@
 """Evidence: what a source's file must hold and why it is refused, which evidence belongs to a row,
 and statistics of others' runs."""
 
+import dataclasses
 import math
 from itertools import combinations
 
 import numpy as np
 import pytest
+from made_up import SCALE, made_up, table
 
 from csebench.base import caches
 from csebench.base.errors import BadInput
@@ -14,11 +16,11 @@ from csebench.base.yaml_lines import read_with_lines
 from csebench.plan.catalog import evidence
 from csebench.plan.catalog.evidence import MatchKey
 from csebench.plan.grids import find_grid
-from csebench.plan.schema.paper import EvidenceKey
+from csebench.plan.schema.paper import EvidenceKey, Published, Table
 from csebench.report.numbers import others as statistics
-from csebench.report.numbers import printed_averages, printed_spread
+from csebench.report.numbers import printed_averages, printed_spread, stats
 from csebench.report.numbers.cells import printed_view
-from csebench.report.numbers.selection import expected_of_best
+from csebench.report.numbers.selection import expected_of_best, selection_of
 from csebench.report.words.evidence import print_place, reach_text, sweeps_text
 
 SIMCSE = MatchKey("simcse", "bert-base", "cls_before_pooler")
@@ -489,3 +491,366 @@ def test_tasks_of_one_run_vary_together_and_all_of_them_as_their_average():
     deviations = [math.sqrt(printed_spread.printed_variance(cell)[0]) for cell in two_tasks]
     variance, *_ = printed_spread.row_variance(two_tasks)
     assert variance == pytest.approx(np.mean(deviations) ** 2)
+
+
+# ---------------------------------------------------------------- groups of runs
+
+
+def published_run(seed=None, **scores):
+    """Make a published run with scores, which are printed with two digits."""
+    texts = {task.replace("Avg", "Avg."): f"{score:.2f}" for task, score in scores.items()}
+    return evidence.PublishedRun(seed=seed, scores=texts)
+
+
+def sweep_of(runs, printed=77.0):
+    """Make a seed sweep of SimCSE from its runs."""
+    of_source = [statistics.OthersRun(None, run) for run in runs]
+    values = tuple(run.scores["Avg."].value for run in runs)
+    group = statistics.Group(
+        statistics.GroupKind.SWEEP, stats.summarise(values), (), tuple(of_source), values
+    )
+    value = Published(value=printed, text=f"{printed:.2f}")
+    return statistics.Sweep(SIMCSE, group, printed_averages.AuthorsPrint(value, 1, None, None, ()))
+
+
+DEV_AND_TEST = [(80.0, 75.0), (82.0, 77.0), (81.0, 78.0)]
+SWEEP = sweep_of(
+    [published_run(str(n), stsb_dev=dev, Avg=test) for n, (dev, test) in enumerate(DEV_AND_TEST)]
+)
+
+
+def test_what_picking_a_seed_adds_is_over_the_mean_of_all_seeds():
+    """By hand for the best of 1, 2 and 3. The best on dev of two has 77, 78 or 77."""
+    selection = selection_of(SWEEP, (1, 2, 3))
+    mean = 230 / 3
+    by_dev = [gain.by_dev for gain in selection.gains]
+    by_test = [gain.by_test for gain in selection.gains]
+    assert by_dev == pytest.approx([0, 232 / 3 - mean, 77 - mean])
+    assert by_test == pytest.approx([0, 233 / 3 - mean, 78 - mean])
+    assert selection.mean == pytest.approx(mean)
+
+
+def test_a_seed_that_has_the_printed_value_reaches_it():
+    assert [gain.reach for gain in selection_of(SWEEP, (1, 2, 3)).gains] == pytest.approx(
+        [2 / 3, 1, 1]
+    )
+
+
+def test_no_more_seeds_are_picked_from_than_there_are():
+    assert len(selection_of(SWEEP, (1, 3, 4, 5)).gains) == 2
+
+
+def test_the_best_seed_of_a_sweep_by_dev_and_by_test():
+    selection = selection_of(SWEEP, (1,))
+    assert (selection.best_by_dev, selection.best_by_test) == (77.0, 78.0)
+    assert selection.seeds == 3
+    assert selection.correlation == pytest.approx(
+        np.corrcoef(*zip(*DEV_AND_TEST, strict=True))[0, 1]
+    )
+
+
+def test_seeds_cannot_be_picked_if_a_run_states_no_score_on_dev():
+    runs = [published_run("1", stsb_dev=80, Avg=75), published_run("2", Avg=77)]
+    assert selection_of(sweep_of(runs), (1,)) is None
+
+
+def test_a_bare_mean_is_judged_by_its_deviation():
+    summary = stats.Summary(75.0, 0.5, 5)
+    mean = statistics.Group(statistics.GroupKind.MEAN_ONLY, summary, ())
+    printed = Published(value=80.0, text="80.00")
+    assert mean.verdict(printed, 1) == stats.verdict_on(summary, printed, 1)
+    assert mean.verdict(printed, 1).name == stats.LOWER
+
+
+def test_runs_at_a_printed_value_reach_it():
+    assert [SWEEP.runs.reach(value) for value in (74.0, 77.0, 77.01, 79.0)] == [3, 2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("best_step", "steps", "is_last"),
+    [(15625, 15625, True), (15500, 15625, False), (None, 15625, False), (None, None, False)],
+)
+def test_a_run_may_have_kept_its_last_step(best_step, steps, is_last):
+    """Only if the source states both steps, and they are equal."""
+    setup = evidence.Setup(steps=steps)
+    source = evidence.EvidenceSource(who="somebody", date="2023", setup=setup)
+    of_method = {"method": "simcse", "encoder": "bert-base", "comparable": True}
+    found = evidence.Evidence("a", source, evidence.Experiment(**of_method))
+    run = published_run(Avg=75.0).model_copy(update={"best_step": best_step})
+    assert statistics.OthersRun(found, run).kept_last_step == is_last
+
+
+def experiment(runs, **changes):
+    """Write an experiment on Mirror-BERT with these averages, or the text in place of its runs.
+
+    Nobody has published such runs.
+    """
+    keys = {"method": "mirror_bert", "encoder": "bert-base", "comparable": "true", **changes}
+    lines = [f"    {key}: {value}" for key, value in keys.items()]
+    lines[0] = lines[0].replace("    ", "  - ", 1)
+    if isinstance(runs, str):
+        return "\n".join([*lines, f"    {runs}", ""])
+    lines.append("    runs:")
+    for value in runs:
+        lines.append(f"      - {{seed: {round(100 * value)}, scores: {{Avg.: {value}}}}}")
+    return "\n".join([*lines, ""])
+
+
+MIRROR_BERT = MatchKey("mirror_bert", "bert-base", "avg")
+HEAD = SOURCE[: SOURCE.index("  - method")]
+
+
+def write_experiments(joined, *experiments, name="aaa", head=HEAD):
+    joined(f"evidence/{name}.yaml", head + "".join(experiments))
+
+
+@pytest.mark.parametrize(
+    ("text", "added"),
+    [
+        (experiment([70.11, 70.21]), {"comparable": 2, "sources": 1}),
+        (experiment([70.11, 70.21], comparable="false"), {"other_runs": 2}),
+        (experiment([70.11], sure="false"), {"other_runs": 1}),
+        (experiment([70.11, 70.21, 70.31], kind="checkpoint"), {"checkpoints": 3}),
+        (experiment([70.11], kind="authors"), {}),
+        (experiment("summary: {n: 5, scores: {Avg.: 70.11}}"), {"means": 1}),
+    ],
+    ids=["comparable", "other setup", "doubtful", "checkpoints", "of the authors", "mean"],
+)
+def test_published_scores_are_counted_by_what_they_can_be_used_for(text, added, joined):
+    before = dataclasses.asdict(statistics.count_evidence())
+    write_experiments(joined, text)
+    after = dataclasses.asdict(statistics.count_evidence())
+    assert {key: after[key] - before[key] for key in after if after[key] != before[key]} == added
+
+
+def test_experiments_of_one_source_are_one_source(joined):
+    before = statistics.count_evidence().sources
+    write_experiments(joined, experiment([70.11]), experiment([71.11]))
+    assert statistics.count_evidence().sources == before + 1
+
+
+def kinds_and_sizes(key=MIRROR_BERT):
+    return [(group.kind, group.summary.n) for group in statistics.groups(key)]
+
+
+def test_groups_are_sweeps_by_size_then_single_runs_then_later_papers_then_means(joined):
+    write_experiments(
+        joined,
+        experiment("summary: {n: 5, scores: {Avg.: 70.11±0.20}}"),
+        experiment([68.11, 68.21], kind="paper"),
+        experiment([70.11, 70.21, 70.31]),
+        experiment([69.11, 69.21]),
+        experiment([71.11, 71.21, 71.31, 71.41]),
+    )
+    kinds = statistics.GroupKind
+    added = [
+        (kinds.SWEEP, 4),
+        (kinds.SWEEP, 3),
+        (kinds.SINGLE, 2),
+        (kinds.LATER, 2),
+        (kinds.MEAN_ONLY, 5),
+    ]
+    assert kinds_and_sizes() == added
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"comparable": "false"}, {"sure": "false"}, {"kind": "checkpoint"}],
+    ids=["other setup", "doubtful", "checkpoint"],
+)
+def test_runs_that_cannot_be_compared_are_in_no_group(changes, joined):
+    write_experiments(joined, experiment([70.11, 70.21, 70.31], **changes))
+    assert kinds_and_sizes() == []
+
+
+def test_runs_without_a_seed_are_no_seed_sweep(joined):
+    text = experiment([70.11, 70.21, 70.31]).replace("seed: 7011, ", "")
+    write_experiments(joined, text)
+    assert kinds_and_sizes() == [(statistics.GroupKind.SINGLE, 3)]
+
+
+def test_a_paper_is_no_evidence_for_its_own_numbers(joined):
+    of_paper = HEAD.replace(PLACE, 'paper: micse\ntables: ["1"]\n')
+    write_experiments(joined, experiment([70.11], kind="paper"), head=of_paper)
+    assert len(statistics.groups(MIRROR_BERT)) == 1
+    assert statistics.groups(MIRROR_BERT, without_paper="micse") == []
+
+
+def test_a_methods_own_sweep_is_preferred_to_a_larger_one(joined):
+    write_experiments(
+        joined, experiment([70.11, 70.21, 70.31]), experiment([71.1, 71.2, 71.3, 71.4])
+    )
+    own = statistics.spread("bert-base", "Avg.", "mirror_bert")
+    assert (own.method, own.n) == ("mirror_bert", 4)
+    assert statistics.spread("bert-base", "Avg.").n == 50
+
+
+def test_runs_of_others_are_shown_in_the_unit_of_the_table(simcse):
+    grid = find_grid("infocse", "table2")
+    average = grid.columns[-1]
+    as_percentage = statistics.others("infocse", grid, simcse, average)
+    as_fraction = statistics.others(
+        "infocse", grid.model_copy(update={"factor": 1}), simcse, average
+    )
+    assert as_fraction.summary.mean == pytest.approx(as_percentage.summary.mean / 100)
+    assert as_fraction.summary.std == pytest.approx(as_percentage.summary.std / 100)
+    assert as_fraction.values == pytest.approx([value / 100 for value in as_percentage.values])
+
+
+# ---------------------------------------------------------------- averages that rows print
+
+
+def average_of(values, extra_column=None, **row):
+    """Read the average of a row on two tasks and their average, in a table of five seeds."""
+    columns = [{"label": task, "task": task} for task in ("STS12", "STS13", "Avg.")]
+    columns[2]["seeds"] = 3
+    if extra_column is not None:
+        columns.append(extra_column)
+    content = {"label": "A", "missing": "not here", "source": "measured", "values": values} | row
+    grid = Table.model_validate({"title": "T", "columns": columns, "rows": [content], "seeds": 5})
+    printed_row = printed_averages.PrintedRow("m", "table1", grid, grid.rows[0])
+    return printed_averages.average_of_row(printed_row)
+
+
+def test_cells_that_print_nothing_are_no_scores_of_a_row():
+    assert average_of(["70.00", "71.00", "70.50"]).tests == 3
+    assert average_of(["70.00", None, "70.50"]).tests == 2
+    assert average_of(["70.00", "71.00", None]) is None
+
+
+def test_columns_that_evidence_cannot_have_are_no_scores_of_a_row():
+    pearson = {"label": "r", "task": "STS12", "metric": "pearson"}
+    assert average_of(["70.00", "71.00", "70.50", "69.00"], extra_column=pearson).tests == 3
+
+
+def test_scores_of_another_evaluator_are_scores_of_a_row():
+    transfer = {"label": "MR", "task": "MR", "evaluator": "transfer"}
+    assert average_of(["70.00", "71.00", "70.50", "81.00"], extra_column=transfer).tests == 4
+
+
+def test_a_columns_own_number_of_seeds_counts():
+    assert average_of([None, None, "70.50"]).seeds == 3
+
+
+def test_of_rows_with_as_many_scores_a_measured_one_is_preferred():
+    copied = average_of(["70.00", "71.00", "70.50"], source="copied", **{"from": "X"})
+    measured = average_of(["70.00", "71.00", "70.50"])
+    fewer = average_of([None, None, "70.50"])
+    assert max([fewer, copied, measured, fewer], key=lambda average: average.preference) == measured
+    assert copied.preference > fewer.preference
+
+
+def test_rows_with_as_many_scores_and_another_average_are_named_once_per_value():
+    rows = [average_of(["70.00", "71.00", f"70.{n}"]) for n in (50, 40, 40, 60)]
+    fewer = average_of([None, None, "70.70"])
+    other_rows = printed_averages.rows_with_another_value([*rows, fewer], rows[0].value)
+    assert [row.value.text for row in other_rows] == ["70.40", "70.60"]
+
+
+# ---------------------------------------------------------------- variance of printed values
+
+SPREAD = statistics.Spread(std=0.40, n=11, method="simcse", source="made-up")
+ON_TASKS = [{"label": "STS12", "task": "STS12"}, {"label": "STS13", "task": "STS13"}]
+IN_SIZES = [{"label": size, "task": "Avg.", "size": size} for size in ("1%", "10%")]
+
+
+@pytest.fixture
+def printed_cells(tmp_path, monkeypatch):
+    """Make the printed cells of the first row of a made-up table."""
+    monkeypatch.setattr(printed_spread, "seed_spread", lambda *_: SPREAD)
+
+    def cells(values, columns, method="simcse", **settings):
+        rows = {"A": (method, values), "B": ("ct", values)}
+        paper = {"name": "m", "tables": {"1": table(rows, columns, **settings)}}
+        made_up(tmp_path, monkeypatch, paper)
+        return printed_view("m", "table1", SCALE).rows[0]
+
+    yield cells
+    monkeypatch.undo()
+    caches.clear()
+
+
+def test_deviations_of_one_run_add_up(printed_cells):
+    cells = printed_cells(["70.00±0.20", "71.00±0.40"], ON_TASKS, seeds=5)
+    variance = printed_spread.row_variance(cells)
+    assert variance.value == pytest.approx(((0.2 + 0.4) / 2) ** 2 / 5)
+    assert variance.df == 4
+
+
+def test_variances_of_runs_on_different_sentences_add_up(printed_cells):
+    cells = printed_cells(["70.00±0.20", "71.00±0.40"], IN_SIZES, seeds=5)
+    variance = printed_spread.row_variance(cells)
+    assert variance.value == pytest.approx((0.2**2 + 0.4**2) / 5 / 4)
+    assert variance.df == pytest.approx((0.04 + 0.16) ** 2 / ((0.04**2 + 0.16**2) / 4))
+
+
+def test_one_run_varies_more_than_the_mean_over_printed_seeds(printed_cells):
+    cells = printed_cells(["70.00±0.20", "71.00±0.40"], ON_TASKS, seeds=5)
+    of_mean = printed_spread.row_variance(cells)
+    of_one_run = printed_spread.row_variance(cells, of_one_run=True)
+    assert of_one_run.value == pytest.approx(5 * of_mean.value)
+    assert of_one_run.df == of_mean.df
+
+
+def test_a_value_without_a_deviation_has_that_of_others_seeds(printed_cells):
+    (cell,) = printed_cells(["70.00"], ON_TASKS[:1])
+    assert printed_spread.printed_variance(cell) == pytest.approx((0.4**2, 10))
+
+
+def test_the_deviation_of_one_printed_run_does_not_count(printed_cells):
+    (cell,) = printed_cells(["70.00±0.20"], ON_TASKS[:1], seeds=1)
+    assert printed_spread.printed_variance(cell) == pytest.approx((0.4**2, 10))
+
+
+def test_a_deviation_of_others_is_in_the_unit_of_the_table(printed_cells):
+    (cell,) = printed_cells(["0.70"], ON_TASKS[:1], factor=1)
+    assert printed_spread.printed_variance(cell).value == pytest.approx(0.004**2)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"label": "x", "task": "STS12", "size": "1%"},
+        {"label": "x", "task": "STS12", "metric": "pearson"},
+    ],
+    ids=["fewer sentences", "another metric"],
+)
+def test_nobody_published_seeds_of_other_scores(column, printed_cells):
+    (cell,) = printed_cells(["70.00"], [column])
+    assert printed_spread.printed_variance(cell) is None
+
+
+def test_seeds_of_another_kind_of_data_say_nothing(printed_cells):
+    (cell,) = printed_cells(["70.00"], ON_TASKS[:1], method="simcse_sup")
+    assert printed_spread.printed_variance(cell) is None
+
+
+def test_seeds_of_a_method_that_is_not_here_count(printed_cells, monkeypatch):
+    """Nothing is known of its training data."""
+    of_another = SPREAD._replace(method="sncse")
+    monkeypatch.setattr(printed_spread, "seed_spread", lambda *_: of_another)
+    (cell,) = printed_cells(["70.00"], ON_TASKS[:1])
+    assert printed_spread.printed_variance(cell).value == pytest.approx(0.4**2)
+
+
+def test_what_is_not_trained_does_not_vary(printed_cells):
+    (cell,) = printed_cells(["70.00"], ON_TASKS[:1], method="bert")
+    assert printed_spread.printed_variance(cell) == (0.0, math.inf)
+
+
+def test_a_row_with_an_unknown_variance_has_none(printed_cells):
+    cells = printed_cells(["70.00±0.20", "71.00"], IN_SIZES, seeds=5)
+    assert printed_spread.row_variance(cells) is None
+
+
+def test_a_difference_has_the_variances_of_both_values(printed_cells):
+    columns = [*ON_TASKS[:1], {"label": "gain", "delta": "STS12"}]
+    _, gain = printed_cells(["70.00±0.20", "1.00"], columns, seeds=5, baseline="B")
+    assert printed_spread.printed_variance(gain).value == pytest.approx(2 * 0.2**2 / 5)
+
+
+def test_the_variance_of_a_mean_of_tasks_is_not_known_from_its_tasks(printed_cells):
+    """They are scores of one run, so they are not independent."""
+    columns = [*ON_TASKS, {"label": "mean", "mean": True}]
+    *_, mean = printed_cells(["70.00±0.20", "71.00±0.20", "70.50"], columns, seeds=5)
+    assert printed_spread.printed_variance(mean) is None

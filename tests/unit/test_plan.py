@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from made_up import SCALE, made_up, table
 
 from csebench import cli
 from csebench.base import caches, models
@@ -88,6 +89,80 @@ def test_a_table_may_have_seeds_of_its_own_but_for_some_sizes(monkeypatch):
 
     caches.clear()
     assert counts == {"0.1%": 3, "1%": 3, "10%": 1, "100%": 1}
+
+
+# of the scale, and of one table; these are not in order
+SEEDS = {"seeds": [48, 49], "seeds_by_table": {"micse/table2": [52, 48, 49]}}
+
+
+@pytest.mark.parametrize(
+    ("table", "stated", "seeds"),
+    [
+        ("micse/table1", None, [48, 49]),
+        ("micse/table2", None, [52, 48, 49]),
+        ("micse/table1", 2, [52, 48]),
+        ("micse/table1", 3, [52, 48, 49]),
+        ("micse/table2", 5, [52, 48, 49, 53, 54]),
+    ],
+)
+def test_a_table_that_states_a_number_of_seeds_takes_the_longest_list_and_goes_on(
+    table, stated, seeds
+):
+    """So that it shares scores with other tables. Without a number it has the scale's seeds."""
+    scale = catalog.scale("smoke").model_copy(update=SEEDS)
+    assert scale.seeds_of(table, stated) == seeds
+
+
+@pytest.fixture
+def plan_made_up(tmp_path, monkeypatch):
+    """Plan Table 1 of a made-up paper from its rows and columns."""
+
+    def plan(rows, columns, **settings):
+        made_up(
+            tmp_path, monkeypatch, {"name": "m", "tables": {"1": table(rows, columns, **settings)}}
+        )
+        return grids.find_grid("m", "table1"), grids.plan_grid("m", "table1", SCALE)
+
+    yield plan
+    monkeypatch.undo()
+    caches.clear()
+
+
+def test_every_value_of_a_swept_table_has_the_seeds_that_the_table_states(plan_made_up):
+    temperatures = (0.02, 0.1)
+    columns = [
+        {"label": f"{t}", "task": "STS-B", "sweep": {"temperature": t}} for t in temperatures
+    ]
+    _, (cells,) = plan_made_up({"A": ("simcse", [None, None])}, columns, run_seeds=4)
+
+    for cell, temperature in zip(cells, temperatures, strict=True):
+        assert [spec.seed for spec in cell.specs] == [1, 2, 3, 4]
+        assert {spec.params["temperature"] for spec in cell.specs} == {temperature}
+
+
+DERIVED = [
+    {"label": "x", "task": "STS-B"},
+    {"label": "y", "task": "SICK-R"},
+    {"label": "mean", "mean": True},
+    {"label": "gain", "delta": "mean"},
+]
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "parts"),
+    [
+        (0, 1, [("A", "y")]),
+        (0, 2, [("A", "x"), ("A", "y")]),
+        (0, 3, [("A", "x"), ("A", "y"), ("B", "x"), ("B", "y")]),
+        (1, 3, []),
+    ],
+    ids=["a score", "a mean", "a difference of means", "the baseline"],
+)
+def test_a_cell_is_computed_from_the_cells_with_runs(row, column, parts, plan_made_up):
+    rows = {"A": ("simcse", [None] * 4), "B": ("ct", [None] * 4)}
+    grid, cells = plan_made_up(rows, DERIVED, baseline="B")
+    found = grids.parts_of_cell(grid, cells, row, column)
+    assert [(cell.row.label, cell.column.label) for cell in found] == parts
 
 
 PATHS = {

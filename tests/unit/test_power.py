@@ -7,10 +7,20 @@ from math import inf, sqrt
 import numpy as np
 import pytest
 import scipy.stats
+from made_up import clear, made_up, table
+from score_files import write_scores
 
 from csebench.cli import main
+from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.estimates import Estimate
-from csebench.report.numbers.power import noncentrality, seeds_needed, smallest_difference
+from csebench.report.numbers.power import (
+    claim_powers,
+    noncentrality,
+    seeds_by_item_error,
+    seeds_needed,
+    smallest_difference,
+    table_power,
+)
 from csebench.report.numbers.stats import quantile
 
 
@@ -69,6 +79,148 @@ def test_no_number_of_seeds_overcomes_the_error_of_test_items():
     assert seeds_needed(0.5, varying(0.1, item_variance=0.2**2)) == inf
     assert seeds_needed(0.0, SIMCSE) == inf
     assert 2 < seeds_needed(0.6, varying(0.4, item_variance=0.2**2)) < inf
+
+
+# ---------------------------------------------------------------- of a table and of claims
+
+
+FEW = [{"label": "10%", "task": "Avg.", "size": "10%"}]
+ROWS = {
+    "A": ("simcse", ["74.00±0.20"]),
+    "B": ("ct", ["70.00±1.00"]),
+    "C": ("mirror_bert", ["73.30±0.20"]),
+    "D": ("pcl", ["72.00"]),
+    "Not run": (None, ["60.00±0.20"]),
+    "BERT": ("bert", [None]),
+}
+PAIRS = [["A", "B"], ["C", "A"], ["A", "D"], ["A", "Not run"], ["A", "BERT"]]
+ALL_PAIRS = {"question": "?", "rows": PAIRS}
+
+
+def claim_on(versus, row="A", **settings):
+    stated = {"quote": f"{row} {versus} {settings}", "section": "1", "table": "1", "row": row}
+    return stated | {"versus": versus, "columns": ["10%"]} | settings
+
+
+@pytest.fixture
+def made_up_paper(tmp_path, monkeypatch):
+    """Make a paper of one table at the papers' own scale, with claims."""
+
+    def make(*claims, **settings):
+        content = table(ROWS, FEW, **{"seeds": 5, "compare": [ALL_PAIRS], **settings})
+        paper = {"name": "m", "tables": {"1": content}, "claims": list(claims)}
+        made_up(tmp_path, monkeypatch, paper, name="paper", differs="", seeds_by_size={})
+
+    yield make
+    monkeypatch.undo()
+    clear()
+
+
+def powers_of_table(difference=None):
+    """Powers of the comparisons of the table, by the labels of both rows."""
+    view = grid_view("m", "table1", "paper")
+    powers = table_power(view, difference)
+    return {(power.row, power.against): power for power in powers}
+
+
+def test_rows_that_cannot_be_run_have_no_power(made_up_paper):
+    made_up_paper()
+    pairs = [("A", "B"), ("C", "A"), ("A", "D"), ("A", "BERT")]
+    assert list(powers_of_table()) == pairs
+
+
+def test_without_scores_a_difference_varies_as_printed(made_up_paper):
+    """The printed deviations are of single runs, and one of them is not printed."""
+    made_up_paper()
+    powers = powers_of_table()
+    assert powers["A", "B"].design.seed_sd == pytest.approx(sqrt(0.2**2 + 1.0**2))
+    assert not powers["A", "B"].is_scored
+    assert powers["A", "D"].design is None
+
+
+def test_a_printed_deviation_is_taken_in_points(made_up_paper):
+    made_up_paper(factor=10)
+    power = powers_of_table()["A", "B"]
+    assert power.design.seed_sd == pytest.approx(10 * sqrt(0.2**2 + 1.0**2))
+    assert power.difference == pytest.approx(40.0)
+
+
+def test_scores_say_how_a_difference_varies(made_up_paper):
+    made_up_paper()
+    values = {"A": (0.70, 0.71, 0.72), "B": (0.60, 0.63, 0.62)}
+    for cells in grid_view("m", "table1", "paper").rows:
+        plan = cells[0].plan
+        for spec, value in zip(plan.specs, values.get(plan.row.label, ()), strict=False):
+            write_scores(spec, "sts", "paper", [("Avg.", "spearman", value)])
+    clear()
+    power = powers_of_table()["A", "B"]
+    assert power.is_scored
+    assert power.design.seed_sd == pytest.approx(np.std([10, 8, 10], ddof=1))
+
+
+def test_the_printed_difference_is_to_be_detected_in_either_direction(made_up_paper):
+    made_up_paper()
+    powers = powers_of_table()
+    assert powers["A", "B"].difference == pytest.approx(4.0)
+    assert powers["C", "A"].difference == pytest.approx(0.7)
+    assert powers["A", "BERT"].difference == 0.0, "none is printed"
+    assert powers_of_table(2.5)["A", "B"].difference == 2.5
+
+
+def test_a_comparison_has_the_seeds_of_the_row_with_most_runs(made_up_paper):
+    made_up_paper()
+    assert powers_of_table()["A", "BERT"].seeds == 3
+
+
+def test_more_item_error_never_needs_fewer_seeds():
+    """Although it raises the degrees of freedom."""
+    needs = seeds_by_item_error(2.0, varying(0.9))
+    assert list(needs) == sorted(needs)
+    assert needs[0] == seeds_needed(2.0, varying(0.9))
+    assert needs[2] >= seeds_needed(2.0, varying(0.9, item_variance=0.18**2))
+
+
+def test_seeds_are_counted_for_four_item_errors():
+    """None, and half, one and one and a half times 0.18 points."""
+    errors = (0.0, 0.09, 0.18, 0.27)
+    needs = [seeds_needed(0.8, varying(0.9, item_variance=error**2)) for error in errors]
+    assert needs == sorted(set(needs)), "all different"
+    assert list(seeds_by_item_error(0.8, varying(0.9))) == needs
+
+
+def test_a_claim_counts_by_the_difference_that_needs_most_seeds(made_up_paper):
+    """A is 0.7 above C and 4 above B, whose seeds vary more."""
+    made_up_paper(claim_on(["B", "C"]))
+    (power,) = claim_powers()
+    assert power.versus == "C"
+    assert power.difference == pytest.approx(0.7)
+    assert power.seed_sd == pytest.approx(0.2 * sqrt(2))
+    assert power.needs == seeds_by_item_error(power.difference, varying(power.seed_sd))
+
+
+def test_a_claim_about_the_largest_difference_counts_by_it(made_up_paper):
+    made_up_paper(claim_on(["B", "C"], up_to="4.00"))
+    assert [power.versus for power in claim_powers()] == ["B"]
+
+
+def test_a_difference_whose_seeds_nobody_published_counts_first(made_up_paper):
+    made_up_paper(claim_on(["C", "D"]))
+    (power,) = claim_powers()
+    assert (power.versus, power.seed_sd, power.needs) == ("D", None, ())
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        claim_on(["A"], row="B"),  # the printed difference goes the other way
+        claim_on(["BERT"]),  # nothing is printed
+        claim_on(["B"], relation="comparable"),
+        claim_on(["B"], statistic="std"),
+    ],
+)
+def test_a_claim_without_a_printed_difference_of_values_is_left_out(claim, made_up_paper):
+    made_up_paper(claim)
+    assert claim_powers() == []
 
 
 def power(capsys, *arguments):

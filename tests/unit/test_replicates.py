@@ -75,6 +75,25 @@ def test_variance_of_a_mean_is_that_of_sums_over_clusters():
     assert changes.var() == pytest.approx(expected)
 
 
+def test_a_replicate_of_a_mean_is_the_signed_mean_of_its_values():
+    """Three items are a cluster and the fourth is one of its own."""
+    values = np.array([1.0, 2.0, 3.0, 10.0])
+    signs = np.array([[1, -1], [1, -1], [1, -1], [1, 1]])
+    assert replicates.changes(Sample(values), signs).tolist() == [16 / 4, 4 / 4]
+
+
+def test_a_replicate_of_a_correlation_is_twice_its_change():
+    """An item with the sign +1 has the weight 1.5, three times that of an item with -1."""
+    test_set = spearman_sample(1, 1.0)
+    rng = np.random.default_rng(0)
+    signs = rng.choice([-1, 1], (400, 2))
+    expected = []
+    for sign in signs.T:
+        rows = np.repeat(np.arange(400), np.where(sign > 0, 3, 1))
+        expected.append(2 * (spearman_of(test_set, rows) - spearman_of(test_set, slice(None))))
+    assert replicates.changes(test_set, signs) == pytest.approx(expected)
+
+
 def test_copies_of_every_item_leave_the_error_as_it_is():
     once = spearman_sample(0, 1.0, np.arange(800).reshape(400, 2))
     five_times = Sample(*(np.repeat(array, 5, axis=0) for array in once))
@@ -127,6 +146,36 @@ def test_a_huge_cluster_is_resampled_by_sentence():
     assert not first & third
 
 
+@pytest.mark.parametrize(("shared", "units_of_first"), [(2, 1), (3, 2)])
+def test_a_cluster_is_huge_if_it_is_more_than_a_tenth_of_a_test_set(shared, units_of_first):
+    sharing = [[0, 10 + number] for number in range(shared)]
+    units = units_of([*sharing, *apart(100, 20 - shared)])
+    assert len(units[0]) == units_of_first
+
+
+def test_a_cluster_is_huge_if_it_is_so_in_one_test_set():
+    """It is one of 40 items of the first, and three of 20 of the second."""
+    sharing = [[0, 10 + number] for number in range(3)]
+    units = units_of([[0, 10], *apart(100, 39)], [*sharing, *apart(200, 17)])
+    assert [len(units[index]) for index in (0, 1, 40, 43)] == [2, 1, 2, 1]
+
+
+def test_an_item_of_a_small_test_set_is_one_unit():
+    units = units_of(apart(0, 5))
+    assert [len(units_of_item) for units_of_item in units] == [1] * 5
+
+
+def test_two_items_of_a_small_test_set_are_a_huge_cluster():
+    units = units_of([[0, 10], [0, 11], *apart(100, 3)])
+    assert [len(units_of_item) for units_of_item in units] == [2, 2, 1, 1, 1]
+
+
+def test_items_without_sentences_are_units_of_their_own():
+    with_sentences = Sample(np.zeros(2), None, np.array([[1, 2], [2, 3]]))
+    without = Sample(np.zeros(3))
+    assert replicates.membership([with_sentences, without]).toarray().tolist() == np.eye(5).tolist()
+
+
 def test_ids_ignore_case_punctuation_and_spaces():
     ids = sentence_ids(["A man, running.", "?!"], ["a man running", "…"])
     assert ids.dtype == np.int64
@@ -152,6 +201,15 @@ def test_signs_are_balanced_and_of_different_units_uncorrelated(units, mean_corr
     assert set(correlations) <= {-1.0, 0.0, 1.0}
     assert abs(correlations.mean()) < 1e-3
     assert np.abs(correlations).mean() == mean_correlation
+
+
+def test_signs_are_the_same_in_every_release():
+    """Published replicates can only be paired with those of the same signs."""
+    packed = np.packbits(replicates.draw_signs(8, 70) > 0).tobytes()
+    assert packed.hex() == (
+        "55cc66f0a5c396aacc660f5a3c69aa3399f05a3c6955cc66f0a53c96aa3366f0a5c36955cc99f0a5c396aa33990f"
+        "a5c369553366f0a5c396aa33990f5a3c96aa3366f05a3c69"
+    )
 
 
 RULE = ItemScore(
@@ -190,6 +248,56 @@ def test_what_is_published_is_what_was_computed():
     decoded = replicates.read_replicates(json.loads(text), "STS12", "spearman")
     computed = changes_of(sample, replicates.DRAWS)
     assert np.abs(decoded.clustered - computed).max() < 1e-4 * computed.std()
+
+
+def test_each_task_has_the_replicates_of_its_own_items():
+    """All tasks are resampled together, and only the first 400 items are those of STS12."""
+    first = sts12_sample(seed=0)
+    second = spearman_sample(1, noise=1.0, sentences=np.arange(1000, 1800).reshape(400, 2))
+    items = {}
+    for task, test_set in (("STS12", first), ("STS13", second)):
+        items[task] = test_set.values
+        items[f"gold/{task}"] = test_set.gold
+        items[f"sentences/{task}"] = test_set.sentences
+    rows = [Score(task, "all", "spearman", 0.5) for task in ("STS12", "STS13")]
+    encoded = {"replicates": replicates.make_replicates(rows, items, RULE)}
+
+    units = replicates.membership([first, second])
+    signs = replicates.draw_signs(replicates.DRAWS, units.shape[1])
+    for task, test_set, rows_of in (
+        ("STS12", first, slice(400)),
+        ("STS13", second, slice(400, None)),
+    ):
+        computed = replicates.changes(test_set, units[rows_of] @ signs)
+        decoded = replicates.read_replicates(encoded, task, "spearman").clustered
+        assert decoded == pytest.approx(computed, abs=1e-4 * computed.std())
+
+
+def test_a_score_that_no_resample_changes_is_published():
+    nothing = replicates.encode(np.zeros(8))
+    assert replicates.decode(nothing).tolist() == [0.0] * 8
+
+
+def test_the_largest_change_is_kept_exactly():
+    changes = np.array([-0.5, 0.25, 0.1])
+    assert replicates.decode(replicates.encode(changes)) == pytest.approx(changes, abs=0.5 / 2**15)
+
+
+@pytest.mark.parametrize(
+    ("version", "is_paired"), [(None, True), (1, True), (0, False), (2, False)]
+)
+def test_replicates_of_another_version_cannot_be_paired(version, is_paired):
+    content = {"replicates": published(sts12_sample(seed=1))}
+    del content["replicates"]["version"]
+    if version is not None:
+        content["replicates"]["version"] = version
+    assert replicates.has_replicates(content, "STS12", "spearman") == is_paired
+
+
+def test_a_score_without_replicates_has_none():
+    content = {"replicates": published(sts12_sample(seed=1))}
+    assert not replicates.has_replicates(content, "STS12", "pearson")
+    assert not replicates.has_replicates(content, "STS13", "spearman")
 
 
 def test_runs_of_the_same_items_are_paired_and_others_are_not():

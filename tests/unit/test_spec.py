@@ -13,7 +13,13 @@ from csebench.base.errors import BadInput
 from csebench.cli.train_options import read_spec
 from csebench.plan.catalog.registry import declaration, fill, load
 from csebench.plan.recipe import Conditions, make_spec
-from csebench.plan.schema.declarations import Dataset, Declaration, EncoderRef, RunSettings
+from csebench.plan.schema.declarations import (
+    LARGEST_INTEGER,
+    Dataset,
+    Declaration,
+    EncoderRef,
+    RunSettings,
+)
 from csebench.plan.schema.paper import Recipe
 
 ENCODER = EncoderRef(name="some/encoder", revision="1" * 40)
@@ -329,6 +335,30 @@ def test_a_number_is_not_negative_where_the_declared_one_is_not():
     assert changed.model_dump()["below"] == -2
     with pytest.raises(ValidationError):
         declared.hyperparameters.model_validate({"zero": -0.1})
+
+
+def fill_parameter(declared, value):
+    """Give a value to the only parameter of a method, which declares another one."""
+    content = LITERAL | {"params": {"a": (declared, "s")}}
+    hyperparameters = Declaration.model_validate(content).hyperparameters
+    return hyperparameters.model_validate({"a": value}).model_dump()["a"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "value"),
+    [(1, 0), (0, 0), (0.5, 0.0), (0.0, 0.5), (-1, -5), (-1, 5), (-0.5, -3.0), (True, False)],
+)
+def test_values_that_a_declared_one_allows(declared, value):
+    assert fill_parameter(declared, value) == value
+
+
+@pytest.mark.parametrize(
+    ("declared", "value"),
+    [(1, -1), (0, -1), (0, 0.5), (0.5, -0.1), (1, LARGEST_INTEGER + 1), (True, 2), ("avg", 1)],
+)
+def test_values_that_a_declared_one_refuses(declared, value):
+    with pytest.raises(ValidationError):
+        fill_parameter(declared, value)
 
 
 @pytest.mark.parametrize(

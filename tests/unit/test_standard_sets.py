@@ -317,6 +317,16 @@ def test_what_was_fetched_into_a_folder_of_the_users_is_standard(project, monkey
     assert is_standard_data("beir:scifact", fetched)
 
 
+def test_what_was_fetched_is_standard_if_no_other_folder_is_given(project, monkeypatch):
+    monkeypatch.delenv("CSEBENCH_DATA", raising=False)
+    edit_scale("data_root", None)
+    root = project / catalog.FETCHED
+    fetch_scifact(root, monkeypatch)
+    clear()
+    fetched = EvaluationData(data_sha256(protocol("beir:scifact"), root))
+    assert is_standard_data("beir:scifact", fetched)
+
+
 def test_data_that_was_edited_after_it_was_fetched_is_not_standard(project, monkeypatch):
     root = project / catalog.FETCHED
     fetch_scifact(root, monkeypatch)

@@ -1,6 +1,6 @@
 """Verdicts, paired tests and Holm's correction against scipy and cases worked out by hand."""
 
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 import pytest
@@ -176,6 +176,43 @@ def test_of_79_runs_the_interval_leaves_out_the_highest():
     assert verdict.high == pytest.approx(1 - 1 / 78 + 0.00005)
 
 
+@pytest.mark.parametrize(
+    ("runs", "rank"), [(39, 1), (78, 1), (79, 2), (118, 2), (119, 3), (158, 3), (159, 4)]
+)
+def test_the_interval_of_order_statistics_is_the_narrowest_that_holds_95_percent(runs, rank):
+    """From the value of a rank to that of the same rank from above, a further run falls with the
+    chance 1 - 2 · rank / (runs + 1)."""
+    verdict = stats.verdict(np.arange(runs)[::-1], printed("10.0"))
+    assert (verdict.low, verdict.high) == pytest.approx((rank - 1 - 0.05, runs - rank + 0.05))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("0.0", stats.REPRODUCED), ("38.0", stats.REPRODUCED), ("38.1", stats.CLOSE)],
+)
+def test_a_value_on_the_edge_of_order_statistics_is_inside(text, name):
+    """The lowest of 39 runs is 0.05 and the highest 37.95. Half a printed unit is added."""
+    values = np.linspace(0.05, 37.95, 39)
+    assert stats.verdict(values, printed(text)).name == name
+
+
+def test_a_printed_mean_is_compared_with_the_mean_of_many_runs():
+    """Order statistics bound a single run, not a mean of two."""
+    values = np.linspace(77, 78, 50)
+    of_means = stats.verdict_on(stats.summarise(values), printed("77.70"), seeds=2)
+    assert stats.verdict(values, printed("77.70"), seeds=2) == of_means
+
+
+def test_a_row_without_randomness_has_no_order_statistics():
+    verdict = stats.verdict([78.0] * 50, printed("78.01"), deterministic=True)
+    assert verdict.name == stats.REPRODUCED
+
+
+def test_a_mean_whose_deviation_is_not_known_is_not_comparable():
+    verdict = stats.verdict_on(stats.Summary(78.0, None, 5), printed("78.00"))
+    assert verdict == stats.Verdict(stats.NOT_COMPARABLE)
+
+
 def estimate(differences):
     """Estimate a difference from its values, one for each seed."""
     summary = stats.summarise(differences)
@@ -199,6 +236,24 @@ def test_differences_without_a_deviation():
     always_above = estimate([0.5, 0.5])
     assert always_above.p() == 0.0
     assert always_above.interval() == (0.5, 0.5)
+
+
+def test_one_seed_is_tested_over_its_test_items():
+    of_items = Estimate(0.4, 1, None, 0.2)
+    assert of_items.p() == pytest.approx(2 * scipy.stats.norm.sf(2))
+
+
+def test_more_seeds_add_no_error_that_is_not_known():
+    assert Estimate(0.4, 1, None, 0.2).error(seeds=5) == (0.2, inf)
+
+
+@pytest.mark.parametrize("gain", [0.005, -0.005])
+def test_equivalence_is_shown_by_two_one_sided_tests(gain):
+    """The further bound of the 90 % interval is within the limit, on whichever side it is."""
+    difference = Estimate(gain, 5, 0.01, None)
+    reach = 0.005 + scipy.stats.t.ppf(0.95, 4) * 0.01 / sqrt(5)
+    assert difference.is_within(reach + 1e-9)
+    assert not difference.is_within(reach - 1e-9)
 
 
 def test_holm_by_hand():
