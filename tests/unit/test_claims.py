@@ -655,6 +655,12 @@ def test_the_p_above_a_limit_is_that_of_the_largest_and_corrected():
     assert judged.basis.over_seeds_only
 
 
+def test_a_limit_is_tested_over_seeds_only_if_one_contrast_is():
+    over_seeds = contrast(0.1, over_seeds_only=True)
+    assert judge_contrasts(over_seeds, contrast(-0.4), **WITHIN_1).basis.over_seeds_only
+    assert not judge_contrasts(contrast(0.1), contrast(-0.4), **WITHIN_1).basis.over_seeds_only
+
+
 def test_no_limit_is_tested_if_the_error_of_a_contrast_is_not_known():
     judged = judge_contrasts(contrast(0.1, error=None), contrast(-0.4), **WITHIN_1)
     assert outcome(judged) == (Direction.AGREES, Significance.UNTESTED)
