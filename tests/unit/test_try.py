@@ -34,12 +34,6 @@ def own(tmp_path, monkeypatch):
     caches.clear()
 
 
-@pytest.fixture
-def controls_hold(monkeypatch):
-    """Let scale mini judge methods, as a scale without failed controls does."""
-    monkeypatch.setattr("csebench.report.numbers.controls.control_results", lambda scale: ())
-
-
 def write(file, code=EQUAL):
     file.write_text(code)
     caches.clear()
