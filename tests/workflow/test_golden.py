@@ -170,7 +170,7 @@ OTHER_LIBRARIES = drawing_libraries()
 def test_the_committed_pages_are_what_their_scores_give(tmp_path, monkeypatch):
     """The pages are those of the published study and of the evidence. Pictures are compared only if
     the libraries that draw them are those of the lock."""
-    pages = ("*.md", "cells.csv", "comparisons.csv")
+    pages = ("*.md", "cells.csv", "comparisons.csv", "claims.csv")
     not_copied = shutil.ignore_patterns("partial", "html", ".logs", *pages)
     shutil.copytree(ROOT / "results", tmp_path / "results", ignore=not_copied)
     monkeypatch.chdir(tmp_path)

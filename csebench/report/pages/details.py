@@ -18,6 +18,7 @@ from csebench.report.pages.answer_text import all_comparisons
 from csebench.report.pages.claims import sentence_table
 from csebench.report.pages.page import Fold, Part, TextTable, as_list, merge_labels
 from csebench.report.words import comparisons as words
+from csebench.report.words.claims import DEPENDS
 from csebench.report.words.evidence import setup_differences
 
 SOURCES = {
@@ -30,6 +31,10 @@ HOW_COMPARED = (
     "Differences are in points (0.01 of a score), paired by seed; the interval is over seeds and"
     " test items. Interval and p are corrected for all comparisons of a question (Bonferroni,"
     f" Holm). [How rows are compared]({REPOSITORY}/blob/main/docs/statistics.md)."
+)
+DEPENDS_LEGEND = (
+    f"{DEPENDS}: the verdict on print depends on how far a seed moves the STS average ([what is"
+    f" assumed]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
 )
 
 
@@ -193,5 +198,7 @@ def claims_fold(view: GridView, folder: Path) -> list[Part]:
     claims = judge_all(view.scale, [view.paper], view.name)
     if not claims:
         return []
-    table = sentence_table(claims, view.scale, folder)
-    return [Fold(f"Claims about it: {len(claims)}", [table])]
+    parts: list[Part] = [sentence_table(claims, view.scale, folder)]
+    if any(part.depends_on_deviation for judged in claims for part in (judged, *judged.rows)):
+        parts.append(DEPENDS_LEGEND)
+    return [Fold(f"Claims about it: {len(claims)}", parts)]
