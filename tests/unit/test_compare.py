@@ -392,6 +392,31 @@ def test_equality_of_one_in_a_family_needs_its_share_of_the_level():
     assert compare.judged(comparison, 1.0, 21).relation == Relation.NOT_SHOWN
 
 
+def families_called_equal(count):
+    """Simulate 1,000 families of 10 differences that are exactly as large as the limit.
+
+    Args:
+        count: number of comparisons that each test is corrected for.
+
+    Returns:
+        The share of families in which some difference is called equal.
+    """
+    rng = np.random.default_rng(0)
+    differences = rng.normal(compare.INACTIVE, 0.004, (1_000, 10, 5))
+    found = 0
+    for family in differences:
+        found += any(
+            estimates.Estimate(d.mean(), 5, d.std(ddof=1), None).is_within(compare.INACTIVE, count)
+            for d in family
+        )
+    return found / len(differences)
+
+
+def test_equality_is_wrong_in_one_of_twenty_families():
+    assert families_called_equal(count=1) > 0.3
+    assert families_called_equal(count=10) == pytest.approx(0.05, abs=0.02)
+
+
 def test_what_is_within_the_limit_in_the_table_is_not_seen_in_the_claim(controls_hold):
     """MSSE without its contrastive loss scores the same. The claim that it drops is asked and
     answered."""
