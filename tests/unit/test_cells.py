@@ -273,7 +273,7 @@ def test_printed_values_are_judged_at_a_scale_with_the_papers_settings(differs, 
 def test_a_verdict_needs_all_runs_scored_by_todays_code(view_of):
     view = view_of(name="paper", differs="")
     cell = replace(with_values(cells_of(view, "A")[0], 70.0, 71.0, 72.0), absent=0)
-    assert cell.verdict == "reproduced"
+    assert cell.verdict == "inconclusive"
     for change in ({"absent": 1}, {"stale": True}, {"judged": False}):
         assert replace(cell, **change).verdict == "not comparable"
     assert replace(cell, published=None).verdict == ""
@@ -285,7 +285,7 @@ def test_a_printed_mean_is_judged_as_the_mean_of_its_seeds(view_of):
     view = view_of(name="paper", differs="")
     cell = replace(with_values(cells_of(view, "A")[0], 66.0, 66.2, 66.4), absent=0)
     off = replace(cell, published=cell.published.model_copy(update={"value": 67.0}))
-    assert off.verdict == "reproduced"
+    assert off.verdict == "agrees"
     assert replace(off, published_seeds=100).verdict == "close"
 
 

@@ -135,7 +135,8 @@ def test_a_claim_is_shown_by_its_words_with_its_numbers(capsys):
     assert claim["what"] == "claim"
     assert claim["place"] == "table2"
     assert claim["printed numbers"] == "supported"
-    assert "(claimed: up to" in printed(capsys, "show", "up to (+5.91)")
+    words = printed(capsys, "show", "up to (+5.91)").split()
+    assert "(claimed: up to +5.91)" in " ".join(words)
 
 
 def test_findings_of_a_target_are_those_about_its_paper(capsys):

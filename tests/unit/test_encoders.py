@@ -18,6 +18,7 @@ from csebench.model import families
 from csebench.model.encoder import SpecialTokens
 from csebench.model.export import save_encoder
 from csebench.model.families import FAMILIES, family_of
+from csebench.plan.catalog.registry import typed_params
 from csebench.plan.schema.declarations import POOLERS
 from csebench.score.models import open_model
 from csebench.train.run import load_encoder
@@ -137,8 +138,9 @@ def test_a_method_trains_where_dropout_has_other_names(
 @pytest.mark.parametrize("model_type", ["xlnet", "gpt2", "t5"])
 @pytest.mark.parametrize("method", ["simcse", "bert", "whitening"])
 def test_no_run_starts_from_what_is_only_evaluated(method, model_type, tiny, make_spec):
+    spec = make_spec(method, encoder=tiny(model_type))
     with pytest.raises(BadInput, match=f"{model_type} is not trained"):
-        load_encoder(make_spec(method, encoder=tiny(model_type)))
+        load_encoder(spec, typed_params(spec.method, spec.params))
 
 
 @pytest.mark.parametrize("model_type", [*ONLY_EVALUATED, "fnet", "big_bird"])

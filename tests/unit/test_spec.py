@@ -220,6 +220,7 @@ def own_method(tmp_path, monkeypatch):
     monkeypatch.setattr(methods, "__path__", [*methods.__path__])  # loading adds the folder
     monkeypatch.setenv("CSEBENCH_PROJECT", str(tmp_path))
     (tmp_path / "methods").mkdir()
+    sys.modules.pop("methods.mine", None)  # another test may have loaded one
     yield tmp_path / "methods" / "mine.py"
     caches.clear()
     sys.modules.pop("methods.mine", None)

@@ -64,7 +64,7 @@ def test_the_searches_of_the_study_that_left_a_term_without_effect():
     assert not searches_without_effect("paper")
 
 
-def test_a_term_that_is_tuned_away_does_not_score_the_same():
+def test_a_term_that_is_tuned_away_does_not_score_the_same(controls_hold):
     view = grid_view("informin_cl", "table2", "mini")
     primary = answers(view)[0]
     (comparison,) = primary.comparisons

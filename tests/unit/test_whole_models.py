@@ -15,6 +15,7 @@ from csebench.base.errors import BadInput
 from csebench.base.files import sha256, with_digest, write_json
 from csebench.base.models import model_sha256
 from csebench.base.runs import is_done
+from csebench.plan.catalog.registry import typed_params
 from csebench.plan.schema.declarations import Evaluation
 from csebench.score import models
 from csebench.score.evaluate import evaluate_run
@@ -119,11 +120,16 @@ def test_prompts_and_masked_lm_need_a_mask_token(use, encoder):
         use(load(encoder))
 
 
+def start_encoder(spec):
+    """Load the encoder that a run starts from."""
+    return load_encoder(spec, typed_params(spec.method, spec.params))
+
+
 def test_training_needs_a_tokenizer_that_can_be_exported(encoder, make_spec):
     use_vocabulary_file(encoder, "BertTokenizerLegacy")
     assert load(encoder).ids(["a"])
     with pytest.raises(BadInput, match="BertTokenizerLegacy is written in Python"):
-        load_encoder(make_spec("simcse", encoder=encoder))
+        start_encoder(make_spec("simcse", encoder=encoder))
 
 
 def test_an_encoder_is_pinned_by_the_sum_of_its_folder(encoder):
@@ -144,12 +150,12 @@ def test_a_run_starts_from_an_encoder_whose_revision_says_which_files_are_read(
     revision, encoder, make_spec
 ):
     spec = make_spec("simcse", encoder=encoder)
-    assert load_encoder(spec) is not None
+    assert start_encoder(spec) is not None
 
     ref = spec.encoder.model_copy(update={"revision": revision})
     message = f"the revision '{revision}' does not say which files are read"
     with pytest.raises(BadInput, match=message):
-        load_encoder(spec.model_copy(update={"encoder": ref}))
+        start_encoder(spec.model_copy(update={"encoder": ref}))
 
 
 def test_weights_in_shards_are_those_of_the_folder(encoder, tmp_path):

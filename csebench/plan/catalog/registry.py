@@ -8,6 +8,7 @@ csebench/plan/schema/declarations.py.
 import ast
 import importlib
 import re
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,8 @@ from csebench.plan.schema.declarations import (
 METHODS = Path("methods")  # of the project, and of every folder that joins it
 COMPONENTS = METHODS / "components"
 EVALUATORS = Path("evaluators")
+# Python 3.11 counts the depth of trees in one place for all threads, and fails if two parse at once
+_parsing = threading.Lock()
 
 
 # ---------------------------------------------------------------- names
@@ -488,8 +491,10 @@ def note_lines(node: ast.expr, keys: tuple, numbers: dict[tuple, int]) -> None:
 
 def parse_python(path: Path) -> ast.Module:
     """Parse a file. Raise BadInput if it is not valid Python."""
+    text = read_text(path)
     try:
-        return ast.parse(read_text(path))
+        with _parsing:
+            return ast.parse(text)
     except SyntaxError as e:
         raise BadInput(f"{path}: line {e.lineno or 1}: not valid Python: {e.msg}.") from None
     except (RecursionError, MemoryError):  # Python's parser raises both for deep nesting
