@@ -10,6 +10,7 @@ from pydantic import ValidationError
 import methods
 from csebench.base import caches
 from csebench.base.errors import BadInput
+from csebench.base.project import ROOT
 from csebench.cli.train_options import read_spec
 from csebench.plan.catalog.registry import declaration, fill, load
 from csebench.plan.recipe import Conditions, make_spec
@@ -217,7 +218,8 @@ def test_later_layers_override_earlier_ones():
 @pytest.fixture
 def own_method(tmp_path, monkeypatch):
     """The file of a method in a folder that joins the project."""
-    monkeypatch.setattr(methods, "__path__", [*methods.__path__])  # loading adds the folder
+    # without the folders that other tests joined; loading adds this one
+    monkeypatch.setattr(methods, "__path__", [str(ROOT / "methods")])
     monkeypatch.setenv("CSEBENCH_PROJECT", str(tmp_path))
     (tmp_path / "methods").mkdir()
     sys.modules.pop("methods.mine", None)  # another test may have loaded one

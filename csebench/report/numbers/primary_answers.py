@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import GridView
 from csebench.report.numbers.compare import answer
+from csebench.report.numbers.refusals import Relation
 
 
 @dataclass(frozen=True)
@@ -23,13 +24,18 @@ class PrimaryAnswers:
 
 
 def count_primary_answers(views: Iterable[GridView]) -> PrimaryAnswers:
-    """Count the primary answers of tables and figures that have a test and are significant."""
-    p_values = []
+    """Count the primary answers of tables and figures that have a test and are significant.
+
+    Answers that the scale cannot tell are left out.
+    """
+    p_values: list[float] = []
     for view in views:
         for family in view.grid.compare:
             if family.primary:
-                comparisons = answer(view, family).comparisons
-                p_values += [c.p_family for c in comparisons if c.p_family is not None]
+                for comparison in answer(view, family).comparisons:
+                    is_judged = comparison.relation != Relation.CANNOT_TELL
+                    if comparison.p_family is not None and is_judged:
+                        p_values.append(comparison.p_family)
     corrected = stats.holm(p_values)
     return PrimaryAnswers(
         tested=len(p_values),
