@@ -125,9 +125,19 @@ def floor(share: float) -> float:
 
     It follows from the errors over the test items of the STS average, which seeds do not reduce.
     """
-    of_average = [row for row in tested() if row["columns"].startswith(("Avg", "STS(Avg"))]
+    of_average = [row for row in tested() if is_sts_average(row)]
     percentiles = quantiles(item_errors(of_average), n=100, method="inclusive")
     return noncentrality(inf) * percentiles[round(100 * share) - 1]
+
+
+def is_sts_average(comparison: dict) -> bool:
+    """Whether a comparison is about the average of the STS sets, not of the transfer tasks."""
+    if not comparison["columns"].startswith(("Avg", "STS(Avg")):
+        return False
+    table_name = f"{comparison['paper']}/{comparison['table']}"
+    if comparison["table"] == comparison["paper"]:
+        table_name = comparison["table"]
+    return cell(table_name, comparison["row"], comparison["columns"])["evaluator"] == "sts"
 
 
 def item_error() -> float:
