@@ -67,7 +67,7 @@ def find_cell(control: Control, table: str, row_label: str, scale_name: str) -> 
     try:
         grid = find_grid(paper_name, name)
     except BadInput as error:
-        raise BadInput(f"{where}: table: {error}") from None
+        raise BadInput(f"{where}: {table}: {error}") from None
     if not isinstance(grid, Grid):
         raise BadInput(f"{where}: {table} is no table of scores; name one.")
     try:

@@ -106,6 +106,8 @@ def content_hash(output: Path) -> str | None:
     contents = {str(path): path for path in rule_files}
     _, scale = name_and_scale(output)
     contents |= {str(path): path for path in control_scores(scale)}
+    if catalog.scale(scale).tuned:  # pages say what searches tuned away
+        contents |= {str(path): path for path in tuning.search_files(scale)}
     contents |= {name_of(path): path for path in project_sources(output)}
     hashes = {name: sha256(path) for name, path in contents.items() if path.is_file()}
     return digest(hashes, 16)

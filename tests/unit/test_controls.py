@@ -204,7 +204,7 @@ def test_a_page_is_made_from_the_scores_of_the_controls(scale):
     [
         ({"row": "SimCES"}, "config/mine.yaml: controls: .*0 rows have the label 'SimCES'"),
         ({"column": "Average"}, "controls: .*0 columns have the label 'Average'"),
-        ({"table": "made_up/table9"}, "controls: .*table: unknown table of made_up '9'"),
+        ({"table": "made_up/table9"}, "controls: .*: made_up/table9: unknown table of made_up '9'"),
     ],
 )
 def test_a_control_names_what_exists(changed, message, scale):
