@@ -10,10 +10,12 @@ from csebench.plan.controls import control_scores
 from csebench.plan.targets import parse_target
 from csebench.report.numbers import compare
 from csebench.report.numbers.cells import grid_view
+from csebench.report.numbers.claims import Seen, judge_all
 from csebench.report.numbers.controls import blocked, control_results
 from csebench.report.numbers.refusals import Relation
 from csebench.report.pages.index import index_page
 from csebench.report.pages.table import table_page
+from csebench.report.words.claims import here_text
 from csebench.report.words.comparisons import family_sentence, sentence
 
 METHODS = {
@@ -44,7 +46,18 @@ def paper():
         {"question": "Do labels help?", "rows": [["With labels", "SimCSE"]]},
     ]
     columns = [{"label": "Avg.", "task": "Avg."}]
-    return {"name": "made_up", "tables": {"1": table(rows, columns, compare=compare_rows)}}
+    claims = [
+        {"quote": "SimCSE wins", "section": "1", "table": "1", "row": "SimCSE", "versus": ["CT"]},
+        {"quote": "labels win", "section": "1", "table": "1", "row": "With labels"},
+    ]
+    claims[1]["versus"] = ["SimCSE"]
+    for claim in claims:
+        claim["columns"] = ["Avg."]
+    return {
+        "name": "made_up",
+        "tables": {"1": table(rows, columns, compare=compare_rows)},
+        "claims": claims,
+    }
 
 
 def control(row, against, judges, least=2):
@@ -187,6 +200,16 @@ def test_the_first_page_has_the_controls_beside_print(scale):
     assert rows["With labels above SimCSE"][5] == "yes |"
     assert "Methods trained without labels get no verdict" in text
     assert "Methods trained with labels are judged." in text
+
+
+def test_a_claim_about_methods_that_the_scale_cannot_tell_apart_is_not_judged(scale):
+    name = scale(WORKS | {"Untrained": 58.5})
+
+    without_labels, with_labels = judge_all(name, ["made_up"])
+
+    assert without_labels.ours.seen == Seen.CANNOT_TELL
+    assert here_text(without_labels) == "cannot tell: controls of the scale fail"
+    assert with_labels.ours.seen == Seen.SEEN
 
 
 def test_a_page_is_made_from_the_scores_of_the_controls(scale):

@@ -29,6 +29,7 @@ from csebench.report.numbers.contrasts import (
     NO_NUMBERS,
     Contrast,
     NoContrast,
+    Obstacle,
     contrast_printed,
     contrast_runs,
     pair_cells,
@@ -93,6 +94,7 @@ class Seen(StrEnum):
     NOT_SEEN = "not seen"
     OPPOSITE = "the opposite is seen here"
     UNASKED = "cannot be asked here"
+    CANNOT_TELL = "cannot tell"  # controls of the scale fail
 
 
 class Pick(StrEnum):
@@ -163,6 +165,8 @@ class Judgement:
     # for printed numbers: an opposite direction counts even if it is not significant
     strict: bool = True
     claims_significance: bool = False
+    # for our runs: a contrast could not be made, because controls of the scale fail
+    controls_fail: bool = False
     differs: tuple[Setting, ...] = ()  # shared settings that our rows do not have in common
     contrasts: tuple[Contrast, ...] = ()  # that could be made
     contrasts_asked: int = 0  # that the claim is about
@@ -193,6 +197,8 @@ class Judgement:
     @property
     def seen(self) -> Seen:
         """Give what a study on another encoder saw, which never contradicts a paper's sentence."""
+        if self.direction is None and self.controls_fail:
+            return Seen.CANNOT_TELL
         if self.direction is None or self.significance == Significance.UNTESTED:
             return Seen.UNASKED
         if self.significance == Significance.NO:
@@ -375,7 +381,13 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: 
         obstacles = [c for c in contrasts if isinstance(c, NoContrast)]
         basis = obstacles[0] if obstacles else NO_NUMBERS
         return Judgement(
-            None, Significance.UNTESTED, StatedSize.NONE, basis, claim=claim, digits=digits
+            None,
+            Significance.UNTESTED,
+            StatedSize.NONE,
+            basis,
+            controls_fail=basis.obstacle == Obstacle.CANNOT_TELL,
+            claim=claim,
+            digits=digits,
         )
 
     match claim.relation:
@@ -638,6 +650,7 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
         RowVerdicts(tuple(row.verdict for row in rows)),
         contrary_p=p,
         contrary=max(contrary, default=None),
+        controls_fail=any(row.controls_fail for row in rows),
         differs=unique_settings(rows),
         strict=rows[0].strict,
         claims_significance=any(row.claims_significance for row in rows),

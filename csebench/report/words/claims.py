@@ -87,7 +87,7 @@ def here_text(judged: Judged) -> str:
         detail = parts_text(row.ours.seen for row in judged.rows)
     else:
         detail = detail_text(ours)
-    if ours.seen == Seen.UNASKED:
+    if ours.seen in (Seen.UNASKED, Seen.CANNOT_TELL):
         return f"{ours.seen}: {'; '.join([detail, *notes(ours)])}"
     text = f"*{ours.seen}*: {detail}"
     if ours.seen == Seen.NOT_SEEN and ours.excludes < inf:
