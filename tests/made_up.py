@@ -63,6 +63,18 @@ def table(rows, columns, **more):
     return {"title": "A table", "columns": columns, "rows": listed, **more}
 
 
+def unprinted_table(methods, columns, **more):
+    """Make a table that prints no value.
+
+    Args:
+        methods: {label of the row: method}.
+        more: further keys of the table.
+    """
+    nothing_printed = [None] * len(columns)
+    rows = {label: (method, nothing_printed) for label, method in methods.items()}
+    return table(rows, columns, **more)
+
+
 def copy_project(folder, patch, *folders):
     """Copy the YAML files of these folders and of data/, to be changed, and make it the project."""
     for name in folders:

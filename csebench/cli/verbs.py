@@ -184,13 +184,6 @@ def evaluator_names() -> list[str]:
     return adapter_names(EVALUATORS)
 
 
-def scale_with_results() -> str:
-    """Choose the default scale of verbs that read results: one with published results, if any."""
-    if "mini" in catalog.scale_names():
-        return "mini"
-    return SCALE
-
-
 # ---------------------------------------------------------------- verbs that list
 
 
@@ -204,7 +197,13 @@ def add_listing_verbs(verbs):
     about = "show everything about a method, component, evaluator, paper, table or run"
     examples = ("micse", "micse/table2", "beir:scifact", "micse/table2 --row miCSE --column 1%")
     v = add_verb(
-        verbs, "show", show.show_name, about, *examples, scale=scale_with_results(), json=True
+        verbs,
+        "show",
+        show.show_name,
+        about,
+        *examples,
+        scale=catalog.scale_with_results(),
+        json=True,
     )
     text = "a name that methods, evaluators, papers or plan --runs list"
     add_completed(v, described_names, "name", help=text)
@@ -247,7 +246,7 @@ def add_listing_verbs(verbs):
         about,
         "micse/table2",
         targets="*",
-        scale=scale_with_results(),
+        scale=catalog.scale_with_results(),
         json=True,
     )
 
@@ -410,7 +409,7 @@ def add_report_verbs(verbs):
         about,
         *examples,
         targets=1,
-        scale=scale_with_results(),
+        scale=catalog.scale_with_results(),
         json=True,
     )
     text = "two rows (default: the comparisons that the table declares)"

@@ -102,10 +102,9 @@ def answering_scale() -> str:
         `small`, whose encoders are on the hub, if the hub can be reached. Otherwise `mini`, which
         tells no methods apart that train without labels, or the default scale if there is no mini.
     """
-    names = catalog.scale_names()
-    if "small" in names and can_be_reached():
+    if "small" in catalog.scale_names() and can_be_reached():
         return "small"
-    return "mini" if "mini" in names else catalog.DEFAULT_SCALE
+    return catalog.scale_with_results()
 
 
 def print_note(line: str) -> None:

@@ -41,10 +41,9 @@ def scale_notice(attempt: Attempt) -> list[str]:
     from csebench.report.words.comparisons import cannot_tell_text
 
     first_recipe, *_ = attempt.recipes().values()
-    declared = declaration(first_recipe.method)
-    if not declared.is_trained:
+    training = declaration(first_recipe.method).training
+    if training is None:
         return []
-    training = "labelled" if declared.kind == "supervised" else "unlabelled"
     reason = blocked(training, attempt.scale)
     if reason is None:
         return []

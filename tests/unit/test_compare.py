@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 import scipy.stats
-from made_up import SCALE, clear, made_up, table
+from made_up import SCALE, clear, made_up, table, unprinted_table
 from score_files import edit_score_file, write_scores
 
 from csebench.base.project import ROOT
@@ -102,22 +102,10 @@ def columns(*tasks, **settings):
     return [{"label": task, "task": task, **settings} for task in tasks]
 
 
-def rows_of(methods, columns, **settings):
-    """Declare a table that prints no value, with a row for each method.
-
-    Args:
-        methods: {label of the row: method}.
-        settings: further keys of the table.
-    """
-    nothing_printed = [None] * len(columns)
-    rows = {label: (method, nothing_printed) for label, method in methods.items()}
-    return table(rows, columns, **settings)
-
-
 PAPER = {
     "name": "made_up",
     "tables": {
-        "1": rows_of(
+        "1": unprinted_table(
             ROWS,
             columns("STS12", "Avg."),
             compare=[
@@ -125,12 +113,14 @@ PAPER = {
                 {"question": "Is it better?", "primary": True, "rows": [["Good", "Bad"]]},
             ],
         ),
-        "2": rows_of(
+        "2": unprinted_table(
             {"A": "simcse", "B": "ct"},
             [*columns("MR", "CR", size="1%"), {"label": "mean", "mean": True}],
             evaluator="transfer",
         ),
-        "3": rows_of(dict.fromkeys(("Good", "Again", "Batch 32"), "simcse"), columns("Avg.")),
+        "3": unprinted_table(
+            dict.fromkeys(("Good", "Again", "Batch 32"), "simcse"), columns("Avg.")
+        ),
     },
 }
 PAPER["tables"]["3"]["rows"][2]["run"]["params"] = {"batch_size": 32}

@@ -9,7 +9,7 @@ import shutil
 
 import numpy as np
 import pytest
-from made_up import clear, made_up, table
+from made_up import clear, made_up, unprinted_table
 from score_files import edit_score_file, write_scores
 
 from csebench import api
@@ -40,18 +40,6 @@ VALUES = {"A": (0.70, 0.71, 0.72), "B": (0.60, 0.62, 0.61), "C": (0.50, 0.53, 0.
 METHODS = {"A": "simcse", "B": "ct", "C": "mirror_bert"}
 
 
-def rows(columns, methods=METHODS, **settings):
-    """Declare a table that prints no value.
-
-    Args:
-        methods: {label of the row: method}.
-        settings: further keys of the table.
-    """
-    nothing_printed = [None] * len(columns)
-    cells = {label: (method, nothing_printed) for label, method in methods.items()}
-    return table(cells, columns, **settings)
-
-
 STS_B = {"label": "x", "task": "STS-B"}
 STS = [STS_B, {"label": "y", "task": "SICK-R"}]
 MIXED = [
@@ -76,13 +64,13 @@ QUESTIONS = [
 PAPER = {
     "name": "made_up",
     "tables": {
-        "1": rows(STS, compare=QUESTIONS),
-        "2": rows(MIXED, baseline="C"),
-        "3": rows(BEIR),
-        "4": rows(MTEB),
-        "5": rows([STS_B], {"A batch": "simcse", "B": "ct"}),
+        "1": unprinted_table(METHODS, STS, compare=QUESTIONS),
+        "2": unprinted_table(METHODS, MIXED, baseline="C"),
+        "3": unprinted_table(METHODS, BEIR),
+        "4": unprinted_table(METHODS, MTEB),
+        "5": unprinted_table({"A batch": "simcse", "B": "ct"}, [STS_B]),
     },
-    "figures": {"1": rows(SIZES, kind="curves", axis="Spearman", baseline="C")},
+    "figures": {"1": unprinted_table(METHODS, SIZES, kind="curves", axis="Spearman", baseline="C")},
 }
 PAPER["tables"]["5"]["rows"][0]["run"]["params"] = {"batch_size": 32}
 CLAIM = {"quote": "better", "section": "1", "columns": ["x"]}

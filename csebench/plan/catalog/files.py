@@ -74,6 +74,11 @@ def scale_names() -> list[str]:
     return names
 
 
+def scale_with_results() -> str:
+    """Choose the default scale of what reads results: one with published results, if any."""
+    return "mini" if "mini" in scale_names() else DEFAULT_SCALE
+
+
 @cached
 def scale(name: str = DEFAULT_SCALE) -> Scale:
     """Read the scale of `config/<name>.yaml`.

@@ -55,6 +55,8 @@ POOLERS: tuple[Pooler, ...] = get_args(Pooler)
 FRACTION = "fraction"
 # what a method's loss compares: two views of a sentence, tokens, labelled triplets
 TrainedKind = Literal["two_views", "token_level", "supervised"]
+# whether a trained method learns from labels
+Training = Literal["unlabelled", "labelled"]
 # what a variant follows: the paper of its method, or the public code
 Reading = Literal["as printed", "as released", "released, repaired"]
 Colour = Annotated[str, Field(pattern="^#[0-9A-F]{6}$")]
@@ -288,6 +290,13 @@ class Declaration(Strict):
         return self.kind in get_args(TrainedKind)
 
     @property
+    def training(self) -> Training | None:
+        """Whether the method learns from labels; None if it is not trained."""
+        if not self.is_trained:
+            return None
+        return "labelled" if self.kind == "supervised" else "unlabelled"
+
+    @property
     def needs_corpus(self) -> bool:
         return self.is_trained or self.kind == "fitted"
 
@@ -519,10 +528,6 @@ class RunSettings(Strict):
             if value in substitutes:
                 changed[key] = substitutes[value]
         return changed
-
-
-# whether a method learns from labels
-Training = Literal["unlabelled", "labelled"]
 
 
 class Control(Strict):

@@ -332,7 +332,7 @@ def grid_view(paper_name: str, name: str, scale: str) -> GridView:
     if isinstance(view.grid, UnscoredTable):
         return view
     files = _score_files(view.cells, scale)
-    data = {evaluator: data_of_most(by_run.values()) for evaluator, by_run in files.items()}
+    data = _data_of(files)
     rows = []
     for cells in view.rows:
         rows.append([_with_scores(cell, files, data, scale) for cell in cells])
@@ -342,8 +342,13 @@ def grid_view(paper_name: str, name: str, scale: str) -> GridView:
 def with_scores_of(cells: Sequence[Cell], scale: str) -> list[Cell]:
     """Add the scores of their runs to single cells of a table, which are not derived."""
     files = _score_files(cells, scale)
-    data = {evaluator: data_of_most(by_run.values()) for evaluator, by_run in files.items()}
+    data = _data_of(files)
     return [_with_scores(cell, files, data, scale) for cell in cells]
+
+
+def _data_of(files: ScoreFiles) -> dict[str, EvaluationData]:
+    """Find the test data of a table, by evaluator: those of most of its runs."""
+    return {evaluator: data_of_most(by_run.values()) for evaluator, by_run in files.items()}
 
 
 def _score_files(cells: Iterable[Cell], scale: str) -> ScoreFiles:

@@ -12,8 +12,6 @@ from itertools import chain
 from math import inf
 from typing import NamedTuple
 
-import numpy as np
-
 from csebench.plan.catalog.registry import declaration
 from csebench.plan.schema.paper import OTHERS, Column, Family, Grid
 from csebench.report.numbers import stats
@@ -24,6 +22,7 @@ from csebench.report.numbers.estimates import (
     Estimate,
     estimate_of,
     is_over_seeds_only,
+    printed_difference,
     weighted,
 )
 from csebench.report.numbers.refusals import (
@@ -266,17 +265,6 @@ def without_result(view: GridView, row: int, against: int, pairs: Sequence[CellP
         scored=(scored, len(runs)),
         pairs=tuple(pairs),
     )
-
-
-def printed_difference(pairs: Sequence[CellPair]) -> float | None:
-    """Average the differences of published values, in points; None if one is not printed."""
-    gains = []
-    for cell, base in pairs:
-        if cell.published is None or base.published is None:
-            return None
-        difference = cell.published.value - base.published.value
-        gains.append(cell.sign * 100 * difference / cell.factor)
-    return float(np.mean(gains))
 
 
 def with_result(comparison: Comparison, scale: str) -> Comparison:

@@ -10,10 +10,17 @@ from dataclasses import dataclass
 from itertools import chain
 
 from csebench.base.caches import cached_by_folder
+from csebench.plan.catalog.registry import declaration
 from csebench.plan.controls import CellPlace, PlannedControl, planned_controls
 from csebench.plan.schema.declarations import Control, Training
 from csebench.report.numbers.cells import Cell, printed_view, with_scores_of
-from csebench.report.numbers.estimates import CellPair, Estimate, estimate_of, weighted
+from csebench.report.numbers.estimates import (
+    CellPair,
+    Estimate,
+    estimate_of,
+    printed_difference,
+    weighted,
+)
 from csebench.report.numbers.refusals import ScaleCannotTell, mismatch, why_not_scored
 
 
@@ -48,10 +55,7 @@ def control_result(planned: PlannedControl, scale: str) -> ControlResult:
     """
     places = (planned.cell, planned.base)
     cell, base = with_scores_of([printed_cell(place, scale) for place in places], scale)
-    printed = None
-    if cell.published is not None and base.published is not None:
-        difference = cell.published.value - base.published.value
-        printed = cell.sign * 100 * difference / cell.factor  # points, also of printed fractions
+    printed = printed_difference([(cell, base)])
 
     cells = [cell, base]
     has_runs = bool(cell.plan.specs) and bool(base.plan.specs)
@@ -73,14 +77,13 @@ def training_of(pairs: Sequence[CellPair]) -> Training | None:
         `labelled` if any row is trained on labels, else `unlabelled` if any row is trained. None if
         no row is trained: untrained encoders and fitted maps are always judged.
     """
-    kinds: set[str] = set()
+    trainings: set[Training | None] = set()
     for cell in chain.from_iterable(pairs):
         for leaf in cell.leaves:
-            kinds |= leaf.kinds
-    if "supervised" in kinds:
-        return "labelled"
-    if kinds & {"two_views", "token_level"}:
-        return "unlabelled"
+            trainings |= {declaration(spec.method).training for spec in leaf.plan.specs}
+    for training in ("labelled", "unlabelled"):
+        if training in trainings:
+            return training
     return None
 
 

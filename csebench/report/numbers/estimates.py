@@ -98,6 +98,17 @@ def weighted(pairs: Sequence[CellPair]) -> list[WeightedCell]:
     return terms
 
 
+def printed_difference(pairs: Sequence[CellPair]) -> float | None:
+    """Average the differences of published values, in points; None if one is not printed."""
+    gains = []
+    for cell, base in pairs:
+        if cell.published is None or base.published is None:
+            return None
+        difference = cell.published.value - base.published.value
+        gains.append(cell.sign * 100 * difference / cell.factor)
+    return float(np.mean(gains))
+
+
 def estimate_of(terms: Sequence[WeightedCell], scale: str) -> Estimate:
     """Estimate a weighted sum of cells over the seeds that they share, with both errors."""
     weights = [weight for weight, _ in terms]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import ceil, floor
 
 from csebench.plan.catalog.files import DEFAULT_SCALE
+from csebench.plan.schema.declarations import Training
 from csebench.report.numbers.compare import INACTIVE, Answer, Comparison
 from csebench.report.numbers.primary_answers import PrimaryAnswers
 from csebench.report.numbers.refusals import (
@@ -40,6 +41,7 @@ SMOKE = f"No answer: scale {DEFAULT_SCALE} only shows that the workflow runs."
 MOST_ROWS = 6  # that a sentence lists
 MOST_COLUMNS = 3  # of a row that a sentence lists, if not all
 MOST_SETTINGS = 3  # that a sentence lists
+HOW_TRAINED: dict[Training, str] = {"unlabelled": "without labels", "labelled": "with labels"}
 VERBS = {  # in the order in which the sentence of a question has them
     Relation.BETTER: "better",
     Relation.WORSE: "worse",
@@ -159,7 +161,7 @@ def reason_text(reason: Reason | None) -> str:
 
 def cannot_tell_text(reason: ScaleCannotTell) -> str:
     """Word why a scale judges no methods of a kind, with how many of its controls hold."""
-    how = "with labels" if reason.training == "labelled" else "without labels"
+    how = HOW_TRAINED[reason.training]
     controls = f"controls: {reason.held} of {reason.controls}"
     return (
         f"at scale {reason.scale}, training {how} changes nothing that these test sets can see"

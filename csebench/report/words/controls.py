@@ -1,13 +1,11 @@
 """Words for the controls of a scale, on its first page and in `csebench try`."""
 
-from collections.abc import Sequence
-
 from csebench.plan.catalog.files import paper
-from csebench.plan.schema.declarations import Control, Training
+from csebench.plan.schema.declarations import Control
 from csebench.plan.targets import grid_label
 from csebench.report.numbers.controls import ControlResult, blocked
 from csebench.report.numbers.rank_agreement import RankAgreement
-from csebench.report.words.comparisons import cannot_tell_text
+from csebench.report.words.comparisons import HOW_TRAINED, cannot_tell_text
 
 CONTROL_HEAD = ["control", "in print", "here", "95 % interval", "needed", "holds"]
 
@@ -40,16 +38,13 @@ def places_text(control: Control) -> str:
 def consequence_text(scale: str) -> str:
     """Say which kinds of methods get verdicts at a scale."""
     sentences = []
-    trainings: Sequence[Training] = ("unlabelled", "labelled")
-    for training in trainings:
-        methods = "Methods trained with labels"
-        if training == "unlabelled":
-            methods = "Methods trained without labels"
+    for training, how in HOW_TRAINED.items():
         reason = blocked(training, scale)
         if reason is None:
-            sentences.append(f"{methods} are judged.")
+            sentences.append(f"Methods trained {how} are judged.")
         else:
-            sentences.append(f"**{methods} get no verdict: {cannot_tell_text(reason)}.**")
+            text = cannot_tell_text(reason)
+            sentences.append(f"**Methods trained {how} get no verdict: {text}.**")
     return " ".join(sentences)
 
 
