@@ -1,8 +1,8 @@
 """The numbers of a scale as CSV files for pandas and spreadsheets.
 
 `scores.csv` has a row per score, `cells.csv` a row per cell of a table or figure,
-`comparisons.csv` a row per declared comparison, and `claims.csv` a row per sentence of a paper. All
-follow from the score JSONs and the papers.
+`comparisons.csv` a row per declared comparison, and `claims.csv` a row per judged sentence of a
+paper. All follow from the score JSONs and the papers.
 Verbs that print JSON get comparisons and claims as plain values from here, too.
 """
 
@@ -268,9 +268,10 @@ def claim_record(judged: Judged) -> dict:
 
 
 def printed_verdicts_record(judged: Judged) -> list[dict]:
-    """Describe the verdicts on printed numbers, a record per deviation that is assumed.
+    """Describe the verdicts on printed numbers, one record per assumed deviation.
 
-    A deviation is that of the STS average on BERT-base over seeds. None is the one of others' runs.
+    `deviation` is of the STS average on BERT-base over seeds, in points. None stands for the
+    deviation that others published.
     """
     return [asdict(at) for at in judged.printed_verdicts]
 

@@ -492,7 +492,7 @@ class Claim(Strict):
         return None
 
     def contradiction_of_gains(self) -> str | None:
-        """Say which keys do not go together with `gains_over`. Return None if all do."""
+        """Say which keys cannot stand beside `gains_over`. Return None if all can."""
         if self.statistic == "std" or self.versus == "others" or self.versus_table:
             return "`gains_over` needs a list `versus`, and no `statistic: std` or `versus_table`"
         if {*self.gains_over} != {self.row, *self.versus}:

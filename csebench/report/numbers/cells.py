@@ -340,7 +340,7 @@ def grid_view(paper_name: str, name: str, scale: str) -> GridView:
 
 
 def with_scores_of(cells: Sequence[Cell], scale: str) -> list[Cell]:
-    """Add the scores of their runs to single cells of a table, which are not derived."""
+    """Add the scores of runs to single cells of a table. Derived cells stay without scores."""
     files = _score_files(cells, scale)
     data = _data_of(files)
     return [_with_scores(cell, files, data, scale) for cell in cells]

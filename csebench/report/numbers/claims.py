@@ -6,8 +6,9 @@ keeps direction, significance and size apart. Claims with the same quote are row
 The words for a judgement are in csebench/report/words/claims.py. benchmarks/judge.py measures the
 error rates of the rules.
 
-Most printed numbers have no deviation, and the one that they borrow is an assumption. So they are
-judged at smaller ones as well (ASSUMED_DEVIATIONS in printed_spread.py).
+Papers print most numbers without a deviation over seeds. Such a number gets the deviation of runs
+that others published, which is an assumption. So claims are judged at smaller deviations as well
+(ASSUMED_DEVIATIONS in printed_spread.py).
 
 If every contrast has to go the claim's way, each has to be significant, and no correction is
 needed. If one of several contrasts is picked, its p is corrected by Bonferroni's method.
@@ -70,7 +71,7 @@ class ClaimVerdict(StrEnum):
     SUPPORTED = "supported"
     NOT_SHOWN = "not shown"
     AGAINST = "against beyond chance"
-    OTHER_WAY = "goes the other way"  # of printed numbers: whatever a test says
+    OTHER_WAY = "goes the other way"  # only of printed numbers: it may be chance
     UNPROVEN_SIGNIFICANCE = "says significant without showing it"
     UNTESTABLE = "not testable"
 
@@ -177,8 +178,8 @@ class Judgement:
     def verdict(self) -> ClaimVerdict:
         """Give the verdict.
 
-        A direction without a test is no support. A sentence that claims significance does not show
-        it if the printed numbers are tested and not significant.
+        A direction without a test is no support. If a sentence says that a difference is
+        significant, a test on the printed numbers has to show it.
         """
         if self.direction is None:
             return ClaimVerdict.UNTESTABLE
@@ -210,7 +211,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class AssumedJudgement:
-    """The judgement by printed numbers, if scores deviate less over seeds than others' runs do."""
+    """A judgement by printed numbers that assumes a smaller deviation than others published."""
 
     deviation: float  # of printed_spread.ASSUMED_DEVIATIONS
     judgement: Judgement
@@ -232,7 +233,7 @@ class Judged:
     scale: str
     claims: list[Claim]
     published: Judgement  # at the deviations that others published
-    assumed: tuple[AssumedJudgement, ...]  # of printed numbers as well, largest deviation first
+    assumed: tuple[AssumedJudgement, ...]  # by printed numbers, too; largest deviation first
     ours: Judgement
     rows: list["Judged"]  # a sentence's claims, one by one; empty for a claim
 
@@ -323,11 +324,13 @@ def judge(paper_name: str, claim: Claim, scale: str) -> Judged:
 def judge_printed(
     paper_name: str, claim: Claim, scale: str, deviation: float | None = None
 ) -> Judgement:
-    """Judge a claim by the printed numbers. No score is read, and every scale gives the same.
+    """Judge a claim by the printed numbers.
+
+    No score is read, so the judgement is the same at every scale.
 
     Args:
-        deviation: the deviation over seeds that is assumed where none is printed
-            (`printed_spread.single_run_variance`); None takes the one that others published.
+        deviation: assumed deviation over seeds of numbers that are printed without one
+            (`printed_spread.single_run_variance`). None takes the deviation that others published.
     """
     here = _printed_view(paper_name, claim.places[0], scale)
     there = _printed_view(paper_name, claim.places[-1], scale)
@@ -660,14 +663,15 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
 def lowest_significance(rows: Sequence[Judgement]) -> Significance:
     """Say what holds for all claims: untested if one claim is, significant if every claim is.
 
-    If a sentence says that all are significant, one that is not decides, whatever is untested.
+    If the sentence claims significance, one claim that is tested and not significant decides. It
+    does so even if other claims are untested.
     """
     if any(row.verdict == ClaimVerdict.UNPROVEN_SIGNIFICANCE for row in rows):
         return Significance.NO
-    found = {row.significance for row in rows}
-    if Significance.UNTESTED in found:
+    significances = {row.significance for row in rows}
+    if Significance.UNTESTED in significances:
         return Significance.UNTESTED
-    if Significance.NO in found:
+    if Significance.NO in significances:
         return Significance.NO
     return Significance.YES
 

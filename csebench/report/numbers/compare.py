@@ -57,9 +57,9 @@ class Comparison:
     family_low: float | None = None  # simultaneous interval of the family
     family_high: float | None = None
     differs: tuple[Setting, ...] = ()  # settings in which the rows should agree, and do not
-    # terms that one row has, and a search left without effect
+    # terms that only one row has, and that a search has left without effect
     tuned_away: tuple[TunedAway, ...] = ()
-    # why there is no estimate or no verdict, if the relation does not say it
+    # why there is no estimate or no verdict; None if the relation says it
     reason: Reason | None = None
     printed: float | None = None  # the difference of the published values, in points
     scored: tuple[int, int] = (0, 0)  # runs with scores, and all runs
@@ -320,8 +320,8 @@ def relation_shown(
 ) -> Relation:
     """Choose what a tested comparison shows, as one of `count` in its family.
 
-    A scale whose controls fail shows nothing. A difference that is shown to be next to nothing
-    counts as none, whatever its p is.
+    A scale whose controls fail shows nothing. A difference counts as none if it is shown to be
+    within INACTIVE, even if its p is significant.
     """
     if isinstance(comparison.reason, ScaleCannotTell):
         return Relation.CANNOT_TELL

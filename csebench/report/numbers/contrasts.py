@@ -54,9 +54,9 @@ class Contrast:
     differs: tuple[Setting, ...] = ()  # shared settings that our rows do not have in common
     # for our runs: the evaluator declares test items, but the scores have no replicates over them
     over_seeds_only: bool = False
-    # for our runs: the difference is shown to be next to nothing, so that it has p 1
+    # for our runs: the difference is shown to be within INACTIVE; `p` is then 1
     is_inactive: bool = False
-    tuned_away: tuple[TunedAway, ...] = ()  # terms that one row has, without effect
+    tuned_away: tuple[TunedAway, ...] = ()  # terms that only one row has, without effect
 
     @property
     def is_printed(self) -> bool:
@@ -146,8 +146,8 @@ def contrast_printed(
     """Take the difference of printed numbers, with the error that seeds give it.
 
     Args:
-        deviation: the deviation over seeds that is assumed where none is printed
-            (`printed_spread.single_run_variance`); None takes the one that others published.
+        deviation: assumed deviation over seeds of numbers that are printed without one
+            (`printed_spread.single_run_variance`). None takes the deviation that others published.
     """
     own: list[Published] = []
     others: list[Published] = []
@@ -202,10 +202,10 @@ def contrast_runs(
 ) -> Contrast | NoContrast:
     """Take the difference of our runs, paired by seed, with its error over seeds and test items.
 
-    A difference that is shown to be next to nothing counts as none and has p 1.
+    A difference counts as none if it is shown to be within INACTIVE. Its p is then 1.
 
     Args:
-        count: number of contrasts of the claim, which are a family.
+        count: number of contrasts of the claim. They are one family of tests.
     """
     pairs = pairing.pairs
     obstacle = obstacle_to_runs(pairs)
@@ -251,7 +251,7 @@ def contrast_runs(
 def compared_settings(claim: Claim, pairs: CellPairs) -> tuple[Setting, ...]:
     """List shared settings in which the rows of a claim differ.
 
-    A gain compares a row with the row that is subtracted from it, so these two have to be matched.
+    If the claim is about gains, every row is matched with the row that is subtracted from it.
     """
     if not claim.gains_over:
         return setting_differences(pairs)

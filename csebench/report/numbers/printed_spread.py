@@ -4,8 +4,8 @@ If the paper prints a deviation, that is used. Otherwise the deviation is taken 
 that others published (evidence/). The sweep is on the same encoder, task, metric and kind of
 training data, at the full size of the training set. No score of ours and no scale is read.
 
-A borrowed deviation is an assumption: the sweeps come from a re-implementation, and papers print
-smaller ones. So every function can also assume a smaller deviation of the STS average
+A borrowed deviation is an assumption. The sweeps come from a re-implementation, and papers print
+smaller deviations. So a caller can pass a smaller deviation of the STS average
 (ASSUMED_DEVIATIONS).
 """
 
@@ -24,9 +24,10 @@ from csebench.report.numbers.others import sweeps
 from csebench.report.numbers.printed_averages import rows_with_scores, score_of
 
 REFERENCE_ENCODER = "bert-base"
-# Deviations of the STS average over seeds on REFERENCE_ENCODER, in points, that claims are judged
-# at besides the borrowed one (0.84), largest first. They are the root mean square, rounded, and the
-# median of the deviations that papers print over seeds at 10 % of the data (`deviations_on_part`).
+# Assumed deviations of the STS average over seeds on REFERENCE_ENCODER, in points, largest first.
+# Claims are judged at each of them and at the borrowed deviation (0.84). The first is the rounded
+# root mean square of the deviations that papers print at 10 % of the data (`deviations_on_part`).
+# The second is their median.
 ASSUMED_DEVIATIONS = (0.5, 0.35)
 PART_OF_DATA = "10%"  # the largest part of the data on which papers print deviations
 
@@ -128,9 +129,9 @@ def single_run_variance(
     It is 0 if nothing trains, else the variance of the nearest seed sweep on the same encoder.
 
     Args:
-        deviation: assume that the STS average on REFERENCE_ENCODER deviates by this, in points,
-            and every task and encoder less in proportion (`assumed_share`). None takes the sweep
-            as it is.
+        deviation: assumed deviation of the STS average on REFERENCE_ENCODER, in points. The
+            deviations of all tasks and encoders shrink in proportion (`assumed_share`). None takes
+            the sweep as it is.
 
     Returns:
         None if there is no such sweep, or if it trains on another kind of data.
@@ -161,17 +162,20 @@ def single_run_variance(
 
 
 def assumed_share(encoder: str, deviation: float | None) -> float:
-    """Compute which share of the borrowed deviations on an encoder is left under an assumption.
+    """Compute the factor by which an assumption shrinks the borrowed deviations on an encoder.
 
     Args:
-        deviation: of the STS average on REFERENCE_ENCODER, in points. None leaves the sweep as it
-            is, and so does a sweep that deviates by no more than this already.
+        deviation: assumed deviation of the STS average on REFERENCE_ENCODER, in points.
+
+    Returns:
+        1 without an assumption, without a sweep, and if the sweep on the encoder deviates by no
+        more than `deviation` already.
     """
-    own = seed_spread(encoder, AVERAGE)
+    sweep = seed_spread(encoder, AVERAGE)
     reference = seed_spread(REFERENCE_ENCODER, AVERAGE)
-    if deviation is None or own is None or reference is None:
+    if deviation is None or sweep is None or reference is None:
         return 1.0
-    if min(own.std, reference.std) <= deviation:
+    if min(sweep.std, reference.std) <= deviation:
         return 1.0
     return deviation / reference.std
 
@@ -183,19 +187,19 @@ def assumed_share(encoder: str, deviation: float | None) -> float:
 def deviations_on_part() -> list[float]:
     """List the deviations of the STS average that papers print on PART_OF_DATA, ascending.
 
-    They are on REFERENCE_ENCODER and over several seeds, which also draw the part. A row counts
-    only if it prints, on all of the data, at least the mean of the sweep: rows that learn less vary
-    more (CT, Mirror-BERT, training without negatives). A value that several tables print counts
-    once.
+    They are on REFERENCE_ENCODER and over several seeds. A seed also draws the part of the data. A
+    row counts only if its average on all of the data reaches the mean of the sweep, because rows
+    that learn less vary more (CT, Mirror-BERT, training without negatives). A value that several
+    tables print counts once.
     """
-    lowest = mean_of_sweep(REFERENCE_ENCODER)
-    by_text: dict[str, float] = {}
+    lowest_average = mean_of_sweep(REFERENCE_ENCODER)
+    by_text: dict[str, float] = {}  # deviation by the printed text
     for printed in rows_with_scores():
-        if printed.grid.encoder != REFERENCE_ENCODER or lowest is None:
+        if printed.grid.encoder != REFERENCE_ENCODER or lowest_average is None:
             continue
         on_all = average_on(printed.grid, printed.row, FULL)
         on_part = average_on(printed.grid, printed.row, PART_OF_DATA)
-        if on_all is None or on_part is None or on_all.value < lowest:
+        if on_all is None or on_part is None or on_all.value < lowest_average:
             continue
         if on_part.std is not None:
             by_text[on_part.text] = on_part.std

@@ -1,8 +1,9 @@
 """Settings in which two rows differ although their comparison is about something else.
 
-They are derived from the specs of the runs, which also have what a scale or a search changed. Every
-part of two specs is compared: hyper-parameters of methods and of components that both rows have,
-the encoder that a run starts from, the projector, training data, precision and versions.
+They are derived from the specs of the runs. A spec also has the values that a scale or a search
+changed. Every part of two specs is compared: hyper-parameters of methods and of components that
+both rows have, the encoder that a run starts from, the projector, training data, precision and
+versions.
 """
 
 from collections.abc import Sequence
@@ -16,18 +17,18 @@ from csebench.plan.grids import CellPlan
 from csebench.plan.schema.spec import Spec
 from csebench.report.numbers.cells import Cell
 
-# names of parameters on pages and in CSV, if they are not the parameter with spaces
+# names on pages and in CSV; any other parameter is written with spaces (`setting_name`)
 SETTING_NAMES = {
     "batch_size": "batch",
     "max_length": "length",
     "clip": "largest gradient",
     "selection": "kept step",
 }
-# the form in which a method writes its own loss: another thing in every method
+# `form` selects a formula of a method's loss, so values of two methods cannot be compared
 OWN_PARAMETERS = {"form"}
 START_ENCODER = "start encoder"
 PROJECTOR = "projector"
-# parts of a spec that are listed first, because pages name only a few; others keep their order
+# listed first, because pages name only a few settings; the other parts keep the order of the spec
 LISTED_FIRST = (
     START_ENCODER,
     PROJECTOR,
@@ -79,7 +80,10 @@ def differences_of_plans(first: CellPlan, second: CellPlan) -> list[Setting]:
 
 
 def subjects(first: CellPlan, second: CellPlan) -> set[str]:
-    """Name the settings that the comparison of two plans is about, with what they decide."""
+    """Name the settings that the comparison of two plans is about.
+
+    A projector or a start encoder that follows from one of these settings is named, too.
+    """
     here = first.specs[0]
     there = second.specs[0]
     excluded = {*declaration(here.method).keeps, *declaration(there.method).keeps}
@@ -101,7 +105,7 @@ def subjects(first: CellPlan, second: CellPlan) -> set[str]:
 def shared_parts(spec: Spec, other: Spec) -> dict[str, str]:
     """Write the parts of a spec that can be compared with another spec, by name.
 
-    What only training has is left out if the other spec trains nothing.
+    If one of the two specs trains nothing, the parts that only training has are left out.
     """
     parts = {START_ENCODER: start_encoder(spec, other)}
     for key, value in spec.settings.items():
@@ -151,18 +155,19 @@ def version_parts(spec: Spec) -> dict[str, str]:
 def start_encoder(spec: Spec, other: Spec) -> str:
     """Name the encoder that a run starts from: `bert-mini-wiki`, or `a run of condenser`.
 
-    Two runs of one method, or two revisions of one encoder, are told apart.
+    If the other run starts from a run of the same method, the id of the run is given. If it starts
+    from another revision of the same encoder, the revision is given.
     """
-    first = spec.encoder
-    second = other.encoder
+    encoder = spec.encoder
+    other_encoder = other.encoder
     if spec.run_before is not None:
         method = method_of(spec.run_before)
         if other.run_before is None or method_of(other.run_before) != method:
             return f"a run of {method}"
         return spec.run_before
-    if first.name == second.name and first.revision != second.revision:
-        return f"{first.name} at {str(first.revision)[:12]}"
-    return first.name.removeprefix(ENCODERS_FOLDER)
+    if encoder.name == other_encoder.name and encoder.revision != other_encoder.revision:
+        return f"{encoder.name} at {str(encoder.revision)[:12]}"
+    return encoder.name.removeprefix(ENCODERS_FOLDER)
 
 
 def method_of(run_id: str) -> str:
@@ -174,11 +179,11 @@ def method_of(run_id: str) -> str:
 def projector_of(spec: Spec) -> str | None:
     """Name the head between the pooler and the loss that contrasts sentences.
 
-    SimCSE's head is only added to one pooler (csebench/train/method.py: ClsHeadMethod). So the
-    parameter `mlp` may mean no head.
+    With any pooler but `cls_before_pooler`, the value `mlp` means no head, because SimCSE's head is
+    only added to that pooler (csebench/train/method.py: ClsHeadMethod).
 
     Returns:
-        None if the parameter is the size of a projector of the method's own loss.
+        None if the parameter is not a name, but the size of a projector inside the method's loss.
     """
     value = spec.params.get(PROJECTOR)
     if value is None:

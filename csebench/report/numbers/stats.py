@@ -18,8 +18,8 @@ LOWER, HIGHER = "lower", "higher"
 TOO_FEW, NOT_COMPARABLE = "too few seeds", "not comparable"
 
 LEVEL = 0.05  # significance level of every test
-OUTER_LEVEL = 0.01  # a published value that only the interval at this level encloses is close
-AGREEMENT = 1.0  # points: a wider interval than plus or minus this is inconclusive
+OUTER_LEVEL = 0.01  # of the wider interval; a value that only this interval encloses is close
+AGREEMENT = 1.0  # points: an interval that is not narrower than plus or minus this is inconclusive
 SLACK = 1e-9  # rounding error of binary fractions
 # the fewest values for which a further value is between their lowest and highest with 95 % chance
 ORDER_STATISTICS = 39
@@ -95,12 +95,12 @@ def verdict(
     the interval of their order statistics, which assumes no distribution. Half a unit of the last
     printed digit is added for rounding.
 
-    Not to be ruled out is no agreement, because a wide interval rules out little. So a value inside
-    the 95 % interval agrees only if the interval is narrower than ± AGREEMENT, and is inconclusive
-    otherwise. A value outside it is close if it is inside the 99 % interval of the same kind. Order
-    statistics have one only from 199 values on.
+    A wide interval rules out little, so a value inside it need not agree. A value inside the 95 %
+    interval agrees if the interval is narrower than ± AGREEMENT. Otherwise it is inconclusive. A
+    value outside the 95 % interval is close if it is inside the 99 % interval of the same kind.
+    Order statistics have a 99 % interval only from 199 values on.
 
-    A deterministic row has only rounding errors. Its intervals are one printed unit and ten.
+    A deterministic row has only rounding errors. Its intervals are ± one and ± ten printed units.
 
     Args:
         values: one per seed, in printed units.

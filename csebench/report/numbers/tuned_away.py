@@ -1,8 +1,8 @@
 """Terms that a search on STS-B dev has tuned away, as values.
 
 A search tries weights of a term of a loss. If the weakest weight scores as well as the chosen one,
-the method trains as if it had no such term. A comparison with a row without the term then says
-nothing about the term as its paper has it. Searches are read in csebench/plan/tuning.py.
+the method trains as if it had no such term. Comparing it with a row that lacks the term then says
+nothing about the term at the paper's weight. Searches are read in csebench/plan/tuning.py.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ class WeightSearch:
     strongest: float  # weight
     weakest: TriedWeight
     chosen: TriedWeight
-    untuned: TriedWeight | None  # the paper's weight; None if it was not tried so
+    untuned: TriedWeight | None  # the paper's weight; None if not tried with the chosen settings
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,9 @@ class TunedAway:
 
 
 def terms_tuned_away(pairs: Sequence[tuple[Cell, Cell]], scale: str) -> tuple[TunedAway, ...]:
-    """List the terms that one of two rows has and the other has not, if they are tuned away.
+    """List the tuned-away terms that one of two rows has and the other lacks.
 
-    A row with the weight 0 does not have the term. Rows that are not trained have no terms, and
-    are not compared for one.
+    A row with the weight 0 lacks the term. If one of the rows is not trained, no term is listed.
     """
     terms: list[TunedAway] = []
     for cell, base in pairs:
@@ -63,7 +62,7 @@ def terms_tuned_away(pairs: Sequence[tuple[Cell, Cell]], scale: str) -> tuple[Tu
 
 
 def own_terms(plan: CellPlan, other: CellPlan, scale: str) -> Iterator[TunedAway]:
-    """Yield the terms of a row that are tuned away, without those that the other row has, too."""
+    """Yield the tuned-away terms of a row that the other row lacks."""
     spec = plan.specs[0]
     settings_of_other = other.specs[0].settings
     if not is_trained(spec) or not is_trained(other.specs[0]):
@@ -86,20 +85,20 @@ def applies_to(search: WeightSearch, spec: Spec) -> bool:
 @cached_by_folder
 def searches_without_effect(scale: str) -> tuple[WeightSearch, ...]:
     """Collect the terms that are tuned away at a scale; none if the scale is not tuned."""
-    found: list[WeightSearch] = []
+    without_effect: list[WeightSearch] = []
     for name in tuned_settings(scale):
         search = made_search(name, scale)
         if search is not None:
-            found += weights_without_effect(search)
-    return tuple(found)
+            without_effect += weights_without_effect(search)
+    return tuple(without_effect)
 
 
 def weights_without_effect(search: Search) -> Iterator[WeightSearch]:
     """Yield the weights whose weakest value scores no lower than the chosen one.
 
-    A lower score counts if it is lower by more than the deviation between seeds. A weight is a
-    number with decimals that the method does not share with others. It is judged by the trials that
-    have the other settings as chosen.
+    A score is lower only if it is lower by more than the deviation between seeds. Every float
+    counts as a weight, unless it is a setting that methods share (SEARCHED_TOGETHER). It is judged
+    by the trials whose other settings are the chosen ones.
     """
     for parameter, chosen in (search.chosen or {}).items():
         if not isinstance(chosen, float) or parameter in SEARCHED_TOGETHER:
@@ -107,8 +106,8 @@ def weights_without_effect(search: Search) -> Iterator[WeightSearch]:
         devs = devs_by_weight(search, parameter)
         if chosen not in devs:  # a file that was edited
             continue
-        least = devs[chosen] - 100 * seed_deviation(search.trials)
-        if len(devs) > 1 and devs[min(devs)] >= least:
+        lowest_equal = devs[chosen] - 100 * seed_deviation(search.trials)
+        if len(devs) > 1 and devs[min(devs)] >= lowest_equal:
             yield weight_search(search, parameter, chosen, devs)
 
 

@@ -48,7 +48,7 @@ def cannot_tell_line(answered: list[Answer]) -> list[str]:
     """Say once why the scale does not judge comparisons of a page.
 
     Returns:
-        No line if all are judged, or if the main question, which comes first, says it.
+        No line if all are judged. None either if the main question, which comes first, says it.
     """
     reasons = []
     for comparison in all_comparisons(answered):
@@ -57,8 +57,8 @@ def cannot_tell_line(answered: list[Answer]) -> list[str]:
     if not reasons:
         return []
     family, comparisons = answered[0]
-    is_said = family.primary and comparisons[0].relation == Relation.CANNOT_TELL
-    if is_said:
+    main_question_says_it = family.primary and comparisons[0].relation == Relation.CANNOT_TELL
+    if main_question_says_it:
         return []
     return [f"**Cannot tell: {'; '.join(dict.fromkeys(reasons))}.**"]
 
@@ -137,13 +137,13 @@ def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
 
 
 def new_terms(answered: list[Answer], number: int) -> list[TunedAway]:
-    """List the terms that are tuned away in a question, but in no question before it."""
-    told = terms_of(all_comparisons(answered[:number]))
-    return [term for term in terms_of(answered[number].comparisons) if term not in told]
+    """List the tuned-away terms of a question that no earlier question has."""
+    earlier_terms = terms_of(all_comparisons(answered[:number]))
+    return [term for term in terms_of(answered[number].comparisons) if term not in earlier_terms]
 
 
 def terms_of(comparisons: Iterable[Comparison]) -> list[TunedAway]:
-    """List the terms of comparisons that are tuned away, each once."""
+    """List the tuned-away terms of comparisons, each once."""
     terms = chain.from_iterable(comparison.tuned_away for comparison in comparisons)
     return list(dict.fromkeys(terms))
 

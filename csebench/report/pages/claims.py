@@ -113,7 +113,7 @@ def sort_sentences(sentences: list[Judged]) -> SortedSentences:
 
 
 def verdicts_text(sentences: SortedSentences) -> str:
-    """Say how many sentences got which verdict by the printed numbers, over all deviations."""
+    """Count the verdicts on the printed numbers, as ranges over the assumed deviations."""
     contradicted = verdict_range(sentences.all, *CONTRADICTIONS)
     supported = verdict_range(sentences.all, ClaimVerdict.SUPPORTED)
     not_shown = verdict_range(sentences.all, ClaimVerdict.NOT_SHOWN)
@@ -126,7 +126,7 @@ def verdicts_text(sentences: SortedSentences) -> str:
 
 
 def contradicted_text(sentences: SortedSentences) -> str:
-    """Say in which way sentences are contradicted, and how many have another size."""
+    """Count the sentences contradicted in each way, and the sentences that state another size."""
     against = verdict_range(sentences.all, ClaimVerdict.AGAINST)
     other_way = verdict_range(sentences.all, ClaimVerdict.OTHER_WAY)
     unproven = verdict_range(sentences.all, ClaimVerdict.UNPROVEN_SIGNIFICANCE)
@@ -164,7 +164,7 @@ def assumption_text(sentences: SortedSentences) -> str:
 def contradiction_parts(
     verdict: ClaimVerdict, contradicted: list[Judged], scale: str, folder: Path
 ) -> list[Part]:
-    """Show the sentences that are contradicted in one way, under a heading; none without any."""
+    """Show the sentences that are contradicted in one way, under a heading. Empty without any."""
     sentences = [judged for judged in contradicted if judged.published.verdict == verdict]
     if not sentences:
         return []

@@ -107,7 +107,7 @@ def table_of_texts(view: GridView, text_of: Callable[[Cell], str | None]) -> Tex
 
 
 def losses_fold(view: GridView) -> list[Part]:
-    """Show the training loss of every row. If it is next to 0, the runs had little to learn."""
+    """Show the training loss of every row. A loss next to 0 leaves the runs little to learn."""
     losses = row_losses(view)
     if not losses or view.scale == DEFAULT_SCALE:
         return []
@@ -144,8 +144,8 @@ def others_fold(view: GridView) -> list[Part]:
 def others_text(cell: Cell) -> str | None:
     """`75.11 ± 0.84, n = 50 (printed 76.25: inconclusive, -1.14)`; None without others' runs.
 
-    The verdict says whether the printed value agrees with others' runs. Their mean minus the
-    printed value follows it.
+    The verdict says whether the printed value agrees with others' runs. The number after it is
+    their mean minus the printed value.
     """
     if cell.others is None:
         return None

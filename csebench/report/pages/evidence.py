@@ -137,11 +137,12 @@ def printed_cells(group: Group, printed: AuthorsPrint | None) -> list[str]:
 
 
 def range_text(verdict: stats.Verdict, seeds: int) -> str:
-    """Say where a printed value lies against the mean and the range of runs, after the verdict.
+    """Word the verdict, then where a printed value lies against the mean and the range of runs.
 
     `inconclusive: 1.14 above the mean, inside 73.15 to 76.71`
     """
-    side = "above" if verdict.distance <= 0 else "below"  # the distance is that of the runs
+    # the distance is the mean minus the printed value; the side is of the printed value
+    side = "above" if verdict.distance <= 0 else "below"
     distance = f"{abs(verdict.distance):.2f} {side} the mean"
     if verdict.low is None or verdict.high is None:
         return f"{distance}; {not_tested_text(verdict, seeds)}"

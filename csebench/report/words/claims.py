@@ -36,12 +36,12 @@ from csebench.report.words.comparisons import (
     term_name,
 )
 
-# before a verdict on printed numbers that depends on the deviation that they are assumed to have
+# stands before a verdict on printed numbers that changes with the assumed deviation over seeds
 DEPENDS = "◇"
 
 
 def on_print_text(judged: Judged) -> str:
-    """Word what the printed numbers say: a verdict, its numbers, and where it changes.
+    """Word what the printed numbers say: a verdict, its numbers, and the deviations that change it.
 
     `◇ *not shown*: +1.98 over SimCSE in Avg., p = 0.1; supported from 0.5 down`
     """
@@ -60,7 +60,7 @@ def other_verdicts_text(judged: Judged) -> str:
     verdicts = judged.printed_verdicts
     for verdict, group in groupby(verdicts, attrgetter("verdict")):
         deviations = [at.deviation for at in group]
-        if deviations[0] is None:  # the verdict itself
+        if deviations[0] is None:  # the verdict at the published deviation stands before the text
             continue
         if deviations[-1] == verdicts[-1].deviation:
             texts.append(f"{verdict} from {deviations[0]:g} down")
@@ -183,7 +183,7 @@ def parts_text(verdicts: Iterable[ClaimVerdict | Seen]) -> str:
     return f"{text}: {', '.join(listed)}"
 
 
-OBSTACLES = {  # those that need no fact
+OBSTACLES = {  # texts that need nothing else of a NoContrast
     Obstacle.NO_NUMBERS: "no numbers to compare",
     Obstacle.SAME_RUNS: "both rows are the same runs at this scale",
     Obstacle.CONTROL: "a row is a control",
@@ -287,7 +287,10 @@ def no_test(contrast: Contrast) -> str:
 
 
 def verdict_range(sentences: Iterable[Judged], *verdicts: ClaimVerdict) -> str:
-    """Count the sentences with one of some verdicts by print: `14 to 23`, over the deviations."""
+    """Count the sentences that have one of these verdicts on their printed numbers.
+
+    The text is the range over the assumed deviations: `14 to 23`, or `14` if they agree.
+    """
     counts: Counter[float | None] = Counter()  # by deviation
     for sentence in sentences:
         for at in sentence.printed_verdicts:

@@ -92,7 +92,7 @@ def sentence(comparison: Comparison, equality: bool = False) -> str:
             points = f"{row} scores {abs(gain):.2f} points {side} {against}"
             return f"{points}, with one seed: chance is not excluded."
         case Relation.CANNOT_TELL:
-            difference = f"{row} from {against} ({gain:+.2f})"
+            difference = f"{row} from {against} ({gain:+z.2f})"
             return f"Cannot tell {difference}: {reason_text(comparison.reason)}."
         case Relation.INACTIVE:
             return f"{row} and {against} score the same here, within {INACTIVE:g} points."
@@ -160,7 +160,7 @@ def reason_text(reason: Reason | None) -> str:
 
 
 def cannot_tell_text(reason: ScaleCannotTell) -> str:
-    """Word why a scale judges no methods of a kind, with how many of its controls hold."""
+    """Word why a scale gives no verdict on methods of a kind, and how many of its controls hold."""
     how = HOW_TRAINED[reason.training]
     controls = f"controls: {reason.held} of {reason.controls}"
     return (
@@ -217,8 +217,8 @@ def comparison_row(comparison: Comparison) -> list[str]:
 def not_matched(comparisons: Iterable[Comparison]) -> str:
     """Word the settings that differ: `Not matched: learning rate 3e-5 against 1e-4.`
 
-    The text is empty if no setting differs. Comparisons without an estimate are left out. Another
-    start encoder or projector comes first, because only the first settings are listed.
+    The text is empty if no setting differs. Comparisons without an estimate are left out. Only the
+    first settings are listed, so a start encoder or projector that differs comes first.
     """
     tested = [comparison for comparison in comparisons if comparison.estimate]
     settings = [setting for comparison in tested for setting in comparison.differs]
@@ -247,10 +247,10 @@ def differences_text(texts: Iterable[str]) -> str:
 
 
 def remarks(comparisons: Sequence[Comparison]) -> str:
-    """Word what a reader has to know of comparisons beside their answer; empty if nothing.
+    """Word what else a reader has to know of comparisons: unmatched settings and tuned-away terms.
 
-    What a search tried is told for terms without which two rows do not differ. Other terms that it
-    tuned away are named.
+    If a comparison shows no difference because a term is tuned away, the text says what the search
+    tried. Other tuned-away terms are only named. The text is empty if there is nothing to say.
     """
     texts = []
     for comparison in sorted(comparisons, key=lambda c: c.relation != Relation.TUNED_AWAY):
@@ -262,7 +262,7 @@ def remarks(comparisons: Sequence[Comparison]) -> str:
 
 
 def tuned_away(terms: Iterable[TunedAway]) -> str:
-    """Word which terms a search left without effect, each with what it tried; empty if none."""
+    """Word which terms a search left without effect, and what it tried. Empty if there are none."""
     return tuned_away_sentence(tuned_away_text(term) for term in terms)
 
 
@@ -278,7 +278,7 @@ def term_name(term: TunedAway) -> str:
 
 
 def tuned_away_text(term: TunedAway) -> str:
-    """Word a term with what the search tried, and its scores on dev.
+    """Word a term, the weights that the search tried, and their scores on dev.
 
     `λ of A (of 12 weights from 1e-5 to 4 the search chose 3e-5, with 63.87 on dev; 1e-5 has 63.85,
     the paper's 0.4 has 62.46; 0 was not tried)`
