@@ -18,6 +18,7 @@ from csebench.report.numbers.refusals import (
     PremiseNotShown,
     Relation,
     ReplicatesMissing,
+    ScaleCannotTell,
 )
 from csebench.report.pages.answer_text import printed_lead
 from csebench.report.words.comparisons import (
@@ -142,6 +143,9 @@ def test_no_negative_zero_is_printed():
     several = answer(almost_nothing, replace(almost_nothing, row="C"))
     assert "(+0.00; gains" in family_sentence(several)
     assert "-0.00" not in printed_lead(answer(replace(almost_nothing, p=0.5)))
+    blocked = ScaleCannotTell("mini", "unlabelled", held=1, controls=3)
+    not_judged = replace(almost_nothing, relation=Relation.CANNOT_TELL, reason=blocked)
+    assert sentence(not_judged).startswith("Cannot tell A from B (+0.00): ")
 
 
 def test_a_family_is_one_sentence():
