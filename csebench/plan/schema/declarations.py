@@ -53,6 +53,8 @@ Pooler = Literal["cls", "cls_before_pooler", Averages, "mask", "mask_bare"]
 POOLERS: tuple[Pooler, ...] = get_args(Pooler)
 # unit of a score if its evaluator declares none; papers print fractions in percent
 FRACTION = "fraction"
+# settings that methods share: searched once for all methods of a kind, drawn once for all rows
+SharedSetting = Literal["learning_rate", "temperature", "pooler"]
 # what a method's loss compares: two views of a sentence, tokens, labelled triplets
 TrainedKind = Literal["two_views", "token_level", "supervised"]
 # whether a trained method learns from labels
@@ -547,6 +549,20 @@ class Control(Strict):
     judges: list[Training] = Field(min_length=1)  # judged only if the control holds
 
 
+class Span(Strict):
+    """An interval of a positive number, from which values are drawn evenly on a logarithmic
+    axis."""
+
+    low: float = Field(gt=0)
+    high: float = Field(gt=0)
+
+    @model_validator(mode="after")
+    def low_is_below_high(self):
+        if self.low >= self.high:
+            raise ValueError(f"low ({self.low:g}) must be below high ({self.high:g})")
+        return self
+
+
 class Scale(RunSettings):
     """config/<scale>.yaml: encoders, data, seeds and settings with which the papers' rows are
     run."""
@@ -576,6 +592,9 @@ class Scale(RunSettings):
     sweeps: dict[str, dict[str, Value | None]] = {}
     controls: list[Control] = []  # what the scale must see before it judges methods
     tuned: bool = False  # whether runs have the settings that searches chose (plan/tuning.py)
+    # what comparisons over random settings draw for the settings that methods share: a span, or
+    # values to choose from (plan/random_settings.py)
+    prior: dict[SharedSetting, Span | Annotated[list[Value], Field(min_length=1)]] = {}
 
     def seeds_of(self, table: str, number: int | None = None) -> list[int]:
         """List the seeds of a table.

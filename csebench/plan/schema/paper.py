@@ -242,6 +242,9 @@ class Grid(Strict):
     seeds: PrintedSeeds = 1  # number of seeds that a published value averages
     # number of seeds of our runs; None: the seeds of the scale
     run_seeds: int | None = Field(default=None, ge=1)
+    # number of random settings: each of our runs has settings of its own, which the rows share;
+    # None: all runs of a row have the same settings (plan/random_settings.py)
+    random_settings: int | None = Field(default=None, ge=2)
     factor: Factor = 100  # printed value / score
     digits: Digits = 2  # number of printed digits after the decimal point
     baseline: str | None = None  # label of the row that is subtracted in differences
@@ -261,6 +264,8 @@ class Grid(Strict):
             self.column(label)
         for family in self.compare:
             self.check_family(family)
+        if self.run_seeds is not None and self.random_settings is not None:
+            raise ValueError("run_seeds and random_settings both set the number of runs; keep one")
         primary_questions = [family for family in self.compare if family.primary]
         if len(primary_questions) > 1:
             raise ValueError("compare: one question can be primary")
