@@ -30,6 +30,7 @@ from csebench.plan import tuning
 from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import EVALUATORS, METHODS, adapter_names
 from csebench.plan.schema.declarations import POOLERS, BatchSize, Precision, Seed, Threads
+from csebench.study.attempt import SEEDS, SETTINGS
 from csebench.study.attempt_results import MOST_SEEDS
 
 DESCRIPTION = """\
@@ -377,8 +378,11 @@ def add_try(verbs):
     text = "methods to compare with; a component is plugged into each of them"
     add_completed(v, method_names, "--against", default="simcse", metavar="NAMES", help=text)
     v.add_argument("--component", action="store_true", help="the file is a component")
-    v.add_argument("--seeds", type=whole(1, MOST_SEEDS), default=5, help="runs of each row")
-    text = "trials of the search for its settings (default: as many as the others had)"
+    text = "random settings that both rows are run at; 1: the settings of one search"
+    v.add_argument("--settings", type=whole(1, MOST_SEEDS), default=SETTINGS, help=text)
+    text = f"with --settings 1: runs of each row (default: {SEEDS})"
+    v.add_argument("--seeds", type=whole(1, MOST_SEEDS), help=text)
+    text = "with --settings 1: trials of its search (default: as many as the others had)"
     v.add_argument("--trials", type=whole(1), help=text)
     text = "comma-separated; each has a table of its own"
     v.add_argument("--evaluators", default="sts", help=text)

@@ -25,6 +25,7 @@ from csebench.report.numbers.estimates import (
     printed_difference,
     weighted,
 )
+from csebench.report.numbers.over_settings import OverSettings, over_settings
 from csebench.report.numbers.refusals import (
     EqualScores,
     PremiseNotShown,
@@ -65,6 +66,7 @@ class Comparison:
     scored: tuple[int, int] = (0, 0)  # runs with scores, and all runs
     # the evaluator declares test items, but score files have no replicates over them
     over_seeds_only: bool = False
+    over_settings: OverSettings | None = None  # if the table has random settings
     pairs: tuple[CellPair, ...] = field(default=(), compare=False, repr=False)
 
     @property
@@ -274,7 +276,8 @@ def with_result(comparison: Comparison, scale: str) -> Comparison:
     comparison = replace(comparison, over_seeds_only=is_over_seeds_only(estimate, pairs))
     if estimate.is_within(stats.SLACK):
         return replace(comparison, relation=Relation.NOT_ASKED, reason=EqualScores())
-    comparison = replace(comparison, estimate=estimate)
+    over = over_settings(pairs, scale)
+    comparison = replace(comparison, estimate=estimate, over_settings=over)
     if not can_be_tested(estimate, pairs):
         return replace(comparison, relation=Relation.ONE_SEED)
 

@@ -49,13 +49,14 @@ class TunedAway:
 def terms_tuned_away(pairs: Sequence[tuple[Cell, Cell]], scale: str) -> tuple[TunedAway, ...]:
     """List the tuned-away terms that one of two rows has and the other lacks.
 
-    A row with the weight 0 lacks the term. If one of the rows is not trained, no term is listed.
+    A row with the weight 0 lacks the term. No term is listed if one of the rows is not trained, or
+    if the rows have random settings, which no search chose.
     """
     terms: list[TunedAway] = []
     for cell, base in pairs:
         first = first_plan_with_runs(cell)
         second = first_plan_with_runs(base)
-        if first is not None and second is not None:
+        if first is not None and second is not None and not first.over_settings:
             terms += own_terms(first, second, scale)
             terms += own_terms(second, first, scale)
     return tuple(dict.fromkeys(terms))

@@ -17,6 +17,7 @@ from csebench.report.numbers.compare import Answer, Comparison
 from csebench.report.numbers.refusals import Relation
 from csebench.report.numbers.tuned_away import TunedAway
 from csebench.report.words import comparisons as words
+from csebench.report.words.over_settings import settings_sentences
 from csebench.score.store import stored_score
 
 
@@ -132,6 +133,8 @@ def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
         elif number == 0:
             parts.append(words.not_matched(comparisons))
         parts.append(words.tuned_away(new_terms(answered, number)))
+        for comparison in answer.comparisons:
+            parts += settings_sentences(comparison)
         lines.append(" ".join(part for part in parts if part))
     return lines
 
