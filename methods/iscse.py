@@ -58,6 +58,7 @@ year={2023}}"""
         "smoothing_temperature": (2.0, "models.py:139-142"),
     },
     "search": {"smoothing": (0.05, 0.1, 0.2)},
+    "weights": ["smoothing"],
     "choices": {"negatives": ["batch", "zeroed", "none"]},
     "variants": {"large": {"learning_rate": 1e-5, "smoothing": 0.05, "smoothing_start": 0.005}},
     "below": [("neighbours", "buffer")],
