@@ -280,6 +280,8 @@ def p_text(p: float, tests: int) -> str:
 
 def no_test(contrast: Contrast) -> str:
     """Say why a contrast has no p."""
+    if contrast.has_zero_deviation:
+        return "a deviation is 0"
     return "the spread is not known" if contrast.is_printed else "one seed"
 
 
