@@ -71,6 +71,10 @@ year={2023}}"""
             "smoothing starts when the buffer is full, as in the code: a run that ends before is"
             " simcse"
         ),
+        (
+            "a search on α leaves smoothing_start as it is: a searched α of 0.2 rises from 0.1 over"
+            " half the steps, and one of 0.05 falls to 0 over the other half"
+        ),
     ],
 }
 
