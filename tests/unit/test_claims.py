@@ -43,6 +43,7 @@ from csebench.report.words.claims import (
     detail_text,
     judgement_text,
     no_test,
+    notes,
     on_print_text,
     other_verdicts_text,
     verdict_range,
@@ -577,7 +578,9 @@ def test_if_controls_fail_for_any_contrast_the_scale_cannot_tell():
     fails = NoContrast(Obstacle.CANNOT_TELL)
     judged = judge_contrasts(NOT_MADE, fails)
     assert (judged.seen, judged.basis) == (Seen.CANNOT_TELL, fails)
-    assert judge_contrasts(contrast(2.0, 0.01), fails).seen == Seen.CANNOT_TELL
+    in_part = judge_contrasts(contrast(2.0, 0.01), fails)
+    assert in_part.seen == Seen.CANNOT_TELL
+    assert notes(in_part) == ["1 of 2 comparisons can be made", "controls of the scale fail"]
 
 
 @pytest.mark.parametrize(
