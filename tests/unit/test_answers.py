@@ -182,20 +182,39 @@ def test_answers_at_the_scale_of_the_paper(compared, text):
     assert printed_lead(answer(replace(compared, p=0.5))) == text
 
 
-def test_primary_answers_of_all_tables_are_corrected_together(monkeypatch):
+@pytest.fixture
+def count_primary(monkeypatch):
+    """A function that counts comparisons, each as the primary answer of a table."""
+
+    def count(*comparisons, but=()):
+        by_name = {str(number): compared for number, compared in enumerate(comparisons)}
+        views = []
+        for name, compared in by_name.items():
+            family = Family(question=name, rows=[("A", "B")], primary=compared not in but)
+            views.append(SimpleNamespace(grid=SimpleNamespace(compare=[family])))
+        monkeypatch.setattr(
+            "csebench.report.numbers.primary_answers.answer",
+            lambda _, family: answer(by_name[family.question]),
+        )
+        return count_primary_answers(views)
+
+    return count
+
+
+def test_primary_answers_of_all_tables_are_corrected_together(count_primary):
     """Of 0.001, 0.02, 0.03 and 0.5, three are significant, but 3 · 0.02 is not. One question has no
     test, and another one is not primary."""
-    p_values = {"a": 0.03, "b": 0.001, "c": 0.5, "d": 0.02, "e": None, "f": 0.0001}
-
-    def answer_of(_, family):
-        return answer(comparison(Relation.NOT_SHOWN, p_family=p_values[family.question]))
-
-    monkeypatch.setattr("csebench.report.numbers.primary_answers.answer", answer_of)
-    views = []
-    for name in p_values:
-        family = Family(question=name, rows=[("A", "B")], primary=name != "f")
-        views.append(SimpleNamespace(grid=SimpleNamespace(compare=[family])))
-    counts = count_primary_answers(views)
+    p_values = (0.03, 0.001, 0.5, 0.02, None)
+    comparisons = [comparison(Relation.NOT_SHOWN, p_family=p) for p in p_values]
+    not_primary = comparison(Relation.NOT_SHOWN, p_family=0.0001)
+    counts = count_primary(*comparisons, not_primary, but=[not_primary])
     assert counts == PrimaryAnswers(tested=4, significant=3, after_holm=1)
     assert "Of the 4 answers that are tested, 3 are" in primary_answers_text(counts)
     assert primary_answers_text(PrimaryAnswers(0, 0, 0)) == ""
+
+
+@pytest.mark.parametrize("relation", [Relation.INACTIVE, Relation.TUNED_AWAY])
+def test_a_difference_next_to_nothing_is_no_significant_answer(relation, count_primary):
+    next_to_nothing = comparison(relation, p_family=0.001)
+    better = comparison(Relation.BETTER, p_family=0.03)
+    assert count_primary(next_to_nothing, better) == PrimaryAnswers(2, 1, after_holm=0)

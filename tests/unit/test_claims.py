@@ -42,6 +42,8 @@ from csebench.report.words.claims import (
     claim_formula,
     detail_text,
     judgement_text,
+    no_test,
+    notes,
     on_print_text,
     other_verdicts_text,
     verdict_range,
@@ -572,6 +574,15 @@ def test_if_nothing_could_be_compared_the_first_reason_is_given():
     assert judged.basis == NOT_MADE
 
 
+def test_if_controls_fail_for_any_contrast_the_scale_cannot_tell():
+    fails = NoContrast(Obstacle.CANNOT_TELL)
+    judged = judge_contrasts(NOT_MADE, fails)
+    assert (judged.seen, judged.basis) == (Seen.CANNOT_TELL, fails)
+    in_part = judge_contrasts(contrast(2.0, 0.01), fails)
+    assert in_part.seen == Seen.CANNOT_TELL
+    assert notes(in_part) == ["1 of 2 comparisons can be made", "controls of the scale fail"]
+
+
 @pytest.mark.parametrize(
     ("contrasts", "direction", "significance", "lacks_limit"),
     [
@@ -737,6 +748,12 @@ def test_a_deviation_that_is_not_known_is_not_compared(sides):
 def test_a_deviation_of_0_or_of_one_run_is_not_tested(sides):
     for pair in (sides, sides[::-1]):
         assert contrast_deviations(PAIR, 1, pair, 0.01).p is None
+
+
+def test_a_deviation_of_0_is_not_called_one_seed():
+    without_spread = contrast_deviations(PAIR, 1, [KNOWN, Summary(70.0, 0.0, 4)], 0.0)
+    assert no_test(without_spread) == "a deviation is 0"
+    assert no_test(contrast(1.0, None)) == "one seed"
 
 
 @pytest.mark.parametrize(

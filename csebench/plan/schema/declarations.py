@@ -83,6 +83,7 @@ FOR_READERS = {
     "colours",
     "trains",
     "search",
+    "weights",
     "keeps",
     "below",
     "deviations",
@@ -208,6 +209,7 @@ class Declaration(Strict):
     # allowed values of a text parameter
     choices: dict[str, Annotated[list[str], Field(min_length=1)]] = {}
     search: dict[str, list[Value]] = {}  # parameter: values that `csebench tune` tries
+    weights: list[str] = []  # parameters that weigh a term of the loss; without the term they are 0
     # parameters that no scale overrides and no search on another method chooses
     keeps: list[str] = []
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
@@ -267,6 +269,7 @@ class Declaration(Strict):
             sides = [side for side in pair if isinstance(side, str)]
             _check_parameters("below", sides, self.params)
         _check_parameters("keeps", self.keeps, self.params)
+        _check_parameters("weights", self.weights, self.params)
         _check_parameters("search", self.search, self.hyperparameters.model_fields)
         return self
 

@@ -199,6 +199,7 @@ class Family(Strict):
     # `each`: every column that is not derived, by itself;
     # a list of labels: the mean of these columns
     columns: Literal["average", "each"] | list[str] = "average"
+    left_out: list[str] = []  # with `each`: labels of columns that another page compares
     primary: bool = False  # whether this is the primary question of the table
     # whether the rows are expected to be equal, as for a setting that should not matter
     equality: bool = False
@@ -223,6 +224,7 @@ class Family(Strict):
         labels = []
         if isinstance(self.columns, list):
             labels += self.columns
+        labels += self.left_out
         if self.premise:
             labels += [self.premise.most, *self.premise.less]
         return labels
@@ -279,6 +281,8 @@ class Grid(Strict):
                 raise ValueError(f"{where}: {row} is compared with itself")
         if family.primary and not family.is_one_comparison:
             raise ValueError(f"{where}: the primary question is one comparison")
+        if family.left_out and family.columns != "each":
+            raise ValueError(f"{where}: `left_out` needs `columns: each`")
         for label in family.named_rows():
             self.row(label)
         for label in family.named_columns():

@@ -380,15 +380,15 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: 
         digits: decimals of the printed numbers.
     """
     contrasts_made = tuple(c for c in contrasts if isinstance(c, Contrast))
+    obstacles = [c for c in contrasts if isinstance(c, NoContrast)]
+    controls_fail = any(c.obstacle == Obstacle.CANNOT_TELL for c in obstacles)
     if not contrasts_made:
-        obstacles = [c for c in contrasts if isinstance(c, NoContrast)]
-        basis = obstacles[0] if obstacles else NO_NUMBERS
         return Judgement(
             None,
             Significance.UNTESTED,
             StatedSize.NONE,
-            basis,
-            controls_fail=basis.obstacle == Obstacle.CANNOT_TELL,
+            deciding_obstacle(obstacles),
+            controls_fail=controls_fail,
             claim=claim,
             digits=digits,
         )
@@ -406,6 +406,7 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: 
         judgement = replace(judgement, direction=None)
     return replace(
         judgement,
+        controls_fail=controls_fail,
         claim=claim,
         digits=digits,
         contrasts=contrasts_made,
@@ -413,6 +414,18 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: 
         differs=unique_settings(contrasts_made),
         claims_significance=claim.states_significance,
     )
+
+
+def deciding_obstacle(obstacles: Sequence[NoContrast]) -> NoContrast:
+    """Choose the reason that is given if no contrast could be made.
+
+    Failing controls come first, because they say that the scale cannot tell. Else it is the first
+    reason.
+    """
+    for obstacle in obstacles:
+        if obstacle.obstacle == Obstacle.CANNOT_TELL:
+            return obstacle
+    return obstacles[0] if obstacles else NO_NUMBERS
 
 
 def judge_above(claim: Claim, contrasts: Sequence[Contrast]) -> Judgement:

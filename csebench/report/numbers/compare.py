@@ -178,7 +178,9 @@ def column_groups(view: GridView, family: Family) -> list[list[int]]:
     if isinstance(family.columns, list):
         return [[view.score_grid.column(label) for label in family.columns]]
     if family.columns == "each":
-        return [[index] for index in single_columns(view.score_grid)]
+        left_out = [view.score_grid.column(label) for label in family.left_out]
+        each = single_columns(view.score_grid)
+        return [[index] for index in each if index not in left_out]
     return [summary_columns(view)]
 
 

@@ -141,11 +141,14 @@ def contrary_text(contrary: float, significance: Significance) -> str:
 
 
 def notes(judgement: Judgement) -> list[str]:
-    """Say how many contrasts could be made, if not all of them."""
+    """Say how many contrasts could be made, if not all of them, and whether controls fail."""
     made = len(judgement.contrasts)
-    if 0 < made < judgement.contrasts_asked:
-        return [f"{made} of {judgement.contrasts_asked} comparisons can be made"]
-    return []
+    if not 0 < made < judgement.contrasts_asked:
+        return []
+    texts = [f"{made} of {judgement.contrasts_asked} comparisons can be made"]
+    if judgement.seen == Seen.CANNOT_TELL:
+        texts.append(OBSTACLES[Obstacle.CANNOT_TELL])
+    return texts
 
 
 def detail_text(judgement: Judgement) -> str:
@@ -280,6 +283,8 @@ def p_text(p: float, tests: int) -> str:
 
 def no_test(contrast: Contrast) -> str:
     """Say why a contrast has no p."""
+    if contrast.has_zero_deviation:
+        return "a deviation is 0"
     return "the spread is not known" if contrast.is_printed else "one seed"
 
 

@@ -252,11 +252,15 @@ def remarks(comparisons: Sequence[Comparison]) -> str:
     If a comparison shows no difference because a term is tuned away, the text says what the search
     tried. Other tuned-away terms are only named. The text is empty if there is nothing to say.
     """
-    texts = []
-    for comparison in sorted(comparisons, key=lambda c: c.relation != Relation.TUNED_AWAY):
-        is_explained = comparison.relation == Relation.TUNED_AWAY
-        word = tuned_away_text if is_explained else term_name
-        texts += map(word, comparison.tuned_away)
+    explained: list[TunedAway] = []
+    others: list[TunedAway] = []
+    for comparison in comparisons:
+        if comparison.relation == Relation.TUNED_AWAY:
+            explained += comparison.tuned_away
+        else:
+            others += comparison.tuned_away
+    texts = [tuned_away_text(term) for term in explained]
+    texts += [term_name(term) for term in others if term not in explained]
     sentences = [not_matched(comparisons), tuned_away_sentence(texts)]
     return " ".join(sentence for sentence in sentences if sentence)
 

@@ -63,8 +63,8 @@ def sweeps_text() -> str:
     rising = [encoder_and_pooler(sweep.key) for sweep in found if still_rises(sweep.runs)]
     if rising:
         text += (
-            f" On {' and '.join(rising)} the last checkpoint of most runs was the best: longer"
-            " training might reach more."
+            f" On {' and '.join(rising)} the last checkpoint of at least half of the runs was the"
+            " best: longer training might reach more."
         )
     return text
 
