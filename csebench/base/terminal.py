@@ -102,20 +102,26 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False,
     print(table_text(visible_columns, visible_rows, has_colours=shows_colours()))
 
 
-def summary_line(shown: int, verdicts: Sequence[str], nouns: str) -> str:
-    """Count the verdicts of a long list: `110 claims: 45 supported, 60 open, 5 against.`
+def summary_line(
+    listed: int, total: int, noun: str, verdicts: dict[str, list[str]] | None = None
+) -> str:
+    """Word the line below a long list: `2 claims. Printed numbers: 1 supported, 1 open.`
 
     Args:
-        shown: how many entries the list shows, after --limit.
-        verdicts: of all entries. A verdict ends at its first punctuation mark, where details begin.
-        nouns: what the entries are, in the plural.
+        listed: how many entries the list has, after --limit.
+        total: how many it would have without --limit.
+        verdicts: of all entries, by title. Each counts by its words before any punctuation mark,
+            because details follow it.
     """
-    heads = [re.split(r"[,:;(]", verdict)[0].strip() for verdict in verdicts]
-    counts = [f"{count:,} {head}" for head, count in Counter(heads).most_common()]
-    total = f"{len(verdicts):,} {nouns}"
-    if shown < len(verdicts):
-        total = f"The first {shown:,} of {total} are shown. All"
-    return f"{total}: {', '.join(counts) or 'none'}."
+    sentences = [f"{counted(total, noun)}."]
+    if listed < total:
+        sentences = [f"The first {listed:,} of {counted(total, noun)}; all of them without --limit."]
+    for title, texts in (verdicts or {}).items():
+        heads = [re.split(r"[,:;(]", text)[0].strip() for text in texts]
+        counts = [f"{count:,} {head}" for head, count in Counter(heads).most_common()]
+        if counts:
+            sentences.append(f"{title}: {', '.join(counts)}.")
+    return " ".join(sentences)
 
 
 def table_text(
