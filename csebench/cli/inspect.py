@@ -46,8 +46,7 @@ def list_methods(args):
     listed = rows[: args.limit]
     print_table(METHOD_COLUMNS, listed, args.json, METHOD_COLUMNS[:4])
     if not args.json:
-        kinds = {"Kind": [row[1] for row in rows]}
-        print_text(f"\n{summary_line(len(listed), len(rows), 'name', kinds)}\n{MORE}")
+        print_text(f"\n{summary_line(len(listed), len(rows), 'name')}\n{MORE}")
 
 
 def method_row(declared: Declaration, search: Iterable[str]) -> list:
