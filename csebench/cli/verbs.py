@@ -256,7 +256,7 @@ def add_listing_verbs(verbs):
     text = "name of a device in data/step_times.yaml (default: the fastest)"
     v.add_argument("--device", help=text)
     v.add_argument("--runs", action="store_true", help="list the runs, too")
-    add_limit(v, "with --runs: ")
+    add_limit(v, "with --runs or --json: ")
 
     about = "show the state of the runs of targets, and the hours spent"
     examples = ("", "micse")

@@ -117,7 +117,7 @@ def test_every_state_is_shown_with_hours_and_reasons(runs, capsys):
     assert f"2 done, 1 running, 1 failed, 1 stopped, {len(runs) - 5} waiting" in out
     assert "spent: 1.75 GPU hours, 0.60 CPU hours" in out
     assert f" {running} 125/250 0.013 61.20 {socket.gethostname()} " in out
-    assert f" {failed}: loss is nan [at] step 7 – " in out
+    assert f" {failed}: loss is nan [at] step 7 not recorded " in out
     assert out.endswith(f" {scoring_failed} transfer ValueError: no text")
 
 
