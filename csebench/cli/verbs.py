@@ -298,7 +298,7 @@ def add_listing_verbs(verbs):
 
 
 def add_verbs_of_own_files(verbs):
-    about = "make a folder for your own methods, papers, scales … and results"
+    about = "make a folder for your own methods, papers … and results"
     v = add_verb(verbs, "init", new.init, about, "work")
     text = "the folder; files that are there stay"
     v.add_argument("folder", type=output_folder, metavar="DIR", help=text)
