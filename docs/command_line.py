@@ -21,6 +21,8 @@ START = """\
 
 Exit codes: 0 done; 1 a run failed; 2 bad input, with one message and nothing written; 130
 interrupted.
+
+Verdicts have colours on a terminal, unless `NO_COLOR=1` is set. Output to a pipe or file has none.
 """
 HIDDEN = ("--help",)  # left out
 EVERYWHERE = "--project"  # every verb has this option, and the page explains it once

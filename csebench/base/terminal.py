@@ -12,7 +12,7 @@ import shutil
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from math import sqrt
 
@@ -103,7 +103,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False,
 
 
 def summary_line(
-    listed: int, total: int, noun: str, verdicts: dict[str, list[str]] | None = None
+    listed: int, total: int, noun: str, verdicts: Mapping[str, Sequence[str]] | None = None
 ) -> str:
     """Word the line below a long list: `2 claims. Printed numbers: 1 supported, 1 open.`
 
@@ -115,7 +115,7 @@ def summary_line(
     """
     sentences = [f"{counted(total, noun)}."]
     if listed < total:
-        sentences = [f"The first {listed:,} of {counted(total, noun)}; all of them without --limit."]
+        sentences = [f"The first {listed:,} of {counted(total, noun)}."]
     for title, texts in (verdicts or {}).items():
         heads = [re.split(r"[,:;(]", text)[0].strip() for text in texts]
         counts = [f"{count:,} {head}" for head, count in Counter(heads).most_common()]

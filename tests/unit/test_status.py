@@ -129,8 +129,8 @@ def test_hours_that_nobody_recorded_are_not_zero(runs, capsys):
 
 
 def test_a_list_of_failed_runs_can_be_cut(runs, capsys):
-    for run in runs[:3]:
-        noted(run, state="failed", message="x")
+    for failed in runs[:3]:
+        noted(failed, state="failed", message="x")
     assert cli.main(["status", "micse/table3", "--limit", "1"]) == 0
     out = capsys.readouterr().out
     assert "3 failed" in out
