@@ -13,6 +13,7 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from itertools import zip_longest
 from math import sqrt
 
@@ -248,32 +249,38 @@ def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
 
 # ---------------------------------------------------------------- colours
 
-DEFAULT = ""
-RED = "31"
-GREEN = "32"
-YELLOW = "33"
-BLUE = "34"
-GREY = "90"
-COLOURS = {  # by the words with which a verdict begins
-    "higher": GREEN,
-    "supported": GREEN,
-    "agrees": GREEN,
-    "lower": RED,
-    "against": RED,
-    "differs": RED,
-    "serious": RED,
-    "open": YELLOW,
-    "unclear": YELLOW,
-    "inconclusive": YELLOW,
-    "misprint": YELLOW,
-    "notable": YELLOW,
-    "same": BLUE,
-    "not tested": GREY,
-    "cannot tell": GREY,
-    "minor": GREY,
+
+class TerminalColour(StrEnum):
+    """The codes of ANSI terminals for the colour of letters."""
+
+    DEFAULT = ""
+    RED = "31"
+    GREEN = "32"
+    YELLOW = "33"
+    BLUE = "34"
+    GREY = "90"
+
+
+VERDICT_COLOURS = {  # by the words with which a verdict begins
+    "higher": TerminalColour.GREEN,
+    "supported": TerminalColour.GREEN,
+    "agrees": TerminalColour.GREEN,
+    "lower": TerminalColour.RED,
+    "against": TerminalColour.RED,
+    "differs": TerminalColour.RED,
+    "serious": TerminalColour.RED,
+    "open": TerminalColour.YELLOW,
+    "unclear": TerminalColour.YELLOW,
+    "inconclusive": TerminalColour.YELLOW,
+    "misprint": TerminalColour.YELLOW,
+    "notable": TerminalColour.YELLOW,
+    "same": TerminalColour.BLUE,
+    "not tested": TerminalColour.GREY,
+    "cannot tell": TerminalColour.GREY,
+    "minor": TerminalColour.GREY,
 }
 VERDICT_COLUMNS = ("verdict", "printed numbers", "our runs", "severity")  # titles
-VERDICT_WORDS = "|".join(COLOURS).replace(" ", r"\s+")
+VERDICT_WORDS = "|".join(VERDICT_COLOURS).replace(" ", r"\s+")
 VERDICT_AT_START = re.compile(rf"\*?({VERDICT_WORDS})\b", re.IGNORECASE)
 # In a text, a verdict is at the beginning or after punctuation, and numbers or an end follow it:
 # `higher: +0.67`, `printed: *open*: p = 0.1`, `Cannot tell.`
@@ -291,18 +298,18 @@ def shows_colours() -> bool:
     return not refused and sys.stdout.isatty()
 
 
-def colour_of(text: str) -> str:
+def colour_of(text: str) -> TerminalColour:
     """Find the colour of the verdict with which a text begins, or DEFAULT."""
     match = VERDICT_AT_START.match(text)
     if match is None:
-        return DEFAULT
+        return TerminalColour.DEFAULT
     words = match[1].lower().split()
-    return COLOURS[" ".join(words)]
+    return VERDICT_COLOURS[" ".join(words)]
 
 
-def coloured(text: str, colour: str) -> str:
+def coloured(text: str, colour: TerminalColour) -> str:
     """Show a text in a colour, with the escape codes of ANSI terminals."""
-    if colour == DEFAULT:
+    if colour == TerminalColour.DEFAULT:
         return text
     return f"\033[{colour}m{text}\033[0m"
 

@@ -42,8 +42,8 @@ def test_verdicts_have_a_colour_and_nothing_else_has():
     for colour, text in in_colour:
         words_by_colour[colour] = f"{words_by_colour.get(colour, '')} {text}".strip()
     assert words_by_colour == {
-        terminal.GREEN: "supported, of another size than the sentence states higher",
-        terminal.GREY: "cannot tell",
+        terminal.TerminalColour.GREEN: "supported, of another size than the sentence states higher",
+        terminal.TerminalColour.GREY: "cannot tell",
     }
 
 
