@@ -1,14 +1,14 @@
-"""Packages that only some verbs need: those of the extra `run` in pyproject.toml.
+"""The packages of the extra `run` in pyproject.toml, without which csebench cannot train or score.
 
-Without them, csebench judges claims, plans, compares and renders.
+Everything else works without them: claims, plans, comparisons, and pages from stored scores.
 """
 
 from importlib.util import find_spec
 
 from csebench.base.errors import BadInput
 
-# Modules that the jobs of the workflow import to train, score and download. The Python environment
-# of a job (envs/) has all of them. It lacks what only starts jobs, such as snakemake.
+# Modules that training and scoring import. The environments of jobs (envs/) have all of them. They
+# lack what only starts jobs, such as snakemake.
 RUN_MODULES = (
     "torch",
     "transformers",
@@ -18,15 +18,17 @@ RUN_MODULES = (
     "accelerate",
     "sklearn",
     "threadpoolctl",
-    "huggingface_hub",
     "datasets",
     "mteb",
     "beir",
 )
 
 
-def check_run_modules(verb: str) -> None:
-    """Check that the packages to train, score and download are installed, and import none.
+def check_run_modules(needed_by: str) -> None:
+    """Check that the packages to train and score are installed, without importing them.
+
+    Args:
+        needed_by: the verb or the source of data that needs them, for the message.
 
     Raises:
         BadInput: a package is missing.
@@ -34,6 +36,6 @@ def check_run_modules(verb: str) -> None:
     missing = [module for module in RUN_MODULES if find_spec(module) is None]
     if missing:
         raise BadInput(
-            f"{verb}: needs packages that are not installed ({', '.join(missing)}); this installs"
-            " them: pip install 'csebench[run]'"
+            f"{needed_by}: needs packages that are not installed ({', '.join(missing)}); this"
+            " installs them: pip install 'csebench[run]'"
         )

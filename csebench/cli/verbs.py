@@ -133,7 +133,7 @@ def add_verb(
         scale: default of --scale. None means that the verb has no such option.
         json: whether the verb has --json.
         device: whether the verb has --device.
-        runs_models: whether the verb trains, scores or downloads, and so needs the extra `run`.
+        runs_models: whether the verb needs the extra `run`, because it trains or scores.
     """
     commands = [f"csebench {name} {words}".rstrip() for words in examples]
     added = verbs.add_parser(
@@ -470,21 +470,11 @@ def add_data_verbs(verbs):
         " downloaded"
     )
     example = "micse/table2 --scale paper"
-    add_verb(
-        verbs,
-        "check",
-        run.check,
-        about,
-        example,
-        targets="*",
-        scale="paper",
-        json=True,
-        runs_models=True,
-    )
+    add_verb(verbs, "check", run.check, about, example, targets="*", scale="paper", json=True)
 
     about = "download official data and check it, or download all models and data of a target"
     examples = ("senteval", "micse/table2 --scale paper")
-    v = add_verb(verbs, "fetch", run.fetch, about, *examples, scale="paper", runs_models=True)
+    v = add_verb(verbs, "fetch", run.fetch, about, *examples, scale="paper")
     text = "wiki, nli, senteval, imdb, stackoverflow, beir:scifact …, or a target"
     v.add_argument("source", help=text)
     fetched = Path(catalog.FETCHED)
