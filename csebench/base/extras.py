@@ -3,6 +3,7 @@
 Everything else works without them: claims, plans, comparisons, and pages from stored scores.
 """
 
+import sys
 from importlib.util import find_spec
 
 from csebench.base.errors import BadInput
@@ -33,7 +34,11 @@ def check_run_modules(needed_by: str) -> None:
     Raises:
         BadInput: a package is missing.
     """
-    missing = [module for module in RUN_MODULES if find_spec(module) is None]
+    missing = []
+    for module in RUN_MODULES:
+        is_imported = module in sys.modules
+        if not is_imported and find_spec(module) is None:
+            missing.append(module)
     if missing:
         raise BadInput(
             f"{needed_by}: needs packages that are not installed ({', '.join(missing)}); this"

@@ -4,6 +4,7 @@ Commands run in a Python that finds only csebench and what pyproject.toml's `dep
 """
 
 import argparse
+import sys
 import tomllib
 from importlib.metadata import packages_distributions, requires
 
@@ -108,6 +109,14 @@ def project(tmp_path_factory):
     return light_project(tmp_path_factory.mktemp("light"))
 
 
+@pytest.fixture
+def without_run_modules(monkeypatch):
+    """Let this process find no module of the extra `run`."""
+    for module in extras.RUN_MODULES:
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.setattr(extras, "find_spec", lambda module: None)
+
+
 def verbs():
     """Return the parsers of all verbs."""
     for action in parser()._actions:
@@ -135,8 +144,7 @@ def test_the_site_needs_no_torch(tmp_path):
 
 
 @pytest.mark.parametrize("command", HEAVY)
-def test_a_verb_that_runs_models_says_what_to_install(command, monkeypatch, capsys):
-    monkeypatch.setattr(extras, "find_spec", lambda module: None)
+def test_a_verb_that_runs_models_says_what_to_install(command, without_run_modules, capsys):
     assert main(command.split()) == 2
     message = capsys.readouterr().err
     assert message.startswith(f"csebench: {command.split()[0]}: needs packages")
@@ -154,8 +162,7 @@ def test_the_sentence_comes_before_anything_is_written(project):
     assert not (project.folder / "runs").exists()
 
 
-def test_data_of_mteb_count_as_missing_without_mteb(monkeypatch):
-    monkeypatch.setattr(extras, "find_spec", lambda module: None)
+def test_data_of_mteb_count_as_missing_without_mteb(without_run_modules):
     state = preflight.need_state(preflight.Need("mteb", "BIOSSES"), "paper")
     assert state.state == preflight.MISSING
     assert state.why.startswith("mteb:BIOSSES: needs packages")
