@@ -157,6 +157,7 @@ def add_verb(
     scale: str | None = None,
     json: bool = False,
     device: bool = False,
+    runs_models: bool = False,
 ) -> Parser:
     """Add a verb, with the options that several verbs have.
 
@@ -168,6 +169,7 @@ def add_verb(
         scale: default of --scale. None means that the verb has no such option.
         json: whether the verb has --json.
         device: whether the verb has --device.
+        runs_models: whether the verb needs the extra `run`, because it trains or scores.
     """
     commands = [f"csebench {name} {words}".rstrip() for words in examples]
     added = verbs.add_parser(
@@ -177,7 +179,7 @@ def add_verb(
         epilog="\n  ".join(["examples:", *commands]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    added.set_defaults(run=function, examples=commands)
+    added.set_defaults(run=function, verb=name, runs_models=runs_models, examples=commands)
     # only for the help: `join_folders` in cli/__init__.py has taken it from the command line
     added.add_argument("--project", metavar="DIR", help=PROJECT)
     if targets is not None:
@@ -325,7 +327,7 @@ def add_train(verbs):
         "--method simcse --with ami --set steps=20 ami.weight=1e-3 --encoder bert-mini-wiki"
         " --corpus data/smoke/wiki/smoke.txt --data data/smoke --out runs/mine"
     )
-    v = add_verb(verbs, "train", run.train, about, short, long, device=True)
+    v = add_verb(verbs, "train", run.train, about, short, long, device=True, runs_models=True)
     described: Any = v.add_mutually_exclusive_group(required=True)
     text = "JSON file or JSON text that describes the run, instead of --method and its options"
     described.add_argument("spec", nargs="?", help=text)
@@ -359,7 +361,16 @@ def add_train(verbs):
 def add_evaluate(verbs):
     about = "score an encoder of any origin"
     example = "--model encoders/bert-mini-wiki --pooler avg --data data/smoke --out scores.json"
-    v = add_verb(verbs, "evaluate", run.evaluate, about, example, json=True, device=True)
+    v = add_verb(
+        verbs,
+        "evaluate",
+        run.evaluate,
+        about,
+        example,
+        json=True,
+        device=True,
+        runs_models=True,
+    )
     text = "folder (./NAME), run id, encoder of config/, or hub id (ID@COMMIT)"
     v.add_argument("--model", required=True, help=text)
     text = "pooling of token vectors (default: the model's)"
@@ -379,7 +390,16 @@ def add_evaluate(verbs):
 
 def add_work(verbs):
     about = "train and score a planned run"
-    v = add_verb(verbs, "work", run.work, about, "RUN --scale mini", scale=SCALE, device=True)
+    v = add_verb(
+        verbs,
+        "work",
+        run.work,
+        about,
+        "RUN --scale mini",
+        scale=SCALE,
+        device=True,
+        runs_models=True,
+    )
     add_run_id(v)
     text = "number of GPUs that share each batch; 0: one GPU, or the CPU"
     v.add_argument("--processes", type=whole(0, 64), default=0, help=text)
@@ -395,7 +415,14 @@ def add_work(verbs):
 def add_tune(verbs):
     about = "search for the settings of methods on STS-B dev"
     v = add_verb(
-        verbs, "tune", run.tune, about, "simcse ct+ami --scale mini", scale=SCALE, device=True
+        verbs,
+        "tune",
+        run.tune,
+        about,
+        "simcse ct+ami --scale mini",
+        scale=SCALE,
+        device=True,
+        runs_models=True,
     )
     text = "a method, also with components, as in ct+ami"
     add_completed(v, tuning.tunable, "method", nargs="+", help=text)
@@ -406,7 +433,7 @@ def add_tune(verbs):
 def add_try(verbs):
     about = "search, train and score your own method, and compare it"
     examples = ("methods/mine.py --plan", "methods/mine.py")
-    v = add_verb(verbs, "try", run.try_method, about, *examples, json=True)
+    v = add_verb(verbs, "try", run.try_method, about, *examples, json=True, runs_models=True)
     text = "name of a file in config/ (default: small if the hub can be reached, else mini)"
     add_completed(v, catalog.scale_names, "--scale", help=text)
     text = "file in a folder methods/, or in methods/components/ with --component"
@@ -428,7 +455,9 @@ def add_try(verbs):
 def add_publish_and_prune(verbs):
     about = "copy the scores of a finished run into results/"
     example = "RUN beir:scifact --scale mini"
-    v = add_verb(verbs, "publish", run.publish, about, example, scale=SCALE, device=True)
+    v = add_verb(
+        verbs, "publish", run.publish, about, example, scale=SCALE, device=True, runs_models=True
+    )
     add_run_id(v)
     v.add_argument("evaluator", help="an evaluator with its settings, as in beir:scifact")
 
@@ -490,7 +519,15 @@ def add_data_verbs(verbs):
 
     about = "translate every sentence to another language and back"
     example = "corpus.txt --translators 'models/en-de models/de-en' --out translated.txt"
-    v = add_verb(verbs, "back-translate", run.back_translate, about, example, device=True)
+    v = add_verb(
+        verbs,
+        "back-translate",
+        run.back_translate,
+        about,
+        example,
+        device=True,
+        runs_models=True,
+    )
     v.add_argument("corpus", type=Path, help="one sentence per line")
     text = "two MarianMT models, ID@COMMIT or folders, in one argument"
     v.add_argument("--translators", required=True, help=text)

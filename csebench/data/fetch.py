@@ -16,6 +16,7 @@ from urllib.request import urlopen
 
 from csebench.base import hub
 from csebench.base.errors import BadInput, RunFailed, first_line
+from csebench.base.extras import check_run_modules
 from csebench.base.files import DataRoot, read_text, sha256, with_digest, write_json, write_text
 from csebench.base.terminal import bar
 from csebench.data.corpus import check_sha256
@@ -167,7 +168,12 @@ def _publish(name: str, part: Path, root: Path) -> None:
 
 
 def mteb_task(name: str) -> "AbsTask":
-    """Return a task of mteb, restricted to English and to its test set."""
+    """Return a task of mteb, restricted to English and to its test set.
+
+    Raises:
+        BadInput: mteb, or another package of the extra `run`, is not installed.
+    """
+    check_run_modules(f"mteb:{name}")
     import mteb
 
     return mteb.get_task(name, languages=["eng"], eval_splits=["test"])
