@@ -154,7 +154,7 @@ def test_printed_values_are_not_judged_on_other_data(project):
     assert not_known in text
     assert "0 of 2 printed values agree with our runs; 2 inconclusive" in text
     assert "(printed +9.00)" not in text
-    assert "A beats B here" in text
+    assert "A is higher than B" in text
     on_sts, on_transfer = first_comparisons()
     assert not on_sts.is_judged
     assert on_transfer.is_judged
@@ -206,7 +206,7 @@ def test_other_scales_need_no_standard_data(project):
     edit_scale("differs", "fewer steps")
     assert "standard test data" not in page()
     on_sts, _ = first_comparisons()
-    assert words.sentence(on_sts).startswith("A beats B here")
+    assert words.sentence(on_sts).startswith("A is higher than B")
 
 
 # ---------------------------------------------------------------- which data is standard
