@@ -79,8 +79,8 @@ def nothing_run_line(cells: list[Cell]) -> str:
 def printed_values_text(cells: list[Cell]) -> str:
     """Count the verdicts on printed values, with the smallest and largest distance of our means.
 
-    `30 of 36 printed values agree with our runs, 4 differ, 2 are inconclusive and 0 are not tested.
-    Our means lie -1.31 to +0.42 points from print.`
+    `30 of 36 printed values agree with our runs; 4 differ, 2 inconclusive, 0 not tested. Our means
+    lie -1.31 to +0.42 points from print.`
     """
     counts: Counter[PrintedWord] = Counter()
     distances = []
@@ -90,10 +90,10 @@ def printed_values_text(cells: list[Cell]) -> str:
             if cell.distance is not None:
                 distances.append(cell.distance / cell.point)
     text = (
-        f"{counts[PrintedWord.AGREES]} of {counts.total()} printed values agree with our runs,"
-        f" {counts[PrintedWord.DIFFERS]} differ, {counts[PrintedWord.INCONCLUSIVE]} are"
-        f" {PrintedWord.INCONCLUSIVE} and {counts[PrintedWord.NOT_TESTED]} are"
-        f" {PrintedWord.NOT_TESTED}."
+        f"{counts[PrintedWord.AGREES]} of {counts.total()} printed values agree with our runs;"
+        f" {counts[PrintedWord.DIFFERS]} differ,"
+        f" {counts[PrintedWord.INCONCLUSIVE]} {PrintedWord.INCONCLUSIVE},"
+        f" {counts[PrintedWord.NOT_TESTED]} {PrintedWord.NOT_TESTED}."
     )
     if distances:
         ends = dict.fromkeys(f"{end:+z.2f}" for end in (min(distances), max(distances)))
