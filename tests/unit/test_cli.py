@@ -191,7 +191,7 @@ def test_a_claim_is_shown_by_its_words_with_its_numbers(capsys):
     assert claim["place"] == "table2"
     assert claim["printed numbers"] == "supported"
     words = printed(capsys, "show", "up to (+5.91)").split()
-    assert "(claimed: up to +5.91)" in " ".join(words)
+    assert "where up to +5.91 is stated" in " ".join(words)
 
 
 def test_findings_of_a_target_are_those_about_its_paper(capsys):

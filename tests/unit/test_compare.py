@@ -21,7 +21,7 @@ from csebench.plan.catalog.registry import evaluator_declaration
 from csebench.plan.schema.paper import Family, Premise
 from csebench.report.numbers import compare, estimates
 from csebench.report.numbers.cells import ScoresElsewhere, grid_view, printed_view
-from csebench.report.numbers.claims import Seen, judge_all
+from csebench.report.numbers.claims import judge_all
 from csebench.report.numbers.refusals import (
     EqualScores,
     NoRuns,
@@ -31,6 +31,7 @@ from csebench.report.numbers.refusals import (
     why_not,
 )
 from csebench.report.numbers.row_settings import Setting, setting_differences, setting_text
+from csebench.report.numbers.verdict_words import VerdictWord
 from csebench.report.words.claims import here_text
 from csebench.report.words.comparisons import reason_text
 from csebench.score.data_of_scores import EvaluationData
@@ -422,7 +423,7 @@ def test_what_is_within_the_limit_in_the_table_is_not_seen_in_the_claim(controls
     (contrast,) = row.ours.contrasts
     assert contrast.is_inactive
     assert contrast.p == 1.0
-    assert row.ours.seen == Seen.NOT_SEEN
+    assert row.ours.word == VerdictWord.SAME
     assert "within 0.02 points" in here_text(row)
 
 

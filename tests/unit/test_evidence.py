@@ -365,7 +365,7 @@ def test_the_first_line_of_the_page_counts_the_sweeps_of_each_method_apart(joine
     runs = "".join(f"      - {{seed: {n}, scores: {{Avg.: {70 + n}.5}}}}\n" for n in range(4))
     joined("evidence/aaa.yaml", SOURCE.replace(RUN, runs).replace("method: simcse", "method: ct"))
     of_ct = "**In 0 of 1 seed sweeps of CT no run reaches the printed value**; on BERT-base 2 of 4"
-    assert reach_text() == f"{before} {of_ct} do."
+    assert reach_text() == f"{before} {of_ct} runs do."
     assert "the last checkpoint of at least half of the runs was the best" in sweeps_text()
     assert "of one re-implementation" not in sweeps_text()  # aaa does not say whose code it is
 

@@ -5,13 +5,11 @@ It arranges judgements (csebench/report/numbers/claims.py) and their sentences
 about it.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from csebench.base.project import REPOSITORY
-from csebench.base.terminal import counted
 from csebench.plan.catalog.evidence import AVERAGE, evidence_names
 from csebench.plan.catalog.files import (
     DEFAULT_SCALE,
@@ -23,10 +21,8 @@ from csebench.plan.catalog.files import (
 from csebench.plan.targets import grid_label, page
 from csebench.report.numbers.cells import PAPER_SCALE
 from csebench.report.numbers.claims import (
-    CONTRADICTIONS,
     ClaimVerdict,
     Judged,
-    StatedSize,
     judge_all,
 )
 from csebench.report.numbers.others import spread
@@ -43,52 +39,39 @@ from csebench.report.words.claims import (
     claim_formula,
     here_text,
     on_print_text,
+    open_text,
     verdict_range,
 )
 from csebench.report.words.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
 
 
-@dataclass(frozen=True)
-class SortedSentences:
-    """The sentences of all papers, in the order of the page's sections."""
-
-    contradicted: list[Judged]
-    other_size: list[Judged]  # not contradicted, but of another size than stated
-    rest: list[Judged]
-
-    @property
-    def all(self) -> list[Judged]:
-        return [*self.contradicted, *self.other_size, *self.rest]
-
-
 def claims_page(scale: str) -> PageContent:
-    """Open with sentences that the printed numbers contradict, or to which they give another size.
+    """Open with sentences that the printed numbers contradict.
 
     The other sentences are folded, by paper.
     """
-    sentences = sort_sentences(judge_all(scale, paper_names()))
+    sentences = judge_all(scale, paper_names())
     folder = results_folder(scale)
     parts: list[Part] = [
         verdicts_text(sentences),
-        contradicted_text(sentences),
+        open_text(sentences),
         assumption_text(sentences),
         (
             "Printed numbers are tested over seeds that others have published, ours over seeds and"
-            " test items. A study on another encoder says what it saw and contradicts no paper's"
+            " test items. Runs on another encoder only compare rows: they contradict no paper's"
             " sentence."
         ),
         Fold("How claims are judged", [claims_legend()]),
-        "## Contradicted by the printed numbers",
     ]
-    for verdict in CONTRADICTIONS:
-        parts += contradiction_parts(verdict, sentences.contradicted, scale, folder)
-    parts += [
-        "## Of another size in the printed numbers",
-        sentence_table(sentences.other_size, scale, folder),
-        "## The other sentences",
-    ]
+    for verdict in ClaimVerdict:
+        if verdict.is_contradiction:
+            parts += contradiction_parts(verdict, sentences, scale, folder)
+    parts.append("## The other sentences")
     for name in paper_names():
-        rest_of_paper = [sentence for sentence in sentences.rest if sentence.paper == name]
+        rest_of_paper = []
+        for sentence in sentences:
+            if sentence.paper == name and not sentence.published.verdict.is_contradiction:
+                rest_of_paper.append(sentence)
         if rest_of_paper:
             parts.append(paper_fold(name, rest_of_paper, scale, folder))
     parts.append(power_fold())
@@ -97,48 +80,22 @@ def claims_page(scale: str) -> PageContent:
     )
 
 
-def sort_sentences(sentences: list[Judged]) -> SortedSentences:
-    """Sort sentences by what the printed numbers say of them, at the published deviations."""
-    contradicted = []
-    other_size = []
-    rest = []
-    for sentence in sentences:
-        if sentence.published.verdict.is_contradiction:
-            contradicted.append(sentence)
-        elif sentence.published.size == StatedSize.OTHER:
-            other_size.append(sentence)
-        else:
-            rest.append(sentence)
-    return SortedSentences(contradicted, other_size, rest)
-
-
-def verdicts_text(sentences: SortedSentences) -> str:
+def verdicts_text(sentences: list[Judged]) -> str:
     """Count the verdicts on the printed numbers, as ranges over the assumed deviations."""
-    contradicted = verdict_range(sentences.all, *CONTRADICTIONS)
-    supported = verdict_range(sentences.all, ClaimVerdict.SUPPORTED)
-    not_shown = verdict_range(sentences.all, ClaimVerdict.NOT_SHOWN)
-    untestable = verdict_range(sentences.all, ClaimVerdict.UNTESTABLE)
+    supported = verdict_range(sentences, ClaimVerdict.SUPPORTED)
+    left_open = verdict_range(sentences, ClaimVerdict.OPEN)
+    against = verdict_range(sentences, ClaimVerdict.AGAINST)
+    misprints = verdict_range(sentences, ClaimVerdict.MISPRINT)
+    cannot_tell = verdict_range(sentences, ClaimVerdict.CANNOT_TELL)
     return (
-        f"**The printed numbers contradict {contradicted} of {len(sentences.all)} sentences and"
-        f" support {supported}; how many depends on how far a seed moves a score.**"
-        f" {not_shown} go the stated way, but not significantly; {untestable} cannot be tested."
+        f"**The papers' own numbers support {supported} of {len(sentences)} sentences, leave"
+        f" {left_open} open and are against {against}.** {misprints} are misprints: the table has"
+        f" another size than the sentence. {cannot_tell} cannot be told. A range stands where the"
+        " count depends on how far a seed moves a score."
     )
 
 
-def contradicted_text(sentences: SortedSentences) -> str:
-    """Count the sentences contradicted in each way, and the sentences that state another size."""
-    against = verdict_range(sentences.all, ClaimVerdict.AGAINST)
-    other_way = verdict_range(sentences.all, ClaimVerdict.OTHER_WAY)
-    unproven = verdict_range(sentences.all, ClaimVerdict.UNPROVEN_SIGNIFICANCE)
-    return (
-        f"Of the contradicted, {against} are against beyond chance; {other_way} go the other way,"
-        f" which may be chance; {unproven} say “significantly” where a test does not. For"
-        f" {counted(len(sentences.other_size), 'more sentence')} the numbers give another size than"
-        " stated."
-    )
-
-
-def assumption_text(sentences: SortedSentences) -> str:
+def assumption_text(sentences: list[Judged]) -> str:
     """Say what the verdicts on printed numbers assume about the deviation over seeds."""
     reference = evidence_names().encoders[REFERENCE_ENCODER]
     borrowed = spread(REFERENCE_ENCODER, AVERAGE)
@@ -148,29 +105,29 @@ def assumption_text(sentences: SortedSentences) -> str:
     median = float(np.median(printed))
     root_mean_square = float(np.sqrt(np.mean(np.square(printed))))
     assumed = " and ".join(f"{deviation:g}" for deviation in ASSUMED_DEVIATIONS)
-    changing = len([judged for judged in sentences.all if judged.depends_on_deviation])
+    changing = len([judged for judged in sentences if judged.depends_on_deviation])
     return (
-        "The assumption: most printed numbers are single runs, and get the deviation over seeds"
-        f" that others published. It is {borrowed.std:.2f} points of the STS average on"
-        f" {reference}. Papers print less: the {len(printed)} deviations at"
-        f" {PART_OF_DATA.replace('%', ' %')} of the data have the median {median:.2f} and the root"
-        f" mean square {root_mean_square:.2f}. So every sentence is judged at {assumed} as well,"
-        " and all other deviations shrink in proportion, unless they are this small already."
-        f" {DEPENDS} marks the {changing} sentences whose verdict changes: “supported from"
-        f" {ASSUMED_DEVIATIONS[0]:g} down” holds at {ASSUMED_DEVIATIONS[0]:g} and less."
+        "What is assumed: papers print most numbers from a single run, without a deviation. Each"
+        " such number gets the deviation of seeds that others published:"
+        f" {borrowed.std:.2f} points of the STS average on {reference}. It may be too large. Papers"
+        f" print {len(printed)} deviations at {PART_OF_DATA.replace('%', ' %')} of the data. Their"
+        f" median is {median:.2f}, their root mean square {root_mean_square:.2f}. So every sentence"
+        f" is also judged as if seeds moved the STS average by {assumed} points only. The"
+        f" deviations of other tasks and encoders shrink with it. {DEPENDS} marks the {changing}"
+        f" sentences whose verdict changes: “supported from {ASSUMED_DEVIATIONS[0]:g} down” means"
+        f" supported at {ASSUMED_DEVIATIONS[0]:g} and below."
     )
 
 
 def contradiction_parts(
-    verdict: ClaimVerdict, contradicted: list[Judged], scale: str, folder: Path
+    verdict: ClaimVerdict, sentences: list[Judged], scale: str, folder: Path
 ) -> list[Part]:
     """Show the sentences that are contradicted in one way, under a heading. Empty without any."""
-    sentences = [judged for judged in contradicted if judged.published.verdict == verdict]
-    if not sentences:
+    contradicted = [judged for judged in sentences if judged.published.verdict == verdict]
+    if not contradicted:
         return []
-    text = str(verdict)
-    heading = f"### {text[0].upper()}{text[1:]}: {len(sentences)}"
-    return [heading, sentence_table(sentences, scale, folder)]
+    heading = f"## {verdict.capitalize()}: {len(contradicted)}"
+    return [heading, sentence_table(contradicted, scale, folder)]
 
 
 def paper_fold(name: str, sentences: list[Judged], scale: str, folder: Path) -> Fold:
@@ -252,10 +209,10 @@ def claims_legend() -> str:
             deviations.append(f"{title} {seed_spread.std:.2f} ({source})")
     on_average = ", ".join(deviations) or "none"
     return (
-        "A sentence has one verdict; its parts follow it, each with its own ([what each"
-        f" means]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold)). p is"
-        " two-sided, and corrected where one of several comparisons is picked. A printed single"
-        " run gets the deviation of seeds that others have published, on the same encoder, task"
-        f" and kind of data. On the STS average: {on_average}; more on a"
-        " single task."
+        "A sentence has one verdict. If it makes several claims, each has its own line and verdict"
+        f" ([what the words mean]({REPOSITORY}/blob/main/docs/statistics.md"
+        "#does-the-papers-sentence-hold)). p is two-sided. It is corrected where one of several"
+        " comparisons is picked. A printed single run gets the deviation of seeds that others"
+        " published for the same encoder, task and kind of data. On the STS average:"
+        f" {on_average}. On a single task it is larger."
     )
