@@ -655,7 +655,7 @@ def test_test_sets_are_checked_when_they_are_fetched(root, reason):
 
 
 @pytest.mark.parametrize(
-    "name", ["senteval", "beir:scifact", "beir:cqadupstack", "imdb", "stackoverflow"]
+    "name", ["senteval", "beir:scifact", "beir:cqadupstack", "imdb", "stackoverflow", "evalrank"]
 )
 def test_a_source_brings_the_files_of_the_data_root(smoke_data, root, name, monkeypatch):
     """They replace what an earlier version, or a killed download, left. The marker, which says that
@@ -760,6 +760,25 @@ def test_a_data_set_of_mteb_with_wrong_bytes_is_refused_and_fetched_again(hub):
 
     fetch.load_task(fetch.mteb_task(task.name))
     assert preflight.need_state(task, "paper").state == "here"
+
+
+ENGLISH = ["BIOSSES", "STS17", "STS22-v2", "NanoArguAnaRetrieval"]
+
+
+@pytest.mark.parametrize("task", ENGLISH)
+def test_tasks_of_mtebs_english_benchmark_and_of_nanobeir_are_scored_by_name(hub, smoke_data, task):
+    """Only the English subset is read. The judgements of NanoBEIR are those of its split `train`."""
+    model = random_model(64)
+    (main, *others), items = evaluate_mteb(model, smoke_data, task)
+
+    assert (main.task, main.subset) == (task, "all")
+    assert {row.subset for row in others} <= {"all"}
+    if task.startswith("Nano"):
+        assert main.metric == "ndcg_at_10"
+        assert model.embedded == 60
+    else:
+        assert main.metric == "cosine_spearman"
+        assert items[f"{task}/all"].shape == (20,)
 
 
 # ---------------------------------------------------------------- needs of pages
