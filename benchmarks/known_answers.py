@@ -27,6 +27,7 @@ from pathlib import Path
 from _shared import ROOT  # first: it makes Python take csebench from this checkout
 
 from csebench.api import open_any
+from csebench.base.files import DataRoot
 from csebench.model.embedder import Embedder
 from csebench.plan.catalog import files as catalog
 from csebench.score.evaluate import run_evaluator
@@ -137,7 +138,7 @@ def archive_part(package: str) -> Path:
     return Path(str(part.locate()))
 
 
-def print_scores(name: str, folder: Path, data: Path, pooler: str | None) -> None:
+def print_scores(name: str, folder: Path, data: Path | DataRoot, pooler: str | None) -> None:
     """Score a model, and print each score beside the printed one as soon as it is known.
 
     Args:
@@ -164,7 +165,7 @@ def print_scores(name: str, folder: Path, data: Path, pooler: str | None) -> Non
     print(f"{time.perf_counter() - started:.0f} s\n", flush=True)
 
 
-def correlations(model: Embedder, evaluator: str, data: Path) -> dict[str, float]:
+def correlations(model: Embedder, evaluator: str, data: Path | DataRoot) -> dict[str, float]:
     """Score a model by an evaluator, and return Spearman's correlations times 100 by task."""
     result, *_ = run_evaluator(evaluator, model, data)
     scores = {}

@@ -46,9 +46,9 @@ DECLARATION = {
     "deviations": [
         (
             "ours: a sentence is ahead of the paraphrase if its cosine is higher by more than 1e-6;"
-            " `as_released` has no tolerance, and its scores depend on the routines of the machine's"
-            " linear algebra: with the toy vectors of the repository, 1,785 of 6,989 paraphrases are"
-            " ahead of themselves on one machine, and 1,856 on another"
+            " `as_released` has no tolerance, so its scores depend on the machine: with the toy"
+            " vectors of the repository, 1,785 of 6,989 paraphrases are ahead of themselves on one"
+            " machine, and 1,856 on another"
         ),
         "a wrong sentence that ties with the paraphrase ranks below it, as in the released code",
         "other paraphrases of a sentence count as wrong sentences, as in the released code",

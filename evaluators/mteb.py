@@ -133,8 +133,8 @@ DECLARATION = {
         ),
         "NanoBEIR has no test split; its only one is called train",
         (
-            "STS22-v2 is mteb's STS22.v2: in the names of score files, a dot separates the evaluator"
-            " from the task"
+            "STS22-v2 is mteb's STS22.v2: in names of score files, a dot separates evaluator and"
+            " task"
         ),
         (
             "mteb's instructions are not put before a sentence: none of our encoders is trained"
