@@ -31,4 +31,4 @@ def minilm():
 @pytest.mark.parametrize(("task", "printed"), PRINTED.items())
 def test_minilm_gets_the_scores_that_mteb_prints(task, printed, minilm):
     scores = evaluate(minilm, f"mteb:{task}", REAL).set_index("metric")["value"]
-    assert scores["cosine_spearman"] == pytest.approx(printed, abs=5e-5)
+    assert scores["cosine_spearman"] == pytest.approx(printed, abs=1e-5)
