@@ -21,7 +21,7 @@ import itertools
 import json
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +31,7 @@ import numpy as np
 
 from csebench.base.errors import BadInput, shortened
 from csebench.base.files import read_json, read_text
-from csebench.data.fetch import load_task
+from csebench.data.fetch import load_task, mteb_task
 from csebench.data.sts import read_sts
 from csebench.model.embedder import Embedder
 from csebench.plan.catalog.data_sources import from_hub
@@ -61,6 +61,22 @@ DECLARATION = {
         "STS16",
         "STSBenchmark",
         "SICK-R",
+        "BIOSSES",
+        "STS17",
+        "STS22-v2",
+        "NanoArguAnaRetrieval",
+        "NanoClimateFeverRetrieval",
+        "NanoDBPediaRetrieval",
+        "NanoFEVERRetrieval",
+        "NanoFiQA2018Retrieval",
+        "NanoHotpotQARetrieval",
+        "NanoMSMARCORetrieval",
+        "NanoNFCorpusRetrieval",
+        "NanoNQRetrieval",
+        "NanoQuoraRetrieval",
+        "NanoSCIDOCSRetrieval",
+        "NanoSciFactRetrieval",
+        "NanoTouche2020Retrieval",
     ],
     "takes": "task",
     "hub": True,
@@ -82,8 +98,8 @@ DECLARATION = {
     "bounds": {"cosine_spearman": (-1.0, 1.0), "cosine_pearson": (-1.0, 1.0)},
     "chance": {"accuracy": (0.0, 0.6), "f1": (0.0, 0.6)},
     "needs": (
-        "the Hugging Face hub for MassiveIntentClassification, QuoraRetrieval and"
-        " AskUbuntuDupQuestions"
+        "the Hugging Face hub for MassiveIntentClassification, QuoraRetrieval,"
+        " AskUbuntuDupQuestions, BIOSSES, STS17, STS22-v2 and NanoBEIR"
     ),
     "source": "mteb 2.26.24; MSSE Figure 5",
     "deviations": [
@@ -115,6 +131,11 @@ DECLARATION = {
             "the test split and English only; mteb's mean over all splits and languages is another"
             " number"
         ),
+        "NanoBEIR has no test split; its only one is called train",
+        (
+            "STS22-v2 is mteb's STS22.v2: in names of score files, a dot separates evaluator and"
+            " task"
+        ),
         (
             "mteb's instructions are not put before a sentence: none of our encoders is trained"
             " with any"
@@ -131,7 +152,7 @@ def evaluate(model: Embedder, data_root: Path, task: str) -> tuple[list[Score], 
 
     Args:
         data_root: holds the files that the declaration names for the task, if any.
-        task: mteb's name.
+        task: mteb's name, with a dash for a dot.
 
     Returns:
         Rows of subset `all`, mteb's main score first, and of every subset if English has several;
@@ -149,16 +170,16 @@ def evaluate(model: Embedder, data_root: Path, task: str) -> tuple[list[Score], 
 
         logging.getLogger("mteb").setLevel(logging.CRITICAL)
         datasets.disable_progress_bars()
-        mteb_task = mteb.get_task(task, languages=["eng"], eval_splits=["test"])
-        load(mteb_task, data_root)
-        keeps_predictions = mteb_task.metadata.type not in ("Retrieval", "Reranking")
+        restricted = mteb_task(task)
+        load(task, restricted, data_root)
+        keeps_predictions = restricted.metadata.type not in ("Retrieval", "Reranking")
         try:
-            encoder = wrap(model, task, classes_of_texts(mteb_task))
+            encoder = wrap(model, task, classes_of_texts(restricted))
             # fits are cut off at 100 steps, so they depend on the number of threads
             with threadpool_limits(1, "blas"):
                 (result,) = mteb.evaluate(
                     encoder,
-                    mteb_task,
+                    restricted,
                     cache=None,  # a cache would give equal scores to models of the same name
                     co2_tracker=False,
                     prediction_folder=predictions if keeps_predictions else None,
@@ -171,11 +192,11 @@ def evaluate(model: Embedder, data_root: Path, task: str) -> tuple[list[Score], 
                 f"mteb: {task}: mteb passes no labels of pairs or documents to a model, so the"
                 " oracle cannot be scored."
             ) from None
-        rows = rows_of(result, mteb_task.metadata.main_score)
+        rows = rows_of(task, result, restricted.metadata.main_score)
         if model.artifacts_dir is not None:
             cache = mteb.ResultCache(model.artifacts_dir / "mteb")
             cache.save_to_cache(result, encoder.mteb_model_meta)
-        return rows, items_of(Path(predictions), mteb_task)
+        return rows, items_of(task, Path(predictions), restricted)
 
 
 def classes_of_texts(task: AbsTask) -> dict[str, str] | None:
@@ -230,22 +251,31 @@ def wrap(model: Embedder, task: str, truth: dict[str, str] | None) -> Any:
     return Encoder()
 
 
-def rows_of(result: TaskResult, main: str) -> list[Score]:
+def rows_of(task: str, result: TaskResult, main: str) -> list[Score]:
     """Turn mteb's result into rows.
 
     Args:
+        task: name of the task in the rows.
         main: name of the main score.
     """
-    by_subset = {values["hf_subset"]: values for values in result.scores["test"]}
-    subsets = {"all": by_subset["en" if "en" in by_subset else "default"]}
+    (of_split,) = result.scores.values()  # a task is restricted to one split
+    by_subset = {values["hf_subset"]: values for values in of_split}
+    subsets = {"all": by_subset[main_subset(by_subset)]}
     if len(by_subset) > 1:
         subsets.update(by_subset)
     rows: list[Score] = []
     for subset, values in subsets.items():
         for metric in (main, *METRICS):
             if metric in values:
-                rows.append(Score(result.task_name, subset, metric, float(values[metric])))
+                rows.append(Score(task, subset, metric, float(values[metric])))
     return rows
+
+
+def main_subset(subsets: Collection[str]) -> str:
+    """Choose the subset whose scores stand for the task: its only subset, or `en`."""
+    if len(subsets) == 1:
+        return next(iter(subsets))
+    return "en"
 
 
 def splits_of(task: AbsTask, subset: str) -> dict[str, Dataset]:
@@ -254,34 +284,41 @@ def splits_of(task: AbsTask, subset: str) -> dict[str, Dataset]:
     return dataset if subset == "default" else dataset[subset]
 
 
-def items_of(folder: Path, task: AbsTask) -> Items:
-    """Read the predictions that mteb left in a folder."""
+def items_of(name: str, folder: Path, task: AbsTask) -> Items:
+    """Read the predictions that mteb left in a folder.
+
+    Args:
+        name: name of the task in the items.
+    """
     items = {}
+    (split,) = task.eval_splits
     for file in folder.glob("*.json"):
         content = json.loads(file.read_text(encoding="utf-8"))
         for subset in task.hf_subsets:
-            predictions = content[subset]["test"]
+            predictions = content[subset][split]
             if isinstance(predictions, dict):
                 values = np.array(predictions["cosine_scores"])
             else:  # of a classification: a list for every draw
-                labels = np.array(splits_of(task, subset)["test"]["label"])
+                labels = np.array(splits_of(task, subset)[split]["label"])
                 values = (np.array(predictions) == labels).mean(0)
-            name = "all" if subset in ("default", "en") else subset
-            items[f"{task.metadata.name}/{name}"] = values.astype(np.float32)
+            shown_as = "all" if subset == main_subset(task.hf_subsets) else subset
+            items[f"{name}/{shown_as}"] = values.astype(np.float32)
     return items
 
 
 # ---------------------------------------------------------------- data
 
 
-def load(task: AbsTask, data_root: Path) -> None:
+def load(name: str, task: AbsTask, data_root: Path) -> None:
     """Give a task its data as the hub would: the same order of rows, the same class numbers.
 
     The data comes from the data root if it has the files of the task, else from the hub.
+
+    Args:
+        name: name of the task here, with a dash for a dot.
     """
     from datasets import Dataset, DatasetDict
 
-    name = task.metadata.name
     if from_hub(protocol(f"mteb:{name}"), data_root):
         return load_task(task)
     columns = ("sentence1", "sentence2", "score")

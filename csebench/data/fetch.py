@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 ARCHIVES = (".zip", ".tar", ".gz")
 READ_SIZE = 2**20  # bytes that are read at a time
+# Tasks of mteb with a dot in their name. In file names of ours, a dot stands for a colon.
+NAMES_WITH_DOT = {"STS22-v2": "STS22.v2"}
 # end of a message: what to do if a server cannot be reached
 SUPPLY = "put its files into the folder that CSEBENCH_DATA names (docs/data.md)"
 
@@ -170,13 +172,23 @@ def _publish(name: str, part: Path, root: Path) -> None:
 def mteb_task(name: str) -> "AbsTask":
     """Return a task of mteb, restricted to English and to its test set.
 
+    The sets of NanoBEIR have no split `test`. The split that mteb evaluates is taken instead.
+
+    Args:
+        name: mteb's name, with a dash for a dot.
+
     Raises:
         BadInput: mteb, or another package of the extra `run`, is not installed.
     """
     check_run_modules(f"mteb:{name}")
     import mteb
 
-    return mteb.get_task(name, languages=["eng"], eval_splits=["test"])
+    name_in_mteb = NAMES_WITH_DOT.get(name, name)
+    only_english = {"languages": ["eng"], "exclusive_language_filter": True}
+    splits = mteb.get_task(name_in_mteb, **only_english).metadata.eval_splits
+    if "test" in splits:
+        splits = ["test"]
+    return mteb.get_task(name_in_mteb, **only_english, eval_splits=splits)
 
 
 def task_source(task: "AbsTask") -> tuple[str, str]:

@@ -59,9 +59,14 @@ def is_variant(evaluator):
     return len(evaluator.split(":")) > name_parts
 
 
+def is_rounded(evaluator):
+    """Whether a name is a variant whose scores depend on rounding, as its declaration says."""
+    return evaluator.rpartition(":")[2] in protocol(evaluator).declaration.rounding
+
+
 ALL = all_evaluators()
 PLAIN = [evaluator for evaluator in ALL if not is_variant(evaluator)]
-WITH_TRUTH = [evaluator for evaluator in ALL if protocol(evaluator).declaration.best]
+WITH_TRUTH = [name for name in ALL if protocol(name).declaration.best and not is_rounded(name)]
 WITH_CHANCE = [evaluator for evaluator in ALL if protocol(evaluator).declaration.chance]
 
 

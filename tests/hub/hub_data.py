@@ -42,10 +42,25 @@ def fill(hub: Hub, tiny_bert: Path, tiny_roberta: Path) -> None:
         ),
         retrieval("quora", "e4e08e0b7dbe3c8700f0daef558ff32256715259"),
         reranking("AskUbuntuDupQuestions", "c5691e3c48741d5f83b5cc8e630653d7a8cfc048"),
+        sts("biosses-sts", "d3fb88f8f02e40887cd149695127462bbcf29b4a", ["default"]),
+        sts(
+            "sts17-crosslingual-sts",
+            "faeb762787bd10488a50c8b5be4a3b82e411949c",
+            ["en-en", "en-de", "ko-ko"],
+        ),
+        sts(
+            "sts22-crosslingual-sts",
+            "d31f33a128469b20e357535c39b82fb3c3f6f2bd",
+            ["en", "de", "de-en"],
+        ),
+        retrieval(
+            "NanoArguAnaRetrieval", "63ac9f026e8f6b85dc0622f3d630ed7a1758e9ec", split="train"
+        ),
     ]
 
-    for path in (SMOKE / "misc/stackoverflow").glob("*.txt"):
-        hub.archives[f"files/{path.name}"] = path.read_bytes()
+    for folder in ("stackoverflow", "evalrank"):
+        for path in (SMOKE / "misc" / folder).glob("*.txt"):
+            hub.archives[f"files/{path.name}"] = path.read_bytes()
     hub.archives["files/aclImdb_v1.tar.gz"] = imdb()
     for source in sources():
         if source.startswith("beir:"):
@@ -130,9 +145,19 @@ def classification(name: str, commit: str, languages: list[str], classes: int = 
     return dataset(name, commit, dict.fromkeys(languages, splits))
 
 
-def retrieval(name: str, commit: str) -> Repository:
+def sts(name: str, commit: str, languages: list[str]) -> Repository:
+    """Make a data set of graded pairs of mteb: 20 pairs of each language, in one table."""
+    rows = []
+    for language in languages:
+        for number in range(20):
+            pair = {"sentence1": SENTENCES[number], "sentence2": SENTENCES[number // 2]}
+            rows.append(pair | {"score": number % 5, "lang": language})
+    return dataset(name, commit, {"default": {"test": rows}})
+
+
+def retrieval(name: str, commit: str, split: str = "test") -> Repository:
     """Make a retrieval data set of mteb."""
-    return dataset(name, commit, retrieval_tables())
+    return dataset(name, commit, retrieval_tables(split))
 
 
 def reranking(name: str, commit: str) -> Repository:
@@ -144,13 +169,17 @@ def reranking(name: str, commit: str) -> Repository:
     return dataset(name, commit, retrieval_tables() | {"top_ranked": {"test": ranked}})
 
 
-def retrieval_tables() -> dict[str, dict[str, list[dict]]]:
-    """Make 60 documents and 10 queries. The relevant document is the one after the query's own."""
+def retrieval_tables(split: str = "test") -> dict[str, dict[str, list[dict]]]:
+    """Make 60 documents and 10 queries. The relevant document is the one after the query's own.
+
+    Args:
+        split: name of the split of the judgements.
+    """
     qrels = [{"query-id": f"q{i}", "corpus-id": f"d{i + 31}", "score": 1} for i in range(10)]
     corpus = [{"_id": f"d{i}", "title": "", "text": text} for i, text in enumerate(SENTENCES[:60])]
     queries = [{"_id": f"q{i}", "text": text} for i, text in enumerate(SENTENCES[30:40])]
     return {
-        "default": {"test": qrels},
+        "default": {split: qrels},
         "corpus": {"corpus": corpus},
         "queries": {"queries": queries},
     }

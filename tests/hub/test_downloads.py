@@ -16,6 +16,7 @@ from pathlib import Path
 import hub_data
 import pytest
 import torch
+from controls import random_model
 from hub_server import Repository
 from safetensors.torch import load, save
 from sentence_transformers import SentenceTransformer
@@ -38,6 +39,7 @@ from csebench.report.numbers.standard_sets import is_standard_data
 from csebench.score.data_of_scores import EvaluationData
 from csebench.score.evaluate import data_sha256
 from csebench.score.models import open_model
+from evaluators.mteb import evaluate as evaluate_mteb
 
 BERT = catalog.scale("paper").encoders["bert-base"]
 MINI = catalog.scale("small").encoders["bert-mini"]
@@ -655,7 +657,7 @@ def test_test_sets_are_checked_when_they_are_fetched(root, reason):
 
 
 @pytest.mark.parametrize(
-    "name", ["senteval", "beir:scifact", "beir:cqadupstack", "imdb", "stackoverflow"]
+    "name", ["senteval", "beir:scifact", "beir:cqadupstack", "imdb", "stackoverflow", "evalrank"]
 )
 def test_a_source_brings_the_files_of_the_data_root(smoke_data, root, name, monkeypatch):
     """They replace what an earlier version, or a killed download, left. The marker, which says that
@@ -760,6 +762,22 @@ def test_a_data_set_of_mteb_with_wrong_bytes_is_refused_and_fetched_again(hub):
 
     fetch.load_task(fetch.mteb_task(task.name))
     assert preflight.need_state(task, "paper").state == "here"
+
+
+@pytest.mark.parametrize("task", ["BIOSSES", "STS17", "STS22-v2", "NanoArguAnaRetrieval"])
+def test_sts_of_mtebs_english_benchmark_and_nanobeir_are_scored_by_name(hub, smoke_data, task):
+    """Only the English subset is read. NanoBEIR's only split is called train."""
+    model = random_model(64)
+    (main, *others), items = evaluate_mteb(model, smoke_data, task)
+
+    assert (main.task, main.subset) == (task, "all")
+    assert {row.subset for row in others} <= {"all"}
+    if task.startswith("Nano"):
+        assert main.metric == "ndcg_at_10"
+        assert model.embedded == 70  # 60 documents and 10 queries
+    else:
+        assert main.metric == "cosine_spearman"
+        assert items[f"{task}/all"].shape == (20,)
 
 
 # ---------------------------------------------------------------- needs of pages

@@ -44,6 +44,8 @@ FLICKR = "misc/flickr30k/captions.token"
 STACKOVERFLOW = "clusters:stackoverflow"
 TITLES = "misc/stackoverflow/label_StackOverflow.txt"
 IMDB = "misc/imdb/train.tsv"
+PARAPHRASES = "misc/evalrank/pos_pair.txt"
+BACKGROUND = "misc/evalrank/background_sent.txt"
 
 
 # ---------------------------------------------------------------- damage: lines to other lines
@@ -263,7 +265,7 @@ CASES = [
         "line 32: the grade '1.0' is no whole number",
     ),
     Case(BEIR, QRELS, grade_all_0, "qrels/test.tsv: judges no document as relevant"),
-    # neighbours and clusters
+    # neighbours, EvalRank and clusters
     Case("neighbours", FLICKR, mark_first, "captions.token: line 1: a byte-order mark"),
     Case(
         "neighbours",
@@ -289,6 +291,13 @@ CASES = [
         put(40, "21"),
         "label_StackOverflow.txt: line 40: expected a title",
     ),
+    Case(
+        "evalrank",
+        PARAPHRASES,
+        put(3, "no tab"),
+        "pos_pair.txt: line 3: expected a sentence, a tab, its paraphrase",
+    ),
+    Case("evalrank", BACKGROUND, put(2, " "), "background_sent.txt: line 2: is blank"),
     Case("clusters:imdb", IMDB, put(2, "2\t1\t1\tgood"), "train.tsv: line 2: expected 0 or 1"),
 ]
 

@@ -580,9 +580,9 @@ def test_if_nothing_could_be_compared_the_first_reason_is_given():
 def test_if_controls_fail_for_any_contrast_the_scale_cannot_tell():
     fails = NoContrast(Obstacle.CANNOT_TELL)
     judged = judge_contrasts(NOT_MADE, fails)
-    assert (judged.seen, judged.basis) == (Seen.CANNOT_TELL, fails)
+    assert (judged.word, judged.basis) == (VerdictWord.CANNOT_TELL, fails)
     in_part = judge_contrasts(contrast(2.0, 0.01), fails)
-    assert in_part.seen == Seen.CANNOT_TELL
+    assert in_part.word == VerdictWord.CANNOT_TELL
     assert notes(in_part) == ["1 of 2 comparisons can be made", "controls of the scale fail"]
 
 

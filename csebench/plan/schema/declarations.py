@@ -91,6 +91,7 @@ FOR_READERS = {
     "counts",
     "published_as",
     "ordered",
+    "rounding",
     "units",
     "bounds",
     "panels",
@@ -419,6 +420,8 @@ class EvaluatorDeclaration(Strict):
     # value of the parameter `takes` in data/smoke: the conformance suite runs `beir:smoke`
     example: str | None = None
     ordered: str = ""  # why the order of items matters, if the protocol itself makes it matter
+    # variant: why its scores depend on rounding, so that even a perfect model can miss the best
+    rounding: dict[str, str] = {}
     params: dict[str, Value] = {}
     variants: dict[str, dict[str, Value]] = {}  # named after a colon: `transfer:fasttest`
     # main metric: cells show it, and it comes first for each task; None: the first of `best`

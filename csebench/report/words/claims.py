@@ -142,7 +142,7 @@ def notes(judgement: Judgement) -> list[str]:
     if not 0 < made < judgement.contrasts_asked:
         return []
     texts = [f"{made} of {judgement.contrasts_asked} comparisons can be made"]
-    if judgement.seen == Seen.CANNOT_TELL:
+    if judgement.word == VerdictWord.CANNOT_TELL:
         texts.append(OBSTACLES[Obstacle.CANNOT_TELL])
     return texts
 
