@@ -30,7 +30,7 @@ from csebench.plan import tuning
 from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import EVALUATORS, METHODS, adapter_names
 from csebench.plan.schema.declarations import POOLERS, BatchSize, Precision, Seed, Threads
-from csebench.study.attempt import SEEDS, SETTINGS
+from csebench.study.attempt import SEEDS_OF_A_ROW, SETTINGS
 from csebench.study.attempt_results import MOST_SEEDS
 
 DESCRIPTION = """\
@@ -443,7 +443,7 @@ def add_try(verbs):
     v.add_argument("--component", action="store_true", help="the file is a component")
     text = "random settings that both rows are run at; 1: the settings of one search"
     v.add_argument("--settings", type=whole(1, MOST_SEEDS), default=SETTINGS, help=text)
-    text = f"with --settings 1: runs of each row (default: {SEEDS})"
+    text = f"with --settings 1: runs of each row (default: {SEEDS_OF_A_ROW})"
     v.add_argument("--seeds", type=whole(1, MOST_SEEDS), help=text)
     text = "with --settings 1: trials of its search (default: as many as the others had)"
     v.add_argument("--trials", type=whole(1), help=text)

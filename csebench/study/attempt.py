@@ -29,7 +29,7 @@ from csebench.study.attempt_paper import Attempt, open_attempt, replaced_default
 from csebench.study.attempt_results import results
 
 SETTINGS = 8  # random settings of an attempt, if the user asks for no other number
-SEEDS = 5  # runs of each row with the settings of one search
+SEEDS_OF_A_ROW = 5  # runs of each row with the settings of one search
 CHECKED_STEPS = 2
 # `csebench try` locks this name: Snakemake refuses to make a file that another Snakemake makes
 WORKFLOW = Path(".snakemake", "workflow")
@@ -57,7 +57,7 @@ def try_method(
         against: methods to compare with, comma-separated. A component is plugged into each of them.
         scale: name of a file in config/. None: see `answering_scale`.
         settings: number of random settings. 1 means the settings of one search.
-        seeds: number of runs of each row with the settings of one search; None means SEEDS. The
+        seeds: number of runs of each row with the settings of one search; None means
             first seeds are those of the scale's tables, so that published scores can be used.
         trials: number of trials in the search for the method's own settings. None means as many as
             the other methods had.
@@ -80,7 +80,7 @@ def try_method(
         against=distinct_names(against),
         scale=scale or answering_scale(),
         evaluators=distinct_names(evaluators),
-        seeds=seeds or SEEDS,
+        seeds=seeds or SEEDS_OF_A_ROW,
         settings=settings,
     )
     # paths of results are relative to this folder

@@ -76,7 +76,7 @@ def own(tmp_path, monkeypatch):
 
 def try_slow(scale):
     """Start `csebench try` of the method in a terminal."""
-    options = ["try", "methods/slow.py", "--scale", scale, "--seeds", "1"]
+    options = ["try", "methods/slow.py", "--scale", scale, "--settings", "1", "--seeds", "1"]
     return Terminal([sys.executable, "-c", WITHOUT_CHECK, *options], Path.cwd())
 
 

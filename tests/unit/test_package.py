@@ -151,7 +151,7 @@ def test_a_wheel_is_enough_for_a_folder_of_ones_own(tmp_path):
     assert rendered.stdout.rstrip() == expected.rstrip(), rendered.stderr
 
     assert work.csebench("new", "method", "mine").returncode == 0
-    tried = work.csebench("try", "methods/mine.py", "--scale", "smoke", "--seeds", "1")
+    tried = work.csebench("try", "methods/mine.py", "--scale", "smoke", "--settings", "2")
     assert tried.returncode == 0, tried.stderr
     assert "Page: results/try_mine/table1.md" in tried.stdout, tried.stderr
 

@@ -85,7 +85,7 @@ def results(file, scores, component=False, change=None):
 
 
 def test_only_ones_own_runs_are_left_to_make(own, capsys):
-    assert cli.main(["try", "methods/mine.py", "--plan"]) == 0
+    assert cli.main(["try", "methods/mine.py", "--settings", "1", "--plan"]) == 0
     assert "5 runs, 5 scores" in capsys.readouterr().err  # SimCSE's are published
     assert not (own.parent.parent / "runs").exists()
 
@@ -175,9 +175,11 @@ def test_a_component_is_compared_on_each_host(own):
         (["methods/mien.py"], "no such file. Did you mean 'mine.py'?"),
         (["methods/mine.py", "--against", "simcsee"], "Did you mean 'simcse'?"),
         (["methods/mine.py", "--against", "mine"], "cannot be compared with itself"),
-        (["methods/mine.py", "--trials", "7"], "have 39 trials"),
+        (["methods/mine.py", "--trials", "7"], "--trials: is for the settings of one search"),
+        (["methods/mine.py", "--seeds", "3"], "--seeds: is for the settings of one search"),
+        (["methods/mine.py", "--settings", "1", "--trials", "7"], "have 39 trials"),
         (
-            ["methods/mine.py", "--trials", "3", "--scale", "small"],
+            ["methods/mine.py", "--settings", "1", "--trials", "3", "--scale", "small"],
             "takes no settings from searches",
         ),
         (["methods/mine.py", "--evaluators", "beir:nothere"], "beir:nothere: no beir/nothere/"),
@@ -243,7 +245,7 @@ def test_untrained_rows_have_no_training_that_could_be_the_same(monkeypatch):
 def test_one_that_is_equal_has_no_effect_and_is_not_made_twice(own, capsys):
     def try_it():
         """Run the command, and return what it prints."""
-        options = ["--scale", "smoke", "--seeds", "2", "--json"]
+        options = ["--scale", "smoke", "--settings", "2", "--json"]
         assert cli.main(["try", "methods/mine.py", *options]) == 0
         return capsys.readouterr().out
 
