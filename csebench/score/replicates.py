@@ -62,7 +62,23 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
     if not samples:
         return None
 
-    # all metrics of a task have the same items, so the units follow from any of the metrics
+    encoded: dict[str, dict] = {}
+    for (task, metric), changes_of_score in resample(samples).items():
+        encoded.setdefault(task, {})[metric] = {"clustered": encode(changes_of_score)}
+    by_task = {task: test_set for (task, _), test_set in samples.items()}
+    return {"version": VERSION, "items": digest_of_items(by_task), "scores": encoded}
+
+
+def resample(samples: dict[tuple[str, str], Sample]) -> dict[tuple[str, str], np.ndarray]:
+    """Compute the replicates of scores whose test items are resampled together.
+
+    Args:
+        samples: test items by task and metric. All metrics of a task have the same items.
+
+    Returns:
+        (DRAWS,) replicates by task and metric.
+    """
+    # the units follow from any of the metrics
     by_task = {task: test_set for (task, _), test_set in samples.items()}
     units = membership(list(by_task.values()))
     assert units.shape is not None  # for type checkers
@@ -73,12 +89,10 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
         end = first + len(test_set.values)
         signs_of_items[task] = units[first:end] @ signs
         first = end
-
-    encoded: dict[str, dict] = {}
+    by_score = {}
     for (task, metric), test_set in samples.items():
-        clustered = encode(changes(test_set, signs_of_items[task]))
-        encoded.setdefault(task, {})[metric] = {"clustered": clustered}
-    return {"version": VERSION, "items": digest_of_items(by_task), "scores": encoded}
+        by_score[task, metric] = changes(test_set, signs_of_items[task])
+    return by_score
 
 
 def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:

@@ -46,10 +46,19 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
     Returns:
         The files that were written.
     """
+    path = grid_path(view.paper, view.name, view.scale, "svg")
+    return draw_question_groups(tested_groups(answers), title, path)
+
+
+def draw_question_groups(groups: list[QuestionGroup], title: str, path: Path) -> list[Path]:
+    """Draw tested comparisons (at least one) below their questions.
+
+    Returns:
+        The files that were written.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
-    groups = tested_groups(answers)
     tested = list(chain.from_iterable(group.comparisons for group in groups))
     line_count = len(tested) + sum(len(group.heading) for group in groups)
     suptitle = textwrap.fill(title, TITLE_WIDTH)
@@ -69,7 +78,7 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         figure.suptitle(suptitle, x=0.01, y=1 - 0.06 / height, ha="left", va="top")
-        return write_figure(grid_path(view.paper, view.name, view.scale, "svg"), figure)
+        return write_figure(path, figure)
 
 
 def tested_groups(answers: list[Answer]) -> list[QuestionGroup]:
