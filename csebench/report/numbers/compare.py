@@ -278,9 +278,7 @@ def with_result(comparison: Comparison, scale: str) -> Comparison:
     return judged(comparison, p, 1)
 
 
-def judge_together(
-    comparisons: Iterable[Comparison], limit: float = INACTIVE
-) -> list[Comparison]:
+def judge_together(comparisons: Iterable[Comparison], limit: float = INACTIVE) -> list[Comparison]:
     """Judge the comparisons that are tested, with Holm's correction for their number.
 
     Args:
