@@ -1,7 +1,8 @@
 """csebench: the reproduction harness for unsupervised sentence embeddings.
 
 The public functions are `csebench.scores`, `csebench.table`, `csebench.evaluate`, `csebench.judge`
-(csebench/api.py) and `csebench.try_method` (csebench/study/attempt.py). Each is loaded when it is used.
+(csebench/api.py) and `csebench.try_method` (csebench/study/attempt.py). Each is loaded when it is
+used.
 """
 
 from importlib import import_module

@@ -199,15 +199,22 @@ def opened_sources(name: str, given: Any) -> list:
     Raises:
         BadInput: there is no source, a pattern matches nothing, or an object has no `encode`.
     """
-    from csebench.judging.arguments import SystemArgument
+    from csebench.judging.arguments import SystemArgument, seeds_of
 
     sources = []
     for source in given if isinstance(given, list | tuple) else [given]:
         if isinstance(source, str | Path):
             argument = SystemArgument(f"{name}={source}", Path.cwd())
-            sources += argument.expanded(str(source))
-        else:
+            for path in argument.matching(str(source)):
+                sources += seeds_of(path)
+        elif callable(getattr(source, "encode", None)):
             sources.append(open_any(source, None))
+        else:
+            kind = type(source).__name__
+            raise BadInput(
+                f"judge: {name}: a {kind} is no source; give a file, a folder, a hub id or an"
+                " object with a method `encode`."
+            )
     if not sources:
         raise BadInput(f"judge: {name}: has no source; give a file, a folder or a model.")
     return sources

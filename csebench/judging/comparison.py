@@ -72,7 +72,7 @@ class JudgedComparisons:
 
     compared: JudgedSystems
     pairs: tuple[JudgedPair, ...]  # in the order of the systems
-    groups: tuple[tuple[str, ...], ...]  # systems that cannot be told apart, highest first
+    groups: tuple[tuple[str, ...], ...]  # see `groups_not_told_apart`; highest first
     within: float  # points; a difference that is shown to be within it counts as none
 
     @property
@@ -242,35 +242,31 @@ def seeds_that_decide(estimate: Estimate, level: float) -> float | None:
 def groups_not_told_apart(
     compared: JudgedSystems, comparisons: Iterable[Comparison]
 ) -> tuple[tuple[str, ...], ...]:
-    """Find the largest groups of systems in which no two are told apart.
+    """Find the longest runs of neighbours in the ranking in which no two are told apart.
 
-    A system can be in several groups. The highest systems come first.
+    Runs overlap, so a system can be in several groups. A pair without a common group may not be
+    told apart either, because errors differ from pair to pair.
     """
-    groups = [{system.name for system in compared.systems}]
+    told_apart = set()
     for comparison in comparisons:
-        if comparison.relation not in TOLD_APART:
-            continue
-        parts: list[set[str]] = []
-        for group in groups:
-            if {comparison.row, comparison.against} <= group:
-                parts += [group - {comparison.row}, group - {comparison.against}]
-            else:
-                parts.append(group)
-        groups = largest(parts)
+        if comparison.relation in TOLD_APART:
+            told_apart.add(frozenset((comparison.row, comparison.against)))
+    names = [system.name for system in ranked(compared)]
+    groups: list[tuple[str, ...]] = []
+    end_of_last = 0
+    for start in range(len(names)):
+        end = start + 1
+        while end < len(names) and not is_apart_from_any(names[end], names[start:end], told_apart):
+            end += 1
+        if end > end_of_last:  # else the group before it contains this one
+            groups.append(tuple(names[start:end]))
+            end_of_last = end
+    return tuple(groups)
 
-    ranks = {system.name: rank for rank, system in enumerate(ranked(compared))}
-    in_order = [tuple(sorted(group, key=ranks.__getitem__)) for group in groups]
-    in_order.sort(key=lambda group: [ranks[name] for name in group])
-    return tuple(in_order)
 
-
-def largest(groups: Iterable[set[str]]) -> list[set[str]]:
-    """Leave out groups that another group contains."""
-    kept: list[set[str]] = []
-    for group in sorted(groups, key=len, reverse=True):
-        if not any(group <= other for other in kept):
-            kept.append(group)
-    return kept
+def is_apart_from_any(name: str, others: Iterable[str], told_apart: set[frozenset[str]]) -> bool:
+    """Whether a system is told apart from any of the others."""
+    return any(frozenset((name, other)) in told_apart for other in others)
 
 
 def ranked(compared: JudgedSystems) -> list[JudgedSystem]:

@@ -24,6 +24,7 @@ from csebench.judging.task_scores import (
 )
 
 PATTERN = "samples_*.jsonl"  # files of samples in a folder
+AGGREGATED = "results_*.json"  # files of lm-eval without values of single documents
 NAME = re.compile(r"samples_(?P<task>.+)_\d{4}-\d\d-\d\dT[\d.-]+")
 SAMPLES_REMEDY = "Write it with `lm-eval run … --log_samples`, release 0.4.5 or newer."
 

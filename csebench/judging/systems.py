@@ -16,7 +16,12 @@ from csebench.base.errors import BadInput
 from csebench.base.files import DataRoot, file_state, read_json
 from csebench.base.models import FACTS
 from csebench.judging.item_values import read_item_values
-from csebench.judging.lm_eval_samples import PATTERN, read_samples, read_samples_folder
+from csebench.judging.lm_eval_samples import (
+    AGGREGATED,
+    PATTERN,
+    read_samples,
+    read_samples_folder,
+)
 from csebench.judging.mteb_results import read_mteb_file, read_mteb_folder, task_files
 from csebench.judging.own_scores import read_own_scores
 from csebench.judging.scoring import score_embedder, score_judged_model
@@ -163,23 +168,32 @@ def read_file(path: Path, metric: str | None) -> TaskScores:
 def read_folder(folder: Path, metric: str | None) -> TaskScores:
     """Read a folder of lm-eval's samples, or of mteb's results.
 
-    mteb puts results into a folder per commit of the model. A folder that holds just one folder of
-    results stands for it.
+    lm-eval makes a folder for a model, and mteb one for each commit of a model. A folder that holds
+    just one of these stands for it.
     """
     if any(folder.glob(PATTERN)):
         return read_samples_folder(folder, metric)
+    if any(folder.glob(AGGREGATED)):
+        raise BadInput(
+            f"{folder}: holds results of lm-eval without samples; run it again with --log_samples."
+        )
     if task_files(folder):
         return read_mteb_folder(folder, metric)
-    inner = [path for path in sorted(folder.iterdir()) if path.is_dir() and task_files(path)]
+    inner = [path for path in sorted(folder.iterdir()) if path.is_dir() and holds_results(path)]
     if len(inner) == 1:
-        return read_mteb_folder(inner[0], metric)
+        return read_folder(inner[0], metric)
     if inner:
         names = ", ".join(path.name for path in inner[:3])
         raise BadInput(
             f"{folder}: holds {len(inner)} folders of results ({names}); name one of them, or"
-            f" NAME={folder}/* if they are seeds of one system."
+            f" NAME={inner[0]},{inner[1]} if they are seeds of one system."
         )
     raise BadInput(f"{folder}: holds no results; give {KINDS}.")
+
+
+def holds_results(folder: Path) -> bool:
+    """Whether a folder has files of samples or results."""
+    return any(folder.glob(PATTERN)) or bool(task_files(folder))
 
 
 # ---------------------------------------------------------------- one system

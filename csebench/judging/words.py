@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from itertools import pairwise
+from math import ceil, inf
 
 from csebench.base.terminal import counted
 from csebench.judging.comparison import (
@@ -101,13 +102,20 @@ def needs_text(comparison: Comparison, level: float) -> str:
     seeds = seeds_that_decide(comparison.estimate, level)
     ways = []
     if items is not None and items < inf:
-        ways.append(f"{items:,.1f} times as many items")
+        ways.append(f"{factor_text(items)} times as many items")
     if seeds is not None and seeds < inf:
         ways.append(f"{seeds:,.0f} seeds of each")
     size = "a true difference as large as this"
     if not ways:
         return f"No number of items or seeds alone would show {size}."
     return f"To show {size} with {100 * POWER:.0f} % power takes {' or '.join(ways)}."
+
+
+def factor_text(factor: float) -> str:
+    """Write a factor with one decimal, or rounded up to a whole number from ten on."""
+    if factor < 10:
+        return f"{factor:.1f}"
+    return f"{ceil(factor):,}"
 
 
 def errors_text(pair: JudgedPair) -> str:
@@ -163,18 +171,24 @@ def ranking_sentence(judged: JudgedComparisons) -> str:
     first = f"{best.name} is highest of {len(others) + 1} systems ({where}: {score})"
     close = []
     for other in others:
-        word = verdict_word(judged.pair(best.name, other.name).overall)
-        if word not in (VerdictWord.HIGHER, VerdictWord.LOWER):
+        if not is_told_apart(judged.pair(best.name, other.name).overall):
             close.append(other.name)
     if not close:
         beginning = f"{first} and is told from all others."
     else:
         beginning = f"{first} and cannot be told from {names_text(close)}."
-    told_apart = 0
-    for pair in judged.pairs:
-        told_apart += verdict_word(pair.overall) in (VerdictWord.HIGHER, VerdictWord.LOWER)
-    count = counted(len(judged.pairs), "pair")
-    return f"{beginning} {told_apart} of {count} are told apart."
+    of_all = sum(is_told_apart(pair.overall) for pair in judged.pairs)
+    of_neighbours = 0
+    for first, second in pairwise(ranked(judged.compared)):
+        of_neighbours += is_told_apart(judged.pair(first.name, second.name).overall)
+    pairs = counted(len(judged.pairs), "pair")
+    counts = f"{of_all} of {pairs} are told apart, {of_neighbours} of {len(others)} neighbours."
+    return f"{beginning} {counts}"
+
+
+def is_told_apart(comparison: Comparison) -> bool:
+    """Whether one of two systems is shown to be higher."""
+    return verdict_word(comparison) in (VerdictWord.HIGHER, VerdictWord.LOWER)
 
 
 def names_text(names: Sequence[str]) -> str:
@@ -244,7 +258,7 @@ def judgement_in_words(judged: JudgedComparisons) -> JudgementText:
         (pair,) = judged.pairs
         head, rows = task_table(judged, pair)
         notes = [errors_text(pair)]
-        if len(pair.tasks) > 1:
+        if len(pair.tasks) > 1 and pair.overall.p is not None:
             notes.append(
                 f"Verdicts and intervals of single tasks hold for all {len(pair.tasks)} at once"
                 " (Holm, Bonferroni)."
@@ -254,11 +268,12 @@ def judgement_in_words(judged: JudgedComparisons) -> JudgementText:
         )
     head, rows = ranking_table(judged)
     notes = [
-        "Systems with a common group cannot be told apart. Verdicts and intervals hold for all"
-        f" {counted(len(judged.pairs), 'pair')} at once (Holm, Bonferroni)."
+        "Systems with a common group cannot be told apart; --json lists every pair. In points (0.01"
+        f" of a score). Verdicts and intervals hold for all {counted(len(judged.pairs), 'pair')} at"
+        " once (Holm, Bonferroni)."
     ]
     if all(pair.overall.p is None for pair in judged.pairs):
-        notes.append(NOTHING_TO_TEST)
+        notes = [NOTHING_TO_TEST]
     return JudgementText(ranking_sentence(judged), head, rows, notes + left_out_notes(judged))
 
 
