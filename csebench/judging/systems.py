@@ -249,16 +249,14 @@ def make_system(
     system = JudgedSystem(name, scores)
     for first, second in combinations(range(system.seeds), 2):
         if all(is_same_score(of_task[first], of_task[second]) for of_task in scores.values()):
+            which = f"seeds {first + 1} and {second + 1}"
+            if len(sources) == system.seeds:
+                which = f"{sources[first]} and {sources[second]}"
             raise BadInput(
-                f"{name}: seeds {first + 1} and {second + 1} have the same scores, so one model was"
-                f" scored twice; leave one of them out ({sources_text(sources)})."
+                f"{name}: {which} have the same scores, so one model was scored twice; leave one of"
+                " them out."
             )
     return system
-
-
-def sources_text(sources: Sequence[Source]) -> str:
-    """List the sources of a system for a message."""
-    return ", ".join(str(source) for source in sources[:4])
 
 
 def is_same_score(first: TaskScore, second: TaskScore) -> bool:
