@@ -1,6 +1,5 @@
 """The systems that a command line names, with their sources."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,9 +8,9 @@ from pathlib import Path
 
 from csebench.base.errors import BadInput
 from csebench.base.files import is_there
+from csebench.base.hub import COMMIT
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".npz")  # of files that can be judged
-COMMIT = re.compile(r"[0-9a-f]{40}")  # mteb puts results into a folder per commit of a model
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class SystemArgument:
 def seeds_of(source: str) -> list[str]:
     """List the folders in a folder that holds nothing else; they are seeds.
 
-    Folders that are named by commits are not seeds but revisions.
+    Folders that are named by commits, as mteb names them, are not seeds but revisions.
 
     Returns:
         The source itself if it is anything else.
