@@ -435,10 +435,7 @@ def add_report_verbs(verbs):
 
 
 def add_judge(verbs):
-    about = (
-        "say which of any two or more systems is higher, from models, or from score files of"
-        " csebench, mteb, lm-eval or others"
-    )
+    about = "compare any systems, from models or anyone's score files"
     examples = ("mine.json base.json", "mine=runs/mine-*.json base=a.json,b.json --fail-if lower")
     v = add_verb(verbs, "judge", judge.print_judgement, about, *examples, json=True)
     text = (

@@ -4,10 +4,11 @@ A published file holds replicates over its test items. For a file of `csebench e
 made from the values of single items in the file beside it.
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, first_line
 from csebench.base.files import digest, read_typed
 from csebench.judging.task_scores import TaskScore
 from csebench.plan.catalog.registry import (
@@ -29,7 +30,11 @@ from csebench.score.score_file import (
     row_defects,
 )
 from csebench.score.score_types import Items, Score, sample
+from csebench.score.store import ITEMS
 from csebench.score.store import items as read_items
+
+# what NumPy raises for arrays of another shape or type
+UNUSABLE_ITEMS = (ValueError, TypeError, IndexError)
 
 
 class JudgedScoreFile(ScoreContent):
@@ -57,18 +62,28 @@ def read_own_scores(path: Path, metric: str | None) -> dict[str, TaskScore]:
         items_by_evaluator = read_items(content, path) or {}
 
     scores: dict[str, TaskScore] = {}
+    seen: set[tuple[str, str]] = set()
     for number, evaluation in enumerate(file.evaluations):
         where = f"{path}: evaluations.{number}"
         known = protocol_of(evaluation, where)
+        evaluated = (known.declaration.name, known.taken)
+        if evaluated in seen:
+            raise BadInput(
+                f"{where}: a second variant of {known.declaration.name}, whose rows cannot be told"
+                " from those of the first; evaluate each into a file of its own."
+            )
+        seen.add(evaluated)
         rows = rows_of(file.scores, known)
         refuse_file(path, row_defects(rows, known.declaration))
         items = items_by_evaluator.get(known.text, {})
-        for task, score in own_task_scores(
-            known, rows, items, name_of_data(evaluation), metric, published
-        ).items():
-            if task in scores:
-                raise BadInput(f"{where}: {task} stands twice; give a file for each evaluator.")
-            scores[task] = score
+        data = name_of_data(evaluation)
+        try:
+            scores |= own_task_scores(known, rows, items, data, metric, published)
+        except UNUSABLE_ITEMS as error:  # arrays of another shape or type than the evaluator's
+            raise BadInput(
+                f"{path}{ITEMS}: {known.text}: cannot be resampled: {first_line(error)}."
+                " Evaluate the model again."
+            ) from None
     return scores
 
 
@@ -129,6 +144,7 @@ def own_task_scores(
     judged_rows = rows_to_judge(known, rows, metric)
     if published is None:
         published = make_replicates(judged_rows, items, declaration.items)
+        check_finite(published)
     content = {} if published is None else {"replicates": published}
 
     scores = {}
@@ -141,6 +157,16 @@ def own_task_scores(
             item_count=None if test_items is None else len(test_items.values),
         )
     return scores
+
+
+def check_finite(replicates: dict | None) -> None:
+    """Raise ValueError if a value of a test item was infinite or not a number."""
+    if replicates is None:
+        return
+    for by_metric in replicates["scores"].values():
+        for encoded in by_metric.values():
+            if not math.isfinite(encoded["clustered"]["unit"]):
+                raise ValueError("a value is not a finite number")
 
 
 def rows_to_judge(

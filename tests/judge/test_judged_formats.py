@@ -10,9 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from csebench.base.errors import BadInput
-from csebench.base.files import write_json
+from csebench.base.files import with_digest, write_json
 from csebench.judging.arguments import SystemArgument, sources_of_arguments
 from csebench.judging.systems import ReadingOptions, read_systems, scores_of_source
+from csebench.plan.catalog.registry import evaluator_declaration
+from csebench.score.store import write_items
 
 OPTIONS = ReadingOptions(["sts"], Path("nowhere"))
 BOUNDED = settings(
@@ -286,6 +288,73 @@ def test_a_damaged_file_is_read_or_refused(tmp_path, data):
         assert read(path)
     except BadInput as error:
         assert str(path) in str(error)
+
+
+def score_json(folder):
+    """Write a score JSON of STS-B dev with values of items, and return its path."""
+    generator = np.random.default_rng(0)
+    items = {
+        "stsb_dev/STS-B/dev": generator.uniform(0, 1, 20),
+        "stsb_dev/gold/STS-B/dev": generator.uniform(0, 5, 20),
+        "stsb_dev/sentences/STS-B/dev": np.arange(40).reshape(20, 2),
+    }
+    row = {"evaluator": "stsb_dev", "subset": "all", "metric": "spearman", "value": 0.5}
+    row["task"] = evaluator_declaration("stsb_dev").tasks[0]
+    content = {"evaluations": [{"evaluator": "stsb_dev", "version": 1}], "scores": [row]}
+    path = folder / "mine.json"
+    content |= write_items(folder / "mine.json.items.npz", items)
+    write_json(path, with_digest(content))
+    return path
+
+
+def test_a_score_json_is_read_with_the_values_beside_it(tmp_path):
+    (score,) = read(score_json(tmp_path)).values()
+    assert score.item_count == 20
+    assert score.replicates is not None
+
+
+@pytest.mark.parametrize("name", ["STS-B/dev", "gold/STS-B/dev", "sentences/STS-B/dev"])
+@pytest.mark.parametrize("array", [np.full(20, np.nan), np.full((20, 2, 2), "x"), np.array(1)])
+def test_values_of_items_that_cannot_be_resampled_are_refused_or_left_out(tmp_path, name, array):
+    path = score_json(tmp_path)
+    file = tmp_path / "mine.json.items.npz"
+    with np.load(file) as archive:
+        items = {key: archive[key] for key in archive.files}
+    content = json.loads(path.read_text())
+    write_json(path, with_digest(content | write_items(file, items | {f"stsb_dev/{name}": array})))
+    try:
+        (score,) = read(path).values()
+        assert score.replicates is None or np.isfinite(score.replicates.clustered).all()
+    except BadInput as error:
+        assert str(path) in str(error)
+
+
+@BOUNDED
+@given(st.data())
+def test_a_score_json_with_another_value_at_any_key_is_read_or_refused(tmp_path, data):
+    path = score_json(tmp_path)
+    content = json.loads(path.read_text())
+    place = content
+    key = data.draw(st.sampled_from(sorted(content)))
+    while isinstance(place[key], dict | list) and place[key] and data.draw(st.booleans()):
+        place = place[key]
+        keys = sorted(place) if isinstance(place, dict) else range(len(place))
+        key = data.draw(st.sampled_from(keys))
+    place[key] = data.draw(st.sampled_from([None, "", "x", -1, 1e9, True, [], {}, ["x"], {"a": 1}]))
+    write_json(path, with_digest(content))
+    try:
+        assert read(path)
+    except BadInput as error:
+        assert str(path) in str(error)
+
+
+def test_two_variants_of_an_evaluator_in_one_file_are_refused(tmp_path):
+    path = score_json(tmp_path)
+    content = json.loads(path.read_text())
+    content["evaluations"] *= 2
+    write_json(path, with_digest(content))
+    with pytest.raises(BadInput, match=r"evaluations.1: a second variant of stsb_dev"):
+        read(path)
 
 
 # ---------------------------------------------------------------- systems that cannot be compared

@@ -224,6 +224,12 @@ def test_the_picture_shows_the_tested_differences(tmp_path):
     assert not (tmp_path / "none.svg").exists()
 
 
+def test_a_name_may_hold_any_character(tmp_path):
+    """`$x$` would be a formula for matplotlib."""
+    pair = judged(system("$\\frac$", 0.01), system("<b>", seeds=(1,)))
+    assert draw_judgement(pair, tmp_path / "f.svg")
+
+
 def test_python_gives_a_row_for_each_comparison(files):
     frame = csebench.judge({"good": "good.csv", "bad": "bad.csv"})
     assert list(frame.verdict) == ["higher", "higher"]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,8 @@ def draw_question_groups(groups: list[QuestionGroup], title: str, path: Path) ->
         suptitle = ""
     above = 0.1 + 0.2 * len(suptitle.splitlines())
 
-    with matplotlib.rc_context(STYLE):
+    plain_text: dict[Any, Any] = {"text.parse_math": False}  # a `$` in a name is a `$`
+    with matplotlib.rc_context(STYLE | plain_text):
         figure = Figure(figsize=(WIDTH, LINE * line_count + BELOW + above))
         height = figure.get_figheight()
         axes = figure.add_axes(
