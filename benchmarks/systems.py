@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from tabulate import tabulate
@@ -23,6 +24,7 @@ from csebench.judging.systems import JudgedSystem, JudgedSystems
 from csebench.judging.task_scores import ItemValue, TaskScore, score_of_items
 from csebench.judging.verdict_words import VerdictWord
 from csebench.judging.words import verdict_word
+from csebench.score import replicates
 
 NOISE = 0.05  # deviation of a value over seeds
 SHIFT = 0.01  # deviation of a seed's mean
@@ -112,6 +114,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="20 draws")
     args = parser.parse_args()
     draws = 20 if args.quick else args.draws
+    # the same signs for every draw of systems; making them takes most of the time
+    replicates.draw_signs = cache(replicates.draw_signs)
     rows = []
     for setting in SETTINGS:
         share = false_verdicts(setting, draws)

@@ -151,6 +151,8 @@ def read_file(path: Path, metric: str | None) -> TaskScores:
         if path.name.endswith(".items.npz"):
             json_file = path.name.removesuffix(".items.npz")
             raise BadInput(f"{path}: belongs to {json_file}; give that file, which reads this one.")
+        if metric is not None:
+            raise BadInput(f"{path}: --metric: an item has only one value here; leave it out.")
         return read_item_values(path)
     if path.suffix != ".json":
         raise BadInput(f"{path}: is of no known kind; give {KINDS}.")

@@ -105,6 +105,8 @@ def difference_of_items(first: Mapping[str, str], second: Mapping[str, str]) -> 
         return (
             f"{len(only_second)} of {len(second)} items are only in the second: {ids(only_second)}"
         )
+    if any(bool(first[name]) != bool(second[name]) for name in first):
+        return "only one of them states hashes of its items; give hashes of both, or of none"
     changed = [name for name in first if first[name] != second[name]]
     if changed:
         return f"{len(changed)} of {len(first)} items have another content (hash): {ids(changed)}"

@@ -363,14 +363,15 @@ def test_two_variants_of_an_evaluator_in_one_file_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        ("id,value\nq1,0\n", "1 of 2 items are only in the first: q2"),
-        ("id,value\nq1,0\nq2,0\nq3,0\n", "1 of 3 items are only in the second: q3"),
-        ("id,value,hash\nq1,0,\nq2,0,other\n", "have another content (hash): q2"),
+        ("id,value,hash\nq1,0,h1\n", "1 of 2 items are only in the first: q2"),
+        ("id,value,hash\nq1,0,h1\nq2,0,h2\nq3,0,h3\n", "1 of 3 items are only in the second: q3"),
+        ("id,value,hash\nq1,0,h1\nq2,0,other\n", "have another content (hash): q2"),
+        ("id,value\nq1,0\nq2,0\n", "only one of them states hashes"),
         ("id,value,task\nq1,0,x\nq2,0,x\n", "no task is in all systems"),
     ],
 )
 def test_systems_on_other_items_are_refused(tmp_path, second, message):
-    first = written(tmp_path / "a.csv", "id,value\nq1,0.5\nq2,1\n")
+    first = written(tmp_path / "a.csv", "id,value,hash\nq1,0.5,h1\nq2,1,h2\n")
     other = written(tmp_path / "b.csv", second)
     with pytest.raises(BadInput) as error:
         read_systems({"a": [first], "b": [other]}, OPTIONS)
