@@ -111,6 +111,25 @@ def test_a_task_of_mteb_is_the_mean_of_its_subsets(tmp_path):
     assert score.value == pytest.approx(0.6)
 
 
+@pytest.mark.slow
+def test_a_file_that_mteb_writes_has_the_score_that_mteb_computes(tmp_path):
+    from mteb.results import TaskResult
+
+    english = {"main_score": 0.5, "hf_subset": "en", "languages": ["eng-Latn"]}
+    german = {"main_score": 0.75, "hf_subset": "de", "languages": ["deu-Latn"]}
+    written_by_mteb = TaskResult(
+        task_name="STS22",
+        dataset_revision="abc",
+        mteb_version="2.26.24",
+        scores={"test": [english, german]},
+        evaluation_time=1.0,
+        kg_co2_emissions=None,
+    )
+    written_by_mteb.to_disk(tmp_path / "STS22.json")
+    (score,) = read(tmp_path).values()
+    assert score.value == written_by_mteb.main_score
+
+
 def test_the_folder_that_a_tool_makes_for_a_model_stands_for_its_files(tmp_path):
     write_json(tmp_path / "mteb" / ("0" * 40) / "STS12.json", result())
     written(tmp_path / "lm" / "org__model" / "samples_x.jsonl", sample_line())
