@@ -19,12 +19,12 @@ import numpy as np
 from tabulate import tabulate
 
 from csebench.base.terminal import bar
+from csebench.judging import task_scores
 from csebench.judging.comparison import judge_systems
 from csebench.judging.systems import JudgedSystem, JudgedSystems
 from csebench.judging.task_scores import ItemValue, TaskScore, score_of_items
 from csebench.judging.verdict_words import VerdictWord
 from csebench.judging.words import verdict_word
-from csebench.score import replicates
 
 NOISE = 0.05  # deviation of a value over seeds
 SHIFT = 0.01  # deviation of a seed's mean
@@ -115,7 +115,7 @@ def main() -> None:
     args = parser.parse_args()
     draws = 20 if args.quick else args.draws
     # the same signs for every draw of systems; making them takes most of the time
-    replicates.draw_signs = cache(replicates.draw_signs)
+    task_scores.draw_signs = cache(task_scores.draw_signs)
     rows = []
     for setting in SETTINGS:
         share = false_verdicts(setting, draws)

@@ -144,7 +144,7 @@ def own_task_scores(
     judged_rows = rows_to_judge(known, rows, metric)
     if published is None:
         published = make_replicates(judged_rows, items, declaration.items)
-        check_finite(published)
+        check_finite_replicates(published)
     content = {} if published is None else {"replicates": published}
 
     scores = {}
@@ -159,7 +159,7 @@ def own_task_scores(
     return scores
 
 
-def check_finite(replicates: dict | None) -> None:
+def check_finite_replicates(replicates: dict | None) -> None:
     """Raise ValueError if a value of a test item was infinite or not a number."""
     if replicates is None:
         return

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from csebench.base.errors import BadInput, shortened
-from csebench.score.replicates import Replicates, resample
+from csebench.score.replicates import DRAWS, Replicates, changes, draw_signs
 from csebench.score.score_types import Sample
 
 MOST_IDS = 3  # ids of items that a message lists
@@ -47,11 +47,11 @@ def score_of_items(task: str, items: Mapping[str, ItemValue]) -> TaskScore:
     contents = {name: items[name].content for name in ids}
     digest = digest_of_contents(task, contents)
     values = np.array([items[name].value for name in ids])
-    changes = resample({(task, ""): Sample(values)})[task, ""]
+    signs = draw_signs(DRAWS, len(ids))  # every item is a unit of its own
     return TaskScore(
         value=float(values.mean()),
         test_set=f"items {digest}",
-        replicates=Replicates(digest, changes),
+        replicates=Replicates(digest, changes(Sample(values), signs)),
         item_count=len(ids),
         contents=contents,
     )

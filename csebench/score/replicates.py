@@ -62,23 +62,7 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
     if not samples:
         return None
 
-    encoded: dict[str, dict] = {}
-    for (task, metric), changes_of_score in resample(samples).items():
-        encoded.setdefault(task, {})[metric] = {"clustered": encode(changes_of_score)}
-    by_task = {task: test_set for (task, _), test_set in samples.items()}
-    return {"version": VERSION, "items": digest_of_items(by_task), "scores": encoded}
-
-
-def resample(samples: dict[tuple[str, str], Sample]) -> dict[tuple[str, str], np.ndarray]:
-    """Compute the replicates of scores whose test items are resampled together.
-
-    Args:
-        samples: test items by task and metric. All metrics of a task have the same items.
-
-    Returns:
-        (DRAWS,) replicates by task and metric.
-    """
-    # the units follow from any of the metrics
+    # all metrics of a task have the same items, so the units follow from any of the metrics
     by_task = {task: test_set for (task, _), test_set in samples.items()}
     units = membership(list(by_task.values()))
     assert units.shape is not None  # for type checkers
@@ -89,10 +73,12 @@ def resample(samples: dict[tuple[str, str], Sample]) -> dict[tuple[str, str], np
         end = first + len(test_set.values)
         signs_of_items[task] = units[first:end] @ signs
         first = end
-    by_score = {}
+
+    encoded: dict[str, dict] = {}
     for (task, metric), test_set in samples.items():
-        by_score[task, metric] = changes(test_set, signs_of_items[task])
-    return by_score
+        clustered = encode(changes(test_set, signs_of_items[task]))
+        encoded.setdefault(task, {})[metric] = {"clustered": clustered}
+    return {"version": VERSION, "items": digest_of_items(by_task), "scores": encoded}
 
 
 def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
