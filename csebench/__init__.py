@@ -1,7 +1,8 @@
 """csebench: the reproduction harness for unsupervised sentence embeddings.
 
-The public functions are `csebench.scores`, `csebench.table`, `csebench.evaluate` (csebench/api.py)
-and `csebench.try_method` (csebench/study/attempt.py). Each is loaded when it is used.
+The public functions are `csebench.scores`, `csebench.table`, `csebench.evaluate`, `csebench.judge`
+(csebench/api.py) and `csebench.try_method` (csebench/study/attempt.py). Each is loaded when it is
+used.
 """
 
 from importlib import import_module
@@ -11,9 +12,10 @@ MODULES = {  # where each public name is defined
     "scores": "api",
     "table": "api",
     "evaluate": "api",
+    "judge": "api",
     "try_method": "study.attempt",
 }
-__all__ = ["__version__", "evaluate", "scores", "table", "try_method"]  # pyright: ignore
+__all__ = ["__version__", "evaluate", "judge", "scores", "table", "try_method"]  # pyright: ignore
 
 
 def __dir__() -> list[str]:

@@ -8,6 +8,7 @@ model like `csebench evaluate`, and writes no file::
     csebench.scores("mini")                      # every score, a row each
     csebench.table("micse/table2", scale="mini")  # every cell of a table or figure
     csebench.evaluate(model, "sts", data="data/smoke")  # model: any object with `encode`
+    csebench.judge({"mine": model, "base": "base.json"})  # is `mine` higher?
 """
 
 import inspect
@@ -21,6 +22,7 @@ from pydantic import ConfigDict, SkipValidation, TypeAdapter, ValidationError
 
 from csebench.base import caches
 from csebench.base.errors import BadInput, shortened
+from csebench.base.files import DataRoot
 from csebench.base.project import folders
 from csebench.plan import targets
 from csebench.plan.catalog import files as catalog
@@ -136,14 +138,8 @@ def evaluate(
 
     from csebench.score.evaluate import data_sha256, run_evaluator, tidy
 
-    names = evaluators
-    if isinstance(evaluators, str):
-        names = evaluators.split(",")
-    names = list(dict.fromkeys(names))  # each is scored once
-    if data is None:
-        root = catalog.data_root(catalog.scale("paper"), folders()[-1] / catalog.FETCHED)
-    else:
-        root = Path(data)
+    names = evaluator_names(evaluators)
+    root = benchmark_data(data)
     for name in names:
         data_sha256(protocol(name), root)  # refuses missing data before a model is loaded
     embedder = open_any(model, pooler)
@@ -154,6 +150,87 @@ def evaluate(
         rows += tidy(name, made_by, result)
     units = [evaluator_declaration(row["evaluator"]).unit_of(row["metric"]) for row in rows]
     return pandas.DataFrame(rows, columns=COLUMNS).assign(unit=units)
+
+
+def judge(
+    systems: dict[str, Any],
+    evaluators: str | list[str] = "sts",
+    data: str | Path | None = None,
+    metric: str | None = None,
+    within: float | None = None,
+) -> "pandas.DataFrame":
+    """Say which of two or more systems is higher, as `csebench judge` does. Nothing is written.
+
+    Args:
+        systems: by name, a source or a list of sources, which are the seeds of the system. A source
+            is a file or folder as for `csebench judge`, a hub id, or any object with `encode`.
+        evaluators: score the models with these; names, comma-separated or a list.
+        data: folder of benchmark data. None means CSEBENCH_DATA, or else the fetched data.
+        metric: metric to judge. None for the main metric of each task.
+        within: points; a difference that is shown to be smaller counts as `same`. None for 0.02.
+
+    Returns:
+        A row for each pair of systems over all tasks (`task` is None) and in each task, with
+        `verdict`, `text`, and numbers in points. `attrs` has the `sentence` and the `groups` of
+        systems that cannot be told apart.
+
+    Raises:
+        BadInput: a file is damaged, or the systems cannot be compared.
+        RunFailed: a model could not be scored.
+    """
+    import pandas
+
+    from csebench.judging.comparison import judge_systems
+    from csebench.judging.systems import ReadingOptions, read_systems
+    from csebench.judging.words import judgement_content
+
+    sources = {name: opened_sources(name, of_system) for name, of_system in systems.items()}
+    options = ReadingOptions(evaluator_names(evaluators), benchmark_data(data), metric)
+    judged = judge_systems(read_systems(sources, options), within)
+    content = judgement_content(judged)
+    frame = pandas.DataFrame(content["comparisons"])
+    frame.attrs = {"sentence": content["sentence"], "groups": content["groups"]}
+    return frame
+
+
+def opened_sources(name: str, given: Any) -> list:
+    """List the sources of a system: texts as absolute paths or hub ids, objects as embedders.
+
+    Raises:
+        BadInput: there is no source, a pattern matches nothing, or an object has no `encode`.
+    """
+    from csebench.judging.arguments import SystemArgument, seeds_of
+
+    sources = []
+    for source in given if isinstance(given, list | tuple) else [given]:
+        if isinstance(source, str | Path):
+            argument = SystemArgument(f"{name}={source}", Path.cwd())
+            for path in argument.matching(str(source)):
+                sources += seeds_of(path)
+        elif callable(getattr(source, "encode", None)):
+            sources.append(open_any(source, None))
+        else:
+            kind = type(source).__name__
+            raise BadInput(
+                f"judge: {name}: a {kind} is no source; give a file, a folder, a hub id or an"
+                " object with a method `encode`."
+            )
+    if not sources:
+        raise BadInput(f"judge: {name}: has no source; give a file, a folder or a model.")
+    return sources
+
+
+def evaluator_names(given: str | list[str]) -> list[str]:
+    """List the names of evaluators, each once."""
+    names = given.split(",") if isinstance(given, str) else given
+    return list(dict.fromkeys(names))
+
+
+def benchmark_data(given: str | Path | None) -> Path | DataRoot:
+    """Choose the folder of benchmark data: the given one, or that of scale paper."""
+    if given is not None:
+        return Path(given)
+    return catalog.data_root(catalog.scale("paper"), folders()[-1] / catalog.FETCHED)
 
 
 def open_any(model: Encodes | str | Path, pooler: str | None) -> "Embedder":

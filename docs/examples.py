@@ -12,15 +12,17 @@ it are its output:
     ```
 
 Only `csebench` is run, in a copy of the files that git tracks and without data, so that outputs do
-not depend on other files in results/ or runs/. The first lines of an output are shown, 20 if the
-marker states no number. They are cut at 170 characters, and `…` stands for the rest. Blocks without
-the marker are kept, for example those that need training.
+not depend on other files in results/ or runs/. The inputs of docs/judge.md are made up there. The
+first lines of an output are shown, 20 if the marker states no number. They are cut at 170
+characters, and `…` stands for the rest. Blocks without the marker are kept, for example those that
+need training.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -55,6 +57,7 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         copy_project(folder)
+        make_inputs(folder / "inputs")
         run = run_in(folder)
         for path in texts():
             text = read_text(path)
@@ -88,6 +91,12 @@ def copy_project(folder: Path) -> None:
             continue
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, folder / name)
+
+
+def make_inputs(folder: Path) -> None:
+    """Make the files that docs/judge.md judges."""
+    script = runpy.run_path(str(ROOT / "docs" / "judge_inputs.py"))
+    script["write_inputs"](folder)
 
 
 def run_in(folder: Path) -> Run:

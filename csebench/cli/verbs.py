@@ -16,7 +16,7 @@ from pydantic import Field
 
 from csebench.base.errors import BadInput, unknown
 from csebench.base.project import ROOT, __version__
-from csebench.cli import inspect, new, plan, report, run, show, status
+from csebench.cli import inspect, judge, new, plan, report, run, show, status
 from csebench.cli.options import (
     described_names,
     number_type,
@@ -484,6 +484,8 @@ def add_report_verbs(verbs):
     text = "two rows (default: the comparisons that the table declares)"
     v.add_argument("rows", nargs="*", metavar="ROW", help=text)
 
+    add_judge(verbs)
+
     about = "render a page, or draw a figure, from the scores that exist"
     examples = ("micse/table2 --scale mini", "claims --out claims.md")
     v = add_verb(verbs, "render", report.render, about, *examples, scale=SCALE)
@@ -499,6 +501,31 @@ def add_report_verbs(verbs):
     add_verb(verbs, "csv", report.write_csv, about, "--scale mini", scale=SCALE)
     about = "write documentation and results as a site"
     add_verb(verbs, "html", report.write_html, about, "--scale mini", scale=SCALE)
+
+
+def add_judge(verbs):
+    about = "compare any systems, from models or anyone's score files"
+    examples = ("mine.json base.json", "mine=runs/mine-*.json base=a.json,b.json --fail-if lower")
+    v = add_verb(verbs, "judge", judge.print_judgement, about, *examples, json=True)
+    text = (
+        "PATH, or NAME=PATH,PATH with the seeds of a system: score JSON, mteb results, lm-eval"
+        " samples, CSV or npz of items, folder of a model, or hub id (ID@COMMIT)"
+    )
+    v.add_argument("systems", nargs="+", type=judge.system_argument, metavar="SYSTEM", help=text)
+    text = "metric to judge, such as acc_norm (default: the main metric of each task)"
+    v.add_argument("--metric", help=text)
+    limit = number_type(Annotated[float, Field(gt=0, allow_inf_nan=False)])
+    text = "points; a difference that is shown to be smaller counts as `same` (default: 0.02)"
+    v.add_argument("--within", type=limit, metavar="POINTS", help=text)
+    text = (
+        "verdicts, comma-separated; exit code 1 if the first system has one of them against another"
+        f" one: {', '.join(judge.VerdictWord)}"
+    )
+    v.add_argument("--fail-if", type=judge.verdict_words, metavar="WORDS", default=[], help=text)
+    v.add_argument("--figure", type=judge.svg_file, metavar="FILE.svg", help="draw a forest plot")
+    text = "for models: comma-separated evaluators, as in sts,beir:scifact"
+    add_completed(v, evaluator_names, "--evaluators", default="sts", help=text)
+    add_data_folder(v)
 
 
 # ---------------------------------------------------------------- data

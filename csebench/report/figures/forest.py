@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -46,10 +47,19 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
     Returns:
         The files that were written.
     """
+    path = grid_path(view.paper, view.name, view.scale, "svg")
+    return draw_question_groups(tested_groups(answers), title, path)
+
+
+def draw_question_groups(groups: list[QuestionGroup], title: str, path: Path) -> list[Path]:
+    """Draw tested comparisons (at least one) below their questions.
+
+    Returns:
+        The files that were written.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
-    groups = tested_groups(answers)
     tested = list(chain.from_iterable(group.comparisons for group in groups))
     line_count = len(tested) + sum(len(group.heading) for group in groups)
     suptitle = textwrap.fill(title, TITLE_WIDTH)
@@ -57,7 +67,8 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
         suptitle = ""
     above = 0.1 + 0.2 * len(suptitle.splitlines())
 
-    with matplotlib.rc_context(STYLE):
+    plain_text: dict[Any, Any] = {"text.parse_math": False}  # a `$` in a name is a `$`
+    with matplotlib.rc_context(STYLE | plain_text):
         figure = Figure(figsize=(WIDTH, LINE * line_count + BELOW + above))
         height = figure.get_figheight()
         axes = figure.add_axes(
@@ -69,7 +80,7 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         figure.suptitle(suptitle, x=0.01, y=1 - 0.06 / height, ha="left", va="top")
-        return write_figure(grid_path(view.paper, view.name, view.scale, "svg"), figure)
+        return write_figure(path, figure)
 
 
 def tested_groups(answers: list[Answer]) -> list[QuestionGroup]:

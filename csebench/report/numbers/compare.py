@@ -6,7 +6,7 @@ difference of two rows and its errors are computed in estimates.py. Why rows are
 found in refusals.py, and what else differs between them in row_settings.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import inf
@@ -107,15 +107,7 @@ def answer(view: GridView, family: Family) -> Answer:
     for row, against in row_pairs(view, family):
         for columns in groups:
             comparisons.append(compare(view, row, against, columns, failed_premise))
-
-    p_values = [comparison.p for comparison in comparisons if comparison.p is not None]
-    adjusted_p_values = iter(stats.holm(p_values))  # in the same order
-    corrected = []
-    for comparison in comparisons:
-        if comparison.p is not None:
-            comparison = judged(comparison, next(adjusted_p_values), len(p_values))
-        corrected.append(comparison)
-    return Answer(family, tuple(corrected))
+    return Answer(family, tuple(judge_together(comparisons)))
 
 
 def premise_not_shown(view: GridView, family: Family) -> PremiseNotShown | None:
@@ -292,6 +284,23 @@ def with_result(comparison: Comparison, scale: str) -> Comparison:
     return judged(comparison, p, 1)
 
 
+def judge_together(comparisons: Iterable[Comparison], limit: float = INACTIVE) -> list[Comparison]:
+    """Judge the comparisons that are tested, with Holm's correction for their number.
+
+    Args:
+        limit: points; a difference that is shown to be within it counts as none.
+    """
+    comparisons = list(comparisons)
+    p_values = [comparison.p for comparison in comparisons if comparison.p is not None]
+    adjusted_p_values = iter(stats.holm(p_values))  # in the same order
+    corrected = []
+    for comparison in comparisons:
+        if comparison.p is not None:
+            comparison = judged(comparison, next(adjusted_p_values), len(p_values), limit)
+        corrected.append(comparison)
+    return corrected
+
+
 def can_be_tested(estimate: Estimate, pairs: Sequence[CellPair]) -> bool:
     """Whether chance can be excluded: over several seeds, or without any randomness."""
     error, _ = estimate.error()
@@ -302,15 +311,20 @@ def can_be_tested(estimate: Estimate, pairs: Sequence[CellPair]) -> bool:
     return all(cell.is_deterministic for cell in chain.from_iterable(pairs))
 
 
-def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
+def judged(
+    comparison: Comparison, p_family: float, count: int, limit: float = INACTIVE
+) -> Comparison:
     """Judge a tested comparison as one of `count` in its family.
 
     The interval has Bonferroni's level. Holm's test is stronger, so that it may show a difference
     although this interval contains 0. The interval is then cut at 0.
+
+    Args:
+        limit: points; a difference that is shown to be within it counts as none.
     """
     estimate = comparison.estimate
     assert estimate is not None
-    relation = relation_shown(comparison, estimate, p_family, count)
+    relation = relation_shown(comparison, estimate, p_family, count, limit)
     low, high = estimate.interval(stats.LEVEL / count)
     if relation == Relation.BETTER:
         low = max(low, 0.0)
@@ -327,16 +341,16 @@ def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
 
 
 def relation_shown(
-    comparison: Comparison, estimate: Estimate, p_family: float, count: int
+    comparison: Comparison, estimate: Estimate, p_family: float, count: int, limit: float
 ) -> Relation:
     """Choose what a tested comparison shows, as one of `count` in its family.
 
     A scale whose controls fail shows nothing. A difference counts as none if it is shown to be
-    within INACTIVE, even if its p is significant.
+    within the limit, even if its p is significant.
     """
     if isinstance(comparison.reason, ScaleCannotTell):
         return Relation.CANNOT_TELL
-    if estimate.is_within(INACTIVE, count):
+    if estimate.is_within(limit, count):
         return Relation.TUNED_AWAY if comparison.tuned_away else Relation.INACTIVE
     if p_family >= stats.LEVEL:
         return Relation.NOT_SHOWN

@@ -74,11 +74,12 @@ class ClaimPower:
 # ---------------------------------------------------------------- a test
 
 
-def smallest_difference(design: Estimate, seeds: int, level: float = LEVEL) -> float:
+def smallest_difference(design: Estimate, seeds: int | None, level: float = LEVEL) -> float:
     """Compute the true difference that a two-sided test detects with a chance of POWER.
 
     Args:
         design: how the difference varies over seeds and test items.
+        seeds: None for the seeds of the design.
         level: of the test.
 
     Returns:
@@ -106,17 +107,20 @@ def noncentrality(df: float, level: float = LEVEL) -> float:
     return float(nctdtrinc(df, 1 - POWER, threshold))
 
 
-def seeds_needed(difference: float, design: Estimate) -> float:
+def seeds_needed(difference: float, design: Estimate, level: float = LEVEL) -> float:
     """Compute the fewest seeds per row with which the test detects a true difference.
+
+    Args:
+        level: of the test.
 
     Returns:
         Infinity if test items alone vary too much, or if there is no difference.
     """
-    if not difference or (design.item_se or 0.0) * noncentrality(inf) >= difference:
+    if not difference or (design.item_se or 0.0) * noncentrality(inf, level) >= difference:
         return inf
 
     def is_detected(seeds: int) -> bool:
-        return smallest_difference(design, seeds) <= difference
+        return smallest_difference(design, seeds, level) <= difference
 
     return bisect_left(range(10**12), True, lo=2, key=is_detected)
 

@@ -1,0 +1,356 @@
+"""Verdicts on systems in words: a word for each, sentences, tables, and the content of --json."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil, inf
+
+from csebench.base.terminal import counted
+from csebench.judging.comparison import (
+    JudgedComparisons,
+    JudgedPair,
+    mean_score,
+    ranked,
+    reversed_comparison,
+    seeds_that_decide,
+    times_as_many_items,
+)
+from csebench.judging.systems import JudgedSystem
+from csebench.judging.verdict_words import VerdictWord
+from csebench.report.csv_tables import finite
+from csebench.report.numbers.compare import Comparison
+from csebench.report.numbers.power import POWER
+from csebench.report.numbers.refusals import Relation
+from csebench.report.words.comparisons import outward, outward_range
+
+MOST_NAMES = 4  # names that a sentence lists
+NOTHING_TO_TEST = (
+    "There is nothing to test with: give several seeds of a system (NAME=PATH,PATH), or files with"
+    " values of test items."
+)
+
+
+def verdict_word(comparison: Comparison) -> VerdictWord:
+    """Choose the word for a judged comparison."""
+    match comparison.relation:
+        case Relation.BETTER:
+            return VerdictWord.HIGHER
+        case Relation.WORSE:
+            return VerdictWord.LOWER
+        case Relation.INACTIVE:
+            return VerdictWord.SAME
+        case Relation.NOT_SHOWN:
+            return VerdictWord.UNCLEAR
+        case Relation.CANNOT_TELL:
+            return VerdictWord.CANNOT_TELL
+    return VerdictWord.NOT_TESTED
+
+
+def verdict_with_interval(comparison: Comparison) -> str:
+    """Write `higher: +0.67 (95 % +0.26 to +1.07)`; without the interval if nothing is tested."""
+    text = f"{verdict_word(comparison)}: {signed_difference(comparison)}"
+    interval = interval_text(comparison)
+    if interval is None:
+        return text
+    return f"{text} (95 % {interval})"
+
+
+def signed_difference(comparison: Comparison) -> str:
+    assert comparison.estimate is not None
+    return f"{comparison.estimate.gain:+z.2f}"
+
+
+def interval_text(comparison: Comparison) -> str | None:
+    """Write the interval that holds for the whole family: `+0.26 to +1.07`; None without one."""
+    if comparison.family_low is None or comparison.family_high is None:
+        return None
+    return outward_range(comparison.family_low, comparison.family_high, "+")
+
+
+# ---------------------------------------------------------------- two systems
+
+
+def pair_sentence(judged: JudgedComparisons, pair: JudgedPair) -> str:
+    """Word what is shown of two systems over all tasks."""
+    comparison = pair.overall
+    names = f"{comparison.row} against {comparison.against}, {comparison.columns}"
+    sentences = [f"{names}: {verdict_with_interval(comparison)}."]
+    match verdict_word(comparison):
+        case VerdictWord.SAME:
+            sentences.append(f"The difference is within {judged.within:g} points.")
+        case VerdictWord.UNCLEAR:
+            sentences += [excluded_text(comparison), needs_text(comparison, judged.level)]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def excluded_text(comparison: Comparison) -> str:
+    """Word the differences that an unclear comparison excludes."""
+    return f"A difference above {outward(bound_of(comparison))} points is excluded."
+
+
+def bound_of(comparison: Comparison) -> float:
+    """Return the largest difference, in either direction, that is not excluded."""
+    low = comparison.family_low or 0.0
+    high = comparison.family_high or 0.0
+    return max(abs(low), abs(high))
+
+
+def needs_text(comparison: Comparison, level: float) -> str:
+    """Word how many items or seeds would decide an unclear comparison."""
+    assert comparison.estimate is not None
+    items = times_as_many_items(comparison.estimate, level)
+    seeds = seeds_that_decide(comparison.estimate, level)
+    ways = []
+    if items is not None and items < inf:
+        ways.append(f"{factor_text(items)} times as many items")
+    if seeds is not None and seeds < inf:
+        ways.append(f"{seeds:,.0f} seeds of each")
+    size = "a true difference as large as this"
+    if not ways:
+        return f"No number of items or seeds alone would show {size}."
+    return f"To show {size} with {100 * POWER:.0f} % power takes {' or '.join(ways)}."
+
+
+def factor_text(factor: float) -> str:
+    """Write a factor with one decimal, or rounded up to a whole number from ten on."""
+    if factor < 10:
+        return f"{factor:.1f}"
+    return f"{ceil(factor):,}"
+
+
+def errors_text(pair: JudgedPair) -> str:
+    """Word what the interval of a pair covers: test items, seeds or both."""
+    estimate = pair.overall.estimate
+    assert estimate is not None
+    if pair.overall.p is None:
+        return NOTHING_TO_TEST
+    parts = []
+    if estimate.item_se is not None:
+        parts.append("the test items" if pair.items is None else counted(pair.items, "test item"))
+    if estimate.seed_sd is not None:
+        parts.append(f"{pair.first.seeds} + {pair.second.seeds} seeds")
+    sentences = [f"In points (0.01 of a score). The interval covers {' and '.join(parts)}."]
+    if estimate.item_se is None:
+        sentences.append("Values of single test items are not known.")
+    fixed = [system.name for system in (pair.first, pair.second) if system.seeds == 1]
+    if fixed:
+        sentences.append(f"{' and '.join(fixed)}: one model each, so no seeds vary.")
+    return " ".join(sentences)
+
+
+def task_table(judged: JudgedComparisons, pair: JudgedPair) -> tuple[list[str], list[list]]:
+    """Lay out the difference over all tasks and in each task.
+
+    Returns:
+        The titles of columns, and the rows.
+    """
+    head = ["task", pair.first.name, pair.second.name, "difference", "95 % interval", "verdict"]
+    comparisons = [(list(judged.compared.tasks), pair.overall)]
+    if len(pair.tasks) > 1:
+        for task, comparison in zip(judged.compared.tasks, pair.tasks, strict=True):
+            comparisons.append(([task], comparison))
+    rows = []
+    for tasks, comparison in comparisons:
+        scores = [f"{mean_score(system, tasks):.2f}" for system in (pair.first, pair.second)]
+        interval = interval_text(comparison)
+        difference = signed_difference(comparison)
+        verdict = str(verdict_word(comparison))
+        rows.append([comparison.columns, *scores, difference, interval, verdict])
+    return head, rows
+
+
+# ---------------------------------------------------------------- more than two systems
+
+
+def ranking_sentence(judged: JudgedComparisons) -> str:
+    """Word which system is highest, and which ones cannot be told from it."""
+    best, *others = ranked(judged.compared)
+    tasks = judged.compared.tasks
+    score = f"{mean_score(best, tasks):.2f}"
+    where = tasks[0] if len(tasks) == 1 else f"mean of {len(tasks)} tasks"
+    first = f"{best.name} is highest of {len(others) + 1} systems ({where}: {score})"
+    close = []
+    for other in others:
+        if not is_told_apart(judged.pair(best.name, other.name).overall):
+            close.append(other.name)
+    if not close:
+        beginning = f"{first} and is told from all others."
+    else:
+        beginning = f"{first} and cannot be told from {names_text(close)}."
+    of_all = sum(is_told_apart(pair.overall) for pair in judged.pairs)
+    of_neighbours = 0
+    for first, second in pairwise(ranked(judged.compared)):
+        of_neighbours += is_told_apart(judged.pair(first.name, second.name).overall)
+    pairs = counted(len(judged.pairs), "pair")
+    counts = f"{of_all} of {pairs} are told apart, {of_neighbours} of {len(others)} neighbours."
+    return f"{beginning} {counts}"
+
+
+def is_told_apart(comparison: Comparison) -> bool:
+    """Whether one of two systems is shown to be higher."""
+    return verdict_word(comparison) in (VerdictWord.HIGHER, VerdictWord.LOWER)
+
+
+def names_text(names: Sequence[str]) -> str:
+    """List the first of many names: `a, b, c, d and 3 more`."""
+    text = ", ".join(names[:MOST_NAMES])
+    if len(names) > MOST_NAMES:
+        text += f" and {len(names) - MOST_NAMES} more"
+    return text
+
+
+def ranking_table(judged: JudgedComparisons) -> tuple[list[str], list[list]]:
+    """Lay out systems from the highest on, with their groups and the verdict on the next one.
+
+    Returns:
+        The titles of columns, and the rows.
+    """
+    head = ["rank", "system", "score", "seeds", "groups", "against the next"]
+    systems = ranked(judged.compared)
+    rows: list[list] = []
+    for rank, system in enumerate(systems, 1):
+        verdict = None
+        if rank < len(systems):
+            verdict = verdict_between(judged, system, systems[rank])
+        score = f"{mean_score(system, judged.compared.tasks):.2f}"
+        rows.append([rank, system.name, score, system.seeds, groups_text(judged, system), verdict])
+    return head, rows
+
+
+def verdict_between(judged: JudgedComparisons, first: JudgedSystem, second: JudgedSystem) -> str:
+    """Write the verdict on a system against another one, whatever their order was."""
+    return verdict_with_interval(as_seen_from(first.name, judged.pair(first.name, second.name)))
+
+
+def as_seen_from(name: str, pair: JudgedPair) -> Comparison:
+    """Return the comparison of a pair over all tasks with the system of this name first."""
+    comparison = pair.overall
+    if comparison.row == name:
+        return comparison
+    return reversed_comparison(comparison)
+
+
+def groups_text(judged: JudgedComparisons, system: JudgedSystem) -> str:
+    """List the numbers of the groups that a system is in: `1, 2`."""
+    numbers = []
+    for number, group in enumerate(judged.groups, 1):
+        if system.name in group:
+            numbers.append(str(number))
+    return ", ".join(numbers)
+
+
+# ---------------------------------------------------------------- everything
+
+
+@dataclass(frozen=True)
+class JudgementText:
+    """What the command prints."""
+
+    sentence: str
+    head: list[str]
+    rows: list[list]
+    notes: list[str]  # below the table
+
+
+def judgement_in_words(judged: JudgedComparisons) -> JudgementText:
+    """Word what is shown of systems: a sentence, a table and notes."""
+    if len(judged.compared.systems) == 2:
+        (pair,) = judged.pairs
+        head, rows = task_table(judged, pair)
+        notes = [errors_text(pair)]
+        if len(pair.tasks) > 1 and pair.overall.p is not None:
+            notes.append(
+                f"Verdicts and intervals of single tasks hold for all {len(pair.tasks)} at once"
+                " (Holm, Bonferroni)."
+            )
+        return JudgementText(
+            pair_sentence(judged, pair), head, rows, notes + left_out_notes(judged)
+        )
+    head, rows = ranking_table(judged)
+    notes = [
+        "Systems with a common group cannot be told apart; --json lists every pair. In points (0.01"
+        f" of a score). Verdicts and intervals hold for all {counted(len(judged.pairs), 'pair')} at"
+        " once (Holm, Bonferroni)."
+    ]
+    if all(pair.overall.p is None for pair in judged.pairs):
+        notes = [NOTHING_TO_TEST]
+    return JudgementText(ranking_sentence(judged), head, rows, notes + left_out_notes(judged))
+
+
+def left_out_notes(judged: JudgedComparisons) -> list[str]:
+    """Word which tasks are left out, as a list of no or one sentence."""
+    tasks = judged.compared.left_out
+    if not tasks:
+        return []
+    return [f"Left out, because not every system has a score: {names_text(tasks)}."]
+
+
+def judgement_content(judged: JudgedComparisons) -> dict:
+    """Collect everything that is shown, for --json."""
+    systems = []
+    for system in ranked(judged.compared):
+        by_task = {task: mean_score(system, [task]) for task in judged.compared.tasks}
+        systems.append(
+            {
+                "name": system.name,
+                "score": mean_score(system, judged.compared.tasks),
+                "seeds": system.seeds,
+                "scores": by_task,
+            }
+        )
+    return {
+        "sentence": judgement_in_words(judged).sentence,
+        "systems": systems,
+        "tasks": list(judged.compared.tasks),
+        "left_out": list(judged.compared.left_out),
+        "within": judged.within,
+        "groups": [list(group) for group in judged.groups],
+        "comparisons": judgement_records(judged),
+    }
+
+
+def judgement_records(judged: JudgedComparisons) -> list[dict]:
+    """Lay out every comparison: a record for each pair over all tasks and in each task."""
+    rows = []
+    for pair in judged.pairs:
+        rows.append(pair_record(pair.overall, None, pair.items, judged.level))
+        for task, comparison in zip(judged.compared.tasks, pair.tasks, strict=True):
+            items = pair.first.scores[task][0].item_count
+            level = judged.level / len(pair.tasks)
+            rows.append(pair_record(comparison, task, items, level))
+    return rows
+
+
+def pair_record(comparison: Comparison, task: str | None, items: int | None, level: float) -> dict:
+    """Lay out a comparison. Numbers are in points; None stands for no number.
+
+    Args:
+        task: None for the mean of all tasks.
+        items: number of test items, if it is known.
+        level: of one test of the family.
+    """
+    estimate = comparison.estimate
+    assert estimate is not None
+    bound = None
+    if comparison.p is not None:
+        bound = bound_of(comparison)
+    return {
+        "first": comparison.row,
+        "second": comparison.against,
+        "task": task,
+        "verdict": str(verdict_word(comparison)),
+        "text": verdict_with_interval(comparison),
+        "difference": estimate.gain,
+        "low": comparison.low,
+        "high": comparison.high,
+        "p": comparison.p,
+        "p_of_family": comparison.p_family,
+        "low_of_family": comparison.family_low,
+        "high_of_family": comparison.family_high,
+        "bound": bound,
+        "items": items,
+        "item_error": estimate.item_se,
+        "seed_deviation": estimate.seed_sd,
+        "times_as_many_items": finite(times_as_many_items(estimate, level)),
+        "seeds_needed": finite(seeds_that_decide(estimate, level)),
+    }
