@@ -14,6 +14,7 @@ from csebench.plan.schema.paper import Figure
 from csebench.report import csv_tables
 from csebench.report.figures.evidence import draw_runs
 from csebench.report.figures.forest import draw_forest
+from csebench.report.figures.printed_gains import draw_gains
 from csebench.report.figures.scores import draw_figure
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.compare import answers
@@ -41,7 +42,7 @@ def write_all(scale: str) -> list[Path]:
     for page in targets.pages(scale):
         if has_picture(page):
             pictures += draw_page(page)
-    return [*contents, *pictures, *draw_runs(RESULTS)]
+    return [*contents, *pictures, *draw_runs(RESULTS), *draw_gains(RESULTS)]
 
 
 def stale_files(scale: str) -> list[Path]:
