@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from csebench.plan.catalog.files import paper, paper_names
+from csebench.plan.catalog.files import paper_names
 from csebench.report.numbers.printed_gains import (
     NoiseVerdict,
     PrintedGain,
@@ -11,6 +11,7 @@ from csebench.report.numbers.printed_gains import (
     deviations,
     printed_gains,
 )
+from csebench.report.words.audit import paper_label
 from csebench.report.words.printed_gains import gain_label, gains_finding, gains_unit
 from csebench.score.drawing import STYLE, WIDTH, write_figure
 
@@ -82,7 +83,10 @@ def draw_gains(folder: Path) -> list[Path]:
         axes.set_ylim(blocks[-1].end + 2, -GAP)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-        axes.set_xlabel("printed gain over its standard error; below 0 it goes against the claim, 10 and more are at 10")
+        axes.set_xlabel(
+            "printed gain over its standard error; below 0 it goes against the claim,"
+            f" {LIMITS[1]:g} and more are at {LIMITS[1]:g}"
+        )
         draw_legend(figure, gains)
         figure.text(0.02, 0.985, gains_finding(gains), va="top", fontsize=12, fontweight="bold")
         figure.text(0.02, 0.94, gains_unit(gains), va="top", linespacing=1.35)
@@ -97,7 +101,7 @@ def paper_blocks(gains: PrintedGains) -> list[PaperBlock]:
         of_paper = gains.of_paper(name)
         if not of_paper:
             continue
-        block = PaperBlock(paper(name).label, top, of_paper[::-1])
+        block = PaperBlock(paper_label(name), top, of_paper[::-1])
         blocks.append(block)
         top = block.end + GAP
     return blocks

@@ -5,7 +5,8 @@ It arranges judgements (csebench/report/numbers/claims.py) and their sentences
 about it.
 """
 
-from dataclasses import dataclass
+import os
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -15,29 +16,41 @@ from csebench.base.terminal import counted
 from csebench.plan.catalog.evidence import AVERAGE, evidence_names
 from csebench.plan.catalog.files import (
     DEFAULT_SCALE,
+    RESULTS,
     SIDE_BY_SIDE,
     paper,
     paper_names,
     results_folder,
 )
 from csebench.plan.targets import grid_label, page
+from csebench.report.figures.printed_gains import PICTURE as PRINTED_GAINS
 from csebench.report.numbers.cells import PAPER_SCALE
 from csebench.report.numbers.claims import (
-    CONTRADICTIONS,
     ClaimVerdict,
     Judged,
     StatedSize,
     judge_all,
 )
 from csebench.report.numbers.others import spread
+from csebench.report.numbers.printed_gains import deviations, printed_gains
 from csebench.report.numbers.printed_spread import (
     ASSUMED_DEVIATIONS,
     PART_OF_DATA,
     REFERENCE_ENCODER,
     deviations_on_part,
 )
-from csebench.report.pages.page import Fold, PageContent, Part, TextTable, relative_path
+from csebench.report.pages.page import (
+    Fold,
+    PageContent,
+    Part,
+    Picture,
+    TextTable,
+    linked_count,
+    relative_path,
+)
 from csebench.report.provenance import scale_line
+from csebench.report.words.audit import paper_label
+from csebench.report.words.claim_counts import capitalised, verdict_counts
 from csebench.report.words.claims import (
     DEPENDS,
     claim_formula,
@@ -46,99 +59,137 @@ from csebench.report.words.claims import (
     verdict_range,
 )
 from csebench.report.words.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
-
-
-@dataclass(frozen=True)
-class SortedSentences:
-    """The sentences of all papers, in the order of the page's sections."""
-
-    contradicted: list[Judged]
-    other_size: list[Judged]  # not contradicted, but of another size than stated
-    rest: list[Judged]
-
-    @property
-    def all(self) -> list[Judged]:
-        return [*self.contradicted, *self.other_size, *self.rest]
+from csebench.report.words.printed_gains import gains_finding
 
 
 def claims_page(scale: str) -> PageContent:
-    """Open with sentences that the printed numbers contradict, or to which they give another size.
+    """Count the verdicts by paper, then show the sentences by verdict and paper.
 
-    The other sentences are folded, by paper.
+    Sentences that the printed numbers contradict come first, then those that state another size
+    and those that are supported. The others are folded.
     """
-    sentences = sort_sentences(judge_all(scale, paper_names()))
+    sentences = judge_all(scale, paper_names())
     folder = results_folder(scale)
     parts: list[Part] = [
-        verdicts_text(sentences),
-        contradicted_text(sentences),
+        f"**{len(sentences)} sentences, by the papers' own numbers: {verdict_counts(sentences)}.**",
+        counts_table(sentences),
+        dependence_text(sentences),
+    ]
+    for verdict in contradictions():
+        parts += verdict_parts(verdict, sentences, scale, folder)
+    parts += other_size_parts(sentences, scale, folder)
+    parts += ["## Every printed gain over its noise", gains_picture(folder)]
+    for verdict in other_verdicts():
+        parts += verdict_parts(verdict, sentences, scale, folder)
+    parts += [
+        "## How claims are judged",
         assumption_text(sentences),
         (
             "Printed numbers are tested over seeds that others have published, ours over seeds and"
             " test items. A study on another encoder says what it saw and contradicts no paper's"
             " sentence."
         ),
-        Fold("How claims are judged", [claims_legend()]),
-        "## Contradicted by the printed numbers",
+        claims_legend(),
+        power_fold(),
     ]
-    for verdict in CONTRADICTIONS:
-        parts += contradiction_parts(verdict, sentences.contradicted, scale, folder)
-    parts += [
-        "## Of another size in the printed numbers",
-        sentence_table(sentences.other_size, scale, folder),
-        "## The other sentences",
-    ]
-    for name in paper_names():
-        rest_of_paper = [sentence for sentence in sentences.rest if sentence.paper == name]
-        if rest_of_paper:
-            parts.append(paper_fold(name, rest_of_paper, scale, folder))
-    parts.append(power_fold())
     return PageContent(
         "What the papers say of their tables", scale_line(page(SIDE_BY_SIDE, scale)), parts
     )
 
 
-def sort_sentences(sentences: list[Judged]) -> SortedSentences:
-    """Sort sentences by what the printed numbers say of them, at the published deviations."""
-    contradicted = []
-    other_size = []
-    rest = []
-    for sentence in sentences:
-        if sentence.published.verdict.is_contradiction:
-            contradicted.append(sentence)
-        elif sentence.published.size == StatedSize.OTHER:
-            other_size.append(sentence)
+# ---------------------------------------------------------------- counts and links
+
+
+def contradictions() -> list[ClaimVerdict]:
+    """List the verdicts that contradict a paper. A reader sees them first."""
+    return [verdict for verdict in ClaimVerdict if verdict.is_contradiction]
+
+
+def other_verdicts() -> list[ClaimVerdict]:
+    return [verdict for verdict in ClaimVerdict if not verdict.is_contradiction]
+
+
+def counts_table(sentences: list[Judged]) -> TextTable:
+    """Count sentences by paper and verdict, with links to their sections.
+
+    A count is at the deviation that others published. The last row has the range over all
+    deviations.
+    """
+    order = [*contradictions(), *other_verdicts()]
+    rows = []
+    for name in paper_names():
+        of_paper = [sentence for sentence in sentences if sentence.paper == name]
+        if not of_paper:
+            continue
+        counts = Counter(sentence.published.verdict for sentence in of_paper)
+        cells = []
+        for verdict in order:
+            cells.append(linked_count(counts[verdict], section_title(name, verdict)))
+        rows.append([paper_label(name), *cells])
+    ranges = [verdict_range(sentences, verdict) for verdict in order]
+    rows.append(["all, at any deviation", *ranges])
+    return TextTable(["paper", *order], rows)
+
+
+def section_title(name: str, verdict: ClaimVerdict) -> str:
+    return f"{paper_label(name)}: {verdict}"
+
+
+def dependence_text(sentences: list[Judged]) -> str:
+    """Say which sentences depend on the deviation over seeds that is assumed."""
+    changing = len([judged for judged in sentences if judged.depends_on_deviation])
+    *larger, smallest = [f"{deviation:.2g}" for deviation in deviations()]
+    return (
+        f"A count links to its sentences. {DEPENDS}: the verdict of {changing} sentences changes if"
+        f" one seed moves a score less than in others' runs ({', '.join(larger)} and"
+        f" {smallest} points are tried; [how claims are judged](#how-claims-are-judged))."
+    )
+
+
+# ---------------------------------------------------------------- sections
+
+
+def verdict_parts(
+    verdict: ClaimVerdict, sentences: list[Judged], scale: str, folder: Path
+) -> list[Part]:
+    """Show the sentences with a verdict under a heading, by paper. Empty without any."""
+    with_verdict = [judged for judged in sentences if judged.published.verdict == verdict]
+    if not with_verdict:
+        return []
+    parts: list[Part] = [f"## {capitalised(verdict)}: {len(with_verdict)}"]
+    for name in paper_names():
+        of_paper = [sentence for sentence in with_verdict if sentence.paper == name]
+        if not of_paper:
+            continue
+        parts.append(f"### {section_title(name, verdict)}")
+        table = sentence_table(of_paper, scale, folder)
+        if verdict.is_contradiction or verdict == ClaimVerdict.SUPPORTED:
+            parts.append(table)
         else:
-            rest.append(sentence)
-    return SortedSentences(contradicted, other_size, rest)
+            parts.append(Fold(counted(len(of_paper), "sentence"), [table]))
+    return parts
 
 
-def verdicts_text(sentences: SortedSentences) -> str:
-    """Count the verdicts on the printed numbers, as ranges over the assumed deviations."""
-    contradicted = verdict_range(sentences.all, *CONTRADICTIONS)
-    supported = verdict_range(sentences.all, ClaimVerdict.SUPPORTED)
-    not_shown = verdict_range(sentences.all, ClaimVerdict.NOT_SHOWN)
-    untestable = verdict_range(sentences.all, ClaimVerdict.UNTESTABLE)
-    return (
-        f"**The printed numbers contradict {contradicted} of {len(sentences.all)} sentences and"
-        f" support {supported}; how many depends on how far a seed moves a score.**"
-        f" {not_shown} go the stated way, but not significantly; {untestable} cannot be tested."
-    )
+def other_size_parts(sentences: list[Judged], scale: str, folder: Path) -> list[Part]:
+    """Show the sentences that are not contradicted, but state another size. Empty without any."""
+    other_size = []
+    for sentence in sentences:
+        published = sentence.published
+        if published.size == StatedSize.OTHER and not published.verdict.is_contradiction:
+            other_size.append(sentence)
+    if not other_size:
+        return []
+    heading = f"## Of another size in the printed numbers: {len(other_size)}"
+    return [heading, sentence_table(other_size, scale, folder)]
 
 
-def contradicted_text(sentences: SortedSentences) -> str:
-    """Count the sentences contradicted in each way, and the sentences that state another size."""
-    against = verdict_range(sentences.all, ClaimVerdict.AGAINST)
-    other_way = verdict_range(sentences.all, ClaimVerdict.OTHER_WAY)
-    unproven = verdict_range(sentences.all, ClaimVerdict.UNPROVEN_SIGNIFICANCE)
-    return (
-        f"Of the contradicted, {against} are against beyond chance; {other_way} go the other way,"
-        f" which may be chance; {unproven} say “significantly” where a test does not. For"
-        f" {counted(len(sentences.other_size), 'more sentence')} the numbers give another size than"
-        " stated."
-    )
+def gains_picture(folder: Path) -> Picture:
+    """Show all printed gains over their noise."""
+    file = os.path.relpath(RESULTS / PRINTED_GAINS, folder)
+    return Picture(file, gains_finding(printed_gains()))
 
 
-def assumption_text(sentences: SortedSentences) -> str:
+def assumption_text(sentences: list[Judged]) -> str:
     """Say what the verdicts on printed numbers assume about the deviation over seeds."""
     reference = evidence_names().encoders[REFERENCE_ENCODER]
     borrowed = spread(REFERENCE_ENCODER, AVERAGE)
@@ -148,7 +199,7 @@ def assumption_text(sentences: SortedSentences) -> str:
     median = float(np.median(printed))
     root_mean_square = float(np.sqrt(np.mean(np.square(printed))))
     assumed = " and ".join(f"{deviation:g}" for deviation in ASSUMED_DEVIATIONS)
-    changing = len([judged for judged in sentences.all if judged.depends_on_deviation])
+    changing = len([judged for judged in sentences if judged.depends_on_deviation])
     return (
         "The assumption: most printed numbers are single runs, and get the deviation over seeds"
         f" that others published. It is {borrowed.std:.2f} points of the STS average on"
@@ -159,31 +210,6 @@ def assumption_text(sentences: SortedSentences) -> str:
         f" {DEPENDS} marks the {changing} sentences whose verdict changes: “supported from"
         f" {ASSUMED_DEVIATIONS[0]:g} down” holds at {ASSUMED_DEVIATIONS[0]:g} and less."
     )
-
-
-def contradiction_parts(
-    verdict: ClaimVerdict, contradicted: list[Judged], scale: str, folder: Path
-) -> list[Part]:
-    """Show the sentences that are contradicted in one way, under a heading. Empty without any."""
-    sentences = [judged for judged in contradicted if judged.published.verdict == verdict]
-    if not sentences:
-        return []
-    text = str(verdict)
-    heading = f"### {text[0].upper()}{text[1:]}: {len(sentences)}"
-    return [heading, sentence_table(sentences, scale, folder)]
-
-
-def paper_fold(name: str, sentences: list[Judged], scale: str, folder: Path) -> Fold:
-    """Fold sentences of a paper, sorted by verdict."""
-    order = list(ClaimVerdict)
-    by_verdict = sorted(sentences, key=lambda sentence: order.index(sentence.published.verdict))
-    counts = []
-    for verdict in order:
-        count = verdict_range(sentences, verdict)
-        if count != "0":
-            counts.append(f"{count} {verdict}")
-    summary = f"{paper(name).label}: {', '.join(counts)}"
-    return Fold(summary, [sentence_table(by_verdict, scale, folder)])
 
 
 def power_fold() -> Fold:

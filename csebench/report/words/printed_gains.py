@@ -1,10 +1,10 @@
 """Sentences about the printed gains and their noise: title and labels of their figure."""
 
 from csebench.plan.catalog.evidence import evidence_names
-from csebench.plan.catalog.files import paper
 from csebench.report.numbers.printed_gains import PrintedGain, PrintedGains, deviations
 from csebench.report.numbers.printed_spread import REFERENCE_ENCODER
 from csebench.report.numbers.stats import LEVEL
+from csebench.report.words.audit import paper_label
 from csebench.report.words.comparisons import short_label
 
 
@@ -55,6 +55,6 @@ def gain_label(gain: PrintedGain) -> str:
     size = f"{abs(gain.gain):.{gain.digits}f}"
     text = f"{size} below" if gain.gain < 0 else f"+{size} over"
     text += f" {short_label(gain.versus)} in {gain.column}"
-    if gain.row.startswith(paper(gain.paper).label):
+    if gain.row.startswith(paper_label(gain.paper)):
         return text
     return f"{short_label(gain.row)}: {text}"
