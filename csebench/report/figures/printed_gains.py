@@ -19,7 +19,7 @@ PICTURE = "printed_gains.svg"
 HEIGHT = 5.8  # inches
 LIMITS = (-4.0, 10.0)  # of the axis, in standard errors; what lies beyond stands at the edge
 NOISE = 1.96  # standard errors that 95 % of pure noise stay below
-GAP = 22  # lines between two papers
+PAPER_GAP = 22  # lines between two papers
 BLACK = "#1f2328"  # of text; the picture has its own white ground, so it is readable in the dark
 DARK_GREY = "#59636e"
 BAND = "#e4e7eb"
@@ -80,7 +80,7 @@ def draw_gains(folder: Path) -> list[Path]:
         for block in blocks:
             draw_block(axes, block)
         axes.set_xlim(LIMITS)
-        axes.set_ylim(blocks[-1].end + 2, -GAP)
+        axes.set_ylim(blocks[-1].end + 2, -PAPER_GAP)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlabel(
@@ -103,14 +103,14 @@ def paper_blocks(gains: PrintedGains) -> list[PaperBlock]:
             continue
         block = PaperBlock(paper_label(name), top, of_paper[::-1])
         blocks.append(block)
-        top = block.end + GAP
+        top = block.end + PAPER_GAP
     return blocks
 
 
 def draw_block(axes, block: PaperBlock) -> None:
     """Draw a line per gain, and name the few that most sentences rest on."""
     title = f"{block.title}, {len(block.gains)} gains"
-    axes.text(LIMITS[0], block.top - GAP / 2, title, va="center", fontweight="bold")
+    axes.text(LIMITS[0], block.top - PAPER_GAP / 2, title, va="center", fontweight="bold")
     for y, gain in enumerate(block.gains, start=block.top):
         draw_gain(axes, y, gain)
     named = named_gains(block.gains)
