@@ -80,7 +80,8 @@ def draw_gains(folder: Path) -> list[Path]:
         for block in blocks:
             draw_block(axes, block)
         axes.set_xlim(LIMITS)
-        axes.set_ylim(blocks[-1].end + 2, -PAPER_GAP)
+        last_line = blocks[-1].end if blocks else 0
+        axes.set_ylim(last_line + 2, -PAPER_GAP)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlabel(

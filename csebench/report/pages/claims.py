@@ -72,7 +72,7 @@ def claims_page(scale: str) -> PageContent:
     folder = results_folder(scale)
     parts: list[Part] = [
         f"**{len(sentences)} sentences, by the papers' own numbers: {verdict_counts(sentences)}.**",
-        counts_table(sentences),
+        verdicts_table(sentences),
         dependence_text(sentences),
     ]
     for verdict in contradictions():
@@ -109,7 +109,7 @@ def other_verdicts() -> list[ClaimVerdict]:
     return [verdict for verdict in ClaimVerdict if not verdict.is_contradiction]
 
 
-def counts_table(sentences: list[Judged]) -> TextTable:
+def verdicts_table(sentences: list[Judged]) -> TextTable:
     """Count sentences by paper and verdict, with links to their sections.
 
     A count is at the deviation that others published. The last row has the range over all

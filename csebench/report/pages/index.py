@@ -24,7 +24,7 @@ from csebench.report.numbers.cells import (
     grid_view,
 )
 from csebench.report.numbers.compare import Answer, answer
-from csebench.report.numbers.controls import control_results
+from csebench.report.numbers.controls import blocked, control_results
 from csebench.report.numbers.primary_answers import count_primary_answers
 from csebench.report.numbers.rank_agreement import rank_agreement
 from csebench.report.numbers.refusals import Relation
@@ -60,8 +60,9 @@ def index_page(scale: str) -> PageContent:
         methods_view = grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale)
         parts.append(questions([methods_view, *views]))
         parts += study_text(views)
-        alt = "Every method against the untrained encoder and against SimCSE"
-        parts.append(Picture(f"{SIDE_BY_SIDE}.svg", alt))
+        if blocked("unlabelled", scale) is None:  # nearly all methods of the picture
+            alt = "Every method against the untrained encoder and against SimCSE"
+            parts.append(Picture(f"{SIDE_BY_SIDE}.svg", alt))
     parts.append("## Tables and figures")
     parts.append(coverage(views))
     parts += [f"Left out: {defect}" for defect in left_out(scale)]
@@ -127,10 +128,9 @@ def first_page_answer(view: GridView, table_answer: Answer) -> str:
         path = f"{SIDE_BY_SIDE}.md"
     comparisons = table_answer.comparisons
     if all(comparison.relation == Relation.CANNOT_TELL for comparison in comparisons):
-        text = "Cannot tell."  # the controls, which come first, say why
-    else:
-        text = family_sentence(table_answer)
-    sentences = [f"**{text}**"]
+        # the controls, which come first, say why
+        return f"**Cannot tell.** ([{label}]({path}))"
+    sentences = [f"**{family_sentence(table_answer)}**"]
     remarks_on_it = remarks(comparisons)
     if remarks_on_it:
         sentences.append(remarks_on_it)
