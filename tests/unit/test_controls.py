@@ -200,7 +200,6 @@ def test_the_first_page_has_the_controls_beside_print(scale):
     assert rows["With labels above SimCSE"][5] == "yes |"
     assert "Methods trained without labels get no verdict" in text
     assert "Methods trained with labels are judged." in text
-    assert "methods.svg" not in text  # no picture of differences that get no verdict
 
 
 def test_a_claim_about_methods_that_the_scale_cannot_tell_apart_is_not_judged(scale):

@@ -11,8 +11,8 @@ from csebench.base.project import REPOSITORY
 from csebench.report import site
 
 PAGE = """# miCSE · Table 2
-[The scale](../../../docs/mini.md#who), [README](../../../README.md), [data](../../../papers/a.yaml),
-[how](https://github.com/csebench/csebench/blob/main/docs/mini.md#who)
+[The scale](../../../docs/mini.md#who), [README](../../../README.md), [data](../../../papers/a.yaml)
+and [how](https://github.com/csebench/csebench/blob/main/docs/mini.md#who)
 
 ![Differences](table2.svg)
 
