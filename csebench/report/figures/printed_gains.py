@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from csebench.plan.catalog.files import paper_names
 from csebench.report.numbers.printed_gains import (
@@ -35,7 +36,7 @@ MARKERS_OF_VERDICTS = {
     NoiseVerdict.WITHIN: "s",
     NoiseVerdict.REVERSED: "v",
 }
-ON_WHITE = STYLE | {
+ON_WHITE: dict[Any, Any] = STYLE | {
     "savefig.transparent": False,
     "figure.facecolor": "white",
     "axes.facecolor": "white",
@@ -167,8 +168,8 @@ def draw_legend(figure, gains: PrintedGains) -> None:
     for verdict in NoiseVerdict:
         count = len([gain for gain in gains.gains if gain.verdict == verdict])
         marker = MARKERS_OF_VERDICTS[verdict]
-        style = {"color": COLOURS_ON_WHITE[verdict], "marker": marker, "linestyle": "none"}
-        handles.append(Line2D([], [], label=f"{verdict} ({count})", markersize=5, **style))
+        style: dict[str, Any] = {"color": COLOURS_ON_WHITE[verdict], "marker": marker}
+        handles.append(Line2D([], [], label=f"{verdict} ({count})", ls="none", ms=5, **style))
     figure.legend(
         handles=handles,
         loc="lower left",
