@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import argparse
 import re
+from itertools import chain
 
 from csebench.base.files import write_text
 from csebench.base.project import ROOT
-from csebench.cli.verbs import parser
+from csebench.cli.verbs import GROUPS, parser
 
 PAGE = ROOT / "docs" / "cli.md"
 START = """\
@@ -20,18 +21,22 @@ START = """\
 
 Exit codes: 0 done; 1 a run failed; 2 bad input, with one message and nothing written; 130
 interrupted.
+
+Verdicts have colours on a terminal, unless `NO_COLOR=1` is set. Output to a pipe or file has none.
 """
 HIDDEN = ("--help",)  # left out
 EVERYWHERE = "--project"  # every verb has this option, and the page explains it once
 
 
 def reference() -> str:
-    """Return the page as Markdown: a list of the verbs, then a section for each of them."""
+    """Return the page as Markdown: the verbs by group, then a section for each of them."""
     verbs = verb_parsers()
     summaries = verb_summaries()
     verb_table = ["| verb | what it does |", "|---|---|"]
-    for name in verbs:
-        verb_table.append(f"| [`{name}`](#{name}) | {escaped(summaries[name])} |")
+    for group, names in GROUPS.items():
+        verb_table.append(f"| **{group}** | |")
+        for name in names:
+            verb_table.append(f"| [`{name}`](#{name}) | {escaped(summaries[name])} |")
     any_verb = next(iter(verbs.values()))
     parts = [START, "\n".join(verb_table) + "\n", every_verb(any_verb)]
     for name, verb in verbs.items():
@@ -49,7 +54,9 @@ def subparsers() -> argparse._SubParsersAction:
 
 def verb_parsers() -> dict[str, argparse.ArgumentParser]:
     """Return the parser of each verb, in the order of `csebench --help`."""
-    return dict(subparsers().choices)
+    parsers = subparsers().choices
+    names = chain.from_iterable(GROUPS.values())
+    return {name: parsers[name] for name in names}
 
 
 def verb_summaries() -> dict[str, str]:

@@ -8,21 +8,15 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
+from typing import Any, Union
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
+from sphinx.ext.autodoc.mock import _MockObject
 
+from csebench.base.extras import RUN_MODULES
 from csebench.base.project import IS_INSTALLED, REPOSITORY
 from csebench.report import site
-
-HEAVY = (
-    "torch",
-    "transformers",
-    "tokenizers",
-    "safetensors",
-    "sentence_transformers",
-    "huggingface_hub",
-)
 
 project = html_title = "csebench"
 source_suffix = {".md": "markdown"}
@@ -31,14 +25,22 @@ myst_heading_anchors = 4
 # GitHub shows the same files and does not know this syntax
 myst_disable_syntax = ["myst_role", "myst_line_comment", "myst_target", "myst_block"]
 autodoc_member_order = "bysource"
-# the environment of envs/report.yaml has none of the heavy packages
-autodoc_mock_imports = [name for name in HEAVY if importlib.util.find_spec(name) is None]
+# without the extra `run`, the API lacks a few signatures
+autodoc_mock_imports = [name for name in RUN_MODULES if importlib.util.find_spec(name) is None]
 autodoc_typehints_format = "fully-qualified"
 default_role = "literal"  # `code` in docstrings
 suppress_warnings = ["toc.not_included"]  # pages of earlier versions are in no navigation
 html_theme = "furo"
 html_static_path = html_css_files = ["site.css"]
 html_copy_source = html_show_copyright = html_use_index = html_domain_indices = False
+
+
+def either(mocked, other) -> Any:
+    """Make the type `mocked | other`, as in `Tensor | None`, which Sphinx's mocks do not offer."""
+    return Union[mocked, other]  # noqa: UP007
+
+
+_MockObject.__or__ = _MockObject.__ror__ = either
 
 
 def setup(app) -> None:

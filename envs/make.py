@@ -23,6 +23,7 @@ REPORT = {
     "sphinx",
 }
 EVALUATE = {
+    "accelerate",
     "beir",
     "datasets",
     "huggingface-hub",
@@ -42,7 +43,7 @@ EVALUATE = {
     "transformers",
 }
 FAMILIES = {
-    "train": EVALUATE | {"accelerate", "sentencepiece"},  # a training job also scores its run
+    "train": EVALUATE | {"sentencepiece"},  # a training job also scores its run
     "evaluate": EVALUATE,
     "report": REPORT,
 }

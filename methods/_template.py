@@ -29,6 +29,7 @@ DECLARATION = {
     # "extends": "simcse",  # the method whose class this one extends. Optional.
     # "kind": "supervised",  # or two_views, token_level; else as what it extends. Optional.
     # "search": {"weight": (0.1, 1.0)},  # values of its parameters that are tried. Optional.
+    # "weights": ["weight"],  # parameters that weigh a term of the loss. Optional.
     # "below": [("neighbours", "buffer")],  # the first must be less than the second. Optional.
     "deviations": [],  # from the paper, and choices that it leaves open
 }

@@ -54,6 +54,7 @@ booktitle={COLING}, year={2022}}"""
         ),
     },
     "search": {"reconstruction": (0.1, 0.4, 1.0, 4.0)},
+    "weights": ["reconstruction"],
     "choices": {
         "negatives": ["batch", "zeroed", "none"],
         "projector": ["mlp", "none"],

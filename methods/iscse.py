@@ -58,6 +58,7 @@ year={2023}}"""
         "smoothing_temperature": (2.0, "models.py:139-142"),
     },
     "search": {"smoothing": (0.05, 0.1, 0.2)},
+    "weights": ["smoothing"],
     "choices": {"negatives": ["batch", "zeroed", "none"]},
     "variants": {"large": {"learning_rate": 1e-5, "smoothing": 0.05, "smoothing_start": 0.005}},
     "below": [("neighbours", "buffer")],
@@ -69,6 +70,10 @@ year={2023}}"""
         (
             "smoothing starts when the buffer is full, as in the code: a run that ends before is"
             " simcse"
+        ),
+        (
+            "a search on α leaves smoothing_start as it is: a searched α of 0.2 rises from 0.1 over"
+            " half the steps, and one of 0.05 falls to 0 over the other half"
         ),
     ],
 }

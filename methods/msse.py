@@ -74,6 +74,7 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}"""
         ),
     },
     "search": {"dimensions": (0.2, 0.8, 2.0)},
+    "weights": ["dimensions"],
     "choices": {
         "augmentation": [
             "back_translation",

@@ -50,6 +50,7 @@ DECLARATION = {
         "layerwise": (0.0, "as in msse"),
     },
     "search": {"dimensions": (0.2, 0.8, 2.0)},
+    "weights": ["dimensions"],
     "choices": {"form": ["paper", "literal", "code"], "projector": ["none", "linear"]},
     "components": {"compensation": {}},
     "variants": {

@@ -49,6 +49,7 @@ Zhao, Dongyan and Wang, Ran Lucien and Yan, Rui}, booktitle={ACL}, year={2023}}"
         "form": ("js", "js: sec. 3.2; entropy: what the community code computes (models.py:60)"),
     },
     "search": {"consistency": (0.1, 1.0, 10.0)},
+    "weights": ["consistency"],
     "choices": {"negatives": ["batch", "zeroed", "none"], "form": ["js", "entropy"]},
     "variants": {
         "default": (

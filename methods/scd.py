@@ -54,6 +54,7 @@ author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2022}}"""
     },
     "keeps": ["temperature", "dropout"],  # of how views are repelled; one of its two rates
     "search": {"repulsion": (0.3, 1.0, 3.0), "decorrelation": (0.001, 0.005225, 0.02)},
+    "weights": ["repulsion", "decorrelation"],
     "below": [("second_dropout", 1)],
     "deviations": [
         "the best step is chosen on STS-B dev; the official command takes SICK-R dev",

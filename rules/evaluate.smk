@@ -6,7 +6,11 @@
 rule evaluate:
     input:
         run=lambda wildcards: jobs.trained_run(
-            wildcards.run, evaluator_of(wildcards), scale_of(wildcards), SCALE
+            wildcards.run,
+            evaluator_of(wildcards),
+            scale_of(wildcards),
+            SCALE,
+            workflow.dryrun,
         ),
         data=ancient(of_evaluation(jobs.evaluator_data)),
     output:

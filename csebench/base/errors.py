@@ -44,6 +44,10 @@ class Untrainable(RunFailed):
     """
 
 
+class Diverged(Untrainable):
+    """A training whose loss or vectors are no longer finite, or that gives no score at all."""
+
+
 class OutOfMemory(RunFailed):
     """A failure of a run that does not fit on its GPU.
 

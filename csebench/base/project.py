@@ -5,7 +5,9 @@ lists the folders, and looks a name up in all of them. csebench/plan/catalog/ re
 """
 
 import os
+import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from csebench.base.caches import cached
@@ -88,9 +90,28 @@ def name_of(path: Path) -> str:
 
 def snakemake(page: Path) -> str:
     """Return the command that makes a page. It is run in the folder that results are written to."""
+    return f"{_snakemake()} -j4 {page}"
+
+
+def snakemake_at_scale(targets: Iterable[str], scale: str) -> str:
+    """Return the command that makes pages, or `all`, of a scale. Run it as that of `snakemake`."""
+    return f"{_snakemake()} -j4 --config scale={scale} -- {' '.join(targets)}"
+
+
+def snakemake_on_slurm(targets: Iterable[str], scale: str) -> str:
+    """Return the command that makes pages, or `all`, of a scale by jobs of SLURM."""
+    profile = "profiles/slurm"
     if _is_joined():
-        return f"snakemake -s $(csebench snakefile) -j4 {page}"
-    return f"snakemake -j4 {page}"
+        profile = shlex.quote(str(ROOT / profile))
+    command = f"{_snakemake()} --workflow-profile {profile}"
+    return f"{command} --config scale={scale} -- {' '.join(targets)}"
+
+
+def _snakemake() -> str:
+    """Return how snakemake is called in the folder that results are written to."""
+    if _is_joined():
+        return "snakemake -s $(csebench snakefile)"
+    return "snakemake"
 
 
 def published(path: Path) -> Path:

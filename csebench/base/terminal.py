@@ -1,4 +1,4 @@
-"""Output on a terminal and output for programs: progress bars, tables, JSON and CSV.
+"""Output on a terminal and output for programs: progress bars, tables, colours, JSON and CSV.
 
 base/shown.py decides which characters of a text may be shown. The callers decide what a table says.
 """
@@ -6,11 +6,14 @@ base/shown.py decides which characters of a text may be shown. The callers decid
 import csv
 import io
 import json
+import os
 import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from itertools import zip_longest
 from math import sqrt
 
@@ -53,12 +56,29 @@ def counted(count: int, noun: str) -> str:
 def print_text(text: str) -> None:
     """Print a text, which may hold tables.
 
-    Lines that are wider than the terminal are broken between words.
+    Lines that are wider than the terminal are broken between words. A terminal shows verdicts in
+    colour.
     """
     width = shutil.get_terminal_size().columns
+    has_colours = shows_colours()
     for line in visible_lines(text).split("\n"):
-        print(textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False))
+        filled = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+        if has_colours:
+            filled = with_coloured_verdicts(filled)
+        print(filled)
     sys.stdout.flush()
+
+
+def command_text(command: str) -> str:
+    """Lay out a command of a shell so that it fits the terminal and can be copied.
+
+    A line that goes on ends with a backslash.
+    """
+    width = shutil.get_terminal_size().columns - len(" \\")
+    lines = textwrap.wrap(
+        command, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return " \\\n".join(lines)
 
 
 # ---------------------------------------------------------------- tables
@@ -66,6 +86,8 @@ def print_text(text: str) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False, shown=()) -> None:
     """Print rows as a table, or as a JSON list with an object per row.
+
+    A terminal shows the verdicts of VERDICT_COLUMNS in colour.
 
     Args:
         shown: the columns of the table; all if empty. JSON always has all columns.
@@ -78,10 +100,37 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False,
     visible_rows = []
     for record in by_column:
         visible_rows.append([record.get(column) for column in visible_columns])
-    print(table_text(visible_columns, visible_rows))
+    print(table_text(visible_columns, visible_rows, has_colours=shows_colours()))
 
 
-def table_text(columns: Sequence[str], rows: Iterable[Sequence], floatfmt: str = "g") -> str:
+def summary_line(
+    listed: int, total: int, noun: str, verdicts: Mapping[str, Sequence[str]] | None = None
+) -> str:
+    """Word the line below a long list: `2 claims. Printed numbers: 1 supported, 1 open.`
+
+    Args:
+        listed: how many entries the list has, after --limit.
+        total: how many it would have without --limit.
+        verdicts: of all entries, by title. Each counts by its words before any punctuation mark,
+            because details follow it.
+    """
+    sentences = [f"{counted(total, noun)}."]
+    if listed < total:
+        sentences = [f"The first {listed:,} of {counted(total, noun)}."]
+    for title, texts in (verdicts or {}).items():
+        heads = [re.split(r"[,:;(]", text)[0].strip() for text in texts]
+        counts = [f"{count:,} {head}" for head, count in Counter(heads).most_common()]
+        if counts:
+            sentences.append(f"{title}: {', '.join(counts)}.")
+    return " ".join(sentences)
+
+
+def table_text(
+    columns: Sequence[str],
+    rows: Iterable[Sequence],
+    floatfmt: str = "g",
+    has_colours: bool = False,
+) -> str:
     """Lay out a table that fits the terminal.
 
     Text is wrapped. Columns of numbers are aligned at the right. None is shown as `–`.
@@ -89,12 +138,15 @@ def table_text(columns: Sequence[str], rows: Iterable[Sequence], floatfmt: str =
     Args:
         columns: the titles. If there are none, the table has no head.
         rows: short rows are filled with empty cells.
+        has_colours: whether verdicts get the escape codes of colours.
     """
     table = [_cell_texts(columns, floatfmt)]
     table += [_cell_texts(row, floatfmt) for row in rows]
     table_by_column = list(zip_longest(*table, fillvalue=""))
     widths = column_widths(table_by_column, shutil.get_terminal_size().columns)
     layout = [_Column(width, texts) for width, texts in zip(widths, table_by_column, strict=True)]
+    for column, title in zip(layout, columns, strict=False):
+        column.has_colours = has_colours and title in VERDICT_COLUMNS
 
     full_rows = list(zip(*table_by_column, strict=True))
     lines = []
@@ -120,7 +172,9 @@ def _cell_texts(row: Sequence, floatfmt: str) -> list[str]:
 
 
 class _Column:
-    """The layout of a column: its width, and the side at which its text is aligned."""
+    """The layout of a column: its width, the side at which its text is aligned, its colours."""
+
+    has_colours = False
 
     def __init__(self, width: int, texts: Sequence[str]):
         self.width = width
@@ -132,15 +186,27 @@ class _Column:
             return text.rjust(self.width)
         return text.ljust(self.width)
 
+    def lines(self, text: str) -> list[str]:
+        """Break the text of a cell into lines of the column's width, in the colour of its verdict.
+
+        Spaces at the right have no colour, so that the end of a row can be cut.
+        """
+        lines = []
+        for line in textwrap.wrap(text, self.width):
+            padded = self.pad(line)
+            if self.has_colours:
+                padded = padded.replace(line, coloured(line, colour_of(text)))
+            lines.append(padded)
+        return lines
+
 
 def _row_lines(row: Sequence[str], layout: Sequence[_Column]) -> list[str]:
     """Lay out a row. It has as many lines as its longest cell has after wrapping."""
-    wrapped = [textwrap.wrap(text, column.width) for text, column in zip(row, layout, strict=True)]
-    lines = []
-    for parts in zip_longest(*wrapped, fillvalue=""):
-        padded = [column.pad(part) for part, column in zip(parts, layout, strict=True)]
-        lines.append(GAP.join(padded).rstrip())
-    return lines
+    cells = [column.lines(text) for text, column in zip(row, layout, strict=True)]
+    height = max(len(lines) for lines in cells)
+    for lines, column in zip(cells, layout, strict=True):
+        lines += [column.pad("")] * (height - len(lines))
+    return [GAP.join(parts).rstrip() for parts in zip(*cells, strict=True)]
 
 
 def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
@@ -179,6 +245,78 @@ def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
         narrowed = max(range(len(widths)), key=whole_words_then_widest)
         widths[narrowed] = max(1, widths[narrowed] - 1)
     return widths
+
+
+# ---------------------------------------------------------------- colours
+
+
+class TerminalColour(StrEnum):
+    """The codes of ANSI terminals for the colour of letters."""
+
+    DEFAULT = ""
+    RED = "31"
+    GREEN = "32"
+    YELLOW = "33"
+    BLUE = "34"
+    GREY = "90"
+
+
+VERDICT_COLOURS = {  # by the words with which a verdict begins
+    "higher": TerminalColour.GREEN,
+    "supported": TerminalColour.GREEN,
+    "agrees": TerminalColour.GREEN,
+    "lower": TerminalColour.RED,
+    "against": TerminalColour.RED,
+    "differs": TerminalColour.RED,
+    "serious": TerminalColour.RED,
+    "open": TerminalColour.YELLOW,
+    "unclear": TerminalColour.YELLOW,
+    "inconclusive": TerminalColour.YELLOW,
+    "misprint": TerminalColour.YELLOW,
+    "notable": TerminalColour.YELLOW,
+    "same": TerminalColour.BLUE,
+    "not tested": TerminalColour.GREY,
+    "cannot tell": TerminalColour.GREY,
+    "minor": TerminalColour.GREY,
+}
+VERDICT_COLUMNS = ("verdict", "printed numbers", "our runs", "severity")  # titles
+VERDICT_WORDS = "|".join(VERDICT_COLOURS).replace(" ", r"\s+")
+VERDICT_AT_START = re.compile(rf"\*?({VERDICT_WORDS})\b", re.IGNORECASE)
+# In a text, a verdict is at the beginning or after punctuation, and numbers or an end follow it:
+# `higher: +0.67`, `printed: *open*: p = 0.1`, `Cannot tell.`
+VERDICT_IN_TEXT = re.compile(
+    rf"(?:\A|(?<=[.:;]\s))\*?({VERDICT_WORDS})\*?(?=[:.]|\Z)", re.IGNORECASE
+)
+
+
+def shows_colours() -> bool:
+    """Whether stdout is a terminal that shows colours, and the user has not refused them.
+
+    NO_COLOR (https://no-color.org) refuses them if it is set and not empty.
+    """
+    refused = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not refused and sys.stdout.isatty()
+
+
+def colour_of(text: str) -> TerminalColour:
+    """Find the colour of the verdict with which a text begins, or DEFAULT."""
+    match = VERDICT_AT_START.match(text)
+    if match is None:
+        return TerminalColour.DEFAULT
+    words = match[1].lower().split()
+    return VERDICT_COLOURS[" ".join(words)]
+
+
+def coloured(text: str, colour: TerminalColour) -> str:
+    """Show a text in a colour, with the escape codes of ANSI terminals."""
+    if colour == TerminalColour.DEFAULT:
+        return text
+    return f"\033[{colour}m{text}\033[0m"
+
+
+def with_coloured_verdicts(text: str) -> str:
+    """Show the verdicts in a text in their colours, such as `higher` in `higher: +0.67`."""
+    return VERDICT_IN_TEXT.sub(lambda match: coloured(match[0], colour_of(match[0])), text)
 
 
 # ---------------------------------------------------------------- JSON and CSV

@@ -128,6 +128,7 @@ def run_verb(argv: list[str] | None) -> int:
 def do_verb(words: list[str]) -> None:
     """Parse the words of a command line, and run the verb."""
     from csebench.base.errors import BadInput, RunFailed
+    from csebench.base.extras import check_run_modules
     from csebench.base.shown import visible_lines
     from csebench.plan import targets
 
@@ -136,6 +137,8 @@ def do_verb(words: list[str]) -> None:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
             raise BadInput(f"{word!r}: not UTF-8; rename the file.")
     args = parse(words)
+    if args.runs_models:
+        check_run_modules(args.verb)
     if getattr(args, "device", None) == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch is imported
     try:

@@ -6,7 +6,7 @@ They read declarations, papers and scores, and change nothing.
 from collections.abc import Iterable
 from itertools import chain
 
-from csebench.base.terminal import json_text, print_table, print_text
+from csebench.base.terminal import json_text, print_table, print_text, summary_line
 from csebench.cli.options import parse_targets
 from csebench.plan import tuning
 from csebench.plan.catalog import files as catalog
@@ -24,7 +24,7 @@ from csebench.plan.targets import Page, grid_defect, grid_names, target_name
 
 BROKEN = "BROKEN"  # an invalid file; the next column has the reason
 METHOD_COLUMNS = ["name", "kind", "paper", "search", "variants", "encoders", "needs", "trains"]
-MORE = "\n`csebench show NAME` describes one of them fully; --json has all fields of all of them."
+MORE = "`csebench show NAME` describes one of them fully; --json has all fields of all of them."
 
 
 def list_methods(args):
@@ -43,9 +43,10 @@ def list_methods(args):
         else:
             declared = declaration(name, COMPONENTS)
             rows.append(method_row(declared, declared.search))
-    print_table(METHOD_COLUMNS, rows, args.json, METHOD_COLUMNS[:4])
+    listed = rows[: args.limit]
+    print_table(METHOD_COLUMNS, listed, args.json, METHOD_COLUMNS[:4])
     if not args.json:
-        print_text(MORE)
+        print_text(f"\n{summary_line(len(listed), len(rows), 'name')}\n{MORE}")
 
 
 def method_row(declared: Declaration, search: Iterable[str]) -> list:
@@ -92,7 +93,7 @@ def list_evaluators(args):
     columns = ["name", "version", "protocol", "variants", "tasks", "needs"]
     print_table(columns, rows, args.json, ["name", "variants", "tasks", "needs"])
     if not args.json:
-        print_text(MORE)
+        print_text(f"\n{MORE}")
 
 
 def list_papers(args):
@@ -127,16 +128,22 @@ def show_power(args):
         hidden = ("table", "known from")
         pages = parse_targets(args.target, args.scale)
         tables = power_of_tables(pages, args.scale, args.difference)
+    rows = list(chain.from_iterable(tables.values()))
     if args.json:
-        return print_table(columns, chain(*tables.values()), as_json=True)
+        return print_table(columns, rows[: args.limit], as_json=True)
     print_text(
         f"Scale {args.scale}. {legend} --json has more columns, and claims without published seeds."
     )
     visible_columns = [column for column in columns if column not in hidden]
-    for table, rows in tables.items():
-        if rows:
+    listed = 0
+    for table, table_rows in tables.items():
+        if args.limit is not None:
+            table_rows = table_rows[: args.limit - listed]
+        listed += len(table_rows)
+        if table_rows:
             print(f"\n{table}")
-            print_table(columns, rows, shown=visible_columns)
+            print_table(columns, table_rows, shown=visible_columns)
+    print_text(f"\n{summary_line(listed, len(rows), 'row')}")
 
 
 def power_of_claims(with_unknown: bool) -> dict[str, list]:
@@ -185,14 +192,20 @@ def list_claims(args):
     for judged in judge_all(args.scale, catalog.paper_names()):
         if any((judged.paper, place) in requested for place in judged.places):
             claims.append(claim_record(judged))
+    listed = claims[: args.limit]
     if args.json:
-        return print(json_text(claims))
+        return print(json_text(listed))
     print_text(f"Scale {args.scale}. `csebench show 'words of a claim'` has the numbers behind it.")
     columns = ["paper", "place", "claim", "printed numbers", "at smaller deviations", "our runs"]
     rows = []
-    for claim in claims:
+    for claim in listed:
         rows.append([claim[column] for column in columns])
-    return print_table(columns, rows)
+    print_table(columns, rows)
+    verdicts = {
+        "Printed numbers": [claim["printed numbers"] for claim in claims],
+        "Our runs": [claim["our runs"] for claim in claims],
+    }
+    return print_text(f"\n{summary_line(len(listed), len(claims), 'claim', verdicts)}")
 
 
 def list_findings(args):
@@ -211,4 +224,8 @@ def list_findings(args):
         places = "; ".join(map(place_label, finding.places))
         rows.append([finding.severity, finding.kind, places, finding_text(finding)])
     columns = ["severity", "kind", "place", "finding"]
-    print_table(columns, rows, args.json, ["severity", "place", "finding"])
+    listed = rows[: args.limit]
+    print_table(columns, listed, args.json, ["severity", "place", "finding"])
+    if not args.json:
+        severities = {"Severity": [finding.severity for finding in chosen]}
+        print_text(f"\n{summary_line(len(listed), len(rows), 'finding', severities)}")

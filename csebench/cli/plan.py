@@ -1,12 +1,21 @@
 """The verb `plan`: which runs are done or missing, and how many hours the missing ones take.
 
-It also says what each table would take alone.
+It also says what each table would take alone, and which command starts the work.
 """
 
 from collections import Counter
 from collections.abc import Collection
 
-from csebench.base.terminal import counted, json_text, print_text, records, table_text
+from csebench.base.project import snakemake_at_scale, snakemake_on_slurm
+from csebench.base.terminal import (
+    command_text,
+    counted,
+    json_text,
+    print_text,
+    records,
+    summary_line,
+    table_text,
+)
 from csebench.cli.options import parse_targets
 from csebench.cli.status import RunStatus, read_statuses, stored_lines
 from csebench.data import preflight
@@ -30,7 +39,7 @@ def show_plan(args):
     runs = read_statuses(work.pages)
     shown_in = tables_of_runs(work.scale.scale)
     tables = tables_rows(work)
-    listed_runs = [run_row(run, shown_in[run.spec.run_id]) for run in runs]
+    listed_runs = [run_row(run, shown_in[run.spec.run_id]) for run in runs[: args.limit]]
     if args.json:
         content = {
             "scale": work.scale.scale,
@@ -43,10 +52,32 @@ def show_plan(args):
     parts = [plan_summary(work, runs, shown_in), hours_table(work)]
     if tables:
         parts.append(table_text(TABLE_COLUMNS, tables))
-    parts.append(preflight.downloads(work.pages))
     if args.runs:
         parts.append(table_text(RUN_COLUMNS, listed_runs, ".1f"))
+        parts.append(summary_line(len(listed_runs), len(runs), "run"))
+    if work.steps(work.missing):
+        parts.append(preflight.downloads(work.pages))
+        parts.append(start_commands(work, is_whole_scale="all" in args.target))
     return print_text("\n\n".join(parts))
+
+
+def start_commands(work: Work, is_whole_scale: bool) -> str:
+    """Give the commands that start the missing work, here and on a cluster.
+
+    Args:
+        is_whole_scale: whether all pages of the scale were asked for.
+    """
+    pages = [str(page.path) for page in work.pages]
+    if is_whole_scale:
+        pages = ["all"]
+    scale = work.scale.scale
+    lines = [
+        "To start or resume it:",
+        command_text(snakemake_at_scale(pages, scale)),
+        "On SLURM:",
+        command_text(snakemake_on_slurm(pages, scale)),
+    ]
+    return "\n".join(lines)
 
 
 def tables_of_runs(scale: str) -> dict[str, list[str]]:

@@ -257,6 +257,7 @@ def try_method(args):
         args.file,
         args.against,
         scale,
+        args.settings,
         args.seeds,
         args.trials,
         args.evaluators,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from csebench.base.errors import BadInput, unknown
 from csebench.base.project import snakemake
-from csebench.base.terminal import counted, json_text, print_text, table_text
+from csebench.base.terminal import NO_VALUE, counted, json_text, print_text, table_text
 from csebench.cli import options
 from csebench.cli.plan import tables_of_runs
 from csebench.cli.status import read_state
@@ -40,6 +40,7 @@ class Description:
 
     text: str  # for people
     content: dict  # as JSON
+    depends_on_scale: bool = True  # whether a person has to know which scale it describes
 
 
 def show_name(args):
@@ -62,8 +63,10 @@ def show_name(args):
         print(json_text([description.content for description in descriptions]))
         return
     scale = descriptions[0].content.get("scale", scale)  # a run may be of another scale
-    texts = "\n\n".join(description.text for description in descriptions)
-    print_text(f"Scale {scale}.\n{texts}")
+    text = "\n\n".join(description.text for description in descriptions)
+    if any(description.depends_on_scale for description in descriptions):
+        text = f"Scale {scale}.\n{text}"
+    print_text(text)
 
 
 def meanings(name: str, scale: str) -> list[Description]:
@@ -91,7 +94,7 @@ def declarations(name: str, scale: str) -> Iterator[Description]:
         declared = any_declaration(name, folder)
         content = {"what": folder.name.removesuffix("s"), **declared.model_dump(mode="json")}
         if folder == EVALUATORS:
-            yield Description(evaluator_text(declared), content)
+            yield Description(evaluator_text(declared), content, depends_on_scale=False)
             continue
         columns: dict[str, dict] = {}
         if folder == METHODS:
@@ -197,7 +200,7 @@ def evaluators_with_parameter(name: str) -> Iterator[Description]:
     ]
     content = {"what": "evaluator", "name": name}
     content |= {"settings": parsed.params, "tasks": parsed.tasks}
-    yield Description("\n".join(lines), content)
+    yield Description("\n".join(lines), content, depends_on_scale=False)
 
 
 # ---------------------------------------------------------------- papers, tables, cells
@@ -218,7 +221,8 @@ def papers(name: str) -> Iterator[Description]:
         table_text(["target", "title", "rows", "with a run"], rows),
         f"{counted(len(paper.claims_by_quote()), 'claim')}: csebench claims {name}",
     ]
-    yield Description("\n\n".join(parts), {"what": "paper", **paper.model_dump()})
+    content = {"what": "paper", **paper.model_dump()}
+    yield Description("\n\n".join(parts), content, depends_on_scale=False)
 
 
 def matching_pages(name: str, scale: str) -> Iterator[Description]:
@@ -237,16 +241,21 @@ def describe_grid(page: targets.Page, paper: str, key: str) -> Description:
     if isinstance(grid, UnscoredTable):
         head = [targets.grid_label(key), *labels]
         rows = [[row.label, *row.values] for row in grid.rows]
+        page_line = f"Page: {page.path}"
     else:
         head = [targets.grid_label(key), "method", *labels]
         rows = [published_row(row) for row in grid.rows]
+        page_line = f"Our runs, at scale {page.scale}: {page.path}"
     lines = [
         f"{paper}/{key}: {grid.title}",
         grid.caption,
         "",
+        f"As printed in the paper ({NO_VALUE}: no number):",
         table_text(head, rows),
         "",
-        f"Page: {page.path} ({snakemake(page.path)}). Claims: csebench claims {paper}/{key}",
+        page_line,
+        f"Make this page: {snakemake(page.path)}",
+        f"Claims: csebench claims {paper}/{key}",
     ]
     content = {
         "what": key.rstrip("0123456789"),
@@ -254,7 +263,7 @@ def describe_grid(page: targets.Page, paper: str, key: str) -> Description:
         "name": key,
         "page": str(page.path),
     }
-    return Description("\n".join(lines), content | grid.model_dump())
+    return Description("\n".join(lines), content | grid.model_dump(), depends_on_scale=False)
 
 
 def published_row(row: Row) -> list:

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 from csebench.base.errors import BadInput
 from csebench.base.runs import has_model, read_progress, read_report
-from csebench.base.terminal import counted, json_text, print_text, table_text
+from csebench.base.terminal import counted, json_text, print_text, summary_line, table_text
 from csebench.cli.options import parse_targets
 from csebench.plan import targets
 from csebench.plan.catalog import files as catalog
 from csebench.plan.schema.spec import Spec
 from csebench.score.store import failures, read_scores, stale_runs
 
+NOT_RECORDED = "not recorded"  # stands where no file says anything
 SILENT_SECONDS = 120  # after this time without a write, a run on another host counts as stopped
 STATES = ("done", "running", "failed", "stopped", "waiting")
 
@@ -36,13 +37,13 @@ def show_status(args):
     pages = parse_targets(args.target, args.scale)
     runs = read_statuses(pages)
     if args.json:
-        listed = [run_record(run) for run in runs]
+        listed = [run_record(run) for run in runs[: args.limit]]
         return print(json_text({"scale": pages[0].scale, "runs": listed}))
     scale = pages[0].scale  # a target may be the path of a page of another scale
     scores = f"{catalog.results_folder(scale)}/scores/"
     head = f"Scale {scale}: runs in {catalog.RUNS}/, scores in {scores}"
     summary = status_summary(pages, runs)
-    return print_text("\n\n".join([f"{head}\n{summary}", *detail_tables(runs)]))
+    return print_text("\n\n".join([f"{head}\n{summary}", *detail_tables(runs, args.limit)]))
 
 
 def run_record(run: RunStatus) -> dict:
@@ -111,23 +112,31 @@ def status_summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
     counts = Counter(run.state for run in runs)
     states = [f"{counts[state]} {state}" for state in STATES]
     lines = [f"{counted(len(runs), 'run')}: {', '.join(states)}"]
-    started_here = [run.facts for run in runs if run.facts.get("seconds") is not None]
-    if started_here:
-        lines.append(f"spent: {hours_text(started_here)}")
+    trained_here = [run.facts for run in runs if run.facts]
+    if trained_here or counts["done"] == 0:  # runs that are done by stored scores have a line below
+        lines.append(f"spent: {hours_text(trained_here)}")
     return "\n".join([*lines, *stored_lines(pages, runs)])
 
 
 def hours_text(timed: Iterable[dict]) -> str:
-    """Word the hours of runs by device: `1.75 GPU hours, 0.60 CPU hours`.
+    """Word the hours of runs by device: `1.75 GPU hours, 0.60 CPU hours (2 runs not recorded)`.
 
     Args:
-        timed: facts of runs, with `seconds` and `gpu`.
+        timed: facts of runs, with `seconds` if they are recorded, and `gpu`.
     """
     hours: dict[str, float] = {}
+    unknown_count = 0
     for facts in timed:
+        if facts.get("seconds") is None:
+            unknown_count += 1
+            continue
         device = "GPU" if facts.get("gpu") else "CPU"
         hours[device] = hours.get(device, 0.0) + facts["seconds"] / 3600
     texts = [f"{hours[device]:.2f} {device} hours" for device in ("GPU", "CPU") if device in hours]
+    if not texts:
+        return NOT_RECORDED
+    if unknown_count:
+        texts[-1] += f" ({counted(unknown_count, 'run')} {NOT_RECORDED})"
     return ", ".join(texts)
 
 
@@ -138,9 +147,11 @@ def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:
     published = {run.spec.run_id for run in runs if run.state == "done" and not run.facts}
     if published:
         text = f"{len(published)} done by scores stored in results/"
-        timed = published_trainings(pages, published)
-        if timed:
-            text += f"; their training took {hours_text(timed)} where they were made"
+        trainings = published_trainings(pages, published)
+        if any(trainings):
+            text += f"; their training took {hours_text(trainings)} where they were made"
+        else:
+            text += f"; the hours of their training are {NOT_RECORDED}"
         lines.append(f"{text}.")
     stale = len(stale_runs(pages))
     if stale:
@@ -155,12 +166,12 @@ def published_trainings(pages: list[targets.Page], run_ids: set[str]) -> list[di
     """Read from stored scores how runs were trained: `seconds`, `gpu` and more.
 
     Returns:
-        The facts of each run whose scores state the seconds, from one of its scores.
+        The facts of each run, from one of its scores that states the seconds. Empty if none does.
     """
-    trainings: dict[str, dict] = {}
+    trainings: dict[str, dict] = {run_id: {} for run_id in run_ids}
     for page in pages:
         for run_id, evaluator in page.available():
-            if run_id not in run_ids or run_id in trainings:
+            if run_id not in run_ids or trainings[run_id]:
                 continue
             content = read_scores(targets.score_path(run_id, evaluator, page.scale)) or {}
             provenance = content.get("training", {}).get("provenance", {})
@@ -169,8 +180,12 @@ def published_trainings(pages: list[targets.Page], run_ids: set[str]) -> list[di
     return list(trainings.values())
 
 
-def detail_tables(runs: list[RunStatus]) -> list[str]:
-    """Lay out tables of running runs, failed runs and failed scores, without empty tables."""
+def detail_tables(runs: list[RunStatus], limit: int | None) -> list[str]:
+    """Lay out tables of running runs, failed runs and failed scores, without empty tables.
+
+    Args:
+        limit: the number of rows of each table; None for all.
+    """
     running: list[list] = []
     failed: list[list] = []
     unscored: list[list] = []
@@ -185,25 +200,28 @@ def detail_tables(runs: list[RunStatus]) -> list[str]:
                 for evaluator, reason in failures(catalog.RUNS / run_id).items():
                     unscored.append([run_id, evaluator, reason])
     tables = []
-    if running:
-        tables.append(table_text(["running", "step", "loss", "dev", "host"], running))
-    if failed:
-        tables.append(table_text(["failed", "log"], failed))
-    if unscored:
-        tables.append(table_text(["score failed", "evaluator", "reason"], unscored))
+    for columns, rows in (
+        (["running", "step", "loss", "dev", "host"], running),
+        (["failed", "log"], failed),
+        (["score failed", "evaluator", "reason"], unscored),
+    ):
+        if rows:
+            tables.append(table_text(columns, rows[:limit]))
+        if limit is not None and len(rows) > limit:
+            tables.append(summary_line(limit, len(rows), "row"))
     return tables
 
 
 def running_row(run: RunStatus) -> list:
-    """Lay out the progress of a run. None stands for what is not known yet."""
-    step = loss = dev = None
+    """Lay out the progress of a run."""
+    step = loss = dev = NOT_RECORDED
     if run.facts["steps"]:
         step = f"{run.facts['step']}/{run.facts['steps']}"
     if run.facts["loss"] is not None:
         loss = f"{run.facts['loss']:.3f}"
     if run.facts["dev"] is not None:
         dev = f"{100 * run.facts['dev']:.2f}"
-    return [run.spec.run_id, step, loss, dev, run.facts["host"]]
+    return [run.spec.run_id, step, loss, dev, run.facts["host"] or NOT_RECORDED]
 
 
 def failed_row(run: RunStatus) -> list:
@@ -212,5 +230,5 @@ def failed_row(run: RunStatus) -> list:
     reason = run.facts["message"].removeprefix(f"{run_id}: ")
     log = catalog.RUNS / run_id / "train.log"
     if not log.exists():
-        log = None
+        log = NOT_RECORDED
     return [f"{run_id}: {reason}", log]

@@ -1,7 +1,7 @@
 """The parser of the command line: every verb with its arguments, their help and an example.
 
-What a verb does is in the module of its group, such as run.py. `parser` adds the verbs in the order
-in which `csebench --help` lists them.
+What a verb does is in the module of its group, such as run.py. GROUPS has the order in which
+`csebench --help` lists the verbs.
 """
 
 import argparse
@@ -30,11 +30,30 @@ from csebench.plan import tuning
 from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import EVALUATORS, METHODS, adapter_names
 from csebench.plan.schema.declarations import POOLERS, BatchSize, Precision, Seed, Threads
+from csebench.study.attempt import SEEDS, SETTINGS
 from csebench.study.attempt_results import MOST_SEEDS
 
 DESCRIPTION = """\
 Re-run the experiments behind the tables of four papers on unsupervised sentence embeddings, and compare the results.
 Each verb also works without Snakemake; `csebench VERB --help` lists its options."""  # noqa: E501
+GROUPS = {  # the verbs as `csebench --help` lists them
+    "What the papers print": ("claims", "audit"),
+    "Rerun": ("plan", "power", "check", "fetch", "status"),
+    "Your own method": ("init", "new", "try"),
+    "Judge results": ("compare",),
+    "One run or model": ("train", "evaluate", "back-translate"),
+    "Steps of the workflow": (
+        "tune",
+        "work",
+        "publish",
+        "render",
+        "csv",
+        "html",
+        "prune",
+        "snakefile",
+    ),
+    "Reference": ("show", "papers", "methods", "evaluators"),
+}
 # the end of a message without a verb; `Parser.error` puts it between the parentheses
 NEXT = """), for example
   csebench claims micse           is what a paper says supported?
@@ -85,14 +104,16 @@ def parser() -> Parser:
     """
     top = Parser(
         prog="csebench",
-        description=DESCRIPTION,
-        epilog=COMPLETION,
+        usage="csebench [-h] [--version] VERB ...",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument(
         "--version", action="version", version=f"csebench {__version__}", help="show the version"
     )
-    verbs = top.add_subparsers(required=True, metavar="VERB", title="verbs")
+    # the epilog lists the verbs, because argparse cannot list them in groups
+    verbs = top.add_subparsers(
+        required=True, metavar="VERB", prog="csebench", help=argparse.SUPPRESS
+    )
     add_listing_verbs(verbs)
     add_verbs_of_own_files(verbs)
     add_train(verbs)
@@ -103,12 +124,27 @@ def parser() -> Parser:
     add_publish_and_prune(verbs)
     add_report_verbs(verbs)
     add_data_verbs(verbs)
+    top.description = f"{DESCRIPTION}\n\n{grouped_verbs(verbs)}"
+    top.epilog = COMPLETION
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what could come next
         with contextlib.suppress(ImportError):
             import argcomplete  # pyright: ignore[reportMissingImports]
 
             argcomplete.autocomplete(top)
     return top
+
+
+def grouped_verbs(verbs) -> str:
+    """List the verbs by group, with a line about each of them."""
+    abouts = {choice.dest: choice.help for choice in verbs._choices_actions}
+    width = max(map(len, abouts))
+    parts = []
+    for title, names in GROUPS.items():
+        lines = [f"{title}:"]
+        for name in names:
+            lines.append(f"  {name:{width}}  {abouts[name]}")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
 
 
 def add_verb(
@@ -121,6 +157,7 @@ def add_verb(
     scale: str | None = None,
     json: bool = False,
     device: bool = False,
+    runs_models: bool = False,
 ) -> Parser:
     """Add a verb, with the options that several verbs have.
 
@@ -132,6 +169,7 @@ def add_verb(
         scale: default of --scale. None means that the verb has no such option.
         json: whether the verb has --json.
         device: whether the verb has --device.
+        runs_models: whether the verb needs the extra `run`, because it trains or scores.
     """
     commands = [f"csebench {name} {words}".rstrip() for words in examples]
     added = verbs.add_parser(
@@ -141,7 +179,7 @@ def add_verb(
         epilog="\n  ".join(["examples:", *commands]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    added.set_defaults(run=function, examples=commands)
+    added.set_defaults(run=function, verb=name, runs_models=runs_models, examples=commands)
     # only for the help: `join_folders` in cli/__init__.py has taken it from the command line
     added.add_argument("--project", metavar="DIR", help=PROJECT)
     if targets is not None:
@@ -188,13 +226,15 @@ def evaluator_names() -> list[str]:
 
 
 def add_listing_verbs(verbs):
-    add_verb(verbs, "methods", inspect.list_methods, "list methods and components", "", json=True)
+    about = "list methods and components"
+    v = add_verb(verbs, "methods", inspect.list_methods, about, "", json=True)
+    add_limit(v)
     about = "list evaluators, with their tasks and needs"
     add_verb(verbs, "evaluators", inspect.list_evaluators, about, "--json", json=True)
     about = "list papers, with their tables and figures"
     add_verb(verbs, "papers", inspect.list_papers, about, "", json=True)
 
-    about = "show everything about a method, component, evaluator, paper, table or run"
+    about = "describe a method, component, evaluator, paper, table or run"
     examples = ("micse", "micse/table2", "beir:scifact", "micse/table2 --row miCSE --column 1%")
     v = add_verb(
         verbs,
@@ -219,27 +259,27 @@ def add_listing_verbs(verbs):
     text = "name of a device in data/step_times.yaml (default: the fastest)"
     v.add_argument("--device", help=text)
     v.add_argument("--runs", action="store_true", help="list the runs, too")
+    add_limit(v, "with --runs or --json: ")
 
     about = "show the state of the runs of targets, and the hours spent"
     examples = ("", "micse")
-    add_verb(
+    v = add_verb(
         verbs, "status", status.show_status, about, *examples, targets="*", scale=SCALE, json=True
     )
+    add_limit(v)
 
-    about = (
-        "list how many seeds the comparisons of tables need; for `claims`, list whether each claim"
-        " can be tested at all"
-    )
-    example = "micse/table2 --difference 0.5"
+    about = "list how many seeds it takes to test comparisons, or `claims`"
+    examples = ("micse/table2 --difference 0.5", "claims")
     v = add_verb(
-        verbs, "power", inspect.show_power, about, example, targets="+", scale="paper", json=True
+        verbs, "power", inspect.show_power, about, *examples, targets="+", scale="paper", json=True
     )
     text = "difference between two rows, in points (default: the printed one)"
     above_zero = number_type(Annotated[float, Field(gt=0, allow_inf_nan=False)])
     v.add_argument("--difference", type=above_zero, metavar="POINTS", help=text)
+    add_limit(v)
 
-    about = "list claims of the papers, judged on the printed numbers and on our runs"
-    add_verb(
+    about = "judge claims of the papers on the printed numbers and our runs"
+    v = add_verb(
         verbs,
         "claims",
         inspect.list_claims,
@@ -249,9 +289,11 @@ def add_listing_verbs(verbs):
         scale=catalog.scale_with_results(),
         json=True,
     )
+    add_limit(v)
 
     about = "list inconsistencies in the published tables"
     v = add_verb(verbs, "audit", inspect.list_findings, about, "micse", targets="*", json=True)
+    add_limit(v)
     v.set_defaults(scale=SCALE)  # targets are read at a scale, but printed numbers have none
 
 
@@ -259,7 +301,7 @@ def add_listing_verbs(verbs):
 
 
 def add_verbs_of_own_files(verbs):
-    about = "make a folder for methods, papers, scales … and results of your own"
+    about = "make a folder for your own methods, papers … and results"
     v = add_verb(verbs, "init", new.init, about, "work")
     text = "the folder; files that are there stay"
     v.add_argument("folder", type=output_folder, metavar="DIR", help=text)
@@ -267,7 +309,7 @@ def add_verbs_of_own_files(verbs):
     about = "print the path of the workflow, for snakemake -s"
     add_verb(verbs, "snakefile", lambda _: print(ROOT / "Snakefile"), about, "")
 
-    about = "write a file of your own that works at once: a method, component, evaluator or paper"
+    about = "write a method, component, evaluator or paper to start from"
     v = add_verb(verbs, "new", new.new, about, "method mine", "paper mine --from table.tsv")
     v.add_argument("kind", choices=new.FILE_TEMPLATES, help="what the file is")
     v.add_argument("name", type=new.file_name, help="its name: small letters, digits and _")
@@ -285,7 +327,7 @@ def add_train(verbs):
         "--method simcse --with ami --set steps=20 ami.weight=1e-3 --encoder bert-mini-wiki"
         " --corpus data/smoke/wiki/smoke.txt --data data/smoke --out runs/mine"
     )
-    v = add_verb(verbs, "train", run.train, about, short, long, device=True)
+    v = add_verb(verbs, "train", run.train, about, short, long, device=True, runs_models=True)
     described: Any = v.add_mutually_exclusive_group(required=True)
     text = "JSON file or JSON text that describes the run, instead of --method and its options"
     described.add_argument("spec", nargs="?", help=text)
@@ -319,7 +361,16 @@ def add_train(verbs):
 def add_evaluate(verbs):
     about = "score an encoder of any origin"
     example = "--model encoders/bert-mini-wiki --pooler avg --data data/smoke --out scores.json"
-    v = add_verb(verbs, "evaluate", run.evaluate, about, example, json=True, device=True)
+    v = add_verb(
+        verbs,
+        "evaluate",
+        run.evaluate,
+        about,
+        example,
+        json=True,
+        device=True,
+        runs_models=True,
+    )
     text = "folder (./NAME), run id, encoder of config/, or hub id (ID@COMMIT)"
     v.add_argument("--model", required=True, help=text)
     text = "pooling of token vectors (default: the model's)"
@@ -339,7 +390,16 @@ def add_evaluate(verbs):
 
 def add_work(verbs):
     about = "train and score a planned run"
-    v = add_verb(verbs, "work", run.work, about, "RUN --scale mini", scale=SCALE, device=True)
+    v = add_verb(
+        verbs,
+        "work",
+        run.work,
+        about,
+        "RUN --scale mini",
+        scale=SCALE,
+        device=True,
+        runs_models=True,
+    )
     add_run_id(v)
     text = "number of GPUs that share each batch; 0: one GPU, or the CPU"
     v.add_argument("--processes", type=whole(0, 64), default=0, help=text)
@@ -355,7 +415,14 @@ def add_work(verbs):
 def add_tune(verbs):
     about = "search for the settings of methods on STS-B dev"
     v = add_verb(
-        verbs, "tune", run.tune, about, "simcse ct+ami --scale mini", scale=SCALE, device=True
+        verbs,
+        "tune",
+        run.tune,
+        about,
+        "simcse ct+ami --scale mini",
+        scale=SCALE,
+        device=True,
+        runs_models=True,
     )
     text = "a method, also with components, as in ct+ami"
     add_completed(v, tuning.tunable, "method", nargs="+", help=text)
@@ -364,12 +431,9 @@ def add_tune(verbs):
 
 
 def add_try(verbs):
-    about = (
-        "compare a method or component of your own with others: search, train, score, and say what"
-        " it shows"
-    )
+    about = "search, train and score your own method, and compare it"
     examples = ("methods/mine.py --plan", "methods/mine.py")
-    v = add_verb(verbs, "try", run.try_method, about, *examples, json=True)
+    v = add_verb(verbs, "try", run.try_method, about, *examples, json=True, runs_models=True)
     text = "name of a file in config/ (default: small if the hub can be reached, else mini)"
     add_completed(v, catalog.scale_names, "--scale", help=text)
     text = "file in a folder methods/, or in methods/components/ with --component"
@@ -377,8 +441,11 @@ def add_try(verbs):
     text = "methods to compare with; a component is plugged into each of them"
     add_completed(v, method_names, "--against", default="simcse", metavar="NAMES", help=text)
     v.add_argument("--component", action="store_true", help="the file is a component")
-    v.add_argument("--seeds", type=whole(1, MOST_SEEDS), default=5, help="runs of each row")
-    text = "trials of the search for its settings (default: as many as the others had)"
+    text = "random settings that both rows are run at; 1: the settings of one search"
+    v.add_argument("--settings", type=whole(1, MOST_SEEDS), default=SETTINGS, help=text)
+    text = f"with --settings 1: runs of each row (default: {SEEDS})"
+    v.add_argument("--seeds", type=whole(1, MOST_SEEDS), help=text)
+    text = "with --settings 1: trials of its search (default: as many as the others had)"
     v.add_argument("--trials", type=whole(1), help=text)
     text = "comma-separated; each has a table of its own"
     v.add_argument("--evaluators", default="sts", help=text)
@@ -386,9 +453,11 @@ def add_try(verbs):
 
 
 def add_publish_and_prune(verbs):
-    about = "copy the scores of a finished run into results/, as a job of the workflow does"
+    about = "copy the scores of a finished run into results/"
     example = "RUN beir:scifact --scale mini"
-    v = add_verb(verbs, "publish", run.publish, about, example, scale=SCALE, device=True)
+    v = add_verb(
+        verbs, "publish", run.publish, about, example, scale=SCALE, device=True, runs_models=True
+    )
     add_run_id(v)
     v.add_argument("evaluator", help="an evaluator with its settings, as in beir:scifact")
 
@@ -436,14 +505,11 @@ def add_report_verbs(verbs):
 
 
 def add_data_verbs(verbs):
-    about = (
-        "list the models and data that targets need, with their sizes, and say whether they can be"
-        " downloaded"
-    )
+    about = "list models and data that targets need, and what is missing"
     example = "micse/table2 --scale paper"
     add_verb(verbs, "check", run.check, about, example, targets="*", scale="paper", json=True)
 
-    about = "download official data and check it, or download all models and data of a target"
+    about = "download and check official data, or all that a target needs"
     examples = ("senteval", "micse/table2 --scale paper")
     v = add_verb(verbs, "fetch", run.fetch, about, *examples, scale="paper")
     text = "wiki, nli, senteval, imdb, stackoverflow, beir:scifact …, or a target"
@@ -451,9 +517,17 @@ def add_data_verbs(verbs):
     fetched = Path(catalog.FETCHED)
     v.add_argument("--out", type=output_folder, default=fetched, help="folder of a source")
 
-    about = "translate every sentence of a corpus to another language and back"
+    about = "translate every sentence to another language and back"
     example = "corpus.txt --translators 'models/en-de models/de-en' --out translated.txt"
-    v = add_verb(verbs, "back-translate", run.back_translate, about, example, device=True)
+    v = add_verb(
+        verbs,
+        "back-translate",
+        run.back_translate,
+        about,
+        example,
+        device=True,
+        runs_models=True,
+    )
     v.add_argument("corpus", type=Path, help="one sentence per line")
     text = "two MarianMT models, ID@COMMIT or folders, in one argument"
     v.add_argument("--translators", required=True, help=text)
@@ -470,6 +544,11 @@ def add_run_id(to: Parser) -> None:
 
 def add_out(to: Parser, text: str, kind: Callable = output_file) -> None:
     to.add_argument("--out", type=kind, required=True, help=text)
+
+
+def add_limit(to: Parser, condition: str = "") -> None:
+    text = f"{condition}list the first N only (default: all)"
+    to.add_argument("--limit", type=whole(1), metavar="N", help=text)
 
 
 def add_data_folder(to: Parser) -> None:

@@ -16,6 +16,7 @@ from urllib.request import urlopen
 
 from csebench.base import hub
 from csebench.base.errors import BadInput, RunFailed, first_line
+from csebench.base.extras import check_run_modules
 from csebench.base.files import DataRoot, read_text, sha256, with_digest, write_json, write_text
 from csebench.base.terminal import bar
 from csebench.data.corpus import check_sha256
@@ -167,7 +168,12 @@ def _publish(name: str, part: Path, root: Path) -> None:
 
 
 def mteb_task(name: str) -> "AbsTask":
-    """Return a task of mteb, restricted to English and to its test set."""
+    """Return a task of mteb, restricted to English and to its test set.
+
+    Raises:
+        BadInput: mteb, or another package of the extra `run`, is not installed.
+    """
+    check_run_modules(f"mteb:{name}")
     import mteb
 
     return mteb.get_task(name, languages=["eng"], eval_splits=["test"])
@@ -207,18 +213,19 @@ def load_task(task: "AbsTask") -> None:
 
 
 def _refuse_other_revision(repository: str, revision: str) -> None:
-    """Refuse a cache that also holds other revisions of a data set.
+    """Refuse a cache that holds other revisions of a data set.
 
-    Without a network, the datasets library may read another revision than the one it is asked for.
+    Without a network, the datasets library may read another revision than the one it is asked for,
+    also if that one is not cached.
     """
-    cached = cached_task(repository, revision)
-    if not cached:
-        return
-    # folders of the cache: DATA_SET/CONFIGURATION/VERSION/COMMIT
-    commits = {path.name for path in cached[0].parents[2].glob("*/*/*")}
+    from datasets.naming import camelcase_to_snakecase
+
+    owner, _, name = repository.partition("/")
+    folder = _datasets_cache() / f"{owner}___{camelcase_to_snakecase(name)}"
+    commits = {path.name for path in folder.glob("*/*/*")}  # CONFIGURATION/VERSION/COMMIT
     for other in sorted(commits - {revision}):
         if hub.COMMIT.fullmatch(other):
-            raise RunFailed(f"{cached[0]}: {other} would be read; delete its folder")
+            raise RunFailed(f"{folder}: {other} would be read; delete its folder")
 
 
 def _load_checked(task: "AbsTask", repository: str, revision: str) -> None:
@@ -245,9 +252,14 @@ def cached_task(repository: str, revision: str) -> list[Path]:
     Returns:
         A folder for each configuration of the data set.
     """
+    owner = repository.partition("/")[0]  # the cache writes the rest in snake case
+    folders = _datasets_cache().glob(f"{owner}___*/*/*/{revision}")
+    return [folder for folder in folders if folder.is_dir()]
+
+
+def _datasets_cache() -> Path:
+    """Return the cache of the datasets library. Does not import it, because that takes seconds."""
     from huggingface_hub import constants
 
     default = Path(constants.HF_HUB_CACHE).parent / "datasets"
-    cache = Path(os.environ.get("HF_DATASETS_CACHE", default))
-    owner = repository.partition("/")[0]  # the cache writes the rest in snake case
-    return [path for path in cache.glob(f"{owner}___*/*/*/{revision}") if path.is_dir()]
+    return Path(os.environ.get("HF_DATASETS_CACHE", default))

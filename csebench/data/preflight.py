@@ -38,6 +38,12 @@ HERE = "here"
 REACHABLE = "reachable"
 MISSING = "missing"
 TIMEOUT_SECONDS = 10
+MOST_NAMES = 4  # that stand before a reason
+OFFLINE = (
+    "not here, and the hub cannot be reached. Try again with a network. Or run `csebench fetch"
+    " TARGET --scale SCALE` on another machine, and copy its HF_HOME and data/official/ to this"
+    " one (docs/data.md)."
+)
 
 
 @dataclass(frozen=True)
@@ -138,6 +144,8 @@ def _data(files: Iterable[str]) -> list[Need]:
 def check_needs(pages: list[Page], ask: bool = True) -> list[State]:
     """Look up the state of every need.
 
+    If the hub cannot be reached, no server is asked, and what is not here is missing.
+
     Args:
         ask: ask servers, several at a time, for the needs that are not here. If false, a need that
             could be fetched counts as reachable without asking, and tasks of mteb are left out,
@@ -146,9 +154,21 @@ def check_needs(pages: list[Page], ask: bool = True) -> list[State]:
     needed = needs(pages)
     if not ask:
         needed = [need for need in needed if need.kind != "mteb"]
+    is_offline = ask and not hub.can_be_reached()
+    asks_servers = ask and not is_offline
     with ThreadPoolExecutor(8) as pool:
-        states = pool.map(lambda need: need_state(need, pages[0].scale, ask), needed)
-        return list(bar(states, "checking", "source", total=len(needed)))
+        lookups = pool.map(lambda need: need_state(need, pages[0].scale, asks_servers), needed)
+        states = list(bar(lookups, "checking", "source", total=len(needed)))
+    if is_offline:
+        states = [missing_offline(state) for state in states]
+    return states
+
+
+def missing_offline(state: State) -> State:
+    """Turn the state of a need that would have to be fetched into MISSING."""
+    if state.state == REACHABLE:
+        return State(state.need, MISSING, why=OFFLINE)
+    return state
 
 
 def need_state(need: Need, scale_name: str, ask: bool = True) -> State:
@@ -298,30 +318,37 @@ def weights_note(need: Need) -> str:
 
 
 def show(states: list[State]) -> str:
-    """Word the state of every need, and whether the disk has room for what has to be fetched."""
+    """Word the state of every need, and whether the disk has room for what has to be fetched.
+
+    A reason that several needs share is given once. The disk is left out if sizes are not known.
+    """
     rows = []
-    reasons = []
+    names_by_reason: dict[str, list[str]] = {}
     bytes_to_fetch = 0
     for state in states:
         size = ""
         if state.size is not None:
             size = _size(state.size)
         rows.append([state.need.kind, state.need.name, state.state, size])
-        if state.why and state.need.name in state.why:  # do not name it twice
-            reasons.append(f"- {state.why}")
-        elif state.why:
-            reasons.append(f"- {state.need.name}: {state.why}")
+        if state.why:
+            names_by_reason.setdefault(state.why, []).append(state.need.name)
         if state.state == REACHABLE:
             bytes_to_fetch += state.size or 0
+    reasons = []
+    for reason, names in names_by_reason.items():
+        if len(names) == 1 and names[0] in reason:  # do not name it twice
+            reasons.append(f"- {reason}")
+        elif len(names) <= MOST_NAMES:
+            reasons.append(f"- {', '.join(names)}: {reason}")
+        else:
+            reasons.append(f"- {len(names)} of them: {reason}")
+    table = table_text(["", "name", "state", "size"], rows)
+    if OFFLINE in names_by_reason:
+        return "\n".join([table, *reasons])
     free = shutil.disk_usage(".").free
     room = "enough" if bytes_to_fetch < free else "NOT ENOUGH"
-    return "\n".join(
-        [
-            table_text(["", "name", "state", "size"], rows),
-            *reasons,
-            f"disk: {_size(bytes_to_fetch)} to fetch; {_size(free)} free: {room}",
-        ]
-    )
+    disk = f"disk: {_size(bytes_to_fetch)} to fetch; {_size(free)} free: {room}"
+    return "\n".join([table, *reasons, disk])
 
 
 def _size(count: int) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from csebench.base.errors import RunFailed, Untrainable, shortened
+from csebench.base.errors import Diverged, RunFailed, shortened
 from csebench.base.files import replacing
 from csebench.model.metrics import unit
 from csebench.plan.schema.declarations import Evaluation, Precision
@@ -81,7 +81,7 @@ class Embedder:
 
         Raises:
             RunFailed: the model has collapsed (see `check_distinct`).
-            Untrainable: a vector is not finite.
+            Diverged: a vector is not finite.
         """
         new = list(dict.fromkeys(text for text in sentences if text not in self.known))
         if new:
@@ -222,7 +222,7 @@ def shards(texts: Iterable) -> Iterator[list]:
 def check_finite(vectors: np.ndarray) -> None:
     """Refuse vectors that are not finite."""
     if not np.isfinite(vectors).all():
-        raise Untrainable("the model gives vectors that are not finite.")
+        raise Diverged("the model gives vectors that are not finite.")
 
 
 def check_distinct(

@@ -99,10 +99,12 @@ class SentenceEncoder(Embedder):
         encoder.eval()
         uses_bf16 = self.evaluation.precision == "bf16"
         parts = []
-        with torch.autocast(device.type, torch.bfloat16, enabled=uses_bf16):
-            for batch in bar(batches, "embedding", "batch"):
-                parts.append(self.pooled(sorted_ids[batch]))
-        encoder.train(training)
+        try:
+            with torch.autocast(device.type, torch.bfloat16, enabled=uses_bf16):
+                for batch in bar(batches, "embedding", "batch"):
+                    parts.append(self.pooled(sorted_ids[batch]))
+        finally:  # an encoder that stayed in evaluation would train without dropout
+            encoder.train(training)
 
         position_of = torch.from_numpy(np.argsort(order))  # of each sentence in the sorted order
         return torch.cat(parts)[to_device(position_of, device)]

@@ -11,8 +11,18 @@ from csebench.base.errors import BadInput, look_up, unknown
 from csebench.plan import tuning
 from csebench.plan.catalog.files import SIDE_BY_SIDE, encoder_roles, paper, place_in_paper, scale
 from csebench.plan.catalog.registry import EVALUATORS, adapter_defect, declaration, panels, protocol
-from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining, recipe_defect
-from csebench.plan.schema.declarations import Scale, Value
+from csebench.plan.random_settings import draw_settings
+from csebench.plan.recipe import (
+    conditions,
+    corpus_of,
+    make_spec,
+    pretraining,
+    recipe_defect,
+    recipe_name,
+    used_components,
+    variant_settings,
+)
+from csebench.plan.schema.declarations import EncoderRef, Scale, Value
 from csebench.plan.schema.paper import (
     FIGURES_OF_SCORES,
     Column,
@@ -43,6 +53,8 @@ class CellPlan:
 
     missing: str | None = None  # why there are no runs; None for a cell that is derived from others
     before: tuple[Spec, ...] = ()  # pre-training runs that `specs` start from
+    # whether each run has random settings of its own, which pair it with runs of other rows
+    over_settings: bool = False
 
     @property
     def scores(self) -> set[tuple[str, ...]]:
@@ -76,7 +88,8 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
             rows.append([CellPlan(row, column, missing=missing) for column in grid.columns])
             continue
         settings = scale(scale_name)
-        seeds = settings.seeds_of(f"{paper_name}/{name}", grid.run_seeds)
+        number = grid.random_settings or grid.run_seeds
+        seeds = settings.seeds_of(f"{paper_name}/{name}", number)
         cells = []
         for column in grid.columns:
             cells.append(_cell(grid, row, row.run, column, settings, seeds, where))
@@ -130,16 +143,20 @@ def _cell(
 
     # the runs of the cell
     encoder = scale.encoders[run.encoder or grid.encoder]
-    tuned = {}
-    if encoder == scale.encoders.get(tuning.ENCODER):
-        tuned = tuning.tuned_settings(scale.scale)
-    given = conditions(scale, tuned)
     sweep = substitute_sweep(run.sweep | column.sweep, scale)
     recipe = run.model_copy(update={"sweep": sweep})
     size = scale.sizes[column.size]
-    seeds = scale.seeds_by_size.get(column.size, seeds)
     where = f"{where}: {row.label}, with config/{scale.scale}.yaml"
-    specs = [make_spec(recipe, encoder, size, seed, given, where) for seed in seeds]
+    if grid.random_settings is not None:
+        given = conditions(scale)
+        specs = [random_run(recipe, encoder, size, seed, scale, where) for seed in seeds]
+    else:
+        tuned = {}
+        if encoder == scale.encoders.get(tuning.ENCODER):
+            tuned = tuning.tuned_settings(scale.scale)
+        given = conditions(scale, tuned)
+        seeds = scale.seeds_by_size.get(column.size, seeds)
+        specs = [make_spec(recipe, encoder, size, seed, given, where) for seed in seeds]
     by_id = {spec.run_id: spec for spec in specs}  # an untrained method has one run for all seeds
     before: tuple[Spec, ...] = ()
     stage = pretraining(specs[0].params, encoder, given, where)
@@ -161,7 +178,23 @@ def _cell(
         task=task,
         metric=column.metric or scored_by.metric,
         before=before,
+        over_settings=grid.random_settings is not None,
     )
+
+
+def random_run(
+    recipe: Recipe, encoder: EncoderRef, size: int, seed: int, scale: Scale, where: str
+) -> Spec:
+    """Make the run of a recipe whose settings are drawn. If it diverges, it counts as untrained."""
+    method = declaration(recipe.method)
+    variant = variant_settings(method, recipe.variant, where)
+    components = used_components(method, variant, recipe)
+    drawn = draw_settings(method, components, scale, seed)
+    given = conditions(scale, {recipe_name(method, components): drawn})
+    spec = make_spec(recipe, encoder, size, seed, given, where)
+    if not method.is_trained:
+        return spec
+    return spec.model_copy(update={"if_diverged": "untrained"})
 
 
 def missing_at_scale(
@@ -180,6 +213,8 @@ def missing_at_scale(
         if role not in encoder_roles():
             raise unknown("encoder of config/", role, encoder_roles(), where)
         return f"no {role} at scale {scale.scale}"
+    if grid.random_settings is not None and not scale.prior:
+        return f"no prior of settings at scale {scale.scale}"
     of_column = f"{where}: column {column.label}"
     look_up(f"size of config/{scale.scale}.yaml", column.size, scale.sizes, of_column)
     if corpus_of(declaration(run.method), scale) is None:

@@ -15,7 +15,7 @@ layers override earlier ones:
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, problem_of, unknown
@@ -37,13 +37,14 @@ from csebench.plan.schema.declarations import (
     EncoderRef,
     RunSettings,
     Scale,
+    SharedSetting,
     Value,
 )
 from csebench.plan.schema.paper import Recipe
 from csebench.plan.schema.spec import TRANSLATION_VERSION, ComponentSpec, CorpusSpec, Spec, digest
 
 # shared settings, which are searched once for all methods of a kind
-SEARCHED_TOGETHER = ("learning_rate", "temperature", "pooler")
+SEARCHED_TOGETHER: tuple[SharedSetting, ...] = get_args(SharedSetting)
 HOSTS = ("simcse", "simcse_sup")  # methods on which shared settings are searched, one per kind
 FEWEST_STEPS = 50  # a scale does not shorten a schedule below this
 

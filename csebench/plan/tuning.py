@@ -233,7 +233,8 @@ def outward_settings(trials: list[Trial]) -> list[Settings]:
 
     A number is moved if it is the smallest or the largest of the numbers tried for its parameter.
     It moves by the factor between its neighbour and itself, and is rounded to one digit: after 0.1
-    and 0.2 comes 0.4. It is not moved if it is 0, or if fewer than three numbers were tried.
+    and 0.2 comes 0.4. It is not moved if fewer than three numbers were tried. Nor is it if there is
+    no such factor, because one of the two is 0 or their signs differ.
     """
     best = best_trial(trials)
     if best is None:
@@ -242,9 +243,11 @@ def outward_settings(trials: list[Trial]) -> list[Settings]:
     for key, value in best.settings.items():
         numbers = [trial.settings[key] for trial in trials]
         tried = sorted({number for number in numbers if isinstance(number, int | float)})
-        if len(tried) < 3 or value not in (tried[0], tried[-1]) or value == 0:
+        if len(tried) < 3 or value not in (tried[0], tried[-1]):
             continue
         neighbour = tried[1] if value == tried[0] else tried[-2]
+        if value * neighbour <= 0:
+            continue
         outward = float(f"{value * value / neighbour:.1g}")  # one digit
         further.append(best.settings | {key: outward})
     return further
@@ -259,7 +262,10 @@ def with_seeds(name: str, settings: Settings, scale_name: str) -> PlannedTrial:
 
 
 def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
-    """Make the first run of a trial. Settings that are not tried come from earlier searches."""
+    """Make the first run of a trial. Settings that are not tried come from earlier searches.
+
+    A search with other code of its method counts as not made.
+    """
     method, *added = name.split("+")
     declared = declaration(method)
     scale = catalog.scale(scale_name)
@@ -271,7 +277,7 @@ def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
     tuned = {}
     for before in searches_before(name):
         search = made_search(before, scale_name)
-        if search is not None:
+        if search is not None and not is_of_other_code(search):
             tuned[search.name] = search.chosen or {}
     tuned[name] = settings
     recipe = Recipe(method=method, components={component: {} for component in added})

@@ -16,7 +16,8 @@ from csebench.base.terminal import csv_text
 from csebench.plan.catalog.files import DEFAULT_SCALE, paper_names, results_folder
 from csebench.plan.schema.spec import Spec
 from csebench.plan.targets import pages
-from csebench.report.numbers.cells import Cell, GridView, grid_view
+from csebench.report.numbers import stats
+from csebench.report.numbers.cells import PAPER_SCALE, Cell, GridView, grid_view
 from csebench.report.numbers.claims import Judged, Judgement, judge_all
 from csebench.report.numbers.compare import Comparison, answers
 from csebench.report.numbers.printed_spread import ASSUMED_DEVIATIONS
@@ -24,7 +25,6 @@ from csebench.report.words.claims import (
     detail_text,
     notes,
     other_verdicts_text,
-    verdict_and_size,
 )
 from csebench.report.words.comparisons import (
     reason_text,
@@ -49,7 +49,8 @@ CELLS = [
     "text",
     "missing",
     "outdated",
-    "verdict",
+    "verdict",  # of the printed value, in a word
+    "finer_verdict",  # the same, with the side and why it is not tested
     "evaluator",
     "task",
     "metric",
@@ -60,7 +61,8 @@ COMPARISON_COLUMNS = [  # without the question that the comparison belongs to
     "row",
     "against",
     "columns",
-    "relation",
+    "verdict",  # in a word
+    "relation",  # the same, with the kind of reason
     "gain",
     "low",
     "high",
@@ -84,6 +86,7 @@ CLAIMS = [
     "claim",
     "printed",  # verdict on the printed numbers, at the deviations that others published
     *(f"printed_at_{deviation:g}" for deviation in ASSUMED_DEVIATIONS),
+    "outcome",  # of the test of the printed numbers; finer than the verdict
     "size",
     "detail",
     "ours",
@@ -153,7 +156,8 @@ def cell_record(view: GridView, number: int, cell: Cell) -> dict:
         "n": 0,
         "missing": cell.absent + cell.runs_elsewhere,
         "outdated": cell.stale,
-        "verdict": cell.verdict,
+        "verdict": stats.printed_word(cell.verdict) if cell.verdict else "",
+        "finer_verdict": cell.verdict,
         "evaluator": cell.plan.evaluator,
         "task": cell.plan.task,
         "metric": cell.plan.metric,
@@ -197,19 +201,20 @@ def comparison_records(view: GridView) -> Iterator[dict]:
                 "table": view.name,
                 "question": answer.family.question,
                 "primary": answer.family.primary,
-                **comparison_record(comparison, answer.family.equality),
+                **comparison_record(comparison),
             }
 
 
-def comparison_record(comparison: Comparison, equality: bool = False) -> dict:
+def comparison_record(comparison: Comparison) -> dict:
     """Describe a comparison as a row under COMPARISON_COLUMNS. Unknown values are empty."""
     values = dict(vars(comparison))
     if comparison.estimate:
         values |= vars(comparison.estimate)
+    values["verdict"] = comparison.relation.word
     values["differs"] = "; ".join(map(setting_difference_text, comparison.differs))
     values["tuned_away"] = "; ".join(map(tuned_away_text, comparison.tuned_away))
     values["reason"] = reason_text(comparison.reason)
-    values["sentence"] = sentence(comparison, equality)
+    values["sentence"] = sentence(comparison)
     return {name: empty_if_none(values.get(name)) for name in COMPARISON_COLUMNS}
 
 
@@ -225,9 +230,10 @@ def sentence_rows(scale: str) -> Iterator[dict]:
             "places": " ".join(judged.places),
             "claim": judged.claims[0].quote,
             "printed": judged.published.verdict,
+            "outcome": judged.published.outcome,
             "size": judged.published.size,
             "detail": detail_text(judged.published),
-            "ours": "" if scale == DEFAULT_SCALE else judged.ours.seen,
+            "ours": "" if scale == DEFAULT_SCALE else our_verdict(judged),
         }
         for assumed in judged.assumed:
             row[f"printed_at_{assumed.deviation:g}"] = assumed.judgement.verdict
@@ -240,9 +246,9 @@ def claim_record(judged: Judged) -> dict:
     Our runs are left out at the default scale, which only shows that the workflow runs.
     """
     has_ours = judged.scale != DEFAULT_SCALE
-    our_verdict = "–"
+    our_runs = "–"
     if has_ours:
-        our_verdict = judged.ours.seen
+        our_runs = our_verdict(judged)
     parts = []
     for row in judged.rows:
         part = {
@@ -259,12 +265,22 @@ def claim_record(judged: Judged) -> dict:
         "place": ", ".join(judged.places),
         "claim": judged.claims[0].quote,
         "scale": judged.scale,
-        "printed numbers": verdict_and_size(judged.published),
+        "printed numbers": judged.published.verdict,
         "at smaller deviations": other_verdicts_text(judged),
         "printed verdicts": printed_verdicts_record(judged),
-        "our runs": our_verdict,
+        "our runs": our_runs,
         "parts": parts,
     }
+
+
+def our_verdict(judged: Judged) -> str:
+    """Give the verdict on our runs: on the claim at the scale of the papers, else on its rows.
+
+    A sentence over claims with several verdicts has them all: `higher, unclear`.
+    """
+    if judged.scale == PAPER_SCALE:
+        return judged.ours.verdict
+    return ", ".join(dict.fromkeys(judged.words))
 
 
 def printed_verdicts_record(judged: Judged) -> list[dict]:
@@ -285,6 +301,7 @@ def judgement_record(judgement: Judgement) -> dict:
         record["tuned_away"] = [tuned_away_text(term) for term in contrast.tuned_away]
         contrasts.append({key: finite(value) for key, value in record.items()})
     return {
+        "outcome": judgement.outcome,
         "direction": judgement.direction,
         "shown": judgement.significance,
         "size": judgement.size,

@@ -92,7 +92,7 @@ def write_site(scale: str) -> Path:
     """
     modules = ("sphinx", "furo", "myst_parser")
     if not all(importlib.util.find_spec(module) for module in modules):
-        raise BadInput("html: the site needs Sphinx, furo and MyST: pip install -e '.[docs]'")
+        raise BadInput("html: the site needs Sphinx, furo and MyST: pip install 'csebench[docs]'")
     out = catalog.results_folder(scale) / "html"
     if out.is_symlink():  # replace the folder that it leads to, and keep the link
         out = out.resolve()

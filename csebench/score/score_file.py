@@ -110,6 +110,8 @@ class TrainingFacts(BaseModel):
     best_encoder: Whole = 0
     curve: list[CurvePoint] | None = None
     loss_vanished: bool = False  # csebench/train/trainer.py: has_vanished
+    best_dev: Number | None = None  # Spearman on STS-B dev of the model; None: it is not trained
+    diverged: str | None = None  # how training diverged, so that the model is the untrained encoder
     provenance: Provenance
 
 

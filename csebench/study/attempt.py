@@ -28,6 +28,8 @@ from csebench.study.attempt_notices import forecast_lines, restart_notices, scal
 from csebench.study.attempt_paper import Attempt, open_attempt, replaced_defaults, write_paper
 from csebench.study.attempt_results import results
 
+SETTINGS = 8  # random settings of an attempt, if the user asks for no other number
+SEEDS = 5  # runs of each row with the settings of one search
 CHECKED_STEPS = 2
 # `csebench try` locks this name: Snakemake refuses to make a file that another Snakemake makes
 WORKFLOW = Path(".snakemake", "workflow")
@@ -37,23 +39,26 @@ def try_method(
     file: str | Path,
     against: str = "simcse",
     scale: str | None = None,
-    seeds: int = 5,
+    settings: int = SETTINGS,
+    seeds: int | None = None,
     trials: int | None = None,
     evaluators: str = "sts",
     component: bool = False,
     plan: bool = False,
 ) -> list[dict]:
-    """Compare one's own method with others, with equal settings and paired by seed.
+    """Compare one's own method with others, over random settings that they share.
 
-    The settings of the method are searched first if the scale takes settings from searches. Then
-    its runs are trained and scored. Finished work is not repeated.
+    Settings, seed and subset of the corpus are drawn together, and every row is run at each draw.
+    With `settings=1`, all runs have the settings of one search instead, and are paired by seed.
+    Finished work is not repeated.
 
     Args:
         file: the method, in a folder methods/. A component is in methods/components/.
         against: methods to compare with, comma-separated. A component is plugged into each of them.
         scale: name of a file in config/. None: see `answering_scale`.
-        seeds: number of runs of each row. The first seeds are those of the scale's tables, so that
-            published scores can be used.
+        settings: number of random settings. 1 means the settings of one search.
+        seeds: number of runs of each row with the settings of one search; None means SEEDS. The
+            first seeds are those of the scale's tables, so that published scores can be used.
         trials: number of trials in the search for the method's own settings. None means as many as
             the other methods had.
         evaluators: comma-separated. Each has a table of its own.
@@ -68,13 +73,15 @@ def try_method(
         BadInput: the file or an argument is wrong.
         RunFailed: training fails.
     """
+    check_options(settings, seeds, trials)
     attempt = open_attempt(
         Path(file),
         component,
         against=distinct_names(against),
         scale=scale or answering_scale(),
         evaluators=distinct_names(evaluators),
-        seeds=seeds,
+        seeds=seeds or SEEDS,
+        settings=settings,
     )
     # paths of results are relative to this folder
     with chdir(folders()[-1]), ExitStack() as stack:
@@ -93,6 +100,18 @@ def try_method(
         run_searches(attempt, count)
         run_workflow(attempt)
         return results(attempt)
+
+
+def check_options(settings: int, seeds: int | None, trials: int | None) -> None:
+    """Raise BadInput if an option for the settings of one search is given with random settings."""
+    if settings == 1:
+        return
+    for option, value in (("--seeds", seeds), ("--trials", trials)):
+        if value is not None:
+            raise BadInput(
+                f"{option}: is for the settings of one search. Add --settings 1, or leave it out:"
+                " each random setting has a seed of its own."
+            )
 
 
 def answering_scale() -> str:

@@ -37,14 +37,14 @@ def restart_notices(attempt: Attempt) -> list[str]:
 
 def scale_notice(attempt: Attempt) -> list[str]:
     """Say before anything is run that the scale judges no methods of this kind, if so."""
-    from csebench.report.numbers.controls import blocked
+    from csebench.report.numbers.controls import why_not_judged
     from csebench.report.words.comparisons import cannot_tell_text
 
     first_recipe, *_ = attempt.recipes().values()
     training = declaration(first_recipe.method).training
     if training is None:
         return []
-    reason = blocked(training, attempt.scale)
+    reason = why_not_judged(training, attempt.scale)
     if reason is None:
         return []
     return [

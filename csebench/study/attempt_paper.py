@@ -26,6 +26,7 @@ from csebench.plan.catalog.registry import (
     declaration,
     protocol,
 )
+from csebench.plan.random_settings import draw_settings
 from csebench.plan.recipe import (
     choices,
     conditions,
@@ -48,7 +49,13 @@ class Attempt:
     against: tuple[str, ...]  # methods; for a component its hosts
     scale: str
     evaluators: tuple[str, ...]
-    seeds: int
+    seeds: int  # runs of each row if all of them have the same settings
+    settings: int = 1  # random settings, a run of each row for each; 1: those of one search
+
+    @property
+    def is_over_settings(self) -> bool:
+        """Whether each run of a row has random settings of its own, which the rows share."""
+        return self.settings > 1
 
     @property
     def is_component(self) -> bool:
@@ -84,9 +91,9 @@ class Attempt:
     def searches(self) -> list[str]:
         """Name the searches for the recipes, each once.
 
-        The list is empty if the scale takes no settings from searches.
+        The list is empty if settings are drawn, or if the scale takes none from searches.
         """
-        if not catalog.scale(self.scale).tuned:
+        if self.is_over_settings or not catalog.scale(self.scale).tuned:
             return []
         names = [search_of(recipe) for recipe in self.recipes().values()]
         return [name for name in dict.fromkeys(names) if tuning.search_space(name)]
@@ -140,7 +147,12 @@ def check_attempt(attempt: Attempt) -> None:
         check_name(method, METHODS, "--against")
     if attempt.name in attempt.against:
         raise BadInput(f"--against: {attempt.name} cannot be compared with itself.")
-    catalog.scale(attempt.scale)
+    scale = catalog.scale(attempt.scale)
+    if attempt.is_over_settings and not scale.prior:
+        raise BadInput(
+            f"config/{attempt.scale}.yaml: prior: is missing, so that no settings can be drawn."
+            " State one, or use --settings 1, which takes the settings of one search."
+        )
     for evaluator in attempt.evaluators:
         protocol(evaluator, "--evaluators")
         reason = unavailable(evaluator, attempt.scale)
@@ -193,13 +205,16 @@ def paper_content(attempt: Attempt) -> dict:
         families.append(family)
 
     notes = [f"{title}: {note}" for note in replaced_defaults(attempt)]
+    number_of_runs = {"run_seeds": attempt.seeds}
+    if attempt.is_over_settings:
+        number_of_runs = {"random_settings": attempt.settings}
     tables = {}
     for number, evaluator in enumerate(attempt.evaluators, 1):
         tasks = protocol(evaluator).tasks
         tables[str(number)] = {
             "title": f"{title} against {', '.join(labels)}, {evaluator}",
             "evaluator": evaluator,
-            "run_seeds": attempt.seeds,
+            **number_of_runs,
             "columns": [{"label": task, "task": task, "size": tuning.SIZE} for task in tasks],
             "rows": [table_row(label, recipe) for label, recipe in rows.items()],
             "compare": families,
@@ -221,14 +236,16 @@ def table_row(label: str, recipe: Recipe) -> dict:
 def replaced_defaults(attempt: Attempt) -> list[str]:
     """Say which defaults of one's own file other values replace in its runs, and why.
 
-    Settings that the search for the method itself chooses are left out, because the search is
-    meant to replace them.
+    Settings that the search for the method itself chooses, or that are drawn, are left out, because
+    they are meant to be replaced.
     """
     scale = catalog.scale(attempt.scale)
     file = f"config/{attempt.scale}.yaml"
     size = look_up(f"size of {file}", tuning.SIZE, scale.sizes, "try")
     encoder = look_up(f"encoder of {file}", tuning.ENCODER, scale.encoders, "try")
-    tuned = tuning.tuned_settings(attempt.scale)
+    tuned = {}
+    if not attempt.is_over_settings:
+        tuned = tuning.tuned_settings(attempt.scale)
     given = conditions(scale, tuned)
     prefix = ""
     if attempt.is_component:
@@ -238,12 +255,14 @@ def replaced_defaults(attempt: Attempt) -> list[str]:
     for recipe in attempt.recipes().values():
         method = declaration(recipe.method)
         spec = make_spec(recipe, encoder, size, scale.seeds[0], given, "try")
-        searched = tuning.search_space(search_of(recipe))
+        replaced = {*tuning.search_space(search_of(recipe))}
+        if attempt.is_over_settings:
+            replaced |= {*draw_settings(method, spec.components, scale, spec.seed)}
         chosen = choices(method, spec.components, tuned)
         for key, (default, _) in declaration(attempt.name, attempt.folder).params.items():
             setting = f"{prefix}{key}"
             value = spec.settings.get(setting, default)
-            if value == default or setting in searched:
+            if value == default or setting in replaced:
                 continue
             source = f"scale {attempt.scale}"
             if chosen.get(setting) == value:

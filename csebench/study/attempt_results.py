@@ -3,7 +3,8 @@
 The statistics and the sentence of a comparison come from csebench/report/.
 """
 
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Literal
 
 from csebench.base.runs import read_report
 from csebench.base.terminal import counted
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from csebench.report.numbers.cells import GridView
     from csebench.report.numbers.compare import Comparison
 
-MOST_SEEDS = 100  # that `csebench try` takes
+MOST_SEEDS = 100  # seeds, or settings, that `csebench try` takes
 OTHER_SCALE = (
-    "No number of seeds helps: this scale cannot tell such methods apart. --scale small trains"
+    "No number of runs helps: this scale cannot tell such methods apart. --scale small trains"
     " BERTs of the hub."
 )
 SAME_TRAINING = "Both have the same losses, bit for bit: what is new has no effect."
@@ -35,6 +36,7 @@ def results(attempt: Attempt) -> list[dict]:
     from csebench.report.numbers.cells import grid_view
     from csebench.report.numbers.compare import answers
     from csebench.report.words.comparisons import SMOKE
+    from csebench.report.words.over_settings import settings_sentences
 
     seconds = training_seconds(attempt)
     command = command_of(attempt)
@@ -47,12 +49,36 @@ def results(attempt: Attempt) -> list[dict]:
             record = {"question": answer.family.question, **comparison_record(comparison)}
             if is_smoke:
                 record["sentence"] = SMOKE
+            record["over_settings"] = settings_record(comparison)
+            record["settings_sentences"] = settings_sentences(comparison)
             record["page"] = str(page.path)
             record["training_seconds"] = seconds
-            record["next"] = next_step(view, comparison)
+            record["next"] = next_step(view, comparison, attempt.is_over_settings)
             record["command"] = command
             records.append(record)
     return records
+
+
+def settings_record(comparison: "Comparison") -> dict:
+    """Describe a comparison over random settings; empty if it is none, or has no result."""
+    over = comparison.over_settings
+    if over is None:
+        return {}
+    record = {
+        "settings": len(over.draws),
+        "higher": over.higher,
+        "diverged": over.diverged,
+        "draws": [asdict(draw) for draw in over.draws],
+    }
+    if over.best is not None:
+        low, high = over.best.estimate.interval()
+        record["best_of"] = {
+            "settings": over.best.settings,
+            "gain": over.best.estimate.gain,
+            "low": low,
+            "high": high,
+        }
+    return record
 
 
 def training_seconds(attempt: Attempt) -> float:
@@ -76,17 +102,22 @@ def command_of(attempt: Attempt) -> str:
         command += " --component"
     command += f" --against {','.join(attempt.against)}"
     command += f" --evaluators {','.join(attempt.evaluators)}"
-    return f"{command} --scale {attempt.scale} --seeds {attempt.seeds}"
+    command += f" --scale {attempt.scale} --settings {attempt.settings}"
+    if not attempt.is_over_settings:
+        command += f" --seeds {attempt.seeds}"
+    return command
 
 
-def next_step(view: "GridView", comparison: "Comparison") -> str:
+def next_step(view: "GridView", comparison: "Comparison", is_over_settings: bool) -> str:
     """Say what to do after a comparison. Empty if there is nothing to say."""
     own_curves = training_curves(view, comparison.row)
     if own_curves and own_curves == training_curves(view, comparison.against):
         return SAME_TRAINING
     if view.scale == catalog.DEFAULT_SCALE:
         return ""
-    return advice_on_seeds(comparison)
+    if is_over_settings:
+        return advice_on_runs(comparison, "setting")
+    return advice_on_runs(comparison, "seed")
 
 
 def training_curves(view: "GridView", label: str) -> list:
@@ -101,8 +132,8 @@ def training_curves(view: "GridView", label: str) -> list:
     return curves
 
 
-def advice_on_seeds(comparison: "Comparison") -> str:
-    """Say whether more seeds could make a difference of this size significant."""
+def advice_on_runs(comparison: "Comparison", unit: Literal["seed", "setting"]) -> str:
+    """Say whether more seeds, or settings, could make a difference of this size significant."""
     from csebench.report.numbers.power import seeds_needed
     from csebench.report.numbers.refusals import Relation
 
@@ -119,13 +150,14 @@ def advice_on_seeds(comparison: "Comparison") -> str:
         return "Give both rows the same settings first: what differs may be the reason."
     needed = seeds_needed(abs(seen.gain), seen)
     if needed <= seen.seeds:
-        return "More seeds would change little; try another scale or other test sets."
+        return f"More {unit}s would change little; try another scale or other test sets."
     difference = f"a difference of {abs(seen.gain):.2f}"
     if needed == float("inf"):
-        return f"More seeds cannot show {difference}: the test items alone vary too much."
+        return f"More {unit}s cannot show {difference}: the test items alone vary too much."
+    runs = f"about {needed:,.0f} {unit}s"
     if needed > MOST_SEEDS:
-        return f"To show {difference} would take about {needed:,.0f} seeds, which is out of reach."
-    return f"To show {difference} would take about {needed:.0f} seeds: --seeds {needed:.0f}."
+        return f"To show {difference} would take {runs}, which is out of reach."
+    return f"To show {difference} would take {runs}: --{unit}s {needed:.0f}."
 
 
 def comparison_lines(record: dict) -> list[str]:
@@ -135,7 +167,9 @@ def comparison_lines(record: dict) -> list[str]:
         lines.append(f"Not matched: {record['differs']}.")
     if record["tuned_away"]:
         lines.append(f"Tuned away: {record['tuned_away']}.")
-    if record["gain"] != "":
+    if record["settings_sentences"]:
+        lines += record["settings_sentences"]
+    elif record["gain"] != "":
         lines.append(difference_line(record))
     lines.append(f"Training took {record['training_seconds'] / 60:.1f} minutes here.")
     if record["next"]:

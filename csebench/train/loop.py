@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from csebench.base.errors import Stopped, Untrainable
+from csebench.base.errors import Diverged, Stopped
 from csebench.base.processes import is_main_process
 from csebench.base.runs import Progress, remove_checkpoint
 from csebench.train import checkpoint, parallel
@@ -40,7 +40,7 @@ def run_steps(
         The seconds per step of this process, evaluations included.
 
     Raises:
-        Untrainable: a loss is not finite (see `read_losses`).
+        Diverged: a loss is not finite (see `read_losses`).
         Stopped: a signal was received. A checkpoint has been written.
     """
     first_step = state.step
@@ -96,7 +96,7 @@ def read_losses(task, state: TrainState, folder: Path) -> None:
     """Read the pending losses from the device, and note their mean.
 
     Raises:
-        Untrainable: a loss is not finite. The checkpoint is deleted, because resuming from it would
+        Diverged: a loss is not finite. The checkpoint is deleted, because resuming from it would
             end the same way.
     """
     values = parallel.mean(torch.stack(state.pending)).tolist()
@@ -104,7 +104,7 @@ def read_losses(task, state: TrainState, folder: Path) -> None:
     for step, value in enumerate(values, first_step):
         if not np.isfinite(value):
             remove_checkpoint(folder)
-            raise Untrainable(
+            raise Diverged(
                 f"{task.name}: loss is {value} at step {step} (learning rate"
                 f" {task.p.learning_rate:g}); the run is stopped. Lower the learning rate or check"
                 " the loss."

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, Diverged, first_line
 from csebench.base.files import SHA256, system_errors, with_digest, write_json, write_text
 from csebench.base.models import CARD, FACTS, REPORT, model_sha256
 from csebench.base.processes import is_main_process, use_threads
@@ -30,7 +30,7 @@ from csebench.plan.schema.spec import Spec
 from csebench.train import parallel
 from csebench.train.foreign import ForeignCode
 from csebench.train.inputs import Inputs
-from csebench.train.trainer import fit
+from csebench.train.trainer import fit, untrained_report
 
 
 def make_model(
@@ -47,6 +47,7 @@ def make_model(
 
     Raises:
         BadInput: see `load_encoder` and `fit`.
+        Diverged: see `fit`. If the spec says so, the model is the untrained encoder instead.
         Untrainable: see `fit`.
         Stopped: SIGTERM, SIGINT or SIGHUP stopped the run. A checkpoint has been written.
     """
@@ -67,7 +68,14 @@ def make_model(
     if encoder is not None and method.kind == "fitted":
         transform = fit_transform(spec, params, encoder, inputs)
     if encoder is not None and method.is_trained:
-        report, modules = fit(spec, params, out, encoder, inputs, progress, chunk_size)
+        try:
+            report, modules = fit(spec, params, out, encoder, inputs, progress, chunk_size)
+        except Diverged as error:
+            if spec.if_diverged == "fail":
+                raise
+            encoder = load_encoder(spec, params)  # again, because training has changed its weights
+            assert encoder is not None
+            report = untrained_report(spec, params, encoder, inputs, first_line(error))
     parallel.stop()
 
     # Export.

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from csebench.base.errors import BadInput, OutOfMemory, RunFailed, Untrainable, shortened
+from csebench.base.errors import BadInput, Diverged, OutOfMemory, RunFailed, Untrainable, shortened
 from csebench.base.processes import rank, stop_signals
 from csebench.base.runs import Progress
 from csebench.data.sts import Pairs
@@ -59,8 +59,8 @@ def fit(
 
     Raises:
         BadInput: the loss is not a scalar with a gradient.
-        Untrainable: a loss or a vector is not finite, the encoder gets no gradient, or no
-            evaluation on STS-B dev gave a score.
+        Diverged: a loss or a vector is not finite, or no evaluation on STS-B dev gave a score.
+        Untrainable: the encoder gets no gradient.
     """
     plugins = {}
     for name, component in spec.components.items():
@@ -94,7 +94,7 @@ def fit(
         return {}, {}
     best = state.best
     if "weights" not in best:
-        raise Untrainable(
+        raise Diverged(
             f"{spec.run_id}: STS-B dev gave no score at any step (constant embeddings?)."
         )
     encoder.model.load_state_dict(best["weights"])
@@ -115,6 +115,23 @@ def fit(
         print(vanished_text(spec.run_id, state.losses), file=sys.stderr, flush=True)
     with foreign:
         return report, task.method.exported()
+
+
+def untrained_report(
+    spec: Spec, params: Hyperparameters, encoder: Encoder, inputs: Inputs, reason: str
+) -> dict:
+    """Report a run whose training diverged, and whose model is the encoder that it started from.
+
+    Args:
+        reason: how the training diverged.
+    """
+    scores = dev_point(encoder, params.pooler, inputs.dev, spec.precision)
+    return {
+        "diverged": reason,
+        "best_dev": scores["spearman"],
+        "sentences": len(inputs.sentences),
+        "processes": parallel.world_size(),
+    }
 
 
 def has_vanished(losses: list[list[float]]) -> bool:

@@ -189,6 +189,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_content(self.hub.archives[path], path)
         elif path.startswith("api/"):
             self.send_facts(*path.split("/")[1:])
+        elif path == "":  # the home page, which shows that the hub can be reached
+            self.send_content(b"home", path)
         else:
             kind = "datasets" if path.startswith("datasets/") else "models"
             owner, name, _, revision, file = path.removeprefix("datasets/").split("/", 4)

@@ -220,6 +220,11 @@ REFUSED = {
     "a gain over a row whose gain is compared": Mistake(
         'by: "1.0"', "gains_over: {one: two, two: one}", ["claims.0", "cannot be subtracted"]
     ),
+    "a column left out of an average": Mistake(
+        "    baseline: one\n",
+        "    baseline: one\n    compare: [{question: a, rows: [[one, two]], left_out: [STS-B]}]\n",
+        ["tables.1", "`left_out` needs `columns: each`"],
+    ),
     "gains of deviations": Mistake(
         'by: "1.0"', "gains_over: {one: two}, statistic: std", ["claims.0", "no `statistic: std`"]
     ),

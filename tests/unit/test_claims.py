@@ -18,9 +18,9 @@ from csebench.report.csv_tables import claim_record
 from csebench.report.numbers import claims, estimates, printed_spread
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.claims import (
+    ClaimOutcome,
     ClaimVerdict,
     Direction,
-    Seen,
     Significance,
     StatedSize,
 )
@@ -37,11 +37,14 @@ from csebench.report.numbers.contrasts import (
 from csebench.report.numbers.others import Spread
 from csebench.report.numbers.row_settings import Setting
 from csebench.report.numbers.stats import Summary
+from csebench.report.numbers.verdict_words import VerdictWord
 from csebench.report.words.claims import (
     DEPENDS,
     claim_formula,
     detail_text,
     judgement_text,
+    no_test,
+    notes,
     on_print_text,
     other_verdicts_text,
     verdict_range,
@@ -155,12 +158,12 @@ def judge(**settings):
 # ---------------- one claim, on the printed numbers and on our runs
 
 
-SUPPORTED = ClaimVerdict.SUPPORTED
-NOT_SHOWN = ClaimVerdict.NOT_SHOWN
-AGAINST = ClaimVerdict.AGAINST
-OTHER_WAY = ClaimVerdict.OTHER_WAY
-UNPROVEN = ClaimVerdict.UNPROVEN_SIGNIFICANCE
-UNTESTABLE = ClaimVerdict.UNTESTABLE
+SUPPORTED = ClaimOutcome.SUPPORTED
+NOT_SHOWN = ClaimOutcome.NOT_SHOWN
+AGAINST = ClaimOutcome.AGAINST
+OTHER_WAY = ClaimOutcome.OTHER_WAY
+UNPROVEN = ClaimOutcome.UNPROVEN_SIGNIFICANCE
+UNTESTABLE = ClaimOutcome.UNTESTABLE
 
 ABOVE = [  # claim, verdict on print, verdict on our runs. Comments have the differences of both.
     # by 2.00; by 5, 5 and 4.8
@@ -233,7 +236,7 @@ OF_DEVIATIONS = [  # claim about a deviation, verdict on print, verdict on our r
 def verdicts(**claim):
     """Judge a claim on the printed numbers and on our runs."""
     judged = judge(**claim)
-    return judged.published.verdict, judged.ours.verdict
+    return judged.published.outcome, judged.ours.outcome
 
 
 @pytest.mark.parametrize(("claim", "on_print", "on_runs"), ABOVE)
@@ -263,7 +266,7 @@ def wide_spread(project, monkeypatch):
         # by 2.00, whose standard error is 1.19, 0.71 or 0.49
         ({"versus": ["B"]}, NOT_SHOWN, "supported from 0.5 down"),
         ({"versus": ["B"], "quote": "significant"}, UNPROVEN, "supported from 0.5 down"),
-        ({"row": "B", "versus": ["Ours"]}, OTHER_WAY, "against beyond chance from 0.5 down"),
+        ({"row": "B", "versus": ["Ours"]}, OTHER_WAY, "against from 0.5 down"),
         # by 1.25
         (
             {"versus": ["B"], "columns": ["x", "y"], "on_average": True},
@@ -280,7 +283,7 @@ def wide_spread(project, monkeypatch):
 )
 def test_the_verdict_on_print_is_given_at_smaller_deviations(wide_spread, claim, verdict, text):
     judged = judge(**claim)
-    assert judged.published.verdict == verdict
+    assert judged.published.outcome == verdict
     assert other_verdicts_text(judged) == text
     is_marked = on_print_text(judged).startswith(f"{DEPENDS} *")
     assert judged.depends_on_deviation == is_marked == (text != "")
@@ -299,9 +302,11 @@ def test_a_sentence_is_judged_at_smaller_deviations_over_its_rows(wide_spread, m
     monkeypatch.setattr(Paper, "claims_by_quote", lambda _: {QUOTE: rows})
     sentence = claims.judge_quote.__wrapped__("made_up", QUOTE, SCALE)
     verdicts = [(at.deviation, at.verdict) for at in sentence.printed_verdicts]
-    assert verdicts == [(None, NOT_SHOWN), (0.5, NOT_SHOWN), (0.35, SUPPORTED)]
-    assert verdict_range([sentence, sentence], SUPPORTED) == "0 to 2"
-    assert verdict_range([sentence], NOT_SHOWN, SUPPORTED) == "1"
+    left_open = ClaimVerdict.OPEN
+    supported = ClaimVerdict.SUPPORTED
+    assert verdicts == [(None, left_open), (0.5, left_open), (0.35, supported)]
+    assert verdict_range([sentence, sentence], supported) == "0 to 2"
+    assert verdict_range([sentence], left_open, supported) == "1"
 
 
 @pytest.mark.parametrize(
@@ -331,13 +336,13 @@ def test_size(project, claim, on_print, on_runs):
 
 def test_the_comparison_that_goes_against_a_claim_is_shown(project):
     judged = judge(columns=["x", "y"], versus=["B", "C"]).published
-    assert judged.verdict == OTHER_WAY
+    assert judged.outcome == OTHER_WAY
     assert "against: 0.40 below C in y, p = 1 for 4 " in detail_text(judged)
 
 
 def test_up_to_asks_for_one_of_several_comparisons(project):
     judged = judge(columns=["x", "y"], versus=["B", "C"], up_to="2.00").published
-    assert judged.verdict == SUPPORTED
+    assert judged.outcome == SUPPORTED
     assert judged.size == StatedSize.AS_STATED
     assert "+2.00 over B in x" in detail_text(judged)
 
@@ -378,10 +383,10 @@ def test_what_one_of_two_shows_is_corrected(claim, differences, direction, shown
 def test_what_nobody_published_seeds_of_cannot_be_tested(project, monkeypatch):
     monkeypatch.setattr(printed_spread, "seed_spread", lambda *_: None)
     judged = judge(versus=["B"]).published
-    assert judged.verdict == UNTESTABLE
+    assert judged.outcome == UNTESTABLE
     assert judgement_text(judged).endswith("; the spread is not known")
-    assert judge(versus=["B"], **LIMIT).published.verdict == UNTESTABLE
-    assert judge(row="B", versus=["Ours"]).published.verdict == OTHER_WAY
+    assert judge(versus=["B"], **LIMIT).published.outcome == UNTESTABLE
+    assert judge(row="B", versus=["Ours"]).published.outcome == OTHER_WAY
 
 
 @pytest.mark.parametrize("grid", [{"table": "1"}, {"table": None, "figure": "1"}])
@@ -415,7 +420,7 @@ GAINS = {
 
 def test_a_claim_may_compare_the_gains_of_rows_over_others(project):
     judged = judge(**GAINS)
-    assert (judged.published.verdict, judged.ours.verdict) == (SUPPORTED, AGAINST)
+    assert (judged.published.outcome, judged.ours.outcome) == (SUPPORTED, AGAINST)
     # three trained rows have a deviation of 0.40; nothing trains BERT
     p = 2 * scipy.stats.norm.sf(1.50 / (0.40 * 3**0.5))
     assert detail_text(judged.published) == f"gain +1.50 over C in x, p = {p:.2g}"
@@ -570,6 +575,15 @@ def test_if_nothing_could_be_compared_the_first_reason_is_given():
     judged = judge_contrasts(NOT_MADE, NoContrast(Obstacle.ONE_SEED))
     assert outcome(judged) == (None, Significance.UNTESTED)
     assert judged.basis == NOT_MADE
+
+
+def test_if_controls_fail_for_any_contrast_the_scale_cannot_tell():
+    fails = NoContrast(Obstacle.CANNOT_TELL)
+    judged = judge_contrasts(NOT_MADE, fails)
+    assert (judged.seen, judged.basis) == (Seen.CANNOT_TELL, fails)
+    in_part = judge_contrasts(contrast(2.0, 0.01), fails)
+    assert in_part.seen == Seen.CANNOT_TELL
+    assert notes(in_part) == ["1 of 2 comparisons can be made", "controls of the scale fail"]
 
 
 @pytest.mark.parametrize(
@@ -739,20 +753,79 @@ def test_a_deviation_of_0_or_of_one_run_is_not_tested(sides):
         assert contrast_deviations(PAIR, 1, pair, 0.01).p is None
 
 
+def test_a_deviation_of_0_is_not_called_one_seed():
+    without_spread = contrast_deviations(PAIR, 1, [KNOWN, Summary(70.0, 0.0, 4)], 0.0)
+    assert no_test(without_spread) == "a deviation is 0"
+    assert no_test(contrast(1.0, None)) == "one seed"
+
+
 @pytest.mark.parametrize(
-    ("direction", "significance", "seen"),
+    ("claim", "difference", "p", "word"),
     [
-        (None, Significance.UNTESTED, Seen.UNASKED),
-        (Direction.AGREES, Significance.UNTESTED, Seen.UNASKED),
-        (Direction.AGREES, Significance.YES, Seen.SEEN),
-        (Direction.AGREES, Significance.NO, Seen.NOT_SEEN),
-        (Direction.OPPOSES, Significance.NO, Seen.NOT_SEEN),
-        (Direction.OPPOSES, Significance.YES, Seen.OPPOSITE),
-        (Direction.MIXED, Significance.YES, Seen.OPPOSITE),
+        ({}, 0.18, None, VerdictWord.NOT_TESTED),
+        ({}, 0.18, 0.01, VerdictWord.HIGHER),
+        ({}, 0.18, 0.5, VerdictWord.UNCLEAR),
+        ({}, -0.18, 0.5, VerdictWord.UNCLEAR),
+        ({}, -0.18, 0.01, VerdictWord.LOWER),
+        # a difference is positive if it agrees with a claim
+        ({"lower": True}, 0.18, 0.01, VerdictWord.LOWER),
+        ({"lower": True}, -0.18, 0.01, VerdictWord.HIGHER),
+        (LIMIT, 2.0, 0.01, VerdictWord.HIGHER),
+        (LIMIT, -2.0, 0.01, VerdictWord.LOWER),
+        (LIMIT | {"less_than": "5"}, 0.18, 0.5, VerdictWord.SAME),
+        (LIMIT | {"less_than": "5"}, -9.0, 0.01, VerdictWord.LOWER),
     ],
 )
-def test_what_a_study_on_another_encoder_saw(direction, significance, seen):
-    assert row_judged(direction, significance).seen == seen
+def test_runs_on_another_encoder_only_compare_rows(claim, difference, p, word):
+    judged = judge_contrasts(contrast(difference, p), **claim)
+    assert replace(judged, strict=False).word == word
+
+
+def test_rows_that_differ_by_next_to_nothing_are_the_same():
+    judged = judge_contrasts(contrast(0.01, 1.0, is_inactive=True))
+    assert judged.word == VerdictWord.SAME
+
+
+def test_without_a_contrast_nothing_is_tested():
+    assert judge_contrasts(NOT_MADE).word == VerdictWord.NOT_TESTED
+    assert judge_contrasts(NoContrast(Obstacle.CANNOT_TELL)).word == VerdictWord.CANNOT_TELL
+
+
+@pytest.mark.parametrize(
+    ("claim", "difference", "p", "verdict"),
+    [
+        ({}, 1.0, 0.01, ClaimVerdict.SUPPORTED),
+        ({}, 1.0, 0.5, ClaimVerdict.OPEN),
+        ({}, -1.0, 0.5, ClaimVerdict.OPEN),
+        ({}, -1.0, 0.01, ClaimVerdict.AGAINST),
+        ({"quote": "significantly better"}, 1.0, 0.5, ClaimVerdict.OPEN),
+        ({}, 1.0, None, ClaimVerdict.CANNOT_TELL),
+        ({"by": "1.00"}, 1.0, 0.01, ClaimVerdict.SUPPORTED),
+        ({"by": "2.60"}, 0.18, 0.01, ClaimVerdict.MISPRINT),
+        ({"by": "2.60"}, 0.18, 0.5, ClaimVerdict.MISPRINT),
+        ({"by": "2.60"}, 0.18, None, ClaimVerdict.MISPRINT),  # sizes are compared without a test
+        ({"by": "2.60"}, -2.6, 0.01, ClaimVerdict.AGAINST),
+        (LIMIT | {"less_than": "0.4"}, 0.4, 0.5, ClaimVerdict.MISPRINT),
+    ],
+)
+def test_a_claim_has_one_of_five_verdicts_on_print(claim, difference, p, verdict):
+    assert judge_contrasts(contrast(difference, p, unit=0.01), **claim).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("difference", "verdict"), [(0.18, ClaimVerdict.OPEN), (2.2, ClaimVerdict.SUPPORTED)]
+)
+def test_our_runs_support_no_claim_whose_size_they_exclude(difference, verdict):
+    """Intervals are ± 0.98."""
+    judged = judge_contrasts(contrast(difference, 0.01), by="2.60")
+    assert replace(judged, strict=False).verdict == verdict
+    sentence = claims.judge_sentence([replace(judged, strict=False)] * 2)
+    assert sentence.verdict == verdict
+
+
+def test_a_verdict_has_the_stated_size_beside_that_of_the_table():
+    text = judgement_text(judge_contrasts(contrast(0.18, 0.01, unit=0.01), by="2.60"))
+    assert text == "*misprint*: +0.18 over B in x where +2.60 is stated, p = 0.01"
 
 
 def test_sentences_about_a_table_that_cannot_be_planned_are_left_out(tmp_path, monkeypatch):
@@ -812,16 +885,16 @@ UNTESTED_GAIN = row_judged(Direction.AGREES, Significance.UNTESTED)
 def test_a_sentence_has_one_verdict_over_its_rows(rows, printed, runs):
     """On printed numbers a row that opposes decides even if it is not significant."""
     on_print = [replace(row, strict=True) for row in rows]
-    assert claims.judge_sentence(on_print).verdict == printed
+    assert claims.judge_sentence(on_print).outcome == printed
     on_runs = [replace(row, strict=False) for row in rows]
-    assert claims.judge_sentence(on_runs).verdict == runs
+    assert claims.judge_sentence(on_runs).outcome == runs
 
 
 def test_one_part_that_is_not_significant_decides_on_a_sentence_that_says_significantly():
     significantly = [replace(row, claims_significance=True) for row in (HOLDS, WEAK, UNTESTED_GAIN)]
-    assert claims.judge_sentence(significantly).verdict == UNPROVEN
+    assert claims.judge_sentence(significantly).outcome == UNPROVEN
     on_runs = [replace(row, strict=False) for row in significantly]
-    assert claims.judge_sentence(on_runs).verdict == UNTESTABLE
+    assert claims.judge_sentence(on_runs).outcome == UNTESTABLE
 
 
 @pytest.mark.parametrize(
@@ -922,7 +995,7 @@ def test_what_papers_say_of_their_numbers(no_runs, paper, words, difference, sta
     judged = claims.judge(paper, claim, SCALE)
     assert judged.published.size == stated
     assert detail_text(judged.published).startswith(f"{difference:+.2f} over ")
-    assert judged.ours.verdict == UNTESTABLE
+    assert judged.ours.outcome == UNTESTABLE
 
 
 def test_seven_tasks_are_no_more_certain_than_their_printed_average(no_runs):
@@ -932,7 +1005,7 @@ def test_seven_tasks_are_no_more_certain_than_their_printed_average(no_runs):
     for claim in catalog.paper("msse").claims:
         if claim.table == "3":
             judged = claims.judge("msse", claim, SCALE)
-            verdicts[claim.on_average] = judged.published.verdict
+            verdicts[claim.on_average] = judged.published.outcome
     assert verdicts[True] == verdicts[False]
 
 

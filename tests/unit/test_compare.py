@@ -2,6 +2,7 @@
 score files are compared."""
 
 import dataclasses
+import itertools
 import json
 import shutil
 
@@ -20,7 +21,7 @@ from csebench.plan.catalog.registry import evaluator_declaration
 from csebench.plan.schema.paper import Family, Premise
 from csebench.report.numbers import compare, estimates
 from csebench.report.numbers.cells import ScoresElsewhere, grid_view, printed_view
-from csebench.report.numbers.claims import Seen, judge_all
+from csebench.report.numbers.claims import judge_all
 from csebench.report.numbers.refusals import (
     EqualScores,
     NoRuns,
@@ -30,6 +31,7 @@ from csebench.report.numbers.refusals import (
     why_not,
 )
 from csebench.report.numbers.row_settings import Setting, setting_differences, setting_text
+from csebench.report.numbers.verdict_words import VerdictWord
 from csebench.report.words.claims import here_text
 from csebench.report.words.comparisons import reason_text
 from csebench.score.data_of_scores import EvaluationData
@@ -421,7 +423,7 @@ def test_what_is_within_the_limit_in_the_table_is_not_seen_in_the_claim(controls
     (contrast,) = row.ours.contrasts
     assert contrast.is_inactive
     assert contrast.p == 1.0
-    assert row.ours.seen == Seen.NOT_SEEN
+    assert row.ours.word == VerdictWord.SAME
     assert "within 0.02 points" in here_text(row)
 
 
@@ -523,6 +525,12 @@ TWO_ROWS = {"A": ("simcse", [None] * 5), "B": ("ct", [None] * 5)}
 def test_columns_that_a_question_compares(asked, groups, view_of):
     view = view_of(TWO_ROWS, FIVE_COLUMNS, baseline="B")
     assert compare.column_groups(view, question(columns=asked)) == groups
+
+
+def test_a_column_that_another_page_compares_can_be_left_out(view_of):
+    view = view_of({"A": ("simcse", [None] * 3)}, columns("STS12", "STS13", "STS14"))
+    asked = question(columns="each", left_out=["STS13"])
+    assert compare.column_groups(view, asked) == [[0], [2]]
 
 
 @pytest.mark.parametrize("asked", ["each", "average"])
@@ -731,6 +739,47 @@ def test_untrained_rows_are_compared_over_test_items_alone(project):
     assert compare.can_be_tested(estimate, untrained)
     assert not compare.can_be_tested(estimate, trained)
     assert not compare.can_be_tested(dataclasses.replace(estimate, item_se=None), untrained)
+
+
+# ---------------------------------------------------------------- one page owns each comparison
+
+
+# Pages that make the same comparison at scale mini. The page of all methods asks one question about
+# every method, so it repeats comparisons that papers make.
+REPEATED = {
+    frozenset({("methods", "methods"), ("micse", "figure3")}),
+    frozenset({("methods", "methods"), ("msse", "table2")}),
+}
+
+
+def compared_scores(pairs):
+    """Collect the scores of two compared rows. The order of the rows does not count."""
+    sides = []
+    for cells in zip(*pairs, strict=True):
+        scores = set()
+        for leaf in itertools.chain.from_iterable(cell.leaves for cell in cells):
+            column = leaf.plan.column
+            for spec in leaf.plan.specs:
+                scores.add((spec.run_id, leaf.plan.evaluator, column.task, column.metric))
+        sides.append(frozenset(scores))
+    return frozenset(sides)
+
+
+def test_one_page_compares_the_same_scores_unless_there_is_a_reason():
+    pages_by_scores = {}
+    grids_of_scale = {grid for page in targets.pages("mini") for grid in page.grids()}
+    for paper_name, name in sorted(grids_of_scale):
+        view = printed_view(paper_name, name, "mini")
+        for family in view.grid.compare:
+            for row, against in compare.row_pairs(view, family):
+                for group in compare.column_groups(view, family):
+                    pairs = compare.runnable_pairs(view, row, against, group)
+                    if all(cell.can_be_run for cell in itertools.chain.from_iterable(pairs)):
+                        scores = compared_scores(pairs)
+                        pages_by_scores.setdefault(scores, set()).add((paper_name, name))
+
+    repeated = {frozenset(pages) for pages in pages_by_scores.values() if len(pages) > 1}
+    assert repeated == REPEATED
 
 
 # ---------------------------------------------------------------- settings of two rows

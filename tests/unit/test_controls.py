@@ -10,9 +10,10 @@ from csebench.plan.controls import control_scores
 from csebench.plan.targets import parse_target
 from csebench.report.numbers import compare
 from csebench.report.numbers.cells import grid_view
-from csebench.report.numbers.claims import Seen, judge_all
-from csebench.report.numbers.controls import blocked, control_results
+from csebench.report.numbers.claims import judge_all
+from csebench.report.numbers.controls import control_results, why_not_judged
 from csebench.report.numbers.refusals import Relation
+from csebench.report.numbers.verdict_words import VerdictWord
 from csebench.report.pages.index import index_page
 from csebench.report.pages.table import table_page
 from csebench.report.words.claims import here_text
@@ -139,8 +140,8 @@ def test_a_control_that_fails_takes_the_verdicts_on_its_kind_and_leaves_the_numb
 def test_a_failed_control_of_methods_with_labels_leaves_those_without(scale):
     name = scale(WORKS | {"With labels": 59})
 
-    assert blocked("unlabelled", name) is None
-    assert blocked("labelled", name) is not None
+    assert why_not_judged("unlabelled", name) is None
+    assert why_not_judged("labelled", name) is not None
     assert relations(name)["With labels", "SimCSE"] == Relation.CANNOT_TELL
     assert relations(name)["SimCSE", "CT"] == Relation.BETTER
 
@@ -174,8 +175,8 @@ def test_the_sentence_says_why_and_a_question_of_several_rows_is_short(scale):
     primary, training, *_ = compare.answers(grid_view("made_up", "table1", name))
 
     assert sentence(primary.comparisons[0]) == (
-        "Cannot tell SimCSE from CT (+10.00): at scale mine, training without labels changes"
-        " nothing that these test sets can see (controls: 1 of 2)."
+        "Cannot tell SimCSE from CT: at scale mine, training without labels changes nothing that"
+        " these test sets can see (controls: 1 of 2); +10.00 (95 % +10.00 to +10.00)."
     )
     assert family_sentence(training) == "Cannot tell."
 
@@ -185,7 +186,7 @@ def test_a_page_says_why_it_has_no_verdict(scale):
 
     (page,) = parse_target("made_up/table1", name)
     text = table_page(page).write("markdown")
-    assert "**Cannot tell SimCSE from CT (+10.00): at scale mine" in text
+    assert "**Cannot tell SimCSE from CT: at scale mine" in text
 
 
 def test_the_first_page_has_the_controls_beside_print(scale):
@@ -207,9 +208,9 @@ def test_a_claim_about_methods_that_the_scale_cannot_tell_apart_is_not_judged(sc
 
     without_labels, with_labels = judge_all(name, ["made_up"])
 
-    assert without_labels.ours.seen == Seen.CANNOT_TELL
-    assert here_text(without_labels) == "cannot tell: controls of the scale fail"
-    assert with_labels.ours.seen == Seen.SEEN
+    assert without_labels.ours.word == VerdictWord.CANNOT_TELL
+    assert here_text(without_labels) == "*cannot tell*: controls of the scale fail"
+    assert with_labels.ours.word == VerdictWord.HIGHER
 
 
 def test_a_page_is_made_from_the_scores_of_the_controls(scale):

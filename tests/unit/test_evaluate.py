@@ -138,6 +138,19 @@ def test_what_does_not_fit_in_memory_is_embedded_by_halves(tiny_bert, sentences,
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
 
 
+def test_an_encoder_trains_on_after_an_embedding_that_failed(tiny_bert, monkeypatch):
+    """It would train without dropout if it stayed in evaluation."""
+    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local")).train()
+
+    def fail(*_):
+        raise RuntimeError
+
+    monkeypatch.setattr(SentenceEncoder, "pooled", fail)
+    with pytest.raises(RuntimeError):
+        SentenceEncoder(encoder, "avg").embed(["a sentence"])
+    assert encoder.training
+
+
 def test_a_whole_model_that_does_not_fit_in_memory_embeds_smaller_batches(
     tiny_bert, tmp_path, sentences, monkeypatch
 ):

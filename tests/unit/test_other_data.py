@@ -344,7 +344,7 @@ def test_rows_of_other_data_are_compared_with_nothing_and_words_say_why(row, aga
     assert refused.relation == Relation.OTHER_DATA
     assert refused.estimate is None
     assert refused.p is None
-    reason = "Cannot be compared: B: 3 of 3 runs are scored on other test data"
+    reason = f"{row} against {against} is not tested: B: 3 of 3 runs are scored on other test data"
     assert words.sentence(refused).startswith(reason)
 
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 
 import pytest
 import yaml
@@ -14,6 +15,7 @@ from packaging.utils import canonicalize_name
 from project import Project
 
 import csebench
+from csebench.base.extras import RUN_MODULES
 from csebench.base.project import REPOSITORY, ROOT
 
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -23,7 +25,9 @@ MAKE = runpy.run_path(str(ENVS / "make.py"))
 FAMILIES = MAKE["FAMILIES"]
 LOCKED = {name: version for name, (version, _) in MAKE["lock"]().items()}
 EXTRAS = PROJECT["optional-dependencies"]
-DEPENDENCIES = [Requirement(line) for line in PROJECT["dependencies"] + EXTRAS["docs"]]
+DEPENDENCIES = [
+    Requirement(line) for line in PROJECT["dependencies"] + EXTRAS["run"] + EXTRAS["docs"]
+]
 
 
 def test_the_citation_fits_the_package():
@@ -66,6 +70,15 @@ def test_families_hold_what_jobs_import():
     not_of_jobs = {"pandas", "snakemake"}
     assert set.union(*FAMILIES.values()) == dependencies - not_of_jobs
     assert FAMILIES["train"] >= FAMILIES["evaluate"], "a training can score"
+
+
+def test_jobs_have_the_packages_that_their_verbs_check():
+    packages = packages_distributions()
+    checked = {canonicalize_name(packages[module][0]) for module in RUN_MODULES}
+    run = {canonicalize_name(Requirement(line).name) for line in EXTRAS["run"]}
+    not_of_all_jobs = {"sentencepiece", "snakemake"}
+    assert checked == run - not_of_all_jobs
+    assert checked <= FAMILIES["evaluate"]
 
 
 def pins_of(family):

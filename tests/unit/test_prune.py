@@ -73,8 +73,18 @@ def test_a_model_is_deleted_once_all_its_scores_are_published(finished):
     # Snakemake deletes the score of a job whose input vanishes at its end, and two jobs may score a
     # run at a time: train.json stays until the next workflow is planned, which trains the run again
     # for a score that is missing.
-    assert workflow.trained_run(run_id, "sts", "smoke", "smoke") == [folder / "train.json"]
+    trained = [folder / "train.json"]
+    assert workflow.trained_run(run_id, "sts", "smoke", "smoke", is_dry_run=False) == trained
     assert not (folder / "train.json").exists()
+
+
+def test_a_dry_run_deletes_nothing(finished):
+    """A workflow may be running, whose jobs have train.json as their input."""
+    run_id = finished(run_of("simcse"))
+    publish(run_id)
+    prune.prune(run_id, "smoke")
+    (trained,) = workflow.trained_run(run_id, "sts", "smoke", "smoke", is_dry_run=True)
+    assert trained.exists()
 
 
 @pytest.mark.parametrize("changed", [{"batch_size": 7}, {"model_sha256": "1" * 64}, {}])

@@ -140,7 +140,7 @@ def test_broken_links_are_refused_and_the_old_site_stays(text, messages, results
 
 def test_without_sphinx_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(BadInput, match=r"pip install -e '\.\[docs\]'"):
+    with pytest.raises(BadInput, match=r"pip install 'csebench\[docs\]'"):
         site.write_site("mini")
 
 

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from csebench.plan.schema.paper import PublishedValue
 from csebench.report.numbers import stats
 from csebench.report.numbers.estimates import Estimate
-from csebench.report.words.verdicts import not_tested_text
+from csebench.report.words.verdicts import why_value_not_tested
 
 printed = TypeAdapter(PublishedValue).validate_python
 
@@ -67,7 +67,7 @@ def test_two_seeds_are_too_few():
     verdict = stats.verdict([78.0, 78.0], printed("78.00"))
     assert verdict.name == stats.TOO_FEW
     assert verdict.low is None
-    assert not_tested_text(verdict, 2) == "not tested: 2 of at least 3 seeds"
+    assert why_value_not_tested(verdict, 2) == "2 seeds, at least 3 are needed"
 
 
 @pytest.mark.parametrize(

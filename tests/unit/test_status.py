@@ -117,8 +117,25 @@ def test_every_state_is_shown_with_hours_and_reasons(runs, capsys):
     assert f"2 done, 1 running, 1 failed, 1 stopped, {len(runs) - 5} waiting" in out
     assert "spent: 1.75 GPU hours, 0.60 CPU hours" in out
     assert f" {running} 125/250 0.013 61.20 {socket.gethostname()} " in out
-    assert f" {failed}: loss is nan [at] step 7 – " in out
+    assert f" {failed}: loss is nan [at] step 7 not recorded " in out
     assert out.endswith(f" {scoring_failed} transfer ValueError: no text")
+
+
+def test_hours_that_nobody_recorded_are_not_zero(runs, capsys):
+    assert "spent: not recorded\n" in shown(capsys)
+    done(runs[0], seconds=1800)
+    done(runs[1], seconds=None)
+    assert "spent: 0.50 CPU hours (1 run not recorded)\n" in shown(capsys)
+
+
+def test_a_list_of_failed_runs_can_be_cut(runs, capsys):
+    for failed in runs[:3]:
+        noted(failed, state="failed", message="x")
+    assert cli.main(["status", "micse/table3", "--limit", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "3 failed" in out
+    assert "The first 1 of 3 rows" in out
+    assert out.count(": x ") == 1
 
 
 def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):

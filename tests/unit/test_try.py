@@ -148,7 +148,7 @@ def test_scores_of_other_data_than_the_published_ones_are_not_compared(
     assert record["relation"] == relation
     assert record["gain"] == ""
     assert reason in record["reason"]
-    assert record["sentence"].startswith("Cannot be compared")
+    assert " is not tested: " in record["sentence"]
 
 
 def test_a_component_is_compared_on_each_host(own):
@@ -225,7 +225,9 @@ def test_no_advice_asks_for_more_seeds_than_the_command_takes(monkeypatch):
     estimate = SimpleNamespace(gain=0.01, seeds=5)
     comparison = SimpleNamespace(estimate=estimate, p=0.5, differs=(), relation=Relation.NOT_SHOWN)
     monkeypatch.setattr("csebench.report.numbers.power.seeds_needed", lambda *_: 2000.0)
-    assert "2,000 seeds, which is out of reach" in attempt_results.advice_on_seeds(comparison)
+    assert "2,000 seeds, which is out of reach" in attempt_results.advice_on_runs(
+        comparison, "seed"
+    )
 
 
 def test_untrained_rows_have_no_training_that_could_be_the_same(monkeypatch):

@@ -1,5 +1,7 @@
 """Terms that a search has left without effect: how they are found, and what pages say of them."""
 
+from dataclasses import replace
+
 import pytest
 
 from csebench.base.project import ROOT
@@ -33,7 +35,8 @@ def search(scores, chosen, name="informin_cl", parameter="reconstruction"):
 
 
 def test_the_weakest_weight_is_chosen():
-    (found,) = weights_without_effect(search({0.4: 0.62, 0.1: 0.63, 4.0: 0.61, 0.01: 0.64}, 0.01))
+    devs = {0.4: 0.62, 0.1: 0.63, 4.0: 0.61, 0.001: 0.64}
+    (found,) = weights_without_effect(search(devs, 0.001))
     assert found.chosen == found.weakest
     assert found.untuned is not None
     assert (found.untuned.weight, found.untuned.dev) == (0.4, pytest.approx(62))
@@ -51,16 +54,32 @@ def test_a_weight_has_an_effect_if_the_weakest_scores_lower_than_seeds_deviate(
     assert bool(found) == is_tuned_away
 
 
-def test_shared_settings_and_numbers_without_decimals_are_no_weights():
-    for parameter in SEARCHED_TOGETHER:
-        assert not list(weights_without_effect(search({1.0: 0.6, 0.1: 0.6}, 1.0, "x", parameter)))
-    assert not list(weights_without_effect(search({2: 0.6, 1: 0.6}, 2, "x", "layers")))
+@pytest.mark.parametrize(
+    ("name", "parameter", "is_weight"),
+    [
+        ("informin_cl", "reconstruction", True),
+        ("simcse+ami", "ami.weight", True),
+        ("simcse", "temperature", False),
+        ("esimcse", "repetition", False),
+        ("esimcse", "moco.momentum", False),
+    ],
+)
+def test_a_weight_is_what_a_method_declares_or_weight_of_a_component(name, parameter, is_weight):
+    found = list(weights_without_effect(search({1.0: 0.6, 0.0: 0.6}, 1.0, name, parameter)))
+    assert bool(found) == is_weight
+
+
+@pytest.mark.parametrize(("weakest", "is_tuned_away"), [(0.02, False), (0.004, True)])
+def test_a_twentieth_of_a_weight_is_not_next_to_nothing(weakest, is_tuned_away):
+    """The paper's weight is 0.4."""
+    found = list(weights_without_effect(search({0.4: 0.6, weakest: 0.6}, 0.4)))
+    assert bool(found) == is_tuned_away
 
 
 def test_the_searches_of_the_study_that_left_a_term_without_effect():
     found = {weights.method for weights in searches_without_effect("mini")}
     assert {"informin_cl", "infocse", "ct+ami"} <= found
-    assert not {"micse", "msse", "simcse", "ct", "scd"} & found
+    assert not {"micse", "msse", "simcse", "ct", "scd", "iscse", "rankcse"} & found
     assert not searches_without_effect("paper")
 
 
@@ -82,6 +101,13 @@ def test_a_sweep_of_the_weight_itself_is_not_called_tuned_away():
         for comparison in answer.comparisons:
             if comparison.relation == Relation.INACTIVE:
                 assert not comparison.tuned_away
+
+
+def test_a_term_that_one_comparison_explains_is_not_named_again(controls_hold):
+    (comparison,) = answers(grid_view("informin_cl", "table2", "mini"))[0].comparisons
+    text = remarks([replace(comparison, relation=Relation.NOT_SHOWN), comparison])
+    assert text.count("reconstruction of InforMin-CL") == 1
+    assert text == remarks([comparison])
 
 
 def test_docs_name_the_weights_that_are_not_tried_at_0():

@@ -241,6 +241,24 @@ def test_a_setting_changes_only_for_more_than_the_deviation_between_seeds(projec
     assert tuning.best_trial(seeds_differ_more).settings == first
 
 
+@pytest.mark.parametrize("numbers", [(1.0, 0.0, -1.0), (2.0, -1.0, -2.0)])
+def test_a_choice_beside_0_or_beyond_it_is_not_followed_outward(numbers, project):
+    spec = tuning.plan_trial("simcse", {}, SCALE)
+    best, *others = [{"temperature": number} for number in numbers]
+    trials = [trial(spec, best, 0.7)]
+    trials += [trial(spec, settings, 0.6) for settings in others]
+    assert tuning.outward_settings(trials) == []
+
+
+def test_a_search_starts_from_no_search_with_other_code(project, monkeypatch):
+    spec = tuning.plan_trial("ct", {}, SCALE)
+    write_trials("ct", spec, [trial(spec, {"learning_rate": 5e-5}, 0.7)], 1)
+    assert tuning.plan_trial("ct+ami", {}, SCALE).params["learning_rate"] == 5e-5
+
+    monkeypatch.setattr(tuning, "draft_codes", lambda *_: {"methods/ct": "0" * 16})
+    assert tuning.plan_trial("ct+ami", {}, SCALE).params["learning_rate"] == 1e-5
+
+
 @pytest.mark.parametrize(
     ("value", "outward", "chosen"), [(0.1, [0.2], 0.2), (0.02, [0.008], 0.008), (0.05, [], 0.05)]
 )

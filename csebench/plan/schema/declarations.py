@@ -53,6 +53,8 @@ Pooler = Literal["cls", "cls_before_pooler", Averages, "mask", "mask_bare"]
 POOLERS: tuple[Pooler, ...] = get_args(Pooler)
 # unit of a score if its evaluator declares none; papers print fractions in percent
 FRACTION = "fraction"
+# settings that methods share: searched once for all methods of a kind, drawn once for all rows
+SharedSetting = Literal["learning_rate", "temperature", "pooler"]
 # what a method's loss compares: two views of a sentence, tokens, labelled triplets
 TrainedKind = Literal["two_views", "token_level", "supervised"]
 # whether a trained method learns from labels
@@ -81,6 +83,7 @@ FOR_READERS = {
     "colours",
     "trains",
     "search",
+    "weights",
     "keeps",
     "below",
     "deviations",
@@ -206,6 +209,7 @@ class Declaration(Strict):
     # allowed values of a text parameter
     choices: dict[str, Annotated[list[str], Field(min_length=1)]] = {}
     search: dict[str, list[Value]] = {}  # parameter: values that `csebench tune` tries
+    weights: list[str] = []  # parameters that weigh a term of the loss; without the term they are 0
     # parameters that no scale overrides and no search on another method chooses
     keeps: list[str] = []
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
@@ -265,6 +269,7 @@ class Declaration(Strict):
             sides = [side for side in pair if isinstance(side, str)]
             _check_parameters("below", sides, self.params)
         _check_parameters("keeps", self.keeps, self.params)
+        _check_parameters("weights", self.weights, self.params)
         _check_parameters("search", self.search, self.hyperparameters.model_fields)
         return self
 
@@ -547,6 +552,20 @@ class Control(Strict):
     judges: list[Training] = Field(min_length=1)  # judged only if the control holds
 
 
+class Span(Strict):
+    """An interval of a positive number, from which values are drawn evenly on a logarithmic
+    axis."""
+
+    low: float = Field(gt=0)
+    high: float = Field(gt=0)
+
+    @model_validator(mode="after")
+    def low_is_below_high(self):
+        if self.low >= self.high:
+            raise ValueError(f"low ({self.low:g}) must be below high ({self.high:g})")
+        return self
+
+
 class Scale(RunSettings):
     """config/<scale>.yaml: encoders, data, seeds and settings with which the papers' rows are
     run."""
@@ -576,6 +595,9 @@ class Scale(RunSettings):
     sweeps: dict[str, dict[str, Value | None]] = {}
     controls: list[Control] = []  # what the scale must see before it judges methods
     tuned: bool = False  # whether runs have the settings that searches chose (plan/tuning.py)
+    # what comparisons over random settings draw for the settings that methods share: a span, or
+    # values to choose from (plan/random_settings.py)
+    prior: dict[SharedSetting, Span | Annotated[list[Value], Field(min_length=1)]] = {}
 
     def seeds_of(self, table: str, number: int | None = None) -> list[int]:
         """List the seeds of a table.

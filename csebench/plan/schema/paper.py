@@ -199,6 +199,7 @@ class Family(Strict):
     # `each`: every column that is not derived, by itself;
     # a list of labels: the mean of these columns
     columns: Literal["average", "each"] | list[str] = "average"
+    left_out: list[str] = []  # with `each`: labels of columns that another page compares
     primary: bool = False  # whether this is the primary question of the table
     # whether the rows are expected to be equal, as for a setting that should not matter
     equality: bool = False
@@ -223,6 +224,7 @@ class Family(Strict):
         labels = []
         if isinstance(self.columns, list):
             labels += self.columns
+        labels += self.left_out
         if self.premise:
             labels += [self.premise.most, *self.premise.less]
         return labels
@@ -242,6 +244,9 @@ class Grid(Strict):
     seeds: PrintedSeeds = 1  # number of seeds that a published value averages
     # number of seeds of our runs; None: the seeds of the scale
     run_seeds: int | None = Field(default=None, ge=1)
+    # number of random settings: each of our runs has settings of its own, which the rows share;
+    # None: all runs of a row have the same settings (plan/random_settings.py)
+    random_settings: int | None = Field(default=None, ge=2)
     factor: Factor = 100  # printed value / score
     digits: Digits = 2  # number of printed digits after the decimal point
     baseline: str | None = None  # label of the row that is subtracted in differences
@@ -261,6 +266,8 @@ class Grid(Strict):
             self.column(label)
         for family in self.compare:
             self.check_family(family)
+        if self.run_seeds is not None and self.random_settings is not None:
+            raise ValueError("run_seeds and random_settings both set the number of runs; keep one")
         primary_questions = [family for family in self.compare if family.primary]
         if len(primary_questions) > 1:
             raise ValueError("compare: one question can be primary")
@@ -274,6 +281,8 @@ class Grid(Strict):
                 raise ValueError(f"{where}: {row} is compared with itself")
         if family.primary and not family.is_one_comparison:
             raise ValueError(f"{where}: the primary question is one comparison")
+        if family.left_out and family.columns != "each":
+            raise ValueError(f"{where}: `left_out` needs `columns: each`")
         for label in family.named_rows():
             self.row(label)
         for label in family.named_columns():

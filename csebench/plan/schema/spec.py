@@ -56,6 +56,11 @@ class Spec(Strict):
     precision: Precision
     threads: Threads  # CPU threads; another number changes the last bits of the model
     trainer_version: int = TRAINER_VERSION  # version of the engine that trains
+    # what becomes of a run whose training diverges: it fails, or its model is the encoder that it
+    # started from
+    if_diverged: Literal["fail", "untrained"] = Field(
+        default="fail", exclude_if=lambda v: v == "fail"
+    )
     # hash of the code of each draft, by unit (`methods/margin`); see plan/code_versions.py
     code: dict[str, str] = Field(default={}, exclude_if=lambda v: not v)
 

@@ -37,6 +37,7 @@ from csebench.report.numbers.contrasts import (
 )
 from csebench.report.numbers.printed_spread import ASSUMED_DEVIATIONS
 from csebench.report.numbers.stats import SLACK
+from csebench.report.numbers.verdict_words import VerdictWord
 
 # ---------------------------------------------------------------- values
 
@@ -66,7 +67,22 @@ class StatedSize(StrEnum):
 
 
 class ClaimVerdict(StrEnum):
-    """The verdict on a paper's claim."""
+    """The verdict on a paper's claim, in a word."""
+
+    SUPPORTED = "supported"
+    OPEN = "open"  # chance is not ruled out
+    AGAINST = "against"  # the opposite is shown
+    MISPRINT = "misprint"  # the printed numbers have another size than the sentence states
+    CANNOT_TELL = "cannot tell"  # there is no test
+
+    @property
+    def is_contradiction(self) -> bool:
+        """Whether the printed numbers say something else than the sentence."""
+        return self in (ClaimVerdict.AGAINST, ClaimVerdict.MISPRINT)
+
+
+class ClaimOutcome(StrEnum):
+    """What the test of a claim gives. It is finer than the verdict, and leaves out the size."""
 
     SUPPORTED = "supported"
     NOT_SHOWN = "not shown"
@@ -77,25 +93,15 @@ class ClaimVerdict(StrEnum):
 
     @property
     def is_contradiction(self) -> bool:
-        """Whether the numbers contradict the claim, in one of three ways."""
+        """Whether the numbers go another way than the claim, be it by chance, or as far as it."""
         return self in CONTRADICTIONS
 
 
 CONTRADICTIONS = (
-    ClaimVerdict.AGAINST,
-    ClaimVerdict.OTHER_WAY,
-    ClaimVerdict.UNPROVEN_SIGNIFICANCE,
+    ClaimOutcome.AGAINST,
+    ClaimOutcome.OTHER_WAY,
+    ClaimOutcome.UNPROVEN_SIGNIFICANCE,
 )
-
-
-class Seen(StrEnum):
-    """Whether a study on another encoder found what a claim says."""
-
-    SEEN = "seen here"
-    NOT_SEEN = "not seen"
-    OPPOSITE = "the opposite is seen here"
-    UNASKED = "cannot be asked here"
-    CANNOT_TELL = "cannot tell"  # controls of the scale fail
 
 
 class Pick(StrEnum):
@@ -141,6 +147,7 @@ class RowVerdicts:
     """The verdicts on the claims of a sentence, which decide on the sentence."""
 
     verdicts: tuple[ClaimVerdict, ...]
+    excludes_a_size: bool = False  # our runs exclude the size that one of the claims states
 
 
 Basis = NoContrast | PickedContrast | ClearestContrast | LimitTest | RowVerdicts
@@ -175,38 +182,110 @@ class Judgement:
     digits: int = 2  # of the printed numbers
 
     @property
-    def verdict(self) -> ClaimVerdict:
-        """Give the verdict.
+    def outcome(self) -> ClaimOutcome:
+        """Give what the test shows, whatever size the claim states.
 
         A direction without a test is no support. If a sentence says that a difference is
         significant, a test on the printed numbers has to show it.
         """
         if self.direction is None:
-            return ClaimVerdict.UNTESTABLE
+            return ClaimOutcome.UNTESTABLE
         if self.direction != Direction.AGREES:
             if self.significance == Significance.YES:
-                return ClaimVerdict.AGAINST
-            return ClaimVerdict.OTHER_WAY if self.strict else ClaimVerdict.NOT_SHOWN
+                return ClaimOutcome.AGAINST
+            return ClaimOutcome.OTHER_WAY if self.strict else ClaimOutcome.NOT_SHOWN
         if self.significance == Significance.UNTESTED:
-            return ClaimVerdict.UNTESTABLE
+            return ClaimOutcome.UNTESTABLE
         if self.significance == Significance.YES:
-            return ClaimVerdict.SUPPORTED
+            return ClaimOutcome.SUPPORTED
         if self.claims_significance and self.strict:
-            return ClaimVerdict.UNPROVEN_SIGNIFICANCE
-        return ClaimVerdict.NOT_SHOWN
+            return ClaimOutcome.UNPROVEN_SIGNIFICANCE
+        return ClaimOutcome.NOT_SHOWN
 
     @property
-    def seen(self) -> Seen:
-        """Give what a study on another encoder saw, which never contradicts a paper's sentence."""
+    def verdict(self) -> ClaimVerdict:
+        """Give the verdict in a word.
+
+        Printed numbers of another size than the sentence states are a misprint, unless the opposite
+        is shown. Our runs support no claim whose size they exclude.
+        """
+        outcome = self.outcome
+        if outcome == ClaimOutcome.AGAINST:
+            return ClaimVerdict.AGAINST
+        if self.strict and self.is_misprinted:
+            return ClaimVerdict.MISPRINT
+        if outcome == ClaimOutcome.UNTESTABLE:
+            return ClaimVerdict.CANNOT_TELL
+        if outcome == ClaimOutcome.SUPPORTED and not self.excludes_stated_size:
+            return ClaimVerdict.SUPPORTED
+        return ClaimVerdict.OPEN
+
+    @property
+    def is_misprinted(self) -> bool:
+        """Whether printed numbers have another size than a sentence, or one of its claims, states.
+
+        Nothing is said of a claim if some of its contrasts could not be made.
+        """
+        if isinstance(self.basis, RowVerdicts):
+            return ClaimVerdict.MISPRINT in self.basis.verdicts
+        return self.size == StatedSize.OTHER and self.direction is not None
+
+    @property
+    def excludes_stated_size(self) -> bool:
+        """Whether the intervals of contrasts exclude the size that a claim states.
+
+        A sentence is excluded if one of its claims is.
+        """
+        if isinstance(self.basis, RowVerdicts):
+            return self.basis.excludes_a_size
+        if self.claim is None or self.size != StatedSize.OTHER:
+            return False
+        stated = self.claim.by or self.claim.up_to
+        if stated is None:
+            return False
+        contrasts = self.contrasts
+        if self.claim.up_to is not None:
+            contrasts = (max(contrasts, key=lambda contrast: contrast.difference),)
+        for contrast in contrasts:
+            excess = abs(contrast.difference - stated.value)
+            if excess > contrast.half(len(contrasts)):
+                return True
+        return False
+
+    @property
+    def word(self) -> VerdictWord:
+        """Give the verdict on the row of a claim against the other rows, by our runs.
+
+        At another scale than that of the papers, runs contradict no paper's sentence. They only
+        compare rows.
+        """
         if self.direction is None and self.controls_fail:
-            return Seen.CANNOT_TELL
+            return VerdictWord.CANNOT_TELL
         if self.direction is None or self.significance == Significance.UNTESTED:
-            return Seen.UNASKED
+            return VerdictWord.NOT_TESTED
+        if self.contrasts and all(contrast.is_inactive for contrast in self.contrasts):
+            return VerdictWord.SAME
         if self.significance == Significance.NO:
-            return Seen.NOT_SEEN
-        if self.direction == Direction.AGREES:
-            return Seen.SEEN
-        return Seen.OPPOSITE
+            return VerdictWord.UNCLEAR
+        assert self.claim is not None, "the claims of a sentence have a word each"
+        is_higher = self.direction == Direction.AGREES
+        if self.claim.relation == "comparable":
+            if is_higher:
+                return VerdictWord.SAME
+            is_higher = self.clearest_difference > 0
+        if self.claim.lower:
+            is_higher = not is_higher
+        return VerdictWord.HIGHER if is_higher else VerdictWord.LOWER
+
+    @property
+    def clearest_difference(self) -> float:
+        """Give the difference that speaks most clearly against rows being comparable."""
+        match self.basis:
+            case ClearestContrast(contrast):
+                return contrast.difference
+            case LimitTest(largest):
+                return largest.difference
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -249,6 +328,13 @@ class Judged:
     def depends_on_deviation(self) -> bool:
         """Whether the verdict on the printed numbers changes with the assumed deviation."""
         return len({at.verdict for at in self.printed_verdicts}) > 1
+
+    @property
+    def words(self) -> list[VerdictWord]:
+        """List the verdicts on our runs, a word per claim."""
+        if not self.rows:
+            return [self.ours.word]
+        return [row.ours.word for row in self.rows]
 
     @property
     def places(self) -> list[str]:
@@ -380,15 +466,15 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: 
         digits: decimals of the printed numbers.
     """
     contrasts_made = tuple(c for c in contrasts if isinstance(c, Contrast))
+    obstacles = [c for c in contrasts if isinstance(c, NoContrast)]
+    controls_fail = any(c.obstacle == Obstacle.CANNOT_TELL for c in obstacles)
     if not contrasts_made:
-        obstacles = [c for c in contrasts if isinstance(c, NoContrast)]
-        basis = obstacles[0] if obstacles else NO_NUMBERS
         return Judgement(
             None,
             Significance.UNTESTED,
             StatedSize.NONE,
-            basis,
-            controls_fail=basis.obstacle == Obstacle.CANNOT_TELL,
+            deciding_obstacle(obstacles),
+            controls_fail=controls_fail,
             claim=claim,
             digits=digits,
         )
@@ -406,6 +492,7 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: 
         judgement = replace(judgement, direction=None)
     return replace(
         judgement,
+        controls_fail=controls_fail,
         claim=claim,
         digits=digits,
         contrasts=contrasts_made,
@@ -413,6 +500,18 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: 
         differs=unique_settings(contrasts_made),
         claims_significance=claim.states_significance,
     )
+
+
+def deciding_obstacle(obstacles: Sequence[NoContrast]) -> NoContrast:
+    """Choose the reason that is given if no contrast could be made.
+
+    Failing controls come first, because they say that the scale cannot tell. Else it is the first
+    reason.
+    """
+    for obstacle in obstacles:
+        if obstacle.obstacle == Obstacle.CANNOT_TELL:
+            return obstacle
+    return obstacles[0] if obstacles else NO_NUMBERS
 
 
 def judge_above(claim: Claim, contrasts: Sequence[Contrast]) -> Judgement:
@@ -501,8 +600,8 @@ def judge_not_worse(claim: Claim, contrasts: Sequence[Contrast]) -> Judgement:
 def judge_comparable(contrasts: Sequence[Contrast]) -> Judgement:
     """Judge that rows are comparable, if the claim states no limit for their difference.
 
-    A difference that is not shown proves no equality. So the claim is opposed or not shown, but
-    never supported.
+    A difference that is not shown proves no equality. So the claim is opposed or open, but never
+    supported.
     """
 
     def clearest_first(contrast: Contrast) -> tuple[float, float]:
@@ -650,7 +749,9 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
         direction,
         significance,
         size_of_all(rows),
-        RowVerdicts(tuple(row.verdict for row in rows)),
+        RowVerdicts(
+            tuple(row.verdict for row in rows), any(row.excludes_stated_size for row in rows)
+        ),
         contrary_p=p,
         contrary=max(contrary, default=None),
         controls_fail=any(row.controls_fail for row in rows),
@@ -666,7 +767,7 @@ def lowest_significance(rows: Sequence[Judgement]) -> Significance:
     If the sentence claims significance, one claim that is tested and not significant decides. It
     does so even if other claims are untested.
     """
-    if any(row.verdict == ClaimVerdict.UNPROVEN_SIGNIFICANCE for row in rows):
+    if any(row.outcome == ClaimOutcome.UNPROVEN_SIGNIFICANCE for row in rows):
         return Significance.NO
     significances = {row.significance for row in rows}
     if Significance.UNTESTED in significances:

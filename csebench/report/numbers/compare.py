@@ -16,7 +16,7 @@ from csebench.plan.catalog.registry import declaration
 from csebench.plan.schema.paper import OTHERS, Column, Family, Grid
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import Cell, GridView
-from csebench.report.numbers.controls import is_blocked, why_scale_cannot_tell
+from csebench.report.numbers.controls import scale_cannot_tell, why_scale_cannot_tell
 from csebench.report.numbers.estimates import (
     CellPair,
     Estimate,
@@ -25,6 +25,7 @@ from csebench.report.numbers.estimates import (
     printed_difference,
     weighted,
 )
+from csebench.report.numbers.over_settings import OverSettings, over_settings
 from csebench.report.numbers.refusals import (
     EqualScores,
     PremiseNotShown,
@@ -56,6 +57,7 @@ class Comparison:
     high: float | None = None
     family_low: float | None = None  # simultaneous interval of the family
     family_high: float | None = None
+    family_size: int = 1  # tested comparisons of the family
     differs: tuple[Setting, ...] = ()  # settings in which the rows should agree, and do not
     # terms that only one row has, and that a search has left without effect
     tuned_away: tuple[TunedAway, ...] = ()
@@ -65,6 +67,7 @@ class Comparison:
     scored: tuple[int, int] = (0, 0)  # runs with scores, and all runs
     # the evaluator declares test items, but score files have no replicates over them
     over_seeds_only: bool = False
+    over_settings: OverSettings | None = None  # if the table has random settings
     pairs: tuple[CellPair, ...] = field(default=(), compare=False, repr=False)
 
     @property
@@ -176,7 +179,9 @@ def column_groups(view: GridView, family: Family) -> list[list[int]]:
     if isinstance(family.columns, list):
         return [[view.score_grid.column(label) for label in family.columns]]
     if family.columns == "each":
-        return [[index] for index in single_columns(view.score_grid)]
+        left_out = [view.score_grid.column(label) for label in family.left_out]
+        each = single_columns(view.score_grid)
+        return [[index] for index in each if index not in left_out]
     return [summary_columns(view)]
 
 
@@ -274,7 +279,8 @@ def with_result(comparison: Comparison, scale: str) -> Comparison:
     comparison = replace(comparison, over_seeds_only=is_over_seeds_only(estimate, pairs))
     if estimate.is_within(stats.SLACK):
         return replace(comparison, relation=Relation.NOT_ASKED, reason=EqualScores())
-    comparison = replace(comparison, estimate=estimate)
+    over = over_settings(pairs, scale)
+    comparison = replace(comparison, estimate=estimate, over_settings=over)
     if not can_be_tested(estimate, pairs):
         return replace(comparison, relation=Relation.ONE_SEED)
 
@@ -311,7 +317,12 @@ def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
     if relation == Relation.WORSE:
         high = min(high, 0.0)
     return replace(
-        comparison, p_family=p_family, relation=relation, family_low=low, family_high=high
+        comparison,
+        p_family=p_family,
+        relation=relation,
+        family_low=low,
+        family_high=high,
+        family_size=count,
     )
 
 
@@ -354,13 +365,13 @@ def best_rows(view: GridView, column: Column) -> list[set[int]]:
             blocks.setdefault(rank_block, []).append(index)
     best = []
     for rows in blocks.values():
-        if len(rows) > 1 and not is_blocked([cells[row] for row in rows], view.scale):
+        if len(rows) > 1 and not scale_cannot_tell([cells[row] for row in rows], view.scale):
             best.append(may_be_best(rows, cells, view.scale))
     return best
 
 
 def may_be_best(rows: list[int], cells: list[Cell], scale: str) -> set[int]:
-    """Choose the rows that no row with a better score is shown to beat."""
+    """Choose the rows than which no other row is shown to be better."""
     # the lower end of a two-sided interval is a one-sided test at half the interval's level
     level = 2 * stats.LEVEL / (len(rows) - 1)
 

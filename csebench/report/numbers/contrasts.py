@@ -57,6 +57,7 @@ class Contrast:
     # for our runs: the difference is shown to be within INACTIVE; `p` is then 1
     is_inactive: bool = False
     tuned_away: tuple[TunedAway, ...] = ()  # terms that only one row has, without effect
+    has_zero_deviation: bool = False  # a compared deviation is 0, so that no F test is possible
 
     @property
     def is_printed(self) -> bool:
@@ -328,7 +329,15 @@ def contrast_deviations(
     if own.std is None or other.std is None:
         return None
     p = None
-    if own.std and other.std and min(own.n, other.n) > 1:
+    has_zero_deviation = 0 in (own.std, other.std)
+    if not has_zero_deviation and min(own.n, other.n) > 1:
         upper = float(fdtrc(own.n - 1, other.n - 1, (own.std / other.std) ** 2))
         p = 2 * min(upper, 1 - upper)
-    return Contrast(pairing.versus, pairing.column, sign * (own.std - other.std), p=p, unit=unit)
+    return Contrast(
+        pairing.versus,
+        pairing.column,
+        sign * (own.std - other.std),
+        p=p,
+        unit=unit,
+        has_zero_deviation=has_zero_deviation,
+    )

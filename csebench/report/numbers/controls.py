@@ -95,13 +95,13 @@ def why_scale_cannot_tell(pairs: Sequence[CellPair], scale: str) -> ScaleCannotT
     training = training_of(pairs)
     if training is None:
         return None
-    return blocked(training, scale)
+    return why_not_judged(training, scale)
 
 
-def blocked(training: Training, scale: str) -> ScaleCannotTell | None:
+def why_not_judged(training: Training, scale: str) -> ScaleCannotTell | None:
     """Explain why a scale gives no verdict on methods of a kind; None if it gives verdicts.
 
-    A control blocks verdicts only if it fails. A control without scores blocks nothing.
+    Only a control that fails takes verdicts away. A control without scores takes none.
     """
     results = control_results(scale)
     failed = [result for result in results if result.holds is False]
@@ -111,6 +111,6 @@ def blocked(training: Training, scale: str) -> ScaleCannotTell | None:
     return ScaleCannotTell(scale, training, len(holding), len(results))
 
 
-def is_blocked(cells: Sequence[Cell], scale: str) -> bool:
+def scale_cannot_tell(cells: Sequence[Cell], scale: str) -> bool:
     """Whether a scale gives no verdict on comparisons of these rows."""
     return why_scale_cannot_tell([(cell, cell) for cell in cells], scale) is not None

@@ -26,16 +26,19 @@ class PrimaryAnswers:
 def count_primary_answers(views: Iterable[GridView]) -> PrimaryAnswers:
     """Count the primary answers of tables and figures that have a test and are significant.
 
-    Answers that the scale cannot tell are left out.
+    Answers that the scale cannot tell are left out. A difference that counts as none, because it is
+    shown to be next to nothing, is tested and not significant.
     """
     p_values: list[float] = []
     for view in views:
         for family in view.grid.compare:
-            if family.primary:
-                for comparison in answer(view, family).comparisons:
-                    is_judged = comparison.relation != Relation.CANNOT_TELL
-                    if comparison.p_family is not None and is_judged:
-                        p_values.append(comparison.p_family)
+            if not family.primary:
+                continue
+            for comparison in answer(view, family).comparisons:
+                if comparison.p_family is None or comparison.relation == Relation.CANNOT_TELL:
+                    continue
+                counts_as_none = comparison.relation in (Relation.INACTIVE, Relation.TUNED_AWAY)
+                p_values.append(1.0 if counts_as_none else comparison.p_family)
     corrected = stats.holm(p_values)
     return PrimaryAnswers(
         tested=len(p_values),

@@ -130,8 +130,8 @@ def single_run_variance(
 
     Args:
         deviation: assumed deviation of the STS average on REFERENCE_ENCODER, in points. The
-            deviations of all tasks and encoders shrink in proportion (`assumed_share`). None takes
-            the sweep as it is.
+            deviations of all tasks and encoders shrink, too (`assumed_share`). None takes the sweep
+            as it is.
 
     Returns:
         None if there is no such sweep, or if it trains on another kind of data.
@@ -169,15 +169,13 @@ def assumed_share(encoder: str, deviation: float | None) -> float:
 
     Returns:
         1 without an assumption, without a sweep, and if the sweep on the encoder deviates by no
-        more than `deviation` already.
+        more than `deviation` already. No deviation of the STS average shrinks below `deviation`.
     """
     sweep = seed_spread(encoder, AVERAGE)
     reference = seed_spread(REFERENCE_ENCODER, AVERAGE)
     if deviation is None or sweep is None or reference is None:
         return 1.0
-    if min(sweep.std, reference.std) <= deviation:
-        return 1.0
-    return deviation / reference.std
+    return min(1.0, deviation / min(sweep.std, reference.std))
 
 
 # ---------------------------------------------------------------- deviations that papers print

@@ -13,10 +13,14 @@ from itertools import chain
 from csebench.plan.schema.declarations import Training
 from csebench.report.numbers.cells import Cell
 from csebench.report.numbers.estimates import CellPair
+from csebench.report.numbers.verdict_words import VerdictWord
 
 
 class Relation(StrEnum):
-    """What a comparison of two rows shows, or why it shows nothing, as CSV and JSON state it."""
+    """What a comparison of two rows shows, or why it shows nothing, as CSV and JSON state it.
+
+    It is finer than the word that readers see (`word`).
+    """
 
     BETTER = "better"
     WORSE = "worse"
@@ -32,6 +36,22 @@ class Relation(StrEnum):
     NOT_RUN = "not run"
     OTHER_DATA = "other data"  # scored on different test data
     UNPAIRED = "unpaired"  # only some runs have replicates over test items
+
+    @property
+    def word(self) -> VerdictWord:
+        """Give the verdict in one of six words."""
+        match self:
+            case Relation.BETTER:
+                return VerdictWord.HIGHER
+            case Relation.WORSE:
+                return VerdictWord.LOWER
+            case Relation.INACTIVE | Relation.TUNED_AWAY:
+                return VerdictWord.SAME
+            case Relation.NOT_SHOWN:
+                return VerdictWord.UNCLEAR
+            case Relation.CANNOT_TELL:
+                return VerdictWord.CANNOT_TELL
+        return VerdictWord.NOT_TESTED
 
 
 # ---------------------------------------------------------------- reasons

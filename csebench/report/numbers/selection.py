@@ -68,9 +68,6 @@ def selection_of(sweep: Sweep, picked_from: tuple[int, ...]) -> Selection | None
 def expected_of_best(count: int, ranking: np.ndarray, values: np.ndarray) -> float:
     """Compute the mean value of the best run, over all subsets of `count` runs.
 
-    The run of rank r (from 0) is the best in C(r, count-1) of the C(n, count) subsets. Runs with
-    the same ranking are equally likely to be picked, so each counts with their mean value.
-
     The three subsets of two runs have the best values 20, 60 and 60:
 
     >>> expected_of_best(2, np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 60.0]))
@@ -81,11 +78,25 @@ def expected_of_best(count: int, ranking: np.ndarray, values: np.ndarray) -> flo
         ranking: a score per run, whose highest is best.
         values: the value of each run, in the same order.
     """
-    order = np.argsort(ranking, kind="stable")
+    return float(chances_of_best(count, ranking) @ values)
+
+
+def chances_of_best(count: int, ranking: np.ndarray) -> np.ndarray:
+    """Compute how likely each run is the best one of a random subset of `count` runs.
+
+    The run of rank r (from 0) is the best in C(r, count-1) of the C(n, count) subsets. Runs with
+    the same ranking are equally likely to be picked, so they share their chances.
+
+    Args:
+        count: number of runs in a subset.
+        ranking: (n,) a score per run, whose highest is best.
+
+    Returns:
+        (n,) chances, in the same order; their sum is 1.
+    """
     subsets = [comb(rank, count - 1) for rank in range(len(ranking))]
-    chances = np.array(subsets, dtype=float) / comb(len(ranking), count)
-    values_by_rank = []
-    for run in order:
-        tied = ranking == ranking[run]
-        values_by_rank.append(values[tied].mean())
-    return float(chances @ np.array(values_by_rank))
+    by_rank = np.array(subsets, dtype=float) / comb(len(ranking), count)
+    chances = np.empty(len(ranking))
+    chances[np.argsort(ranking, kind="stable")] = by_rank
+    _, group, size = np.unique(ranking, return_inverse=True, return_counts=True)
+    return (np.bincount(group, weights=chances) / size)[group]

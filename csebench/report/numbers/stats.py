@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from csebench.plan.schema.paper import SEEDS_NEEDED, Published
+from csebench.report.numbers.verdict_words import PrintedWord
 
-# verdicts on a published value; LOWER and HIGHER say where our runs are
+# verdicts on a published value, finer than printed_word; LOWER and HIGHER say where our runs are
 AGREES, INCONCLUSIVE, CLOSE = "agrees", "inconclusive", "close"
 LOWER, HIGHER = "lower", "higher"
 TOO_FEW, NOT_COMPARABLE = "too few seeds", "not comparable"
@@ -59,6 +60,21 @@ class Verdict(NamedTuple):
     distance: float  # our mean minus the published value, in printed units
     low: float | None = None
     high: float | None = None
+
+
+def printed_word(name: str) -> PrintedWord:
+    """Give the word for a verdict on a published value.
+
+    Args:
+        name: of the verdict, or an empty text without one.
+    """
+    if name == AGREES:
+        return PrintedWord.AGREES
+    if name == INCONCLUSIVE:
+        return PrintedWord.INCONCLUSIVE
+    if name in (CLOSE, LOWER, HIGHER):
+        return PrintedWord.DIFFERS
+    return PrintedWord.NOT_TESTED
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,25 @@
 """Terms that a search on STS-B dev has tuned away, as values.
 
-A search tries weights of a term of a loss. If the weakest weight scores as well as the chosen one,
-the method trains as if it had no such term. Comparing it with a row that lacks the term then says
-nothing about the term at the paper's weight. Searches are read in csebench/plan/tuning.py.
+A search tries weights of a term of a loss. If a weight of next to nothing scores as well as the
+chosen one, the method trains as if it had no such term. Comparing it with a row that lacks the term
+then says nothing about the term at the paper's weight. Searches are read in
+csebench/plan/tuning.py.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from csebench.base.caches import cached_by_folder
+from csebench.plan.catalog.registry import declaration
 from csebench.plan.grids import CellPlan
-from csebench.plan.recipe import SEARCHED_TOGETHER
 from csebench.plan.schema.spec import Spec
 from csebench.plan.tuning import Search, Settings, made_search, seed_deviation, tuned_settings
 from csebench.report.numbers.cells import Cell
 from csebench.report.numbers.row_settings import first_plan_with_runs, is_trained
+
+# Share of the paper's weight up to which a weight is next to nothing. No method declares such a
+# value but 0: a search comes this low only outward.
+NEXT_TO_NOTHING = 0.01
 
 
 @dataclass(frozen=True)
@@ -49,13 +54,14 @@ class TunedAway:
 def terms_tuned_away(pairs: Sequence[tuple[Cell, Cell]], scale: str) -> tuple[TunedAway, ...]:
     """List the tuned-away terms that one of two rows has and the other lacks.
 
-    A row with the weight 0 lacks the term. If one of the rows is not trained, no term is listed.
+    A row with the weight 0 lacks the term. No term is listed if one of the rows is not trained, or
+    if the rows have random settings, which no search chose.
     """
     terms: list[TunedAway] = []
     for cell, base in pairs:
         first = first_plan_with_runs(cell)
         second = first_plan_with_runs(base)
-        if first is not None and second is not None:
+        if first is not None and second is not None and not first.over_settings:
             terms += own_terms(first, second, scale)
             terms += own_terms(second, first, scale)
     return tuple(dict.fromkeys(terms))
@@ -94,21 +100,35 @@ def searches_without_effect(scale: str) -> tuple[WeightSearch, ...]:
 
 
 def weights_without_effect(search: Search) -> Iterator[WeightSearch]:
-    """Yield the weights whose weakest value scores no lower than the chosen one.
+    """Yield the weights of which next to nothing scores no lower than the chosen value.
 
-    A score is lower only if it is lower by more than the deviation between seeds. Every float
-    counts as a weight, unless it is a setting that methods share (SEARCHED_TOGETHER). It is judged
-    by the trials whose other settings are the chosen ones.
+    A score is lower only if it is lower by more than the deviation between seeds. A weight is
+    judged by the trials whose other settings are the chosen ones. Nothing is said of a weight if
+    the search tried no value that is next to nothing.
     """
     for parameter, chosen in (search.chosen or {}).items():
-        if not isinstance(chosen, float) or parameter in SEARCHED_TOGETHER:
+        if not isinstance(chosen, float) or not is_weight(search.name, parameter):
             continue
         devs = devs_by_weight(search, parameter)
         if chosen not in devs:  # a file that was edited
             continue
+        weakest = min(devs)
+        of_paper = search.trials[0].settings[parameter]
+        is_next_to_nothing = weakest <= NEXT_TO_NOTHING * float(of_paper)
         lowest_equal = devs[chosen] - 100 * seed_deviation(search.trials)
-        if len(devs) > 1 and devs[min(devs)] >= lowest_equal:
+        if is_next_to_nothing and len(devs) > 1 and devs[weakest] >= lowest_equal:
             yield weight_search(search, parameter, chosen, devs)
+
+
+def is_weight(search_name: str, parameter: str) -> bool:
+    """Whether a parameter of a search weighs a term of the loss.
+
+    It does if it is the `weight` of a component, or if its method declares it (`weights`).
+    """
+    component, _, name = parameter.rpartition(".")
+    if component:
+        return name == "weight"
+    return parameter in declaration(search_name.partition("+")[0]).weights
 
 
 def devs_by_weight(search: Search, parameter: str) -> dict[float, float]:

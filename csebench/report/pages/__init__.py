@@ -14,6 +14,7 @@ from csebench.plan.schema.paper import Figure
 from csebench.report import csv_tables
 from csebench.report.figures.evidence import draw_runs
 from csebench.report.figures.forest import draw_forest
+from csebench.report.figures.over_settings import compared_over_settings, draw_over_settings
 from csebench.report.figures.printed_gains import draw_gains
 from csebench.report.figures.scores import draw_figure
 from csebench.report.numbers.cells import grid_view
@@ -78,7 +79,9 @@ def has_picture(page: targets.Page) -> bool:
 
 
 def draw_page(page: targets.Page) -> list[Path]:
-    """Draw the picture of a page: a paper's figure, or the forest plot of a table's comparisons.
+    """Draw the picture of a page: a paper's figure, or the comparisons of a table.
+
+    Comparisons over random settings are drawn point by point, others as a forest plot.
 
     Returns:
         The files that were written. A page of several tables has no picture.
@@ -92,4 +95,7 @@ def draw_page(page: targets.Page) -> list[Path]:
     title = forest_title(view, answered)
     if not title:
         return []
+    over_settings = compared_over_settings(answered)
+    if over_settings:
+        return draw_over_settings(view, over_settings)
     return draw_forest(view, answered, title)

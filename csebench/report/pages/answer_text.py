@@ -16,7 +16,9 @@ from csebench.report.numbers.cells import Cell, GridView
 from csebench.report.numbers.compare import Answer, Comparison
 from csebench.report.numbers.refusals import Relation
 from csebench.report.numbers.tuned_away import TunedAway
+from csebench.report.numbers.verdict_words import PrintedWord
 from csebench.report.words import comparisons as words
+from csebench.report.words.over_settings import settings_sentences
 from csebench.score.store import stored_score
 
 
@@ -32,14 +34,14 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
         return [nothing_run_line(view.cells)]
     lines = []
     if view.judged:
-        lines.append(f"**{reproduced_text(view.cells)}**")
+        lines.append(f"**{printed_values_text(view.cells)}**")
     lines += cannot_tell_line(answered)
     lines += question_lines(view, answered)
     scored_runs, planned_runs = view.progress
     if not lines and not scored_runs:
         reason = nothing_to_draw(view)
         if not reason:
-            reason = f"No answer yet: 0 of {planned_runs} runs are scored."
+            reason = f"Not tested: 0 of {planned_runs} runs are scored."
         lines.append(f"**{reason}**")
     return lines
 
@@ -75,32 +77,29 @@ def nothing_run_line(cells: list[Cell]) -> str:
     return line
 
 
-def reproduced_text(cells: list[Cell]) -> str:
-    """Count the verdicts on printed values, with the largest distance to our means.
+def printed_values_text(cells: list[Cell]) -> str:
+    """Count the verdicts on printed values, with the smallest and largest distance of our means.
 
-    `30 of 36 printed values agree with our runs; 2 inconclusive, 1 close, 3 lower, 0 higher, 0
-    untested; distances of our means: -1.31 to +0.42 points.`
+    `30 of 36 printed values agree with our runs; 4 differ, 2 inconclusive, 0 not tested. Our means
+    lie -1.31 to +0.42 points from print.`
     """
-    counts: Counter[str] = Counter()
+    counts: Counter[PrintedWord] = Counter()
     distances = []
     for cell in cells:
         if cell.judged and cell.published and cell.plan.specs:
-            counts[cell.verdict] += 1
+            counts[stats.printed_word(cell.verdict)] += 1
             if cell.distance is not None:
                 distances.append(cell.distance / cell.point)
-    untested = counts[stats.TOO_FEW] + counts[stats.NOT_COMPARABLE] + counts[""]
     text = (
-        f"{counts[stats.AGREES]} of {counts.total()} printed values agree with our runs;"
-        f" {counts[stats.INCONCLUSIVE]} {stats.INCONCLUSIVE},"
-        f" {counts[stats.CLOSE]} {stats.CLOSE},"
-        f" {counts[stats.LOWER]} {stats.LOWER},"
-        f" {counts[stats.HIGHER]} {stats.HIGHER},"
-        f" {untested} untested"
+        f"{counts[PrintedWord.AGREES]} of {counts.total()} printed values agree with our runs;"
+        f" {counts[PrintedWord.DIFFERS]} differ,"
+        f" {counts[PrintedWord.INCONCLUSIVE]} {PrintedWord.INCONCLUSIVE},"
+        f" {counts[PrintedWord.NOT_TESTED]} {PrintedWord.NOT_TESTED}."
     )
     if distances:
         ends = dict.fromkeys(f"{end:+z.2f}" for end in (min(distances), max(distances)))
-        text += f"; distances of our means: {' to '.join(ends)} points"
-    return f"{text}."
+        text += f" Our means lie {' to '.join(ends)} points from print."
+    return text
 
 
 def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
@@ -132,6 +131,8 @@ def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
         elif number == 0:
             parts.append(words.not_matched(comparisons))
         parts.append(words.tuned_away(new_terms(answered, number)))
+        for comparison in answer.comparisons:
+            parts += settings_sentences(comparison)
         lines.append(" ".join(part for part in parts if part))
     return lines
 
@@ -149,21 +150,12 @@ def terms_of(comparisons: Iterable[Comparison]) -> list[TunedAway]:
 
 
 def printed_lead(answer: Answer) -> str:
-    """Say whether our runs show the difference of two rows that a paper prints."""
+    """Word the main answer, with the difference that the paper prints."""
     (comparison,) = answer.comparisons
-    estimate = comparison.estimate
-    if estimate is None or comparison.p is None or comparison.printed is None:
-        return words.sentence(comparison, answer.family.equality)
-    row = words.short_label(comparison.row)
-    against = words.short_label(comparison.against)
-    gain = f"{estimate.gain:+z.2f}"
-    printed = f"(printed {comparison.printed:+z.2f})"
-    if comparison.relation == Relation.WORSE:
-        return f"{row} is worse than {against} {printed}: {gain}."
-    if comparison.relation == Relation.BETTER:
-        return f"{row}'s lead over {against} {printed} is shown: {gain}."
-    bound = words.excluded(comparison.high or 0.0)
-    return f"{row}'s lead over {against} {printed} is not shown: {gain}; {bound}."
+    text = words.sentence(comparison)
+    if comparison.printed is None:
+        return text
+    return f"{text} Printed: {comparison.printed:+z.2f}."
 
 
 def forest_title(view: GridView, answered: list[Answer]) -> str:
@@ -182,9 +174,7 @@ def forest_title(view: GridView, answered: list[Answer]) -> str:
     comparison = answered[0].comparisons[0]
     if comparison.relation == Relation.CANNOT_TELL:
         return family.question
-    sentence = words.sentence(comparison, family.equality)
-    without_numbers, _, _ = sentence.partition(" here")  # the plot shows the numbers
-    return without_numbers.rstrip(".")
+    return words.finding(comparison)  # the plot shows the numbers
 
 
 def all_comparisons(answered: list[Answer]) -> list[Comparison]:

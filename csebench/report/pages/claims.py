@@ -28,7 +28,6 @@ from csebench.report.numbers.cells import PAPER_SCALE
 from csebench.report.numbers.claims import (
     ClaimVerdict,
     Judged,
-    StatedSize,
     judge_all,
 )
 from csebench.report.numbers.others import spread
@@ -56,6 +55,7 @@ from csebench.report.words.claims import (
     claim_formula,
     here_text,
     on_print_text,
+    open_text,
     verdict_range,
 )
 from csebench.report.words.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
@@ -65,8 +65,8 @@ from csebench.report.words.printed_gains import gains_finding
 def claims_page(scale: str) -> PageContent:
     """Count the verdicts by paper, then show the sentences by verdict and paper.
 
-    Sentences that the printed numbers contradict come first, then those that state another size
-    and those that are supported. The others are folded.
+    Sentences that the printed numbers contradict come first, then those that are supported. The
+    others are folded.
     """
     sentences = judge_all(scale, paper_names())
     folder = results_folder(scale)
@@ -74,10 +74,10 @@ def claims_page(scale: str) -> PageContent:
         f"**{len(sentences)} sentences, by the papers' own numbers: {verdict_counts(sentences)}.**",
         verdicts_table(sentences),
         dependence_text(sentences),
+        open_text(sentences),
     ]
     for verdict in contradictions():
         parts += verdict_parts(verdict, sentences, scale, folder)
-    parts += other_size_parts(sentences, scale, folder)
     parts += ["## Every printed gain over its noise", gains_picture(folder)]
     for verdict in other_verdicts():
         parts += verdict_parts(verdict, sentences, scale, folder)
@@ -86,7 +86,7 @@ def claims_page(scale: str) -> PageContent:
         assumption_text(sentences),
         (
             "Printed numbers are tested over seeds that others have published, ours over seeds and"
-            " test items. A study on another encoder says what it saw and contradicts no paper's"
+            " test items. Runs on another encoder only compare rows: they contradict no paper's"
             " sentence."
         ),
         claims_legend(),
@@ -170,19 +170,6 @@ def verdict_parts(
     return parts
 
 
-def other_size_parts(sentences: list[Judged], scale: str, folder: Path) -> list[Part]:
-    """Show the sentences that are not contradicted, but state another size. Empty without any."""
-    other_size = []
-    for sentence in sentences:
-        published = sentence.published
-        if published.size == StatedSize.OTHER and not published.verdict.is_contradiction:
-            other_size.append(sentence)
-    if not other_size:
-        return []
-    heading = f"## Of another size in the printed numbers: {len(other_size)}"
-    return [heading, sentence_table(other_size, scale, folder)]
-
-
 def gains_picture(folder: Path) -> Picture:
     """Show all printed gains over their noise."""
     file = os.path.relpath(RESULTS / PRINTED_GAINS, folder)
@@ -201,14 +188,15 @@ def assumption_text(sentences: list[Judged]) -> str:
     assumed = " and ".join(f"{deviation:g}" for deviation in ASSUMED_DEVIATIONS)
     changing = len([judged for judged in sentences if judged.depends_on_deviation])
     return (
-        "The assumption: most printed numbers are single runs, and get the deviation over seeds"
-        f" that others published. It is {borrowed.std:.2f} points of the STS average on"
-        f" {reference}. Papers print less: the {len(printed)} deviations at"
-        f" {PART_OF_DATA.replace('%', ' %')} of the data have the median {median:.2f} and the root"
-        f" mean square {root_mean_square:.2f}. So every sentence is judged at {assumed} as well,"
-        " and all other deviations shrink in proportion, unless they are this small already."
-        f" {DEPENDS} marks the {changing} sentences whose verdict changes: “supported from"
-        f" {ASSUMED_DEVIATIONS[0]:g} down” holds at {ASSUMED_DEVIATIONS[0]:g} and less."
+        "What is assumed: papers print most numbers from a single run, without a deviation. Each"
+        " such number gets the deviation of seeds that others published:"
+        f" {borrowed.std:.2f} points of the STS average on {reference}. It may be too large. Papers"
+        f" print {len(printed)} deviations at {PART_OF_DATA.replace('%', ' %')} of the data. Their"
+        f" median is {median:.2f}, their root mean square {root_mean_square:.2f}. So every sentence"
+        f" is also judged as if seeds moved the STS average by {assumed} points only. The"
+        f" deviations of other tasks and encoders shrink with it. {DEPENDS} marks the {changing}"
+        f" sentences whose verdict changes: “supported from {ASSUMED_DEVIATIONS[0]:g} down” means"
+        f" supported at {ASSUMED_DEVIATIONS[0]:g} and below."
     )
 
 
@@ -278,10 +266,10 @@ def claims_legend() -> str:
             deviations.append(f"{title} {seed_spread.std:.2f} ({source})")
     on_average = ", ".join(deviations) or "none"
     return (
-        "A sentence has one verdict; its parts follow it, each with its own ([what each"
-        f" means]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold)). p is"
-        " two-sided, and corrected where one of several comparisons is picked. A printed single"
-        " run gets the deviation of seeds that others have published, on the same encoder, task"
-        f" and kind of data. On the STS average: {on_average}; more on a"
-        " single task."
+        "A sentence has one verdict. If it makes several claims, each has its own line and verdict"
+        f" ([what the words mean]({REPOSITORY}/blob/main/docs/statistics.md"
+        "#does-the-papers-sentence-hold)). p is two-sided. It is corrected where one of several"
+        " comparisons is picked. A printed single run gets the deviation of seeds that others"
+        " published for the same encoder, task and kind of data. On the STS average:"
+        f" {on_average}. On a single task it is larger."
     )

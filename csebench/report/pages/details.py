@@ -20,6 +20,7 @@ from csebench.report.pages.page import Fold, Part, TextTable, as_list, merge_lab
 from csebench.report.words import comparisons as words
 from csebench.report.words.claims import DEPENDS
 from csebench.report.words.evidence import setup_differences
+from csebench.report.words.verdicts import printed_verdict_text
 
 SOURCES = {
     "measured": "measured by the authors",
@@ -127,9 +128,9 @@ def others_fold(view: GridView) -> list[Part]:
     table = table_of_texts(view, others_text)
     if not table.rows:
         return []
-    legend = "Not mixed with ours."
+    legend = "No mean of ours has these runs."
     if any(cell.published for cell in view.cells):
-        legend = "Not mixed with ours; in brackets what these runs say of the printed value."
+        legend += " In brackets: the printed value, and the verdict on it by these runs."
     remarks: list[tuple[str, str]] = []
     for cell in view.cells:
         if cell.others is not None:
@@ -142,10 +143,9 @@ def others_fold(view: GridView) -> list[Part]:
 
 
 def others_text(cell: Cell) -> str | None:
-    """`75.11 ± 0.84, n = 50 (printed 76.25: inconclusive, -1.14)`; None without others' runs.
+    """Word the mean of others' runs, and the verdict on the printed value; None without runs.
 
-    The verdict says whether the printed value agrees with others' runs. The number after it is
-    their mean minus the printed value.
+    `75.11 ± 0.84, n = 50 (printed 76.25, inconclusive: 1.14 above an average run)`
     """
     if cell.others is None:
         return None
@@ -154,8 +154,8 @@ def others_text(cell: Cell) -> str | None:
     if cell.published is None:
         return text
     verdict = cell.others.verdict(cell.published, cell.published_seeds, cell.point)
-    distance = f"{verdict.distance:+z.{cell.digits}f}"
-    return f"{text} (printed {cell.published.text}: {verdict.name}, {distance})"
+    verdict_text = printed_verdict_text(verdict, summary.n, cell.digits)
+    return f"{text} (printed {cell.published.text}, {verdict_text})"
 
 
 # ---------------------------------------------------------------- comparisons and claims

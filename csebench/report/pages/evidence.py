@@ -12,6 +12,7 @@ from csebench.report.numbers import stats
 from csebench.report.numbers.others import Group, Sweep, groups, keys_with_runs, sweeps
 from csebench.report.numbers.printed_averages import AuthorsPrint, printed_by_authors
 from csebench.report.numbers.selection import Selection, SelectionGain, selection_of
+from csebench.report.numbers.verdict_words import PrintedWord
 from csebench.report.pages.page import Fold, PageContent, Part, Picture, TextTable, as_list
 from csebench.report.words.audit import paper_label
 from csebench.report.words.comparisons import outward_range
@@ -26,7 +27,7 @@ from csebench.report.words.evidence import (
     reach_text,
     sweeps_text,
 )
-from csebench.report.words.verdicts import not_tested_text
+from csebench.report.words.verdicts import printed_verdict_text
 
 PICKED_FROM = (1, 3, 5, 10, 50)  # numbers of seeds from which the best is reported
 EVIDENCE_COLUMNS = [
@@ -36,8 +37,8 @@ EVIDENCE_COLUMNS = [
     "n",
     "mean ± sd",
     "min to max",
-    "reach print",
-    "printed value lies",
+    "reach the printed value",
+    "verdict on the printed value",
 ]
 SOURCE_COLUMNS = ["source", "who", "where", "licence", "date", "scores"]
 SOURCE_KINDS = {
@@ -61,11 +62,12 @@ def evidence_page(_scale: str) -> PageContent:
         Picture("evidence.svg", "Others' runs against the printed values"),
         TextTable(EVIDENCE_COLUMNS, rows_of_keys(keys_of_sweeps)),
         (
-            "Average of the seven STS test sets, Spearman × 100. *Reach print*: runs at or above"
-            " the printed value. The last column: where the printed value lies, against the mean"
-            " and against the range of 95 % of further such runs. *Agrees*: inside a range narrower"
-            f" than ±{stats.AGREEMENT:g} point; *inconclusive*: inside a wider one, which rules out"
-            " little; *close*: outside, but in the range of 99 % (docs/statistics.md)."
+            "Scores are averages of the seven STS test sets, Spearman × 100. *Reach the printed"
+            " value*: runs at or above it. *Verdict*: the printed value against the range that"
+            " holds 95 % of further such runs. It *agrees* if it is inside, and the range is"
+            f" narrower than ±{stats.AGREEMENT:g} point. It is *inconclusive* if it is inside a"
+            " wider range, because such a range rules out little. It *differs* if it is outside"
+            " (docs/statistics.md)."
         ),
         counts_text(),
         Fold(
@@ -133,29 +135,28 @@ def printed_cells(group: Group, printed: AuthorsPrint | None) -> list[str]:
     if group.values:
         reach = f"{group.reach(printed.value.value)} of {group.summary.n}"
     verdict = group.verdict(printed.value, printed.seeds)
-    return [reach, range_text(verdict, group.summary.n)]
+    return [reach, range_text(verdict, printed.seeds, group.summary.n)]
 
 
-def range_text(verdict: stats.Verdict, seeds: int) -> str:
-    """Word the verdict, then where a printed value lies against the mean and the range of runs.
+def range_text(verdict: stats.Verdict, printed_seeds: int, runs: int) -> str:
+    """Word the verdict, the distance of a printed value, and the range of further such runs.
 
-    `inconclusive: 1.14 above the mean, inside 73.15 to 76.71`
+    `inconclusive: 1.14 above an average run, inside 73.15 to 76.71; a lucky but possible seed`
+
+    Args:
+        printed_seeds: number of runs that the printed value is a mean of.
+        runs: number of runs that it is judged by.
     """
-    # the distance is the mean minus the printed value; the side is of the printed value
-    side = "above" if verdict.distance <= 0 else "below"
-    distance = f"{abs(verdict.distance):.2f} {side} the mean"
+    text = printed_verdict_text(verdict, runs)
     if verdict.low is None or verdict.high is None:
-        return f"{distance}; {not_tested_text(verdict, seeds)}"
-    ends = outward_range(verdict.low, verdict.high)
-    match verdict.name:
-        case stats.AGREES | stats.INCONCLUSIVE:
-            return f"{verdict.name}: {distance}, inside {ends}"
-        case stats.CLOSE:
-            return f"{verdict.name}: {distance}, outside {ends}"
-        case stats.LOWER:  # the runs are lower than the printed value
-            return f"{distance}, above the range {ends}"
-        case _:
-            return f"{distance}, below the range {ends}"
+        return text
+    word = stats.printed_word(verdict.name)
+    side = "outside" if word == PrintedWord.DIFFERS else "inside"
+    text += f", {side} {outward_range(verdict.low, verdict.high)}"
+    if word == PrintedWord.INCONCLUSIVE and printed_seeds == 1:
+        luck = "a lucky" if verdict.distance <= 0 else "an unlucky"
+        text += f"; {luck} but possible seed"
+    return text
 
 
 # ---------------------------------------------------------------- picking seeds
@@ -180,10 +181,10 @@ def selection_parts(all_sweeps: list[Sweep]) -> list[Part]:
     head += [f"best of {count}" for count in PICKED_FROM]
     return [
         (
-            "A cell has what the best of k seeds adds to the mean when STS-B dev picks it / when"
-            " the test sets themselves pick it: exact, over all subsets of the seeds. In brackets:"
-            " the chance that the one picked by dev reaches the printed value. STS-B test is one of"
-            " the seven test sets."
+            "A cell says how much the best of k seeds adds to the mean: first if the score on STS-B"
+            " dev picks the seed, then if the test sets themselves do. Both are exact, over all"
+            " subsets of the seeds. In brackets: the chance that the seed picked by dev reaches the"
+            " printed value. STS-B test is one of the seven test sets."
         ),
         TextTable(head, rows),
         as_list(lines),

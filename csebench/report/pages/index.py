@@ -212,4 +212,4 @@ def coverage_legend(views: list[GridView]) -> str:
         marks += f"; {ON_OTHER_DATA}: {data}, so that they do not count"
     states = Counter(state(view) for view in views)
     counts = "; ".join(f"{count} {name}" for name, count in sorted(states.items()))
-    return f"A cell: the runs that it shows; {marks}. {counts}."
+    return f"A cell counts the runs of a table or figure. {marks}. In all: {counts}."

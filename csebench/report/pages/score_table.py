@@ -12,17 +12,17 @@ from csebench.plan.catalog.files import DEFAULT_SCALE, SIDE_BY_SIDE
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import ON_OTHER_DATA, Cell, GridView
 from csebench.report.numbers.compare import best_rows, block, summary_columns
+from csebench.report.numbers.verdict_words import PrintedWord
 from csebench.report.pages.page import Fold, Part, TextTable, as_list
 from csebench.report.words import comparisons as words
 
 STALE = "†"  # after a score of an older code version or of other settings
-SIGNS = {
-    stats.AGREES: "✓",
-    stats.INCONCLUSIVE: "~",
-    stats.CLOSE: "≈",
-    stats.LOWER: "↓",
-    stats.HIGHER: "↑",
-    stats.TOO_FEW: "?",
+SIGNS_OF_VERDICTS = {  # on a printed value; the arrows say where our mean is
+    "✓": PrintedWord.AGREES,
+    "~": PrintedWord.INCONCLUSIVE,
+    "↓": f"{PrintedWord.DIFFERS}, ours is lower",
+    "↑": f"{PrintedWord.DIFFERS}, ours is higher",
+    "?": PrintedWord.NOT_TESTED,
 }
 MOST_TIES = 2  # lines of rows that are possibly best; more are folded
 
@@ -101,10 +101,27 @@ def cell_text(cell: Cell, is_bold: bool) -> str:
         text += f" [{cell.runs_elsewhere} {ON_OTHER_DATA}]"
     if not cell.judged or cell.published is None:
         return text
-    if cell.verdict not in SIGNS:
+    sign = sign_of_verdict(cell)
+    if not sign:
         return f"{text} ({cell.published.text})"
-    distance = signed(cell, cell.distance)
-    return f"{text} ({cell.published.text} {SIGNS[cell.verdict]} {distance})"
+    return f"{text} ({cell.published.text} {sign} {signed(cell, cell.distance)})"
+
+
+def sign_of_verdict(cell: Cell) -> str:
+    """Give the sign of the verdict on the printed value of a cell.
+
+    Returns:
+        An empty text if the cell cannot be compared, because it is incomplete or a difference.
+    """
+    match stats.printed_word(cell.verdict):
+        case PrintedWord.AGREES:
+            return "✓"
+        case PrintedWord.INCONCLUSIVE:
+            return "~"
+        case PrintedWord.DIFFERS:
+            return "↓" if (cell.distance or 0.0) < 0 else "↑"
+        case PrintedWord.NOT_TESTED:
+            return "?" if cell.verdict == stats.TOO_FEW else ""
 
 
 def signed(cell: Cell, distance: float | None) -> str:
@@ -130,9 +147,9 @@ def legend_parts(view: GridView, rows: list[int], best: BestRows) -> list[Part]:
 
     sentences = [measure_sentence(cells)]
     if view.judged:
-        signs = ", ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
+        signs = "; ".join(f"{sign} {meaning}" for sign, meaning in SIGNS_OF_VERDICTS.items())
         sentences.append(
-            f"Behind it the printed value: {signs}; then how far our mean is above or below it."
+            f"In brackets: the printed value, its verdict ({signs}), and our mean minus it."
         )
     if any(len(candidates) == 1 for candidates in chain.from_iterable(best)):
         sentences.append("Bold: best at 95 %.")
@@ -141,8 +158,10 @@ def legend_parts(view: GridView, rows: list[int], best: BestRows) -> list[Part]:
     if any(cell.ours is None and not cell.runs_elsewhere for cell in cells):
         sentences.append("–: no run or no number.")
     if view.sentences_seen:
-        seen = f"every run sees {view.sentences_seen:,} sentences"
-        sentences.append(f"Columns limit the training pool; {seen}.")
+        sentences.append(
+            "A column limits the sentences that a run may draw from. Every run sees"
+            f" {view.sentences_seen:,} sentences."
+        )
 
     parts: list[Part] = [" ".join(sentences)]
     if is_folded:

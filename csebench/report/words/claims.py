@@ -13,6 +13,7 @@ from operator import attrgetter
 from csebench.plan.schema.paper import Claim
 from csebench.report.numbers.cells import PAPER_SCALE
 from csebench.report.numbers.claims import (
+    ClaimOutcome,
     ClaimVerdict,
     ClearestContrast,
     Judged,
@@ -20,14 +21,13 @@ from csebench.report.numbers.claims import (
     LimitTest,
     PickedContrast,
     RowVerdicts,
-    Seen,
     Significance,
-    StatedSize,
 )
 from csebench.report.numbers.compare import INACTIVE
 from csebench.report.numbers.contrasts import Contrast, NoContrast, Obstacle
 from csebench.report.numbers.refusals import EqualScores
 from csebench.report.numbers.stats import SLACK
+from csebench.report.numbers.verdict_words import VerdictWord
 from csebench.report.words.comparisons import (
     differences_text,
     outward,
@@ -43,7 +43,7 @@ DEPENDS = "◇"
 def on_print_text(judged: Judged) -> str:
     """Word what the printed numbers say: a verdict, its numbers, and the deviations that change it.
 
-    `◇ *not shown*: +1.98 over SimCSE in Avg., p = 0.1; supported from 0.5 down`
+    `◇ *open*: +1.98 over SimCSE in Avg., p = 0.1; supported from 0.5 down`
     """
     text = judgement_text(judged.published)
     if not judged.depends_on_deviation:
@@ -70,27 +70,26 @@ def other_verdicts_text(judged: Judged) -> str:
 
 
 def judgement_text(judgement: Judgement) -> str:
-    """Word a judgement: the verdict in italics, then the numbers."""
-    numbers = "; ".join([detail_text(judgement), *notes(judgement)])
-    return f"*{verdict_and_size(judgement)}*: {numbers}"
+    """Word a judgement: the verdict in italics, why it is not clearer, and the numbers."""
+    parts = [remark_on_outcome(judgement), detail_text(judgement), *notes(judgement)]
+    return f"*{judgement.verdict}*: {'; '.join(part for part in parts if part)}"
 
 
 def here_text(judged: Judged) -> str:
     """Word what our runs show of a claim or sentence, with the numbers.
 
-    At the scale of the papers this is a verdict. On other encoders it is only what was seen.
+    At the scale of the papers this is a verdict on the claim. Runs on other encoders only compare
+    rows: `*higher*: +0.18 over SimCSE in Avg. where +2.60 is stated, p = 0.01`
     """
     ours = judged.ours
     if judged.scale == PAPER_SCALE:
         return judgement_text(ours)
     if len(judged.rows) > 1:
-        detail = parts_text(row.ours.seen for row in judged.rows)
-    else:
-        detail = detail_text(ours)
-    if ours.seen in (Seen.UNASKED, Seen.CANNOT_TELL):
-        return f"{ours.seen}: {'; '.join([detail, *notes(ours)])}"
-    text = f"*{ours.seen}*: {detail}"
-    if ours.seen == Seen.NOT_SEEN and ours.excludes < inf:
+        parts = parts_text(judged.words)
+        is_one_word = len(set(judged.words)) == 1
+        return f"*{judged.words[0]}*: {parts}" if is_one_word else parts
+    text = f"*{ours.word}*: {'; '.join([detail_text(ours), *notes(ours)])}"
+    if ours.word == VerdictWord.UNCLEAR and ours.excludes < inf:
         text += f"; {excluded_differences(ours.excludes)}"
     if ours.differs:
         settings = map(setting_difference_text, ours.differs)
@@ -114,23 +113,20 @@ def excluded_differences(bound: float) -> str:
     return f"above {outward(bound)} is excluded"
 
 
-def verdict_and_size(judgement: Judgement) -> str:
-    """Word a verdict: `supported, of another size`, `goes the other way, by 0.02`."""
-    text = str(judgement.verdict)
-    goes_other_way = judgement.verdict in (ClaimVerdict.AGAINST, ClaimVerdict.OTHER_WAY)
-    if goes_other_way and judgement.contrary is not None:
-        text += f", {contrary_text(judgement.contrary, judgement.significance)}"
-    if judgement.size == StatedSize.OTHER:
-        text += ", of another size"
-    return text
+def remark_on_outcome(judgement: Judgement) -> str:
+    """Word how numbers go against a claim, or lack what it says. Empty if its verdict says it.
 
-
-def contrary_text(contrary: float, significance: Significance) -> str:
-    """Word by how much numbers go against the claim: `by 0.02 (not significant)`."""
-    text = f"by {contrary:.3g}" if contrary > SLACK else "by less than rounding"
-    match significance:
+    `the numbers go the other way by 0.40 (not significant)`
+    """
+    if judgement.outcome == ClaimOutcome.UNPROVEN_SIGNIFICANCE:
+        return "the sentence says “significantly”, a test does not"
+    goes_other_way = judgement.outcome in (ClaimOutcome.AGAINST, ClaimOutcome.OTHER_WAY)
+    if not goes_other_way or judgement.contrary is None or judgement.contrary <= SLACK:
+        return ""
+    text = f"the numbers go the other way by {judgement.contrary:.3g}"
+    match judgement.significance:
         case Significance.YES:
-            return text
+            return f"{text} (significant)"
         case Significance.NO:
             return f"{text} (not significant)"
         case Significance.UNTESTED:
@@ -141,11 +137,14 @@ def contrary_text(contrary: float, significance: Significance) -> str:
 
 
 def notes(judgement: Judgement) -> list[str]:
-    """Say how many contrasts could be made, if not all of them."""
+    """Say how many contrasts could be made, if not all of them, and whether controls fail."""
     made = len(judgement.contrasts)
-    if 0 < made < judgement.contrasts_asked:
-        return [f"{made} of {judgement.contrasts_asked} comparisons can be made"]
-    return []
+    if not 0 < made < judgement.contrasts_asked:
+        return []
+    texts = [f"{made} of {judgement.contrasts_asked} comparisons can be made"]
+    if judgement.seen == Seen.CANNOT_TELL:
+        texts.append(OBSTACLES[Obstacle.CANNOT_TELL])
+    return texts
 
 
 def detail_text(judgement: Judgement) -> str:
@@ -172,15 +171,20 @@ def basis_text(judgement: Judgement) -> str:
             return limit_text(judgement, basis)
 
 
-def parts_text(verdicts: Iterable[ClaimVerdict | Seen]) -> str:
-    """Count verdicts: `4 parts: 1 supported, 3 not shown`, or `4 parts` if all are the same."""
-    counts = Counter(verdicts)
-    text = f"{counts.total()} parts"
+def parts_text(verdicts: Iterable[ClaimVerdict] | Iterable[VerdictWord]) -> str:
+    """Count the verdicts on the parts of a sentence: `4 parts: 1 supported, 3 open`.
+
+    The text is `4 parts` if all have the same verdict.
+    """
+    counts = Counter(map(str, verdicts))
+    parts = f"{counts.total()} parts"
     if len(counts) < 2:
-        return text
-    found = [verdict for verdict in (*ClaimVerdict, *Seen) if verdict in counts]
-    listed = [f"{counts[verdict]} {verdict}" for verdict in found]
-    return f"{text}: {', '.join(listed)}"
+        return parts
+    order = list(map(str, (*ClaimVerdict, *VerdictWord)))
+    listed = []
+    for verdict in sorted(counts, key=order.index):
+        listed.append(f"{counts[verdict]} {verdict}")
+    return f"{parts}: {', '.join(listed)}"
 
 
 OBSTACLES = {  # texts that need nothing else of a NoContrast
@@ -228,7 +232,7 @@ def limit_text(judgement: Judgement, basis: LimitTest) -> str:
 
 
 def contrast_text(judgement: Judgement, contrast: Contrast, tests: int) -> str:
-    """Word a contrast and its test: `+0.24 over SimCSE in Avg. (claimed: +2.60), p = 0.018`.
+    """Word a contrast and its test: `+0.24 over SimCSE in Avg. where +2.60 is stated, p = 0.018`.
 
     Args:
         tests: the number of tests that p is corrected for.
@@ -245,7 +249,7 @@ def contrast_text(judgement: Judgement, contrast: Contrast, tests: int) -> str:
 
 
 def difference_text(judgement: Judgement, contrast: Contrast) -> str:
-    """Word a difference: `0.40 below SimCSE in Avg. (claimed: less than 0.4)`."""
+    """Word a difference: `0.40 below SimCSE in Avg. where less than 0.4 is stated`."""
     claim = judgement.claim
     assert claim is not None, "only the judgement on a claim has contrasts"
     # the difference of a contrast is positive if it agrees with the claim, also if less is better
@@ -257,11 +261,11 @@ def difference_text(judgement: Judgement, contrast: Contrast) -> str:
         text = f"deviation {text}"
     if claim.gains_over:
         text = f"gain {text}"
-    claimed = claimed_text(claim)
-    return f"{text} (claimed: {claimed})" if claimed else text
+    stated = stated_text(claim)
+    return f"{text} where {stated} is stated" if stated else text
 
 
-def claimed_text(claim: Claim) -> str:
+def stated_text(claim: Claim) -> str:
     """Word the size that a claim states: `+2.60`, `up to +5.91`. Empty if it states no size."""
     if claim.less_than is not None:
         return f"less than {claim.less_than.text}"
@@ -280,6 +284,8 @@ def p_text(p: float, tests: int) -> str:
 
 def no_test(contrast: Contrast) -> str:
     """Say why a contrast has no p."""
+    if contrast.has_zero_deviation:
+        return "a deviation is 0"
     return "the spread is not known" if contrast.is_printed else "one seed"
 
 
@@ -297,6 +303,20 @@ def verdict_range(sentences: Iterable[Judged], *verdicts: ClaimVerdict) -> str:
             counts[at.deviation] += at.verdict in verdicts
     ends = dict.fromkeys((min(counts.values(), default=0), max(counts.values(), default=0)))
     return " to ".join(map(str, ends))
+
+
+def open_text(sentences: Iterable[Judged]) -> str:
+    """Say which sentences are open although the printed numbers do not go along with them."""
+    counts = Counter(
+        judged.published.outcome
+        for judged in sentences
+        if judged.published.verdict == ClaimVerdict.OPEN
+    )
+    return (
+        f"Of the open sentences, {counts[ClaimOutcome.OTHER_WAY]} have numbers that go the other"
+        " way, which may be chance."
+        f" {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} say “significantly” where a test does not."
+    )
 
 
 # ---------------------------------------------------------------- the claim itself

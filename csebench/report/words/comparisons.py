@@ -1,7 +1,7 @@
 """Words for a comparison, and how its numbers are rounded.
 
-They are the same on pages, in verbs, JSON and figures. Bounds are rounded outward: if a sentence
-says that a value is excluded, it is.
+They are the same on pages, in verbs, JSON and figures. Bounds are rounded outward: what lies
+outside of a printed interval is excluded.
 """
 
 import re
@@ -33,35 +33,42 @@ from csebench.report.numbers.row_settings import (
     setting_name,
     setting_text,
 )
-from csebench.report.numbers.stats import SLACK
+from csebench.report.numbers.stats import LEVEL, SLACK
 from csebench.report.numbers.tuned_away import TunedAway
+from csebench.report.numbers.verdict_words import VerdictWord
 from csebench.report.words.cells import elsewhere_text
 
-SMOKE = f"No answer: scale {DEFAULT_SCALE} only shows that the workflow runs."
+SMOKE = f"Not tested: scale {DEFAULT_SCALE} only shows that the workflow runs."
 MOST_ROWS = 6  # that a sentence lists
 MOST_COLUMNS = 3  # of a row that a sentence lists, if not all
 MOST_SETTINGS = 3  # that a sentence lists
 HOW_TRAINED: dict[Training, str] = {"unlabelled": "without labels", "labelled": "with labels"}
-VERBS = {  # in the order in which the sentence of a question has them
-    Relation.BETTER: "better",
-    Relation.WORSE: "worse",
-    Relation.NOT_SHOWN: "no gain shown",
-    Relation.INACTIVE: f"changes nothing here (within {INACTIVE:g} points)",
-    Relation.TUNED_AWAY: f"tuned away by the search (within {INACTIVE:g} points)",
-    Relation.CANNOT_TELL: "cannot tell",
-    Relation.SAME_RUNS: "the same runs as what they are compared with",
-    Relation.ONE_SEED: "one seed, so that chance is not excluded",
-    Relation.NOT_ASKED: "cannot be asked here",
-    Relation.OTHER_DATA: "scored on other test data",
-    Relation.UNPAIRED: "not all runs have replicates over test items",
-    Relation.PARTIAL: "not all runs are scored",
-    Relation.OUTDATED: "scores of older code",
-    Relation.NOT_RUN: "not run here",
+PREPOSITIONS = {  # between a verdict and the row that others are compared with
+    VerdictWord.HIGHER: " than",
+    VerdictWord.LOWER: " than",
+    VerdictWord.SAME: " as",
 }
+GROUP_ORDER = [  # in which the sentence of a question names its groups
+    Relation.BETTER,
+    Relation.WORSE,
+    Relation.NOT_SHOWN,
+    Relation.INACTIVE,
+    Relation.TUNED_AWAY,
+    Relation.CANNOT_TELL,
+    Relation.SAME_RUNS,
+    Relation.ONE_SEED,
+    Relation.NOT_ASKED,
+    Relation.OTHER_DATA,
+    Relation.UNPAIRED,
+    Relation.PARTIAL,
+    Relation.OUTDATED,
+    Relation.NOT_RUN,
+]
 COMPARISON_HEAD = [
     "row",
     "against",
     "column",
+    "verdict",
     "difference",
     "95 % interval",
     "p",
@@ -73,64 +80,94 @@ COMPARISON_HEAD = [
 # ---------------------------------------------------------------- one comparison
 
 
-def sentence(comparison: Comparison, equality: bool = False) -> str:
-    """Word what a comparison shows, in one sentence, without the settings that are not matched.
+def sentence(comparison: Comparison) -> str:
+    """Word what a comparison shows: the verdict, then the numbers or the reason.
 
-    Args:
-        equality: the question is whether both rows are equal, not whether the first is better.
+    `A is higher than B: +0.67 (95 % +0.26 to +1.07).`
     """
-    if comparison.estimate is None:
-        return sentence_without_estimate(comparison)
+    return f"{finding(comparison)}: {details_text(comparison)}."
+
+
+def finding(comparison: Comparison) -> str:
+    """Word the verdict on two rows without its numbers: `A is higher than B`."""
     row = short_label(comparison.row)
     against = short_label(comparison.against)
-    gain = comparison.estimate.gain
-    low = comparison.low or 0.0
-    high = comparison.high or 0.0
+    word = comparison.relation.word
+    match word:
+        case VerdictWord.HIGHER | VerdictWord.LOWER:
+            return f"{row} is {word} than {against}"
+        case VerdictWord.SAME:
+            return f"{row} is the {word} as {against}"
+        case VerdictWord.CANNOT_TELL:
+            return f"Cannot tell {row} from {against}"
+        case VerdictWord.UNCLEAR | VerdictWord.NOT_TESTED:
+            return f"{row} against {against} is {word}"
+
+
+def details_text(comparison: Comparison) -> str:
+    """Word what follows a verdict: the reason if there is one, then the difference and interval."""
+    reason = reason_of_verdict(comparison)
+    if comparison.estimate is None:
+        return reason
+    numbers = numbers_text(comparison)
+    return f"{reason}; {numbers}" if reason else numbers
+
+
+def reason_of_verdict(comparison: Comparison) -> str:
+    """Word why a comparison has its verdict. Empty if its numbers alone decide."""
     match comparison.relation:
-        case Relation.ONE_SEED:
-            side = "above" if gain >= 0 else "below"
-            points = f"{row} scores {abs(gain):.2f} points {side} {against}"
-            return f"{points}, with one seed: chance is not excluded."
-        case Relation.CANNOT_TELL:
-            difference = f"{row} from {against} ({gain:+z.2f})"
-            return f"Cannot tell {difference}: {reason_text(comparison.reason)}."
         case Relation.INACTIVE:
-            return f"{row} and {against} score the same here, within {INACTIVE:g} points."
+            return f"within {INACTIVE:g} points"
         case Relation.TUNED_AWAY:
             terms = " and ".join(f"the {term_name(term)}" for term in comparison.tuned_away)
-            stays = f"{row} stays within {INACTIVE:g} points of {against} here"
-            return f"{stays}: the search tuned {terms} away."
-        case Relation.BETTER:
-            ends = f"{outward(low, is_lower=True)} to {outward(high)}"
-            return f"{row} beats {against} here, by {ends} points."
-        case Relation.WORSE:
-            ends = f"{outward(-high, is_lower=True)} to {outward(-low)}"
-            return f"{row} is worse than {against} here, by {ends} points."
-    if equality:
-        bound = f"more than {outward(max(-low, high))} points is excluded"
-        return f"{row} is not shown to differ from {against} here ({gain:+z.2f}); {bound}."
-    return f"{row} is not shown to beat {against} here ({gain:+z.2f}); {excluded(high)}."
-
-
-def sentence_without_estimate(comparison: Comparison) -> str:
-    """Word why a comparison shows nothing."""
-    reason = reason_text(comparison.reason)
-    match comparison.relation:
+            return f"within {INACTIVE:g} points; the search tuned {terms} away"
         case Relation.SAME_RUNS:
-            rows = f"{short_label(comparison.row)} and {short_label(comparison.against)}"
-            return f"{rows} are the same runs at this scale."
-        case Relation.NOT_ASKED:
-            return f"Cannot be asked here: {reason}."
-        case Relation.NOT_RUN:
-            return f"Not run here: {reason}."
-        case Relation.OTHER_DATA | Relation.UNPAIRED:
-            return f"Cannot be compared: {reason}."
+            return "both rows are the same runs at this scale"
+        case Relation.ONE_SEED:
+            return "one seed"
         case Relation.OUTDATED:
-            return "No answer: the scores are of older code or of other settings."
+            return "the scores are of older code or of other settings"
         case Relation.PARTIAL:
             scored, runs = comparison.scored
-            return f"No answer yet: {scored} of {runs} runs are scored."
-    raise ValueError(f"a comparison that is {comparison.relation} has an estimate")
+            return f"{scored} of {runs} runs are scored"
+    return reason_text(comparison.reason)
+
+
+def numbers_text(comparison: Comparison) -> str:
+    """Write the difference and its interval: `+0.67 (95 % +0.26 to +1.07)`.
+
+    Only the difference is written if nothing is tested.
+    """
+    assert comparison.estimate is not None
+    difference = f"{comparison.estimate.gain:+z.2f}"
+    interval = verdict_interval(comparison)
+    if interval is None:
+        return difference
+    return f"{difference} ({interval.percent} % {outward_range(interval.low, interval.high, '+')})"
+
+
+@dataclass(frozen=True)
+class VerdictInterval:
+    """The interval that a verdict rests on, in points."""
+
+    percent: int
+    low: float
+    high: float
+
+
+def verdict_interval(comparison: Comparison) -> VerdictInterval | None:
+    """Give the interval that the verdict of a comparison rests on; None if nothing is tested.
+
+    It holds for all comparisons of a question at once. Two rows are shown to be the same by an
+    interval of 90 %, because each of its ends is tested at 5 %.
+    """
+    if comparison.family_low is None or comparison.family_high is None:
+        return None
+    if comparison.relation.word != VerdictWord.SAME:
+        return VerdictInterval(95, comparison.family_low, comparison.family_high)
+    assert comparison.estimate is not None
+    low, high = comparison.estimate.interval(2 * LEVEL / comparison.family_size)
+    return VerdictInterval(90, low, high)
 
 
 def reason_text(reason: Reason | None) -> str:
@@ -145,8 +182,10 @@ def reason_text(reason: Reason | None) -> str:
         case EqualScores():
             return "both rows have the same score in every run"
         case PremiseNotShown(row, loss, least, printed):
-            loss_here = f"{row} itself loses {loss:z.1f} points, not shown to be over {least:g}"
-            return f"{loss_here} (in the paper {printed})"
+            needed = (
+                f"the question needs a loss shown to be over {least:g} (in the paper {printed})"
+            )
+            return f"{row} loses {loss:z.1f} points here, and {needed}"
         case ScaleCannotTell():
             return cannot_tell_text(reason)
         case ScoredElsewhere(cell):
@@ -182,25 +221,17 @@ def different_data_text(reason: DifferentData) -> str:
     return f"{rows} are scored on different test data ({second.plan.evaluator}: {hashes})"
 
 
-def excluded(high: float, gains: str = "a gain above {} points is excluded") -> str:
-    """Word which gains an upper bound excludes: `a gain above 0.5 points is excluded`.
-
-    Args:
-        high: the upper bound; if it is not positive, any gain is excluded.
-        gains: the text around the bound.
-    """
-    if high <= 0:
-        return "any gain is excluded"
-    return gains.format(outward(high))
-
-
 def comparison_row(comparison: Comparison) -> list[str]:
     """Write a row of the table of declared comparisons, with a cell for each of COMPARISON_HEAD."""
+    word = comparison.relation.word
     rows = [comparison.row, comparison.against, comparison.columns]
     estimate = comparison.estimate
     if estimate is None:
-        why = reason_text(comparison.reason) or comparison.relation
-        return [*rows, "–", "–", "–", "–", why]
+        return [*rows, f"{word}: {reason_of_verdict(comparison)}", "–", "–", "–", "–", "–"]
+    if word == VerdictWord.NOT_TESTED:
+        verdict = f"{word}: {reason_of_verdict(comparison)}"
+    else:
+        verdict = str(word)
     interval = "–"
     if comparison.family_low is not None and comparison.family_high is not None:
         interval = outward_range(comparison.family_low, comparison.family_high, "+")
@@ -208,7 +239,8 @@ def comparison_row(comparison: Comparison) -> list[str]:
     if comparison.p_family is not None:
         p = f"{comparison.p_family:.2g}"
     settings = ", ".join(setting_difference_text(setting) for setting in comparison.differs) or "–"
-    return [*rows, f"{estimate.gain:+z.2f}", interval, p, str(estimate.seeds), settings]
+    numbers = [f"{estimate.gain:+z.2f}", interval, p, str(estimate.seeds)]
+    return [*rows, verdict, *numbers, settings]
 
 
 # ---------------------------------------------------------------- settings
@@ -252,11 +284,15 @@ def remarks(comparisons: Sequence[Comparison]) -> str:
     If a comparison shows no difference because a term is tuned away, the text says what the search
     tried. Other tuned-away terms are only named. The text is empty if there is nothing to say.
     """
-    texts = []
-    for comparison in sorted(comparisons, key=lambda c: c.relation != Relation.TUNED_AWAY):
-        is_explained = comparison.relation == Relation.TUNED_AWAY
-        word = tuned_away_text if is_explained else term_name
-        texts += map(word, comparison.tuned_away)
+    explained: list[TunedAway] = []
+    others: list[TunedAway] = []
+    for comparison in comparisons:
+        if comparison.relation == Relation.TUNED_AWAY:
+            explained += comparison.tuned_away
+        else:
+            others += comparison.tuned_away
+    texts = [tuned_away_text(term) for term in explained]
+    texts += [term_name(term) for term in others if term not in explained]
     sentences = [not_matched(comparisons), tuned_away_sentence(texts)]
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -312,25 +348,23 @@ def tuned_away_text(term: TunedAway) -> str:
 def family_sentence(answer: Answer) -> str:
     """Word the answer to a question, without the settings that are not matched.
 
-    The sentence says which rows are better or worse. For the other rows it says what is excluded
-    for all of them at once.
+    The comparisons with one verdict are named together, with their differences and intervals.
     """
     comparisons = answer.comparisons
-    equality = answer.family.equality
     if len(comparisons) == 1:
-        return sentence(comparisons[0], equality)
-    by_relation: dict[Relation, list[Comparison]] = {}
-    for relation in VERBS:
-        having = [comparison for comparison in comparisons if comparison.relation == relation]
-        if having:
-            by_relation[relation] = having
+        return sentence(comparisons[0])
+    groups: dict[Relation, list[Comparison]] = {}
+    for relation in GROUP_ORDER:
+        group = [comparison for comparison in comparisons if comparison.relation == relation]
+        if group:
+            groups[relation] = group
 
     parts = []
-    first_relation = next(iter(by_relation))
-    if first_relation == Relation.WORSE and not equality:
-        parts.append(f"better: none of {len(those_run(comparisons))}")
-    for relation, having in by_relation.items():
-        parts.append(relation_text(relation, having, answer))
+    expects_gains = not answer.family.equality
+    if expects_gains and next(iter(groups)) == Relation.WORSE:
+        parts.append(f"{VerdictWord.HIGHER}: none of {len(those_run(comparisons))}")
+    for relation, group in groups.items():
+        parts.append(group_text(relation, group, answer))
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."
 
@@ -354,53 +388,52 @@ def those_run(comparisons: Iterable[Comparison]) -> list[Comparison]:
     return [comparison for comparison in comparisons if comparison.relation != Relation.NOT_RUN]
 
 
-def relation_text(relation: Relation, having: Sequence[Comparison], answer: Answer) -> str:
-    """Word which comparisons of a question have a relation: `worse than SimCSE, PCL`."""
+def group_text(relation: Relation, group: Sequence[Comparison], answer: Answer) -> str:
+    """Word which comparisons of a question have a relation: `lower than SimCSE, PCL (…)`."""
     comparisons = answer.comparisons
-    equality = answer.family.equality
-    text = VERBS[relation]
-    if relation == Relation.NOT_SHOWN and equality:
-        text = "no difference shown"
-
-    is_of_all = len(having) == len(comparisons)
-    if is_of_all and relation not in (Relation.BETTER, Relation.WORSE):
-        text += reasons_text(having)
-    elif relation == Relation.NOT_RUN:
-        text += distinguishing_names(having, comparisons)
+    word = relation.word
+    reason = shared_reason(group)
+    is_ranked = word in (VerdictWord.HIGHER, VerdictWord.LOWER)
+    if len(group) == len(comparisons) and not is_ranked:
+        text = f"{word}: {reason}" if reason else str(word)
     else:
-        text += distinguishing_names(having, those_run(comparisons))
-
-    if relation == Relation.NOT_SHOWN:
-        text += f" ({not_shown_text(having, equality)})"
+        text = f"{word} ({reason})" if reason else str(word)
+        # rows that are not run are counted among themselves only
+        is_not_run = relation == Relation.NOT_RUN
+        text += distinguishing_names(group, comparisons if is_not_run else those_run(comparisons))
+    if word not in (VerdictWord.CANNOT_TELL, VerdictWord.NOT_TESTED):
+        text += f" ({numbers_of_group(group)})"
     return text
 
 
-def reasons_text(comparisons: Sequence[Comparison]) -> str:
-    """List the reasons of comparisons after a colon; empty if there are none."""
-    reasons: dict[str, None] = {}
-    for comparison in comparisons:
-        if comparison.relation != Relation.CANNOT_TELL:  # the page says it once
-            reasons[reason_text(comparison.reason)] = None
-    known = [reason for reason in reasons if reason]
-    if not known:
-        return ""
-    return f": {', '.join(known)}"
+def shared_reason(group: Sequence[Comparison]) -> str:
+    """Word the reason that all comparisons of a group have; empty if there are several or none.
 
-
-def not_shown_text(comparisons: Sequence[Comparison], equality: bool) -> str:
-    """Word gains that are not shown, and what is excluded for all of them at once.
-
-    `-0.12 to +0.30; gains above 0.6 points are excluded`
+    The reason why a scale cannot tell is left out, because a page says it once.
     """
-    gains = [comparison.estimate.gain for comparison in comparisons if comparison.estimate]
+    if group[0].relation == Relation.CANNOT_TELL:
+        return ""
+    if group[0].relation == Relation.TUNED_AWAY:
+        return f"within {INACTIVE:g} points; the search tuned the term away"
+    reasons = {reason_of_verdict(comparison) for comparison in group}
+    return reasons.pop() if len(reasons) == 1 else ""
+
+
+def numbers_of_group(group: Sequence[Comparison]) -> str:
+    """Write the differences of tested comparisons, and a range that holds all of their intervals.
+
+    `-0.12 to +0.30; all 95 % intervals within -0.55 to +0.61`
+    """
+    gains = [comparison.estimate.gain for comparison in group if comparison.estimate]
+    intervals = [interval for interval in map(verdict_interval, group) if interval is not None]
     ends = dict.fromkeys(f"{gain:+z.2f}" for gain in (min(gains), max(gains)))
-    bound = max(comparison.family_high or 0 for comparison in comparisons)
-    excluded_text = "gains above {} points are excluded"
-    if equality:
-        lowest = min(comparison.family_low or 0 for comparison in comparisons)
-        bound = max(-lowest, bound)
-        excluded_text = "differences above {} points are excluded"
-    return f"{' to '.join(ends)}; {excluded(bound, excluded_text)}"
+    low = min(interval.low for interval in intervals)
+    high = max(interval.high for interval in intervals)
+    bounds = outward_range(low, high, "+")
+    percent = intervals[0].percent
+    if len(group) == 1:
+        return f"{ends.popitem()[0]}; {percent} % {bounds}"
+    return f"{' to '.join(ends)}; all {percent} % intervals within {bounds}"
 
 
 @dataclass(frozen=True)
@@ -431,7 +464,6 @@ def distinguishing_names(comparisons: Sequence[Comparison], family: Sequence[Com
         columns_of.setdefault(name, []).append(comparison.columns)
 
     only_columns_differ = variety.rows == variety.bases == 1 and variety.columns > 1
-    is_ranked = comparisons[0].relation in (Relation.BETTER, Relation.WORSE)
     if only_columns_differ:
         names = [comparison.columns for comparison in comparisons]
     else:
@@ -443,10 +475,8 @@ def distinguishing_names(comparisons: Sequence[Comparison], family: Sequence[Com
         word = " in"
     elif variety.rows > 1:
         word = ":"
-    elif is_ranked:
-        word = " than"
     else:
-        word = " against"
+        word = PREPOSITIONS.get(comparisons[0].relation.word, " against")
     return f"{word} {', '.join(names)}"
 
 

@@ -3,7 +3,7 @@
 from csebench.plan.catalog.files import paper
 from csebench.plan.schema.declarations import Control
 from csebench.plan.targets import grid_label
-from csebench.report.numbers.controls import ControlResult, blocked
+from csebench.report.numbers.controls import ControlResult, why_not_judged
 from csebench.report.numbers.rank_agreement import RankAgreement
 from csebench.report.words.comparisons import HOW_TRAINED, cannot_tell_text
 
@@ -39,7 +39,7 @@ def consequence_text(scale: str) -> str:
     """Say which kinds of methods get verdicts at a scale."""
     sentences = []
     for training, how in HOW_TRAINED.items():
-        reason = blocked(training, scale)
+        reason = why_not_judged(training, scale)
         if reason is None:
             sentences.append(f"Methods trained {how} are judged.")
         else:

@@ -31,7 +31,7 @@ def reach_text() -> str:
 def reach_sentence(sweeps_of_method: list[Sweep]) -> str:
     """Say which sweeps of a method have no run that reaches the printed value.
 
-    `**In 3 of 4 seed sweeps of X no run reaches the printed value** (…); on BERT-base 5 of 50 do.`
+    `**In 3 of 4 seed sweeps of X no run reaches the printed value** (…); on E 5 of 50 runs do.`
     """
     encoders_without = []
     texts_of_others = []
@@ -39,7 +39,7 @@ def reach_sentence(sweeps_of_method: list[Sweep]) -> str:
         encoder = encoder_and_pooler(sweep.key)
         count = sweep.runs.reach(sweep.printed.value.value)
         if count:
-            texts_of_others.append(f"on {encoder} {count} of {sweep.runs.summary.n} do")
+            texts_of_others.append(f"on {encoder} {count} of {sweep.runs.summary.n} runs do")
         else:
             encoders_without.append(encoder)
     method = method_title(sweeps_of_method[0].key)
@@ -57,28 +57,29 @@ def sweeps_text() -> str:
     found = sweeps()
     seeds = sorted({sweep.runs.summary.n for sweep in found})
     text = (
-        f"Each sweep is {' or '.join(map(str, seeds))} seeds {code_text(found)} folded below."
-        " None of these runs is ours."
+        f"Each sweep has {' or '.join(map(str, seeds))} seeds {code_text(found)} None of these runs"
+        " is ours."
     )
     rising = [encoder_and_pooler(sweep.key) for sweep in found if still_rises(sweep.runs)]
     if rising:
         text += (
-            f" On {' and '.join(rising)} the last checkpoint of most runs was the best: longer"
-            " training might reach more."
+            f" On {' and '.join(rising)} the last checkpoint of at least half of the runs was the"
+            " best: longer training might reach more."
         )
     return text
 
 
 def code_text(found: list[Sweep]) -> str:
-    """Say whose code the sweeps ran. The text ends with a verb, which `folded below` follows."""
+    """Say whose code the sweeps ran, and where its differences are listed."""
     names = set()
     for sweep in found:
         names.update(sweep.runs.sources)
     sources = ", ".join(sorted(names))
     codes = [sweep.runs.evidence[0].setup.code or "" for sweep in found]
+    differences = "How it differs is folded below."
     if all(code.startswith(OWN_CODE) for code in codes):
-        return f"of one re-implementation ({sources}), not of the authors' code; how it differs is"
-    return f"of one source ({sources}); its code, and how it differs, are"
+        return f"of one re-implementation ({sources}), not of the authors' code. {differences}"
+    return f"of one source ({sources}). {differences}"
 
 
 def still_rises(runs: Group) -> bool:
@@ -91,9 +92,9 @@ def counts_text() -> str:
     """Say how many re-trainings the verdicts rest on, and how many do not count."""
     counts = count_evidence()
     return (
-        f"{counts.comparable} comparable re-trainings from {counts.sources} sources: runs that"
-        " others trained with the paper's data, budget, objective and pooling, each with a score of"
-        f" its own. Apart from them: {counts.other_runs} re-trainings that differ in these or are"
+        f"The verdicts rest on {counts.comparable} runs from {counts.sources} sources. Others"
+        " trained them with the paper's data, budget, objective and pooling, and publish the score"
+        f" of each run. Not counted are {counts.other_runs} runs that differ in these or are"
         f" doubtful, {counts.means} means of several runs without their scores, and"
         f" {counts.checkpoints} scores of released checkpoints."
     )

@@ -1,11 +1,31 @@
 """Words for verdicts on published values."""
 
+from csebench.base.terminal import counted
 from csebench.plan.schema.paper import SEEDS_NEEDED
 from csebench.report.numbers import stats
+from csebench.report.numbers.verdict_words import PrintedWord
 
 
-def not_tested_text(verdict: stats.Verdict, seeds: int) -> str:
+def printed_verdict_text(verdict: stats.Verdict, runs: int, digits: int = 2) -> str:
+    """Word the verdict on a published value, and how far the value is from the mean of runs.
+
+    `inconclusive: 1.14 above an average run`; `not tested: 2 seeds, at least 3 are needed; …`
+
+    Args:
+        runs: number of runs that it is judged by.
+        digits: decimals of the distance.
+    """
+    # the distance is the mean minus the published value; the side is of the published value
+    side = "above" if verdict.distance <= 0 else "below"
+    distance = f"{abs(verdict.distance):.{digits}f} {side} an average run"
+    word = stats.printed_word(verdict.name)
+    if word == PrintedWord.NOT_TESTED:
+        return f"{word}: {why_value_not_tested(verdict, runs)}; {distance}"
+    return f"{word}: {distance}"
+
+
+def why_value_not_tested(verdict: stats.Verdict, seeds: int) -> str:
     """Word why runs with this number of seeds do not test a published value."""
     if verdict.name == stats.TOO_FEW:
-        return f"not tested: {seeds} of at least {SEEDS_NEEDED} seeds"
-    return "not tested: no deviation is stated"
+        return f"{counted(seeds, 'seed')}, at least {SEEDS_NEEDED} are needed"
+    return "no deviation is stated"

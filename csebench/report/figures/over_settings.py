@@ -1,0 +1,101 @@
+"""The picture of a table over random settings: a row against another, a point for each setting.
+
+Each comparison has a panel. A point above the diagonal is a setting at which the row scores higher.
+The same scores always give the same bytes.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from csebench.plan.targets import grid_path
+from csebench.report.numbers.cells import GridView
+from csebench.report.numbers.compare import Answer, Comparison
+from csebench.report.numbers.over_settings import SharedDraw
+from csebench.report.words.comparisons import short_label
+from csebench.score.drawing import COLOURS, GREY, MARKERS, STYLE, WIDTH, write_figure
+
+PANELS_IN_A_ROW = 3
+PANEL_HEIGHT = 2.7  # inches
+POINTS = ["row", "against", "seed", "settings", "value", "against_value", "diverged"]
+
+
+def compared_over_settings(answers: Sequence[Answer]) -> list[Comparison]:
+    """List the comparisons that have a result over random settings."""
+    found = []
+    for answer in answers:
+        found += [c for c in answer.comparisons if c.over_settings is not None]
+    return found
+
+
+def draw_over_settings(view: GridView, comparisons: Sequence[Comparison]) -> list[Path]:
+    """Draw a panel for each comparison (at least one) into the folder of the table's page.
+
+    Returns:
+        The files that were written: the picture, and its points as CSV.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    columns = min(len(comparisons), PANELS_IN_A_ROW)
+    rows = -(-len(comparisons) // PANELS_IN_A_ROW)  # rounded up
+    poolers = poolers_of(comparisons)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, PANEL_HEIGHT * rows + 0.3), layout="constrained")
+        panels = list(figure.subplots(rows, columns, squeeze=False).flat)
+        for axes, comparison in zip(panels, comparisons, strict=False):
+            draw_panel(axes, comparison, poolers)
+        for axes in panels[len(comparisons) :]:
+            axes.set_axis_off()
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower left", ncols=len(labels))
+        table = [POINTS, *point_rows(comparisons)]
+        return write_figure(grid_path(view.paper, view.name, view.scale, "svg"), figure, table)
+
+
+def poolers_of(comparisons: Sequence[Comparison]) -> list[str]:
+    """List the poolers that were drawn, in alphabetical order."""
+    poolers = set()
+    for comparison in comparisons:
+        assert comparison.over_settings is not None
+        poolers |= {pooler_of(draw) for draw in comparison.over_settings.draws}
+    return sorted(poolers)
+
+
+def pooler_of(draw: SharedDraw) -> str:
+    return str(draw.settings.get("pooler", "one pooler"))
+
+
+def draw_panel(axes, comparison: Comparison, poolers: Sequence[str]) -> None:
+    """Draw the points of one comparison, and the diagonal."""
+    over = comparison.over_settings
+    assert over is not None
+    for place, pooler in enumerate(poolers):
+        draws = [draw for draw in over.draws if pooler_of(draw) == pooler]
+        axes.scatter(
+            [draw.against.value for draw in draws],
+            [draw.row.value for draw in draws],
+            s=24,
+            color=COLOURS[place % len(COLOURS)],
+            marker=MARKERS[place % len(MARKERS)],
+            linewidths=0,
+            label=pooler,
+        )
+    values = [value for draw in over.draws for value in (draw.row.value, draw.against.value)]
+    margin = 0.06 * (max(values) - min(values)) or 1.0
+    limits = (min(values) - margin, max(values) + margin)
+    axes.plot(limits, limits, color=GREY, linewidth=0.8, zorder=0)
+    axes.set(xlim=limits, ylim=limits, aspect="equal")
+    axes.set_xlabel(short_label(comparison.against))
+    axes.set_ylabel(short_label(comparison.row))
+    axes.set_title(f"higher in {over.higher} of {len(over.draws)}", loc="left")
+
+
+def point_rows(comparisons: Sequence[Comparison]) -> Iterator[list]:
+    """Yield the points of all comparisons as rows under POINTS."""
+    for comparison in comparisons:
+        assert comparison.over_settings is not None
+        for draw in comparison.over_settings.draws:
+            settings = " ".join(f"{key}={value}" for key, value in draw.settings.items())
+            diverged = int(draw.row.diverged) + int(draw.against.diverged)
+            values = [draw.row.value, draw.against.value]
+            yield [comparison.row, comparison.against, draw.seed, settings, *values, diverged]

@@ -1,0 +1,227 @@
+"""Two rows over random settings that they share: what each setting gave, and the best of several.
+
+In a table that states `random_settings` (csebench/plan/random_settings.py), the seed of a run
+stands for its settings, too. So estimates.py pairs the runs of two rows by their settings, and the
+deviation over seeds is one over settings. This module adds the points of a picture, and the
+difference between the rows if each has the best of several settings, as STS-B dev chooses it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+
+from csebench.plan.catalog.registry import declaration
+from csebench.plan.random_settings import shared_settings
+from csebench.plan.schema.declarations import Value
+from csebench.plan.schema.spec import Spec
+from csebench.report.numbers.cells import Cell, combine_by_seed
+from csebench.report.numbers.estimates import CellPair, Estimate, item_effects
+from csebench.report.numbers.selection import chances_of_best, expected_of_best
+from csebench.score.store import stored_score
+
+MOST_PICKED_FROM = 8  # settings that `BestOf` chooses from, if there are three times as many
+
+
+@dataclass(frozen=True)
+class SettingRun:
+    """What the run of a row gave at one setting."""
+
+    value: float  # in printed units; the mean if several columns are compared
+    dev: float | None  # Spearman on STS-B dev; None for a row that is not trained
+    diverged: bool  # the model is the untrained encoder
+
+
+@dataclass(frozen=True)
+class SharedDraw:
+    """One random setting, with the runs of both rows."""
+
+    seed: int
+    settings: dict[str, Value]  # those that the rows share
+    row: SettingRun
+    against: SettingRun
+
+
+@dataclass(frozen=True)
+class BestOf:
+    """The difference between two rows, each with the best of several settings by STS-B dev."""
+
+    settings: int  # that dev chooses from
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class OverSettings:
+    """Two rows over the random settings that they share."""
+
+    draws: tuple[SharedDraw, ...]
+    higher: int  # settings in which the row is better
+    best: BestOf | None  # None: too few settings, or a row is not trained
+
+    @property
+    def diverged(self) -> tuple[int, int]:
+        """How many runs of each row diverged."""
+        of_row = sum(draw.row.diverged for draw in self.draws)
+        of_against = sum(draw.against.diverged for draw in self.draws)
+        return of_row, of_against
+
+
+def over_settings(pairs: Sequence[CellPair], scale: str) -> OverSettings | None:
+    """Collect what two complete rows gave over random settings.
+
+    Returns:
+        None if the table has no random settings.
+    """
+    own_cells = [cell for cell, _ in pairs]
+    other_cells = [base for _, base in pairs]
+    plans = [leaf.plan for cell in (*own_cells, *other_cells) for leaf in cell.leaves]
+    if not all(plan.over_settings for plan in plans):
+        return None
+    of_row = runs_by_seed(own_cells, scale)
+    of_against = runs_by_seed(other_cells, scale)
+    settings = settings_by_seed(own_cells) or settings_by_seed(other_cells)
+    seeds = sorted(of_row.keys() & of_against.keys())
+    draws = [
+        SharedDraw(seed, settings.get(seed, {}), of_row[seed], of_against[seed]) for seed in seeds
+    ]
+    sign = pairs[0][0].sign
+    higher = sum(sign * (draw.row.value - draw.against.value) > 0 for draw in draws)
+    return OverSettings(tuple(draws), higher, best_of_several(pairs, draws, scale))
+
+
+def runs_by_seed(cells: Sequence[Cell], scale: str) -> dict[int, SettingRun]:
+    """Read what the runs of a row gave, by seed. The mean of several cells is taken."""
+    values = combine_by_seed(lambda *parts: sum(parts) / len(parts), *cells)
+    facts = training_facts(cells[0], scale)
+    runs = {}
+    for seed, value in values.items():
+        training = facts.get(seed, {})
+        runs[seed] = SettingRun(value, training.get("best_dev"), "diverged" in training)
+    return runs
+
+
+def training_facts(cell: Cell, scale: str) -> dict[int, dict]:
+    """Read the training report of each run of a row from its score file, by seed."""
+    plan = cell.leaves[0].plan
+    facts = {}
+    for spec in plan.specs:
+        content, _ = stored_score(spec, plan.evaluator, scale)
+        if content is not None:
+            facts[spec.seed] = content["training"]
+    return facts
+
+
+def settings_by_seed(cells: Sequence[Cell]) -> dict[int, dict[str, Value]]:
+    """State the shared settings of each run of a row, by seed; none for an untrained row."""
+    settings = {}
+    for spec in cells[0].leaves[0].plan.specs:
+        method = declaration(spec.method)
+        if method.is_trained:
+            shared = shared_settings(method)
+            settings[spec.seed] = {key: spec.params[key] for key in shared}
+    return settings
+
+
+# ---------------------------------------------------------------- the best of several settings
+
+
+def best_of_several(
+    pairs: Sequence[CellPair], draws: Sequence[SharedDraw], scale: str
+) -> BestOf | None:
+    """Estimate the difference if STS-B dev chooses each row's settings from several random ones.
+
+    Returns:
+        None if a row is not trained, or if there are too few settings for an error.
+    """
+    count = min(MOST_PICKED_FROM, len(draws) // 3)
+    devs = [(draw.row.dev, draw.against.dev) for draw in draws]
+    if count < 2 or any(None in dev for dev in devs):
+        return None
+    own_dev, other_dev = np.array(devs, dtype=float).T
+    cell, _ = pairs[0]
+    points = cell.sign * 100 / cell.factor  # of one printed unit
+    own = Chosen(own_dev, points * np.array([draw.row.value for draw in draws]))
+    other = Chosen(other_dev, points * np.array([draw.against.value for draw in draws]))
+    seeds = [draw.seed for draw in draws]
+    own_chances = dict(zip(seeds, chances_of_best(count, own.dev), strict=True))
+    other_chances = dict(zip(seeds, chances_of_best(count, other.dev), strict=True))
+    estimate = Estimate(
+        gain=own.expected(count) - other.expected(count),
+        seeds=len(draws),
+        seed_sd=deviation_of_best(count, own, other),
+        item_se=error_over_items(pairs, own_chances, other_chances, scale),
+    )
+    return BestOf(count, estimate)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The runs of a row, from which STS-B dev chooses."""
+
+    dev: np.ndarray  # (settings,)
+    values: np.ndarray  # (settings,) what the chosen run is reported with, in points
+
+    def expected(self, count: int) -> float:
+        """Compute the mean value of the run with the best dev score, over all subsets of `count`
+        runs."""
+        return expected_of_best(count, self.dev, self.values)
+
+    def without(self, index: int) -> "Chosen":
+        """Leave out one setting."""
+        return Chosen(np.delete(self.dev, index), np.delete(self.values, index))
+
+
+def deviation_of_best(count: int, own: Chosen, other: Chosen) -> float:
+    """Compute the error over settings of the difference of two rows, each with its best setting.
+
+    The error is a jackknife: each setting is left out once.
+
+    Returns:
+        The deviation of single settings whose mean would have this error, as `Estimate.seed_sd`
+        states it.
+    """
+    settings = len(own.dev)
+    gains = []
+    for index in range(settings):
+        gains.append(own.without(index).expected(count) - other.without(index).expected(count))
+    spread = np.sum((np.array(gains) - np.mean(gains)) ** 2)
+    return sqrt((settings - 1) * spread)
+
+
+def error_over_items(
+    pairs: Sequence[CellPair],
+    own_chances: dict[int, float],
+    other_chances: dict[int, float],
+    scale: str,
+) -> float | None:
+    """Compute the error over test items of a difference of weighted runs; None if not known.
+
+    Args:
+        own_chances, other_chances: weight of each row's runs, by seed.
+    """
+    terms = []
+    for cell, base in pairs:
+        points = cell.sign * 100 / (cell.factor * len(pairs))
+        terms += single_runs(cell, points, own_chances)
+        terms += single_runs(base, -points, other_chances)
+    effects = item_effects(terms, scale)
+    if effects is None:
+        return None
+    return sqrt(sum(np.var(effect) for effect in effects.values()))
+
+
+def single_runs(cell: Cell, weight: float, chances: dict[int, float]) -> list[tuple[float, Cell]]:
+    """Write a weighted sum of a cell's runs as a sum of cells with one run each."""
+    terms = []
+    for leaf_weight, leaf in cell.weighted_leaves(weight):
+        for spec in leaf.plan.specs:
+            if spec.seed in chances:
+                terms.append((leaf_weight * chances[spec.seed], with_one_run(leaf, spec)))
+    return terms
+
+
+def with_one_run(cell: Cell, spec: Spec) -> Cell:
+    """Keep one run of a cell."""
+    plan = replace(cell.plan, specs=(spec,))
+    return replace(cell, plan=plan, values={spec.seed: cell.values[spec.seed]})

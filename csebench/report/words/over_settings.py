@@ -1,0 +1,44 @@
+"""Words for two rows that are compared over random settings which they share."""
+
+from csebench.base.terminal import counted
+from csebench.report.numbers.compare import Comparison
+from csebench.report.numbers.estimates import Estimate
+from csebench.report.words.comparisons import short_label
+
+
+def settings_sentences(comparison: Comparison) -> list[str]:
+    """Word a comparison over random settings: the mean, the best of several, and divergences.
+
+    `Over 24 shared settings: miCSE − SimCSE +0.70 (95 % −0.30 to +1.70), higher in 15.`
+    `Each with the best of 8 by STS-B dev: +0.40 (95 % −0.80 to +1.60).`
+
+    Returns:
+        No sentence if the comparison has no result over random settings.
+    """
+    over = comparison.over_settings
+    if over is None or comparison.estimate is None:
+        return []
+    row = short_label(comparison.row)
+    against = short_label(comparison.against)
+    mean = estimate_text(comparison.estimate)
+    sentences = [
+        f"Over {len(over.draws)} shared settings: {row} − {against} {mean},"
+        f" higher in {over.higher}."
+    ]
+    if over.best is not None:
+        best = estimate_text(over.best.estimate)
+        sentences.append(f"Each with the best of {over.best.settings} by STS-B dev: {best}.")
+    for label, number in zip((row, against), over.diverged, strict=True):
+        if number:
+            runs = counted(number, "run")
+            sentences.append(f"{runs} of {label} diverged and count as the untrained encoder.")
+    return sentences
+
+
+def estimate_text(estimate: Estimate) -> str:
+    """`+0.70 (95 % −0.30 to +1.70)`, without an interval if there is no error."""
+    text = f"{estimate.gain:+z.2f}"
+    if estimate.p() is None:
+        return text
+    low, high = estimate.interval()
+    return f"{text} (95 % {low:+z.2f} to {high:+z.2f})"

@@ -1,0 +1,168 @@
+"""An installation without the extra `run`: what works, and what the other verbs say.
+
+Commands run in a Python that finds only csebench and what pyproject.toml's `dependencies` bring.
+"""
+
+import argparse
+import sys
+import tomllib
+from importlib.metadata import packages_distributions, requires
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from project import copy_of_project
+
+from csebench.base import extras
+from csebench.base.project import ROOT
+from csebench.cli import main
+from csebench.cli.verbs import parser
+from csebench.data import preflight
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LIGHT = (
+    "methods",
+    "evaluators",
+    "papers",
+    "show micse/table2",
+    "plan micse/table2 --scale paper",
+    "status micse",
+    "power micse/table2",
+    "claims micse",
+    "audit",
+    "init work",
+    "new paper mine",
+    "snakefile",
+    "prune micse",
+    "compare micse/table2",
+    "render evidence",
+    "render all --scale mini",
+    "csv --scale mini",
+    "check micse/table2 --scale smoke",
+    "fetch micse/table2 --scale smoke",
+)
+HEAVY = (
+    "train --method simcse --out runs/mine",
+    "evaluate --model encoders/bert-mini-wiki --out scores.json",
+    "work simcse-0123456789",
+    "tune simcse",
+    "try methods/simcse.py",
+    "publish simcse-0123456789 sts",
+    "back-translate corpus.txt --translators models --out out.txt",
+)
+# a module `sitecustomize`, which Python runs when it starts
+HIDING = """\
+from importlib.machinery import PathFinder
+
+HIDDEN = {hidden}
+find_spec = PathFinder.find_spec
+
+
+def find_others(name, path=None, target=None):
+    if name.partition(".")[0] in HIDDEN:
+        return None
+    return find_spec(name, path, target)
+
+
+PathFinder.find_spec = find_others
+"""
+
+
+def with_requirements(names):
+    """Return the packages, and all that they require directly or through others."""
+    found = set()
+    waiting = list(names)
+    while waiting:
+        name = canonicalize_name(waiting.pop())
+        if name in found:
+            continue
+        found.add(name)
+        for requirement in map(Requirement, requires(name) or []):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                waiting.append(requirement.name)
+    return found
+
+
+def modules_without(lines):
+    """List the installed modules that these requirements do not bring."""
+    brought = {"csebench", *with_requirements(Requirement(line).name for line in lines)}
+    hidden = set()
+    for module, packages in packages_distributions().items():
+        if brought.isdisjoint(map(canonicalize_name, packages)):
+            hidden.add(module)
+    return hidden
+
+
+def light_project(folder, *more):
+    """Copy the project, for a Python with its `dependencies` and more requirements."""
+    project = copy_of_project(folder / "project")
+    hidden = modules_without([*PROJECT["dependencies"], *more])
+    assert set(extras.RUN_MODULES) <= hidden
+    (folder / "sitecustomize.py").write_text(HIDING.format(hidden=sorted(hidden)))
+    project.env["PYTHONPATH"] = f"{folder}:{project.folder}"
+    return project
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A copy of the project, used without the extra `run`."""
+    return light_project(tmp_path_factory.mktemp("light"))
+
+
+@pytest.fixture
+def without_run_modules(monkeypatch):
+    """Let this process find no module of the extra `run`."""
+    for module in extras.RUN_MODULES:
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.setattr(extras, "find_spec", lambda module: None)
+
+
+def verbs():
+    """Return the parsers of all verbs."""
+    for action in parser()._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return action.choices
+    raise AssertionError("csebench has no verbs")
+
+
+def test_every_verb_is_tried():
+    assert {command.split()[0] for command in (*LIGHT, *HEAVY)} == verbs().keys() - {"html"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", LIGHT)
+def test_a_verb_that_runs_no_model_needs_no_torch(command, project):
+    done = project.csebench(*command.split())
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_the_site_needs_no_torch(tmp_path):
+    project = light_project(tmp_path, *PROJECT["optional-dependencies"]["docs"])
+    done = project.csebench("html", "--scale", "mini")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", HEAVY)
+def test_a_verb_that_runs_models_says_what_to_install(command, without_run_modules, capsys):
+    assert main(command.split()) == 2
+    message = capsys.readouterr().err
+    assert message.startswith(f"csebench: {command.split()[0]}: needs packages")
+    assert "torch, transformers" in message
+    assert message.endswith("pip install 'csebench[run]'\n")
+    assert message.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_the_sentence_comes_before_anything_is_written(project):
+    corpus = "data/smoke/wiki/smoke.txt"
+    done = project.csebench(*HEAVY[0].split(), "--encoder", "bert-mini-wiki", "--corpus", corpus)
+    assert done.returncode == 2
+    assert done.stderr.endswith("pip install 'csebench[run]'\n")
+    assert not (project.folder / "runs").exists()
+
+
+def test_data_of_mteb_count_as_missing_without_mteb(without_run_modules):
+    state = preflight.need_state(preflight.Need("mteb", "BIOSSES"), "paper")
+    assert state.state == preflight.MISSING
+    assert state.why.startswith("mteb:BIOSSES: needs packages")
