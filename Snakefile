@@ -35,3 +35,8 @@ onerror:
     jobs.report_failures(
         path for job in workflow.scheduler.failed for path in job.log
     )
+
+
+onsuccess:
+    if workflow.is_main_process:  # jobs read this file, too
+        jobs.report_success(workflow.dag_settings.targets)

@@ -55,7 +55,27 @@ def keep_deviations_on_the_line(app, page: str, source: list[str]) -> None:
 
 
 def resolve_links(app, doctree) -> None:
-    """Point links to README at the home page, and links to other files at the repository."""
+    """Keep links to pages within the site, and point links to other files at the repository.
+
+    A link to README leads to the home page.
+    """
+    pages_in_repository = f"{REPOSITORY}/blob/main/"
+    for node in list(doctree.findall(nodes.reference)):
+        path, _, anchor = node.get("refuri", "").removeprefix(pages_in_repository).partition("#")
+        page = page_of_site(app, path)
+        if node.get("refuri", "").startswith(pages_in_repository) and page:
+            link = pending_xref(
+                "",
+                *node.children,
+                refdoc=app.env.docname,
+                refdomain="doc",
+                reftype="myst",
+                reftarget=page,
+                reftargetid=anchor or None,
+                refexplicit=True,
+            )
+            node.replace_self(link)
+
     links = [node for node in doctree.findall(pending_xref) if node["reftype"] == "myst"]
     for node in links:
         if node["refdomain"]:
@@ -71,6 +91,14 @@ def resolve_links(app, doctree) -> None:
             if anchor:
                 uri += f"#{anchor}"
             node.replace_self(nodes.reference("", "", *node.children, refuri=uri))
+
+
+def page_of_site(app, path: str) -> str | None:
+    """Name the page that the site has for a Markdown file of the repository."""
+    if path == "README.md":
+        return "index"
+    page = path.removesuffix(".md")
+    return page if page != path and page in app.env.found_docs else None
 
 
 def is_in_project(path: str) -> bool:

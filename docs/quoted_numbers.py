@@ -1,4 +1,7 @@
-"""Fill the numbers that README.md and docs/*.md quote from results/mini and results/evidence.csv.
+"""Fill the numbers that README.md and docs/*.md quote.
+
+They come from results/mini, from results/evidence.csv, and from what is computed from papers/ and
+evidence/ alone: verdicts on claims, inconsistencies, and what picking seeds adds.
 
     python docs/quoted_numbers.py          # fill
     python docs/quoted_numbers.py --check  # exit code 1 if a number is stale
@@ -27,7 +30,15 @@ from statistics import median, quantiles, stdev
 from csebench.base.errors import BadInput, first_line, look_up, unknown
 from csebench.base.files import read_text, write_text
 from csebench.base.project import ROOT
+from csebench.plan.catalog.files import DEFAULT_SCALE, paper_names
+from csebench.report.numbers.audit import findings
+from csebench.report.numbers.claims import Judged, judge_all
+from csebench.report.numbers.others import sweeps as seed_sweeps
 from csebench.report.numbers.power import noncentrality
+from csebench.report.numbers.printed_gains import deviations
+from csebench.report.numbers.selection import SelectionGain, selection_of
+from csebench.report.words.claim_counts import severity_counts, verdict_counts
+from csebench.report.words.evidence import encoder_title, method_title
 
 MINI = ROOT / "results" / "mini"
 EVIDENCE = ROOT / "results" / "evidence.csv"
@@ -202,6 +213,57 @@ def kept_last(method: str, encoder: str) -> int:
     return sum(row["keeps_last_step"] == "1" for row in sweep(method, encoder))
 
 
+@cache
+def selection(method: str, encoder: str, count: int) -> SelectionGain:
+    """Compute what the best of `count` seeds adds in others' sweep of a method on an encoder."""
+    by_title = {f"{method_title(s.key)}, {encoder_title(s.key)}": s for s in seed_sweeps()}
+    title = f"{method}, {encoder}"
+    selected = selection_of(look_up("seed sweep", title, by_title), (count,))
+    if selected is None or not selected.gains:
+        raise BadInput(f"{title}: no scores on dev of {count} seeds")
+    return selected.gains[0]
+
+
+def best_of(method: str, encoder: str, count: int) -> str:
+    """Write what the best of `count` seeds on dev adds to the mean on test: `+0.91`."""
+    return f"{selection(method, encoder, count).by_dev:+.2f}"
+
+
+def reach_of_best(method: str, encoder: str, count: int) -> str:
+    """Write how often the best of `count` seeds on dev reaches the printed value: `54 %`."""
+    return f"{100 * selection(method, encoder, count).reach:.0f} %"
+
+
+# ---------------------------------------------------------------- what the papers print
+
+
+@cache
+def judged_sentences() -> list[Judged]:
+    """Judge every sentence of the papers. The verdicts on printed numbers fit every scale."""
+    return judge_all(DEFAULT_SCALE, paper_names())
+
+
+def sentences() -> int:
+    """Count the sentences of the papers that are judged."""
+    return len(judged_sentences())
+
+
+def claim_verdicts() -> str:
+    """Count the sentences by verdict on printed numbers, as ranges over the assumed deviations."""
+    return verdict_counts(judged_sentences())
+
+
+def deviation_texts() -> str:
+    """List the deviations over seeds at which claims are judged: `0.84, 0.5 and 0.35`."""
+    *larger, smallest = [f"{deviation:.2g}" for deviation in deviations()]
+    return f"{', '.join(larger)} and {smallest}"
+
+
+def inconsistencies() -> str:
+    """Count the inconsistencies in print: `84: 1 serious, 42 notable, 41 minor`."""
+    return f"{len(findings())}: {severity_counts(findings())}"
+
+
 # ---------------------------------------------------------------- texts
 
 
@@ -220,6 +282,12 @@ FUNCTIONS = (
     others,
     reached,
     kept_last,
+    best_of,
+    reach_of_best,
+    sentences,
+    claim_verdicts,
+    deviation_texts,
+    inconsistencies,
 )
 NAMES = {"__builtins__": BUILTINS} | {function.__name__: function for function in FUNCTIONS}
 

@@ -36,6 +36,7 @@ use rule page as evidence with:
     output:
         page="results/evidence.md",
         figures=multiext("results/evidence", ".svg", ".csv"),
+        gains=multiext("results/printed_gains", ".svg", ".csv"),
     log:
         "results/.logs/evidence.log",
 

@@ -200,6 +200,7 @@ def check_pages(scale: str) -> None:
 def render_over_all(name: str, scale: str, out: Path | None, form: str) -> None:
     """Print or write a page that is made from all pages of a scale, or the page of evidence."""
     from csebench.report.figures.evidence import draw_runs
+    from csebench.report.figures.printed_gains import draw_gains
     from csebench.report.pages import PAGES, page_path
 
     path = page_path(name, scale)
@@ -209,6 +210,7 @@ def render_over_all(name: str, scale: str, out: Path | None, form: str) -> None:
         write_page(out, PAGES[name](scale).write(form), form)
         if name == "evidence" and out == path:
             draw_runs(path.parent)
+            draw_gains(path.parent)  # of no scale, too
     return None
 
 

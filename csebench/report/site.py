@@ -8,6 +8,7 @@ import importlib.util
 import io
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,9 +26,56 @@ DOORS = """
 - **[Try a method](docs/methods.md)** Write one file; csebench tests it, trains it and compares it.
 ```
 """
-# patterns of pages, in the order of the navigation; `[!t]*` keeps pages of tables out
-RESULT_PAGES = ("index", "claims", "methods", "variants", "audit", "[!t]*", "tables", "*/index")
-GUIDES = ("README", "tutorial", "rerun", "methods", "evaluators", "statistics", "*")
+JUDGE_DOOR = "- **[Judge results](docs/judge.md)** Compare systems by the scores that you have."
+# The navigation: captions with patterns of pages, in the order of the side bar. A page is listed
+# below the first caption that names it, and a caption without pages is left out. RESULTS is the
+# folder of the scale; `[!t]*` keeps pages of tables out.
+NAVIGATION = {
+    "What the papers print": (
+        "RESULTS/claims",
+        "RESULTS/audit",
+        "results/evidence",
+        "docs/known_questions",
+    ),
+    "Rerun": (
+        "docs/rerun",
+        "docs/small",
+        "docs/data",
+        "docs/gpu",
+        "docs/cluster",
+        "docs/environments",
+        "docs/encoders",
+        "docs/determinism",
+        "docs/troubleshooting",
+    ),
+    "Your own method": (
+        "docs/tutorial",
+        "docs/methods",
+        "docs/evaluators",
+        "docs/papers",
+        "docs/evidence",
+    ),
+    "Judge results": ("docs/judge",),
+    "Study at scale SCALE": (
+        "RESULTS/index",
+        "docs/SCALE",
+        "RESULTS/methods",
+        "RESULTS/variants",
+        "RESULTS/[!t]*",
+        "RESULTS/tables",
+        "RESULTS/*/index",
+    ),
+    "Reference": (
+        "docs/README",
+        "docs/concepts",
+        "docs/reading_a_page",
+        "docs/statistics",
+        "docs/glossary",
+        "docs/cli",
+        "docs/*",
+        "C*",  # CHANGELOG, CONTRIBUTING, …
+    ),
+}
 
 
 def write_site(scale: str) -> Path:
@@ -108,6 +156,7 @@ def site_files(scale: str) -> dict[str, Path]:
         for paper in catalog.paper_names():
             add(base, results / paper, "*.*")
         add(base, catalog.RESULTS, "evidence*")
+        add(base, catalog.RESULTS, "printed_gains*")
     return files
 
 
@@ -131,32 +180,42 @@ def write_navigation(scale: str, folder: Path) -> None:
     if not (folder / claims).exists():
         claims = Path("docs/statistics.md")
     doors = DOORS.replace("CLAIMS", str(claims))
+    if (folder / "docs" / "judge.md").exists():
+        doors = doors.replace("\n```\n", f"\n{JUDGE_DOOR}\n```\n")
 
-    pages = ["results/evidence", *(f"{results}/{name}" for name in RESULT_PAGES)]
-    guides = [f"docs/{name}" for name in GUIDES]
     home = (folder / "README.md").rename(folder / "index.md")
-    navigation = toctree(folder, f"Results, scale {scale}", *pages)
-    navigation += toctree(folder, "Documentation", *guides, "C*")  # CHANGELOG, CONTRIBUTING, …
+    navigation = side_bar(scale, folder)
     first_screen, heading, rest = read_text(home).partition("\n## ")
     write_text(home, f"{first_screen}\n{doors}\n{navigation}{heading}{rest}")
 
 
+def side_bar(scale: str, folder: Path) -> str:
+    """Write the navigation to all pages of the site, with a list per caption."""
+    results = str(catalog.results_folder(scale))
+    navigation = ""
+    listed: set[str] = set()
+    for caption, patterns in NAVIGATION.items():
+        filled = []
+        for pattern in patterns:
+            filled.append(pattern.replace("RESULTS", results).replace("SCALE", scale))
+        pages = [page for page in matching_pages(folder, filled) if page not in listed]
+        listed.update(pages)
+        navigation += toctree(pages, caption.replace("SCALE", scale))
+    return navigation
+
+
 def write_list(path: Path, title: str) -> None:
     """Write a page that lists the tables and figures in its folder, if there are any."""
-    listed = toctree(path.parent, "", "table[0-9A-Z]*", "figure*")
+    listed = toctree(matching_pages(path.parent, ["table[0-9A-Z]*", "figure*"]))
     if listed:
         write_text(path, f"# {title}\n\n{listed}")
 
 
-def toctree(folder: Path, caption: str, *patterns: str) -> str:
-    """Write the navigation to pages in a folder.
+def matching_pages(folder: Path, patterns: Iterable[str]) -> list[str]:
+    """List pages in a folder, each once, as paths without ending.
 
     Args:
-        caption: title in the side bar. Without a caption the navigation is on its page, too.
-        patterns: patterns of names without ending, in the order of the navigation.
-
-    Returns:
-        A directive of Sphinx; empty if there are no pages.
+        patterns: patterns of names without ending, in the order of the list.
     """
     pages: list[str] = []
     for pattern in patterns:
@@ -164,6 +223,18 @@ def toctree(folder: Path, caption: str, *patterns: str) -> str:
             page = str(path.relative_to(folder).with_suffix(""))
             if page not in pages:
                 pages.append(page)
+    return pages
+
+
+def toctree(pages: list[str], caption: str = "") -> str:
+    """Write the navigation to pages.
+
+    Args:
+        caption: title in the side bar. Without a caption the navigation is on its page, too.
+
+    Returns:
+        A directive of Sphinx; empty if there are no pages.
+    """
     if not pages:
         return ""
     options = []

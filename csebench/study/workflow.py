@@ -119,6 +119,32 @@ def report_failures(logs: Iterable[str]) -> None:
         print(f"csebench: failed: {visible(last_error(content))} ({name})", file=sys.stderr)
 
 
+def report_success(wanted: Iterable[str]) -> None:
+    """Say what finished pages of the default scale show, and what to run next.
+
+    Args:
+        wanted: the targets of the workflow; none for all pages.
+    """
+    paths = [Path(target) for target in wanted] or [catalog.RESULTS / "index.md"]
+    if not any(path in smoke_outputs() for path in paths):
+        return
+    print_line(
+        "done: training, scoring and pages work on this machine. Scale"
+        f" {catalog.DEFAULT_SCALE} shows no more than that; its numbers say nothing about a method."
+    )
+    print_line(
+        "next: `csebench claims micse` (is what a paper says supported by its own numbers?),"
+        " `csebench plan micse/table2 --scale paper` (what a rerun takes)."
+    )
+
+
+def smoke_outputs() -> set[Path]:
+    """List the pages of the default scale that show scores of runs."""
+    scale = catalog.DEFAULT_SCALE
+    paths = {page.path.with_suffix(".md") for page in targets.pages(scale) if page.available()}
+    return paths | {catalog.results_folder(scale) / "index.md"}
+
+
 # ---------------------------------------------------------------- pages
 
 

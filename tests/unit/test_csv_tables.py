@@ -53,7 +53,8 @@ def test_claims_have_a_verdict_at_every_deviation():
     assert counts == sorted(counts)
     assert counts[0] < counts[-1]
     text = (MINI / "claims.md").read_text(encoding="utf-8")
-    assert f"of {len(claims)} sentences and support {counts[0]} to {counts[-1]};" in text
+    assert f"**{len(claims)} sentences" in text
+    assert f"{counts[0]} to {counts[-1]} {supported}" in text
 
 
 def test_scores_of_older_code_give_way_to_newer_ones(tmp_path, monkeypatch):

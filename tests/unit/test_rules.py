@@ -55,6 +55,19 @@ def test_the_rule_page_takes_none_of_other_rules(name):
     assert not re.fullmatch(workflow.PAGE, name)
 
 
+def test_a_finished_smoke_page_says_what_it_shows_and_what_to_run_next(capsys):
+    workflow.report_success(["results/table2.md"])
+    message = capsys.readouterr().err
+    assert "say nothing about a method" in message
+    assert "csebench claims micse" in message
+
+
+@pytest.mark.parametrize("target", ["results/evidence.md", "results/mini/micse/table2.md"])
+def test_a_page_without_runs_of_scale_smoke_says_nothing_of_them(target, capsys):
+    workflow.report_success([target])
+    assert capsys.readouterr().err == ""
+
+
 def test_a_failure_is_a_line_with_its_reason_and_log(tmp_path, capsys):
     log = tmp_path / "train.log"
     log.write_text(

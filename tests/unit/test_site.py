@@ -12,6 +12,7 @@ from csebench.report import site
 
 PAGE = """# miCSE · Table 2
 [The scale](../../../docs/mini.md#who), [README](../../../README.md), [data](../../../papers/a.yaml)
+and [how](https://github.com/csebench/csebench/blob/main/docs/mini.md#who)
 
 ![Differences](table2.svg)
 
@@ -83,9 +84,30 @@ def test_pages_search_and_links(results):
     for path in folder.rglob("*.html"):
         assert not re.search(FROM_ELSEWHERE, path.read_text()), path
 
+    assert f"{REPOSITORY}/blob/main/docs" not in page  # a page of the site is not left
     before = {path: path.read_bytes() for path in folder.rglob("*.*")}
     site.write_site("mini")
     assert {path: path.read_bytes() for path in before} == before
+
+
+def captions_of_side_bar(home):
+    return re.findall(r'class="caption-text">(.*?)<', home.read_text())
+
+
+def test_the_side_bar_has_what_the_papers_print_first_and_no_caption_without_pages(results):
+    home = site.write_site("mini")
+    assert captions_of_side_bar(home) == [
+        "What the papers print",
+        "Rerun",
+        "Your own method",
+        "Study at scale mini",
+        "Reference",
+    ]
+
+    (results.parents[1] / "docs/judge.md").write_text("# Judge\n")
+    home = site.write_site("mini")
+    assert "Judge results" in captions_of_side_bar(home)
+    assert "docs/judge.html" in home.read_text()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from csebench.report import csv_tables
 from csebench.report.figures.evidence import draw_runs
 from csebench.report.figures.forest import draw_forest
 from csebench.report.figures.over_settings import compared_over_settings, draw_over_settings
+from csebench.report.figures.printed_gains import draw_gains
 from csebench.report.figures.scores import draw_figure
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.compare import answers
@@ -42,7 +43,7 @@ def write_all(scale: str) -> list[Path]:
     for page in targets.pages(scale):
         if has_picture(page):
             pictures += draw_page(page)
-    return [*contents, *pictures, *draw_runs(RESULTS)]
+    return [*contents, *pictures, *draw_runs(RESULTS), *draw_gains(RESULTS)]
 
 
 def stale_files(scale: str) -> list[Path]:

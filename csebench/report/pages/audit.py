@@ -7,9 +7,10 @@ It arranges findings (csebench/report/numbers/audit.py) and their sentences
 from collections import Counter
 from itertools import chain
 
+from csebench.base.terminal import counted
 from csebench.plan.catalog.files import paper_names
 from csebench.report.numbers.audit import Finding, FindingKind, Severity, findings
-from csebench.report.pages.page import Fold, PageContent, Part, TextTable, as_list
+from csebench.report.pages.page import Fold, PageContent, Part, TextTable, as_list, linked_count
 from csebench.report.words.audit import (
     KIND_MEANINGS,
     SEVERITY_MEANINGS,
@@ -19,6 +20,7 @@ from csebench.report.words.audit import (
     place_label,
     where_label,
 )
+from csebench.report.words.claim_counts import severity_counts
 
 SEVERAL = "Several papers"
 
@@ -31,26 +33,30 @@ def audit_page(_scale: str) -> PageContent:
     sections = findings_by_section()
     in_order = list(chain.from_iterable(sections.values()))
     parts: list[Part] = [
-        f"**{len(in_order)} inconsistencies in the published tables: {severities_text(in_order)}.**"
+        f"**{len(in_order)} inconsistencies in the published tables: {severity_counts(in_order)}.**"
     ]
     serious = [finding for finding in in_order if finding.severity == Severity.SERIOUS]
     if serious:
         parts.append(as_list(serious_line(finding) for finding in serious))
     parts += [
+        links_table(sections),
         (
-            "Recomputed from the numbers as printed, without any run. A finding says that two"
-            " things in print do not agree, not which of them is wrong. A value copied from another"
-            " paper and one of a re-run are two runs: that they differ is no finding."
+            "A count links to its findings. They are recomputed from the numbers as printed,"
+            " without any run. A finding says that two things in print do not agree, not which of"
+            " them is wrong."
         ),
-        counts_table(in_order),
-        Fold("What kinds and severities mean", [meanings_list()]),
     ]
     for title, section in sections.items():
-        parts.append(f"## {title}: {len(section)}")
-        if section:
-            parts.append(section_table(section, names_papers=title == SEVERAL))
-        else:
-            parts.append("None.")
+        parts += section_parts(title, section)
+    parts += [
+        "## How findings are made",
+        (
+            "A value copied from another paper and one of a re-run are two runs: that they differ"
+            " is no finding."
+        ),
+        counts_table(in_order),
+        meanings_list(),
+    ]
     return PageContent("Inconsistencies in the published tables", "", parts)
 
 
@@ -68,10 +74,38 @@ def findings_by_section() -> dict[str, list[Finding]]:
     return sections
 
 
-def severities_text(all_findings: list[Finding]) -> str:
-    """Count findings by severity: `2 serious, 30 notable, 12 minor`."""
-    counts = Counter(finding.severity for finding in all_findings)
-    return ", ".join(f"{counts[severity]} {severity}" for severity in Severity)
+def links_table(sections: dict[str, list[Finding]]) -> TextTable:
+    """Count findings by section and severity, with links to them."""
+    rows = []
+    for title, section in sections.items():
+        counts = Counter(finding.severity for finding in section)
+        cells = []
+        for severity in Severity:
+            cells.append(linked_count(counts[severity], severity_heading(title, severity)))
+        rows.append([title, *cells])
+    return TextTable(["about", *Severity], rows)
+
+
+def severity_heading(title: str, severity: Severity) -> str:
+    return f"{title}: {severity}"
+
+
+def section_parts(title: str, section: list[Finding]) -> list[Part]:
+    """Show the findings of a section by severity. Minor ones are folded."""
+    parts: list[Part] = [f"## {title}"]
+    if not section:
+        parts.append("No findings.")
+    for severity in Severity:
+        findings_here = [finding for finding in section if finding.severity == severity]
+        if not findings_here:
+            continue
+        parts.append(f"### {severity_heading(title, severity)}")
+        table = section_table(findings_here, names_papers=title == SEVERAL)
+        if severity == Severity.MINOR:
+            parts.append(Fold(counted(len(findings_here), "finding"), [table]))
+        else:
+            parts.append(table)
+    return parts
 
 
 def serious_line(finding: Finding) -> str:
@@ -105,5 +139,5 @@ def section_table(section: list[Finding], names_papers: bool) -> TextTable:
     rows = []
     for finding in section:
         places = "; ".join(label(place) for place in finding.places)
-        rows.append([finding.severity, finding.kind, places, finding_text(finding)])
-    return TextTable(["severity", "kind", "place", "finding"], rows)
+        rows.append([places, finding_text(finding), finding.kind])
+    return TextTable(["place", "finding", "kind"], rows)

@@ -5,20 +5,25 @@ It arranges judgements (csebench/report/numbers/claims.py) and their sentences
 about it.
 """
 
+import os
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
 from csebench.base.project import REPOSITORY
+from csebench.base.terminal import counted
 from csebench.plan.catalog.evidence import AVERAGE, evidence_names
 from csebench.plan.catalog.files import (
     DEFAULT_SCALE,
+    RESULTS,
     SIDE_BY_SIDE,
     paper,
     paper_names,
     results_folder,
 )
 from csebench.plan.targets import grid_label, page
+from csebench.report.figures.printed_gains import PICTURE as PRINTED_GAINS
 from csebench.report.numbers.cells import PAPER_SCALE
 from csebench.report.numbers.claims import (
     ClaimVerdict,
@@ -26,14 +31,25 @@ from csebench.report.numbers.claims import (
     judge_all,
 )
 from csebench.report.numbers.others import spread
+from csebench.report.numbers.printed_gains import deviations, printed_gains
 from csebench.report.numbers.printed_spread import (
     ASSUMED_DEVIATIONS,
     PART_OF_DATA,
     REFERENCE_ENCODER,
     deviations_on_part,
 )
-from csebench.report.pages.page import Fold, PageContent, Part, TextTable, relative_path
+from csebench.report.pages.page import (
+    Fold,
+    PageContent,
+    Part,
+    Picture,
+    TextTable,
+    linked_count,
+    relative_path,
+)
 from csebench.report.provenance import scale_line
+from csebench.report.words.audit import paper_label
+from csebench.report.words.claim_counts import capitalised, verdict_counts
 from csebench.report.words.claims import (
     DEPENDS,
     claim_formula,
@@ -43,56 +59,121 @@ from csebench.report.words.claims import (
     verdict_range,
 )
 from csebench.report.words.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
+from csebench.report.words.printed_gains import gains_finding
 
 
 def claims_page(scale: str) -> PageContent:
-    """Open with sentences that the printed numbers contradict.
+    """Count the verdicts by paper, then show the sentences by verdict and paper.
 
-    The other sentences are folded, by paper.
+    Sentences that the printed numbers contradict come first, then those that are supported. The
+    others are folded.
     """
     sentences = judge_all(scale, paper_names())
     folder = results_folder(scale)
     parts: list[Part] = [
-        verdicts_text(sentences),
+        f"**{len(sentences)} sentences, by the papers' own numbers: {verdict_counts(sentences)}.**",
+        verdicts_table(sentences),
+        dependence_text(sentences),
         open_text(sentences),
+    ]
+    for verdict in contradictions():
+        parts += verdict_parts(verdict, sentences, scale, folder)
+    parts += ["## Every printed gain over its noise", gains_picture(folder)]
+    for verdict in other_verdicts():
+        parts += verdict_parts(verdict, sentences, scale, folder)
+    parts += [
+        "## How claims are judged",
         assumption_text(sentences),
         (
             "Printed numbers are tested over seeds that others have published, ours over seeds and"
             " test items. Runs on another encoder only compare rows: they contradict no paper's"
             " sentence."
         ),
-        Fold("How claims are judged", [claims_legend()]),
+        claims_legend(),
+        power_fold(),
     ]
-    for verdict in ClaimVerdict:
-        if verdict.is_contradiction:
-            parts += contradiction_parts(verdict, sentences, scale, folder)
-    parts.append("## The other sentences")
-    for name in paper_names():
-        rest_of_paper = []
-        for sentence in sentences:
-            if sentence.paper == name and not sentence.published.verdict.is_contradiction:
-                rest_of_paper.append(sentence)
-        if rest_of_paper:
-            parts.append(paper_fold(name, rest_of_paper, scale, folder))
-    parts.append(power_fold())
     return PageContent(
         "What the papers say of their tables", scale_line(page(SIDE_BY_SIDE, scale)), parts
     )
 
 
-def verdicts_text(sentences: list[Judged]) -> str:
-    """Count the verdicts on the printed numbers, as ranges over the assumed deviations."""
-    supported = verdict_range(sentences, ClaimVerdict.SUPPORTED)
-    left_open = verdict_range(sentences, ClaimVerdict.OPEN)
-    against = verdict_range(sentences, ClaimVerdict.AGAINST)
-    misprints = verdict_range(sentences, ClaimVerdict.MISPRINT)
-    cannot_tell = verdict_range(sentences, ClaimVerdict.CANNOT_TELL)
+# ---------------------------------------------------------------- counts and links
+
+
+def contradictions() -> list[ClaimVerdict]:
+    """List the verdicts that contradict a paper. A reader sees them first."""
+    return [verdict for verdict in ClaimVerdict if verdict.is_contradiction]
+
+
+def other_verdicts() -> list[ClaimVerdict]:
+    return [verdict for verdict in ClaimVerdict if not verdict.is_contradiction]
+
+
+def verdicts_table(sentences: list[Judged]) -> TextTable:
+    """Count sentences by paper and verdict, with links to their sections.
+
+    A count is at the deviation that others published. The last row has the range over all
+    deviations.
+    """
+    order = [*contradictions(), *other_verdicts()]
+    rows = []
+    for name in paper_names():
+        of_paper = [sentence for sentence in sentences if sentence.paper == name]
+        if not of_paper:
+            continue
+        counts = Counter(sentence.published.verdict for sentence in of_paper)
+        cells = []
+        for verdict in order:
+            cells.append(linked_count(counts[verdict], section_title(name, verdict)))
+        rows.append([paper_label(name), *cells])
+    ranges = [verdict_range(sentences, verdict) for verdict in order]
+    rows.append(["all, at any deviation", *ranges])
+    return TextTable(["paper", *order], rows)
+
+
+def section_title(name: str, verdict: ClaimVerdict) -> str:
+    return f"{paper_label(name)}: {verdict}"
+
+
+def dependence_text(sentences: list[Judged]) -> str:
+    """Say which sentences depend on the deviation over seeds that is assumed."""
+    changing = len([judged for judged in sentences if judged.depends_on_deviation])
+    *larger, smallest = [f"{deviation:.2g}" for deviation in deviations()]
     return (
-        f"**The papers' own numbers support {supported} of {len(sentences)} sentences, leave"
-        f" {left_open} open and are against {against}.** {misprints} are misprints: the table has"
-        f" another size than the sentence. {cannot_tell} cannot be told. A range stands where the"
-        " count depends on how far a seed moves a score."
+        f"A count links to its sentences. {DEPENDS}: the verdict of {changing} sentences changes if"
+        f" one seed moves a score less than in others' runs ({', '.join(larger)} and"
+        f" {smallest} points are tried; [how claims are judged](#how-claims-are-judged))."
     )
+
+
+# ---------------------------------------------------------------- sections
+
+
+def verdict_parts(
+    verdict: ClaimVerdict, sentences: list[Judged], scale: str, folder: Path
+) -> list[Part]:
+    """Show the sentences with a verdict under a heading, by paper. Empty without any."""
+    with_verdict = [judged for judged in sentences if judged.published.verdict == verdict]
+    if not with_verdict:
+        return []
+    parts: list[Part] = [f"## {capitalised(verdict)}: {len(with_verdict)}"]
+    for name in paper_names():
+        of_paper = [sentence for sentence in with_verdict if sentence.paper == name]
+        if not of_paper:
+            continue
+        parts.append(f"### {section_title(name, verdict)}")
+        table = sentence_table(of_paper, scale, folder)
+        if verdict.is_contradiction or verdict == ClaimVerdict.SUPPORTED:
+            parts.append(table)
+        else:
+            parts.append(Fold(counted(len(of_paper), "sentence"), [table]))
+    return parts
+
+
+def gains_picture(folder: Path) -> Picture:
+    """Show all printed gains over their noise."""
+    file = os.path.relpath(RESULTS / PRINTED_GAINS, folder)
+    return Picture(file, gains_finding(printed_gains()))
 
 
 def assumption_text(sentences: list[Judged]) -> str:
@@ -117,30 +198,6 @@ def assumption_text(sentences: list[Judged]) -> str:
         f" sentences whose verdict changes: “supported from {ASSUMED_DEVIATIONS[0]:g} down” means"
         f" supported at {ASSUMED_DEVIATIONS[0]:g} and below."
     )
-
-
-def contradiction_parts(
-    verdict: ClaimVerdict, sentences: list[Judged], scale: str, folder: Path
-) -> list[Part]:
-    """Show the sentences that are contradicted in one way, under a heading. Empty without any."""
-    contradicted = [judged for judged in sentences if judged.published.verdict == verdict]
-    if not contradicted:
-        return []
-    heading = f"## {verdict.capitalize()}: {len(contradicted)}"
-    return [heading, sentence_table(contradicted, scale, folder)]
-
-
-def paper_fold(name: str, sentences: list[Judged], scale: str, folder: Path) -> Fold:
-    """Fold sentences of a paper, sorted by verdict."""
-    order = list(ClaimVerdict)
-    by_verdict = sorted(sentences, key=lambda sentence: order.index(sentence.published.verdict))
-    counts = []
-    for verdict in order:
-        count = verdict_range(sentences, verdict)
-        if count != "0":
-            counts.append(f"{count} {verdict}")
-    summary = f"{paper(name).label}: {', '.join(counts)}"
-    return Fold(summary, [sentence_table(by_verdict, scale, folder)])
 
 
 def power_fold() -> Fold:

@@ -23,7 +23,7 @@ from csebench.report.numbers.cells import (
     GridView,
     grid_view,
 )
-from csebench.report.numbers.compare import Answer, answer
+from csebench.report.numbers.compare import Answer, answer, answers
 from csebench.report.numbers.controls import control_results
 from csebench.report.numbers.primary_answers import count_primary_answers
 from csebench.report.numbers.rank_agreement import rank_agreement
@@ -60,8 +60,9 @@ def index_page(scale: str) -> PageContent:
         methods_view = grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale)
         parts.append(questions([methods_view, *views]))
         parts += study_text(views)
-        alt = "Every method against the untrained encoder and against SimCSE"
-        parts.append(Picture(f"{SIDE_BY_SIDE}.svg", alt))
+        if not all(is_without_verdict(answered) for answered in answers(methods_view)):
+            alt = "Every method against the untrained encoder and against SimCSE"
+            parts.append(Picture(f"{SIDE_BY_SIDE}.svg", alt))
     parts.append("## Tables and figures")
     parts.append(coverage(views))
     parts += [f"Left out: {defect}" for defect in left_out(scale)]
@@ -125,17 +126,21 @@ def first_page_answer(view: GridView, table_answer: Answer) -> str:
     if view.paper == SIDE_BY_SIDE:
         label = "all methods, on 1 % of the corpus"
         path = f"{SIDE_BY_SIDE}.md"
-    comparisons = table_answer.comparisons
-    if all(comparison.relation == Relation.CANNOT_TELL for comparison in comparisons):
-        text = "Cannot tell."  # the controls, which come first, say why
-    else:
-        text = family_sentence(table_answer)
-    sentences = [f"**{text}**"]
-    remarks_on_it = remarks(comparisons)
+    if is_without_verdict(table_answer):
+        # the controls, which come first, say why
+        return f"**Cannot tell.** ([{label}]({path}))"
+    sentences = [f"**{family_sentence(table_answer)}**"]
+    remarks_on_it = remarks(table_answer.comparisons)
     if remarks_on_it:
         sentences.append(remarks_on_it)
     sentences.append(f"([{label}]({path}))")
     return " ".join(sentences)
+
+
+def is_without_verdict(table_answer: Answer) -> bool:
+    """Whether a scale cannot tell any of the compared rows apart, because controls fail."""
+    comparisons = table_answer.comparisons
+    return all(comparison.relation == Relation.CANNOT_TELL for comparison in comparisons)
 
 
 def study_text(views: list[GridView]) -> list[str]:

@@ -150,6 +150,17 @@ def as_list(lines: Iterable[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
+def heading_link(text: str, heading: str) -> str:
+    """Link to a heading of the same page, by the anchor that GitHub and the site give it."""
+    anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+    return f"[{text}](#{anchor})"
+
+
+def linked_count(count: int, heading: str) -> str:
+    """Write a count that links to its heading, or 0, which has none."""
+    return heading_link(str(count), heading) if count else "0"
+
+
 def merge_labels(labelled: Iterable[tuple[str, str]]) -> list[str]:
     """Write each text once, after all labels that have it: `SimCSE; CT: measured by the authors.`
 

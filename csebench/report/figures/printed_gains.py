@@ -1,0 +1,193 @@
+"""The picture of the printed gains: every comparison that a claim rests on, over its noise."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from csebench.plan.catalog.files import paper_names
+from csebench.report.numbers.printed_gains import (
+    NoiseVerdict,
+    PrintedGain,
+    PrintedGains,
+    deviations,
+    printed_gains,
+)
+from csebench.report.words.audit import paper_label
+from csebench.report.words.printed_gains import gain_label, gains_finding, gains_unit
+from csebench.score.drawing import STYLE, WIDTH, write_figure
+
+PICTURE = "printed_gains.svg"
+HEIGHT = 5.8  # inches
+LIMITS = (-4.0, 10.0)  # of the axis, in standard errors; what lies beyond stands at the edge
+NOISE = 1.96  # standard errors that 95 % of pure noise stay below
+PAPER_GAP = 22  # lines between two papers
+BLACK = "#1f2328"  # of text; the picture has its own white ground, so it is readable in the dark
+DARK_GREY = "#59636e"
+BAND = "#e4e7eb"
+COLOURS_ON_WHITE = {
+    NoiseVerdict.CLEAR: "#0063a0",
+    NoiseVerdict.DEPENDS: "#b04a00",
+    NoiseVerdict.WITHIN: "#6a6a6a",
+    NoiseVerdict.REVERSED: "#b01060",
+}
+MARKERS_OF_VERDICTS = {
+    NoiseVerdict.CLEAR: "o",
+    NoiseVerdict.DEPENDS: "D",
+    NoiseVerdict.WITHIN: "s",
+    NoiseVerdict.REVERSED: "v",
+}
+ON_WHITE: dict[Any, Any] = STYLE | {
+    "savefig.transparent": False,
+    "figure.facecolor": "white",
+    "axes.facecolor": "white",
+    "text.color": BLACK,
+    "axes.edgecolor": DARK_GREY,
+    "axes.labelcolor": BLACK,
+    "xtick.color": BLACK,
+    "ytick.color": BLACK,
+}
+
+
+@dataclass(frozen=True)
+class PaperBlock:
+    """The lines of a paper in the picture, from the top down."""
+
+    title: str
+    top: int  # line of the first gain
+    gains: list[PrintedGain]  # the largest ratio first
+
+    @property
+    def end(self) -> int:
+        """Give the line below the last gain."""
+        return self.top + len(self.gains)
+
+
+def draw_gains(folder: Path) -> list[Path]:
+    """Draw all printed gains by paper, with the deviations that change their verdict.
+
+    Returns:
+        The files that were written: the picture, and the table of what it shows.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    gains = printed_gains()
+    blocks = paper_blocks(gains)
+    with matplotlib.rc_context(ON_WHITE):
+        figure = Figure(figsize=(WIDTH, HEIGHT))
+        axes = figure.add_axes((0.02, 0.125, 0.96, 0.70))
+        axes.axvspan(-NOISE, NOISE, color=BAND, zorder=0)
+        axes.axvline(0, color=DARK_GREY, linewidth=0.8, zorder=1)
+        for block in blocks:
+            draw_block(axes, block)
+        axes.set_xlim(LIMITS)
+        last_line = blocks[-1].end if blocks else 0
+        axes.set_ylim(last_line + 2, -PAPER_GAP)
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_xlabel(
+            "printed gain over its standard error; below 0 it goes against the claim,"
+            f" {LIMITS[1]:g} and more are at {LIMITS[1]:g}"
+        )
+        draw_legend(figure, gains)
+        figure.text(0.02, 0.985, gains_finding(gains), va="top", fontsize=12, fontweight="bold")
+        figure.text(0.02, 0.94, gains_unit(gains), va="top", linespacing=1.35)
+        return write_figure(folder / PICTURE, figure, gains_table(gains))
+
+
+def paper_blocks(gains: PrintedGains) -> list[PaperBlock]:
+    """Give every paper with gains its lines."""
+    blocks = []
+    top = 0
+    for name in paper_names():
+        of_paper = gains.of_paper(name)
+        if not of_paper:
+            continue
+        block = PaperBlock(paper_label(name), top, of_paper[::-1])
+        blocks.append(block)
+        top = block.end + PAPER_GAP
+    return blocks
+
+
+def draw_block(axes, block: PaperBlock) -> None:
+    """Draw a line per gain, and name the few that most sentences rest on."""
+    title = f"{block.title}, {len(block.gains)} gains"
+    axes.text(LIMITS[0], block.top - PAPER_GAP / 2, title, va="center", fontweight="bold")
+    for y, gain in enumerate(block.gains, start=block.top):
+        draw_gain(axes, y, gain)
+    named = named_gains(block.gains)
+    for gain in named:
+        draw_label(axes, block, gain)
+
+
+def draw_gain(axes, y: int, gain: PrintedGain) -> None:
+    """Draw a dot at the largest deviation, and a line to the ratio at the smallest."""
+    colour = COLOURS_ON_WHITE[gain.verdict]
+    left, right = LIMITS
+    first, last = (min(max(ratio, left), right) for ratio in (gain.ratios[0], gain.ratios[-1]))
+    axes.plot([first, last], [y, y], color=colour, linewidth=0.5, alpha=0.6, zorder=2)
+    marker = MARKERS_OF_VERDICTS[gain.verdict]
+    axes.plot(first, y, marker, color=colour, markersize=2.6, markeredgewidth=0, zorder=3)
+
+
+def named_gains(gains: list[PrintedGain]) -> list[PrintedGain]:
+    """Choose the gains to name.
+
+    Of each verdict it is the gain that most sentences rest on, among those whose size a sentence
+    states. Of those below zero it is the one that is furthest below.
+    """
+    named = []
+    for verdict in NoiseVerdict:
+        candidates = [gain for gain in gains if gain.verdict == verdict]
+        stated = [gain for gain in candidates if gain.stated]
+        if candidates and verdict == NoiseVerdict.REVERSED:
+            named.append(min(candidates, key=lambda gain: gain.ratios[0]))
+        elif stated:
+            named.append(max(stated, key=lambda gain: len(gain.quotes)))
+    return named
+
+
+def draw_label(axes, block: PaperBlock, gain: PrintedGain) -> None:
+    """Write the name of a gain where no line is: above to its left, or below to its right."""
+    y = block.top + block.gains.index(gain)
+    colour = COLOURS_ON_WHITE[gain.verdict]
+    style = {"textcoords": "offset points", "color": colour}
+    if gain.verdict in (NoiseVerdict.CLEAR, NoiseVerdict.DEPENDS):
+        x = min(gain.ratios[0], LIMITS[1])
+        axes.annotate(gain_label(gain), (x, y), (-5, 0), ha="right", va="bottom", **style)
+    else:
+        x = max(*gain.ratios, NOISE)
+        axes.annotate(gain_label(gain), (x, y), (5, 0), ha="left", va="center", **style)
+
+
+def draw_legend(figure, gains: PrintedGains) -> None:
+    """Count the gains of each verdict, beside its colour."""
+    from matplotlib.lines import Line2D
+
+    handles = []
+    for verdict in NoiseVerdict:
+        count = len([gain for gain in gains.gains if gain.verdict == verdict])
+        marker = MARKERS_OF_VERDICTS[verdict]
+        style: dict[str, Any] = {"color": COLOURS_ON_WHITE[verdict], "marker": marker}
+        handles.append(Line2D([], [], label=f"{verdict} ({count})", ls="none", ms=5, **style))
+    figure.legend(
+        handles=handles,
+        loc="lower left",
+        ncols=4,
+        bbox_to_anchor=(0, 0),
+        handletextpad=0,
+        columnspacing=1,
+    )
+
+
+def gains_table(gains: PrintedGains) -> list[list]:
+    """Write the gains as a table: a head and a row per gain."""
+    ratios = [f"ratio_at_{deviation:.2g}" for deviation in deviations()]
+    head = ["paper", "row", "against", "column", "gain", *ratios, "verdict", "sentences"]
+    rows: list[list] = [head]
+    for name in paper_names():
+        for gain in gains.of_paper(name):
+            names = [gain.paper, gain.row, gain.versus, gain.column]
+            gain_text = f"{gain.gain:.{gain.digits}f}"
+            rows.append([*names, gain_text, *gain.ratios, gain.verdict, len(gain.quotes)])
+    return rows

@@ -1,0 +1,146 @@
+"""Gains that claims of the papers rest on, over their noise: for the figure of all printed gains.
+
+A gain is the difference of two printed numbers that a claim compares. Its noise is the standard
+error that seeds give it (printed_spread.py), at the deviation that others published and at each
+assumed one. Claims that two rows are comparable state no gain and are left out. No score of this
+project is read, and no scale matters.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from csebench.base.caches import cached
+from csebench.plan.catalog.evidence import AVERAGE
+from csebench.plan.catalog.files import DEFAULT_SCALE, paper_names
+from csebench.plan.schema.paper import Claim
+from csebench.report.numbers import stats
+from csebench.report.numbers.claims import judge_printed, stated_quotes
+from csebench.report.numbers.contrasts import Contrast
+from csebench.report.numbers.others import spread
+from csebench.report.numbers.printed_spread import ASSUMED_DEVIATIONS, REFERENCE_ENCODER
+
+
+class NoiseVerdict(StrEnum):
+    """How a printed gain stands to its noise over the assumed deviations."""
+
+    CLEAR = "above noise"  # significant at every deviation
+    DEPENDS = "depends on the deviation"
+    WITHIN = "within noise"  # significant at no deviation
+    REVERSED = "below zero"  # it goes against the claim
+
+
+@dataclass
+class PrintedGain:
+    """A comparison of two rows, which one or several sentences of a paper rest on."""
+
+    paper: str
+    row: str  # label of the row that a claim is about
+    versus: str  # label of the other row
+    column: str
+    gain: float  # in printed units; negative if it goes against the claim
+    digits: int  # of the printed numbers
+    ratios: tuple[float, ...]  # gain over standard error, by deviation, the largest first
+    p_values: tuple[float, ...]  # two-sided, by deviation
+    quotes: set[str] = field(default_factory=set)  # sentences that rest on it
+    stated: set[str] = field(default_factory=set)  # of these, the sentences that state its size
+
+    @property
+    def verdict(self) -> NoiseVerdict:
+        """Say how the gain stands to its noise."""
+        if self.gain < 0:
+            return NoiseVerdict.REVERSED
+        significant = [p < stats.LEVEL for p in self.p_values]
+        if all(significant):
+            return NoiseVerdict.CLEAR
+        if any(significant):
+            return NoiseVerdict.DEPENDS
+        return NoiseVerdict.WITHIN
+
+
+@dataclass(frozen=True)
+class PrintedGains:
+    """All gains that claims rest on."""
+
+    gains: list[PrintedGain]
+    without_error: int  # comparisons whose noise is not known
+
+    def of_paper(self, name: str) -> list[PrintedGain]:
+        """List the gains of a paper, the smallest in units of its noise first."""
+        gains = [gain for gain in self.gains if gain.paper == name]
+        return sorted(gains, key=lambda gain: gain.ratios[0])
+
+    def count_clear(self, index: int) -> int:
+        """Count the gains that are significant at a deviation of `deviations`."""
+        significant = [
+            gain for gain in self.gains if gain.gain > 0 and gain.p_values[index] < stats.LEVEL
+        ]
+        return len(significant)
+
+
+def deviations() -> tuple[float, ...]:
+    """List the deviations of the STS average over seeds, in points, the largest first.
+
+    The first is the one that others published, if any did.
+    """
+    borrowed = spread(REFERENCE_ENCODER, AVERAGE)
+    if borrowed is None:
+        return ASSUMED_DEVIATIONS
+    return (borrowed.std, *ASSUMED_DEVIATIONS)
+
+
+@cached
+def printed_gains() -> PrintedGains:
+    """Collect the gains that claims rest on, each once.
+
+    Two tables of a paper may print the same comparison. It counts once if all its numbers are the
+    same.
+    """
+    gains: dict[tuple, PrintedGain] = {}
+    without_error = set()
+    for name, claims in stated_quotes(DEFAULT_SCALE, paper_names()):
+        for claim in claims:
+            if claim.relation == "comparable":
+                continue
+            for at_deviations, digits in contrasts_of(name, claim):
+                contrast = at_deviations[0]
+                pair = (name, claim.row, contrast.versus, contrast.column, contrast.difference)
+                if any(not at.error or at.p is None for at in at_deviations):
+                    without_error.add(pair)
+                    continue
+                key = (*pair, *(at.error for at in at_deviations))
+                if key not in gains:
+                    gains[key] = gain_of(name, claim, at_deviations, digits)
+                gains[key].quotes.add(claim.quote)
+                if claim.by is not None or claim.up_to is not None:
+                    gains[key].stated.add(claim.quote)
+    return PrintedGains(list(gains.values()), len(without_error))
+
+
+def contrasts_of(paper_name: str, claim: Claim) -> Iterator[tuple[tuple[Contrast, ...], int]]:
+    """Give each contrast of a claim at every deviation, with the digits of its numbers."""
+    judgements = []
+    for deviation in deviations():
+        judgements.append(judge_printed(paper_name, claim, DEFAULT_SCALE, deviation))
+    by_deviation = [judgement.contrasts for judgement in judgements]
+    for at_deviations in zip(*by_deviation, strict=True):
+        yield at_deviations, judgements[0].digits
+
+
+def gain_of(
+    paper_name: str, claim: Claim, at_deviations: tuple[Contrast, ...], digits: int
+) -> PrintedGain:
+    """Make a gain of one contrast, which has an error at every deviation."""
+    contrast = at_deviations[0]
+    ratios = [at.difference / at.error for at in at_deviations if at.error]
+    p_values = [at.p for at in at_deviations if at.p is not None]
+    return PrintedGain(
+        paper_name,
+        claim.row,
+        contrast.versus,
+        contrast.column,
+        contrast.difference,
+        digits,
+        tuple(ratios),
+        tuple(p_values),
+    )

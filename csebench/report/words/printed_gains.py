@@ -1,0 +1,60 @@
+"""Sentences about the printed gains and their noise: title and labels of their figure."""
+
+from csebench.plan.catalog.evidence import evidence_names
+from csebench.report.numbers.printed_gains import PrintedGain, PrintedGains, deviations
+from csebench.report.numbers.printed_spread import REFERENCE_ENCODER
+from csebench.report.numbers.stats import LEVEL
+from csebench.report.words.audit import paper_label
+from csebench.report.words.comparisons import short_label
+
+
+def gains_finding(gains: PrintedGains) -> str:
+    """Say how many gains exceed their noise, at the largest and the smallest deviation.
+
+    `189 to 277 of 388 printed gains exceed the noise of a seed`
+    """
+    counts = [gains.count_clear(index) for index in range(len(deviations()))]
+    ends = " to ".join(dict.fromkeys(map(str, (min(counts), max(counts)))))
+    return f"{ends} of {len(gains.gains)} printed gains exceed the noise of a seed"
+
+
+def gains_counts(gains: PrintedGains) -> str:
+    """Count the gains above noise at each deviation: `189 at 0.84, 241 at 0.5, 277 at 0.35`."""
+    texts = []
+    for index, deviation in enumerate(deviations()):
+        texts.append(f"{gains.count_clear(index)} at {deviation:.2g}")
+    return ", ".join(texts)
+
+
+def gains_unit(gains: PrintedGains) -> str:
+    """Say what the figure shows in three lines: unit, number, deviations and level."""
+    largest, *smaller = deviations()
+    encoder = evidence_names().encoders[REFERENCE_ENCODER]
+    lines = [
+        (
+            f"Gain over its standard error over seeds; n = {len(gains.gains)} comparisons that"
+            " claims of the papers rest on."
+        ),
+        (
+            f"Dot: a seed moves the STS average on {encoder} by {largest:.2f} points (others'"
+            f" runs). Line: to {smaller[-1]:g} (papers)."
+        ),
+        (
+            f"Band: {100 - 100 * LEVEL:g} % of pure noise (±1.96). Colour: t test at"
+            f" {100 * LEVEL:g} %, which also counts the seeds."
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def gain_label(gain: PrintedGain) -> str:
+    """Name a gain: `+2.60 over SimCSE-BERTbase in Avg.`
+
+    The row is named if its name is not that of the paper's method: `AMI+SimCSE: +0.73 over …`.
+    """
+    size = f"{abs(gain.gain):.{gain.digits}f}"
+    text = f"{size} below" if gain.gain < 0 else f"+{size} over"
+    text += f" {short_label(gain.versus)} in {gain.column}"
+    if gain.row.startswith(paper_label(gain.paper)):
+        return text
+    return f"{short_label(gain.row)}: {text}"

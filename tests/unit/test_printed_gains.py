@@ -1,0 +1,105 @@
+"""The figure of printed gains, and the pages that lead to its sentences, on a made-up paper."""
+
+import csv
+import re
+import shutil
+
+import pytest
+from made_up import clear, made_up, table
+
+from csebench.base.project import ROOT
+from csebench.report.figures.printed_gains import draw_gains
+from csebench.report.numbers import printed_gains as gains_module
+from csebench.report.numbers import printed_spread
+from csebench.report.numbers.others import Spread
+from csebench.report.numbers.printed_gains import NoiseVerdict, printed_gains
+from csebench.report.pages.audit import audit_page
+from csebench.report.pages.claims import claims_page
+
+# A seed moves a score by 0.80, so a difference of two runs has the standard error 0.80 √2 = 1.13.
+SPREAD = Spread(std=0.80, n=10**6, method="simcse", source="made-up")
+ROWS = {
+    "Ours": ("simcse", ["70.00", None]),
+    "far": ("ct", ["60.00", "60.00"]),
+    "near": ("mirror_bert", ["69.90", "69.90"]),
+    "between": ("scd", ["68.20", "68.20"]),
+    "above": ("pcl", ["72.00", "72.00"]),
+}
+SIZES = [{"label": size, "task": "STS-B", "size": size} for size in ("100%", "1%")]
+
+
+def claim(versus, quote="better", **settings):
+    about = {"section": "1", "table": "1", "row": "Ours", "columns": ["100%"]}
+    return about | {"quote": quote, "versus": [versus]} | settings
+
+
+PAPER = {
+    "name": "made_up",
+    "tables": {"1": table(ROWS, SIZES), "2": table(ROWS, SIZES)},
+    "claims": [
+        claim("far"),
+        claim("far", "better in another table", table="2"),
+        claim("near", "a little better"),
+        claim("between", "somewhat better"),
+        claim("above", "best"),
+        claim("near", "comparable", relation="comparable"),
+        claim("far", "better with few sentences", row="near", columns=["1%"]),
+    ],
+}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    made_up(tmp_path, monkeypatch, PAPER)
+    (tmp_path / "evidence").mkdir()
+    shutil.copy(ROOT / "evidence" / "methods.yaml", tmp_path / "evidence")
+    for module, name in ((printed_spread, "seed_spread"), (gains_module, "spread")):
+        monkeypatch.setattr(module, name, lambda *_: SPREAD)
+    clear()
+    yield tmp_path
+    clear()
+
+
+def gains_of_paper():
+    return {gain.versus: gain for gain in printed_gains().of_paper("made_up")}
+
+
+def test_a_comparison_that_two_tables_print_counts_once(project):
+    (far,) = [gain for gain in printed_gains().of_paper("made_up") if gain.versus == "far"]
+    assert far.quotes == {"better", "better in another table"}
+
+
+def test_a_gain_stands_over_its_noise_at_every_deviation(project):
+    verdicts = {versus: gain.verdict for versus, gain in gains_of_paper().items()}
+    assert verdicts == {
+        "far": NoiseVerdict.CLEAR,
+        "near": NoiseVerdict.WITHIN,
+        "between": NoiseVerdict.DEPENDS,
+        "above": NoiseVerdict.REVERSED,
+    }
+    assert gains_of_paper()["far"].ratios[0] == pytest.approx(10 / (0.8 * 2**0.5))
+
+
+def test_a_gain_without_known_noise_is_counted_and_not_drawn(project):
+    assert "1%" not in {gain.column for gain in printed_gains().of_paper("made_up")}
+    assert printed_gains().without_error >= 1
+
+
+def test_the_picture_has_a_row_per_gain_and_its_finding_as_title(project, tmp_path):
+    svg, numbers = draw_gains(tmp_path)
+    gains = printed_gains()
+    with numbers.open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == len(gains.gains)
+    counts = [gains.count_clear(index) for index in range(3)]
+    assert f"{min(counts)} to {max(counts)} of {len(gains.gains)} printed gains" in svg.read_text()
+
+
+@pytest.mark.parametrize("make_page", [claims_page, audit_page])
+def test_every_count_of_a_page_links_to_a_heading(project, make_page):
+    page = make_page("smoke").write("markdown")
+    anchors = set()
+    for heading in re.findall(r"^#+ (.+)$", page, re.M):
+        anchors.add(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-"))
+    links = re.findall(r"\]\(#(\S+?)\)", page)
+    assert links
+    assert set(links) <= anchors
