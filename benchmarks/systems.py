@@ -23,8 +23,7 @@ from csebench.judging import task_scores
 from csebench.judging.comparison import judge_systems
 from csebench.judging.systems import JudgedSystem, JudgedSystems
 from csebench.judging.task_scores import ItemValue, TaskScore, score_of_items
-from csebench.judging.verdict_words import VerdictWord
-from csebench.judging.words import verdict_word
+from csebench.report.numbers.verdict_words import VerdictWord
 
 NOISE = 0.05  # deviation of a value over seeds
 SHIFT = 0.01  # deviation of a seed's mean
@@ -103,7 +102,7 @@ def false_verdicts(setting: Setting, draws: int) -> float:
     errors = 0
     for _ in bar(range(draws), "draws"):
         judged = judge_systems(made_up_systems(setting, generator))
-        words = {verdict_word(pair.overall) for pair in judged.pairs}
+        words = {pair.overall.relation.word for pair in judged.pairs}
         errors += bool(words & {VerdictWord.HIGHER, VerdictWord.LOWER})
     return errors / draws
 

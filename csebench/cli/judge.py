@@ -10,7 +10,7 @@ from csebench.base.terminal import json_text, print_table, print_text
 from csebench.cli.options import output_file
 from csebench.cli.train_options import data_root_or_default
 from csebench.judging.arguments import SystemArgument, sources_of_arguments
-from csebench.judging.verdict_words import VerdictWord
+from csebench.report.numbers.verdict_words import VerdictWord
 
 if TYPE_CHECKING:
     from csebench.judging.comparison import JudgedComparisons
@@ -89,11 +89,11 @@ def refuse_verdicts(judged: "JudgedComparisons", refused: list[VerdictWord]) -> 
     Raises:
         RunFailed: it has one, so that the exit code is 1.
     """
-    from csebench.judging.words import as_seen_from, verdict_with_interval, verdict_word
+    from csebench.judging.words import as_seen_from, verdict_with_interval
 
     first, *others = judged.compared.systems
     for other in others:
         comparison = as_seen_from(first.name, judged.pair(first.name, other.name))
-        if verdict_word(comparison) in refused:
+        if comparison.relation.word in refused:
             text = verdict_with_interval(comparison)
             raise RunFailed(f"judge: --fail-if: {first.name} against {other.name}: {text}.")

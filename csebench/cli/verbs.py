@@ -40,7 +40,7 @@ GROUPS = {  # the verbs as `csebench --help` lists them
     "What the papers print": ("claims", "audit"),
     "Rerun": ("plan", "power", "check", "fetch", "status"),
     "Your own method": ("init", "new", "try"),
-    "Judge results": ("compare",),
+    "Judge results": ("compare", "judge"),
     "One run or model": ("train", "evaluate", "back-translate"),
     "Steps of the workflow": (
         "tune",

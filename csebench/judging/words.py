@@ -16,11 +16,10 @@ from csebench.judging.comparison import (
     times_as_many_items,
 )
 from csebench.judging.systems import JudgedSystem
-from csebench.judging.verdict_words import VerdictWord
 from csebench.report.csv_tables import finite
 from csebench.report.numbers.compare import Comparison
 from csebench.report.numbers.power import POWER
-from csebench.report.numbers.refusals import Relation
+from csebench.report.numbers.verdict_words import VerdictWord
 from csebench.report.words.comparisons import outward, outward_range
 
 MOST_NAMES = 4  # names that a sentence lists
@@ -30,25 +29,9 @@ NOTHING_TO_TEST = (
 )
 
 
-def verdict_word(comparison: Comparison) -> VerdictWord:
-    """Choose the word for a judged comparison."""
-    match comparison.relation:
-        case Relation.BETTER:
-            return VerdictWord.HIGHER
-        case Relation.WORSE:
-            return VerdictWord.LOWER
-        case Relation.INACTIVE:
-            return VerdictWord.SAME
-        case Relation.NOT_SHOWN:
-            return VerdictWord.UNCLEAR
-        case Relation.CANNOT_TELL:
-            return VerdictWord.CANNOT_TELL
-    return VerdictWord.NOT_TESTED
-
-
 def verdict_with_interval(comparison: Comparison) -> str:
     """Write `higher: +0.67 (95 % +0.26 to +1.07)`; without the interval if nothing is tested."""
-    text = f"{verdict_word(comparison)}: {signed_difference(comparison)}"
+    text = f"{comparison.relation.word}: {signed_difference(comparison)}"
     interval = interval_text(comparison)
     if interval is None:
         return text
@@ -75,7 +58,7 @@ def pair_sentence(judged: JudgedComparisons, pair: JudgedPair) -> str:
     comparison = pair.overall
     names = f"{comparison.row} against {comparison.against}, {comparison.columns}"
     sentences = [f"{names}: {verdict_with_interval(comparison)}."]
-    match verdict_word(comparison):
+    match comparison.relation.word:
         case VerdictWord.SAME:
             sentences.append(f"The difference is within {judged.within:g} points.")
         case VerdictWord.UNCLEAR:
@@ -154,7 +137,7 @@ def task_table(judged: JudgedComparisons, pair: JudgedPair) -> tuple[list[str], 
         scores = [f"{mean_score(system, tasks):.2f}" for system in (pair.first, pair.second)]
         interval = interval_text(comparison)
         difference = signed_difference(comparison)
-        verdict = str(verdict_word(comparison))
+        verdict = str(comparison.relation.word)
         rows.append([comparison.columns, *scores, difference, interval, verdict])
     return head, rows
 
@@ -188,7 +171,7 @@ def ranking_sentence(judged: JudgedComparisons) -> str:
 
 def is_told_apart(comparison: Comparison) -> bool:
     """Whether one of two systems is shown to be higher."""
-    return verdict_word(comparison) in (VerdictWord.HIGHER, VerdictWord.LOWER)
+    return comparison.relation.word in (VerdictWord.HIGHER, VerdictWord.LOWER)
 
 
 def names_text(names: Sequence[str]) -> str:
@@ -338,7 +321,7 @@ def pair_record(comparison: Comparison, task: str | None, items: int | None, lev
         "first": comparison.row,
         "second": comparison.against,
         "task": task,
-        "verdict": str(verdict_word(comparison)),
+        "verdict": str(comparison.relation.word),
         "text": verdict_with_interval(comparison),
         "difference": estimate.gain,
         "low": comparison.low,

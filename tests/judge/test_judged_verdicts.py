@@ -20,7 +20,6 @@ from csebench.judging.words import (
     judgement_content,
     judgement_in_words,
     verdict_with_interval,
-    verdict_word,
 )
 from csebench.report.numbers.stats import quantile
 
@@ -53,7 +52,7 @@ def judged(*systems, within=None):
 
 def verdict(*systems, within=None):
     """Return the verdict on the first of two systems."""
-    return verdict_word(judged(*systems, within=within).pairs[0].overall)
+    return judged(*systems, within=within).pairs[0].overall.relation.word
 
 
 # ---------------------------------------------------------------- verdicts
@@ -82,9 +81,9 @@ def test_scores_without_items_and_seeds_are_not_tested():
 
 def test_one_system_without_items_leaves_only_seeds():
     single = judged(system("a"), without_items("b", 0.4)).pairs[0]
-    assert verdict_word(single.overall) == "not tested"
+    assert single.overall.relation.word == "not tested"
     several = judged(without_items("a", 0.5, 0.51, 0.52), without_items("b", 0.4)).pairs[0]
-    assert verdict_word(several.overall) == "higher"
+    assert several.overall.relation.word == "higher"
 
 
 # ---------------------------------------------------------------- errors
@@ -167,7 +166,7 @@ def test_verdicts_of_several_systems_are_corrected_by_holm():
     assert alone.pairs[0].overall.p < 0.05
     others = [without_items(f"c{n}", 0.1, 0.5, 0.9) for n in range(4)]
     among = judged(alone.pairs[0].first, alone.pairs[0].second, *others)
-    assert verdict_word(among.pair("a", "b").overall) == "unclear"
+    assert among.pair("a", "b").overall.relation.word == "unclear"
 
 
 def test_groups_hold_systems_that_are_not_told_apart():
