@@ -17,7 +17,7 @@ from tabulate import tabulate
 
 from csebench.base.terminal import bar
 from csebench.report.numbers.estimates import Estimate
-from csebench.report.numbers.over_settings import MOST_PICKED_FROM, Chosen, deviation_of_best
+from csebench.report.numbers.over_settings import MOST_PICKED_FROM, Chosen, estimate_of_best
 from csebench.report.numbers.stats import LEVEL
 
 SEED = 0
@@ -73,14 +73,8 @@ def error_rates(case: Case, draws: int) -> tuple[float, float]:
         other = made_up_row(case, shared, rng)
         gains = own.values - other.values
         mean = Estimate(float(gains.mean()), case.settings, float(gains.std(ddof=1)), None)
-        best = Estimate(
-            own.expected(count) - other.expected(count),
-            case.settings,
-            deviation_of_best(count, own, other),
-            None,
-        )
         of_mean += is_significant(mean)
-        of_best += is_significant(best)
+        of_best += is_significant(estimate_of_best(count, own, other))
     return of_mean / draws, of_best / draws
 
 

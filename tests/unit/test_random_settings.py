@@ -16,7 +16,7 @@ from csebench.plan.grids import plan_grid
 from csebench.plan.random_settings import draw_settings
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.compare import answers
-from csebench.report.numbers.over_settings import Chosen, deviation_of_best
+from csebench.report.numbers.over_settings import Chosen, estimate_of_best
 from csebench.report.numbers.selection import chances_of_best
 from csebench.report.pages import draw_page
 from csebench.report.pages.table import table_page
@@ -246,12 +246,24 @@ def test_the_page_shows_both_sentences_and_a_point_for_each_setting(compared):
 # ---------------------------------------------------------------- statistics
 
 
-def test_the_jackknife_of_the_best_of_one_is_the_deviation_of_differences():
+def test_the_best_of_one_has_the_error_of_a_mean_of_differences():
     rng = np.random.default_rng(0)
     own = Chosen(rng.normal(size=9), rng.normal(size=9))
     other = Chosen(rng.normal(size=9), rng.normal(size=9))
-    deviation = np.std(own.values - other.values, ddof=1)
-    assert deviation_of_best(1, own, other) == pytest.approx(deviation)
+
+    error, df = estimate_of_best(1, own, other).error()
+
+    differences = own.values - other.values
+    assert error == pytest.approx(np.std(differences, ddof=1) / 3)
+    assert df == 8
+
+
+def test_choosing_from_several_settings_costs_degrees_of_freedom():
+    rng = np.random.default_rng(0)
+    own = Chosen(rng.normal(size=24), rng.normal(size=24))
+    other = Chosen(rng.normal(size=24), rng.normal(size=24))
+    _, df = estimate_of_best(8, own, other).error()
+    assert df == 16
 
 
 def test_chances_of_being_the_best_add_up_and_tied_runs_share_theirs():

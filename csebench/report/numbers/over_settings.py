@@ -146,13 +146,8 @@ def best_of_several(
     seeds = [draw.seed for draw in draws]
     own_chances = dict(zip(seeds, chances_of_best(count, own.dev), strict=True))
     other_chances = dict(zip(seeds, chances_of_best(count, other.dev), strict=True))
-    estimate = Estimate(
-        gain=own.expected(count) - other.expected(count),
-        seeds=len(draws),
-        seed_sd=deviation_of_best(count, own, other),
-        item_se=error_over_items(pairs, own_chances, other_chances, scale),
-    )
-    return BestOf(count, estimate)
+    item_se = error_over_items(pairs, own_chances, other_chances, scale)
+    return BestOf(count, estimate_of_best(count, own, other, item_se))
 
 
 @dataclass(frozen=True)
@@ -172,21 +167,29 @@ class Chosen:
         return Chosen(np.delete(self.dev, index), np.delete(self.values, index))
 
 
-def deviation_of_best(count: int, own: Chosen, other: Chosen) -> float:
-    """Compute the error over settings of the difference of two rows, each with its best setting.
+def estimate_of_best(
+    count: int, own: Chosen, other: Chosen, item_se: float | None = None
+) -> Estimate:
+    """Estimate the difference of two rows, each with the best of `count` settings by dev.
 
-    The error is a jackknife: each setting is left out once.
-
-    Returns:
-        The deviation of single settings whose mean would have this error, as `Estimate.seed_sd`
-        states it.
+    The error over settings is a jackknife: each setting is left out once. It has as many degrees of
+    freedom as there are settings beyond the `count` that dev chooses from
+    (benchmarks/over_settings.py simulates how often it errs).
     """
     settings = len(own.dev)
     gains = []
     for index in range(settings):
         gains.append(own.without(index).expected(count) - other.without(index).expected(count))
     spread = np.sum((np.array(gains) - np.mean(gains)) ** 2)
-    return sqrt((settings - 1) * spread)
+    error = sqrt(spread * (settings - 1) / settings)
+    freedom = settings - count
+    return Estimate(
+        gain=own.expected(count) - other.expected(count),
+        seeds=freedom + 1,
+        # the deviation of single runs whose mean has this error
+        seed_sd=error * sqrt(freedom + 1),
+        item_se=item_se,
+    )
 
 
 def error_over_items(
