@@ -96,7 +96,7 @@ def peer_step(encoder: str, precision: str, batch: list[str]) -> Callable[[], No
     return step
 
 
-def on_device(model: SentenceTransformer, features: dict) -> dict:
+def on_device(model: "SentenceTransformer", features: dict) -> dict:
     """Move the tensors of tokenised sentences to the device of a model."""
     moved = dict(features)
     for name, value in features.items():
@@ -134,7 +134,7 @@ def encoding(encoder: str, precision: str, is_quick: bool) -> list[Workload]:
     return [workload("encode", sentences), workload("encode distinct", distinct)]
 
 
-def peer_model(encoder: str, **options) -> SentenceTransformer:
+def peer_model(encoder: str, **options) -> "SentenceTransformer":
     """Load an encoder of the project, or of a folder, with sentence-transformers."""
     path = ROOT / encoder
     name = str(path) if path.exists() else encoder
@@ -142,7 +142,7 @@ def peer_model(encoder: str, **options) -> SentenceTransformer:
     return SentenceTransformer(name, trust_remote_code=False, **options)
 
 
-def autocast(model: SentenceTransformer, precision: str) -> torch.autocast:
+def autocast(model: "SentenceTransformer", precision: str) -> torch.autocast:
     is_bf16 = precision == "bf16"
     return torch.autocast(model.device.type, torch.bfloat16, enabled=is_bf16)
 

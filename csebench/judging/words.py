@@ -22,7 +22,7 @@ from csebench.report.numbers.power import POWER
 from csebench.report.numbers.verdict_words import VerdictWord
 from csebench.report.words.comparisons import outward, outward_range
 
-MOST_NAMES = 4  # names that a sentence lists
+MOST_LISTED_SYSTEMS = 4  # names that a sentence lists
 NOTHING_TO_TEST = (
     "There is nothing to test with: give several seeds of a system (NAME=PATH,PATH), or files with"
     " values of test items."
@@ -176,9 +176,9 @@ def is_told_apart(comparison: Comparison) -> bool:
 
 def names_text(names: Sequence[str]) -> str:
     """List the first of many names: `a, b, c, d and 3 more`."""
-    text = ", ".join(names[:MOST_NAMES])
-    if len(names) > MOST_NAMES:
-        text += f" and {len(names) - MOST_NAMES} more"
+    text = ", ".join(names[:MOST_LISTED_SYSTEMS])
+    if len(names) > MOST_LISTED_SYSTEMS:
+        text += f" and {len(names) - MOST_LISTED_SYSTEMS} more"
     return text
 
 

@@ -20,6 +20,7 @@ from csebench.cli.verbs import parser
 from csebench.data import preflight
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SCORES = "results/mini/scores"
 LIGHT = (
     "methods",
     "evaluators",
@@ -35,6 +36,7 @@ LIGHT = (
     "snakefile",
     "prune micse",
     "compare micse/table2",
+    f"judge {SCORES}/micse-138f2092a5.sts.json {SCORES}/micse-16c55df441.sts.json",
     "render evidence",
     "render all --scale mini",
     "csv --scale mini",

@@ -351,7 +351,7 @@ def test_rows_of_other_data_are_compared_with_nothing_and_words_say_why(row, aga
 def test_rows_that_have_the_same_data_are_compared(project):
     edit("table1", "B", on(OTHERS))
     assert comparison("table1", "A", "C").relation == Relation.BETTER
-    assert "scored on other test data: B" in page("table1")
+    assert "not tested (B: 3 of 3 runs are scored on other test data" in page("table1")
 
 
 def test_commands_say_which_row_is_on_other_data(project, capsys):
@@ -406,7 +406,7 @@ def test_replicates_that_some_runs_lack_are_not_dropped_in_silence(change, seeds
     assert comparison("table1", "A", "C").relation == Relation.BETTER
     _, on_others = compare.answers(view("table1"))
     sentence = words.family_sentence(on_others)
-    assert "not all runs have replicates over test items" in sentence
+    assert f"not tested ({reason}): B" in sentence
     first_column = view("table1").score_grid.columns[0]
     best = compare.best_rows(view("table1"), first_column)
     assert best == [{0, 1}], "that A is better than B is not shown"

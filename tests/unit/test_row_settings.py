@@ -23,6 +23,7 @@ CHANGES = {
     "threads": 7,
     "trainer_version": 99,
     "code": {"methods/micse": "1" * 64},
+    "if_diverged": "untrained",
 }
 NOT_COMPARED = {"method", "seed"}  # what a comparison is about, and what its pairs share
 

@@ -92,7 +92,9 @@ NO_CHANGES = {  # an edit that can change no number
         "csebench/data/corpus.py", r"def read_lines\(path: Path\)", "def read_lines(path)"
     ),
     "how a model is downloaded": Edit("csebench/base/hub.py", r"return ", "return None or "),
-    "a room that computes no score": Edit("csebench/report/words/comparisons.py", "beats", "wins"),
+    "a room that computes no score": Edit(
+        "csebench/report/words/comparisons.py", "Cannot tell", "No way to tell"
+    ),
 }
 
 

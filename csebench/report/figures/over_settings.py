@@ -43,7 +43,7 @@ def draw_over_settings(view: GridView, comparisons: Sequence[Comparison]) -> lis
         figure = Figure(figsize=(WIDTH, PANEL_HEIGHT * rows + 0.3), layout="constrained")
         panels = list(figure.subplots(rows, columns, squeeze=False).flat)
         for axes, comparison in zip(panels, comparisons, strict=False):
-            draw_panel(axes, comparison, poolers)
+            draw_row_over_row(axes, comparison, poolers)
         for axes in panels[len(comparisons) :]:
             axes.set_axis_off()
         handles, labels = panels[0].get_legend_handles_labels()
@@ -65,7 +65,7 @@ def pooler_of(draw: SharedDraw) -> str:
     return str(draw.settings.get("pooler", "one pooler"))
 
 
-def draw_panel(axes, comparison: Comparison, poolers: Sequence[str]) -> None:
+def draw_row_over_row(axes, comparison: Comparison, poolers: Sequence[str]) -> None:
     """Draw the points of one comparison, and the diagonal."""
     over = comparison.over_settings
     assert over is not None

@@ -135,6 +135,7 @@ def training_parts(spec: Spec) -> dict[str, str]:
         "trainer version": str(spec.trainer_version),
         "dev file": str(spec.dev_sha256)[:12],
         "seeds of": ", ".join(sorted(spec.seeds)) or "the run",
+        "end of a divergence": spec.if_diverged,
     }
     projector = projector_of(spec)
     if projector is not None:
