@@ -41,6 +41,6 @@ def check_run_modules(needed_by: str) -> None:
             missing.append(module)
     if missing:
         raise BadInput(
-            f"{needed_by}: needs packages that are not installed ({', '.join(missing)}); this"
-            " installs them: pip install 'csebench[run]'"
+            f"{needed_by}: packages are missing ({', '.join(missing)}). Install them with"
+            " pip install 'csebench[run]', or in a clone with pip install -e '.[run]'."
         )

@@ -1,8 +1,8 @@
-"""Random settings, which the rows of a table share: a comparison that does not hang on one search.
+"""Random settings: compare rows at many settings, so that the answer does not hang on one search.
 
-A table that states `random_settings: 24` has 24 runs in each row. Each run has a seed and settings
-of its own. Runs with the same seed in two rows have the same drawn settings, so the seed pairs
-them.
+A table that states `random_settings: 24` has 24 runs in each row. Each run has a seed of its own,
+and the seed decides its settings. Two runs with the same seed have the same value of every drawn
+setting that both of them have. So the seed pairs the runs of two rows.
 
 - Settings that methods share are drawn from the `prior` of the scale.
 - A setting of one method or component is drawn from the values that `csebench tune` tries for it.
@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from math import log10
 
 from csebench.plan.catalog.registry import COMPONENTS, declaration
-from csebench.plan.recipe import SEARCHED_TOGETHER
+from csebench.plan.recipe import shared_settings
 from csebench.plan.schema.declarations import Declaration, Scale, Span, Value
 
 
@@ -50,17 +50,14 @@ def draw_settings(
     return drawn
 
 
-def shared_settings(method: Declaration) -> list[str]:
-    """Name the settings that a method shares with others, and does not keep by definition."""
-    params = method.hyperparameters.model_fields
-    return [key for key in SEARCHED_TOGETHER if key in params and key not in method.keeps]
+def draw_value(name: str, choices: Span | Iterable[Value], seed: int) -> Value:
+    """Draw the value of one setting from a span, rounded to two significant digits, or from a list.
 
-
-def draw_value(name: str, choices: "Span | Iterable[Value]", seed: int) -> Value:
-    """Draw the value of one setting: from a span with two digits, or one of several values."""
-    share = random.Random(f"{name} {seed}").random()
+    Numbers of a span are drawn evenly on a logarithmic axis.
+    """
+    uniform = random.Random(f"{name} {seed}").random()
     if isinstance(choices, Span):
-        exponent = log10(choices.low) + share * log10(choices.high / choices.low)
+        exponent = log10(choices.low) + uniform * log10(choices.high / choices.low)
         return float(f"{10**exponent:.1e}")
     values = list(choices)
-    return values[int(share * len(values))]
+    return values[int(uniform * len(values))]

@@ -338,6 +338,11 @@ def inherited(method: Declaration) -> list[str]:
     """Name the shared settings that a method takes from the search on the host of its kind."""
     if host(method.kind) in ("", method.name):
         return []
+    return shared_settings(method)
+
+
+def shared_settings(method: Declaration) -> list[str]:
+    """Name the settings that a method shares with others, and does not keep by definition."""
     params = method.hyperparameters.model_fields
     return [key for key in SEARCHED_TOGETHER if key in params and key not in method.keeps]
 

@@ -48,8 +48,8 @@ def try_method(
 ) -> list[dict]:
     """Compare one's own method with others, over random settings that they share.
 
-    Settings, seed and subset of the corpus are drawn together, and every row is run at each draw.
-    With `settings=1`, all runs have the settings of one search instead, and are paired by seed.
+    Every row is run with the same seeds. A seed decides the settings of a run and its subset of the
+    corpus. With `settings=1`, all runs have the settings of one search instead.
     Finished work is not repeated.
 
     Args:
@@ -57,8 +57,8 @@ def try_method(
         against: methods to compare with, comma-separated. A component is plugged into each of them.
         scale: name of a file in config/. None: see `answering_scale`.
         settings: number of random settings. 1 means the settings of one search.
-        seeds: number of runs of each row with the settings of one search; None means
-            first seeds are those of the scale's tables, so that published scores can be used.
+        seeds: number of runs of each row with the settings of one search; None means 5. The first
+            seeds are those of the scale's tables, so that published scores can be used.
         trials: number of trials in the search for the method's own settings. None means as many as
             the other methods had.
         evaluators: comma-separated. Each has a table of its own.
@@ -104,6 +104,8 @@ def try_method(
 
 def check_options(settings: int, seeds: int | None, trials: int | None) -> None:
     """Raise BadInput if an option for the settings of one search is given with random settings."""
+    if settings < 1:
+        raise BadInput(f"--settings {settings}: must be at least 1.")
     if settings == 1:
         return
     for option, value in (("--seeds", seeds), ("--trials", trials)):

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 MOST_SEEDS = 100  # seeds, or settings, that `csebench try` takes
 OTHER_SCALE = (
-    "No number of runs helps: this scale cannot tell such methods apart. --scale small trains"
-    " BERTs of the hub."
+    "More runs do not help, because this scale cannot tell such methods apart. Use --scale small,"
+    " which trains small BERTs of the Hugging Face hub."
 )
 SAME_TRAINING = "Both have the same losses, bit for bit: what is new has no effect."
 
@@ -136,6 +136,7 @@ def advice_on_runs(comparison: "Comparison", unit: Literal["seed", "setting"]) -
     """Say whether more seeds, or settings, could make a difference of this size significant."""
     from csebench.report.numbers.power import seeds_needed
     from csebench.report.numbers.refusals import Relation
+    from csebench.report.numbers.stats import LEVEL
 
     seen = comparison.estimate
     if seen is None:
@@ -149,7 +150,8 @@ def advice_on_runs(comparison: "Comparison", unit: Literal["seed", "setting"]) -
     if comparison.differs:
         return "Give both rows the same settings first: what differs may be the reason."
     needed = seeds_needed(abs(seen.gain), seen)
-    if needed <= seen.seeds:
+    is_shown = comparison.p_family is not None and comparison.p_family < LEVEL
+    if is_shown or seen.gain == 0 or needed <= seen.seeds:
         return f"More {unit}s would change little; try another scale or other test sets."
     difference = f"a difference of {abs(seen.gain):.2f}"
     if needed == float("inf"):

@@ -175,8 +175,8 @@ def test_the_sentence_says_why_and_a_question_of_several_rows_is_short(scale):
     primary, training, *_ = compare.answers(grid_view("made_up", "table1", name))
 
     assert sentence(primary.comparisons[0]) == (
-        "Cannot tell SimCSE from CT: at scale mine, training without labels changes nothing that"
-        " these test sets can see (controls: 1 of 2); +10.00 (95 % +10.00 to +10.00)."
+        "Cannot tell SimCSE from CT: at scale mine, training without labels gains less than its"
+        " controls require (1 of 2 controls hold); +10.00 (95 % +10.00 to +10.00)."
     )
     assert family_sentence(training) == "Cannot tell."
 

@@ -149,7 +149,7 @@ def test_the_site_needs_no_torch(tmp_path):
 def test_a_verb_that_runs_models_says_what_to_install(command, without_run_modules, capsys):
     assert main(command.split()) == 2
     message = capsys.readouterr().err
-    assert message.startswith(f"csebench: {command.split()[0]}: needs packages")
+    assert message.startswith(f"csebench: {command.split()[0]}: packages are missing")
     assert "torch, transformers" in message
     assert message.endswith("pip install 'csebench[run]'\n")
     assert message.count("\n") == 1
@@ -167,4 +167,4 @@ def test_the_sentence_comes_before_anything_is_written(project):
 def test_data_of_mteb_count_as_missing_without_mteb(without_run_modules):
     state = preflight.need_state(preflight.Need("mteb", "BIOSSES"), "paper")
     assert state.state == preflight.MISSING
-    assert state.why.startswith("mteb:BIOSSES: needs packages")
+    assert state.why.startswith("mteb:BIOSSES: packages are missing")

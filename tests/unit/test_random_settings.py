@@ -14,6 +14,7 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import COMPONENTS, declaration
 from csebench.plan.grids import plan_grid
 from csebench.plan.random_settings import draw_settings
+from csebench.report.figures.over_settings import draw_over_settings
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.compare import answers
 from csebench.report.numbers.over_settings import Chosen, estimate_of_best
@@ -41,8 +42,8 @@ QUESTION = [{"question": "Does B score higher?", "rows": [["B", "A"]], "primary"
 def plan(tmp_path, monkeypatch):
     """Plan a made-up table over random settings, and return the runs of each row."""
 
-    def make(number, prior=PRIOR, **more):
-        grid = unprinted_table(METHODS, AVERAGE, random_settings=number, compare=QUESTION, **more)
+    def make(number, prior=PRIOR, question=QUESTION, **more):
+        grid = unprinted_table(METHODS, AVERAGE, random_settings=number, compare=question, **more)
         paper = {"name": "m", "tables": {"1": grid}}
         made_up(tmp_path, monkeypatch, paper, name=SCALE, prior=prior)
         rows = plan_grid("m", "table1", SCALE)
@@ -220,6 +221,25 @@ def test_the_best_of_several_settings_is_chosen_by_dev(compared):
 def test_without_scores_on_dev_there_is_no_best_of_several(compared):
     comparison = compared(LEVELS + 0.02, LEVELS)
     assert comparison.over_settings.best is None
+
+
+def test_a_row_is_compared_with_the_untrained_encoder_at_every_setting(compared, plan):
+    compared(LEVELS + 0.02, LEVELS)
+    cells = plan(8, question=[{"question": "?", "rows": [["B", "untrained"]], "primary": True}])
+    (spec,) = cells["untrained"].specs
+    write_scores(spec, "sts", SCALE, [("Avg.", "spearman", 0.41)])
+    caches.clear()
+
+    view = grid_view("m", "table1", SCALE)
+    (answer,) = answers(view)
+    over = answer.comparisons[0].over_settings
+
+    assert len(over.draws) == 8
+    assert {draw.against.value for draw in over.draws} == {41.0}
+    assert {*over.draws[0].settings} == {*PRIOR}
+    assert over.higher == 8
+    assert over.best is None
+    assert draw_over_settings(view, [answer.comparisons[0]])
 
 
 def test_divergences_are_counted_and_said(compared):

@@ -225,7 +225,9 @@ def test_a_file_that_cannot_be_loaded_is_named(name, code, message, own):
 
 def test_no_advice_asks_for_more_seeds_than_the_command_takes(monkeypatch):
     estimate = SimpleNamespace(gain=0.01, seeds=5)
-    comparison = SimpleNamespace(estimate=estimate, p=0.5, differs=(), relation=Relation.NOT_SHOWN)
+    comparison = SimpleNamespace(
+        estimate=estimate, p=0.5, p_family=0.5, differs=(), relation=Relation.NOT_SHOWN
+    )
     monkeypatch.setattr("csebench.report.numbers.power.seeds_needed", lambda *_: 2000.0)
     assert "2,000 seeds, which is out of reach" in attempt_results.advice_on_runs(
         comparison, "seed"
@@ -290,8 +292,8 @@ def test_a_scale_that_cannot_tell_says_so_before_anything_runs(own, capsys):
 
     first_line, *_ = capsys.readouterr().err.splitlines()
     assert first_line.startswith(
-        "There will be numbers and no verdict: at scale mini, training without labels changes"
-        " nothing that these test sets can see (controls: 1 of 3)."
+        "There will be numbers and no verdict: at scale mini, training without labels gains less"
+        " than its controls require (1 of 3 controls hold)."
     )
 
 

@@ -1,6 +1,7 @@
 """The picture of a table over random settings: a row against another, a point for each setting.
 
-Each comparison has a panel. A point above the diagonal is a setting at which the row scores higher.
+Each comparison has a panel. A point above the diagonal is a setting at which the row is better.
+Where less is better, both axes point the other way.
 The same scores always give the same bytes.
 """
 
@@ -62,7 +63,8 @@ def poolers_of(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def pooler_of(draw: SharedDraw) -> str:
-    return str(draw.settings.get("pooler", "one pooler"))
+    """Name the pooler that both rows have at a setting."""
+    return str(draw.settings.get("pooler", "each row's own pooler"))
 
 
 def draw_row_over_row(axes, comparison: Comparison, poolers: Sequence[str]) -> None:
@@ -85,6 +87,10 @@ def draw_row_over_row(axes, comparison: Comparison, poolers: Sequence[str]) -> N
     limits = (min(values) - margin, max(values) + margin)
     axes.plot(limits, limits, color=GREY, linewidth=0.8, zorder=0)
     axes.set(xlim=limits, ylim=limits, aspect="equal")
+    first_cell, _ = comparison.pairs[0]
+    if first_cell.sign < 0:
+        axes.invert_xaxis()
+        axes.invert_yaxis()
     axes.set_xlabel(short_label(comparison.against))
     axes.set_ylabel(short_label(comparison.row))
     axes.set_title(f"higher in {over.higher} of {len(over.draws)}", loc="left")

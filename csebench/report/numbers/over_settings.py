@@ -1,9 +1,9 @@
-"""Two rows over random settings that they share: what each setting gave, and the best of several.
+"""Two rows over random settings: what each setting gave, and the best of several settings.
 
-In a table that states `random_settings` (csebench/plan/random_settings.py), the seed of a run
-stands for its settings, too. So estimates.py pairs the runs of two rows by their settings, and the
-deviation over seeds is one over settings. This module adds the points of a picture, and the
-difference between the rows if each has the best of several settings, as STS-B dev chooses it.
+In a table that states `random_settings` (csebench/plan/random_settings.py), a seed decides the
+settings of a run. estimates.py pairs the runs of two rows by seed, so its deviation over seeds is
+one over settings. This module adds two things: the points of the picture, and the difference if
+STS-B dev chooses the settings of each row from several random ones.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 
 from csebench.plan.catalog.registry import declaration
-from csebench.plan.random_settings import shared_settings
+from csebench.plan.recipe import shared_settings
 from csebench.plan.schema.declarations import Value
 from csebench.plan.schema.spec import Spec
 from csebench.report.numbers.cells import Cell, combine_by_seed
@@ -38,7 +38,7 @@ class SharedDraw:
     """One random setting, with the runs of both rows."""
 
     seed: int
-    settings: dict[str, Value]  # those that the rows share
+    settings: dict[str, Value]  # those that both rows have
     row: SettingRun
     against: SettingRun
 
@@ -75,45 +75,75 @@ def over_settings(pairs: Sequence[CellPair], scale: str) -> OverSettings | None:
     """
     own_cells = [cell for cell, _ in pairs]
     other_cells = [base for _, base in pairs]
-    plans = [leaf.plan for cell in (*own_cells, *other_cells) for leaf in cell.leaves]
+    cells = [*own_cells, *other_cells]
+    plans = [leaf.plan for cell in cells for leaf in cell.leaves]
     if not all(plan.over_settings for plan in plans):
         return None
-    of_row = runs_by_seed(own_cells, scale)
-    of_against = runs_by_seed(other_cells, scale)
-    settings = settings_by_seed(own_cells) or settings_by_seed(other_cells)
-    seeds = sorted(of_row.keys() & of_against.keys())
-    draws = [
-        SharedDraw(seed, settings.get(seed, {}), of_row[seed], of_against[seed]) for seed in seeds
-    ]
-    sign = pairs[0][0].sign
+    seeds = [*combine_by_seed(lambda *_: 0.0, *cells)]
+    of_row = runs_by_seed(own_cells, seeds, scale)
+    of_against = runs_by_seed(other_cells, seeds, scale)
+    settings = settings_in_common(own_cells, other_cells)
+    draws = []
+    for seed in seeds:
+        draws.append(SharedDraw(seed, settings.get(seed, {}), of_row[seed], of_against[seed]))
+    sign = own_cells[0].sign
     higher = sum(sign * (draw.row.value - draw.against.value) > 0 for draw in draws)
     return OverSettings(tuple(draws), higher, best_of_several(pairs, draws, scale))
 
 
-def runs_by_seed(cells: Sequence[Cell], scale: str) -> dict[int, SettingRun]:
-    """Read what the runs of a row gave, by seed. The mean of several cells is taken."""
+def runs_by_seed(cells: Sequence[Cell], seeds: Sequence[int], scale: str) -> dict[int, SettingRun]:
+    """Read what the runs of a row gave, by seed.
+
+    If several columns are compared, their mean counts. An untrained row has one run for all seeds.
+    """
     values = combine_by_seed(lambda *parts: sum(parts) / len(parts), *cells)
-    facts = training_facts(cells[0], scale)
+    reports = [training_reports(cell, scale) for cell in cells]
     runs = {}
-    for seed, value in values.items():
-        training = facts.get(seed, {})
-        runs[seed] = SettingRun(value, training.get("best_dev"), "diverged" in training)
+    for seed in seeds:
+        of_seed = [by_seed.get(seed, {}) for by_seed in reports]
+        devs = [report.get("best_dev") for report in of_seed]
+        dev = None
+        if None not in devs:
+            dev = float(np.mean(np.array(devs, dtype=float)))
+        diverged = any("diverged" in report for report in of_seed)
+        value = values[seed] if seed in values else values[0]  # an untrained row
+        runs[seed] = SettingRun(value, dev, diverged)
     return runs
 
 
-def training_facts(cell: Cell, scale: str) -> dict[int, dict]:
-    """Read the training report of each run of a row from its score file, by seed."""
+def training_reports(cell: Cell, scale: str) -> dict[int, dict]:
+    """Read the training report of each run of a cell from its score file, by seed."""
     plan = cell.leaves[0].plan
-    facts = {}
+    reports = {}
     for spec in plan.specs:
         content, _ = stored_score(spec, plan.evaluator, scale)
         if content is not None:
-            facts[spec.seed] = content["training"]
-    return facts
+            reports[spec.seed] = content["training"]
+    return reports
+
+
+def settings_in_common(
+    own_cells: Sequence[Cell], other_cells: Sequence[Cell]
+) -> dict[int, dict[str, Value]]:
+    """State the drawn settings that the runs of two rows have in common, by seed.
+
+    An untrained row leaves the settings of the other row.
+    """
+    own = settings_by_seed(own_cells)
+    other = settings_by_seed(other_cells)
+    if not own or not other:
+        return own or other
+    common: dict[int, dict[str, Value]] = {}
+    for seed in own.keys() & other.keys():
+        common[seed] = dict(own[seed].items() & other[seed].items())
+    return common
 
 
 def settings_by_seed(cells: Sequence[Cell]) -> dict[int, dict[str, Value]]:
-    """State the shared settings of each run of a row, by seed; none for an untrained row."""
+    """State the drawn settings of each run of a row, by seed; none for an untrained row.
+
+    Settings of a single method or component are left out.
+    """
     settings = {}
     for spec in cells[0].leaves[0].plan.specs:
         method = declaration(spec.method)

@@ -235,9 +235,14 @@ def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> TextTab
 
 def quote_text(sentence: Judged) -> str:
     """Quote a sentence, with its paper and sections."""
-    sections = dict.fromkeys(f"sec. {claim.section}" for claim in sentence.claims)
+    sections = dict.fromkeys(section_text(claim.section) for claim in sentence.claims)
     source = ", ".join([paper(sentence.paper).label, *sections])
     return f"“{sentence.claims[0].quote}” ({source})"
+
+
+def section_text(section: str) -> str:
+    """`sec. 3.2`, or the name of a part without a number: `abstract`."""
+    return section if section.isalpha() and section.islower() else f"sec. {section}"
 
 
 def place_links(judged: Judged, scale: str, folder: Path) -> str:

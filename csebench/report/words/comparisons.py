@@ -201,11 +201,8 @@ def reason_text(reason: Reason | None) -> str:
 def cannot_tell_text(reason: ScaleCannotTell) -> str:
     """Word why a scale gives no verdict on methods of a kind, and how many of its controls hold."""
     how = HOW_TRAINED[reason.training]
-    controls = f"controls: {reason.held} of {reason.controls}"
-    return (
-        f"at scale {reason.scale}, training {how} changes nothing that these test sets can see"
-        f" ({controls})"
-    )
+    held = f"{reason.held} of {reason.controls} controls hold"
+    return f"at scale {reason.scale}, training {how} gains less than its controls require ({held})"
 
 
 def different_data_text(reason: DifferentData) -> str:

@@ -3,14 +3,14 @@
 from csebench.base.terminal import counted
 from csebench.report.numbers.compare import Comparison
 from csebench.report.numbers.estimates import Estimate
-from csebench.report.words.comparisons import short_label
+from csebench.report.words.comparisons import numbers_text, outward_range, short_label
 
 
 def settings_sentences(comparison: Comparison) -> list[str]:
     """Word a comparison over random settings: the mean, the best of several, and divergences.
 
-    `Over 24 shared settings: miCSE − SimCSE +0.70 (95 % −0.30 to +1.70), higher in 15.`
-    `Each with the best of 8 by STS-B dev: +0.40 (95 % −0.80 to +1.60).`
+    `Over 24 shared settings: miCSE − SimCSE +0.70 (95 % -0.30 to +1.70), higher in 15.`
+    `Each with the best of 8 by STS-B dev: +0.40 (95 % -0.80 to +1.60).`
 
     Returns:
         No sentence if the comparison has no result over random settings.
@@ -20,7 +20,7 @@ def settings_sentences(comparison: Comparison) -> list[str]:
         return []
     row = short_label(comparison.row)
     against = short_label(comparison.against)
-    mean = estimate_text(comparison.estimate)
+    mean = numbers_text(comparison)
     sentences = [
         f"Over {len(over.draws)} shared settings: {row} − {against} {mean},"
         f" higher in {over.higher}."
@@ -36,9 +36,6 @@ def settings_sentences(comparison: Comparison) -> list[str]:
 
 
 def estimate_text(estimate: Estimate) -> str:
-    """`+0.70 (95 % −0.30 to +1.70)`, without an interval if there is no error."""
-    text = f"{estimate.gain:+z.2f}"
-    if estimate.p() is None:
-        return text
+    """`+0.70 (95 % -0.30 to +1.70)`; the interval is of this difference alone."""
     low, high = estimate.interval()
-    return f"{text} (95 % {low:+z.2f} to {high:+z.2f})"
+    return f"{estimate.gain:+z.2f} (95 % {outward_range(low, high, '+')})"
