@@ -11,9 +11,13 @@ from csebench.cli.options import output_file
 from csebench.cli.train_options import data_root_or_default
 from csebench.judging.arguments import SystemArgument, sources_of_arguments
 from csebench.report.numbers.verdict_words import VerdictWord
+from csebench.study.attempt import distinct_names
 
 if TYPE_CHECKING:
     from csebench.judging.comparison import JudgedComparisons
+
+# "cannot tell" is about a scale of this project
+JUDGED_WORDS = [word for word in VerdictWord if word != VerdictWord.CANNOT_TELL]
 
 
 def system_argument(text: str) -> SystemArgument:
@@ -41,8 +45,8 @@ def verdict_words(text: str) -> list[VerdictWord]:
     """
     words = []
     for name in text.split(","):
-        if name not in list(VerdictWord):
-            raise unknown("verdict", name, list(VerdictWord), "--fail-if")
+        if name not in JUDGED_WORDS:
+            raise unknown("verdict", name, JUDGED_WORDS, "--fail-if")
         words.append(VerdictWord(name))
     return words
 
@@ -54,7 +58,7 @@ def print_judgement(args):
 
     sources = sources_of_arguments(args.systems)
     options = ReadingOptions(
-        evaluators=list(dict.fromkeys(args.evaluators.split(","))),
+        evaluators=distinct_names(args.evaluators),
         data_root=data_root_or_default(args.data),
         metric=args.metric,
     )
@@ -63,7 +67,10 @@ def print_judgement(args):
         from csebench.judging.figure import draw_judgement
 
         if not draw_judgement(judged, args.figure):
-            print("csebench: --figure: nothing is tested, so nothing is drawn.", file=sys.stderr)
+            print(
+                "csebench: --figure: none of its differences is tested, so it is not drawn.",
+                file=sys.stderr,
+            )
     if args.json:
         from csebench.judging.words import judgement_content
 

@@ -519,7 +519,7 @@ def add_judge(verbs):
     v.add_argument("--within", type=limit, metavar="POINTS", help=text)
     text = (
         "verdicts, comma-separated; exit code 1 if the first system has one of them against another"
-        f" one: {', '.join(judge.VerdictWord)}"
+        ' one: higher, lower, same, unclear, "not tested"'
     )
     v.add_argument("--fail-if", type=judge.verdict_words, metavar="WORDS", default=[], help=text)
     v.add_argument("--figure", type=judge.svg_file, metavar="FILE.svg", help="draw a forest plot")

@@ -1,5 +1,6 @@
 """The systems that a command line names, with their sources."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from csebench.base.files import is_there
 from csebench.base.hub import COMMIT
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".npz")  # of files that can be judged
+SEED_FOLDER = re.compile(r"seed.*|\d+", re.IGNORECASE)  # names of folders that are seeds
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class SystemArgument:
     """A word of the command line, and the folder that its paths start from.
 
     The word is `PATH`, or `NAME=PATH,PATH` with the seeds of one system. A path may be a pattern
-    such as `runs/seed-*.json`. A folder that holds only folders stands for these, as seeds.
+    such as `runs/seed-*.json`. A folder of folders that are named as seeds stands for these.
     """
 
     text: str
@@ -74,16 +76,17 @@ class SystemArgument:
             return [str(file)]
         if not has_magic(path):
             return [str(file)] if file.suffix in SUFFIXES else [path]
-        found = sorted(glob(str(file)))
+        found = sorted(glob(path, root_dir=self.folder))
         if not found:
             raise BadInput(f"{path}: no file or folder matches this pattern.")
-        return found
+        return [str(self.folder / name) for name in found]
 
 
 def seeds_of(source: str) -> list[str]:
-    """List the folders in a folder that holds nothing else; they are seeds.
+    """List the folders in a folder that holds nothing but seeds, named `seed-1`, `42` and so on.
 
-    Folders that are named by commits, as mteb names them, are not seeds but revisions.
+    Other folders are not taken as seeds: mteb and lm-eval write one for each model, and mteb one
+    for each commit.
 
     Returns:
         The source itself if it is anything else.
@@ -92,11 +95,15 @@ def seeds_of(source: str) -> list[str]:
     if not path.is_absolute() or not path.is_dir():
         return [source]
     inner = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
-    are_folders = all(entry.is_dir() for entry in inner)
-    are_revisions = any(COMMIT.fullmatch(entry.name) for entry in inner)
-    if len(inner) < 2 or not are_folders or are_revisions:
+    if len(inner) < 2 or not all(is_seed_folder(entry) for entry in inner):
         return [source]
     return [str(entry) for entry in inner]
+
+
+def is_seed_folder(path: Path) -> bool:
+    """Whether a folder is named as a seed. A commit may consist of digits, but is none."""
+    is_named_so = SEED_FOLDER.fullmatch(path.name) and not COMMIT.fullmatch(path.name)
+    return bool(is_named_so) and path.is_dir()
 
 
 def sources_of_arguments(arguments: Iterable[SystemArgument]) -> dict[str, list[str]]:

@@ -14,13 +14,13 @@ from math import inf, sqrt
 import numpy as np
 
 from csebench.judging.systems import JudgedSystem, JudgedSystems
+from csebench.judging.task_scores import TaskScore
 from csebench.report.numbers import stats
 from csebench.report.numbers.compare import INACTIVE, Comparison, judge_together
 from csebench.report.numbers.estimates import Estimate
 from csebench.report.numbers.power import seeds_needed, smallest_difference
 from csebench.report.numbers.refusals import Relation
-
-TOLD_APART = (Relation.BETTER, Relation.WORSE)
+from csebench.report.numbers.verdict_words import VerdictWord
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,11 @@ class UnpairedEstimate(Estimate):
     """
 
     spreads: tuple[stats.Summary, ...] = ()  # of the seeds of each system
+
+    @property
+    def seed_counts(self) -> tuple[int, ...]:
+        """The number of seeds of each system."""
+        return tuple(spread.n for spread in self.spreads)
 
     def error(self, seeds: int | None = None) -> tuple[float, float]:
         """Compute the standard error and its degrees of freedom.
@@ -75,12 +80,6 @@ class JudgedComparisons:
     groups: tuple[tuple[str, ...], ...]  # see `groups_not_told_apart`; highest first
     within: float  # points; a difference that is shown to be within it counts as none
 
-    @property
-    def level(self) -> float:
-        """The level of one test of a pair, as by Bonferroni."""
-        tested = sum(pair.overall.p is not None for pair in self.pairs)
-        return stats.LEVEL / max(tested, 1)
-
     def pair(self, first: str, second: str) -> JudgedPair:
         """Find the pair of two systems, in this order or in the other."""
         for pair in self.pairs:
@@ -110,21 +109,29 @@ def judge_systems(compared: JudgedSystems, within: float | None = None) -> Judge
     judged_pairs = []
     for (first, second), comparison in zip(pairs, overall, strict=True):
         of_tasks = tuple(next(by_task) for _ in tasks)
-        items = number_of_items(first, tasks)
+        items = number_of_items(first, second, tasks)
         judged_pairs.append(JudgedPair(first, second, comparison, of_tasks, items))
     groups = groups_not_told_apart(compared, overall)
     return JudgedComparisons(compared, tuple(judged_pairs), groups, within)
 
 
-def number_of_items(system: JudgedSystem, tasks: Sequence[str]) -> int | None:
+def number_of_items(first: JudgedSystem, second: JudgedSystem, tasks: Sequence[str]) -> int | None:
     """Count the test items of tasks, or return None if they are not known for a task."""
     total = 0
     for task in tasks:
-        count = system.scores[task][0].item_count
+        count = stated_item_count([*first.scores[task], *second.scores[task]])
         if count is None:
             return None
         total += count
     return total
+
+
+def stated_item_count(scores: Iterable[TaskScore]) -> int | None:
+    """Return the number of test items that any of some scores on the same items states."""
+    for score in scores:
+        if score.item_count is not None:
+            return score.item_count
+    return None
 
 
 # ---------------------------------------------------------------- one difference
@@ -198,20 +205,21 @@ def item_error(first: JudgedSystem, second: JudgedSystem, tasks: Sequence[str]) 
 # ---------------------------------------------------------------- what would decide it
 
 
-def times_as_many_items(estimate: Estimate, level: float) -> float | None:
+def times_as_many_items(comparison: Comparison) -> float | None:
     """Compute how many times as many items a test needs for a difference as large as this one.
 
-    Its power is that of `smallest_difference`. The number is rounded up to tenths.
-
-    Args:
-        level: of the test.
+    Its power is that of `smallest_difference`. Its level is Bonferroni's. The number is rounded up
+    to tenths.
 
     Returns:
         Infinity if the seeds alone vary too much, or if there is no difference. None if items are
         not known.
     """
+    estimate = comparison.estimate
+    assert estimate is not None
     if estimate.item_se is None:
         return None
+    level = level_of_test(comparison)
     item_se = estimate.item_se
     difference = abs(estimate.gain)
     without_items = replace(estimate, item_se=0.0)
@@ -225,15 +233,24 @@ def times_as_many_items(estimate: Estimate, level: float) -> float | None:
     return bisect_left(range(10**12), True, lo=1, key=is_detected) / 10
 
 
-def seeds_that_decide(estimate: Estimate, level: float) -> float | None:
+def seeds_that_decide(comparison: Comparison) -> float | None:
     """Compute the seeds of each system that a test needs for a difference as large as this one.
+
+    A system with a single seed stands for this one model, and needs no others.
 
     Returns:
         Infinity if items alone vary too much. None if no system has several seeds.
     """
+    estimate = comparison.estimate
+    assert estimate is not None
     if estimate.seed_sd is None:
         return None
-    return seeds_needed(abs(estimate.gain), estimate, level)
+    return seeds_needed(abs(estimate.gain), estimate, level_of_test(comparison))
+
+
+def level_of_test(comparison: Comparison) -> float:
+    """Compute the level of one test of a family, as by Bonferroni."""
+    return stats.LEVEL / comparison.family_size
 
 
 # ---------------------------------------------------------------- groups
@@ -249,7 +266,7 @@ def groups_not_told_apart(
     """
     told_apart = set()
     for comparison in comparisons:
-        if comparison.relation in TOLD_APART:
+        if is_told_apart(comparison):
             told_apart.add(frozenset((comparison.row, comparison.against)))
     names = [system.name for system in ranked(compared)]
     groups: list[tuple[str, ...]] = []
@@ -264,6 +281,11 @@ def groups_not_told_apart(
     return tuple(groups)
 
 
+def is_told_apart(comparison: Comparison) -> bool:
+    """Whether one of two systems is shown to be higher."""
+    return comparison.relation.word in (VerdictWord.HIGHER, VerdictWord.LOWER)
+
+
 def is_apart_from_any(name: str, others: Iterable[str], told_apart: set[frozenset[str]]) -> bool:
     """Whether a system is told apart from any of the others."""
     return any(frozenset((name, other)) in told_apart for other in others)
@@ -272,10 +294,10 @@ def is_apart_from_any(name: str, others: Iterable[str], told_apart: set[frozense
 def ranked(compared: JudgedSystems) -> list[JudgedSystem]:
     """Order systems by their mean score over tasks, highest first."""
 
-    def lowest_first(system: JudgedSystem) -> float:
+    def highest_first(system: JudgedSystem) -> float:
         return -mean_score(system, compared.tasks)
 
-    return sorted(compared.systems, key=lowest_first)
+    return sorted(compared.systems, key=highest_first)
 
 
 def mean_score(system: JudgedSystem, tasks: Sequence[str]) -> float:

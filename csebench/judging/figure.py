@@ -15,7 +15,7 @@ def draw_judgement(judged: JudgedComparisons, path: Path) -> bool:
         path: an SVG file.
 
     Returns:
-        Whether it was drawn; False if nothing is tested.
+        Whether it was drawn; False if none of these differences is tested.
     """
     tested = [comparison for comparison in drawn_comparisons(judged) if comparison.p is not None]
     if not tested:

@@ -7,7 +7,7 @@ in `exact_match,strict-match`.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,8 @@ def read_samples(path: Path, metric: str | None) -> dict[str, TaskScore]:
     """Read the values of all documents of a task.
 
     Args:
-        metric: `METRIC` or `METRIC,FILTER`. None for the first metric that is a number.
+        metric: `METRIC` or `METRIC,FILTER`. None for the first metric that is a number in every
+            line of its filter.
 
     Returns:
         The score by task and metric.
@@ -88,16 +89,16 @@ def read_samples(path: Path, metric: str | None) -> dict[str, TaskScore]:
     if not lines:
         raise BadInput(f"{path}: holds no samples. {SAMPLES_REMEDY}")
     name = chosen_metric(lines, metric, path)
+    filter_name = name.partition(",")[2]
     items: dict[str, ItemValue] = {}
     for numbered in lines:
-        values = numbered.line.values()
-        if name not in values:
-            continue  # a line of another filter
+        if numbered.line.filter != filter_name:
+            continue
         item = str(numbered.line.doc_id)
         where = f"{numbered.where}: {name.partition(',')[0]}"
         if item in items:
             raise BadInput(f"{numbered.where}: doc_id: {item} stands twice; keep one of the lines.")
-        value = values[name]
+        value = numbered.line.values().get(name)
         if not is_number(value):
             raise BadInput(f"{where}: must be a number for each document; choose another --metric.")
         content = f"{numbered.line.doc_hash} {numbered.line.target_hash}".strip()
@@ -119,24 +120,39 @@ def chosen_metric(lines: list[NumberedLine], metric: str | None, path: Path) -> 
     """Choose the metric that is judged, as `METRIC,FILTER`.
 
     Raises:
-        BadInput: no line has the metric, or no metric is a number.
+        BadInput: no line has the metric, or no metric is a number in every line of its filter.
     """
-    numbers = []
+    by_filter: dict[str, list[dict[str, Any]]] = {}  # values of the lines of a filter
     for numbered in lines:
-        for name, value in numbered.line.values().items():
-            if name not in numbers and is_number(value):
-                numbers.append(name)
-    if not numbers:
+        by_filter.setdefault(numbered.line.filter, []).append(numbered.line.values())
+    in_every_line: list[str] = []
+    in_any_line: list[str] = []
+    for of_lines in by_filter.values():
+        in_every_line += numeric_metrics(of_lines, all)
+        in_any_line += numeric_metrics(of_lines, any)
+
+    if metric is not None:
+        for name in in_every_line + in_any_line:
+            if metric in (name, name.partition(",")[0]):
+                return name
+    if not in_every_line:
         raise BadInput(
             f"{path}: no metric has a number for each document, so nothing can be judged."
             f" {SAMPLES_REMEDY}"
         )
-    if metric is None:
-        return numbers[0]
-    for name in numbers:
-        if metric in (name, name.partition(",")[0]):
-            return name
-    raise unknown("metric", metric, numbers, f"{path}: --metric")
+    if metric is not None:
+        raise unknown("metric", metric, in_any_line, f"{path}: --metric")
+    return in_every_line[0]
+
+
+def numeric_metrics(
+    of_lines: list[dict[str, Any]], in_how_many: Callable[[Iterable[bool]], bool]
+) -> list[str]:
+    """List the metrics that are numbers, in all or in any of the lines of a filter."""
+    names: dict[str, None] = {}
+    for values in of_lines:
+        names |= dict.fromkeys(values)
+    return [name for name in names if in_how_many(is_number(v.get(name)) for v in of_lines)]
 
 
 def is_number(value: Any) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from csebench.base.errors import BadInput, first_line
 from csebench.base.files import digest, read_typed
-from csebench.judging.task_scores import TaskScore
+from csebench.judging.task_scores import TaskScore, are_fractions
 from csebench.plan.catalog.registry import (
     EVALUATORS,
     Protocol,
@@ -29,7 +29,7 @@ from csebench.score.score_file import (
     refuse_file,
     row_defects,
 )
-from csebench.score.score_types import Items, Score, sample
+from csebench.score.score_types import Items, Sample, Score, sample
 from csebench.score.store import ITEMS
 from csebench.score.store import items as read_items
 
@@ -77,13 +77,16 @@ def read_own_scores(path: Path, metric: str | None) -> dict[str, TaskScore]:
         refuse_file(path, row_defects(rows, known.declaration))
         items = items_by_evaluator.get(known.text, {})
         data = name_of_data(evaluation)
-        try:
-            scores |= own_task_scores(known, rows, items, data, metric, published)
-        except UNUSABLE_ITEMS as error:  # arrays of another shape or type than the evaluator's
-            raise BadInput(
-                f"{path}{ITEMS}: {known.text}: cannot be resampled: {first_line(error)}."
-                " Evaluate the model again."
-            ) from None
+        replicates = published
+        if published is None:
+            try:
+                replicates = replicates_of_rows(known, rows, items)
+            except UNUSABLE_ITEMS as error:  # arrays of another shape or type than the evaluator's
+                raise BadInput(
+                    f"{path}{ITEMS}: {known.text}: cannot be resampled: {first_line(error)}."
+                    " Evaluate the model again."
+                ) from None
+        scores |= own_task_scores(known, rows, items, replicates, data, metric)
     return scores
 
 
@@ -121,42 +124,67 @@ def name_of_data(evaluation: ScoredBy) -> str:
     return f"{evaluation.evaluator} version {evaluation.version}, settings {settings}, data {data}"
 
 
+def replicates_of_rows(
+    known: Protocol, rows: Sequence[ScoreRow] | Sequence[Score], items: Items
+) -> dict | None:
+    """Make replicates of all scores of an evaluator, as published files have them.
+
+    The digest of the test items covers all tasks, so it would be another one for some of them.
+
+    Returns:
+        None if no score follows from items.
+
+    Raises:
+        ValueError, TypeError, IndexError: a value is not finite, or arrays have another shape or
+            type than those of the evaluator.
+    """
+    scores = [Score(row.task, row.subset, row.metric, row.value) for row in rows]
+    replicates = make_replicates(scores, items, known.declaration.items)
+    check_finite_replicates(replicates)
+    return replicates
+
+
 def own_task_scores(
     known: Protocol,
     rows: Sequence[ScoreRow] | Sequence[Score],
     items: Items,
+    replicates: dict | None,
     test_set: str,
     metric: str | None,
-    published: dict | None = None,
 ) -> dict[str, TaskScore]:
     """Take the scores of tasks, with replicates over their test items.
 
-    Averages and parts of tasks are left out. So are metrics of which less is better, or whose unit
-    is no fraction.
+    Averages and parts of tasks are left out. So are metrics whose unit is no fraction. An evaluator
+    is left out if it declares no best value, or one that is not positive.
 
     Args:
         items: values of single items; empty if they are not known.
+        replicates: of these rows, as in a score JSON; None if there are none.
         test_set: names the test data.
         metric: None for the first metric of each task, which is its main metric.
-        published: replicates of the score JSON; None makes them from the items.
     """
-    declaration = known.declaration
-    judged_rows = rows_to_judge(known, rows, metric)
-    if published is None:
-        published = make_replicates(judged_rows, items, declaration.items)
-        check_finite_replicates(published)
-    content = {} if published is None else {"replicates": published}
-
+    rule = known.declaration.items
+    content = {} if replicates is None else {"replicates": replicates}
     scores = {}
-    for row in judged_rows:
-        test_items = sample(items, declaration.items, row.task, row.metric)
+    for row in rows_to_judge(known, rows, metric):
+        test_items = sample(items, rule, row.task, row.metric)
+        of_row = read_replicates(content, row.task, row.metric)
+        is_correlation = rule is not None and rule.gold is not None
         scores[name_of_task(known, row.task)] = TaskScore(
             value=row.value,
             test_set=f"{row.metric}, {test_set}",
-            replicates=read_replicates(content, row.task, row.metric),
+            replicates=of_row,
             item_count=None if test_items is None else len(test_items.values),
+            has_fractions=of_row is not None and (is_correlation or has_fraction(test_items)),
         )
     return scores
+
+
+def has_fraction(test_items: Sample | None) -> bool:
+    """Whether values of items are known, and one of them is neither 0 nor 1."""
+    if test_items is None:
+        return False
+    return are_fractions(test_items.values)
 
 
 def check_finite_replicates(replicates: dict | None) -> None:

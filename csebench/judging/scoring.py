@@ -12,7 +12,12 @@ from csebench.base.files import DataRoot
 from csebench.base.gpus import acquire_gpus
 from csebench.base.hub import folder_of
 from csebench.base.models import read_facts
-from csebench.judging.own_scores import name_of_data, own_task_scores, read_own_scores
+from csebench.judging.own_scores import (
+    name_of_data,
+    own_task_scores,
+    read_own_scores,
+    replicates_of_rows,
+)
 from csebench.judging.task_scores import TaskScore
 from csebench.model.embedder import Embedder
 from csebench.plan.catalog.registry import protocol
@@ -72,5 +77,7 @@ def score_embedder(
             data_sha256=data,
         )
         rows, items = run_evaluator(name, model, data_root)
-        scores |= own_task_scores(known, rows, items, name_of_data(evaluated), metric)
+        replicates = replicates_of_rows(known, rows, items)
+        data_name = name_of_data(evaluated)
+        scores |= own_task_scores(known, rows, items, replicates, data_name, metric)
     return scores

@@ -27,6 +27,7 @@ from csebench.judging.own_scores import read_own_scores
 from csebench.judging.scoring import score_embedder, score_judged_model
 from csebench.judging.task_scores import TaskScore, why_not_paired
 from csebench.model.embedder import Embedder
+from csebench.plan.catalog.registry import protocol
 
 MODEL_FILES = ("config.json", "modules.json", FACTS)
 KINDS = (
@@ -74,6 +75,16 @@ class JudgedSystems:
     systems: tuple[JudgedSystem, ...]
     tasks: tuple[str, ...]
     left_out: tuple[str, ...]  # tasks that only some of the systems have
+    doubts: tuple[str, ...] = ()  # sentences on what may be wrong with the input
+
+
+@dataclass(frozen=True)
+class SeedSource:
+    """A source of a system."""
+
+    system: str
+    number: int  # among the sources of the system, from 0
+    source: Source
 
 
 # ---------------------------------------------------------------- reading
@@ -88,24 +99,45 @@ def read_systems(sources: Mapping[str, Sequence[Source]], options: ReadingOption
         sources: at least two systems, by name, each with at least one source.
 
     Raises:
-        BadInput: a file is damaged, or the systems cannot be compared.
+        BadInput: an evaluator does not exist, a file is damaged, or the systems cannot be compared.
     """
+    for name in options.evaluators:
+        protocol(name, "--evaluators")  # refuses an unknown one
     if len(sources) < 2:
         raise BadInput("judge: needs at least two systems; name a second one.")
-    by_source: dict[tuple[str, int], TaskScores] = {}
-    places = [(name, number) for name in sources for number in range(len(sources[name]))]
-    for name, number in sorted(places, key=lambda place: is_model(sources[place[0]][place[1]])):
-        by_source[name, number] = scores_of_source(sources[name][number], options)
-
-    seeds_by_system: dict[str, list[TaskScores]] = {}
-    for name, number in places:
-        seeds_by_system.setdefault(name, []).append(by_source[name, number])
+    seeds_by_system = scores_by_system(sources, options)
     tasks, left_out = shared_tasks(seeds_by_system)
     systems = []
+    doubts: list[str] = []
     for name, seeds in seeds_by_system.items():
-        systems.append(make_system(name, tasks, seeds, sources[name]))
+        system = make_system(name, tasks, seeds)
+        doubts += doubts_on_seeds(system, sources[name])
+        systems.append(system)
     check_paired(systems, tasks)
-    return JudgedSystems(tuple(systems), tuple(tasks), tuple(left_out))
+    return JudgedSystems(tuple(systems), tuple(tasks), tuple(left_out), tuple(doubts))
+
+
+def scores_by_system(
+    sources: Mapping[str, Sequence[Source]], options: ReadingOptions
+) -> dict[str, list[TaskScores]]:
+    """Read or make the scores of every source: those that are no models first."""
+    files: list[SeedSource] = []
+    models: list[SeedSource] = []
+    for system, of_system in sources.items():
+        for number, source in enumerate(of_system):
+            kind = models if is_model(source) else files
+            kind.append(SeedSource(system, number, source))
+
+    by_place: dict[tuple[str, int], TaskScores] = {}
+    for file in files:
+        by_place[file.system, file.number] = scores_of_source(file.source, options)
+    for model in models:
+        by_place[model.system, model.number] = scores_of_source(model.source, options)
+
+    by_system: dict[str, list[TaskScores]] = {}
+    for system, of_system in sources.items():
+        by_system[system] = [by_place[system, number] for number in range(len(of_system))]
+    return by_system
 
 
 def is_model(source: Source) -> bool:
@@ -187,15 +219,17 @@ def read_folder(folder: Path, metric: str | None) -> TaskScores:
     if inner:
         names = ", ".join(path.name for path in inner[:3])
         raise BadInput(
-            f"{folder}: holds {len(inner)} folders of results ({names}); name one of them, or"
-            f" NAME={inner[0]},{inner[1]} if they are seeds of one system."
+            f"{folder}: holds {len(inner)} models ({names}); name one of them, or write"
+            f" NAME='{folder}/*' if they are seeds of one system."
         )
     raise BadInput(f"{folder}: holds no results; give {KINDS}.")
 
 
 def holds_results(folder: Path) -> bool:
-    """Whether a folder has files of samples or results."""
-    return any(folder.glob(PATTERN)) or bool(task_files(folder))
+    """Whether a folder, or a folder inside it, has files of samples or results."""
+    if any(folder.glob(PATTERN)) or task_files(folder):
+        return True
+    return any(path.is_dir() and holds_results(path) for path in folder.iterdir())
 
 
 # ---------------------------------------------------------------- one system
@@ -228,14 +262,11 @@ def shared_tasks(seeds_by_system: Mapping[str, list[TaskScores]]) -> tuple[list[
     return shared, left_out
 
 
-def make_system(
-    name: str, tasks: Sequence[str], seeds: Sequence[TaskScores], sources: Sequence[Source]
-) -> JudgedSystem:
+def make_system(name: str, tasks: Sequence[str], seeds: Sequence[TaskScores]) -> JudgedSystem:
     """Collect the seeds of each shared task.
 
     Raises:
-        BadInput: tasks have different numbers of seeds, seeds differ in their test data, or two
-            seeds are the same.
+        BadInput: tasks have different numbers of seeds.
     """
     scores = {}
     for task in tasks:
@@ -248,17 +279,31 @@ def make_system(
             f"{name}: has {counts[most]} seeds of {most} and {counts[fewest]} of {fewest}; give"
             " every seed the same tasks."
         )
-    system = JudgedSystem(name, scores)
+    return JudgedSystem(name, scores)
+
+
+def doubts_on_seeds(system: JudgedSystem, sources: Sequence[Source]) -> list[str]:
+    """Word which seeds of a system have the same scores.
+
+    Two models may have the same mean, or be right and wrong on the same items. They do not have the
+    same fractions on all items.
+
+    Raises:
+        BadInput: two seeds have the same fractions on all items.
+    """
+    doubts = []
     for first, second in combinations(range(system.seeds), 2):
-        if all(is_same_score(of_task[first], of_task[second]) for of_task in scores.values()):
-            which = f"seeds {first + 1} and {second + 1}"
-            if len(sources) == system.seeds:
-                which = f"{sources[first]} and {sources[second]}"
-            raise BadInput(
-                f"{name}: {which} have the same scores, so one model was scored twice; leave one of"
-                " them out."
-            )
-    return system
+        pairs = [(of_task[first], of_task[second]) for of_task in system.scores.values()]
+        if not all(is_same_score(*pair) for pair in pairs):
+            continue
+        which = f"seeds {first + 1} and {second + 1}"
+        if len(sources) == system.seeds:
+            which = f"{sources[first]} and {sources[second]}"
+        same = f"{system.name}: {which} have the same scores"
+        if any(score.has_fractions and other.has_fractions for score, other in pairs):
+            raise BadInput(f"{same}, so one model was scored twice; leave one of them out.")
+        doubts.append(f"{same}; check that they are two models.")
+    return doubts
 
 
 def is_same_score(first: TaskScore, second: TaskScore) -> bool:

@@ -34,6 +34,7 @@ class TaskScore:
     test_set: str  # names the test data; scores with other names are not compared
     replicates: Replicates | None = None  # None if the values of test items are not known
     item_count: int | None = None
+    has_fractions: bool = False  # whether values of items are known, not all of which are 0 or 1
     contents: Mapping[str, str] = field(default_factory=dict)  # hashes of known items, by id
 
 
@@ -53,8 +54,14 @@ def score_of_items(task: str, items: Mapping[str, ItemValue]) -> TaskScore:
         test_set=f"items {digest}",
         replicates=Replicates(digest, changes(Sample(values), signs)),
         item_count=len(ids),
+        has_fractions=are_fractions(values),
         contents=contents,
     )
+
+
+def are_fractions(values: np.ndarray) -> bool:
+    """Whether any of the values of items is neither 0 nor 1."""
+    return not np.isin(values, (0, 1)).all()
 
 
 def digest_of_contents(task: str, contents: Mapping[str, str]) -> str:

@@ -9,10 +9,12 @@ from csebench.base.terminal import counted
 from csebench.judging.comparison import (
     JudgedComparisons,
     JudgedPair,
+    is_told_apart,
     mean_score,
     ranked,
     reversed_comparison,
     seeds_that_decide,
+    stated_item_count,
     times_as_many_items,
 )
 from csebench.judging.systems import JudgedSystem
@@ -20,9 +22,15 @@ from csebench.report.csv_tables import finite
 from csebench.report.numbers.compare import Comparison
 from csebench.report.numbers.power import POWER
 from csebench.report.numbers.verdict_words import VerdictWord
-from csebench.report.words.comparisons import outward, outward_range
+from csebench.report.words.comparisons import (
+    numbers_text,
+    outward,
+    outward_range,
+    verdict_interval,
+)
 
 MOST_LISTED_SYSTEMS = 4  # names that a sentence lists
+IN_POINTS = "In points (0.01 of a score)."
 NOTHING_TO_TEST = (
     "There is nothing to test with: give several seeds of a system (NAME=PATH,PATH), or files with"
     " values of test items."
@@ -31,23 +39,21 @@ NOTHING_TO_TEST = (
 
 def verdict_with_interval(comparison: Comparison) -> str:
     """Write `higher: +0.67 (95 % +0.26 to +1.07)`; without the interval if nothing is tested."""
-    text = f"{comparison.relation.word}: {signed_difference(comparison)}"
-    interval = interval_text(comparison)
+    return f"{comparison.relation.word}: {numbers_text(comparison)}"
+
+
+def interval_cell(comparison: Comparison) -> str | None:
+    """Write the interval below the title `95 % interval`: `+0.26 to +1.07`; None without one.
+
+    Another level than 95 % is stated: `-0.01 to +0.02 (90 %)`.
+    """
+    interval = verdict_interval(comparison)
     if interval is None:
-        return text
-    return f"{text} (95 % {interval})"
-
-
-def signed_difference(comparison: Comparison) -> str:
-    assert comparison.estimate is not None
-    return f"{comparison.estimate.gain:+z.2f}"
-
-
-def interval_text(comparison: Comparison) -> str | None:
-    """Write the interval that holds for the whole family: `+0.26 to +1.07`; None without one."""
-    if comparison.family_low is None or comparison.family_high is None:
         return None
-    return outward_range(comparison.family_low, comparison.family_high, "+")
+    text = outward_range(interval.low, interval.high, "+")
+    if interval.percent != 95:
+        text += f" ({interval.percent} %)"
+    return text
 
 
 # ---------------------------------------------------------------- two systems
@@ -62,8 +68,8 @@ def pair_sentence(judged: JudgedComparisons, pair: JudgedPair) -> str:
         case VerdictWord.SAME:
             sentences.append(f"The difference is within {judged.within:g} points.")
         case VerdictWord.UNCLEAR:
-            sentences += [excluded_text(comparison), needs_text(comparison, judged.level)]
-    return " ".join(sentence for sentence in sentences if sentence)
+            sentences += [excluded_text(comparison), needs_text(pair)]
+    return " ".join(sentences)
 
 
 def excluded_text(comparison: Comparison) -> str:
@@ -78,16 +84,17 @@ def bound_of(comparison: Comparison) -> float:
     return max(abs(low), abs(high))
 
 
-def needs_text(comparison: Comparison, level: float) -> str:
+def needs_text(pair: JudgedPair) -> str:
     """Word how many items or seeds would decide an unclear comparison."""
-    assert comparison.estimate is not None
-    items = times_as_many_items(comparison.estimate, level)
-    seeds = seeds_that_decide(comparison.estimate, level)
+    items = times_as_many_items(pair.overall)
+    seeds = seeds_that_decide(pair.overall)
     ways = []
     if items is not None and items < inf:
         ways.append(f"{factor_text(items)} times as many items")
     if seeds is not None and seeds < inf:
-        ways.append(f"{seeds:,.0f} seeds of each")
+        varying = [system.name for system in (pair.first, pair.second) if system.seeds > 1]
+        whose = varying[0] if len(varying) == 1 else "each"
+        ways.append(f"{seeds:,.0f} seeds of {whose}")
     size = "a true difference as large as this"
     if not ways:
         return f"No number of items or seeds alone would show {size}."
@@ -102,23 +109,50 @@ def factor_text(factor: float) -> str:
 
 
 def errors_text(pair: JudgedPair) -> str:
-    """Word what the interval of a pair covers: test items, seeds or both."""
+    """Word what the intervals of a pair cover: test items, seeds or both."""
+    if pair.overall.p is None:
+        return why_not_tested([pair])
     estimate = pair.overall.estimate
     assert estimate is not None
-    if pair.overall.p is None:
-        return NOTHING_TO_TEST
     parts = []
     if estimate.item_se is not None:
         parts.append("the test items" if pair.items is None else counted(pair.items, "test item"))
     if estimate.seed_sd is not None:
-        parts.append(f"{pair.first.seeds} + {pair.second.seeds} seeds")
-    sentences = [f"In points (0.01 of a score). The interval covers {' and '.join(parts)}."]
+        varying = [str(count) for count in estimate.seed_counts if count > 1]
+        parts.append(f"{' + '.join(varying)} seeds")
+    sentences = [f"{IN_POINTS} The interval covers {' and '.join(parts)}."]
     if estimate.item_se is None:
         sentences.append("Values of single test items are not known.")
-    fixed = [system.name for system in (pair.first, pair.second) if system.seeds == 1]
-    if fixed:
-        sentences.append(f"{' and '.join(fixed)}: one model each, so no seeds vary.")
+    if pair.first.seeds == 1 or pair.second.seeds == 1:
+        sentences.append(single_models_sentence(pair))
     return " ".join(sentences)
+
+
+def single_models_sentence(pair: JudgedPair) -> str:
+    """Word that one system of a pair is a single model, or that both are."""
+    first = pair.first
+    second = pair.second
+    if first.seeds == second.seeds:
+        return "Each system is one model, so no seeds vary."
+    single, varying = (first, second) if first.seeds == 1 else (second, first)
+    return f"{single.name} is a single model, so only the seeds of {varying.name} vary."
+
+
+def why_not_tested(pairs: Sequence[JudgedPair]) -> str:
+    """Word why no mean difference of some pairs is tested: no items at all, or not in all tasks."""
+    without_items = []
+    is_any_task_tested = False
+    for pair in pairs:
+        for comparison in pair.tasks:
+            if comparison.p is not None:
+                is_any_task_tested = True
+            elif comparison.columns not in without_items:
+                without_items.append(comparison.columns)
+    if not is_any_task_tested:
+        return NOTHING_TO_TEST
+    verb = "has" if len(without_items) == 1 else "have"
+    names = names_text(without_items)
+    return f"{IN_POINTS} The mean is not tested, because {names} {verb} no values of test items."
 
 
 def task_table(judged: JudgedComparisons, pair: JudgedPair) -> tuple[list[str], list[list]]:
@@ -135,8 +169,9 @@ def task_table(judged: JudgedComparisons, pair: JudgedPair) -> tuple[list[str], 
     rows = []
     for tasks, comparison in comparisons:
         scores = [f"{mean_score(system, tasks):.2f}" for system in (pair.first, pair.second)]
-        interval = interval_text(comparison)
-        difference = signed_difference(comparison)
+        assert comparison.estimate is not None
+        difference = f"{comparison.estimate.gain:+z.2f}"
+        interval = interval_cell(comparison)
         verdict = str(comparison.relation.word)
         rows.append([comparison.columns, *scores, difference, interval, verdict])
     return head, rows
@@ -157,7 +192,7 @@ def ranking_sentence(judged: JudgedComparisons) -> str:
         if not is_told_apart(judged.pair(best.name, other.name).overall):
             close.append(other.name)
     if not close:
-        beginning = f"{first} and is told from all others."
+        beginning = f"{first} and is told apart from all others."
     else:
         beginning = f"{first} and cannot be told from {names_text(close)}."
     of_all = sum(is_told_apart(pair.overall) for pair in judged.pairs)
@@ -165,13 +200,9 @@ def ranking_sentence(judged: JudgedComparisons) -> str:
     for first, second in pairwise(ranked(judged.compared)):
         of_neighbours += is_told_apart(judged.pair(first.name, second.name).overall)
     pairs = counted(len(judged.pairs), "pair")
-    counts = f"{of_all} of {pairs} are told apart, {of_neighbours} of {len(others)} neighbours."
+    counts = f"{of_all} of {pairs} are told apart"
+    counts += f", {of_neighbours} of {len(others)} pairs of neighbours."
     return f"{beginning} {counts}"
-
-
-def is_told_apart(comparison: Comparison) -> bool:
-    """Whether one of two systems is shown to be higher."""
-    return comparison.relation.word in (VerdictWord.HIGHER, VerdictWord.LOWER)
 
 
 def names_text(names: Sequence[str]) -> str:
@@ -241,31 +272,33 @@ def judgement_in_words(judged: JudgedComparisons) -> JudgementText:
         (pair,) = judged.pairs
         head, rows = task_table(judged, pair)
         notes = [errors_text(pair)]
-        if len(pair.tasks) > 1 and pair.overall.p is not None:
+        tested_tasks = sum(comparison.p is not None for comparison in pair.tasks)
+        if tested_tasks > 1:
             notes.append(
-                f"Verdicts and intervals of single tasks hold for all {len(pair.tasks)} at once"
+                f"Verdicts and intervals of single tasks hold for all {tested_tasks} at once"
                 " (Holm, Bonferroni)."
             )
         return JudgementText(
-            pair_sentence(judged, pair), head, rows, notes + left_out_notes(judged)
+            pair_sentence(judged, pair), head, rows, notes + notes_on_input(judged)
         )
     head, rows = ranking_table(judged)
     notes = [
-        "Systems with a common group cannot be told apart; --json lists every pair. In points (0.01"
-        f" of a score). Verdicts and intervals hold for all {counted(len(judged.pairs), 'pair')} at"
-        " once (Holm, Bonferroni)."
+        f"Systems with a common group cannot be told apart; --json lists every pair. {IN_POINTS}"
+        f" Verdicts and intervals hold for all {counted(len(judged.pairs), 'pair')} at once (Holm,"
+        " Bonferroni)."
     ]
     if all(pair.overall.p is None for pair in judged.pairs):
-        notes = [NOTHING_TO_TEST]
-    return JudgementText(ranking_sentence(judged), head, rows, notes + left_out_notes(judged))
+        notes = [why_not_tested(judged.pairs)]
+    return JudgementText(ranking_sentence(judged), head, rows, notes + notes_on_input(judged))
 
 
-def left_out_notes(judged: JudgedComparisons) -> list[str]:
-    """Word which tasks are left out, as a list of no or one sentence."""
+def notes_on_input(judged: JudgedComparisons) -> list[str]:
+    """Word which tasks are left out, and what is doubtful about the input."""
+    notes = list(judged.compared.doubts)
     tasks = judged.compared.left_out
-    if not tasks:
-        return []
-    return [f"Left out, because not every system has a score: {names_text(tasks)}."]
+    if tasks:
+        notes.append(f"Left out, because not every system has a score: {names_text(tasks)}.")
+    return notes
 
 
 def judgement_content(judged: JudgedComparisons) -> dict:
@@ -286,6 +319,7 @@ def judgement_content(judged: JudgedComparisons) -> dict:
         "systems": systems,
         "tasks": list(judged.compared.tasks),
         "left_out": list(judged.compared.left_out),
+        "doubts": list(judged.compared.doubts),
         "within": judged.within,
         "groups": [list(group) for group in judged.groups],
         "comparisons": judgement_records(judged),
@@ -296,21 +330,19 @@ def judgement_records(judged: JudgedComparisons) -> list[dict]:
     """Lay out every comparison: a record for each pair over all tasks and in each task."""
     rows = []
     for pair in judged.pairs:
-        rows.append(pair_record(pair.overall, None, pair.items, judged.level))
+        rows.append(pair_record(pair.overall, None, pair.items))
         for task, comparison in zip(judged.compared.tasks, pair.tasks, strict=True):
-            items = pair.first.scores[task][0].item_count
-            level = judged.level / len(pair.tasks)
-            rows.append(pair_record(comparison, task, items, level))
+            items = stated_item_count([*pair.first.scores[task], *pair.second.scores[task]])
+            rows.append(pair_record(comparison, task, items))
     return rows
 
 
-def pair_record(comparison: Comparison, task: str | None, items: int | None, level: float) -> dict:
+def pair_record(comparison: Comparison, task: str | None, items: int | None) -> dict:
     """Lay out a comparison. Numbers are in points; None stands for no number.
 
     Args:
         task: None for the mean of all tasks.
         items: number of test items, if it is known.
-        level: of one test of the family.
     """
     estimate = comparison.estimate
     assert estimate is not None
@@ -334,6 +366,6 @@ def pair_record(comparison: Comparison, task: str | None, items: int | None, lev
         "items": items,
         "item_error": estimate.item_se,
         "seed_deviation": estimate.seed_sd,
-        "times_as_many_items": finite(times_as_many_items(estimate, level)),
-        "seeds_needed": finite(seeds_that_decide(estimate, level)),
+        "times_as_many_items": finite(times_as_many_items(comparison)),
+        "seeds_needed": finite(seeds_that_decide(comparison)),
     }

@@ -14,6 +14,9 @@ from csebench.base.files import with_digest, write_json
 from csebench.judging.arguments import SystemArgument, sources_of_arguments
 from csebench.judging.systems import ReadingOptions, read_systems, scores_of_source
 from csebench.plan.catalog.registry import evaluator_declaration
+from csebench.score.replicates import make_replicates
+from csebench.score.score_types import Score
+from csebench.score.store import items as read_items
 from csebench.score.store import write_items
 
 OPTIONS = ReadingOptions(["sts"], Path("nowhere"))
@@ -103,6 +106,20 @@ def test_a_metric_of_lm_eval_that_is_no_number_is_skipped(tmp_path):
     assert list(read(path)) == ["samples, acc"]
 
 
+def test_a_metric_of_lm_eval_that_is_no_number_on_a_later_line_is_skipped(tmp_path):
+    path = written(tmp_path / "samples.jsonl", f"{sample_line()}\n{sample_line(1, acc=None)}")
+    assert list(read(path)) == ["samples, acc_norm"]
+    with pytest.raises(BadInput, match="line 2: acc: must be a number"):
+        read(path, "acc")
+
+
+def test_a_document_without_the_metric_is_not_left_out_silently(tmp_path):
+    lines = f"{sample_line()}\n{sample_line(1, metrics=['acc'])}"
+    path = written(tmp_path / "samples.jsonl", lines)
+    with pytest.raises(BadInput, match="line 2: acc_norm: must be a number"):
+        read(path, "acc_norm")
+
+
 def test_a_task_of_mteb_is_the_mean_of_its_subsets(tmp_path):
     subsets = [{"main_score": value, "hf_subset": name} for value, name in ((0.5, "a"), (0.7, "b"))]
     write_json(tmp_path / "STS22.json", result(scores={"test": subsets}))
@@ -141,7 +158,7 @@ def test_two_revisions_of_a_model_are_not_its_seeds(tmp_path):
     for commit in ("0" * 40, "1" * 40):
         write_json(tmp_path / "model" / commit / "STS12.json", result())
     sources = sources_of_arguments([SystemArgument("model", tmp_path)])
-    with pytest.raises(BadInput, match="holds 2 folders of results"):
+    with pytest.raises(BadInput, match="holds 2 models"):
         read(sources["model"][0])
 
 
@@ -157,11 +174,28 @@ def test_a_pattern_with_a_name_gives_seeds_and_one_without_gives_systems(tmp_pat
     assert named == {"a-1": [paths[0]], "a-2": [paths[1]]}
 
 
-def test_a_folder_of_folders_gives_seeds(tmp_path):
-    for seed in ("seed-1", "seed-2"):
+@pytest.mark.parametrize("seeds", [("seed-1", "seed-2"), ("13", "42")])
+def test_a_folder_of_folders_that_are_named_as_seeds_gives_seeds(tmp_path, seeds):
+    for seed in seeds:
         write_json(tmp_path / "model" / seed / "STS12.json", result())
     sources = sources_of_arguments([SystemArgument("model", tmp_path)])
-    assert [Path(path).name for path in sources["model"]] == ["seed-1", "seed-2"]
+    assert tuple(Path(path).name for path in sources["model"]) == seeds
+
+
+def test_a_folder_of_several_models_is_refused(tmp_path):
+    """mteb writes a folder for each model, with one for each commit inside."""
+    for model in ("ORG__A", "ORG__B"):
+        write_json(tmp_path / "results" / model / ("0" * 40) / "STS12.json", result())
+    (source,) = sources_of_arguments([SystemArgument("results", tmp_path)])["results"]
+    message = rf"holds 2 models \(ORG__A, ORG__B\); .* NAME='{source}/\*' if they are seeds"
+    with pytest.raises(BadInput, match=message):
+        read(source)
+
+
+def test_a_pattern_is_found_in_a_folder_whose_name_has_brackets(tmp_path):
+    path = written(tmp_path / "run[1]" / "a.csv", "id,value\nq,1\n")
+    sources = sources_of_arguments([SystemArgument("a=*.csv", tmp_path / "run[1]")])
+    assert sources == {"a": [str(path)]}
 
 
 def test_files_of_the_same_name_are_named_by_their_paths(tmp_path):
@@ -206,8 +240,8 @@ MALFORMED = {
     "only lists": ("a.jsonl", sample_line(acc=[1], acc_norm=[2]), "no metric has a number"),
     "a list on a later line": (
         "a.jsonl",
-        f"{sample_line()}\n{sample_line(1, acc=None)}",
-        "line 2: acc: must be a number",
+        f"{sample_line(acc_norm=[2])}\n{sample_line(1, acc=None)}",
+        "no metric has a number for each document",
     ),
     "a metric in percent": ("a.jsonl", sample_line(acc=55), "line 1: acc: 55 is not a fraction"),
     "no result": ("a.json", "{}", "has neither `evaluations`"),
@@ -332,6 +366,18 @@ def test_a_score_json_is_read_with_the_values_beside_it(tmp_path):
     assert score.replicates is not None
 
 
+def test_values_of_single_items_pair_with_replicates_that_are_published(tmp_path):
+    """They have the digest of all tasks, also if only some of them are judged."""
+    path = score_json(tmp_path)
+    content = json.loads(path.read_text())
+    declared = evaluator_declaration("stsb_dev").items
+    items = read_items(content, path)["stsb_dev"]
+    rows = [Score(row["task"], "all", "spearman", row["value"]) for row in content["scores"]]
+    published = make_replicates(rows, items, declared)
+    (score,) = read(path).values()
+    assert score.replicates.items == published["items"]
+
+
 @pytest.mark.parametrize("name", ["STS-B/dev", "gold/STS-B/dev", "sentences/STS-B/dev"])
 @pytest.mark.parametrize("array", [np.full(20, np.nan), np.full((20, 2, 2), "x"), np.array(1)])
 def test_values_of_items_that_cannot_be_resampled_are_refused_or_left_out(tmp_path, name, array):
@@ -408,6 +454,22 @@ def test_a_file_that_is_given_twice_as_a_seed_is_refused(tmp_path):
     path = written(tmp_path / "a.csv", "id,value\nq1,0.5\nq2,1\n")
     with pytest.raises(BadInput, match="have the same scores"):
         read_systems({"a": [path, path], "b": [path]}, OPTIONS)
+
+
+def test_seeds_that_are_right_on_the_same_items_are_doubted_but_judged(tmp_path):
+    """Two models may well answer all of a few documents in the same way."""
+    for name in ("a", "b"):
+        written(tmp_path / f"{name}.csv", "id,value\nq1,0\nq2,1\n")
+    seeds = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    compared = read_systems({"a": seeds, "b": [tmp_path / "a.csv"]}, OPTIONS)
+    (doubt,) = compared.doubts
+    assert "have the same scores; check that they are two models" in doubt
+
+
+def test_an_unknown_evaluator_is_refused_before_a_file_is_read(tmp_path):
+    options = ReadingOptions(["stss"], tmp_path)
+    with pytest.raises(BadInput, match="--evaluators: unknown evaluator 'stss'"):
+        read_systems({"a": [tmp_path / "missing.csv"], "b": [tmp_path / "missing.csv"]}, options)
 
 
 def test_seeds_with_different_tasks_are_refused(tmp_path):

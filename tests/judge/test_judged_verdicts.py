@@ -4,6 +4,7 @@ corrected for the number of comparisons."""
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,8 +145,9 @@ def test_tasks_are_averaged_before_seeds_are_compared():
 
 
 def test_as_many_items_as_are_said_decide_a_difference():
-    estimate = judged(system("a", gain=0.001), system("b", seeds=(1,))).pairs[0].overall.estimate
-    factor = times_as_many_items(estimate, 0.05)
+    comparison = judged(system("a", gain=0.001), system("b", seeds=(1,))).pairs[0].overall
+    estimate = comparison.estimate
+    factor = times_as_many_items(comparison)
     error = estimate.item_se / np.sqrt(factor)
     assert estimate.gain / error == pytest.approx(1.96 + 0.84, rel=0.02)  # 80 % power
 
@@ -155,6 +157,56 @@ def test_an_unclear_verdict_says_what_is_excluded_and_what_would_decide_it():
     sentence = judgement_in_words(judged(*systems)).sentence
     assert "points is excluded" in sentence
     assert "times as many items" in sentence
+
+
+def test_only_systems_with_several_seeds_are_said_to_need_more():
+    one, several = without_items("one", 0.51), without_items("several", 0.49, 0.5, 0.52)
+    assert judgement_in_words(judged(one, several)).sentence.endswith(" seeds of several.")
+    both = judged(without_items("both", 0.5, 0.52), several)
+    assert judgement_in_words(both).sentence.endswith(" seeds of each.")
+
+
+# ---------------------------------------------------------------- what an interval covers
+
+
+def note(*systems):
+    """Return the note on two systems."""
+    return judgement_in_words(judged(*systems)).notes[0]
+
+
+def test_the_note_says_which_seeds_vary():
+    one, several = system("b"), system("m", seeds=(1, 2, 3))
+    assert "Each system is one model, so no seeds vary." in note(one, system("a", seeds=(1,)))
+    with_one = note(one, several)
+    assert "covers 400 test items and 3 seeds." in with_one
+    assert "b is a single model, so only the seeds of m vary." in with_one
+    with_two = note(several, system("n", seeds=(4, 5)))
+    assert with_two.endswith("covers 400 test items and 3 + 2 seeds.")
+
+
+def test_the_number_of_items_is_known_if_one_score_states_it():
+    stated = system("a").scores["x"][0]
+    unstated = JudgedSystem("b", {"x": (replace(stated, item_count=None),)})
+    assert "covers 400 test items" in note(unstated, system("a"))
+
+
+def test_the_interval_of_a_verdict_that_systems_are_the_same_has_90_percent():
+    """Each of its ends is tested at 5 %, so that it agrees with the limit."""
+    words = judgement_in_words(
+        judged(system("a", gain=0.001), system("b", seeds=(1,)), within=0.35)
+    )
+    assert words.sentence.startswith("a against b, x: same: +0.10 (90 % -0.13 to +0.33).")
+    assert words.rows[0][-2] == "-0.13 to +0.33 (90 %)"
+
+
+def test_a_task_without_items_leaves_the_mean_untested_but_not_the_others():
+    items = {"a": system("a", gain=0.01), "b": system("b", seeds=(1,))}
+    systems = []
+    for name, of_x in items.items():
+        systems.append(JudgedSystem(name, {**of_x.scores, "y": (TaskScore(0.5, "y"),)}))
+    words = judgement_in_words(judge_systems(JudgedSystems(tuple(systems), ("x", "y"), ())))
+    assert "The mean is not tested, because y has no values of test items." in words.notes[0]
+    assert [row[-1] for row in words.rows] == ["not tested", "higher", "not tested"]
 
 
 # ---------------------------------------------------------------- more than two systems
@@ -202,9 +254,10 @@ def test_the_exit_code_says_whether_the_first_system_has_a_refused_verdict(files
     assert cli.main(["judge", "good.csv", "missing.csv", "--fail-if", "lower"]) == 2
 
 
-def test_an_unknown_verdict_is_refused(files, capsys):
-    assert cli.main(["judge", "good.csv", "bad.csv", "--fail-if", "worse"]) == 2
-    assert "unknown verdict 'worse'" in capsys.readouterr().err
+@pytest.mark.parametrize("word", ["worse", "cannot tell"])
+def test_a_verdict_that_the_judge_never_gives_is_refused(files, capsys, word):
+    assert cli.main(["judge", "good.csv", "bad.csv", "--fail-if", word]) == 2
+    assert f"unknown verdict {word!r}" in capsys.readouterr().err
 
 
 def test_json_holds_every_comparison(files, capsys):
@@ -221,6 +274,12 @@ def test_the_picture_shows_the_tested_differences(tmp_path):
     untested = judged(without_items("a", 0.5), without_items("b", 0.4))
     assert not draw_judgement(untested, tmp_path / "none.svg")
     assert not (tmp_path / "none.svg").exists()
+
+
+def test_the_picture_states_the_seeds_of_each_system(tmp_path):
+    pair = judged(system("a", 0.01, seeds=(1, 2, 3)), system("b", seeds=(4, 5)))
+    draw_judgement(pair, tmp_path / "f.svg")
+    assert "n = 3 + 2" in (tmp_path / "f.svg").read_text()
 
 
 def test_a_name_may_hold_any_character(tmp_path):

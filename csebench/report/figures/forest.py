@@ -112,13 +112,20 @@ def axis_limits(comparisons: Sequence[Comparison]) -> tuple[float, float]:
 
 def axis_label(comparisons: Sequence[Comparison]) -> str:
     """Say what is drawn, from how many seeds, and what the signs mean."""
-    seeds = ends_text(c.estimate.seeds for c in comparisons if c.estimate)
-    label = f"difference in points, 95 % interval; n = {seeds}"
+    label = f"difference in points, 95 % interval; n = {drawn_seeds_text(comparisons)}"
     if any(c.is_judged and c.printed is not None for c in comparisons):
         label += "; |: printed"
     if any(c.differs for c in comparisons):
         label += "; open: not matched"
     return label
+
+
+def drawn_seeds_text(comparisons: Sequence[Comparison]) -> str:
+    """Write the seeds that all comparisons have, as `3` or `5 + 2`, or else the range of them."""
+    counts = {c.estimate.seed_counts for c in comparisons if c.estimate}
+    if len(counts) == 1:
+        return " + ".join(map(str, counts.pop()))
+    return ends_text(chain.from_iterable(counts))
 
 
 # ---------------------------------------------------------------- lines

@@ -37,6 +37,11 @@ class Estimate:
     seed_sd: float | None  # of the differences, one per seed; None for a single seed
     item_se: float | None  # None if test items are not known
 
+    @property
+    def seed_counts(self) -> tuple[int, ...]:
+        """The numbers of seeds behind the difference: one number if its seeds are paired."""
+        return (self.seeds,)
+
     def error(self, seeds: int | None = None) -> tuple[float, float]:
         """Compute the standard error and its degrees of freedom.
 
