@@ -12,7 +12,7 @@ from csebench.base.files import is_there
 from csebench.base.hub import COMMIT
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".npz")  # of files that can be judged
-SEED_FOLDER = re.compile(r"seed.*|\d+", re.IGNORECASE)  # names of folders that are seeds
+SEED_FOLDER = re.compile(r"seed[-_].+|(seed)?\d+", re.IGNORECASE)  # names of folders that are seeds
 
 
 @dataclass(frozen=True)

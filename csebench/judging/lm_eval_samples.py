@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import BaseModel, ConfigDict
 
@@ -155,7 +155,7 @@ def numeric_metrics(
     return [name for name in names if in_how_many(is_number(v.get(name)) for v in of_lines)]
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[int | float]:
     """Whether a value is a number; true and false count as 1 and 0."""
     return isinstance(value, int | float)
 

@@ -125,8 +125,11 @@ def scores_by_system(
     models: list[SeedSource] = []
     for system, of_system in sources.items():
         for number, source in enumerate(of_system):
-            kind = models if is_model(source) else files
-            kind.append(SeedSource(system, number, source))
+            seed = SeedSource(system, number, source)
+            if is_model(source):
+                models.append(seed)
+            else:
+                files.append(seed)
 
     by_place: dict[tuple[str, int], TaskScores] = {}
     for file in files:
@@ -213,7 +216,7 @@ def read_folder(folder: Path, metric: str | None) -> TaskScores:
         )
     if task_files(folder):
         return read_mteb_folder(folder, metric)
-    inner = [path for path in sorted(folder.iterdir()) if path.is_dir() and holds_results(path)]
+    inner = [path for path in folders_in(folder) if holds_results(path)]
     if len(inner) == 1:
         return read_folder(inner[0], metric)
     if inner:
@@ -227,9 +230,15 @@ def read_folder(folder: Path, metric: str | None) -> TaskScores:
 
 def holds_results(folder: Path) -> bool:
     """Whether a folder, or a folder inside it, has files of samples or results."""
-    if any(folder.glob(PATTERN)) or task_files(folder):
-        return True
-    return any(path.is_dir() and holds_results(path) for path in folder.iterdir())
+    for place in (folder, *folders_in(folder)):
+        if any(place.glob(PATTERN)) or task_files(place):
+            return True
+    return False
+
+
+def folders_in(folder: Path) -> list[Path]:
+    """List the folders in a folder that are not hidden, by name."""
+    return sorted(path for path in folder.glob("[!.]*") if path.is_dir())
 
 
 # ---------------------------------------------------------------- one system
@@ -289,18 +298,20 @@ def doubts_on_seeds(system: JudgedSystem, sources: Sequence[Source]) -> list[str
     same fractions on all items.
 
     Raises:
-        BadInput: two seeds have the same fractions on all items.
+        BadInput: two seeds have the same fractions on all items, or the same source.
     """
     doubts = []
     for first, second in combinations(range(system.seeds), 2):
         pairs = [(of_task[first], of_task[second]) for of_task in system.scores.values()]
         if not all(is_same_score(*pair) for pair in pairs):
             continue
+        is_one_model = any(score.has_fractions and other.has_fractions for score, other in pairs)
         which = f"seeds {first + 1} and {second + 1}"
         if len(sources) == system.seeds:
             which = f"{sources[first]} and {sources[second]}"
+            is_one_model |= sources[first] == sources[second]
         same = f"{system.name}: {which} have the same scores"
-        if any(score.has_fractions and other.has_fractions for score, other in pairs):
+        if is_one_model:
             raise BadInput(f"{same}, so one model was scored twice; leave one of them out.")
         doubts.append(f"{same}; check that they are two models.")
     return doubts

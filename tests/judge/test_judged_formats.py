@@ -16,7 +16,6 @@ from csebench.judging.systems import ReadingOptions, read_systems, scores_of_sou
 from csebench.plan.catalog.registry import evaluator_declaration
 from csebench.score.replicates import make_replicates
 from csebench.score.score_types import Score
-from csebench.score.store import items as read_items
 from csebench.score.store import write_items
 
 OPTIONS = ReadingOptions(["sts"], Path("nowhere"))
@@ -366,15 +365,24 @@ def test_a_score_json_is_read_with_the_values_beside_it(tmp_path):
     assert score.replicates is not None
 
 
-def test_values_of_single_items_pair_with_replicates_that_are_published(tmp_path):
-    """They have the digest of all tasks, also if only some of them are judged."""
-    path = score_json(tmp_path)
-    content = json.loads(path.read_text())
-    declared = evaluator_declaration("stsb_dev").items
-    items = read_items(content, path)["stsb_dev"]
-    rows = [Score(row["task"], "all", "spearman", row["value"]) for row in content["scores"]]
-    published = make_replicates(rows, items, declared)
-    (score,) = read(path).values()
+def test_values_of_single_items_pair_with_published_ones_also_if_not_all_tasks_are_judged(tmp_path):
+    """The items of all tasks have one digest."""
+    generator = np.random.default_rng(0)
+    items = {}
+    rows = []
+    for number, (task, metric) in enumerate((("STS12", "spearman"), ("STS13", "pearson"))):
+        items[f"sts/{task}/all"] = generator.uniform(0, 1, 20)
+        items[f"sts/gold/{task}/all"] = generator.uniform(0, 5, 20)
+        items[f"sts/sentences/{task}/all"] = np.arange(40).reshape(20, 2) + 40 * number
+        rows.append(Score(task, "all", metric, 0.5))
+    scores = [row._asdict() | {"evaluator": "sts"} for row in rows]
+    content = {"evaluations": [{"evaluator": "sts", "version": 2}], "scores": scores}
+    content |= write_items(tmp_path / "mine.json.items.npz", items)
+    write_json(tmp_path / "mine.json", with_digest(content))
+
+    of_sts = {name.removeprefix("sts/"): array for name, array in items.items()}
+    published = make_replicates(rows, of_sts, evaluator_declaration("sts").items)
+    (score,) = read(tmp_path / "mine.json", "spearman").values()
     assert score.replicates.items == published["items"]
 
 
@@ -453,6 +461,13 @@ def test_results_of_mteb_on_other_revisions_are_refused(tmp_path):
 def test_a_file_that_is_given_twice_as_a_seed_is_refused(tmp_path):
     path = written(tmp_path / "a.csv", "id,value\nq1,0.5\nq2,1\n")
     with pytest.raises(BadInput, match="have the same scores"):
+        read_systems({"a": [path, path], "b": [path]}, OPTIONS)
+
+
+def test_a_source_without_values_of_items_that_is_given_twice_is_refused(tmp_path):
+    write_json(tmp_path / "a.json", result())
+    path = tmp_path / "a.json"
+    with pytest.raises(BadInput, match="so one model was scored twice"):
         read_systems({"a": [path, path], "b": [path]}, OPTIONS)
 
 
