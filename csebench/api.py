@@ -171,8 +171,8 @@ def judge(
 
     Returns:
         A row for each pair of systems over all tasks (`task` is None) and in each task, with
-        `verdict`, `text`, and numbers in points. `attrs` has the `sentence` and the `groups` of
-        systems that cannot be told apart.
+        `verdict`, `text`, and numbers in points. `attrs` has the `sentence`, the `groups` of
+        systems that cannot be told apart, and `doubts` on the input.
 
     Raises:
         BadInput: a file is damaged, or the systems cannot be compared.
@@ -189,7 +189,7 @@ def judge(
     judged = judge_systems(read_systems(sources, options), within)
     content = judgement_content(judged)
     frame = pandas.DataFrame(content["comparisons"])
-    frame.attrs = {"sentence": content["sentence"], "groups": content["groups"]}
+    frame.attrs = {key: content[key] for key in ("sentence", "groups", "doubts")}
     return frame
 
 
