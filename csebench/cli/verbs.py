@@ -268,7 +268,7 @@ def add_listing_verbs(verbs):
     )
     add_limit(v)
 
-    about = "show how many seeds the comparisons of tables, or the claims, need"
+    about = "show how many seeds comparisons of tables, or claims, need"
     examples = ("micse/table2 --difference 0.5", "claims")
     v = add_verb(
         verbs, "power", inspect.show_power, about, *examples, targets="+", scale="paper", json=True
@@ -278,7 +278,7 @@ def add_listing_verbs(verbs):
     v.add_argument("--difference", type=above_zero, metavar="POINTS", help=text)
     add_limit(v)
 
-    about = "judge claims of the papers by the printed numbers and by our runs"
+    about = "judge the papers' claims by printed numbers and by our runs"
     v = add_verb(
         verbs,
         "claims",
