@@ -1,6 +1,7 @@
 """Output on a terminal and output for programs: progress bars, tables, colours, JSON and CSV.
 
 base/shown.py decides which characters of a text may be shown. The callers decide what a table says.
+Only the words of verdicts are repeated here, in VERDICT_COLOURS, because they have colours.
 """
 
 import csv
@@ -144,9 +145,10 @@ def table_text(
     table += [_cell_texts(row, floatfmt) for row in rows]
     table_by_column = list(zip_longest(*table, fillvalue=""))
     widths = column_widths(table_by_column, shutil.get_terminal_size().columns)
-    layout = [_Column(width, texts) for width, texts in zip(widths, table_by_column, strict=True)]
-    for column, title in zip(layout, columns, strict=False):
-        column.has_colours = has_colours and title in VERDICT_COLUMNS
+    layout = []
+    for width, texts in zip(widths, table_by_column, strict=True):
+        is_coloured = has_colours and texts[0] in VERDICT_COLUMNS
+        layout.append(_Column(width, texts, is_coloured))
 
     full_rows = list(zip(*table_by_column, strict=True))
     lines = []
@@ -174,10 +176,9 @@ def _cell_texts(row: Sequence, floatfmt: str) -> list[str]:
 class _Column:
     """The layout of a column: its width, the side at which its text is aligned, its colours."""
 
-    has_colours = False
-
-    def __init__(self, width: int, texts: Sequence[str]):
+    def __init__(self, width: int, texts: Sequence[str], has_colours: bool):
         self.width = width
+        self.has_colours = has_colours
         self.is_number = all(NUMBER_CELL.fullmatch(text) for text in texts[1:])  # not the title
 
     def pad(self, text: str) -> str:
@@ -261,7 +262,9 @@ class TerminalColour(StrEnum):
     GREY = "90"
 
 
-VERDICT_COLOURS = {  # by the words with which a verdict begins
+# By the words with which a verdict begins. They repeat VerdictWord, PrintedWord, ClaimVerdict and
+# Severity (csebench/report/numbers), which this room must not import.
+VERDICT_COLOURS = {
     "higher": TerminalColour.GREEN,
     "supported": TerminalColour.GREEN,
     "agrees": TerminalColour.GREEN,

@@ -110,7 +110,7 @@ def parser() -> Parser:
     top.add_argument(
         "--version", action="version", version=f"csebench {__version__}", help="show the version"
     )
-    # the epilog lists the verbs, because argparse cannot list them in groups
+    # no help here: the description lists the verbs, because argparse cannot list them in groups
     verbs = top.add_subparsers(
         required=True, metavar="VERB", prog="csebench", help=argparse.SUPPRESS
     )
@@ -268,7 +268,7 @@ def add_listing_verbs(verbs):
     )
     add_limit(v)
 
-    about = "list how many seeds it takes to test comparisons, or `claims`"
+    about = "show how many seeds comparisons of tables, or claims, need"
     examples = ("micse/table2 --difference 0.5", "claims")
     v = add_verb(
         verbs, "power", inspect.show_power, about, *examples, targets="+", scale="paper", json=True
@@ -278,7 +278,7 @@ def add_listing_verbs(verbs):
     v.add_argument("--difference", type=above_zero, metavar="POINTS", help=text)
     add_limit(v)
 
-    about = "judge claims of the papers on the printed numbers and our runs"
+    about = "judge the papers' claims by printed numbers and by our runs"
     v = add_verb(
         verbs,
         "claims",
@@ -574,7 +574,7 @@ def add_out(to: Parser, text: str, kind: Callable = output_file) -> None:
 
 
 def add_limit(to: Parser, condition: str = "") -> None:
-    text = f"{condition}list the first N only (default: all)"
+    text = f"{condition}list only the first N (default: all)"
     to.add_argument("--limit", type=whole(1), metavar="N", help=text)
 
 

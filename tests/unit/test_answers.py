@@ -117,8 +117,8 @@ NOT_COMPARED = [
     (
         Relation.NOT_ASKED,
         PremiseNotShown("B", 0.31, 1.0, "9.9"),
-        "B loses 0.3 points here, and the question needs a loss shown to be over 1 (in the paper"
-        " 9.9)",
+        "B loses 0.3 points here, but the question presupposes a loss that is shown to exceed 1"
+        " point (in the paper: 9.9)",
     ),
     (
         Relation.UNPAIRED,

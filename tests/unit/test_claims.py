@@ -264,14 +264,18 @@ def wide_spread(project, monkeypatch):
     ("claim", "verdict", "text"),
     [
         # by 2.00, whose standard error is 1.19, 0.71 or 0.49
-        ({"versus": ["B"]}, NOT_SHOWN, "supported from 0.5 down"),
-        ({"versus": ["B"], "quote": "significant"}, UNPROVEN, "supported from 0.5 down"),
-        ({"row": "B", "versus": ["Ours"]}, OTHER_WAY, "against from 0.5 down"),
+        ({"versus": ["B"]}, NOT_SHOWN, "supported if seeds deviate by 0.5 or less"),
+        (
+            {"versus": ["B"], "quote": "significant"},
+            UNPROVEN,
+            "supported if seeds deviate by 0.5 or less",
+        ),
+        ({"row": "B", "versus": ["Ours"]}, OTHER_WAY, "against if seeds deviate by 0.5 or less"),
         # by 1.25
         (
             {"versus": ["B"], "columns": ["x", "y"], "on_average": True},
             NOT_SHOWN,
-            "supported from 0.35 down",
+            "supported if seeds deviate by 0.35 or less",
         ),
         # by 0.50
         ({"versus": ["C"]}, NOT_SHOWN, ""),
@@ -337,7 +341,7 @@ def test_size(project, claim, on_print, on_runs):
 def test_the_comparison_that_goes_against_a_claim_is_shown(project):
     judged = judge(columns=["x", "y"], versus=["B", "C"]).published
     assert judged.outcome == OTHER_WAY
-    assert "against: 0.40 below C in y, p = 1 for 4 " in detail_text(judged)
+    assert "the one that disagrees most: 0.40 below C in y, p = 1 for 4 " in detail_text(judged)
 
 
 def test_up_to_asks_for_one_of_several_comparisons(project):

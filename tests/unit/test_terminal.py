@@ -8,6 +8,9 @@ import shlex
 import pytest
 
 from csebench.base import terminal
+from csebench.report.numbers.audit import Severity
+from csebench.report.numbers.claims import ClaimVerdict
+from csebench.report.numbers.verdict_words import PrintedWord, VerdictWord
 
 ESCAPES = re.compile(r"\x1b\[\d+m")
 
@@ -45,6 +48,12 @@ def test_verdicts_have_a_colour_and_nothing_else_has():
         terminal.TerminalColour.GREEN: "supported, of another size than the sentence states higher",
         terminal.TerminalColour.GREY: "cannot tell",
     }
+
+
+@pytest.mark.parametrize("words", [VerdictWord, PrintedWord, ClaimVerdict, Severity])
+def test_every_word_of_a_verdict_has_a_colour(words):
+    for word in words:
+        assert terminal.colour_of(word) != terminal.TerminalColour.DEFAULT
 
 
 def test_a_pipe_gets_the_same_text_without_colours():

@@ -91,7 +91,7 @@ def test_a_term_that_is_tuned_away_does_not_score_the_same(controls_hold):
     answer = family_sentence(primary)
     assert "tuned the reconstruction of InforMin-CL-BERT_base away" in answer
     assert "score the same" not in answer
-    assert "the paper's 0.4 has 62.46" in remarks(primary.comparisons)
+    assert "the paper's 0.4 gives 62.46" in remarks(primary.comparisons)
     (term,) = comparison.tuned_away
     assert "0 was not tried" in tuned_away_text(term)
 

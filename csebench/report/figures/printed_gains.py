@@ -1,4 +1,4 @@
-"""The picture of the printed gains: every comparison that a claim rests on, over its noise."""
+"""The picture of every comparison that a claim rests on, beside its noise over seeds."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +18,8 @@ from csebench.score.drawing import STYLE, WIDTH, write_figure
 
 PICTURE = "printed_gains.svg"
 HEIGHT = 5.8  # inches
-LIMITS = (-4.0, 10.0)  # of the axis, in standard errors; what lies beyond stands at the edge
-NOISE = 1.96  # standard errors that 95 % of pure noise stay below
+LIMITS = (-4.0, 10.0)  # of the axis, in units of the noise; ratios beyond are drawn at the edge
+NOISE = 1.96  # ratio that 95 % of gains without a true difference stay below
 PAPER_GAP = 22  # lines between two papers
 BLACK = "#1f2328"  # of text; the picture has its own white ground, so it is readable in the dark
 DARK_GREY = "#59636e"
@@ -75,7 +75,7 @@ def draw_gains(folder: Path) -> list[Path]:
     blocks = paper_blocks(gains)
     with matplotlib.rc_context(ON_WHITE):
         figure = Figure(figsize=(WIDTH, HEIGHT))
-        axes = figure.add_axes((0.02, 0.125, 0.96, 0.70))
+        axes = figure.add_axes((0.02, 0.125, 0.96, 0.68))
         axes.axvspan(-NOISE, NOISE, color=BAND, zorder=0)
         axes.axvline(0, color=DARK_GREY, linewidth=0.8, zorder=1)
         for block in blocks:
@@ -86,8 +86,7 @@ def draw_gains(folder: Path) -> list[Path]:
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlabel(
-            "printed gain over its standard error; below 0 it goes against the claim,"
-            f" {LIMITS[1]:g} and more are at {LIMITS[1]:g}"
+            "Printed gain divided by its noise over seeds. Ratios beyond an edge are drawn at it."
         )
         draw_legend(figure, gains)
         figure.text(0.02, 0.985, gains_finding(gains), va="top", fontsize=12, fontweight="bold")
@@ -148,7 +147,11 @@ def named_gains(gains: list[PrintedGain]) -> list[PrintedGain]:
 
 
 def draw_label(axes, block: PaperBlock, gain: PrintedGain) -> None:
-    """Write the name of a gain where no line is: above to its left, or below to its right."""
+    """Write the name of a gain beside its dot, where it covers no line.
+
+    A gain above the noise at some deviation has its name on the left. Any other gain has it on the
+    right of the band.
+    """
     y = block.top + block.gains.index(gain)
     colour = COLOURS_ON_WHITE[gain.verdict]
     style = {"textcoords": "offset points", "color": colour}

@@ -1,9 +1,10 @@
-"""Gains that claims of the papers rest on, over their noise: for the figure of all printed gains.
+"""Gains that claims of the papers rest on, beside their noise over seeds.
 
-A gain is the difference of two printed numbers that a claim compares. Its noise is the standard
-error that seeds give it (printed_spread.py), at the deviation that others published and at each
-assumed one. Claims that two rows are comparable state no gain and are left out. No score of this
-project is read, and no scale matters.
+The figure of all printed gains shows them. A gain is the difference of two printed numbers that a
+claim compares. Its noise over seeds, or noise in short, is its standard error over seeds
+(printed_spread.py), at the deviation that others published and at each assumed one. Claims that two
+rows are comparable state no gain and are left out. No score of this project is read, and no scale
+matters.
 """
 
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from csebench.report.numbers.printed_spread import ASSUMED_DEVIATIONS, REFERENCE
 
 
 class NoiseVerdict(StrEnum):
-    """How a printed gain stands to its noise over the assumed deviations."""
+    """How a printed gain stands to its noise over seeds, at all deviations that are tried."""
 
     CLEAR = "above noise"  # significant at every deviation
     DEPENDS = "depends on the deviation"
@@ -40,14 +41,14 @@ class PrintedGain:
     column: str
     gain: float  # in printed units; negative if it goes against the claim
     digits: int  # of the printed numbers
-    ratios: tuple[float, ...]  # gain over standard error, by deviation, the largest first
+    ratios: tuple[float, ...]  # gain divided by its noise, by deviation, the largest first
     p_values: tuple[float, ...]  # two-sided, by deviation
     quotes: set[str] = field(default_factory=set)  # sentences that rest on it
     stated: set[str] = field(default_factory=set)  # of these, the sentences that state its size
 
     @property
     def verdict(self) -> NoiseVerdict:
-        """Say how the gain stands to its noise."""
+        """Say how the gain stands to its noise over seeds."""
         if self.gain < 0:
             return NoiseVerdict.REVERSED
         significant = [p < stats.LEVEL for p in self.p_values]
@@ -63,7 +64,7 @@ class PrintedGains:
     """All gains that claims rest on."""
 
     gains: list[PrintedGain]
-    without_error: int  # comparisons whose noise is not known
+    without_error: int  # comparisons whose noise over seeds is not known
 
     def of_paper(self, name: str) -> list[PrintedGain]:
         """List the gains of a paper, the smallest in units of its noise first."""
@@ -83,10 +84,18 @@ def deviations() -> tuple[float, ...]:
 
     The first is the one that others published, if any did.
     """
+    published = published_deviation()
+    if published is None:
+        return ASSUMED_DEVIATIONS
+    return (published, *ASSUMED_DEVIATIONS)
+
+
+def published_deviation() -> float | None:
+    """Give the deviation of the STS average over seeds that others published, in points, if any."""
     borrowed = spread(REFERENCE_ENCODER, AVERAGE)
     if borrowed is None:
-        return ASSUMED_DEVIATIONS
-    return (borrowed.std, *ASSUMED_DEVIATIONS)
+        return None
+    return borrowed.std
 
 
 @cached

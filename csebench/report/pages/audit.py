@@ -51,8 +51,8 @@ def audit_page(_scale: str) -> PageContent:
     parts += [
         "## How findings are made",
         (
-            "A value copied from another paper and one of a re-run are two runs: that they differ"
-            " is no finding."
+            "If one paper copies a value and another runs the model again, the two values may"
+            " differ. Such a difference is not a finding."
         ),
         counts_table(in_order),
         meanings_list(),

@@ -31,7 +31,11 @@ from csebench.report.numbers.claims import (
     judge_all,
 )
 from csebench.report.numbers.others import spread
-from csebench.report.numbers.printed_gains import deviations, printed_gains
+from csebench.report.numbers.printed_gains import (
+    deviations,
+    printed_gains,
+    published_deviation,
+)
 from csebench.report.numbers.printed_spread import (
     ASSUMED_DEVIATIONS,
     PART_OF_DATA,
@@ -78,16 +82,16 @@ def claims_page(scale: str) -> PageContent:
     ]
     for verdict in contradictions():
         parts += verdict_parts(verdict, sentences, scale, folder)
-    parts += ["## Every printed gain over its noise", gains_picture(folder)]
+    parts += ["## Every printed gain beside its noise over seeds", gains_picture(folder)]
     for verdict in other_verdicts():
         parts += verdict_parts(verdict, sentences, scale, folder)
     parts += [
         "## How claims are judged",
         assumption_text(sentences),
         (
-            "Printed numbers are tested over seeds that others have published, ours over seeds and"
-            " test items. Runs on another encoder only compare rows: they contradict no paper's"
-            " sentence."
+            "Printed numbers are tested over the seeds of others. Our runs are tested over seeds"
+            " and test items. Our runs on another encoder compare the rows, but they cannot"
+            " contradict the paper."
         ),
         claims_legend(),
         power_fold(),
@@ -112,8 +116,8 @@ def other_verdicts() -> list[ClaimVerdict]:
 def verdicts_table(sentences: list[Judged]) -> TextTable:
     """Count sentences by paper and verdict, with links to their sections.
 
-    A count is at the deviation that others published. The last row has the range over all
-    deviations.
+    A count of a paper is at the deviation that others published. The last two rows count all
+    sentences: at that deviation, and over all deviations that are tried.
     """
     order = [*contradictions(), *other_verdicts()]
     rows = []
@@ -126,9 +130,19 @@ def verdicts_table(sentences: list[Judged]) -> TextTable:
         for verdict in order:
             cells.append(linked_count(counts[verdict], section_title(name, verdict)))
         rows.append([paper_label(name), *cells])
+    totals = Counter(sentence.published.verdict for sentence in sentences)
+    rows.append([all_papers_label(), *(str(totals[verdict]) for verdict in order)])
     ranges = [verdict_range(sentences, verdict) for verdict in order]
-    rows.append(["all, at any deviation", *ranges])
+    rows.append(["all, at any deviation that is tried", *ranges])
     return TextTable(["paper", *order], rows)
+
+
+def all_papers_label() -> str:
+    """Name the row of all papers: `all, at 0.84 points`; `all` if others published no deviation."""
+    published = published_deviation()
+    if published is None:
+        return "all"
+    return f"all, at {published:.2f} points"
 
 
 def section_title(name: str, verdict: ClaimVerdict) -> str:
@@ -138,11 +152,14 @@ def section_title(name: str, verdict: ClaimVerdict) -> str:
 def dependence_text(sentences: list[Judged]) -> str:
     """Say which sentences depend on the deviation over seeds that is assumed."""
     changing = len([judged for judged in sentences if judged.depends_on_deviation])
-    *larger, smallest = [f"{deviation:.2g}" for deviation in deviations()]
+    tried = [f"{deviation:.2g}" for deviation in deviations()]
+    if published_deviation() is not None:
+        tried[0] += " (others' runs)"
+    *larger, smallest = tried
     return (
-        f"A count links to its sentences. {DEPENDS}: the verdict of {changing} sentences changes if"
-        f" one seed moves a score less than in others' runs ({', '.join(larger)} and"
-        f" {smallest} points are tried; [how claims are judged](#how-claims-are-judged))."
+        f"A count links to its sentences. {DEPENDS} marks the {changing} sentences whose verdict"
+        f" depends on how much scores vary between seeds. Deviations of {', '.join(larger)} and"
+        f" {smallest} points are tried ([how claims are judged](#how-claims-are-judged))."
     )
 
 
@@ -171,7 +188,7 @@ def verdict_parts(
 
 
 def gains_picture(folder: Path) -> Picture:
-    """Show all printed gains over their noise."""
+    """Show all printed gains beside their noise over seeds."""
     file = os.path.relpath(RESULTS / PRINTED_GAINS, folder)
     return Picture(file, gains_finding(printed_gains()))
 
@@ -195,8 +212,9 @@ def assumption_text(sentences: list[Judged]) -> str:
         f" median is {median:.2f}, their root mean square {root_mean_square:.2f}. So every sentence"
         f" is also judged as if seeds moved the STS average by {assumed} points only. The"
         f" deviations of other tasks and encoders shrink with it. {DEPENDS} marks the {changing}"
-        f" sentences whose verdict changes: “supported from {ASSUMED_DEVIATIONS[0]:g} down” means"
-        f" supported at {ASSUMED_DEVIATIONS[0]:g} and below."
+        f" sentences whose verdict changes: “supported if seeds deviate by"
+        f" {ASSUMED_DEVIATIONS[0]:g} or less” means supported at {ASSUMED_DEVIATIONS[0]:g} and at"
+        " every smaller deviation that is tried."
     )
 
 
@@ -262,14 +280,14 @@ def verdict_cells(judged: Judged) -> list[str]:
 
 def claims_legend() -> str:
     """Explain how claims are judged, with the deviations that single printed runs get."""
-    deviations = []
+    encoder_texts = []
     for encoder, title in evidence_names().encoders.items():
         seed_spread = spread(encoder, AVERAGE)
         if seed_spread is not None:
             method = evidence_names().methods[seed_spread.method].title
             source = f"{seed_spread.n} seeds of {method}, {seed_spread.source}"
-            deviations.append(f"{title} {seed_spread.std:.2f} ({source})")
-    on_average = ", ".join(deviations) or "none"
+            encoder_texts.append(f"{title} {seed_spread.std:.2f} ({source})")
+    on_average = ", ".join(encoder_texts) or "none"
     return (
         "A sentence has one verdict. If it makes several claims, each has its own line and verdict"
         f" ([what the words mean]({REPOSITORY}/blob/main/docs/statistics.md"

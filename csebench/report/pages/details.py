@@ -128,7 +128,7 @@ def others_fold(view: GridView) -> list[Part]:
     table = table_of_texts(view, others_text)
     if not table.rows:
         return []
-    legend = "No mean of ours has these runs."
+    legend = "Our means do not include these runs."
     if any(cell.published for cell in view.cells):
         legend += " In brackets: the printed value, and the verdict on it by these runs."
     remarks: list[tuple[str, str]] = []

@@ -17,6 +17,7 @@ from csebench.report.pages.page import Fold, PageContent, Part, Picture, TextTab
 from csebench.report.words.audit import paper_label
 from csebench.report.words.comparisons import outward_range
 from csebench.report.words.evidence import (
+    SETUPS_TITLE,
     budget_text,
     circumstances,
     counts_text,
@@ -75,7 +76,7 @@ def evidence_page(_scale: str) -> PageContent:
             ["Is a number missing? Open an issue.", TextTable(EVIDENCE_COLUMNS, rows_of_few_runs)],
         ),
         Fold("What picking the best of several seeds adds", selection_parts(all_sweeps)),
-        Fold("The setups of the sweeps", [setups_list(all_sweeps)]),
+        Fold(SETUPS_TITLE, [setups_list(all_sweeps)]),
         Fold("Reports without a number that can be used", [remarks_list()]),
         Fold(
             "Sources",

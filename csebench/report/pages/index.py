@@ -7,6 +7,7 @@ import os
 from collections import Counter
 
 from csebench.base.errors import by_number
+from csebench.base.terminal import counted
 from csebench.plan.catalog.files import (
     DEFAULT_SCALE,
     SIDE_BY_SIDE,
@@ -48,6 +49,12 @@ OTHER_PAGES = (
     " score](scores.csv) · [every cell](cells.csv) · [every comparison](comparisons.csv) · [every"
     " claim](claims.csv)"
 )
+
+MEANINGS = {  # of the states of tables without runs
+    "cited only": "every value comes from another paper, so nothing is run",
+    "settings": "a table of hyper-parameters, which are compared with ours",
+    "texts": "a table of texts, such as examples",
+}
 
 
 def index_page(scale: str) -> PageContent:
@@ -206,10 +213,20 @@ def state(view: GridView) -> str:
 
 def coverage_legend(views: list[GridView]) -> str:
     """Explain the cells of `coverage`, and count tables and figures by their state."""
+    states = Counter(state(view) for view in views)
     marks = f"{STALE}: with an older code version or other settings"
     if any(view.elsewhere for view in views):
         data = "on other test data than the rest of the table"
         marks += f"; {ON_OTHER_DATA}: {data}, so that they do not count"
-    states = Counter(state(view) for view in views)
-    counts = "; ".join(f"{count} {name}" for name, count in sorted(states.items()))
-    return f"A cell counts the runs of a table or figure. {marks}. In all: {counts}."
+    meanings = [f"*{name}*: {MEANINGS[name]}" for name in sorted(states) if name in MEANINGS]
+    counts = "; ".join(state_count(name, count) for name, count in sorted(states.items()))
+    sentences = [f"A cell counts the runs of a table or figure. {'; '.join([marks, *meanings])}."]
+    sentences.append(f"In all: {counts}.")
+    return " ".join(sentences)
+
+
+def state_count(name: str, count: int) -> str:
+    """Count the tables in a state: `2 complete`, `1 table of texts`."""
+    if name in ("settings", "texts"):
+        return f"{counted(count, 'table')} of {name}"
+    return f"{count} {name}"

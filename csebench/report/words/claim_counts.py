@@ -28,5 +28,5 @@ def severity_counts(findings: Iterable[Finding]) -> str:
 
 
 def capitalised(text: str) -> str:
-    """Write the first letter of a text large, and leave the others as they are."""
+    """Write the first letter in upper case. The others stay as they are."""
     return text[0].upper() + text[1:]

@@ -19,6 +19,7 @@ from csebench.report.numbers.claims import (
     Judged,
     Judgement,
     LimitTest,
+    Pick,
     PickedContrast,
     RowVerdicts,
     Significance,
@@ -43,7 +44,7 @@ DEPENDS = "◇"
 def on_print_text(judged: Judged) -> str:
     """Word what the printed numbers say: a verdict, its numbers, and the deviations that change it.
 
-    `◇ *open*: +1.98 over SimCSE in Avg., p = 0.1; supported from 0.5 down`
+    `◇ *open*: +1.98 over SimCSE in Avg., p = 0.1; supported if seeds deviate by 0.5 or less`
     """
     text = judgement_text(judged.published)
     if not judged.depends_on_deviation:
@@ -52,9 +53,12 @@ def on_print_text(judged: Judged) -> str:
 
 
 def other_verdicts_text(judged: Judged) -> str:
-    """Word the verdicts at smaller deviations: `supported from 0.5 down`. Empty if none differs.
+    """Word the verdicts at smaller deviations: `supported if seeds deviate by 0.5 or less`.
 
     A deviation is that of the STS average on BERT-base over seeds, in points.
+
+    Returns:
+        The text. It is empty if no verdict differs.
     """
     texts = []
     verdicts = judged.printed_verdicts
@@ -63,9 +67,9 @@ def other_verdicts_text(judged: Judged) -> str:
         if deviations[0] is None:  # the verdict at the published deviation stands before the text
             continue
         if deviations[-1] == verdicts[-1].deviation:
-            texts.append(f"{verdict} from {deviations[0]:g} down")
+            texts.append(f"{verdict} if seeds deviate by {deviations[0]:g} or less")
         else:
-            texts.append(f"{verdict} at {deviations[0]:g}")
+            texts.append(f"{verdict} if seeds deviate by {deviations[0]:g}")
     return ", ".join(texts)
 
 
@@ -119,7 +123,7 @@ def remark_on_outcome(judgement: Judgement) -> str:
     `the numbers go the other way by 0.40 (not significant)`
     """
     if judgement.outcome == ClaimOutcome.UNPROVEN_SIGNIFICANCE:
-        return "the sentence says “significantly”, a test does not"
+        return "the sentence says “significantly”, but the difference is not significant"
     goes_other_way = judgement.outcome in (ClaimOutcome.AGAINST, ClaimOutcome.OTHER_WAY)
     if not goes_other_way or judgement.contrary is None or judgement.contrary <= SLACK:
         return ""
@@ -209,12 +213,20 @@ def obstacle_text(no_contrast: NoContrast) -> str:
     return OBSTACLES[no_contrast.obstacle]
 
 
+PICKS = {
+    Pick.AGAINST: "the one that disagrees most",
+    Pick.SMALLEST: "the smallest",
+    Pick.WEAKEST: "the weakest",
+}
+
+
 def picked_text(judgement: Judgement, basis: PickedContrast) -> str:
     """Word the contrast that decides whether a row is above others, after how many agree."""
     text = contrast_text(judgement, basis.contrast, basis.tests)
     if basis.compared == 1:
         return text
-    return f"{basis.agreeing} of {basis.compared} comparisons agree; {basis.pick}: {text}"
+    counts = f"{basis.agreeing} of {basis.compared} comparisons agree"
+    return f"{counts}; {PICKS[basis.pick]}: {text}"
 
 
 def limit_text(judgement: Judgement, basis: LimitTest) -> str:
@@ -315,7 +327,8 @@ def open_text(sentences: Iterable[Judged]) -> str:
     return (
         f"Of the open sentences, {counts[ClaimOutcome.OTHER_WAY]} have numbers that go the other"
         " way, which may be chance."
-        f" {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} say “significantly” where a test does not."
+        f" {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} say “significantly” of a"
+        " difference that is not significant."
     )
 
 

@@ -182,10 +182,12 @@ def reason_text(reason: Reason | None) -> str:
         case EqualScores():
             return "both rows have the same score in every run"
         case PremiseNotShown(row, loss, least, printed):
-            needed = (
-                f"the question needs a loss shown to be over {least:g} (in the paper {printed})"
+            unit = "point" if least == 1 else "points"
+            presupposed = f"a loss that is shown to exceed {least:g} {unit}"
+            return (
+                f"{row} loses {loss:z.1f} points here, but the question presupposes {presupposed}"
+                f" (in the paper: {printed})"
             )
-            return f"{row} loses {loss:z.1f} points here, and {needed}"
         case ScaleCannotTell():
             return cannot_tell_text(reason)
         case ScoredElsewhere(cell):
@@ -313,8 +315,8 @@ def term_name(term: TunedAway) -> str:
 def tuned_away_text(term: TunedAway) -> str:
     """Word a term, the weights that the search tried, and their scores on dev.
 
-    `λ of A (of 12 weights from 1e-5 to 4 the search chose 3e-5, with 63.87 on dev; 1e-5 has 63.85,
-    the paper's 0.4 has 62.46; 0 was not tried)`
+    `λ of A (the search tried 12 weights from 1e-5 to 4 and chose 3e-5, with 63.87 on dev; weight
+    1e-5 gives 63.85, the paper's 0.4 gives 62.46; 0 was not tried)`
     """
     search = term.search
     weakest = search.weakest
@@ -326,11 +328,14 @@ def tuned_away_text(term: TunedAway) -> str:
         choice = f"the paper's {choice}"
     others = []
     if weakest != chosen:
-        others.append(f"{setting_text(weakest.weight)} has {weakest.dev:.2f}")
+        text_of_weakest = f"weight {setting_text(weakest.weight)} gives {weakest.dev:.2f}"
+        if f"{weakest.dev:.2f}" == f"{chosen.dev:.2f}":
+            text_of_weakest += ", too"
+        others.append(text_of_weakest)
     if untuned is not None and untuned not in (chosen, weakest):
-        others.append(f"the paper's {setting_text(untuned.weight)} has {untuned.dev:.2f}")
+        others.append(f"the paper's {setting_text(untuned.weight)} gives {untuned.dev:.2f}")
 
-    text = f"of {search.values} weights from {ends} the search chose {choice}"
+    text = f"the search tried {search.values} weights from {ends} and chose {choice}"
     text += f", with {chosen.dev:.2f} on dev"
     if others:
         text += f"; {', '.join(others)}"

@@ -12,6 +12,7 @@ from csebench.plan.targets import grid_label
 from csebench.report.numbers.others import Group, Sweep, count_evidence, sweeps
 from csebench.report.numbers.printed_averages import AuthorsPrint, PrintedAverage
 
+SETUPS_TITLE = "The setups of the sweeps"  # of the folded section with `circumstances`
 # `code` of a setup starts with this if the source does not use the authors' code
 OWN_CODE = "own re-implementation"
 
@@ -76,7 +77,7 @@ def code_text(found: list[Sweep]) -> str:
         names.update(sweep.runs.sources)
     sources = ", ".join(sorted(names))
     codes = [sweep.runs.evidence[0].setup.code or "" for sweep in found]
-    differences = "How it differs is folded below."
+    differences = f"“{SETUPS_TITLE}” (below) lists how it differs."
     if all(code.startswith(OWN_CODE) for code in codes):
         return f"of one re-implementation ({sources}), not of the authors' code. {differences}"
     return f"of one source ({sources}). {differences}"
@@ -94,8 +95,8 @@ def counts_text() -> str:
     return (
         f"The verdicts rest on {counts.comparable} runs from {counts.sources} sources. Others"
         " trained them with the paper's data, budget, objective and pooling, and publish the score"
-        f" of each run. Not counted are {counts.other_runs} runs that differ in these or are"
-        f" doubtful, {counts.means} means of several runs without their scores, and"
+        f" of each run. {counts.other_runs} runs are not counted, because they differ in these or"
+        f" are doubtful. Nor are {counts.means} means of several runs without their scores, and"
         f" {counts.checkpoints} scores of released checkpoints."
     )
 
@@ -106,12 +107,12 @@ def counts_text() -> str:
 def print_place(printed: AuthorsPrint) -> str:
     """Say where authors print an average, and which other values other tables have.
 
-    `of the final version; 78.14 in miCSE, Table 1`
+    `final version; 78.14 in miCSE, Table 1`
     """
     if printed.row is not None:
         place = average_place(printed.row)
     else:
-        place = printed.note or "as its sources state it"
+        place = printed.note or "quoted by the source"
     others = [f"{row.value.text} in {average_place(row)}" for row in printed.other_rows]
     return "; ".join([place, *others])
 

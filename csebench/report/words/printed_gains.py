@@ -1,7 +1,12 @@
-"""Sentences about the printed gains and their noise: title and labels of their figure."""
+"""Sentences about printed gains and their noise over seeds: title and labels of their figure."""
 
 from csebench.plan.catalog.evidence import evidence_names
-from csebench.report.numbers.printed_gains import PrintedGain, PrintedGains, deviations
+from csebench.report.numbers.printed_gains import (
+    PrintedGain,
+    PrintedGains,
+    deviations,
+    published_deviation,
+)
 from csebench.report.numbers.printed_spread import REFERENCE_ENCODER
 from csebench.report.numbers.stats import LEVEL
 from csebench.report.words.audit import paper_label
@@ -9,39 +14,38 @@ from csebench.report.words.comparisons import short_label
 
 
 def gains_finding(gains: PrintedGains) -> str:
-    """Say how many gains exceed their noise, at the largest and the smallest deviation.
+    """Say how many gains exceed their noise over seeds, at the largest and the smallest deviation.
 
-    `189 to 277 of 388 printed gains exceed the noise of a seed`
+    `189 to 277 of 388 printed gains exceed the noise over seeds`
     """
     counts = [gains.count_clear(index) for index in range(len(deviations()))]
     ends = " to ".join(dict.fromkeys(map(str, (min(counts), max(counts)))))
-    return f"{ends} of {len(gains.gains)} printed gains exceed the noise of a seed"
-
-
-def gains_counts(gains: PrintedGains) -> str:
-    """Count the gains above noise at each deviation: `189 at 0.84, 241 at 0.5, 277 at 0.35`."""
-    texts = []
-    for index, deviation in enumerate(deviations()):
-        texts.append(f"{gains.count_clear(index)} at {deviation:.2g}")
-    return ", ".join(texts)
+    return f"{ends} of {len(gains.gains)} printed gains exceed the noise over seeds"
 
 
 def gains_unit(gains: PrintedGains) -> str:
-    """Say what the figure shows in three lines: unit, number, deviations and level."""
-    largest, *smaller = deviations()
+    """Say what the figure shows in four lines: unit, number, deviations and level."""
+    largest, *_, smallest = deviations()
     encoder = evidence_names().encoders[REFERENCE_ENCODER]
+    origin = ""
+    if published_deviation() is not None:
+        origin = " (others' runs)"
     lines = [
         (
-            f"Gain over its standard error over seeds; n = {len(gains.gains)} comparisons that"
-            " claims of the papers rest on."
+            f"Gain divided by its noise over seeds; n = {len(gains.gains)} comparisons that claims"
+            " of the papers rest on."
         ),
         (
-            f"Dot: a seed moves the STS average on {encoder} by {largest:.2f} points (others'"
-            f" runs). Line: to {smaller[-1]:g} (papers)."
+            f"Dot: the ratio if seeds deviate by {largest:.2f} points of the STS average on"
+            f" {encoder}{origin}."
+        ),
+        (
+            f"The line ends at the ratio for {smallest:g} points (papers' median). Gains below 0 go"
+            " against the claim."
         ),
         (
             f"Band: {100 - 100 * LEVEL:g} % of pure noise (±1.96). Colour: t test at"
-            f" {100 * LEVEL:g} %, which also counts the seeds."
+            f" {100 * LEVEL:g} %, which allows for the number of seeds."
         ),
     ]
     return "\n".join(lines)
