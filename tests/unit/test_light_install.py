@@ -151,7 +151,7 @@ def test_a_verb_that_runs_models_says_what_to_install(command, without_run_modul
     message = capsys.readouterr().err
     assert message.startswith(f"csebench: {command.split()[0]}: packages are missing")
     assert "torch, transformers" in message
-    assert message.endswith("pip install 'csebench[run]'\n")
+    assert message.endswith("pip install -e '.[run]'.\n")
     assert message.count("\n") == 1
 
 
@@ -160,7 +160,7 @@ def test_the_sentence_comes_before_anything_is_written(project):
     corpus = "data/smoke/wiki/smoke.txt"
     done = project.csebench(*HEAVY[0].split(), "--encoder", "bert-mini-wiki", "--corpus", corpus)
     assert done.returncode == 2
-    assert done.stderr.endswith("pip install 'csebench[run]'\n")
+    assert done.stderr.endswith("pip install -e '.[run]'.\n")
     assert not (project.folder / "runs").exists()
 
 
