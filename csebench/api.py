@@ -26,7 +26,7 @@ from csebench.base.files import DataRoot
 from csebench.base.project import folders
 from csebench.plan import targets
 from csebench.plan.catalog import files as catalog
-from csebench.plan.catalog.registry import evaluator_declaration, protocol
+from csebench.plan.catalog.registry import distinct_names, evaluator_declaration, protocol
 from csebench.plan.schema.declarations import FRACTION
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def evaluate(
 
     from csebench.score.evaluate import data_sha256, run_evaluator, tidy
 
-    names = evaluator_names(evaluators)
+    names = distinct_names(evaluators)
     root = benchmark_data(data)
     for name in names:
         data_sha256(protocol(name), root)  # refuses missing data before a model is loaded
@@ -185,7 +185,7 @@ def judge(
     from csebench.judging.words import judgement_content
 
     sources = {name: opened_sources(name, of_system) for name, of_system in systems.items()}
-    options = ReadingOptions(evaluator_names(evaluators), benchmark_data(data), metric)
+    options = ReadingOptions(distinct_names(evaluators), benchmark_data(data), metric)
     judged = judge_systems(read_systems(sources, options), within)
     content = judgement_content(judged)
     frame = pandas.DataFrame(content["comparisons"])
@@ -201,8 +201,10 @@ def opened_sources(name: str, given: Any) -> list:
     """
     from csebench.judging.arguments import SystemArgument, seeds_of
 
+    if not isinstance(given, list | tuple):
+        given = [given]
     sources = []
-    for source in given if isinstance(given, list | tuple) else [given]:
+    for source in given:
         if isinstance(source, str | Path):
             argument = SystemArgument(f"{name}={source}", Path.cwd())
             for path in argument.matching(str(source)):
@@ -218,12 +220,6 @@ def opened_sources(name: str, given: Any) -> list:
     if not sources:
         raise BadInput(f"judge: {name}: has no source; give a file, a folder or a model.")
     return sources
-
-
-def evaluator_names(given: str | list[str]) -> list[str]:
-    """List the names of evaluators, each once."""
-    names = given.split(",") if isinstance(given, str) else given
-    return list(dict.fromkeys(names))
 
 
 def benchmark_data(given: str | Path | None) -> Path | DataRoot:

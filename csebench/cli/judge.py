@@ -10,8 +10,8 @@ from csebench.base.terminal import json_text, print_table, print_text
 from csebench.cli.options import output_file
 from csebench.cli.train_options import data_root_or_default
 from csebench.judging.arguments import SystemArgument, sources_of_arguments
+from csebench.plan.catalog.registry import distinct_names
 from csebench.report.numbers.verdict_words import VerdictWord
-from csebench.study.attempt import distinct_names
 
 if TYPE_CHECKING:
     from csebench.judging.comparison import JudgedComparisons

@@ -19,7 +19,7 @@ from csebench.cli import train_options
 from csebench.cli.options import parse_targets
 from csebench.data.corpus import Corpus, read_corpus
 from csebench.plan.catalog.data_sources import sources
-from csebench.plan.catalog.registry import declaration, evaluator_declaration
+from csebench.plan.catalog.registry import declaration, distinct_names, evaluator_declaration
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.schema.declarations import FRACTION, Evaluation
 from csebench.plan.schema.spec import Spec
@@ -187,7 +187,7 @@ def evaluate(args):
     )
     check_scores_output(args.out)
     # keep each evaluator once, because a repeated evaluator would repeat all its rows
-    evaluators = list(dict.fromkeys(args.evaluators.split(",")))
+    evaluators = distinct_names(args.evaluators)
     data_root = train_options.data_root_or_default(args.data)
     model = train_options.find_model(args.model)
     acquire_gpus()

@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
@@ -64,7 +64,7 @@ from csebench.score.score_types import Items, Score
 
 def evaluate_model(
     model: str,
-    evaluators: list[str],
+    evaluators: Sequence[str],
     data_root: Path | DataRoot,
     out: Path,
     pooler: str | None = None,
@@ -129,7 +129,7 @@ def is_run(folder: Path) -> bool:
 
 def evaluate_run(
     run: Path,
-    evaluators: list[str],
+    evaluators: Sequence[str],
     data_root: Path | DataRoot,
     evaluation: Evaluation,
     keep_going: bool = False,
@@ -291,7 +291,7 @@ class ScoringRequest:
     """A model, and the evaluators that are to score it."""
 
     model: str  # folder or hub id
-    evaluators: list[str]
+    evaluators: Sequence[str]
     data_root: Path | DataRoot
     pooler: str | None  # None: the model has a pooling of its own
     evaluation: Evaluation

@@ -22,6 +22,7 @@ from csebench.base.runs import read_report
 from csebench.data.preflight import downloads
 from csebench.plan import tuning
 from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.registry import distinct_names
 from csebench.plan.recipe import conditions, corpus_path, make_spec, positives_path
 from csebench.plan.schema.spec import Spec
 from csebench.study.attempt_notices import forecast_lines, restart_notices, scale_notice
@@ -131,11 +132,6 @@ def answering_scale() -> str:
 def print_note(line: str) -> None:
     """Print a line that does not belong to the results."""
     print(line, file=sys.stderr, flush=True)
-
-
-def distinct_names(text: str) -> tuple[str, ...]:
-    """Split comma-separated names, each once."""
-    return tuple(dict.fromkeys(text.split(",")))
 
 
 def trial_count(attempt: Attempt, trials: int | None) -> int:

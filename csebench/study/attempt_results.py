@@ -4,7 +4,7 @@ The statistics and the sentence of a comparison come from csebench/report/.
 """
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from csebench.base.runs import read_report
 from csebench.base.terminal import counted
@@ -53,7 +53,7 @@ def results(attempt: Attempt) -> list[dict]:
             record["settings_sentences"] = settings_sentences(comparison)
             record["page"] = str(page.path)
             record["training_seconds"] = seconds
-            record["next"] = next_step(view, comparison, attempt.is_over_settings)
+            record["next"] = next_step(view, comparison)
             record["command"] = command
             records.append(record)
     return records
@@ -108,16 +108,14 @@ def command_of(attempt: Attempt) -> str:
     return command
 
 
-def next_step(view: "GridView", comparison: "Comparison", is_over_settings: bool) -> str:
+def next_step(view: "GridView", comparison: "Comparison") -> str:
     """Say what to do after a comparison. Empty if there is nothing to say."""
     own_curves = training_curves(view, comparison.row)
     if own_curves and own_curves == training_curves(view, comparison.against):
         return SAME_TRAINING
     if view.scale == catalog.DEFAULT_SCALE:
         return ""
-    if is_over_settings:
-        return advice_on_runs(comparison, "setting")
-    return advice_on_runs(comparison, "seed")
+    return advice_on_runs(comparison)
 
 
 def training_curves(view: "GridView", label: str) -> list:
@@ -132,7 +130,7 @@ def training_curves(view: "GridView", label: str) -> list:
     return curves
 
 
-def advice_on_runs(comparison: "Comparison", unit: Literal["seed", "setting"]) -> str:
+def advice_on_runs(comparison: "Comparison") -> str:
     """Say whether more seeds, or settings, could make a difference of this size significant."""
     from csebench.report.numbers.power import seeds_needed
     from csebench.report.numbers.refusals import Relation
@@ -149,6 +147,9 @@ def advice_on_runs(comparison: "Comparison", unit: Literal["seed", "setting"]) -
         return "With more than one seed, chance can be excluded: --seeds 3."
     if comparison.differs:
         return "Give both rows the same settings first: what differs may be the reason."
+    unit = "seed"
+    if comparison.over_settings is not None:
+        unit = "setting"
     needed = seeds_needed(abs(seen.gain), seen)
     is_shown = comparison.p_family is not None and comparison.p_family < LEVEL
     if is_shown or seen.gain == 0 or needed <= seen.seeds:

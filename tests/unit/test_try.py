@@ -226,12 +226,15 @@ def test_a_file_that_cannot_be_loaded_is_named(name, code, message, own):
 def test_no_advice_asks_for_more_seeds_than_the_command_takes(monkeypatch):
     estimate = SimpleNamespace(gain=0.01, seeds=5)
     comparison = SimpleNamespace(
-        estimate=estimate, p=0.5, p_family=0.5, differs=(), relation=Relation.NOT_SHOWN
+        estimate=estimate,
+        p=0.5,
+        p_family=0.5,
+        differs=(),
+        relation=Relation.NOT_SHOWN,
+        over_settings=None,
     )
     monkeypatch.setattr("csebench.report.numbers.power.seeds_needed", lambda *_: 2000.0)
-    assert "2,000 seeds, which is out of reach" in attempt_results.advice_on_runs(
-        comparison, "seed"
-    )
+    assert "2,000 seeds, which is out of reach" in attempt_results.advice_on_runs(comparison)
 
 
 def test_untrained_rows_have_no_training_that_could_be_the_same(monkeypatch):

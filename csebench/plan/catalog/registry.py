@@ -9,7 +9,7 @@ import ast
 import importlib
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,14 @@ def files(folder: Path) -> dict[str, Path]:
 def adapter_names(folder: Path) -> list[str]:
     """List the names of the methods, components or evaluators in a folder."""
     return [*files(folder)]
+
+
+def distinct_names(given: str | Iterable[str]) -> tuple[str, ...]:
+    """List names, each once: of methods or evaluators, as a list or separated by commas."""
+    names = given
+    if isinstance(given, str):
+        names = given.split(",")
+    return tuple(dict.fromkeys(names))
 
 
 def check_name(name: str, folder: Path, where: str = "") -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from csebench.plan.targets import grid_path
 from csebench.report.numbers.cells import GridView
-from csebench.report.numbers.compare import Answer, Comparison
+from csebench.report.numbers.compare import Comparison
 from csebench.report.numbers.over_settings import SharedDraw
 from csebench.report.words.comparisons import short_label
 from csebench.score.drawing import COLOURS, GREY, MARKERS, STYLE, WIDTH, write_figure
@@ -18,14 +18,6 @@ from csebench.score.drawing import COLOURS, GREY, MARKERS, STYLE, WIDTH, write_f
 PANELS_IN_A_ROW = 3
 PANEL_HEIGHT = 2.7  # inches
 POINTS = ["row", "against", "seed", "settings", "value", "against_value", "diverged"]
-
-
-def compared_over_settings(answers: Sequence[Answer]) -> list[Comparison]:
-    """List the comparisons that have a result over random settings."""
-    found = []
-    for answer in answers:
-        found += [c for c in answer.comparisons if c.over_settings is not None]
-    return found
 
 
 def draw_over_settings(view: GridView, comparisons: Sequence[Comparison]) -> list[Path]:

@@ -123,12 +123,21 @@ def estimate_of(terms: Sequence[WeightedCell], scale: str) -> Estimate:
         return sum(weight * value for weight, value in zip(weights, values, strict=True))
 
     differences = stats.summarise(combine_by_seed(weighted_sum, *cells).values())
-    effects = item_effects(terms, scale)
-    item_se = None
-    if effects is not None:
-        # each entry has other test items, so that the errors are independent
-        item_se = sqrt(sum(np.var(effect) for effect in effects.values()))
+    item_se = error_over_items(terms, scale)
     return Estimate(differences.mean, differences.n, differences.std, item_se)
+
+
+def error_over_items(terms: Sequence[WeightedCell], scale: str) -> float | None:
+    """Compute the standard error of a weighted sum of cells over test items.
+
+    Returns:
+        None if a score has no replicates over test items.
+    """
+    effects = item_effects(terms, scale)
+    if effects is None:
+        return None
+    # each entry has other test items, so that the errors are independent
+    return sqrt(sum(np.var(effect) for effect in effects.values()))
 
 
 def item_effects(terms: Sequence[WeightedCell], scale: str) -> dict[str, np.ndarray] | None:

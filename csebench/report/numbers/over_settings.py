@@ -17,7 +17,13 @@ from csebench.plan.recipe import shared_settings
 from csebench.plan.schema.declarations import Value
 from csebench.plan.schema.spec import Spec
 from csebench.report.numbers.cells import Cell, combine_by_seed
-from csebench.report.numbers.estimates import CellPair, Estimate, item_effects
+from csebench.report.numbers.estimates import (
+    CellPair,
+    Estimate,
+    WeightedCell,
+    error_over_items,
+    weighted,
+)
 from csebench.report.numbers.selection import chances_of_best, expected_of_best
 from csebench.score.store import stored_score
 
@@ -165,18 +171,15 @@ def best_of_several(
         None if a row is not trained, or if there are too few settings for an error.
     """
     count = min(MOST_PICKED_FROM, len(draws) // 3)
-    devs = [(draw.row.dev, draw.against.dev) for draw in draws]
-    if count < 2 or any(None in dev for dev in devs):
-        return None
-    own_dev, other_dev = np.array(devs, dtype=float).T
     cell, _ = pairs[0]
     points = cell.sign * 100 / cell.factor  # of one printed unit
-    own = Chosen(own_dev, points * np.array([draw.row.value for draw in draws]))
-    other = Chosen(other_dev, points * np.array([draw.against.value for draw in draws]))
+    own = chosen_by_dev([draw.row for draw in draws], points)
+    other = chosen_by_dev([draw.against for draw in draws], points)
+    if count < 2 or own is None or other is None:
+        return None
     seeds = [draw.seed for draw in draws]
-    own_chances = dict(zip(seeds, chances_of_best(count, own.dev), strict=True))
-    other_chances = dict(zip(seeds, chances_of_best(count, other.dev), strict=True))
-    item_se = error_over_items(pairs, own_chances, other_chances, scale)
+    terms = weighted_runs(pairs, seeds, own.chances(count), other.chances(count))
+    item_se = error_over_items(terms, scale)
     return BestOf(count, estimate_of_best(count, own, other, item_se))
 
 
@@ -187,14 +190,30 @@ class Chosen:
     dev: np.ndarray  # (settings,)
     values: np.ndarray  # (settings,) what the chosen run is reported with, in points
 
+    def chances(self, count: int) -> np.ndarray:
+        """Compute how likely dev chooses each run from a random subset of `count` runs."""
+        return chances_of_best(count, self.dev)
+
     def expected(self, count: int) -> float:
-        """Compute the mean value of the run with the best dev score, over all subsets of `count`
-        runs."""
+        """Compute the mean value of the chosen run, over all subsets of `count` runs."""
         return expected_of_best(count, self.dev, self.values)
 
     def without(self, index: int) -> "Chosen":
         """Leave out one setting."""
         return Chosen(np.delete(self.dev, index), np.delete(self.values, index))
+
+
+def chosen_by_dev(runs: Sequence[SettingRun], points: float) -> Chosen | None:
+    """Collect the runs of a row; None for a row that is not trained, which dev cannot choose from.
+
+    Args:
+        points: points of one printed unit; negative if less is better.
+    """
+    devs = [run.dev for run in runs]
+    if None in devs:
+        return None
+    values = points * np.array([run.value for run in runs])
+    return Chosen(np.array(devs, dtype=float), values)
 
 
 def estimate_of_best(
@@ -222,35 +241,35 @@ def estimate_of_best(
     )
 
 
-def error_over_items(
+def weighted_runs(
     pairs: Sequence[CellPair],
-    own_chances: dict[int, float],
-    other_chances: dict[int, float],
-    scale: str,
-) -> float | None:
-    """Compute the error over test items of a difference of weighted runs; None if not known.
+    seeds: Sequence[int],
+    own_weights: np.ndarray,
+    other_weights: np.ndarray,
+) -> list[WeightedCell]:
+    """Write the difference of weighted runs as a weighted sum of cells with one run each.
 
     Args:
-        own_chances, other_chances: weight of each row's runs, by seed.
+        seeds: of the runs of both rows.
+        own_weights, other_weights: (seeds,) weights of each row's runs.
     """
+    own_by_seed = dict(zip(seeds, own_weights, strict=True))
+    other_by_seed = dict(zip(seeds, other_weights, strict=True))
     terms = []
-    for cell, base in pairs:
-        points = cell.sign * 100 / (cell.factor * len(pairs))
-        terms += single_runs(cell, points, own_chances)
-        terms += single_runs(base, -points, other_chances)
-    effects = item_effects(terms, scale)
-    if effects is None:
-        return None
-    return sqrt(sum(np.var(effect) for effect in effects.values()))
+    for pair in pairs:
+        own_term, other_term = weighted([pair])
+        terms += single_runs(own_term, own_by_seed)
+        terms += single_runs(other_term, other_by_seed)
+    return [(weight / len(pairs), cell) for weight, cell in terms]
 
 
-def single_runs(cell: Cell, weight: float, chances: dict[int, float]) -> list[tuple[float, Cell]]:
-    """Write a weighted sum of a cell's runs as a sum of cells with one run each."""
+def single_runs(term: WeightedCell, weight_by_seed: dict[int, float]) -> list[WeightedCell]:
+    """Split a cell into cells with one run each, and weight the runs."""
+    weight, cell = term
     terms = []
     for leaf_weight, leaf in cell.weighted_leaves(weight):
         for spec in leaf.plan.specs:
-            if spec.seed in chances:
-                terms.append((leaf_weight * chances[spec.seed], with_one_run(leaf, spec)))
+            terms.append((leaf_weight * weight_by_seed[spec.seed], with_one_run(leaf, spec)))
     return terms
 
 

@@ -94,9 +94,13 @@ def chances_of_best(count: int, ranking: np.ndarray) -> np.ndarray:
     Returns:
         (n,) chances, in the same order; their sum is 1.
     """
-    subsets = [comb(rank, count - 1) for rank in range(len(ranking))]
-    by_rank = np.array(subsets, dtype=float) / comb(len(ranking), count)
-    chances = np.empty(len(ranking))
-    chances[np.argsort(ranking, kind="stable")] = by_rank
+    runs = len(ranking)
+    subsets_won = np.array([comb(rank, count - 1) for rank in range(runs)], dtype=float)
+    order = np.argsort(ranking, kind="stable")
+    chances = np.empty(runs)
+    chances[order] = subsets_won / comb(runs, count)
+
+    # runs with the same ranking share their chances
     _, group, size = np.unique(ranking, return_inverse=True, return_counts=True)
-    return (np.bincount(group, weights=chances) / size)[group]
+    chance_of_group = np.bincount(group, weights=chances) / size
+    return chance_of_group[group]

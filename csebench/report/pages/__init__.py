@@ -14,12 +14,12 @@ from csebench.plan.schema.paper import Figure
 from csebench.report import csv_tables
 from csebench.report.figures.evidence import draw_runs
 from csebench.report.figures.forest import draw_forest
-from csebench.report.figures.over_settings import compared_over_settings, draw_over_settings
+from csebench.report.figures.over_settings import draw_over_settings
 from csebench.report.figures.printed_gains import draw_gains
 from csebench.report.figures.scores import draw_figure
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.compare import answers
-from csebench.report.pages.answer_text import forest_title, nothing_to_draw
+from csebench.report.pages.answer_text import all_comparisons, forest_title, nothing_to_draw
 from csebench.report.pages.audit import audit_page
 from csebench.report.pages.claims import claims_page
 from csebench.report.pages.evidence import evidence_page
@@ -95,7 +95,7 @@ def draw_page(page: targets.Page) -> list[Path]:
     title = forest_title(view, answered)
     if not title:
         return []
-    over_settings = compared_over_settings(answered)
+    over_settings = [c for c in all_comparisons(answered) if c.over_settings is not None]
     if over_settings:
         return draw_over_settings(view, over_settings)
     return draw_forest(view, answered, title)
