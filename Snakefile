@@ -39,4 +39,4 @@ onerror:
 
 onsuccess:
     if workflow.is_main_process:  # jobs read this file, too
-        jobs.report_success(workflow.dag_settings.targets)
+        jobs.report_success(workflow.dag_settings.targets, SCALE)

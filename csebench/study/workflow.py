@@ -119,14 +119,19 @@ def report_failures(logs: Iterable[str]) -> None:
         print(f"csebench: failed: {visible(last_error(content))} ({name})", file=sys.stderr)
 
 
-def report_success(wanted: Iterable[str]) -> None:
+def report_success(wanted: Iterable[str], scale: str) -> None:
     """Say what finished pages of the default scale show, and what to run next.
 
     Args:
-        wanted: the targets of the workflow; none for all pages.
+        wanted: the targets of the workflow; none, or `all`, for all pages of the scale.
+        scale: the scale whose pages `all` stands for.
     """
-    paths = [Path(target) for target in wanted] or [catalog.RESULTS / "index.md"]
-    if not any(path in smoke_outputs() for path in paths):
+    names = list(wanted)
+    if not names or "all" in names:
+        is_smoke = scale == catalog.DEFAULT_SCALE
+    else:
+        is_smoke = not smoke_outputs().isdisjoint(map(Path, names))
+    if not is_smoke:
         return
     print_line(
         "done: training, scoring and pages work on this machine. Scale"

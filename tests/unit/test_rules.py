@@ -56,7 +56,7 @@ def test_the_rule_page_takes_none_of_other_rules(name):
 
 
 def test_a_finished_smoke_page_says_what_it_shows_and_what_to_run_next(capsys):
-    workflow.report_success(["results/table2.md"])
+    workflow.report_success(["results/table2.md"], "smoke")
     message = capsys.readouterr().err
     assert "say nothing about a method" in message
     assert "csebench claims micse" in message
@@ -64,8 +64,15 @@ def test_a_finished_smoke_page_says_what_it_shows_and_what_to_run_next(capsys):
 
 @pytest.mark.parametrize("target", ["results/evidence.md", "results/mini/micse/table2.md"])
 def test_a_page_without_runs_of_scale_smoke_says_nothing_of_them(target, capsys):
-    workflow.report_success([target])
+    workflow.report_success([target], "smoke")
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("wanted", [[], ["all"]])
+@pytest.mark.parametrize(("scale", "is_said"), [("smoke", True), ("mini", False)])
+def test_all_pages_are_those_of_the_scale_of_the_workflow(wanted, scale, is_said, capsys):
+    workflow.report_success(wanted, scale)
+    assert ("say nothing about a method" in capsys.readouterr().err) == is_said
 
 
 def test_a_failure_is_a_line_with_its_reason_and_log(tmp_path, capsys):
