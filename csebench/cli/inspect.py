@@ -121,19 +121,19 @@ def show_power(args):
         columns = power.CLAIMS_HEAD
         legend = power.CLAIMS_LEGEND
         hidden = ("paper", "row", "column", "sd")
+        more = "--json has more columns, and claims without published seeds."
         tables = power_of_claims(with_unknown=args.json)
     else:
         columns = power.POWER_COLUMNS
         legend = power.LEGEND
         hidden = ("table", "known from")
+        more = "--json has more columns."
         pages = parse_targets(args.target, args.scale)
         tables = power_of_tables(pages, args.scale, args.difference)
     rows = list(chain.from_iterable(tables.values()))
     if args.json:
         return print_table(columns, rows[: args.limit], as_json=True)
-    print_text(
-        f"Scale {args.scale}. {legend} --json has more columns, and claims without published seeds."
-    )
+    print_text(f"Scale {args.scale}. {legend} {more}")
     visible_columns = [column for column in columns if column not in hidden]
     listed = 0
     for table, table_rows in tables.items():
@@ -201,9 +201,13 @@ def list_claims(args):
     for claim in listed:
         rows.append([claim[column] for column in columns])
     print_table(columns, rows)
+    ours = []
+    for claim in claims:
+        has_one_verdict = "," not in claim["our runs"]
+        ours.append(claim["our runs"] if has_one_verdict else "with several verdicts")
     verdicts = {
         "Printed numbers": [claim["printed numbers"] for claim in claims],
-        "Our runs": [claim["our runs"] for claim in claims],
+        "Our runs": ours,
     }
     return print_text(f"\n{summary_line(len(listed), len(claims), 'claim', verdicts)}")
 

@@ -21,6 +21,7 @@ from csebench.report.numbers.cells import PAPER_SCALE, Cell, GridView, grid_view
 from csebench.report.numbers.claims import Judged, Judgement, judge_all
 from csebench.report.numbers.compare import Comparison, answers
 from csebench.report.numbers.printed_spread import ASSUMED_DEVIATIONS
+from csebench.report.numbers.verdict_words import VerdictWord
 from csebench.report.words.claims import (
     detail_text,
     notes,
@@ -276,11 +277,11 @@ def claim_record(judged: Judged) -> dict:
 def our_verdict(judged: Judged) -> str:
     """Give the verdict on our runs: on the claim at the scale of the papers, else on its rows.
 
-    A sentence over claims with several verdicts has them all: `higher, unclear`.
+    A sentence over claims with several verdicts has them all, in one order: `higher, unclear`.
     """
     if judged.scale == PAPER_SCALE:
         return judged.ours.verdict
-    return ", ".join(dict.fromkeys(judged.words))
+    return ", ".join(word for word in VerdictWord if word in judged.words)
 
 
 def printed_verdicts_record(judged: Judged) -> list[dict]:
