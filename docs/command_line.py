@@ -11,6 +11,7 @@ from itertools import chain
 
 from csebench.base.files import write_text
 from csebench.base.project import ROOT
+from csebench.base.terminal import capitalised
 from csebench.cli.verbs import GROUPS, parser
 
 PAGE = ROOT / "docs" / "cli.md"
@@ -129,7 +130,7 @@ def help_text(action: argparse.Action) -> str:
 
 def sentence(text: str) -> str:
     """Return a text with a capital at its beginning and a full stop at its end."""
-    text = text[:1].upper() + text[1:]
+    text = capitalised(text)
     return text if text.endswith(".") else f"{text}."
 
 

@@ -94,7 +94,10 @@ def snakemake(page: Path) -> str:
 
 
 def snakemake_at_scale(targets: Iterable[str], scale: str) -> str:
-    """Return the command that makes pages, or `all`, of a scale. Run it as that of `snakemake`."""
+    """Return the command that makes pages, or `all`, of a scale.
+
+    It is run in the folder that results are written to.
+    """
     return f"{_snakemake()} -j4 --config scale={scale} -- {' '.join(targets)}"
 
 

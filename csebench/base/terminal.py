@@ -54,6 +54,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}s"
 
 
+def capitalised(text: str) -> str:
+    """Write the first letter in upper case. The others stay as they are."""
+    return text[:1].upper() + text[1:]
+
+
 def print_text(text: str) -> None:
     """Print a text, which may hold tables.
 

@@ -54,7 +54,7 @@ class CellPlan:
     missing: str | None = None  # why there are no runs; None for a cell that is derived from others
     before: tuple[Spec, ...] = ()  # pre-training runs that `specs` start from
     # whether each run has random settings of its own, which pair it with runs of other rows
-    over_settings: bool = False
+    has_random_settings: bool = False
 
     @property
     def scores(self) -> set[tuple[str, ...]]:
@@ -178,7 +178,7 @@ def _cell(
         task=task,
         metric=column.metric or scored_by.metric,
         before=before,
-        over_settings=grid.random_settings is not None,
+        has_random_settings=grid.random_settings is not None,
     )
 
 

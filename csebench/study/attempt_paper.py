@@ -53,7 +53,7 @@ class Attempt:
     settings: int = 1  # random settings, a run of each row for each; 1: those of one search
 
     @property
-    def is_over_settings(self) -> bool:
+    def has_random_settings(self) -> bool:
         """Whether each run of a row has random settings of its own, which the rows share."""
         return self.settings > 1
 
@@ -93,7 +93,7 @@ class Attempt:
 
         The list is empty if settings are drawn, or if the scale takes none from searches.
         """
-        if self.is_over_settings or not catalog.scale(self.scale).tuned:
+        if self.has_random_settings or not catalog.scale(self.scale).tuned:
             return []
         names = [search_of(recipe) for recipe in self.recipes().values()]
         return [name for name in dict.fromkeys(names) if tuning.search_space(name)]
@@ -148,7 +148,7 @@ def check_attempt(attempt: Attempt) -> None:
     if attempt.name in attempt.against:
         raise BadInput(f"--against: {attempt.name} cannot be compared with itself.")
     scale = catalog.scale(attempt.scale)
-    if attempt.is_over_settings and not scale.prior:
+    if attempt.has_random_settings and not scale.prior:
         raise BadInput(
             f"config/{attempt.scale}.yaml: prior: is missing, so that no settings can be drawn."
             " State one, or use --settings 1, which takes the settings of one search."
@@ -206,7 +206,7 @@ def paper_content(attempt: Attempt) -> dict:
 
     notes = [f"{title}: {note}" for note in replaced_defaults(attempt)]
     number_of_runs = {"run_seeds": attempt.seeds}
-    if attempt.is_over_settings:
+    if attempt.has_random_settings:
         number_of_runs = {"random_settings": attempt.settings}
     tables = {}
     for number, evaluator in enumerate(attempt.evaluators, 1):
@@ -244,7 +244,7 @@ def replaced_defaults(attempt: Attempt) -> list[str]:
     size = look_up(f"size of {file}", tuning.SIZE, scale.sizes, "try")
     encoder = look_up(f"encoder of {file}", tuning.ENCODER, scale.encoders, "try")
     tuned = {}
-    if not attempt.is_over_settings:
+    if not attempt.has_random_settings:
         tuned = tuning.tuned_settings(attempt.scale)
     given = conditions(scale, tuned)
     prefix = ""
@@ -256,7 +256,7 @@ def replaced_defaults(attempt: Attempt) -> list[str]:
         method = declaration(recipe.method)
         spec = make_spec(recipe, encoder, size, scale.seeds[0], given, "try")
         replaced = {*tuning.search_space(search_of(recipe))}
-        if attempt.is_over_settings:
+        if attempt.has_random_settings:
             replaced |= {*draw_settings(method, spec.components, scale, spec.seed)}
         chosen = choices(method, spec.components, tuned)
         for key, (default, _) in declaration(attempt.name, attempt.folder).params.items():

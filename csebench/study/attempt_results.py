@@ -103,7 +103,7 @@ def command_of(attempt: Attempt) -> str:
     command += f" --against {','.join(attempt.against)}"
     command += f" --evaluators {','.join(attempt.evaluators)}"
     command += f" --scale {attempt.scale} --settings {attempt.settings}"
-    if not attempt.is_over_settings:
+    if not attempt.has_random_settings:
         command += f" --seeds {attempt.seeds}"
     return command
 

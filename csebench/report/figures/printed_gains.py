@@ -138,7 +138,7 @@ def named_gains(gains: list[PrintedGain]) -> list[PrintedGain]:
     named = []
     for verdict in NoiseVerdict:
         candidates = [gain for gain in gains if gain.verdict == verdict]
-        stated = [gain for gain in candidates if gain.stated]
+        stated = [gain for gain in candidates if gain.states_size]
         if candidates and verdict == NoiseVerdict.REVERSED:
             named.append(min(candidates, key=lambda gain: gain.ratios[0]))
         elif stated:

@@ -422,7 +422,7 @@ def check_sentence(paper_name: str, claims: list[Claim]) -> Finding | None:
     for claim in claims:
         judgement = judge_printed(paper_name, claim, DEFAULT_SCALE)
         has_other_size = judgement.size == StatedSize.OTHER
-        if not judgement.outcome.is_contradiction and not has_other_size:
+        if not judgement.outcome.goes_against and not has_other_size:
             continue
         wrong_claims.append(claim)
         wrong.append(judgement)

@@ -25,7 +25,6 @@ from csebench.plan.schema.paper import Claim, Published
 from csebench.plan.targets import grid_defect
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import GridView, grid_view, printed_view
-from csebench.report.numbers.compare import Setting
 from csebench.report.numbers.contrasts import (
     NO_NUMBERS,
     Contrast,
@@ -36,6 +35,7 @@ from csebench.report.numbers.contrasts import (
     pair_cells,
 )
 from csebench.report.numbers.printed_spread import ASSUMED_DEVIATIONS
+from csebench.report.numbers.row_settings import Setting
 from csebench.report.numbers.stats import SLACK
 from csebench.report.numbers.verdict_words import VerdictWord
 
@@ -92,16 +92,14 @@ class ClaimOutcome(StrEnum):
     UNTESTABLE = "not testable"
 
     @property
-    def is_contradiction(self) -> bool:
-        """Whether the numbers go another way than the claim, be it by chance, or as far as it."""
-        return self in CONTRADICTIONS
-
-
-CONTRADICTIONS = (
-    ClaimOutcome.AGAINST,
-    ClaimOutcome.OTHER_WAY,
-    ClaimOutcome.UNPROVEN_SIGNIFICANCE,
-)
+    def goes_against(self) -> bool:
+        """Whether the numbers oppose the claim, even if by chance, or lack the significance that it
+        states."""
+        return self in (
+            ClaimOutcome.AGAINST,
+            ClaimOutcome.OTHER_WAY,
+            ClaimOutcome.UNPROVEN_SIGNIFICANCE,
+        )
 
 
 class Pick(StrEnum):

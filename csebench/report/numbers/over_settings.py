@@ -83,7 +83,7 @@ def over_settings(pairs: Sequence[CellPair], scale: str) -> OverSettings | None:
     other_cells = [base for _, base in pairs]
     cells = [*own_cells, *other_cells]
     plans = [leaf.plan for cell in cells for leaf in cell.leaves]
-    if not all(plan.over_settings for plan in plans):
+    if not all(plan.has_random_settings for plan in plans):
         return None
     seeds = [*combine_by_seed(lambda *_: 0.0, *cells)]
     of_row = runs_by_seed(own_cells, seeds, scale)

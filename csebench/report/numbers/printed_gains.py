@@ -44,7 +44,7 @@ class PrintedGain:
     ratios: tuple[float, ...]  # gain divided by its noise, by deviation, the largest first
     p_values: tuple[float, ...]  # two-sided, by deviation
     quotes: set[str] = field(default_factory=set)  # sentences that rest on it
-    stated: set[str] = field(default_factory=set)  # of these, the sentences that state its size
+    states_size: bool = False  # whether one of these sentences states its size
 
     @property
     def verdict(self) -> NoiseVerdict:
@@ -122,7 +122,7 @@ def printed_gains() -> PrintedGains:
                     gains[key] = gain_of(name, claim, at_deviations, digits)
                 gains[key].quotes.add(claim.quote)
                 if claim.by is not None or claim.up_to is not None:
-                    gains[key].stated.add(claim.quote)
+                    gains[key].states_size = True
     return PrintedGains(list(gains.values()), len(without_error))
 
 

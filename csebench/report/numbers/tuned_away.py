@@ -61,7 +61,7 @@ def terms_tuned_away(pairs: Sequence[tuple[Cell, Cell]], scale: str) -> tuple[Tu
     for cell, base in pairs:
         first = first_plan_with_runs(cell)
         second = first_plan_with_runs(base)
-        if first is not None and second is not None and not first.over_settings:
+        if first is not None and second is not None:
             terms += own_terms(first, second, scale)
             terms += own_terms(second, first, scale)
     return tuple(dict.fromkeys(terms))
@@ -69,6 +69,8 @@ def terms_tuned_away(pairs: Sequence[tuple[Cell, Cell]], scale: str) -> tuple[Tu
 
 def own_terms(plan: CellPlan, other: CellPlan, scale: str) -> Iterator[TunedAway]:
     """Yield the tuned-away terms of a row that the other row lacks."""
+    if plan.has_random_settings:  # random settings come from no search
+        return
     spec = plan.specs[0]
     settings_of_other = other.specs[0].settings
     if not is_trained(spec) or not is_trained(other.specs[0]):
@@ -100,7 +102,9 @@ def searches_without_effect(scale: str) -> tuple[WeightSearch, ...]:
 
 
 def weights_without_effect(search: Search) -> Iterator[WeightSearch]:
-    """Yield the weights of which next to nothing scores no lower than the chosen value.
+    """Yield the weights that could be next to nothing.
+
+    Such a value scores no lower than the chosen one.
 
     A score is lower only if it is lower by more than the deviation between seeds. A weight is
     judged by the trials whose other settings are the chosen ones. Nothing is said of a weight if

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from csebench.base.project import REPOSITORY
-from csebench.base.terminal import counted
+from csebench.base.terminal import capitalised, counted
 from csebench.plan.catalog.evidence import AVERAGE, evidence_names
 from csebench.plan.catalog.files import (
     DEFAULT_SCALE,
@@ -53,7 +53,7 @@ from csebench.report.pages.page import (
 )
 from csebench.report.provenance import scale_line
 from csebench.report.words.audit import paper_label
-from csebench.report.words.claim_counts import capitalised, verdict_counts
+from csebench.report.words.claim_counts import verdict_counts
 from csebench.report.words.claims import (
     DEPENDS,
     claim_formula,

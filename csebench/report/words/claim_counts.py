@@ -25,8 +25,3 @@ def severity_counts(findings: Iterable[Finding]) -> str:
     """Count findings by severity: `2 serious, 30 notable, 12 minor`."""
     counts = Counter(finding.severity for finding in findings)
     return ", ".join(f"{counts[severity]} {severity}" for severity in Severity)
-
-
-def capitalised(text: str) -> str:
-    """Write the first letter in upper case. The others stay as they are."""
-    return text[0].upper() + text[1:]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
+from csebench.base.terminal import capitalised
 from csebench.plan.catalog.files import DEFAULT_SCALE
 from csebench.plan.schema.declarations import Training
 from csebench.report.numbers.compare import INACTIVE, Answer, Comparison
@@ -367,8 +368,7 @@ def family_sentence(answer: Answer) -> str:
         parts.append(f"{VerdictWord.HIGHER}: none of {len(those_run(comparisons))}")
     for relation, group in groups.items():
         parts.append(group_text(relation, group, answer))
-    text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{capitalised('; '.join(parts))}."
 
 
 def primary_answers_text(answers: PrimaryAnswers) -> str:
