@@ -146,9 +146,6 @@ def hours_table(work: Work) -> str:
         device = f"on one {work.device}, one run after the other"
     columns = ["still to be made", "number", "hours (range)", "not measured"]
     lines = [f"Forecast {device}:", table_text(columns, rows)]
-    note = forecast.bf16_note(work.scale, work.device)
-    if note is not None:
-        lines.append(note)
     others = sorted({times.device for times in forecast.step_times()} - {work.device})
     if others:
         lines.append("Other devices for --device, in data/step_times.yaml:")

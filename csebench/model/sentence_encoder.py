@@ -22,6 +22,7 @@ from csebench.base.gpus import device_type
 from csebench.base.hub import fetch_model
 from csebench.base.models import check_foreign, check_vocabulary, unreadable_model
 from csebench.base.terminal import bar, on_terminal
+from csebench.model.bf16 import fast_products
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import TRIAL, Encoder, check_full_precision, position_limit
 from csebench.model.layers import to_device
@@ -97,10 +98,12 @@ class SentenceEncoder(Embedder):
 
         training = encoder.training
         encoder.eval()
-        uses_bf16 = self.evaluation.precision == "bf16"
+        precision = self.evaluation.precision
+        uses_bf16 = precision == "bf16"
+        autocast = torch.autocast(device.type, torch.bfloat16, enabled=uses_bf16)
         parts = []
         try:
-            with torch.autocast(device.type, torch.bfloat16, enabled=uses_bf16):
+            with fast_products(device, precision), autocast:
                 for batch in bar(batches, "embedding", "batch"):
                     parts.append(self.pooled(sorted_ids[batch]))
         finally:  # an encoder that stayed in evaluation would train without dropout
@@ -231,8 +234,11 @@ class SentenceTransformerEmbedder(Embedder):
             return encode(texts, batch_size=batch_size, show_progress_bar=shows_bar)
 
         encode_all = find_executable_batch_size(encode_in_batches, self.evaluation.batch_size)
-        uses_bf16 = self.evaluation.precision == "bf16"
-        with torch.autocast(self.model.device.type, torch.bfloat16, enabled=uses_bf16):
+        device = self.model.device
+        precision = self.evaluation.precision
+        uses_bf16 = precision == "bf16"
+        autocast = torch.autocast(device.type, torch.bfloat16, enabled=uses_bf16)
+        with fast_products(device, precision), autocast:
             try:
                 vectors = encode_all()
             except ValueError as error:

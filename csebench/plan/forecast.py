@@ -6,11 +6,9 @@ data/step_times.yaml and data/evaluator_times.yaml.
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pydantic import Field, RootModel
@@ -25,7 +23,7 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import declaration
 from csebench.plan.grids import CellPlan, find_grid, parts_of_cell, plan_grid
 from csebench.plan.recipe import positives_path, recipe_name
-from csebench.plan.schema.declarations import Scale, Strict
+from csebench.plan.schema.declarations import Strict
 from csebench.plan.schema.paper import UnscoredTable
 from csebench.plan.schema.spec import Spec
 
@@ -432,35 +430,3 @@ def job_minutes(forecast: float | None, attempt: int) -> int:
         return LONGEST_MINUTES
     first_attempt = UNMEASURED_MINUTES + math.ceil(MARGIN * forecast / 60)
     return min(LONGEST_MINUTES, first_attempt * 2 ** (attempt - 1))
-
-
-# ---------------------------------------------------------------- bf16 on this CPU
-
-CPU_INFO = Path("/proc/cpuinfo")
-# instructions of x86 and of ARM, as Linux names them
-BF16 = {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}
-
-
-def bf16_note(scale: Scale, device: str | None) -> str | None:
-    """Say that a forecast for a CPU in bf16 is too low on this machine.
-
-    Returns:
-        None if it is not too low, or if that is unknown.
-    """
-    in_bf16 = "bf16" in (scale.precision, scale.evaluation.precision)
-    # a CPU is named with its threads, `AMD EPYC, 2 threads`; a GPU is `NVIDIA V100`
-    is_for_cpu = device is not None and "thread" in device
-    if not in_bf16 or not is_for_cpu:
-        return None
-    try:
-        text = CPU_INFO.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    instructions = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
-    if instructions is None or BF16 & {*instructions[1].split()}:
-        return None
-    names = "avx512_bf16, amx_bf16"
-    return (
-        f"This CPU has no bf16 instructions ({names}): scale {scale.scale}, which is in bf16, takes"
-        " longer here."
-    )

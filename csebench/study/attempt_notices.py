@@ -121,9 +121,6 @@ def forecast_lines(attempt: Attempt, trials: int) -> list[str]:
         f"Left to make: {', '.join(counts)}.",
         f"Forecast: {remaining.estimate.hours} {device}{unmeasured}.",
     ]
-    note = forecast.bf16_note(work.scale, work.device)
-    if note is not None:
-        lines.append(note)
     return lines
 
 

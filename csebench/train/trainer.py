@@ -19,6 +19,7 @@ from csebench.base.processes import rank, stop_signals
 from csebench.base.runs import Progress
 from csebench.data.sts import Pairs
 from csebench.model import metrics
+from csebench.model.bf16 import fast_products
 from csebench.model.embedder import check_finite
 from csebench.model.encoder import Encoder
 from csebench.model.layers import Layers, to_device
@@ -208,7 +209,7 @@ class TrainingTask:
         batch = parallel.shard(batch, self.method.group)
         is_first = step == 0
         try:
-            with self.foreign:
+            with self.foreign, fast_products(self.device, self.precision):
                 return optimise(
                     self.method,
                     self.components,

@@ -1,0 +1,66 @@
+"""Compute products in bf16 fast, on a CPU that has no instructions for them.
+
+On such a CPU, PyTorch multiplies numbers in bf16 one by one. A product takes five to eighty times
+as long as in fp32. Here a product of numbers in bf16 is computed in fp32, and the result is rounded
+to bf16. Processors with instructions for bf16 compute the same: they multiply in bf16 and sum in
+fp32. Only the order of the sums differs, as it does between any two kinds of processor.
+"""
+
+import re
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from csebench.plan.schema.declarations import Precision
+
+CPU_INFO = Path("/proc/cpuinfo")
+# instructions of x86 and of ARM, as Linux names them
+INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}
+
+PRODUCTS = {
+    torch.ops.aten.mm.default,
+    torch.ops.aten.addmm.default,
+    torch.ops.aten.bmm.default,
+    torch.ops.aten.baddbmm.default,
+    torch.ops.aten.linear.default,
+}
+
+
+def fast_products(device: torch.device, precision: Precision) -> AbstractContextManager:
+    """Return the context in which products of this precision are fast on this device.
+
+    It is for the forward and the backward pass, outside of `torch.autocast`.
+    """
+    if precision == "bf16" and device.type == "cpu" and lacks_instructions():
+        return ProductsInFp32()
+    return nullcontext()
+
+
+@cache
+def lacks_instructions() -> bool:
+    """Whether this CPU has no instructions for bf16. False if that is unknown."""
+    try:
+        text = CPU_INFO.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    instructions = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    if instructions is None:
+        return False
+    return not INSTRUCTIONS & set(instructions[1].split())
+
+
+class ProductsInFp32(TorchDispatchMode):
+    """Compute matrix products of bf16 numbers in fp32, and round the results to bf16."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func not in PRODUCTS or args[0].dtype != torch.bfloat16:
+            return func(*args, **(kwargs or {}))
+        wide = []
+        for argument in args:
+            if isinstance(argument, torch.Tensor):
+                argument = argument.float()
+            wide.append(argument)
+        return func(*wide, **(kwargs or {})).bfloat16()
