@@ -1,50 +1,72 @@
 """Figures of kind `scatter`: a point per row, its first column over its second one."""
 
 from csebench.plan.schema.paper import Figure
-from csebench.report.figures.parts import RIGHT_OF_AXES, DrawnFigure, figure_of_cells
+from csebench.report.figures.parts import DrawnFigure, figure_of_cells
+from csebench.report.figures.point_labels import PointLabel, write_point_labels
 from csebench.report.numbers.cells import GridView
 from csebench.score.drawing import MARKERS, row_colour
 
+LARGEST_MARKER = 11  # points; every further row has a smaller one, so that none is hidden
+SMALLEST_MARKER = 5
+
 
 def draw_scatter(figure, view: GridView) -> DrawnFigure:
-    """Draw a point per row, and dotted lines at printed values. A third column is in the legend."""
+    """Draw an open point per row with its label, and dotted lines at printed values.
+
+    A third column is a number in the label.
+    """
     grid = view.figure
-    axes = figure.subplots()
+    axes = figure.add_axes((0.1, 0.11, 0.87, 0.86))
+    labels: list[PointLabel] = []
     for place, (row, cells) in enumerate(zip(grid.rows, view.rows, strict=True)):
         x, y, *others = cells
         colour = row_colour(row, place)
 
         # our scores
-        label = row.label
-        if others and others[0].ours:
-            label += f": {others[0].ours.mean:.2f}"
         if x.ours and y.ours:
             axes.errorbar(
                 x.ours.mean,
                 y.ours.mean,
-                y.ours.std,
-                x.ours.std,
+                y.ours.margin,
+                x.ours.margin,
                 color=colour,
                 linestyle="",
                 marker=MARKERS[place % len(MARKERS)],
-                markersize=8,
-                label=label,
+                markersize=marker_size(place, len(grid.rows)),
+                markerfacecolor="none",
+                markeredgewidth=1.4,
             )
+            label = row.label
+            if others and others[0].ours:
+                label += f": {others[0].number(others[0].ours.mean)}"
+            labels.append(PointLabel(label, x.ours.mean, y.ours.mean, colour))
 
         # printed values, if our runs can be judged by them
-        style = {"color": colour, "linestyle": ":", "label": f"{row.label}, published"}
+        style = {"color": colour, "linestyle": ":"}
+        text = f"{row.label}, published"
         if x.published and x.judged:
             axes.axvline(x.published.value, **style)
+            place_of_text = (x.published.value, 1)
+            axes.annotate(text, place_of_text, xycoords=("data", "axes fraction"), color=colour)
         if y.published and y.judged:
             axes.axhline(y.published.value, **style)
+            place_of_text = (0, y.published.value)
+            axes.annotate(text, place_of_text, xycoords=("axes fraction", "data"), color=colour)
 
     axes.set(xlabel=x_label(grid), ylabel=grid.axis)
     axes.margins(0.12)
     if not axes.has_data():
         return figure_of_cells(view, is_empty=True)
-    title = grid.columns[2].label if len(grid.columns) > 2 else None
-    axes.legend(**RIGHT_OF_AXES, title=title)
-    return figure_of_cells(view, is_empty=False)
+    write_point_labels(axes, labels)
+    remark = ""
+    if len(grid.columns) > 2:
+        remark = f"Numbers beside the points: {grid.columns[2].label}."
+    return figure_of_cells(view, is_empty=False, remark=remark)
+
+
+def marker_size(place: int, count: int) -> float:
+    """Give each row its own size of marker, the first row the largest."""
+    return LARGEST_MARKER - (LARGEST_MARKER - SMALLEST_MARKER) * place / max(count - 1, 1)
 
 
 def x_label(grid: Figure) -> str:

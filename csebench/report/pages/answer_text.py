@@ -159,10 +159,10 @@ def printed_lead(answer: Answer) -> str:
 
 
 def forest_title(view: GridView, answered: list[Answer]) -> str:
-    """Title the forest plot of a table with its question, or the beginning of the main answer.
+    """Title a picture with the question of its table or figure, or with the main answer.
 
     Returns:
-        An empty text if the table gets no plot, because no comparison is tested.
+        An empty text if no comparison is tested. A table then gets no forest plot.
     """
     if view.scale == DEFAULT_SCALE or view.paper == VARIANTS:
         return ""
