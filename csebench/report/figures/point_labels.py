@@ -9,18 +9,31 @@ CHARACTER = 0.62 * TEXT_SIZE  # points: width, about
 HALF_LINE = 0.65 * TEXT_SIZE  # points: half the height of a label
 HALF_POINT = 6.0  # points: half the size of what a label must not cover
 DISTANCES = (10, 20, 32, 46, 62, 80)  # points, between a point and its label
-DIRECTIONS = ((1, 0), (-1, 0), (0.8, 0.6), (0.8, -0.6), (-0.8, 0.6), (-0.8, -0.6))
+DIRECTIONS = (
+    (1, 0),
+    (-1, 0),
+    (0.8, 0.6),
+    (0.8, -0.6),
+    (-0.8, 0.6),
+    (-0.8, -0.6),
+    (0.3, 1),
+    (0.3, -1),
+    (-0.3, 1),
+    (-0.3, -1),
+)
 NEAR = 20  # points: a label that is farther from its point gets a line to it
 
 
 @dataclass(frozen=True)
 class PointLabel:
-    """A text for a point, in units of the axes."""
+    """A text for a point with its interval, in units of the axes."""
 
     text: str
     x: float
     y: float
     colour: str
+    x_margin: float = 0  # half the width of the interval
+    y_margin: float = 0
 
 
 @dataclass(frozen=True)
@@ -62,14 +75,18 @@ class LabelPlace:
 def write_point_labels(
     axes, labels: Sequence[PointLabel], others: Sequence[tuple[float, float]] = ()
 ) -> None:
-    """Write each label at the nearest free place beside its point. Call it when limits are set.
+    """Write each label at the nearest free place beside its point, when all points are drawn.
 
     Args:
         others: points without a label that no label may cover, in units of the axes.
     """
+    axes.autoscale_view()  # else the limits are chosen when the figure is written
     frame = axes_box(axes)
-    taken = [point_box(axes, label.x, label.y) for label in labels]
-    taken += [point_box(axes, x, y) for x, y in others]
+    taken = [bar_box(axes, x, x, y, y) for x, y in others]
+    for label in labels:
+        x, y = label.x, label.y
+        taken.append(bar_box(axes, x - label.x_margin, x + label.x_margin, y, y))
+        taken.append(bar_box(axes, x, x, y - label.y_margin, y + label.y_margin))
     for label in labels:
         place = free_place(axes, label, taken, frame)
         taken.append(place.box)
@@ -110,10 +127,11 @@ def label_place(axes, label: PointLabel, dx: float, dy: float) -> LabelPlace:
     return LabelPlace(dx, dy, Box(left, left + width, y + dy - HALF_LINE, y + dy + HALF_LINE))
 
 
-def point_box(axes, x: float, y: float) -> Box:
-    """Give the rectangle that a point takes."""
-    centre, middle = in_points(axes, x, y)
-    return Box(centre - HALF_POINT, centre + HALF_POINT, middle - HALF_POINT, middle + HALF_POINT)
+def bar_box(axes, left: float, right: float, bottom: float, top: float) -> Box:
+    """Give the rectangle of a point or of an error bar, whose ends are in units of the axes."""
+    left, bottom = in_points(axes, left, bottom)
+    right, top = in_points(axes, right, top)
+    return Box(left - HALF_POINT, right + HALF_POINT, bottom - HALF_POINT, top + HALF_POINT)
 
 
 def axes_box(axes) -> Box:

@@ -39,7 +39,11 @@ def draw_scatter(figure, view: GridView) -> DrawnFigure:
             label = row.label
             if others and others[0].ours:
                 label += f": {others[0].number(others[0].ours.mean)}"
-            labels.append(PointLabel(label, x.ours.mean, y.ours.mean, colour))
+            labels.append(
+                PointLabel(
+                    label, x.ours.mean, y.ours.mean, colour, x.ours.margin, y.ours.margin
+                )
+            )
 
         # printed values, if our runs can be judged by them
         style = {"color": colour, "linestyle": ":"}
@@ -54,7 +58,7 @@ def draw_scatter(figure, view: GridView) -> DrawnFigure:
             axes.annotate(text, place_of_text, xycoords=("axes fraction", "data"), color=colour)
 
     axes.set(xlabel=x_label(grid), ylabel=grid.axis)
-    axes.margins(0.12)
+    axes.margins(0.12, 0.25)  # with room for labels
     if not axes.has_data():
         return figure_of_cells(view, is_empty=True)
     write_point_labels(axes, labels)
