@@ -6,15 +6,14 @@ from csebench.plan.catalog.files import scale as read_scale
 from csebench.plan.schema.paper import Row
 from csebench.report.figures.parts import (
     DrawnFigure,
-    MarkLabel,
     baseline_differences,
     figure_of_cells,
     row_style,
     untrained_score,
-    write_end_labels,
 )
 from csebench.report.numbers.cells import Cell, GridView
 from csebench.score.drawing import WIDTH, row_colour
+from csebench.score.end_labels import MarkLabel, write_end_labels
 from csebench.score.themes import GREY
 
 OFFSET = 1.035  # between rows at the same size: a factor, as sizes are on a logarithmic axis

@@ -1,10 +1,9 @@
 """Parts that several kinds of figures share.
 
-They are styles of rows, labels at the ends of lines, differences to a baseline, notes, and the
-score of the untrained encoder.
+They are styles of rows, differences to a baseline, notes, and the score of the untrained encoder.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from operator import sub
 
@@ -20,7 +19,6 @@ from csebench.score.drawing import MARKERS, row_colour
 from csebench.score.store import stored_score, value
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
-LABEL_HEIGHT = 0.17  # inches: the least distance of two labels
 
 
 @dataclass(frozen=True)
@@ -63,82 +61,6 @@ def interval_text(summary: Summary, digits: int, sign: str = "") -> str:
     low = f"{summary.mean - summary.margin:{sign}z.{digits}f}"
     high = f"{summary.mean + summary.margin:{sign}z.{digits}f}"
     return f"{mean} ({low} to {high})"
-
-
-# ---------------------------------------------------------------- labels beside marks
-
-
-@dataclass(frozen=True)
-class MarkLabel:
-    """A text that stands to the right of the end of a line or of a point."""
-
-    text: str
-    y: float  # of the mark, in units of the axis
-    colour: str
-
-
-def write_end_labels(axes, labels: Sequence[MarkLabel]) -> None:
-    """Write labels to the right of axes, next to the ends of their lines."""
-    heights = spread_labels([label.y for label in labels], least_distance(axes))
-    for label, height in zip(labels, heights, strict=True):
-        axes.annotate(
-            label.text,
-            (1, height),
-            (4, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            va="center",
-            color=label.colour,
-            annotation_clip=False,
-        )
-
-
-def least_distance(axes) -> float:
-    """Convert the height of a label to units of the vertical axis. Call it when limits are set."""
-    bottom, top = axes.get_ylim()
-    inches = axes.get_position().height * axes.figure.get_figheight()
-    return LABEL_HEIGHT * (top - bottom) / inches
-
-
-@dataclass
-class LabelBlock:
-    """Neighbouring labels that stand directly above one another."""
-
-    heights: list[float]  # where each label would stand without the others
-
-    def lowest(self, distance: float) -> float:
-        """Centre the block on its labels, and give the place of its lowest label."""
-        middle = sum(self.heights) / len(self.heights)
-        return middle - distance * (len(self.heights) - 1) / 2
-
-    def highest(self, distance: float) -> float:
-        return self.lowest(distance) + distance * (len(self.heights) - 1)
-
-
-def spread_labels(heights: Sequence[float], distance: float) -> list[float]:
-    """Move labels apart as little as possible, so that none covers another. Keep their order.
-
-    Args:
-        distance: the least distance of two labels.
-    """
-    order = sorted(range(len(heights)), key=lambda index: heights[index])
-    blocks: list[LabelBlock] = []
-    for index in order:
-        blocks.append(LabelBlock([heights[index]]))
-        while len(blocks) > 1 and blocks[-1].lowest(distance) < (
-            blocks[-2].highest(distance) + distance
-        ):
-            upper = blocks.pop()
-            blocks[-1].heights += upper.heights
-
-    places = []
-    for block in blocks:
-        lowest = block.lowest(distance)
-        places += [lowest + distance * number for number in range(len(block.heights))]
-    spread = [0.0] * len(heights)
-    for index, place in zip(order, places, strict=True):
-        spread[index] = place
-    return spread
 
 
 # ---------------------------------------------------------------- rows

@@ -40,9 +40,7 @@ def draw_scatter(figure, view: GridView) -> DrawnFigure:
             if others and others[0].ours:
                 label += f": {others[0].number(others[0].ours.mean)}"
             labels.append(
-                PointLabel(
-                    label, x.ours.mean, y.ours.mean, colour, x.ours.margin, y.ours.margin
-                )
+                PointLabel(label, x.ours.mean, y.ours.mean, colour, x.ours.margin, y.ours.margin)
             )
 
         # printed values, if our runs can be judged by them
