@@ -165,7 +165,5 @@ def draw_cosine_gold(
     axes.spines["left"].set_visible(False)
     axes.margins(y=0.15)
     axes.invert_yaxis()
-    axes.set_xlabel(
-        "dot: median; thick: half of the pairs; thin and in brackets: 95 %"
-    )
+    axes.set_xlabel("dot: median; thick: half of the pairs; thin and in brackets: 95 %")
     axes.set_title(f"{source.model}: Spearman x 100 = {100 * spearman(cosines, gold):.2f}")

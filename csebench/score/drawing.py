@@ -37,6 +37,7 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": TEXT_SIZE,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
+    "legend.frameon": False,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "figure.facecolor": GROUND,

@@ -10,13 +10,14 @@ import re
 GROUND = "#ffffff"
 INK = "#1f2328"  # of text
 GREY = "#59636e"  # of axes and remarks
-BAND = "#e4e7eb"  # of areas behind marks
+BAND = "#eff2f5"  # of areas behind marks and texts
 GROUND_IN_THE_DARK = "#0d1117"
+BAND_IN_THE_DARK = "#1c2128"
 NEUTRAL_IN_THE_DARK = {
     GROUND: GROUND_IN_THE_DARK,
     INK: "#e6edf3",
     GREY: "#9198a1",
-    BAND: "#262c36",
+    BAND: BAND_IN_THE_DARK,
 }
 TEXT_CONTRAST = 4.5  # WCAG 2, level AA
 MARK_CONTRAST = 3.0
@@ -69,15 +70,15 @@ def with_contrast(colour: str, target: str, ground: str, least: float) -> str:
 
 
 def on_white(colour: str) -> str:
-    """Darken a colour until it is readable as text on the white ground."""
-    return with_contrast(colour, "#000000", GROUND, TEXT_CONTRAST)
+    """Darken a colour until it is readable as text on the white ground and on a band."""
+    return with_contrast(colour, "#000000", BAND, TEXT_CONTRAST)
 
 
 def in_the_dark(colour: str) -> str:
     """Give the colour that replaces a colour in a dark theme, readable as text."""
     if colour in NEUTRAL_IN_THE_DARK:
         return NEUTRAL_IN_THE_DARK[colour]
-    return with_contrast(colour, "#ffffff", GROUND_IN_THE_DARK, TEXT_CONTRAST)
+    return with_contrast(colour, "#ffffff", BAND_IN_THE_DARK, TEXT_CONTRAST)
 
 
 def on_both(colour: str) -> str:

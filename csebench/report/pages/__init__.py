@@ -97,5 +97,5 @@ def draw_page(page: targets.Page) -> list[Path]:
         return []
     over_settings = [c for c in all_comparisons(answered) if c.over_settings is not None]
     if over_settings:
-        return draw_over_settings(view, over_settings)
+        return draw_over_settings(view, over_settings, title)
     return draw_forest(view, answered, title)
