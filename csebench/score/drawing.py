@@ -24,7 +24,7 @@ WIDTH = 7.3  # inches; the width of a page of the site, so that text keeps its s
 TITLE_SIZE = 11  # points; 72 points are an inch, or 96 pixels at the width of a page
 TEXT_SIZE = 9
 SMALL_SIZE = 8
-MARGIN = 0.1  # inches between the edge of a figure and its texts
+EDGE = 0.1  # inches between the edge of a figure and its texts
 TITLE_LINE = 0.2  # inches: height of a line of the title
 SUBTITLE_LINE = 0.17
 TITLE_CHARACTERS = 78  # that fit into a line of the title
@@ -111,8 +111,8 @@ def add_heading(figure, title: str, subtitle: str) -> None:
     """
     titles = textwrap.wrap(title, TITLE_CHARACTERS)
     subtitles = textwrap.wrap(subtitle, SUBTITLE_CHARACTERS)
-    end_of_title = MARGIN + TITLE_LINE * len(titles)
-    height_of_heading = end_of_title + SUBTITLE_LINE * len(subtitles) + MARGIN
+    end_of_title = EDGE + TITLE_LINE * len(titles)
+    height_of_heading = end_of_title + SUBTITLE_LINE * len(subtitles) + EDGE
     below = figure.get_figheight()
     height = below + height_of_heading
     figure.set_figheight(height)
@@ -126,9 +126,9 @@ def add_heading(figure, title: str, subtitle: str) -> None:
             left, bottom, width, axes_height = axes.get_position().bounds
             axes.set_position((left, bottom * below / height, width, axes_height * below / height))
 
-    x = MARGIN / figure.get_figwidth()
+    x = EDGE / figure.get_figwidth()
     style = {"va": "top", "linespacing": 1.25}
-    y_title = 1 - MARGIN / height
+    y_title = 1 - EDGE / height
     y_subtitle = 1 - end_of_title / height
     text_of_title = "\n".join(titles)
     text_of_subtitle = "\n".join(subtitles)

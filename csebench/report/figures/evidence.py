@@ -22,9 +22,9 @@ RUN_COLUMNS = [
     "keeps_last_step",
     "printed",
 ]
-SUBTITLE = (
-    "Average of the seven STS test sets (Spearman x 100): a mark for each of n runs. Bar, and"
-    " numbers below: mean and its 95 % interval over runs. Hollow: the last checkpoint was the best."
+SWEEPS_SUBTITLE = (
+    "Average of the seven STS test sets (Spearman x 100): a mark for each of n runs. Bar and"
+    " numbers: mean and its 95 % interval over runs. Hollow: the last checkpoint was the best."
 )
 LABELS = {
     GroupKind.SWEEP: "seed sweep",
@@ -68,7 +68,7 @@ def draw_runs(folder: Path) -> list[Path]:
         for axis, sweep in zip(axes, all_sweeps, strict=False):
             draw_panel(axis, sweep)
             table += run_rows(sweep)
-        add_heading(figure, sweeps_finding(all_sweeps), SUBTITLE)
+        add_heading(figure, sweeps_finding(all_sweeps), SWEEPS_SUBTITLE)
         return write_figure(folder / "evidence.svg", figure, table)
 
 
@@ -116,7 +116,7 @@ def draw_panel(axis, sweep: Sweep) -> None:
     }
     axis.annotate(f"printed {printed.text}", (1, printed.value), (0, 3), **style)
 
-    labels = [group_text(group) for group in drawn]
+    labels = [runs_label(group) for group in drawn]
     axis.set_xticks([MARKS[group.kind].x for group in drawn], labels)
     axis.set_xlim(-0.6, 2.6)
     reach = drawn[0].reach(printed.value)
@@ -124,7 +124,7 @@ def draw_panel(axis, sweep: Sweep) -> None:
     axis.set_title(f"{title}\n{reach} of {drawn[0].summary.n} seeds reach print")
 
 
-def group_text(group: Group) -> str:
+def runs_label(group: Group) -> str:
     """Name a group, with its runs, mean and interval, below one another."""
     mean, _, runs = group.summary
     lines = [LABELS[group.kind], f"n = {runs}", f"{mean:.2f}"]

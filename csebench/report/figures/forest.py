@@ -145,7 +145,7 @@ def comparison_line(label: str, comparison: Comparison, limits: tuple[float, flo
     number = f"{estimate.gain:+z.2f} ({outward_range(low, high, '+')})"
 
     remarks = []
-    printed = printed_difference(comparison)
+    printed = judged_print(comparison)
     left, right = limits
     if printed is not None and not left < printed < right:
         remarks.append(f"printed {printed:+z.2f}")
@@ -157,7 +157,7 @@ def comparison_line(label: str, comparison: Comparison, limits: tuple[float, flo
     return ChartLine(label, number, "; ".join(remarks))
 
 
-def printed_difference(comparison: Comparison) -> float | None:
+def judged_print(comparison: Comparison) -> float | None:
     """Give the printed difference, in points, if our runs can be judged by it."""
     return comparison.printed if comparison.is_judged else None
 
@@ -188,7 +188,7 @@ def draw_comparison(axes, place: float, comparison: Comparison) -> None:
     if high > right:
         axes.plot(0.99, place, ">", **at_edge)
 
-    printed = printed_difference(comparison)
+    printed = judged_print(comparison)
     if printed is not None and left < printed < right:
         axes.plot(printed, place, "|", color=GREY, markersize=12, markeredgewidth=1.6)
 

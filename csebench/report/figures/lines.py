@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from csebench.score.drawing import MARGIN, SMALL_SIZE, WIDTH
+from csebench.score.drawing import EDGE, SMALL_SIZE, WIDTH
 from csebench.score.themes import GREY
 
 LINE_HEIGHT = 0.22  # inches
@@ -17,7 +17,7 @@ CHARACTER_WIDTH = 0.076  # inches, about
 LABEL_CHARACTERS = 34  # a longer label has several lines
 HEADING_CHARACTERS = 96
 HEADING_SPACE = 0.4  # above a heading, in lines
-GAP = 0.15  # inches between labels, numbers and the axis
+COLUMN_GAP = 0.15  # inches between labels, numbers and the axis
 AXIS_HEIGHT = 0.55  # inches below the lines: ticks and the label of the axis
 
 
@@ -59,12 +59,12 @@ def draw_chart_lines(figure, lines: Sequence[ChartLine]) -> tuple[Any, list[floa
         line on it.
     """
     label_width, number_width = text_widths(lines)
-    left = MARGIN + label_width + GAP + number_width + GAP
+    left = EDGE + label_width + COLUMN_GAP + number_width + COLUMN_GAP
     heights = [line.height for line in lines]
     chart_height = LINE_HEIGHT * sum(heights)
     height = chart_height + AXIS_HEIGHT
     figure.set_size_inches(WIDTH, height)
-    right_edge = WIDTH - MARGIN - GAP
+    right_edge = WIDTH - EDGE - COLUMN_GAP
     axes = figure.add_axes(
         (left / WIDTH, AXIS_HEIGHT / height, (right_edge - left) / WIDTH, chart_height / height)
     )
@@ -78,7 +78,7 @@ def draw_chart_lines(figure, lines: Sequence[ChartLine]) -> tuple[Any, list[floa
         place = top + 0.5
         if line.is_heading:
             place += HEADING_SPACE
-        write_line(axes, place, line, number_x=(MARGIN + label_width + GAP) / WIDTH)
+        write_line(axes, place, line, number_x=(EDGE + label_width + COLUMN_GAP) / WIDTH)
         places.append(place)
         top += line.height
     return axes, places
@@ -103,7 +103,7 @@ def write_line(axes, place: float, line: ChartLine, number_x: float) -> None:
         "va": "center",
         "annotation_clip": False,
     }
-    label_x = MARGIN / WIDTH
+    label_x = EDGE / WIDTH
     weight = "bold" if line.is_heading else "normal"
     for number, text in enumerate(line.texts):
         axes.annotate(text, (label_x, place + number), fontweight=weight, **style)

@@ -18,7 +18,7 @@ from csebench.score.themes import GREY, on_white
 
 PANELS_IN_A_ROW = 3
 PANEL_HEIGHT = 2.7  # inches
-SUBTITLE = (
+SETTINGS_SUBTITLE = (
     "A point for each of n random settings that both rows share, in printed units. Above a panel:"
     " mean difference in points (0.01 of a score) with its 95 % interval."
 )
@@ -51,7 +51,7 @@ def draw_over_settings(
             axes.set_axis_off()
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower left", ncols=len(labels))
-        add_heading(figure, title or view.grid.title, SUBTITLE)
+        add_heading(figure, title or view.grid.title, SETTINGS_SUBTITLE)
         table = [POINTS, *point_rows(comparisons)]
         return write_figure(grid_path(view.paper, view.name, view.scale, "svg"), figure, table)
 
