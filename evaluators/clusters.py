@@ -251,10 +251,10 @@ def draw_clusters(
     names = []
     for label, colour, counts_of_label in zip(largest, colours, counts_of_squares, strict=False):
         _, row = np.unravel_index(counts_of_label.argmax(), counts_of_label.shape)
-        names.append(MarkLabel(str(label), y_edges[row], on_white(colour)))
+        names.append(MarkLabel(str(label), float(y_edges[row]), on_white(colour)))
     if groups[-1].any():
         others = f"{len(labels) - len(largest)} others"
-        names.append(MarkLabel(others, y_edges[0], GREY))
+        names.append(MarkLabel(others, float(y_edges[0]), GREY))
     write_end_labels(axes, names, distance=0.075 * (y_edges[-1] - y_edges[0]))
 
     axes.set(xticks=[], yticks=[], aspect="auto")

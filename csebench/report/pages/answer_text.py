@@ -16,7 +16,7 @@ from csebench.report.numbers.cells import Cell, GridView
 from csebench.report.numbers.compare import Answer, Comparison
 from csebench.report.numbers.refusals import Relation
 from csebench.report.numbers.tuned_away import TunedAway
-from csebench.report.numbers.verdict_words import PrintedWord
+from csebench.report.numbers.verdict_words import PrintedWord, VerdictWord
 from csebench.report.words import comparisons as words
 from csebench.report.words.over_settings import settings_sentences
 from csebench.score.store import stored_score
@@ -172,7 +172,7 @@ def forest_title(view: GridView, answered: list[Answer]) -> str:
     if not family.primary:
         return family.question
     comparison = answered[0].comparisons[0]
-    if comparison.relation == Relation.CANNOT_TELL:
+    if comparison.relation.word in (VerdictWord.CANNOT_TELL, VerdictWord.NOT_TESTED):
         return family.question
     return words.finding(comparison)  # the plot shows the numbers
 
