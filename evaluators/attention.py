@@ -522,7 +522,7 @@ def draw_attention_histograms(
     for row in source.content["scores"]:
         if row["task"] == "histogram" and row["metric"] == "mutual information":
             shared[row["subset"]] = row["value"]
-    names = list(dict.fromkeys(columns["slice"]))
+    names = [name for name in dict.fromkeys(columns["slice"]) if name in shared]
     places = range(len(names))
     axes = figure.subplots()
     nats = [shared[name] for name in names]

@@ -29,7 +29,6 @@ class ChartLine:
     number: str = ""  # stands beside the label
     remark: str = ""  # grey, below the label
     is_heading: bool = False
-    colour: str = GREY  # of the mark
 
     @property
     def texts(self) -> list[str]:
