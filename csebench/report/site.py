@@ -143,7 +143,7 @@ def with_small_deviations(page: str) -> str:
     lines = []
     for line in page.split("\n"):
         if line.startswith("| "):
-            line = re.sub(r"(?<=\d )± \d+\.\d+", r"<small>\g<0></small>", line)
+            line = re.sub(r"(?<=\d) ± (\d+\.\d+)", "\u00a0<small>±\u00a0\\1</small>", line)
         lines.append(line)
     return "\n".join(lines)
 
