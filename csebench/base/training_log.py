@@ -77,8 +77,7 @@ class TrainingLog:
 
         if self.log_to is not None:
             self.tracker = TRACKERS[self.log_to](self.path.parent, self.run)
-            for record in known:
-                self.tracker.add(record["step"], named_numbers(record))
+        self.show(known)
 
     def add_new(self, losses: list[list[float]], curve: list[dict]) -> None:
         """Write the lines that are not written yet.
@@ -95,9 +94,14 @@ class TrainingLog:
         with open(self.path, "ab") as file:
             file.write(b"".join(lines))
         self.written += len(lines)
-        if self.tracker is not None:
-            for record in new:
-                self.tracker.add(record["step"], named_numbers(record))
+        self.show(new)
+
+    def show(self, new: list[dict[str, Any]]) -> None:
+        """Send records to the tracker, if there is one."""
+        if self.tracker is None:
+            return
+        for record in new:
+            self.tracker.add(record["step"], named_numbers(record))
 
     def close(self) -> None:
         """End the tracker, if there is one."""

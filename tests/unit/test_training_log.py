@@ -202,6 +202,7 @@ def test_trackio_shows_no_step_of_a_resumed_run_twice(
     make_spec, train, tmp_path, kill_at, monkeypatch
 ):
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))  # read when it is imported
+    import trackio
     from trackio.sqlite_storage import SQLiteStorage
 
     run = tmp_path / "run"
@@ -212,6 +213,7 @@ def test_trackio_shows_no_step_of_a_resumed_run_twice(
     kill_at(None)
     train(spec, run, log_to="trackio")
 
+    assert [shown.name for shown in trackio.Api().runs("csebench")] == [spec.run_id]
     logs = SQLiteStorage.get_logs("csebench", spec.run_id)
     assert [entry["step"] for entry in logs if "loss" in entry] == [2, 4, 6, 8]
 
