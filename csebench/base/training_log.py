@@ -14,7 +14,7 @@ from pydantic import BaseModel, FiniteFloat, ValidationError
 from pydantic_core import to_json
 
 from csebench.base.errors import MissingFile
-from csebench.base.files import read_bytes, write_bytes
+from csebench.base.files import read_bytes, system_errors, write_bytes
 from csebench.base.processes import is_main_process
 from csebench.base.trackers import TRACKERS, TensorBoard, Trackio, named_numbers
 
@@ -91,16 +91,16 @@ class TrainingLog:
             return
         seconds = self.earlier_seconds + time.monotonic() - self.started
         lines = [log_line(record, round(seconds, 3)) for record in new]
-        with open(self.path, "ab") as file:
+        with system_errors(self.path), open(self.path, "ab") as file:
             file.write(b"".join(lines))
         self.written += len(lines)
         self.show(new)
 
-    def show(self, new: list[dict[str, Any]]) -> None:
+    def show(self, records: list[dict[str, Any]]) -> None:
         """Send records to the tracker, if there is one."""
         if self.tracker is None:
             return
-        for record in new:
+        for record in records:
             self.tracker.add(record["step"], named_numbers(record))
 
     def close(self) -> None:
