@@ -38,7 +38,7 @@ DESCRIPTION = """\
 Re-run the experiments behind the tables of four papers on unsupervised sentence embeddings, and compare the results.
 Each verb also works without Snakemake; `csebench VERB --help` lists its options."""  # noqa: E501
 GROUPS = {  # the verbs as `csebench --help` lists them
-    "What the papers print": ("claims", "audit"),
+    "What the papers print": ("claims", "audit", "export"),
     "Rerun": ("plan", "power", "check", "fetch", "status"),
     "Your own method": ("init", "new", "try"),
     "Judge results": ("compare", "judge"),
@@ -504,6 +504,11 @@ def add_report_verbs(verbs):
     add_verb(verbs, "csv", report.write_csv, about, "--scale mini", scale=SCALE)
     about = "write documentation and results as a site"
     add_verb(verbs, "html", report.write_html, about, "--scale mini", scale=SCALE)
+
+    about = "write the judged claims of papers as a data set"
+    v = add_verb(verbs, "export", report.export_claims, about, "claims --out claims")
+    v.add_argument("what", choices=("claims",), help="what to write")
+    add_out(v, "folder of the files", output_folder)
 
 
 def add_judge(verbs):

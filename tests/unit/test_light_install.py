@@ -31,6 +31,7 @@ LIGHT = (
     "power micse/table2",
     "claims micse",
     "audit",
+    "export claims --out claims",
     "init work",
     "new paper mine",
     "snakefile",

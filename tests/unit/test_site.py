@@ -90,6 +90,19 @@ def test_pages_search_and_links(results):
     assert {path: path.read_bytes() for path in before} == before
 
 
+def test_language_models_find_every_page_and_how_to_use_the_project(results):
+    site.write_site("mini")
+    llms = (results / "html" / "llms.txt").read_text()
+    assert llms.startswith("# csebench")
+    for target in re.findall(r"\]\((.+?)\)", llms):
+        assert (results / "html" / target).exists(), target
+    assert "- [Mini](docs/mini.html)" in llms
+
+    skill = (results / "html" / "SKILL.md").read_text()
+    assert skill.startswith("---\nname: csebench\n")
+    assert "One screen." in skill
+
+
 def captions_of_side_bar(home):
     return re.findall(r'class="caption-text">(.*?)<', home.read_text())
 
