@@ -101,7 +101,7 @@ def pool_sources(sources: Sequence[Summary]) -> RandomEffects | None:
     within = within_variance(sources)
     if len(sources) < SOURCES_NEEDED or within is None:
         return None
-    from scipy.stats import f as f_distribution
+    from scipy.special import fdtrc  # upper tail of F
 
     variance, df = within
     means = np.array([source.mean for source in sources])
@@ -117,7 +117,7 @@ def pool_sources(sources: Sequence[Summary]) -> RandomEffects | None:
         within_df=int(df),
         q=q,
         # With a shared variance, Q / df is the F of an analysis of variance.
-        p=float(f_distribution.sf(q / between_df, between_df, df)),
+        p=float(fdtrc(between_df, df, q / between_df)),
     )
 
 

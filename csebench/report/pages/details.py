@@ -19,7 +19,7 @@ from csebench.report.pages.claims import sentence_table
 from csebench.report.pages.page import Fold, Part, TextTable, as_list, merge_labels
 from csebench.report.words import comparisons as words
 from csebench.report.words.claims import DEPENDS
-from csebench.report.words.evidence import setup_differences
+from csebench.report.words.evidence import group_remark
 from csebench.report.words.verdicts import printed_verdict_text
 
 SOURCES = {
@@ -135,9 +135,7 @@ def others_fold(view: GridView) -> list[Part]:
     for cell in view.cells:
         if cell.others is not None:
             row = cell.plan.row
-            sources = ", ".join(cell.others.sources)
-            differences = setup_differences(cell.others, row)
-            remarks.append((row.label, f"{cell.others.kind}, {sources}: {differences}."))
+            remarks.append((row.label, group_remark(cell.others, row)))
     parts = [legend, table, as_list(merge_labels(remarks))]
     return [Fold("Others' runs on the paper's encoder", parts)]
 

@@ -12,6 +12,7 @@ from csebench.plan.targets import grid_label
 from csebench.report.numbers import stats
 from csebench.report.numbers.others import (
     Group,
+    GroupKind,
     PooledMethod,
     Sweep,
     count_evidence,
@@ -216,6 +217,16 @@ def average_place(average: PrintedAverage) -> str:
 
 
 # ---------------------------------------------------------------- how runs were made
+
+
+def group_remark(runs: Group, row: Row) -> str:
+    """Name the sources of a group of runs for a row of a table, and how their setups differ."""
+    if runs.kind == GroupKind.POOLED:
+        return (
+            "pooled over all sources that state the score, each with its own setup (`csebench show`"
+            " names them)."
+        )
+    return f"{runs.kind}, {', '.join(runs.sources)}: {setup_differences(runs, row)}."
 
 
 def setup_differences(runs: Group, row: Row) -> str:
