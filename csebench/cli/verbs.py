@@ -16,6 +16,7 @@ from pydantic import Field
 
 from csebench.base.errors import BadInput, unknown
 from csebench.base.project import ROOT, __version__
+from csebench.base.trackers import TRACKERS
 from csebench.cli import inspect, judge, new, plan, report, run, show, status
 from csebench.cli.options import (
     described_names,
@@ -354,6 +355,8 @@ def add_train(verbs):
     add_precision(v, "number format of training")
     v.add_argument("--threads", type=number_type(Threads), default=1, help="CPU threads")
     add_chunk_size(v)
+    text = "show the run in a tracker while it trains, too; OUT/log.jsonl has the same numbers"
+    v.add_argument("--log-to", choices=TRACKERS, help=text)
     add_data_folder(v)
     add_out(v, "folder of the run; the model goes to OUT/model", output_folder)
 

@@ -134,7 +134,18 @@ def copy_sources(scale: str, folder: Path) -> None:
         is_result = Path(name).is_relative_to(catalog.RESULTS)
         if is_result and path.suffix == ".md":
             # Pages of results hold texts of others. Sphinx must not run directives in them.
-            write_text(copy, re.sub(r"([`~]{3,})\s*\{", r"\1text {", read_text(path)))
+            harmless = re.sub(r"([`~]{3,})\s*\{", r"\1text {", read_text(path))
+            write_text(copy, with_small_deviations(harmless))
+
+
+def with_small_deviations(page: str) -> str:
+    """Write the deviations in the tables of a page smaller than the means before them."""
+    lines = []
+    for line in page.split("\n"):
+        if line.startswith("| "):
+            line = re.sub(r"(?<=\d) ± (\d+\.\d+)", "\u00a0<small>±\u00a0\\1</small>", line)
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def site_files(scale: str) -> dict[str, Path]:
