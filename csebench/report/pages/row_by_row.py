@@ -11,7 +11,7 @@ from csebench.plan.schema.paper import Published
 from csebench.plan.schema.spec import Spec
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import Cell, GridView
-from csebench.report.numbers.others import Group
+from csebench.report.numbers.others import Group, PooledGroup
 from csebench.report.pages.page import Fold, Part, TextTable, without_empty_columns
 from csebench.report.pages.score_table import (
     best_by_column,
@@ -51,8 +51,11 @@ def cell_texts(cell: Cell, is_bold: bool) -> list[str]:
 
 
 def others_mean(cell: Cell, others: Group) -> str:
-    """`75.11 ± 0.84, n = 50`"""
-    return f"{cell.mean_and_std(others.summary)}, n = {others.summary.n}"
+    """Word the mean of others' runs: `74.95 ± 1.74, n = 50`, `75.27 ± 0.90, n = 67, 14 sources`."""
+    text = f"{cell.mean_and_std(others.summary)}, n = {others.summary.n}"
+    if isinstance(others, PooledGroup):
+        text += f", {others.effects.sources} sources"
+    return text
 
 
 def verdict_text(cell: Cell) -> str:
