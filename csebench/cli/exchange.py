@@ -4,15 +4,21 @@ csebench/study/ writes the source of evidence, and checks the scores of others. 
 load, so functions import it.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from csebench.base.errors import RunFailed
 from csebench.base.files import OWN_FOLDER_HINT
 from csebench.base.outputs import check_output
 from csebench.base.project import REPOSITORY
-from csebench.base.terminal import counted, print_table, print_text
+from csebench.base.terminal import counted, print_text
 from csebench.cli.options import output_file, parse_targets
 from csebench.plan.catalog import files as catalog
+
+if TYPE_CHECKING:
+    from csebench.study.score_import import FoundScore, ImportState
 
 # ---------------------------------------------------------------- report
 
@@ -67,8 +73,11 @@ def import_scores(args):
     if not args.dry_run:
         score_import.copy_scores(found)
 
-    rows = [[score.path.name, score.state, score.reason] for score in found]
-    print_table(["file", "state", "reason"], rows)
+    for score in found:
+        line = f"{score.state:13}  {score.path.name}"
+        if score.reason:
+            line += f": {score.reason}"
+        print_text(line)
     counts = [f"{count_state(found, state)} {state}" for state in ImportState]
     print_text(f"\n{counted(len(found), 'file')}: {', '.join(counts)}.")
     if args.dry_run:
@@ -78,6 +87,6 @@ def import_scores(args):
         raise RunFailed(f"import: {counted(refused, 'file')} refused; the reasons are above.")
 
 
-def count_state(found, state) -> int:
+def count_state(found: list[FoundScore], state: ImportState) -> int:
     """Count the files with one result of the checks."""
     return sum(score.state is state for score in found)

@@ -152,7 +152,7 @@ def collect_reported_runs(pages: Iterable[Page]) -> ReportedRuns:
             if evaluator == STS_EVALUATOR:
                 specs[run_id] = spec
                 scale_of_run[run_id] = page.scale
-    runs: list[ReportedRun] = []
+    runs: dict[tuple, ReportedRun] = {}  # by cell and scores
     left_out: Counter[str] = Counter()
     for run_id, spec in specs.items():
         scale = scale_of_run[run_id]
@@ -164,8 +164,15 @@ def collect_reported_runs(pages: Iterable[Page]) -> ReportedRuns:
         if reason is not None:
             left_out[reason] += 1
             continue
-        runs.append(reported_run(spec, content, scale))
-    return ReportedRuns(runs, left_out)
+        run = reported_run(spec, content, scale)
+        # Seeds give one model if training changes nothing, or if there is none. A source with equal
+        # runs is refused, because they look like one run that is given twice.
+        identity = (spec.cell_id, *scores_in_percent(run).items())
+        if identity in runs:
+            left_out["with exactly the scores of another seed"] += 1
+            continue
+        runs[identity] = run
+    return ReportedRuns([*runs.values()], left_out)
 
 
 def why_not_reported(spec: Spec, score: Scored, scale: str) -> str | None:
@@ -399,14 +406,19 @@ def run_content(run: ReportedRun) -> OneLine:
     best_step = run.training.get("best_step")
     if is_trained(run.spec) and best_step is not None:
         content["best_step"] = best_step
+    content["scores"] = scores_in_percent(run)
+    return content
+
+
+def scores_in_percent(run: ReportedRun) -> dict[str, Unquoted]:
+    """Write the scores of a run on the STS test sets, and on STS-B dev if it is known."""
     scores = {}
     for task in (*evaluator_declaration(STS_EVALUATOR).tasks, evidence.AVERAGE):
         scores[task] = percent(value(run.content, task))
     best_dev = run.training.get("best_dev")
     if best_dev is not None:
         scores[STSB_DEV_SCORE] = percent(best_dev)
-    content["scores"] = scores
-    return content
+    return scores
 
 
 def has_small_score(scores: dict[str, Unquoted]) -> bool:

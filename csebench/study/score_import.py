@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from csebench.base.caches import cached_by_folder
-from csebench.base.errors import BadInput
+from csebench.base.caches import cached, cached_by_folder
+from csebench.base.errors import BadInput, shortened
 from csebench.base.files import is_there, read_bytes, write_bytes
 from csebench.plan import targets, tuning
 from csebench.plan.catalog import files as catalog
@@ -93,11 +93,18 @@ def examine_score(path: Path, scale: str) -> FoundScore:
         refuse_other_data(content, planned.evaluator, scale)
         is_here = has_same_scores(content, planned, scale)
     except BadInput as error:
-        # the remedies of csebench are for its own files
-        reason = str(error).removeprefix(f"{path}: ").removesuffix(REMEDY).strip()
-        return FoundScore(path, target, ImportState.REFUSED, reason)
+        return FoundScore(path, target, ImportState.REFUSED, reason_on_one_line(error, path))
     state = ImportState.ALREADY_THERE if is_here else ImportState.ACCEPTED
     return FoundScore(path, target, state)
+
+
+def reason_on_one_line(error: BadInput, path: Path) -> str:
+    """Shorten the message about a file to what is wrong in it.
+
+    The remedy is left out, because it is for files that csebench itself has written here.
+    """
+    message = str(error).replace(f"{path}: ", "").removesuffix(REMEDY)
+    return shortened(" ".join(message.split()))
 
 
 def copy_scores(found: Iterable[FoundScore]) -> None:
@@ -130,7 +137,7 @@ def planned_score(name: str, content: dict, scale: str) -> PlannedScore:
     raise BadInput(why_unplanned(spec, scale))
 
 
-@cached_by_folder
+@cached
 def planned_scores(scale: str) -> dict[str, PlannedScore]:
     """Collect the scores that pages of a scale need, by the names of their files."""
     by_name = {}
