@@ -206,12 +206,19 @@ def reported_run(spec: Spec, content: dict, scale: str) -> ReportedRun:
     encoder = encoder_in_evidence(spec, scale)
     assert encoder is not None
     size = label_of_size(spec, scale)
-    declared = declared_run(spec, encoder, size)
-    differences = differences_from(declared, spec)
+    differences = differences_from(declared_run(spec, encoder, size), spec)
+    differences += [f"changed code of {unit}" for unit in changed_code(spec, content)]
+    return ReportedRun(spec, scale, content, encoder, size, tuple(differences))
+
+
+def changed_code(spec: Spec, content: dict) -> list[str]:
+    """Name the methods, components and evaluators whose versions do not stand for their code."""
+    units = [*spec.code]
+    if content["evaluations"][0].get("code") is not None:
+        units.append(f"evaluators/{STS_EVALUATOR}")
     for provenance in (content["training"]["provenance"], content["provenance"]):
-        for unit in provenance.get("unversioned_code", []):
-            differences.append(f"changed code of {unit}")
-    return ReportedRun(spec, scale, content, encoder, size, tuple(dict.fromkeys(differences)))
+        units += provenance.get("unversioned_code", [])
+    return list(dict.fromkeys(units))
 
 
 def label_of_size(spec: Spec, scale: str) -> str:
@@ -230,11 +237,16 @@ def label_of_size(spec: Spec, scale: str) -> str:
 def declared_run(spec: Spec, encoder: str, size: str) -> Spec:
     """Plan the run that a method makes as it is declared, at scale paper and with a run's seed."""
     paper = catalog.scale(PAPER_SCALE)
-    sentences = paper.sizes.get(size, max(paper.sizes.values()))
+    largest = max(paper.sizes.values())
     recipe = Recipe(method=spec.method)
-    start = paper.encoders[encoder]
     where = f"{spec.method} at scale {PAPER_SCALE}"
-    return make_spec(recipe, start, sentences, spec.seed, conditions(paper), where)
+    start = paper.encoders[encoder]
+    declared = make_spec(recipe, start, largest, spec.seed, conditions(paper), where)
+    if declared.corpus is None:
+        return declared
+    # set here, because `make_spec` refuses a size below the declared batch
+    corpus = declared.corpus.model_copy(update={"size": paper.sizes.get(size, largest)})
+    return declared.model_copy(update={"corpus": corpus})
 
 
 def differences_from(declared: Spec, spec: Spec) -> list[str]:
@@ -258,8 +270,8 @@ def spec_difference_text(key: str, here: dict, there: dict) -> str:
             return f"corpus {here[key]['name']}, {here[key]['size']:,} sentences"
         case "dev_sha256":
             return "another dev set"
-        case "seeds" | "code":
-            return f"{key} stated"
+        case "seeds":
+            return f"separate seeds of {', '.join(sorted(here[key]))}"
     name = setting_name(key)
     if key not in here:
         return f"without {name}"
@@ -320,8 +332,9 @@ def experiment_content(runs: list[ReportedRun]) -> dict:
     """Lay out the runs of one cell, which differ only in their seeds, as an experiment."""
     first = runs[0]
     spec = first.spec
+    is_declared = not any(run.differences for run in runs)
     content: dict = {"method": spec.method}
-    if first.differences:
+    if not is_declared:
         content["setting"] = setting_of_runs(runs)
     content["encoder"] = first.encoder
     if spec.params.get("pooler") != evidence.default_pooler(spec.method):
@@ -332,7 +345,7 @@ def experiment_content(runs: list[ReportedRun]) -> dict:
         content["size"] = first.size
     if spec.corpus is not None:
         content["corpus"] = spec.corpus.name
-    content["comparable"] = not any(run.differences for run in runs)
+    content["comparable"] = is_declared
     runs = sorted(runs, key=lambda run: run.spec.seed)
     listed = [run_content(run) for run in runs]
     if any(has_small_score(run["scores"]) for run in listed):
@@ -364,11 +377,18 @@ def setup_content(runs: list[ReportedRun]) -> dict:
     if is_trained(spec):
         for key in ("batch_size", "learning_rate", "steps", "evaluate_every"):
             setup[key] = unquoted_setting(spec.params[key])
-        setup["selection"] = f"{spec.params.get('selection', 'best')} step on STS-B dev"
+        setup["selection"] = selection_text(spec)
     setup["precision"] = spec.precision
     setup["versions"] = joined_texts(versions_text(run.training["provenance"]) for run in runs)
     setup["gpu"] = joined_texts(hardware_text(run.training["provenance"]) for run in runs)
     return setup
+
+
+def selection_text(spec: Spec) -> str:
+    """Say which step's model a run keeps."""
+    if spec.params.get("selection") == "last":
+        return "last step"
+    return "best step on STS-B dev"
 
 
 def joined_texts(texts: Iterable[str]) -> str:
