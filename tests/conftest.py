@@ -178,14 +178,14 @@ def corpus_of(spec):
     return recipe.corpus_path(spec, catalog.scale("smoke"))
 
 
-def train_run(spec, out, corpus, data_root, positives=None, chunk_size=None):
+def train_run(spec, out, corpus, data_root, positives=None, chunk_size=None, log_to=None):
     """Train a run in the folder `out`, as `csebench train` does, but for its choice of a GPU."""
     from csebench.base.runs import work_on
     from csebench.study.work import make_model_once
     from csebench.train.inputs import read_corpus_of, read_inputs
 
     inputs = read_inputs(spec, read_corpus_of(spec, corpus), data_root, positives)
-    with work_on(out, spec, spec.run_id) as progress:
+    with work_on(out, spec, spec.run_id, log_to) as progress:
         make_model_once(spec, lambda: inputs, progress, chunk_size)
 
 

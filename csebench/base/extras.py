@@ -1,6 +1,8 @@
-"""The packages of the extra `run` in pyproject.toml, without which csebench cannot train or score.
+"""Checks of packages that an installation may lack.
 
-Everything else works without them: claims, plans, comparisons, and pages from stored scores.
+Without the packages of the extra `run` in pyproject.toml, csebench cannot train or score.
+Everything else works without them: claims, plans, comparisons, and pages from stored scores. A
+tracker needs a package of its own.
 """
 
 import sys
@@ -43,4 +45,16 @@ def check_run_modules(needed_by: str) -> None:
         raise BadInput(
             f"{needed_by}: packages are missing ({', '.join(missing)}). Install them with"
             " pip install 'csebench[run]', or in a clone with pip install -e '.[run]'."
+        )
+
+
+def check_tracker(name: str) -> None:
+    """Check that the package of a tracker (csebench/base/trackers.py) is installed.
+
+    Raises:
+        BadInput: the package is missing.
+    """
+    if find_spec(name) is None:
+        raise BadInput(
+            f"--log-to {name}: the package {name} is missing; install it with pip install {name}."
         )

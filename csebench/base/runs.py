@@ -3,8 +3,8 @@
 This module names the files of a run, checks whether the run is done, locks its folder so that one
 process at a time works on it, and keeps its progress. Code that trains a run does so inside
 `work_on`, which takes the lock and starts the progress. Progress goes to `progress.json`, which
-`csebench status` reads, and to stderr. base/models.py reads the folder of the model, and
-train/checkpoint.py the checkpoint. Never imports torch.
+`csebench status` reads, and to stderr. base/models.py reads the folder of the model,
+train/checkpoint.py the checkpoint, and base/training_log.py the log. Never imports torch.
 """
 
 import contextlib
@@ -26,6 +26,7 @@ from csebench.base.locks import locked
 from csebench.base.models import REPORT, Report, check_model, train_again
 from csebench.base.outputs import not_ours
 from csebench.base.processes import is_distributed, is_main_process
+from csebench.base.training_log import LOG, TrainingLog
 
 DONE = "train.json"  # the model's report, copied to the run's folder; Snakemake waits for it
 PRUNED = "pruned.json"  # the same report, after the model has been deleted
@@ -60,15 +61,21 @@ def lock_run(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def work_on(folder: Path, spec: BaseModel, run_id: str) -> Iterator["Progress"]:
+def work_on(
+    folder: Path, spec: BaseModel, run_id: str, log_to: str | None = None
+) -> Iterator["Progress"]:
     """Hold the lock of a run and keep its progress. The block makes the run.
+
+    Args:
+        log_to: tracker that shows the run while it trains (csebench/base/trackers.py).
 
     Raises:
         BadInput: see `refuse_other_run`. It is raised before anything is written to the folder.
     """
     with lock_run(folder):
         refuse_other_run(folder, spec)
-        with Progress(folder, run_id) as progress:
+        progress = Progress(folder, run_id, log_to)
+        with progress, contextlib.closing(progress.log):
             yield progress
 
 
@@ -117,7 +124,7 @@ def check_run_folder(folder: Path) -> None:
     """
     if (folder / "spec.json").exists():
         return
-    for name in (DONE, PRUNED, PROGRESS, "model.part"):
+    for name in (DONE, PRUNED, PROGRESS, LOG, "model.part"):
         path = folder / name
         if os.path.lexists(path) and not is_progress_of_run(path):
             raise not_ours(path, "of a run (there is no spec.json beside it)")
@@ -237,10 +244,14 @@ class Progress:
     An exception in the block is written as the failure of the run, and goes on to the caller. An
     exception that csebench did not raise gets a note with the step that the run had reached. A run
     that is killed or stopped leaves the file as it was written last.
+
+    Attributes:
+        log: the log of the run, which training starts and `work_on` closes.
     """
 
-    def __init__(self, folder: Path, run: str):
+    def __init__(self, folder: Path, run: str, log_to: str | None = None):
         self.folder = folder
+        self.log = TrainingLog(folder, run, log_to)
         self.is_main = is_main_process()
         self.now = ProgressRecord(
             run=run, state="running", host=socket.gethostname(), pid=os.getpid()

@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from csebench.base.errors import BadInput, RunFailed, problem_of, unknown
+from csebench.base.extras import check_tracker
 from csebench.base.files import read_json
 from csebench.base.gpus import acquire_gpus
 from csebench.base.outputs import check_output, is_standard_output, is_stream, is_taken, not_ours
@@ -120,6 +121,8 @@ def is_translation(facts: Path) -> bool:
 def train(args):
     """Train one run that no table needs, and print the folder of its model."""
     check_run_folder(args.out)
+    if args.log_to is not None:
+        check_tracker(args.log_to)
     # Read everything first: bad input is refused before torch is imported and a GPU is awaited.
     if args.spec:
         spec = train_options.read_spec(args.spec)
@@ -131,7 +134,7 @@ def train(args):
         refuse_unread_files(args, spec)
     data_root = train_options.data_root_or_default(args.data)
     inputs = read_inputs(spec, corpus, data_root, args.positives)
-    single_run.train_spec(spec, args.out, inputs, args.chunk_size or None)
+    single_run.train_spec(spec, args.out, inputs, args.chunk_size or None, args.log_to)
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 

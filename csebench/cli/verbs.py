@@ -16,7 +16,8 @@ from pydantic import Field
 
 from csebench.base.errors import BadInput, unknown
 from csebench.base.project import ROOT, __version__
-from csebench.cli import inspect, judge, new, plan, report, run, show, status
+from csebench.base.trackers import TRACKERS
+from csebench.cli import exchange, inspect, judge, new, plan, report, run, show, status
 from csebench.cli.options import (
     described_names,
     number_type,
@@ -37,10 +38,11 @@ DESCRIPTION = """\
 Re-run the experiments behind the tables of four papers on unsupervised sentence embeddings, and compare the results.
 Each verb also works without Snakemake; `csebench VERB --help` lists its options."""  # noqa: E501
 GROUPS = {  # the verbs as `csebench --help` lists them
-    "What the papers print": ("claims", "audit"),
+    "What the papers print": ("claims", "audit", "export"),
     "Rerun": ("plan", "power", "check", "fetch", "status"),
     "Your own method": ("init", "new", "try"),
     "Judge results": ("compare", "judge"),
+    "Exchange results": ("report", "import"),
     "One run or model": ("train", "evaluate", "back-translate"),
     "Steps of the workflow": (
         "tune",
@@ -123,6 +125,7 @@ def parser() -> Parser:
     add_try(verbs)
     add_publish_and_prune(verbs)
     add_report_verbs(verbs)
+    add_exchange_verbs(verbs)
     add_data_verbs(verbs)
     top.description = f"{DESCRIPTION}\n\n{grouped_verbs(verbs)}"
     top.epilog = COMPLETION
@@ -354,6 +357,8 @@ def add_train(verbs):
     add_precision(v, "number format of training")
     v.add_argument("--threads", type=number_type(Threads), default=1, help="CPU threads")
     add_chunk_size(v)
+    text = "show the run in a tracker while it trains, too; OUT/log.jsonl has the same numbers"
+    v.add_argument("--log-to", choices=TRACKERS, help=text)
     add_data_folder(v)
     add_out(v, "folder of the run; the model goes to OUT/model", output_folder)
 
@@ -502,6 +507,11 @@ def add_report_verbs(verbs):
     about = "write documentation and results as a site"
     add_verb(verbs, "html", report.write_html, about, "--scale mini", scale=SCALE)
 
+    about = "write the judged claims of papers as a data set"
+    v = add_verb(verbs, "export", report.export_claims, about, "claims --out claims")
+    v.add_argument("what", choices=("claims",), help="what to write")
+    add_out(v, "folder of the files", output_folder)
+
 
 def add_judge(verbs):
     about = "compare any systems, from models or anyone's score files"
@@ -526,6 +536,35 @@ def add_judge(verbs):
     text = "for models: comma-separated evaluators, as in sts,beir:scifact"
     add_completed(v, evaluator_names, "--evaluators", default="sts", help=text)
     add_data_folder(v)
+
+
+# ---------------------------------------------------------------- results that travel
+
+
+def add_exchange_verbs(verbs):
+    about = "write your runs as a source of evidence, to be sent"
+    example = (
+        '--scale small --who "A. Reader" --out evidence/areader.yaml'
+        " --url https://github.com/areader/runs/tree/0123456789abcdef/scores"
+    )
+    v = add_verb(verbs, "report", exchange.report_runs, about, example, targets="*", scale="small")
+    v.add_argument("--who", required=True, metavar="NAME", help="your name, as readers see it")
+    text = (
+        "link to GitHub where others find the runs: a folder with the score files at a commit, or"
+        " an issue"
+    )
+    v.add_argument("--url", required=True, help=text)
+    text = "licence of that repository (default: not stated)"
+    v.add_argument("--licence", metavar="NAME", help=text)
+    add_out(v, "file of the source, evidence/NAME.yaml", exchange.source_file)
+
+    about = "take the scores of another checkout, after checks"
+    v = add_verb(verbs, "import", exchange.import_scores, about, "their-checkout --scale small")
+    text = "folder with score JSONs, or a checkout that has them in results/"
+    v.add_argument("folder", type=Path, metavar="DIR", help=text)
+    text = "scale of the runs, a file in config/"
+    add_completed(v, catalog.scale_names, "--scale", required=True, help=text)
+    v.add_argument("--dry-run", action="store_true", help="only check the files, copy none")
 
 
 # ---------------------------------------------------------------- data

@@ -24,9 +24,18 @@ DOORS = """
 - **[Check a claim](CLAIMS)** What four papers say, against their own numbers and against runs.
 - **[Rerun a table](docs/rerun.md)** One command trains, scores and compares.
 - **[Try a method](docs/methods.md)** Write one file; csebench tests it, trains it and compares it.
+- **[Judge results](docs/judge.md)** Compare systems by the scores that you have.
 ```
 """
-JUDGE_DOOR = "- **[Judge results](docs/judge.md)** Compare systems by the scores that you have."
+SKILL_HEAD = """\
+---
+name: csebench
+description: >-
+  Check what papers on unsupervised sentence embeddings claim, rerun their tables, and compare any
+  two systems with tests that know seeds and test items.
+---
+
+"""
 # The navigation: captions with patterns of pages, in the order of the side bar. A page is listed
 # below the first caption that names it, and a caption without pages is left out. RESULTS is the
 # folder of the scale; `[!t]*` keeps pages of tables out.
@@ -115,6 +124,8 @@ def build_site(scale: str, out: Path) -> None:
         copy_sources(scale, folder / "source")
         write_navigation(scale, folder / "source")
         run_sphinx(folder / "source", folder / "html")
+        write_text(folder / "html" / "llms.txt", llms_text(scale, folder / "source"))
+        write_text(folder / "html" / "SKILL.md", skill_text(read_text(ROOT / "README.md")))
         if out.exists():
             out.rename(folder / "old")
         (folder / "html").rename(out)
@@ -134,7 +145,18 @@ def copy_sources(scale: str, folder: Path) -> None:
         is_result = Path(name).is_relative_to(catalog.RESULTS)
         if is_result and path.suffix == ".md":
             # Pages of results hold texts of others. Sphinx must not run directives in them.
-            write_text(copy, re.sub(r"([`~]{3,})\s*\{", r"\1text {", read_text(path)))
+            harmless = re.sub(r"([`~]{3,})\s*\{", r"\1text {", read_text(path))
+            write_text(copy, with_small_deviations(harmless))
+
+
+def with_small_deviations(page: str) -> str:
+    """Write the deviations in the tables of a page smaller than the means before them."""
+    lines = []
+    for line in page.split("\n"):
+        if line.startswith("| "):
+            line = re.sub(r"(?<=\d) ± (\d+\.\d+)", "\u00a0<small>±\u00a0\\1</small>", line)
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def site_files(scale: str) -> dict[str, Path]:
@@ -180,8 +202,6 @@ def write_navigation(scale: str, folder: Path) -> None:
     if not (folder / claims).exists():
         claims = Path("docs/statistics.md")
     doors = DOORS.replace("CLAIMS", str(claims))
-    if (folder / "docs" / "judge.md").exists():
-        doors = doors.replace("\n```\n", f"\n{JUDGE_DOOR}\n```\n")
 
     home = (folder / "README.md").rename(folder / "index.md")
     navigation = side_bar(scale, folder)
@@ -191,8 +211,16 @@ def write_navigation(scale: str, folder: Path) -> None:
 
 def side_bar(scale: str, folder: Path) -> str:
     """Write the navigation to all pages of the site, with a list per caption."""
-    results = str(catalog.results_folder(scale))
     navigation = ""
+    for caption, pages in pages_by_caption(scale, folder).items():
+        navigation += toctree(pages, caption)
+    return navigation
+
+
+def pages_by_caption(scale: str, folder: Path) -> dict[str, list[str]]:
+    """List the pages of the site below the captions of the side bar, as paths without ending."""
+    results = str(catalog.results_folder(scale))
+    pages_of: dict[str, list[str]] = {}
     listed: set[str] = set()
     for caption, patterns in NAVIGATION.items():
         filled = []
@@ -200,8 +228,8 @@ def side_bar(scale: str, folder: Path) -> str:
             filled.append(pattern.replace("RESULTS", results).replace("SCALE", scale))
         pages = [page for page in matching_pages(folder, filled) if page not in listed]
         listed.update(pages)
-        navigation += toctree(pages, caption.replace("SCALE", scale))
-    return navigation
+        pages_of[caption.replace("SCALE", scale)] = pages
+    return pages_of
 
 
 def write_list(path: Path, title: str) -> None:
@@ -246,6 +274,38 @@ def toctree(pages: list[str], caption: str = "") -> str:
 def number_in_path(path: Path):
     """Sort `table2` before `table10`."""
     return by_number(str(path))
+
+
+# ---------------------------------------------------------------- files for language models
+
+
+def llms_text(scale: str, folder: Path) -> str:
+    """Write `llms.txt` (https://llmstxt.org): what the project is, and where each page stands.
+
+    Args:
+        folder: folder with the sources of the site.
+    """
+    purpose = re.search(r"^\*\*(.+?)\*\*(.*?)$\n\n", read_text(folder / "index.md"), re.M | re.S)
+    parts = ["# csebench"]
+    if purpose is not None:
+        parts.append(f"> {' '.join((purpose[1] + purpose[2]).split())}")
+    for caption, pages in pages_by_caption(scale, folder).items():
+        links = [f"- [{title_of(folder / f'{page}.md')}]({page}.html)" for page in pages]
+        if links:
+            parts.append("\n".join([f"## {caption}", "", *links]))
+    return "\n\n".join(parts) + "\n"
+
+
+def title_of(page: Path) -> str:
+    """Read the title of a page: its first heading."""
+    heading = re.search(r"^# (.+)$", read_text(page), re.M)
+    return heading[1] if heading else page.stem
+
+
+def skill_text(readme: str) -> str:
+    """Write `SKILL.md`, which tells an agent when and how to use csebench, from README."""
+    without_comments = re.sub(r"<!--.*?-->\n?", "", readme)
+    return SKILL_HEAD + without_comments
 
 
 # ---------------------------------------------------------------- Sphinx

@@ -202,7 +202,13 @@ def publish_planned(run_id: str, evaluator: str, scale_name: str) -> None:
         prune(run_id, scale_name)
 
 
-def train_spec(spec: Spec, out: Path, inputs: Inputs, chunk_size: int | None = None) -> None:
+def train_spec(
+    spec: Spec,
+    out: Path,
+    inputs: Inputs,
+    chunk_size: int | None = None,
+    log_to: str | None = None,
+) -> None:
     """Train a run that no page needs.
 
     A finished model in `out` stays as it is. If another process trains the run, this process waits
@@ -211,7 +217,8 @@ def train_spec(spec: Spec, out: Path, inputs: Inputs, chunk_size: int | None = N
     Args:
         out: folder of the run.
         chunk_size: see csebench/train/trainer.py: fit.
+        log_to: tracker that shows the run while it trains (csebench/base/trackers.py).
     """
     acquire_gpus()
-    with work_on(out, spec, spec.run_id) as progress:
+    with work_on(out, spec, spec.run_id, log_to) as progress:
         make_model_once(spec, lambda: inputs, progress, chunk_size)

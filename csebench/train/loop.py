@@ -51,6 +51,7 @@ def run_steps(
     if task.device.type == "cuda":
         device_name = torch.cuda.get_device_name(task.device)
     progress.start(state.step, task.p.steps, device_name)
+    progress.log.start(state.losses, state.curve)
 
     while state.step < task.p.steps:
         # the learning rate of this step
@@ -114,7 +115,12 @@ def read_losses(task, state: TrainState, folder: Path) -> None:
 
 
 def report_progress(state: TrainState, progress: Progress) -> None:
-    """Show the step, the loss last read, and the best score on STS-B dev so far."""
+    """Show the step, the loss last read, and the best score on STS-B dev so far.
+
+    If the losses have just been read, also write the log.
+    """
+    if not state.pending:
+        progress.log.add_new(state.losses, state.curve)
     loss = None
     if state.losses:
         loss = state.losses[-1][1]

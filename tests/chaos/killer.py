@@ -24,6 +24,7 @@ import psutil
 from project import one_row_project
 
 from csebench.base.models import model_sha256
+from csebench.base.training_log import LOG
 
 PAGE = "results/tiny/table2.md"
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "-j2", PAGE]
@@ -336,6 +337,9 @@ def digests(folder: Path) -> dict[str, str]:
 def digest(path: Path) -> str:
     """Hash a file, without times and provenance if it is a JSON that has them."""
     content = path.read_bytes()
+    if path.name == LOG:
+        lines = [json.loads(line, object_hook=without_volatile) for line in content.splitlines()]
+        content = json.dumps(lines).encode()
     is_report = path.name in ("train.json", "training.json")
     is_score = path.suffix == ".json" and path.parent.name == "scores"
     if is_report or is_score:

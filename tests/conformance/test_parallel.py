@@ -15,6 +15,7 @@ from torch.multiprocessing import start_processes
 
 from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
+from csebench.base.training_log import LOG
 from csebench.train import parallel
 
 pytestmark = pytest.mark.slow
@@ -160,7 +161,7 @@ def test_a_run_of_two_processes_that_was_stopped_goes_on(
 ):
     """One process gets SIGTERM, and both stop where losses are read. The losses are those of one
     process, up to rounding. The model is that of two processes that were not stopped, to the last
-    bit."""
+    bit. Only one process writes the log."""
     spec = make_spec("simcse", params={"dropout": 0.0, "steps": 8, "evaluate_every": 3})
     alone = train(spec, tmp_path / "alone")
     stopping_program = tmp_path / "stopped.py"
@@ -178,6 +179,8 @@ def test_a_run_of_two_processes_that_was_stopped_goes_on(
 
     assert resumed["resumed_at"] == 6
     assert resumed["processes"] == 2
+    lines = (tmp_path / "run" / LOG).read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [3, 3, 6, 6, 8, 8]
     assert alone["processes"] == 1
     assert losses_of(resumed) == pytest.approx(losses_of(alone), rel=1e-3)
     if torch.cuda.device_count() >= 2:  # sums on a GPU have no fixed order

@@ -23,7 +23,7 @@ from csebench.report.figures.scores import draw_figure
 from csebench.report.numbers import claims, compare
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.refusals import Relation
-from csebench.report.pages.index import coverage
+from csebench.report.pages.index import answers_by_paper
 from csebench.report.pages.table import table_page
 from csebench.report.words import comparisons as words
 from csebench.report.words.claims import detail_text
@@ -488,7 +488,7 @@ def test_tidy_scores_of_other_data_are_of_another_protocol(project):
 
 def test_the_first_page_counts_runs_of_other_data(project):
     edit("table1", "A", on(OTHERS), seeds=[0])
-    assert "9 of 9 runs scored, 1 of them ‡" in str(coverage([view("table1")]))
+    assert "9 of 9 runs scored, 1 of them ‡" in str(answers_by_paper([view("table1")]))
 
 
 def test_nothing_is_marked_where_all_is_of_one_data(project):

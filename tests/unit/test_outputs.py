@@ -122,6 +122,7 @@ PUBLISHED = json.dumps({"spec": {}, "evaluations": [], "scores": []})
         ("evaluate", "c", "c.items.npz/mine", "mine"),
         ("train", "data", "data/train.json", "[]"),
         ("train", "run", "run/progress.json", "{}"),
+        ("train", "logs", "logs/log.jsonl", "{}"),
         ("train", "work", "work/model.part/mine", "mine"),
         ("train", "old", "old/pruned.json", "mine"),
         ("back-translate", "notes.txt", "notes.txt", "mine"),

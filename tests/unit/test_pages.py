@@ -25,6 +25,7 @@ from csebench.report.numbers.cells import grid_view
 from csebench.report.pages import draw_page
 from csebench.report.pages.index import state
 from csebench.report.pages.page import Fold, PageContent, TextTable
+from csebench.report.pages.row_by_row import commands_fold, row_by_row_table
 from csebench.report.pages.table import grid_section
 from csebench.score import store
 
@@ -99,6 +100,40 @@ def test_a_table_of_texts_shows_what_is_printed_and_nothing_is_run():
     assert len(table.rows) == 5
     assert not view.cells
     assert state(view) == "texts"
+
+
+def test_a_table_begins_with_the_column_that_sums_it_up():
+    """Where our encoder is not the papers', the verdict is on the runs of others."""
+    table = row_by_row_table(grid_view("infocse", "table2", "mini"))
+    assert table.head[1:] == ["Avg. in print", "here (mini)", "others' runs", "verdict on print"]
+    (simcse,) = [row for row in table.rows if row[0] == "SimCSE-BERTbase"]
+    assert simcse[1] == "76.25"
+    assert simcse[3].endswith(" sources")
+    assert simcse[4].startswith("inconclusive")
+    cited_rows = [row for row in table.rows if row[0] == "IS-BERTbase"]
+    assert cited_rows[0][1:] == ["66.58", "–", "–", "–"]
+
+
+def test_our_runs_judge_a_printed_value_where_they_can(project):
+    table = row_by_row_table(grid_view("golden", "table10", "paper"))
+    verdicts = {row[0]: row[-1] for row in table.rows}
+    assert verdicts["Mirror-BERT"] == "differs: 12.00 below an average run"
+
+
+def test_the_command_of_a_row_names_its_score_files_and_no_others(tmp_path):
+    """A difference to another row brings no runs of that row."""
+    view = grid_view("infocse", "table5", "mini")
+    (fold,) = commands_fold(view)
+    (table,) = fold.parts
+    label, command = table.rows[1]
+    assert label == "w/o MLM loss"
+
+    words = command.strip("`").split(maxsplit=2)[2]
+    expanded = subprocess.check_output(["bash", "-c", f"echo {words}"], text=True).split()
+
+    scores = view.rows[1][0]
+    files = [targets.score_file(s.run_id, scores.plan.evaluator, "mini") for s in scores.plan.specs]
+    assert expanded == [str(file) for file in files]
 
 
 def add_other_tasks(content):

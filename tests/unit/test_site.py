@@ -36,13 +36,14 @@ SHOWN = [
     f"{REPOSITORY}/blob/main/papers/a.yaml",
     "scores.csv",
     "<details>",
-    "55.32\u00a0±\u00a00.16",
+    "55.32\u00a0<small>±\u00a00.16</small>",
     "{download}",  # a page gives Sphinx no directives
 ]
 FILES = {
     "docs/README.md": "# Title\n",
     "docs/rerun.md": "# Title\n",
     "docs/methods.md": "# Title\n",
+    "docs/judge.md": "# Title\n",
     "results/mini/claims.md": "# Title\n",
     "README.md": "# csebench\nOne screen.\n\n## More\n",
     "docs/mini.md": "# Mini\n\n## Who\n",
@@ -90,24 +91,42 @@ def test_pages_search_and_links(results):
     assert {path: path.read_bytes() for path in before} == before
 
 
+def test_language_models_find_every_page_and_how_to_use_the_project(results):
+    site.write_site("mini")
+    llms = (results / "html" / "llms.txt").read_text()
+    assert llms.startswith("# csebench")
+    for target in re.findall(r"\]\((.+?)\)", llms):
+        assert (results / "html" / target).exists(), target
+    assert "- [Mini](docs/mini.html)" in llms
+
+    skill = (results / "html" / "SKILL.md").read_text()
+    assert skill.startswith("---\nname: csebench\n")
+    assert "One screen." in skill
+
+
 def captions_of_side_bar(home):
     return re.findall(r'class="caption-text">(.*?)<', home.read_text())
 
 
-def test_the_side_bar_has_what_the_papers_print_first_and_no_caption_without_pages(results):
+def test_the_side_bar_has_what_the_papers_print_first(results):
     home = site.write_site("mini")
     assert captions_of_side_bar(home) == [
         "What the papers print",
         "Rerun",
         "Your own method",
+        "Judge results",
         "Study at scale mini",
         "Reference",
     ]
-
-    (results.parents[1] / "docs/judge.md").write_text("# Judge\n")
-    home = site.write_site("mini")
-    assert "Judge results" in captions_of_side_bar(home)
     assert "docs/judge.html" in home.read_text()
+
+
+def test_a_caption_without_pages_is_left_out(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/judge.md").write_text("# Judge\n")
+    side_bar = site.side_bar("mini", tmp_path)
+    assert ":caption: Judge results" in side_bar
+    assert ":caption: Rerun" not in side_bar
 
 
 @pytest.mark.parametrize(

@@ -83,13 +83,11 @@ def printed_values_text(cells: list[Cell]) -> str:
     `30 of 36 printed values agree with our runs; 4 differ, 2 inconclusive, 0 not tested. Our means
     lie -1.31 to +0.42 points from print.`
     """
-    counts: Counter[PrintedWord] = Counter()
+    counts = printed_verdicts(cells)
     distances = []
-    for cell in cells:
-        if cell.judged and cell.published and cell.plan.specs:
-            counts[stats.printed_word(cell.verdict)] += 1
-            if cell.distance is not None:
-                distances.append(cell.distance / cell.point)
+    for cell in judged_cells(cells):
+        if cell.distance is not None:
+            distances.append(cell.distance / cell.point)
     text = (
         f"{counts[PrintedWord.AGREES]} of {counts.total()} printed values agree with our runs;"
         f" {counts[PrintedWord.DIFFERS]} differ,"
@@ -100,6 +98,16 @@ def printed_values_text(cells: list[Cell]) -> str:
         ends = dict.fromkeys(f"{end:+z.2f}" for end in (min(distances), max(distances)))
         text += f" Our means lie {' to '.join(ends)} points from print."
     return text
+
+
+def printed_verdicts(cells: list[Cell]) -> Counter[PrintedWord]:
+    """Count the verdicts of our runs on printed values."""
+    return Counter(stats.printed_word(cell.verdict) for cell in judged_cells(cells))
+
+
+def judged_cells(cells: list[Cell]) -> list[Cell]:
+    """List the cells whose printed value is judged by our runs."""
+    return [cell for cell in cells if cell.judged and cell.published and cell.plan.specs]
 
 
 def question_lines(view: GridView, answered: list[Answer]) -> list[str]:

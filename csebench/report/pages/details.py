@@ -17,10 +17,11 @@ from csebench.report.numbers.losses import row_losses
 from csebench.report.pages.answer_text import all_comparisons
 from csebench.report.pages.claims import sentence_table
 from csebench.report.pages.page import Fold, Part, TextTable, as_list, merge_labels
+from csebench.report.pages.row_by_row import others_mean, others_verdict_text
+from csebench.report.pages.score_table import column_order
 from csebench.report.words import comparisons as words
 from csebench.report.words.claims import DEPENDS
-from csebench.report.words.evidence import setup_differences
-from csebench.report.words.verdicts import printed_verdict_text
+from csebench.report.words.evidence import group_remark
 
 SOURCES = {
     "measured": "measured by the authors",
@@ -95,10 +96,10 @@ def table_of_texts(view: GridView, text_of: Callable[[Cell], str | None]) -> Tex
 
     head = ["Model"]
     body = [[label] for label, _ in rows]
-    for index, column in enumerate(view.score_grid.columns):
+    for index in column_order(view):
         if not any(texts[index] for _, texts in rows):
             continue
-        head.append(column.label)
+        head.append(view.score_grid.columns[index].label)
         for line, (_, texts) in zip(body, rows, strict=True):
             line.append(texts[index] or "–")
     return TextTable(head, body)
@@ -135,9 +136,7 @@ def others_fold(view: GridView) -> list[Part]:
     for cell in view.cells:
         if cell.others is not None:
             row = cell.plan.row
-            sources = ", ".join(cell.others.sources)
-            differences = setup_differences(cell.others, row)
-            remarks.append((row.label, f"{cell.others.kind}, {sources}: {differences}."))
+            remarks.append((row.label, group_remark(cell.others, row)))
     parts = [legend, table, as_list(merge_labels(remarks))]
     return [Fold("Others' runs on the paper's encoder", parts)]
 
@@ -149,13 +148,11 @@ def others_text(cell: Cell) -> str | None:
     """
     if cell.others is None:
         return None
-    summary = cell.others.summary
-    text = f"{cell.mean_and_std(summary)}, n = {summary.n}"
+    text = others_mean(cell, cell.others)
     if cell.published is None:
         return text
-    verdict = cell.others.verdict(cell.published, cell.published_seeds, cell.point)
-    verdict_text = printed_verdict_text(verdict, summary.n, cell.digits)
-    return f"{text} (printed {cell.published.text}, {verdict_text})"
+    verdict = others_verdict_text(cell, cell.others, cell.published)
+    return f"{text} (printed {cell.published.text}, {verdict})"
 
 
 # ---------------------------------------------------------------- comparisons and claims

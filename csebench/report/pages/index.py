@@ -1,6 +1,6 @@
 """The first page of a scale: controls, questions with their answers, and the list of tables.
 
-The list says how many runs of every table and figure have scores.
+The list has the answers of every table and figure as signs, and says how many runs have scores.
 """
 
 import os
@@ -24,16 +24,19 @@ from csebench.report.numbers.cells import (
     GridView,
     grid_view,
 )
+from csebench.report.numbers.claims import judge_all
 from csebench.report.numbers.compare import Answer, answer, answers
 from csebench.report.numbers.controls import control_results
 from csebench.report.numbers.primary_answers import count_primary_answers
 from csebench.report.numbers.rank_agreement import rank_agreement
 from csebench.report.numbers.refusals import Relation
-from csebench.report.pages.answer_text import nothing_to_draw
-from csebench.report.pages.page import PageContent, Part, Picture, TextTable
+from csebench.report.numbers.verdict_words import PrintedWord, VerdictWord
+from csebench.report.pages.answer_text import nothing_to_draw, printed_verdicts
+from csebench.report.pages.page import PageContent, Part, Picture, TextTable, without_empty_columns
 from csebench.report.pages.score_table import STALE
 from csebench.report.provenance import scale_line
 from csebench.report.words.cells import scored_text
+from csebench.report.words.claim_counts import verdict_counts
 from csebench.report.words.comparisons import family_sentence, primary_answers_text, remarks
 from csebench.report.words.controls import (
     CONTROL_HEAD,
@@ -57,6 +60,17 @@ MEANINGS = {  # of the states of tables without runs
 }
 
 
+ANSWERS_HEAD = ["", "title", "answers here", "claims, by printed numbers", "state"]
+SIGNS = {  # of verdicts, in the order in which they are written
+    VerdictWord.HIGHER: "↑",
+    VerdictWord.SAME: "=",
+    VerdictWord.LOWER: "↓",
+    VerdictWord.UNCLEAR: "?",
+    VerdictWord.CANNOT_TELL: "?",
+    VerdictWord.NOT_TESTED: "–",
+}
+
+
 def index_page(scale: str) -> PageContent:
     views = [grid_view(paper_name, name, scale) for paper_name, name in planned_grids(scale)]
     parts: list[Part] = [reproduction_text(scale)]
@@ -71,8 +85,10 @@ def index_page(scale: str) -> PageContent:
             alt = "Every method against the untrained encoder and against SimCSE"
             parts.append(Picture(f"{SIDE_BY_SIDE}.svg", alt))
     parts.append("## Tables and figures")
-    parts.append(coverage(views))
+    parts.append(tables_of_all_papers(views))
+    parts += answers_by_paper(views)
     parts += [f"Left out: {defect}" for defect in left_out(scale)]
+    parts += signs_legend(scale)
     parts.append(coverage_legend(views))
     parts.append(OTHER_PAGES)
     return PageContent(f"Results at scale {scale}", scale_line(page(SIDE_BY_SIDE, scale)), parts)
@@ -159,23 +175,46 @@ def study_text(views: list[GridView]) -> list[str]:
 # ---------------------------------------------------------------- tables and figures
 
 
-def coverage(views: list[GridView]) -> TextTable:
-    """Tabulate the state of every table and figure: a row per number, a column per paper."""
-    links: dict[str, dict[str, str]] = {}  # by table or figure, then by paper
+def tables_of_all_papers(views: list[GridView]) -> str:
+    """Link to the pages that show the tables with one number of every paper."""
+    names = {view.name for view in views if view.name.startswith("table")}
+    links = [f"[{grid_label(name)}]({name}.md)" for name in sorted(names, key=by_number)]
+    return f"Of all papers: {' · '.join(links)}."
+
+
+def answers_by_paper(views: list[GridView]) -> list[Part]:
+    """List the tables and figures of every paper with answers, verdicts on claims, and state."""
+    rows_of: dict[str, list[list[str]]] = {}  # by paper
     for view in views:
-        link = f"[{coverage_label(view)}]({view.paper}/{view.name}.md)"
-        links.setdefault(view.name, {})[view.paper] = link
+        link = f"[{grid_label(view.name)}]({view.paper}/{view.name}.md)"
+        row = [link, view.grid.title, answer_signs(view), claims_text(view), coverage_label(view)]
+        rows_of.setdefault(view.paper, []).append(row)
+    parts: list[Part] = []
+    for paper_name in paper_names():
+        if paper_name in rows_of:
+            label = paper(paper_name).label or paper_name
+            table = TextTable(ANSWERS_HEAD, rows_of[paper_name], label)
+            parts.append(without_empty_columns(table))
+    return parts
 
-    def tables_before_figures(name: str):
-        return name.startswith("figure"), by_number(name)
 
-    rows = []
-    for name in sorted(links, key=tables_before_figures):
-        label = grid_label(name)
-        if not name.startswith("figure"):  # link to the page with this table of every paper
-            label = f"[{label}]({name}.md)"
-        rows.append([label, *(links[name].get(paper_name, "") for paper_name in paper_names())])
-    return TextTable(["", *(paper(name).label for name in paper_names())], rows)
+def answer_signs(view: GridView) -> str:
+    """Write a sign per question of a table, the main question first: `↑ =? –`.
+
+    A question has several signs if its comparisons have several verdicts. At the scale of the
+    papers, the number of printed values that agree follows.
+    """
+    if view.scale == DEFAULT_SCALE or isinstance(view.grid, SettingsTable | TextsTable):
+        return ""
+    texts = []
+    for answered in answers(view):
+        words = {comparison.relation.word for comparison in answered.comparisons}
+        signs = [sign for word, sign in SIGNS.items() if word in words]
+        texts.append("".join(dict.fromkeys(signs)))
+    if view.judged:
+        counts = printed_verdicts(view.cells)
+        texts.append(f"({counts[PrintedWord.AGREES]} of {counts.total()} printed values agree)")
+    return " ".join(texts)
 
 
 def coverage_label(view: GridView) -> str:
@@ -211,8 +250,30 @@ def state(view: GridView) -> str:
     return "nothing to draw" if nothing_to_draw(view) else "missing"
 
 
+def claims_text(view: GridView) -> str:
+    """Count what the paper says about a table by its verdict on printed numbers."""
+    if view.scale == DEFAULT_SCALE:
+        return ""
+    return verdict_counts(judge_all(view.scale, [view.paper], view.name))
+
+
+def signs_legend(scale: str) -> list[str]:
+    """Explain the signs of answers. Scale smoke has none."""
+    if scale == DEFAULT_SCALE:
+        return []
+    words_of: dict[str, list[str]] = {}  # by sign
+    for word, sign in SIGNS.items():
+        words_of.setdefault(sign, []).append(word)
+    meanings = [f"{sign} {' or '.join(words)}" for sign, words in words_of.items()]
+    return [
+        "A table has a sign for each of its questions, the main question first. The sign says how a"
+        f" row compares with the row that it is asked about: {'; '.join(meanings)}. A question"
+        " about several rows may have several signs."
+    ]
+
+
 def coverage_legend(views: list[GridView]) -> str:
-    """Explain the cells of `coverage`, and count tables and figures by their state."""
+    """Explain how states are written, and count tables and figures by their state."""
     states = Counter(state(view) for view in views)
     marks = f"{STALE}: with an older code version or other settings"
     if any(view.elsewhere for view in views):
@@ -220,7 +281,7 @@ def coverage_legend(views: list[GridView]) -> str:
         marks += f"; {ON_OTHER_DATA}: {data}, so that they do not count"
     meanings = [f"*{name}*: {MEANINGS[name]}" for name in sorted(states) if name in MEANINGS]
     counts = "; ".join(state_count(name, count) for name, count in sorted(states.items()))
-    sentences = [f"A cell counts the runs of a table or figure. {'; '.join([marks, *meanings])}."]
+    sentences = [f"{'; '.join([marks, *meanings])}."]
     sentences.append(f"In all: {counts}.")
     return " ".join(sentences)
 

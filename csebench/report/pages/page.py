@@ -84,6 +84,17 @@ class PageContent(NamedTuple):
         return "\n\n".join(part_markdown(part) for part in parts) + "\n"
 
 
+def without_empty_columns(table: TextTable, empty: str = "") -> TextTable:
+    """Leave out the columns of a table in which every row has only the text `empty`."""
+    used: list[int] = []
+    for index in range(len(table.head)):
+        if any(row[index] != empty for row in table.rows):
+            used.append(index)
+    head = [table.head[index] for index in used]
+    rows = [[row[index] for index in used] for row in table.rows]
+    return TextTable(head, rows, table.title)
+
+
 # ---------------------------------------------------------------- parts as Markdown and LaTeX
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from itertools import chain
 from math import inf
 
-from csebench.plan.catalog.files import DEFAULT_SCALE, SIDE_BY_SIDE
+from csebench.plan.catalog.files import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE
+from csebench.plan.schema.paper import Figure
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import ON_OTHER_DATA, Cell, GridView
 from csebench.report.numbers.compare import best_rows, block, summary_columns
@@ -32,10 +33,23 @@ BestRows = list[list[set[int]]]  # per column and block of ranked rows: the rows
 def score_parts(view: GridView) -> list[Part]:
     """Show our scores of all rows with runs, and how to read them."""
     rows = [row for row in row_order(view) if has_runs(view.rows[row])]
-    best: BestRows = []
-    if view.scale != DEFAULT_SCALE:
-        best = [best_rows(view, column) for column in view.score_grid.columns]
-    return [*score_tables(view, rows, best), *legend_parts(view, rows, best)]
+    best = best_by_column(view)
+    legend = legend_parts(view, rows, best)
+    if is_shown_row_by_row(view) and len(view.score_grid.columns) == 1:
+        return legend
+    return [*score_tables(view, rows, best), *legend]
+
+
+def is_shown_row_by_row(view: GridView) -> bool:
+    """Whether the page begins with one column, row by row (row_by_row.py). Tables of papers do."""
+    return view.paper not in GENERATED and not isinstance(view.grid, Figure)
+
+
+def best_by_column(view: GridView) -> BestRows:
+    """Find the rows of every column that may be best. Scale smoke says nothing of that."""
+    if view.scale == DEFAULT_SCALE:
+        return []
+    return [best_rows(view, column) for column in view.score_grid.columns]
 
 
 def has_runs(cells: Iterable[Cell]) -> bool:
@@ -63,25 +77,22 @@ def row_order(view: GridView) -> list[int]:
 
 def score_tables(view: GridView, rows: list[int], best: BestRows) -> list[TextTable]:
     """Tabulate the scores. Rows that learn with labels get a table of their own."""
-    bold_cells: set[tuple[int, int]] = set()
-    for column, blocks in enumerate(best):
-        for best_of_block in blocks:
-            if len(best_of_block) == 1:
-                bold_cells |= {(row, column) for row in best_of_block}
-
+    bold = bold_cells(best)
+    order = column_order(view)
     without_labels: list[list[str]] = []
     with_labels: list[list[str]] = []
     for row in rows:
         texts = [view.grid.rows[row].label]
-        for column, cell in enumerate(view.rows[row]):
-            texts.append(cell_text(cell, is_bold=(row, column) in bold_cells))
+        for column in order:
+            cell = view.rows[row][column]
+            texts.append(cell_text(cell, is_bold=(row, column) in bold))
         ranked_with = block(view, row)
         if ranked_with is not None and ranked_with.corpus == "triplets":
             with_labels.append(texts)
         else:
             without_labels.append(texts)
 
-    head = ["Model", *(column.label for column in view.score_grid.columns)]
+    head = ["Model", *(view.score_grid.columns[column].label for column in order)]
     if not without_labels:
         return [TextTable(head, with_labels)]
     tables = [TextTable(head, without_labels)]
@@ -90,8 +101,50 @@ def score_tables(view: GridView, rows: list[int], best: BestRows) -> list[TextTa
     return tables
 
 
+def bold_cells(best: BestRows) -> set[tuple[int, int]]:
+    """List the cells that alone are best, as (row, column)."""
+    cells: set[tuple[int, int]] = set()
+    for column, blocks in enumerate(best):
+        for best_of_block in blocks:
+            if len(best_of_block) == 1:
+                cells |= {(row, column) for row in best_of_block}
+    return cells
+
+
+def main_column(view: GridView) -> int:
+    """Find the column that sums up a table: its average, or its last score if it has none."""
+    scores = []
+    for index, column in enumerate(view.score_grid.columns):
+        if column.task == "Avg." or column.mean:
+            return index
+        if column.delta is None:
+            scores.append(index)
+    return scores[-1]
+
+
+def column_order(view: GridView) -> list[int]:
+    """Order the columns of a table as pages show them: an average comes first."""
+    order = list(range(len(view.score_grid.columns)))
+    main = main_column(view)
+    if view.score_grid.columns[main].task == "Avg.":
+        order.remove(main)
+        order.insert(0, main)
+    return order
+
+
 def cell_text(cell: Cell, is_bold: bool) -> str:
     """`78.41 ± 0.31`; with the printed value, its verdict and distance `… (78.13 ✓ +0.28)`."""
+    text = marked_text(cell, is_bold)
+    if not cell.judged or cell.published is None:
+        return text
+    sign = sign_of_verdict(cell)
+    if not sign:
+        return f"{text} ({cell.published.text})"
+    return f"{text} ({cell.published.text} {sign} {signed(cell, cell.distance)})"
+
+
+def marked_text(cell: Cell, is_bold: bool) -> str:
+    """`78.41 ± 0.31†`, with marks for scores that are old, missing or on other test data."""
     text = f"**{cell.text}**" if is_bold else cell.text
     if cell.stale:
         text += STALE
@@ -99,12 +152,7 @@ def cell_text(cell: Cell, is_bold: bool) -> str:
         text += f" [{cell.absent} missing]"
     if cell.runs_elsewhere and cell.values:
         text += f" [{cell.runs_elsewhere} {ON_OTHER_DATA}]"
-    if not cell.judged or cell.published is None:
-        return text
-    sign = sign_of_verdict(cell)
-    if not sign:
-        return f"{text} ({cell.published.text})"
-    return f"{text} ({cell.published.text} {sign} {signed(cell, cell.distance)})"
+    return text
 
 
 def sign_of_verdict(cell: Cell) -> str:
@@ -146,7 +194,8 @@ def legend_parts(view: GridView, rows: list[int], best: BestRows) -> list[Part]:
     is_folded = len(lines) > MOST_TIES or has_long_line
 
     sentences = [measure_sentence(cells)]
-    if view.judged:
+    shows_brackets = not is_shown_row_by_row(view) or len(view.score_grid.columns) > 1
+    if view.judged and shows_brackets:
         signs = "; ".join(f"{sign} {meaning}" for sign, meaning in SIGNS_OF_VERDICTS.items())
         sentences.append(
             f"In brackets: the printed value, its verdict ({signs}), and our mean minus it."

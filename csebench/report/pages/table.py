@@ -36,7 +36,8 @@ from csebench.report.pages.page import (
     relative_path,
 )
 from csebench.report.pages.retrieved import texts_fold
-from csebench.report.pages.score_table import STALE, has_runs, score_parts
+from csebench.report.pages.row_by_row import commands_fold, row_by_row_table
+from csebench.report.pages.score_table import STALE, has_runs, is_shown_row_by_row, score_parts
 from csebench.report.pages.settings import settings_section
 from csebench.report.pages.texts import texts_section
 from csebench.report.provenance import (
@@ -122,15 +123,20 @@ def grid_section(view: GridView, folder: Path) -> PageSection:
     answered = answers(view)
     is_run = has_runs(view.cells)
     is_figure = isinstance(view.grid, Figure)
+    is_table = is_shown_row_by_row(view)
 
     visible: list[Part] = []
     visible += pictures(view, answered, folder)
     if not is_run:
         visible += printed_parts(view)
     elif has_values(view) or not is_figure:
+        if is_table:
+            visible.append(row_by_row_table(view))
         visible += score_parts(view)
 
     folded: list[Part] = []
+    if is_table:
+        folded += commands_fold(view)
     if is_run:
         folded += printed_fold(view)
     folded += others_fold(view)

@@ -1,0 +1,123 @@
+"""Row by row: the printed value, our mean, others' runs, the verdict and the command of each row.
+
+A table has many columns. The first table of its page shows the one column that sums it up, because
+a reader asks first whether that number holds.
+"""
+
+from collections.abc import Iterable
+
+from csebench.plan import targets
+from csebench.plan.schema.paper import Published
+from csebench.plan.schema.spec import Spec
+from csebench.report.numbers import stats
+from csebench.report.numbers.cells import Cell, GridView
+from csebench.report.numbers.others import Group, PooledGroup
+from csebench.report.pages.page import Fold, Part, TextTable, without_empty_columns
+from csebench.report.pages.score_table import (
+    best_by_column,
+    bold_cells,
+    main_column,
+    marked_text,
+)
+from csebench.report.words.verdicts import printed_verdict_text
+
+NO_VALUE = "–"
+
+
+def row_by_row_table(view: GridView) -> TextTable:
+    """Tabulate the column that sums up a table.
+
+    A column of the result in which no row has anything is left out.
+    """
+    column = main_column(view)
+    bold = bold_cells(best_by_column(view))
+    lines = []
+    for row, cells in enumerate(view.rows):
+        texts = cell_texts(cells[column], is_bold=(row, column) in bold)
+        if any(text != NO_VALUE for text in texts):
+            lines.append([view.grid.rows[row].label, *texts])
+
+    label = view.score_grid.columns[column].label
+    here = f"here ({view.scale})"
+    head = ["Model", f"{label} in print", here, "others' runs", "verdict on print"]
+    return without_empty_columns(TextTable(head, lines), NO_VALUE)
+
+
+def cell_texts(cell: Cell, is_bold: bool) -> list[str]:
+    """Word a cell: the printed value, our mean, others' mean, the verdict on the printed value."""
+    printed = cell.published.text if cell.published else NO_VALUE
+    others = others_mean(cell, cell.others) if cell.others else NO_VALUE
+    return [printed, marked_text(cell, is_bold), others, verdict_text(cell)]
+
+
+def others_mean(cell: Cell, others: Group) -> str:
+    """Word the mean of others' runs: `74.95 ± 1.74, n = 50`, `75.27 ± 0.90, n = 67, 14 sources`."""
+    text = f"{cell.mean_and_std(others.summary)}, n = {others.summary.n}"
+    if isinstance(others, PooledGroup):
+        text += f", {others.effects.sources} sources"
+    return text
+
+
+def verdict_text(cell: Cell) -> str:
+    """Word the verdict on the printed value: by our runs if they can judge it, else by others'."""
+    if cell.published is None:
+        return NO_VALUE
+    if cell.judged and cell.verdict not in ("", stats.NOT_COMPARABLE):
+        verdict = stats.Verdict(cell.verdict, cell.mean - cell.published.value)
+        return printed_verdict_text(verdict, len(cell.values), cell.digits)
+    if cell.others is not None:
+        return others_verdict_text(cell, cell.others, cell.published)
+    return NO_VALUE
+
+
+def others_verdict_text(cell: Cell, others: Group, published: Published) -> str:
+    """Word the verdict on the printed value of a cell by the runs of others."""
+    verdict = others.verdict(published, cell.published_seeds, cell.point)
+    return printed_verdict_text(verdict, others.summary.n, cell.digits)
+
+
+# ---------------------------------------------------------------- commands
+
+
+def commands_fold(view: GridView) -> list[Part]:
+    """Fold a command per row, which trains and scores the runs of the row and nothing else."""
+    rows = []
+    for row, cells in zip(view.grid.rows, view.rows, strict=True):
+        files = score_files(cells, view.scale)
+        if files:
+            rows.append([row.label, f"`snakemake -j4 {' '.join(files)}`"])
+    if not rows:
+        return []
+    return [Fold("Commands: train and score one row", [TextTable(["Model", "command"], rows)])]
+
+
+def score_files(cells: Iterable[Cell], scale: str) -> list[str]:
+    """List the score files of a row, with the runs of one name in braces, as a shell reads them.
+
+    `results/mini/scores/simcse-{002ae00650,7d1c2b6f03}.sts.json`
+    """
+    digests_of: dict[tuple[str, str], list[str]] = {}  # by folder with name, and ending
+    for spec, evaluator in runs_of(cells):
+        path = str(targets.score_file(spec.run_id, evaluator, scale))
+        before, digest, after = path.partition(spec.run_id.rpartition("-")[2])
+        digests = digests_of.setdefault((before, after), [])
+        if digest not in digests:
+            digests.append(digest)
+    files = []
+    for (before, after), digests in digests_of.items():
+        names = ",".join(digests)
+        if len(digests) > 1:
+            names = f"{{{names}}}"
+        files.append(f"{before}{names}{after}")
+    return files
+
+
+def runs_of(cells: Iterable[Cell]) -> list[tuple[Spec, str]]:
+    """List the runs of a row, each with the evaluator of its score."""
+    runs = []
+    for cell in cells:
+        is_difference = cell.plan.column.delta is not None  # has runs of another row, too
+        if not is_difference:
+            for leaf in cell.leaves:
+                runs += [(spec, leaf.plan.evaluator) for spec in leaf.plan.specs]
+    return runs
