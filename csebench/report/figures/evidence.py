@@ -12,6 +12,7 @@ from csebench.score.themes import GREY, on_white
 
 BIN = 0.15  # dots whose scores fall into a bin of this size stand side by side
 DOT_DISTANCE = 0.08  # between dots side by side, in units of the x axis
+PRINTED_X = 0.8  # of the printed value: between the dots of a sweep and of single runs
 RUN_COLUMNS = [
     "method",
     "encoder",
@@ -109,12 +110,9 @@ def draw_panel(axis, sweep: Sweep) -> None:
 
     printed = sweep.printed.value
     axis.axhline(printed.value, color=GREY, lw=1.2, ls="--", zorder=0)
-    style: dict[str, Any] = {
-        "xycoords": ("axes fraction", "data"),
-        "textcoords": "offset points",
-        "ha": "right",
-    }
-    axis.annotate(f"printed {printed.text}", (1, printed.value), (0, 3), **style)
+    between_groups = (PRINTED_X, printed.value)
+    style: dict[str, Any] = {"textcoords": "offset points", "ha": "center"}
+    axis.annotate(f"printed {printed.text}", between_groups, (0, 3), **style)
 
     labels = [runs_label(group) for group in drawn]
     axis.set_xticks([MARKS[group.kind].x for group in drawn], labels)
