@@ -64,8 +64,8 @@ Hellqvist, Erik Ylip{\\"a}{\\"a} and Sahlgren, Magnus}, booktitle={ICLR}, year={
     "search": {"learning_rate": (1e-6, 3e-6, 1e-5, 2e-5, 3e-5, 5e-5, 1e-4)},
     "deviations": [
         (
-            "the settings are the code's; by its README the released models were trained with"
-            " others than the paper's"
+            "the settings are the code's; its README says that the released models were not trained"
+            " with the paper's settings"
         ),
         "RMSprop with TensorFlow's defaults (rho 0.9, epsilon 1e-7) in PyTorch",
         "the trainer's gradient clipping at 1.0 applies",

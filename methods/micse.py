@@ -87,13 +87,13 @@ Sentence Embeddings}, author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, y
             " code, it is inside and the loss is a mean"
         ),
         (
-            "variants released and code take the README's settings for 1 % of the data (λ 1e-4, 500"
-            " epochs, 7,850 steps); those for 10, 0.1 and 0.01 % differ: λ 5e-4, 1e-3 and 1e-3,"
-            " 15,630, 8,000 and 5,000 steps"
+            "the variants `released` and `code` have the README's settings for 1 % of the data: λ"
+            " 1e-4, 500 epochs, 7,850 steps; the README has others for 10, 0.1 and 0.01 %: λ 5e-4,"
+            " 1e-3 and 1e-3, and 15,630, 8,000 and 5,000 steps"
         ),
         (
-            "the released commands choose among checkpoints of every 500 steps, as variants"
-            " released and code do"
+            "the released commands choose among checkpoints of every 500 steps, as the variants"
+            " `released` and `code` do"
         ),
     ],
 }

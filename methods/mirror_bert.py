@@ -87,8 +87,8 @@ Collier, Nigel}, booktitle={EMNLP}, year={2021}}"""
         ),
         "no gradient clipping is stated; the trainer's 1.0 applies",
         (
-            "miCSE claims both the authors' settings and a constant number of steps over sizes: 50"
-            " steps are kept"
+            "miCSE claims both the authors' settings, which have 50 steps, and a constant number of"
+            " steps over sizes: 50 steps at the papers' scale, the scale's number elsewhere"
         ),
         "the variant code averages padding in training only; the official evaluation does so too",
     ],

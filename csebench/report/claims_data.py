@@ -159,7 +159,7 @@ def data_row(claim_id: str, judged: Judged, sentence: Judged) -> dict:
         "lower_is_better": claim.lower,
         "statistic": claim.statistic,
         "stated": stated_text(claim),
-        "cells": compared_cells(judged.paper, claim, contrasts),
+        "cells": printed_numbers(judged.paper, claim, contrasts),
         "differences": [difference_record(contrast) for contrast in contrasts],
         "verdict": judged.published.verdict.value,
         "verdict_at_smaller_deviations": smaller_deviations(judged),
@@ -190,7 +190,7 @@ def smaller_deviations(judged: Judged) -> list[dict]:
     return records
 
 
-def compared_cells(paper_name: str, claim: Claim, contrasts: tuple[Contrast, ...]) -> list[dict]:
+def printed_numbers(paper_name: str, claim: Claim, contrasts: tuple[Contrast, ...]) -> list[dict]:
     """List the printed numbers of a claim's row and of the rows that it is compared with."""
     places = [(claim.place, claim.row, column) for column in claim.columns]
     versus_place = claim.places[-1]

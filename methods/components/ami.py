@@ -42,8 +42,8 @@ DECLARATION = {
             " without it"
         ),
         (
-            "layers: the last third of the stack in form paper (8-12 of 12 in the paper: the last"
-            " four), the code's 7:11 of 12 in form code, both scaled with the depth of the encoder"
+            "layers: in form paper the last third of the stack, which is 9 to 12 of 12 (the paper"
+            " says 8-12); in form code the code's 7:11 of 12; both scale with the encoder's depth"
         ),
         (
             "entries that attention dropout zeroed in either view are left out (the paper is"

@@ -40,7 +40,7 @@ DECLARATION = {
             " covers attention too, the batch is enqueued after the optimiser step and the moving"
             " average follows it"
         ),
-        "a first-in-first-out cut at 384 entries, which is no multiple of the batch of 50",
+        "the queue drops its oldest entries beyond 384: with a batch of 50, this cuts a batch",
         (
             "the momentum encoder starts from the pre-trained weights (ESimCSE's starts from random"
             " ones by accident)"

@@ -131,6 +131,8 @@ def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
             parts.append(printed_lead(answer))
         elif is_main or not answered[0].family.primary:
             parts.append(f"**{words.family_sentence(answer)}**")
+            if is_main:
+                parts.append(printed_difference(answer))
         else:
             parts.append(words.family_sentence(answer))
 
@@ -160,10 +162,15 @@ def terms_of(comparisons: Iterable[Comparison]) -> list[TunedAway]:
 def printed_lead(answer: Answer) -> str:
     """Word the main answer, with the difference that the paper prints."""
     (comparison,) = answer.comparisons
-    text = words.sentence(comparison)
+    return f"{words.sentence(comparison)} {printed_difference(answer)}".rstrip()
+
+
+def printed_difference(answer: Answer) -> str:
+    """Say which difference the paper prints for its main comparison; empty if it prints none."""
+    (comparison,) = answer.comparisons
     if comparison.printed is None:
-        return text
-    return f"{text} Printed: {comparison.printed:+z.2f}."
+        return ""
+    return f"The paper prints {comparison.printed:+z.2f}."
 
 
 def forest_title(view: GridView, answered: list[Answer]) -> str:

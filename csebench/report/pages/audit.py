@@ -41,9 +41,9 @@ def audit_page(_scale: str) -> PageContent:
     parts += [
         links_table(sections),
         (
-            "A count links to its findings. They are recomputed from the numbers as printed,"
-            " without any run. A finding says that two things in print do not agree, not which of"
-            " them is wrong."
+            "A count links to its findings. Those of the kind *found by reading* were noted by a"
+            " person. All others are recomputed from the numbers as printed. A finding says that"
+            " two things in print do not agree, not which of them is wrong."
         ),
     ]
     for title, section in sections.items():

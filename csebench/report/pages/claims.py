@@ -133,7 +133,8 @@ def verdicts_table(sentences: list[Judged]) -> TextTable:
     totals = Counter(sentence.published.verdict for sentence in sentences)
     rows.append([all_papers_label(), *(str(totals[verdict]) for verdict in order)])
     ranges = [verdict_range(sentences, verdict) for verdict in order]
-    rows.append(["all, at any deviation that is tried", *ranges])
+    tried = ", ".join(f"{deviation:.2g}" for deviation in deviations())
+    rows.append([f"all, range over {tried} points", *ranges])
     return TextTable(["paper", *order], rows)
 
 
@@ -210,9 +211,9 @@ def assumption_text() -> str:
         f" print {len(printed)} deviations at {PART_OF_DATA.replace('%', ' %')} of the data. Their"
         f" median is {median:.2f}, their root mean square {root_mean_square:.2f}. So every sentence"
         f" is also judged as if seeds moved the STS average by {assumed} points only. The"
-        f" deviations of other tasks and encoders shrink with it. “Supported if seeds deviate by"
-        f" {ASSUMED_DEVIATIONS[0]:g} or less” means supported at {ASSUMED_DEVIATIONS[0]:g} and at"
-        " every smaller deviation that is tried."
+        " deviations of other tasks and encoders are reduced by the same factor. “Supported if"
+        f" seeds deviate by {ASSUMED_DEVIATIONS[0]:g} or less” means supported at"
+        f" {ASSUMED_DEVIATIONS[0]:g} and at every smaller deviation that is tried."
     )
 
 
@@ -244,9 +245,7 @@ def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> TextTab
                 formula = f"· {claim_formula(row.claims[0])}"
                 lines.append([formula, place_links(row, scale, folder), *verdict_cells(row)])
     ours = "our runs" if scale == PAPER_SCALE else f"here ({scale})"
-    return TextTable(
-        ["claim", "about", "printed (over seeds)", f"{ours}, over seeds and test items"], lines
-    )
+    return TextTable(["claim", "about", "by printed numbers", f"by our runs: {ours}"], lines)
 
 
 def quote_text(sentence: Judged) -> str:

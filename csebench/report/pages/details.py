@@ -117,8 +117,8 @@ def losses_fold(view: GridView) -> list[Part]:
     for loss in losses:
         readings = [f"{loss.first:.3g}", f"{loss.last:.3g}"]
         rows.append([loss.row, str(loss.runs), *readings, f"{loss.first_step}, {loss.last_step}"])
-    head = ["Model", "runs", "loss at the first reading", "at the last", "steps"]
-    return [Fold("Training loss at the end of runs", [TextTable(head, rows)])]
+    head = ["Model", "runs", "first reading", "last reading", "steps of the two readings"]
+    return [Fold("Training loss, first and last reading", [TextTable(head, rows)])]
 
 
 # ---------------------------------------------------------------- runs of others

@@ -86,9 +86,9 @@ def index_page(scale: str) -> PageContent:
             parts.append(Picture(f"{SIDE_BY_SIDE}.svg", alt))
     parts.append("## Tables and figures")
     parts.append(tables_of_all_papers(views))
+    parts += signs_legend(scale)
     parts += answers_by_paper(views)
     parts += [f"Left out: {defect}" for defect in left_out(scale)]
-    parts += signs_legend(scale)
     parts.append(coverage_legend(views))
     parts.append(OTHER_PAGES)
     return PageContent(f"Results at scale {scale}", scale_line(page(SIDE_BY_SIDE, scale)), parts)
@@ -121,7 +121,9 @@ def reproduction_text(scale: str) -> str:
     """Say whether printed numbers reproduce in runs of others, with a link to the evidence."""
     sentences = ["Do the printed numbers reproduce?"]
     if scale != PAPER_SCALE:
-        sentences.append(f"Not asked at scale {scale}, whose encoder is not the papers'.")
+        sentences.append(
+            f"Scale {scale} cannot say, because its encoder or its training is not the papers'."
+        )
     sentences.append(f"Runs of others on the papers' encoders: {reach_text()}")
     path = os.path.relpath(results_folder(DEFAULT_SCALE) / "evidence.md", results_folder(scale))
     sentences.append(f"[Evidence]({path})")
@@ -179,7 +181,7 @@ def tables_of_all_papers(views: list[GridView]) -> str:
     """Link to the pages that show the tables with one number of every paper."""
     names = {view.name for view in views if view.name.startswith("table")}
     links = [f"[{grid_label(name)}]({name}.md)" for name in sorted(names, key=by_number)]
-    return f"Of all papers: {' · '.join(links)}."
+    return f"Tables with one number, of all papers on one page: {' · '.join(links)}."
 
 
 def answers_by_paper(views: list[GridView]) -> list[Part]:
@@ -266,9 +268,9 @@ def signs_legend(scale: str) -> list[str]:
         words_of.setdefault(sign, []).append(word)
     meanings = [f"{sign} {' or '.join(words)}" for sign, words in words_of.items()]
     return [
-        "A table has a sign for each of its questions, the main question first. The sign says how a"
-        f" row compares with the row that it is asked about: {'; '.join(meanings)}. A question"
-        " about several rows may have several signs."
+        "*Answers here*: one group of signs per question, the main question first. A group has"
+        " several signs if the question is about several rows with several verdicts. A sign says"
+        f" how a row compares with another one: {'; '.join(meanings)}."
     ]
 
 

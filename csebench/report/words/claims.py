@@ -107,7 +107,7 @@ def tuned_away_part(judged: Judged) -> str:
     contrasts = chain.from_iterable(part.ours.contrasts for part in parts)
     terms = chain.from_iterable(contrast.tuned_away for contrast in contrasts)
     names = differences_text(term_name(term) for term in terms)
-    return f"; tuned away: {names}" if names else ""
+    return f"; without effect after the search: {names}" if names else ""
 
 
 def excluded_differences(bound: float) -> str:

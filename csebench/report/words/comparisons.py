@@ -111,6 +111,8 @@ def details_text(comparison: Comparison) -> str:
     if comparison.estimate is None:
         return reason
     numbers = numbers_text(comparison)
+    if comparison.relation == Relation.CANNOT_TELL:
+        return f"{reason}; the difference is {numbers}"
     return f"{reason}; {numbers}" if reason else numbers
 
 
@@ -121,7 +123,7 @@ def reason_of_verdict(comparison: Comparison) -> str:
             return f"within {INACTIVE:g} points"
         case Relation.TUNED_AWAY:
             terms = " and ".join(f"the {term_name(term)}" for term in comparison.tuned_away)
-            return f"within {INACTIVE:g} points; the search tuned {terms} away"
+            return f"within {INACTIVE:g} points; the search left {terms} without effect"
         case Relation.SAME_RUNS:
             return "both rows are the same runs at this scale"
         case Relation.ONE_SEED:
@@ -184,10 +186,9 @@ def reason_text(reason: Reason | None) -> str:
             return "both rows have the same score in every run"
         case PremiseNotShown(row, loss, least, printed):
             unit = "point" if least == 1 else "points"
-            presupposed = f"a loss that is shown to exceed {least:g} {unit}"
             return (
-                f"{row} loses {loss:z.1f} points here, but the question presupposes {presupposed}"
-                f" (in the paper: {printed})"
+                f"{row} loses {loss:z.1f} points here, but the question needs a loss that exceeds"
+                f" {least:g} {unit} beyond chance (in the paper: {printed})"
             )
         case ScaleCannotTell():
             return cannot_tell_text(reason)
@@ -202,10 +203,14 @@ def reason_text(reason: Reason | None) -> str:
 
 
 def cannot_tell_text(reason: ScaleCannotTell) -> str:
-    """Word why a scale gives no verdict on methods of a kind, and how many of its controls hold."""
+    """Word why a scale gives no verdict on methods of a kind, and how many of its controls fail."""
     how = HOW_TRAINED[reason.training]
-    held = f"{reason.held} of {reason.controls} controls hold"
-    return f"at scale {reason.scale}, training {how} gains less than its controls require ({held})"
+    failed = reason.controls - reason.held
+    verb = "fails" if failed == 1 else "fail"
+    return (
+        f"scale {reason.scale} does not tell methods trained {how} apart ({failed} of its"
+        f" {reason.controls} controls {verb})"
+    )
 
 
 def different_data_text(reason: DifferentData) -> str:
@@ -303,9 +308,9 @@ def tuned_away(terms: Iterable[TunedAway]) -> str:
 
 
 def tuned_away_sentence(texts: Iterable[str]) -> str:
-    """Join the texts of terms: `Tuned away: A, B and 2 more.`"""
+    """Join the texts of terms: `Without effect after the search: A, B and 2 more.`"""
     terms = differences_text(texts)
-    return f"Tuned away: {terms}." if terms else ""
+    return f"Without effect after the search: {terms}." if terms else ""
 
 
 def term_name(term: TunedAway) -> str:
@@ -316,33 +321,27 @@ def term_name(term: TunedAway) -> str:
 def tuned_away_text(term: TunedAway) -> str:
     """Word a term, the weights that the search tried, and their scores on dev.
 
-    `λ of A (the search tried 12 weights from 1e-5 to 4 and chose 3e-5, with 63.87 on dev; weight
-    1e-5 gives 63.85, the paper's 0.4 gives 62.46; 0 was not tried)`
+    `λ of A (63.87 on STS-B dev with the chosen weight 3e-5, 63.85 with 1e-5, 62.46 with the paper's
+    0.4; 12 weights from 1e-5 to 4 were tried, 0 was not)`
     """
     search = term.search
     weakest = search.weakest
     chosen = search.chosen
     untuned = search.untuned
-    ends = f"{setting_text(weakest.weight)} to {setting_text(search.strongest)}"
     choice = setting_text(chosen.weight)
     if untuned == chosen:
-        choice = f"the paper's {choice}"
-    others = []
+        choice = f"{choice}, the paper's"
+    scores = [f"{chosen.dev:.2f} on STS-B dev with the chosen weight {choice}"]
     if weakest != chosen:
-        text_of_weakest = f"weight {setting_text(weakest.weight)} gives {weakest.dev:.2f}"
-        if f"{weakest.dev:.2f}" == f"{chosen.dev:.2f}":
-            text_of_weakest += ", too"
-        others.append(text_of_weakest)
+        scores.append(f"{weakest.dev:.2f} with {setting_text(weakest.weight)}")
     if untuned is not None and untuned not in (chosen, weakest):
-        others.append(f"the paper's {setting_text(untuned.weight)} gives {untuned.dev:.2f}")
+        scores.append(f"{untuned.dev:.2f} with the paper's {setting_text(untuned.weight)}")
 
-    text = f"the search tried {search.values} weights from {ends} and chose {choice}"
-    text += f", with {chosen.dev:.2f} on dev"
-    if others:
-        text += f"; {', '.join(others)}"
+    ends = f"{setting_text(weakest.weight)} to {setting_text(search.strongest)}"
+    tried = f"{search.values} weights from {ends} were tried"
     if weakest.weight > 0:
-        text += "; 0 was not tried"
-    return f"{term_name(term)} ({text})"
+        tried += ", 0 was not"
+    return f"{term_name(term)} ({', '.join(scores)}; {tried})"
 
 
 # ---------------------------------------------------------------- a question
@@ -416,7 +415,7 @@ def shared_reason(group: Sequence[Comparison]) -> str:
     if group[0].relation == Relation.CANNOT_TELL:
         return ""
     if group[0].relation == Relation.TUNED_AWAY:
-        return f"within {INACTIVE:g} points; the search tuned the term away"
+        return f"within {INACTIVE:g} points; the search left the term without effect"
     reasons = {reason_of_verdict(comparison) for comparison in group}
     return reasons.pop() if len(reasons) == 1 else ""
 

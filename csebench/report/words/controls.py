@@ -5,9 +5,9 @@ from csebench.plan.schema.declarations import Control
 from csebench.plan.targets import grid_label
 from csebench.report.numbers.controls import ControlResult, why_not_judged
 from csebench.report.numbers.rank_agreement import RankAgreement
-from csebench.report.words.comparisons import HOW_TRAINED, cannot_tell_text
+from csebench.report.words.comparisons import HOW_TRAINED
 
-CONTROL_HEAD = ["control", "in print", "here", "95 % interval", "needed", "holds"]
+CONTROL_HEAD = ["control", "in print", "here", "95 % interval", "needed (points)", "holds"]
 
 
 def control_row(result: ControlResult) -> list[str]:
@@ -43,16 +43,20 @@ def consequence_text(scale: str) -> str:
         if reason is None:
             sentences.append(f"Methods trained {how} are judged.")
         else:
-            text = cannot_tell_text(reason)
-            sentences.append(f"**Methods trained {how} get no verdict: {text}.**")
+            failed = reason.controls - reason.held
+            verb = "fails" if failed == 1 else "fail"
+            sentences.append(
+                f"**Methods trained {how} get no verdict, because {failed} of {reason.controls}"
+                f" controls {verb}.**"
+            )
     return " ".join(sentences)
 
 
 def agreement_text(agreement: RankAgreement) -> str:
     """Word the rank correlation between the differences of a scale and the printed ones."""
     return (
-        f"Over {agreement.differences} declared differences of methods trained without labels, in"
-        f" {agreement.tables} tables, the rank correlation with the printed differences is"
-        f" {agreement.correlation:+z.2f} (95 % {agreement.low:+z.2f} to {agreement.high:+z.2f};"
-        " tables resampled)."
+        "Do differences between methods trained without labels resemble the printed ones? Over"
+        f" {agreement.differences} declared differences in {agreement.tables} tables, their rank"
+        f" correlation is {agreement.correlation:+z.2f} (95 % {agreement.low:+z.2f} to"
+        f" {agreement.high:+z.2f}; tables resampled)."
     )

@@ -34,9 +34,10 @@ LEGEND = (
 CLAIMS_HEAD = ["paper", "about", "claim", "row", "against", "column", "printed", "sd"]
 CLAIMS_HEAD += [f"seeds, {share * ITEM_ERROR:.2f}" for share in SHARES]
 CLAIMS_LEGEND = (
-    f"The seeds of each row that show a printed difference with {100 * POWER:.0f} % power, by the"
-    " error of that difference over test items, in points: it is not known for the papers'"
-    " encoders. no number: test items alone vary too much."
+    f"How many seeds each row needs, so that a test detects the printed difference with"
+    f" {100 * POWER:.0f} % power. The error of the difference over test items is not known for the"
+    " papers' encoders, so several are assumed, in points. no number: at this error, no number of"
+    " seeds is enough."
 )
 UNKNOWN = "no seeds are published"
 

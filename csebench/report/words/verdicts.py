@@ -17,7 +17,8 @@ def printed_verdict_text(verdict: stats.Verdict, runs: int, digits: int = 2) -> 
     """
     # the distance is the mean minus the published value; the side is of the published value
     side = "above" if verdict.distance <= 0 else "below"
-    distance = f"{abs(verdict.distance):.{digits}f} {side} an average run"
+    whom = "this run" if runs == 1 else "an average run"
+    distance = f"{abs(verdict.distance):.{digits}f} {side} {whom}"
     word = stats.printed_word(verdict.name)
     if word == PrintedWord.NOT_TESTED:
         return f"{word}: {why_value_not_tested(verdict, runs)}; {distance}"
