@@ -17,7 +17,7 @@ from pydantic import Field
 from csebench.base.errors import BadInput, unknown
 from csebench.base.project import ROOT, __version__
 from csebench.base.trackers import TRACKERS
-from csebench.cli import inspect, judge, new, plan, report, run, show, status
+from csebench.cli import export, inspect, judge, new, plan, report, run, show, status
 from csebench.cli.options import (
     described_names,
     number_type,
@@ -505,10 +505,21 @@ def add_report_verbs(verbs):
     about = "write documentation and results as a site"
     add_verb(verbs, "html", report.write_html, about, "--scale mini", scale=SCALE)
 
-    about = "write the judged claims of papers as a data set"
-    v = add_verb(verbs, "export", report.export_claims, about, "claims --out claims")
-    v.add_argument("what", choices=("claims",), help="what to write")
-    add_out(v, "folder of the files", output_folder)
+    add_export(verbs)
+
+
+def add_export(verbs):
+    about = "write claims or scores in the formats of other tools"
+    examples = (
+        "claims --out claims",
+        "mteb results/mini/scores/msse-78b6db175a.mteb.*.json --out results-of-mteb",
+    )
+    v = add_verb(verbs, "export", export.export, about, *examples)
+    text = "claims: the judged claims of papers as a data set; mteb: results that mteb reads"
+    v.add_argument("what", choices=("claims", "mteb"), help=text)
+    text = "score JSONs; mteb takes scores of mteb:TASK only"
+    v.add_argument("scores", nargs="*", type=Path, metavar="SCORES.json", help=text)
+    add_out(v, "folder of the files", export.output_path)
 
 
 def add_judge(verbs):
