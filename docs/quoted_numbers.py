@@ -33,11 +33,19 @@ from csebench.base.project import ROOT
 from csebench.plan.catalog.files import DEFAULT_SCALE, paper_names
 from csebench.report.numbers.audit import findings
 from csebench.report.numbers.claims import Judged, judge_all
+from csebench.report.numbers.others import PooledMethod, pooled_methods
 from csebench.report.numbers.others import sweeps as seed_sweeps
 from csebench.report.numbers.power import noncentrality
 from csebench.report.numbers.printed_gains import deviations
-from csebench.report.numbers.selection import SelectionGain, selection_of
+from csebench.report.numbers.selection import (
+    SelectionGain,
+    best_scores,
+    runs_to_reach,
+    selection_of,
+)
+from csebench.report.numbers.stats import LEVEL
 from csebench.report.words.claim_counts import severity_counts, verdict_counts
+from csebench.report.words.comparisons import outward_range
 from csebench.report.words.evidence import encoder_title, method_title
 
 MINI = ROOT / "results" / "mini"
@@ -234,6 +242,30 @@ def reach_of_best(method: str, encoder: str, count: int) -> str:
     return f"{100 * selection(method, encoder, count).reach:.0f} %"
 
 
+@cache
+def pooled(method: str, encoder: str) -> PooledMethod:
+    """Find the pooled runs of a method on an encoder."""
+    by_title = {}
+    for found in pooled_methods():
+        by_title[f"{method_title(found.key)}, {encoder_title(found.key)}"] = found
+    return look_up("pooled method", f"{method}, {encoder}", by_title)
+
+
+def new_run_range(method: str, encoder: str) -> str:
+    """Write the range of one run of a new source, over all sources: `73.27 to 77.27`."""
+    new_run = pooled(method, encoder).runs.effects.new_source_range(LEVEL)
+    return outward_range(new_run.low, new_run.high)
+
+
+def picked_to_reach(method: str, encoder: str, by_dev: bool) -> int | None:
+    """Give the smallest number of runs whose best is expected to reach the printed value."""
+    found = pooled(method, encoder)
+    scores = best_scores(found)
+    if scores is None:
+        raise BadInput(f"{method}, {encoder}: no seed sweep with scores on dev")
+    return runs_to_reach(found.printed.value, scores.by_dev if by_dev else scores.by_test)
+
+
 # ---------------------------------------------------------------- what the papers print
 
 
@@ -284,6 +316,9 @@ FUNCTIONS = (
     kept_last,
     best_of,
     reach_of_best,
+    pooled,
+    new_run_range,
+    picked_to_reach,
     sentences,
     claim_verdicts,
     deviation_texts,

@@ -122,7 +122,8 @@ def summary_line(
     """
     sentences = [f"{counted(total, noun)}."]
     if listed < total:
-        sentences = [f"The first {listed:,} of {counted(total, noun)}."]
+        first = "The first" if listed == 1 else f"The first {listed:,}"
+        sentences = [f"{first} of {counted(total, noun)}."]
     for title, texts in (verdicts or {}).items():
         heads = [re.split(r"[,:;(]", text)[0].strip() for text in texts]
         counts = [f"{count:,} {head}" for head, count in Counter(heads).most_common()]

@@ -66,7 +66,7 @@ def export_mteb(paths: list[Path], out: Path) -> None:
         BadInput: a file has no score that mteb computed.
     """
     from csebench.sharing.mteb_folder import (
-        EVALUATOR,
+        MTEB,
         WHY_OTHERS_ARE_NO_RESULTS,
         write_mteb_results,
     )
@@ -79,7 +79,7 @@ def export_mteb(paths: list[Path], out: Path) -> None:
     for path in paths:
         of_mteb = []
         for scores in read_shared_scores(path):
-            if scores.evaluator.declaration.name == EVALUATOR:
+            if scores.evaluator.declaration.name == MTEB:
                 of_mteb.append(scores)
             else:
                 left_out.append(scores)

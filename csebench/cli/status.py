@@ -155,10 +155,8 @@ def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:
         lines.append(f"{text}.")
     stale = len(stale_runs(pages))
     if stale:
-        lines.append(
-            f"{stale} of those missing with scores of an older code version, which pages show"
-            " with †."
-        )
+        verb = "has" if stale == 1 else "have"
+        lines.append(f"{stale} of the missing {verb} a score of older code; pages mark it with †.")
     return lines
 
 

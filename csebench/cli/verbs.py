@@ -17,7 +17,18 @@ from pydantic import Field
 from csebench.base.errors import BadInput, unknown
 from csebench.base.project import ROOT, __version__
 from csebench.base.trackers import TRACKERS
-from csebench.cli import export, inspect, judge, new, plan, report, run, show, status
+from csebench.cli import (
+    exchange,
+    export,
+    inspect,
+    judge,
+    new,
+    plan,
+    report,
+    run,
+    show,
+    status,
+)
 from csebench.cli.options import (
     described_names,
     number_type,
@@ -38,10 +49,11 @@ DESCRIPTION = """\
 Re-run the experiments behind the tables of four papers on unsupervised sentence embeddings, and compare the results.
 Each verb also works without Snakemake; `csebench VERB --help` lists its options."""  # noqa: E501
 GROUPS = {  # the verbs as `csebench --help` lists them
-    "What the papers print": ("claims", "audit", "export"),
+    "What the papers print": ("claims", "audit"),
     "Rerun": ("plan", "power", "check", "fetch", "status"),
     "Your own method": ("init", "new", "try"),
     "Judge results": ("compare", "judge"),
+    "Exchange results": ("report", "import", "export"),
     "One run or model": ("train", "evaluate", "back-translate"),
     "Steps of the workflow": (
         "tune",
@@ -124,6 +136,7 @@ def parser() -> Parser:
     add_try(verbs)
     add_publish_and_prune(verbs)
     add_report_verbs(verbs)
+    add_exchange_verbs(verbs)
     add_data_verbs(verbs)
     top.description = f"{DESCRIPTION}\n\n{grouped_verbs(verbs)}"
     top.epilog = COMPLETION
@@ -545,6 +558,35 @@ def add_judge(verbs):
     text = "for models: comma-separated evaluators, as in sts,beir:scifact"
     add_completed(v, evaluator_names, "--evaluators", default="sts", help=text)
     add_data_folder(v)
+
+
+# ---------------------------------------------------------------- results that travel
+
+
+def add_exchange_verbs(verbs):
+    about = "write your runs as a source of evidence, to be sent"
+    example = (
+        '--scale small --who "A. Reader" --out evidence/areader.yaml'
+        " --url https://github.com/areader/runs/tree/0123456789abcdef/scores"
+    )
+    v = add_verb(verbs, "report", exchange.report_runs, about, example, targets="*", scale="small")
+    v.add_argument("--who", required=True, metavar="NAME", help="your name, as readers see it")
+    text = (
+        "link to GitHub where others find the runs: a folder with the score files at a commit, or"
+        " an issue"
+    )
+    v.add_argument("--url", required=True, help=text)
+    text = "licence of that repository (default: not stated)"
+    v.add_argument("--licence", metavar="NAME", help=text)
+    add_out(v, "file of the source, evidence/NAME.yaml", exchange.source_file)
+
+    about = "take the scores of another checkout, after checks"
+    v = add_verb(verbs, "import", exchange.import_scores, about, "their-checkout --scale small")
+    text = "folder with score JSONs, or a checkout that has them in results/"
+    v.add_argument("folder", type=Path, metavar="DIR", help=text)
+    text = "scale of the runs, a file in config/"
+    add_completed(v, catalog.scale_names, "--scale", required=True, help=text)
+    v.add_argument("--dry-run", action="store_true", help="only check the files, copy none")
 
 
 # ---------------------------------------------------------------- data

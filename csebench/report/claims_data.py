@@ -52,7 +52,7 @@ COLUMNS = {
     "detail": "the verdict's numbers in words",
     "sentence_verdict": "the verdict on the whole sentence, which may make several claims",
 }
-CARD = """\
+CARD_TEXT = """\
 ---
 pretty_name: Claims of papers on sentence embeddings, judged by their own numbers
 license: mit
@@ -109,7 +109,7 @@ def data_card(sentences: list[Judged], records: list[dict]) -> str:
     """Write the card of the data set, with the front matter that the hub reads."""
     papers = {judged.paper for judged in sentences}
     columns = "\n".join(f"- `{name}`: {meaning}." for name, meaning in COLUMNS.items())
-    return CARD.format(
+    return CARD_TEXT.format(
         claims=len(records),
         sentences=len(sentences),
         papers=len(papers),

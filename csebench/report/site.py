@@ -24,6 +24,7 @@ DOORS = """
 - **[Check a claim](CLAIMS)** What four papers say, against their own numbers and against runs.
 - **[Rerun a table](docs/rerun.md)** One command trains, scores and compares.
 - **[Try a method](docs/methods.md)** Write one file; csebench tests it, trains it and compares it.
+- **[Judge results](docs/judge.md)** Compare systems by the scores that you have.
 ```
 """
 SKILL_HEAD = """\
@@ -35,7 +36,6 @@ description: >-
 ---
 
 """
-JUDGE_DOOR = "- **[Judge results](docs/judge.md)** Compare systems by the scores that you have."
 # The navigation: captions with patterns of pages, in the order of the side bar. A page is listed
 # below the first caption that names it, and a caption without pages is left out. RESULTS is the
 # folder of the scale; `[!t]*` keeps pages of tables out.
@@ -202,8 +202,6 @@ def write_navigation(scale: str, folder: Path) -> None:
     if not (folder / claims).exists():
         claims = Path("docs/statistics.md")
     doors = DOORS.replace("CLAIMS", str(claims))
-    if (folder / "docs" / "judge.md").exists():
-        doors = doors.replace("\n```\n", f"\n{JUDGE_DOOR}\n```\n")
 
     home = (folder / "README.md").rename(folder / "index.md")
     navigation = side_bar(scale, folder)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mteb.models import ModelMeta
     from mteb.results import TaskResult
 
-EVALUATOR = "mteb"
+MTEB = "mteb"
 WHY_OTHERS_ARE_NO_RESULTS = (
     "mteb did not compute it, so it is another number than mteb's, even for a task of the same name"
 )
@@ -56,7 +56,7 @@ def write_mteb_results(all_scores: Iterable[SharedScores], folder: Path) -> list
         result = mteb_result(scores)
         of_model = by_model.setdefault(scores.model, [])
         for earlier in of_model:
-            check_pair(earlier, result)
+            refuse_contradiction(earlier, result)
         of_model.append(result)
     for model in by_model:
         taken = model_folder(folder, model)
@@ -134,8 +134,8 @@ def mteb_result(scores: SharedScores) -> MtebResult:
     """
     from mteb.results import TaskResult
 
-    check_code(scores)
-    check_data(scores)
+    refuse_other_code(scores)
+    refuse_toy_data(scores)
     task = mteb_task(scores.evaluator.taken)
     main_metric = task.metadata.main_score
     languages = task.metadata.hf_subsets_to_langscripts
@@ -152,7 +152,7 @@ def mteb_result(scores: SharedScores) -> MtebResult:
     result = TaskResult(
         dataset_revision=task.metadata.revision,
         task_name=task.metadata.name,
-        mteb_version=scores.provenance.packages[EVALUATOR],
+        mteb_version=scores.provenance.packages[MTEB],
         scores={split: of_subsets},
         evaluation_time=None,
         date=scores.provenance.started,
@@ -160,7 +160,7 @@ def mteb_result(scores: SharedScores) -> MtebResult:
     return MtebResult(scores, result)
 
 
-def check_pair(first: MtebResult, second: MtebResult) -> None:
+def refuse_contradiction(first: MtebResult, second: MtebResult) -> None:
     """Refuse two results of a model that are of the same task, or of different sentence vectors."""
     paths = f"{second.scores.path} and {first.scores.path}"
     name = second.scores.model.name
@@ -173,7 +173,7 @@ def check_pair(first: MtebResult, second: MtebResult) -> None:
         )
 
 
-def check_code(scores: SharedScores) -> None:
+def refuse_other_code(scores: SharedScores) -> None:
     """Refuse scores of another version of mteb or of the evaluator.
 
     The installed mteb says which revision of the data a task has. Other versions may have others.
@@ -185,7 +185,7 @@ def check_code(scores: SharedScores) -> None:
             f"{scores.path}: {scores.evaluator.text}: scored by other code than version {current}"
             " of the evaluator; evaluate the model again."
         )
-    scored_with = scores.provenance.packages.get(EVALUATOR)
+    scored_with = scores.provenance.packages.get(MTEB)
     installed = version("mteb")
     if scored_with != installed:
         raise BadInput(
@@ -195,7 +195,7 @@ def check_code(scores: SharedScores) -> None:
         )
 
 
-def check_data(scores: SharedScores) -> None:
+def refuse_toy_data(scores: SharedScores) -> None:
     """Refuse scores on the toy data of the project, which are no results of a task of mteb."""
     sums = []
     for pattern in scores.evaluator.files:

@@ -11,7 +11,8 @@ from typing import Annotated
 from pydantic import AwareDatetime, BaseModel, Field
 
 from csebench.base.errors import BadInput
-from csebench.base.files import SHA256, read_typed
+from csebench.base.files import read_typed
+from csebench.base.models import Sum
 from csebench.judging.own_scores import protocol_of, rows_of
 from csebench.plan.catalog.registry import Protocol
 from csebench.plan.schema.spec import Spec
@@ -25,7 +26,6 @@ from csebench.score.score_file import (
     row_defects,
 )
 
-Sum = Annotated[str, Field(pattern=f"^{SHA256.pattern}$")]
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
 
 

@@ -166,7 +166,8 @@ def test_what_is_behind_a_cell(capsys):
     assert cell["row"] == "SimCSE (Gao et al., 2021)"
     assert cell["published"] == 76.15
     assert cell["source"] == "rerun"
-    assert cell["others"]["n"] == 50
+    assert cell["others"]["kind"] == "pooled over sources"
+    assert "miCSE-T1" not in cell["others"]["sources"]  # the paper itself
     assert cell["ours"] == pytest.approx(fmean(cell["values"].values()))
 
     text = printed(capsys, *command)

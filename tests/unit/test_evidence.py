@@ -20,8 +20,13 @@ from csebench.plan.schema.paper import EvidenceKey, Published, Table
 from csebench.report.numbers import others as statistics
 from csebench.report.numbers import printed_averages, printed_spread, stats
 from csebench.report.numbers.cells import printed_view
-from csebench.report.numbers.selection import expected_of_best, selection_of
-from csebench.report.words.evidence import print_place, reach_text, sweeps_text
+from csebench.report.numbers.selection import (
+    best_scores,
+    expected_of_best,
+    runs_to_reach,
+    selection_of,
+)
+from csebench.report.words.evidence import pooled_text, print_place, reach_text, sweeps_text
 
 SIMCSE = MatchKey("simcse", "bert-base", "cls_before_pooler")
 SOURCE = """\
@@ -704,6 +709,96 @@ def test_runs_of_others_are_shown_in_the_unit_of_the_table(simcse):
     assert as_fraction.summary.mean == pytest.approx(as_percentage.summary.mean / 100)
     assert as_fraction.summary.std == pytest.approx(as_percentage.summary.std / 100)
     assert as_fraction.values == pytest.approx([value / 100 for value in as_percentage.values])
+
+
+# ---------------------------------------------------------------- runs of several sources
+
+DEVIATING = [70.11, 70.21, 70.31]
+
+
+def sources_of(pooled):
+    return [(source.name, source.summary.n) for source in pooled.by_source]
+
+
+def test_runs_of_three_sources_are_pooled_and_those_of_two_are_not(joined):
+    write_experiments(joined, experiment(DEVIATING), name="aaa")
+    write_experiments(joined, experiment([71.11]), name="bbb")
+    assert statistics.pooled_group(MIRROR_BERT) is None
+
+    write_experiments(joined, experiment([72.11], kind="paper"), name="ccc")
+    pooled = statistics.pooled_group(MIRROR_BERT)
+    assert sources_of(pooled) == [("aaa", 3), ("bbb", 1), ("ccc", 1)]
+    assert pooled.summary.mean == pytest.approx((70.21 + 71.11 + 72.11) / 3)
+    assert pooled.summary.n == 5
+
+
+def test_experiments_of_one_source_are_pooled_as_one(joined):
+    write_experiments(joined, experiment(DEVIATING), experiment([71.11]), experiment([72.11]))
+    assert len(statistics.groups(MIRROR_BERT)) == 2
+    assert statistics.pooled_group(MIRROR_BERT) is None
+
+
+def test_people_whose_runs_one_source_has_are_pooled_as_sources(joined):
+    text = experiment(DEVIATING).replace("seed: 7031", "seed: 7031, by: Ann")
+    write_experiments(joined, text, experiment([71.11]).replace("seed: 7111", "by: Bob"))
+    pooled = statistics.pooled_group(MIRROR_BERT)
+    assert sources_of(pooled) == [("aaa", 2), ("aaa, Ann", 1), ("aaa, Bob", 1)]
+
+
+def test_a_bare_mean_is_pooled_unless_its_source_gives_runs(joined):
+    mean = experiment("summary: {n: 5, scores: {Avg.: 72.11}}")
+    write_experiments(joined, experiment(DEVIATING), mean, name="aaa")
+    write_experiments(joined, experiment([71.11]), name="bbb")
+    write_experiments(joined, mean, name="ccc")
+    pooled = statistics.pooled_group(MIRROR_BERT)
+    assert sources_of(pooled) == [("aaa", 3), ("bbb", 1), ("ccc", 5)]
+    assert pooled.summary.n == 9
+    assert len(pooled.values) == 4
+
+
+def test_a_paper_is_not_pooled_for_its_own_numbers():
+    names = [name for name, _ in sources_of(statistics.pooled_group(SIMCSE))]
+    without = statistics.pooled_group(SIMCSE, without_paper="micse")
+    assert "miCSE-T1" in names
+    assert [name for name, _ in sources_of(without)] == [n for n in names if n != "miCSE-T1"]
+
+
+def test_a_table_judges_a_printed_value_by_pooled_sources_in_its_unit(simcse):
+    grid = find_grid("infocse", "table2")
+    as_fractions = grid.model_copy(update={"factor": 1})
+    shown = statistics.others("infocse", as_fractions, simcse, grid.columns[-1])
+    assert shown.kind == statistics.GroupKind.POOLED
+    in_percent = statistics.pooled_group(SIMCSE)
+    verdict = in_percent.verdict(Published(value=76.25, text="76.25"), 1)
+    scaled = shown.verdict(Published(value=0.7625, text="0.7625"), 1, point=0.01)
+    assert scaled.name == verdict.name
+    assert (100 * scaled.low, 100 * scaled.high) == pytest.approx((verdict.low, verdict.high))
+    first = shown.by_source[0].summary
+    assert first.mean == pytest.approx(in_percent.by_source[0].summary.mean / 100)
+
+
+def test_the_page_says_first_what_all_sources_say_of_a_printed_value():
+    pooled = statistics.pooled_group(SIMCSE)
+    sources = len(pooled.by_source)
+    assert pooled_text().startswith(
+        f"**Against {pooled.summary.n} runs of {sources} sources, the 76.25 printed for"
+        " unsup-SimCSE on BERT-base is "
+    )
+
+
+def test_the_best_of_several_runs_starts_at_the_mean_over_sources():
+    pooled, *_ = statistics.pooled_methods()
+    scores = best_scores(pooled)
+    assert len(scores.by_dev) == len(scores.by_test) == 20
+    assert scores.by_dev[0] == pytest.approx(pooled.runs.effects.mean)
+    assert list(scores.by_test) == sorted(scores.by_test)
+
+
+@pytest.mark.parametrize(("printed", "count"), [("75.0", 1), ("75.6", 2), ("77.0", None)])
+def test_the_best_reaches_a_printed_value_if_it_would_be_printed_so(printed, count):
+    """75.56 would be printed as 75.6."""
+    value = Published(value=float(printed), text=printed)
+    assert runs_to_reach(value, [75.11, 75.56, 75.91]) == count
 
 
 # ---------------------------------------------------------------- averages that rows print

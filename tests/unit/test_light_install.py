@@ -12,12 +12,14 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from project import copy_of_project
+from score_files import write_scores
 
 from csebench.base import extras
 from csebench.base.project import ROOT
 from csebench.cli import main
 from csebench.cli.verbs import parser
 from csebench.data import preflight
+from csebench.plan import targets
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SCORES = "results/mini/scores"
@@ -38,6 +40,7 @@ LIGHT = (
     "prune micse",
     "compare micse/table2",
     f"judge {SCORES}/micse-138f2092a5.sts.json {SCORES}/micse-16c55df441.sts.json",
+    f"import {SCORES} --scale mini",
     "render evidence",
     "render all --scale mini",
     "csv --scale mini",
@@ -129,7 +132,8 @@ def verbs():
 
 
 def test_every_verb_is_tried():
-    assert {command.split()[0] for command in (*LIGHT, *HEAVY)} == verbs().keys() - {"html"}
+    have_own_tests = {"html", "report"}
+    assert {command.split()[0] for command in (*LIGHT, *HEAVY)} == verbs().keys() - have_own_tests
 
 
 @pytest.mark.slow
@@ -143,6 +147,18 @@ def test_a_verb_that_runs_no_model_needs_no_torch(command, project):
 def test_the_site_needs_no_torch(tmp_path):
     project = light_project(tmp_path, *PROJECT["optional-dependencies"]["docs"])
     done = project.csebench("html", "--scale", "mini")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_reporting_runs_needs_no_torch(project, monkeypatch):
+    monkeypatch.chdir(project.folder)
+    for page in targets.parse_target("congen/table1", "small"):
+        for spec in page.runs().values():
+            write_scores(spec, "sts", "small", [("Avg.", "spearman", 0.5)])
+    link = "https://github.com/areader/runs/issues/1"
+    out = "evidence/areader.yaml"
+    done = project.csebench("report", "--who", "A. Reader", "--url", link, "--out", out)
     assert done.returncode == 0, done.stderr
 
 

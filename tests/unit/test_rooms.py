@@ -129,6 +129,7 @@ def test_pages_are_rebuilt_for_every_room_that_writes_them():
 
 VERBS = {  # modules whose functions are named as the commands that people type
     "csebench.api",
+    "csebench.cli.export",
     "csebench.cli.inspect",
     "csebench.cli.new",
     "csebench.cli.plan",

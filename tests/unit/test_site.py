@@ -43,6 +43,7 @@ FILES = {
     "docs/README.md": "# Title\n",
     "docs/rerun.md": "# Title\n",
     "docs/methods.md": "# Title\n",
+    "docs/judge.md": "# Title\n",
     "results/mini/claims.md": "# Title\n",
     "README.md": "# csebench\nOne screen.\n\n## More\n",
     "docs/mini.md": "# Mini\n\n## Who\n",
@@ -107,20 +108,25 @@ def captions_of_side_bar(home):
     return re.findall(r'class="caption-text">(.*?)<', home.read_text())
 
 
-def test_the_side_bar_has_what_the_papers_print_first_and_no_caption_without_pages(results):
+def test_the_side_bar_has_what_the_papers_print_first(results):
     home = site.write_site("mini")
     assert captions_of_side_bar(home) == [
         "What the papers print",
         "Rerun",
         "Your own method",
+        "Judge results",
         "Study at scale mini",
         "Reference",
     ]
-
-    (results.parents[1] / "docs/judge.md").write_text("# Judge\n")
-    home = site.write_site("mini")
-    assert "Judge results" in captions_of_side_bar(home)
     assert "docs/judge.html" in home.read_text()
+
+
+def test_a_caption_without_pages_is_left_out(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/judge.md").write_text("# Judge\n")
+    side_bar = site.side_bar("mini", tmp_path)
+    assert ":caption: Judge results" in side_bar
+    assert ":caption: Rerun" not in side_bar
 
 
 @pytest.mark.parametrize(

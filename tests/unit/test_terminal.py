@@ -91,5 +91,5 @@ def test_the_summary_of_a_list_counts_all_verdicts_by_their_first_words():
         "3 claims. Verdict: 2 supported, 1 open."
     )
     assert terminal.summary_line(1, 3, "claim", verdicts) == (
-        "The first 1 of 3 claims. Verdict: 2 supported, 1 open."
+        "The first of 3 claims. Verdict: 2 supported, 1 open."
     )

@@ -21,6 +21,7 @@ from csebench.plan.catalog.evidence import (
 from csebench.plan.schema.paper import Column, Grid, Published, Row
 from csebench.report.numbers import stats
 from csebench.report.numbers.printed_averages import AuthorsPrint, printed_by_authors, score_of
+from csebench.report.numbers.random_effects import RandomEffects, pool_sources
 
 
 class GroupKind(StrEnum):
@@ -30,6 +31,7 @@ class GroupKind(StrEnum):
     SINGLE = "single runs"  # runs of several sources
     LATER = "re-run in later papers"
     MEAN_ONLY = "mean only"  # one source that gives only the mean of its runs
+    POOLED = "pooled over sources"
 
 
 class OthersRun(NamedTuple):
@@ -74,6 +76,49 @@ class Group:
         """Count the runs at or above a value."""
         return len([v for v in self.values if v >= value - stats.SLACK])
 
+    def scaled(self, unit: float) -> "Group":
+        """Return the group with scores in other units, of which one here is `unit`."""
+        values = tuple(unit * value for value in self.values)
+        return replace(self, summary=scaled_summary(self.summary, unit), runs=(), values=values)
+
+
+@dataclass(frozen=True)
+class SourceRuns:
+    """The runs of one source in a pool."""
+
+    name: str  # of the source's file, and who made the runs if it has runs of several people
+    kind: GroupKind
+    summary: stats.Summary
+
+
+@dataclass(frozen=True, kw_only=True)
+class PooledGroup(Group):
+    """All comparable runs of a method on an encoder, judged by the differences between sources.
+
+    `summary` has the mean over sources, and the deviation between runs of different sources. Its
+    number of runs includes those of which only the mean is known.
+    """
+
+    effects: RandomEffects
+    by_source: tuple[SourceRuns, ...]
+
+    def verdict(self, printed: Published, seeds: int, point: float = 1.0) -> stats.Verdict:
+        """Judge whether a printed value is a plausible result of a new source."""
+        return self.effects.verdict(printed, seeds, point)
+
+    def scaled(self, unit: float) -> "Group":
+        sources = []
+        for source in self.by_source:
+            sources.append(replace(source, summary=scaled_summary(source.summary, unit)))
+        effects = self.effects.scaled(unit)
+        return replace(super().scaled(unit), effects=effects, by_source=tuple(sources))
+
+
+def scaled_summary(summary: stats.Summary, unit: float) -> stats.Summary:
+    """Return a summary in other units, of which one here is `unit`."""
+    std = None if summary.std is None else unit * summary.std
+    return stats.Summary(unit * summary.mean, std, summary.n)
+
 
 @dataclass(frozen=True)
 class Sweep:
@@ -81,6 +126,15 @@ class Sweep:
 
     key: MatchKey
     runs: Group
+    printed: AuthorsPrint
+
+
+@dataclass(frozen=True)
+class PooledMethod:
+    """The pooled runs of a method on an encoder, with the value that the authors print."""
+
+    key: MatchKey
+    runs: PooledGroup
     printed: AuthorsPrint
 
 
@@ -174,6 +228,88 @@ def group_runs(kind: GroupKind, runs: list[OthersRun], score: str) -> Group:
     return Group(kind, stats.summarise(values), tuple(experiments), tuple(runs), values)
 
 
+# ---------------------------------------------------------------- runs of several sources
+
+
+@cached
+def pooled_group(
+    key: MatchKey, score: str = AVERAGE, size: str = FULL, without_paper: str = ""
+) -> PooledGroup | None:
+    """Pool the comparable runs of a method and encoder over their sources.
+
+    Takes the arguments of `groups`.
+
+    Returns:
+        None if there are too few sources, or if no deviation within one is known (`pool_sources`).
+    """
+    found = groups(key, score, size, without_paper)
+    by_source = runs_by_source(found)
+    effects = pool_sources([source.summary for source in by_source])
+    if effects is None:
+        return None
+    evidence_of_groups: list[Evidence] = []
+    runs: list[OthersRun] = []
+    values: list[float] = []
+    for group in found:
+        evidence_of_groups += group.evidence
+        runs += group.runs
+        values += group.values
+    count = sum(source.summary.n for source in by_source)
+    return PooledGroup(
+        kind=GroupKind.POOLED,
+        summary=stats.Summary(effects.mean, effects.run_deviation, count),
+        evidence=tuple(dict.fromkeys(evidence_of_groups)),
+        runs=tuple(runs),
+        values=tuple(values),
+        effects=effects,
+        by_source=tuple(by_source),
+    )
+
+
+def runs_by_source(found: list[Group]) -> list[SourceRuns]:
+    """Sum up the runs of groups by source.
+
+    A bare mean counts only if its source gives no single runs of the method. The first one counts
+    if a source gives several.
+    """
+    values: dict[str, list[float]] = {}
+    kinds: dict[str, GroupKind] = {}
+    for group in found:
+        for run, value in zip(group.runs, group.values, strict=True):
+            name = maker_of_run(run)
+            values.setdefault(name, []).append(value)
+            kinds.setdefault(name, group.kind)
+    summaries = {name: stats.summarise(of_source) for name, of_source in values.items()}
+    sources_of_runs = {run.evidence.name for group in found for run in group.runs}
+    for group in found:
+        name = group.sources[0]
+        if group.kind == GroupKind.MEAN_ONLY and name not in sources_of_runs:
+            summaries.setdefault(name, group.summary)
+            kinds.setdefault(name, group.kind)
+    return [SourceRuns(name, kinds[name], summary) for name, summary in summaries.items()]
+
+
+def maker_of_run(run: OthersRun) -> str:
+    """Name the source of a run, with the person if the source has runs of several people."""
+    if run.run.by is None:
+        return run.evidence.name
+    return f"{run.evidence.name}, {run.run.by}"
+
+
+def pooled_methods() -> list[PooledMethod]:
+    """List the methods and encoders with a printed value and runs that can be pooled."""
+    found = []
+    for key in keys_with_runs():
+        pooled = pooled_group(key)
+        printed = printed_by_authors(key)
+        if pooled is not None and printed is not None:
+            found.append(PooledMethod(key, pooled, printed))
+    return found
+
+
+# ---------------------------------------------------------------- methods with runs
+
+
 @cached
 def keys_with_runs() -> list[MatchKey]:
     """List every trained method and encoder with comparable runs.
@@ -239,26 +375,24 @@ def count_evidence() -> EvidenceCounts:
 
 
 def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Group | None:
-    """Find the first group of others' runs for a cell, in printed units (`groups`).
+    """Find others' runs for a cell, in printed units.
 
-    The paper's own numbers do not count. The runs are on the encoder of the paper, which may not be
-    the encoder of a scale.
+    They are pooled over sources if there are enough of them. Otherwise the first group counts
+    (`groups`). The paper's own numbers do not count. The runs are on the encoder of the paper,
+    which may not be the encoder of a scale.
     """
     key = evidence.key_of_row(row, grid.encoder)
     score = score_of(grid, column, column.size)
     if key is None or score is None:
         return None
+    unit = (column.factor or grid.factor) / 100  # evidence states scores as percentages
+    pooled = pooled_group(key, score, column.size, paper_name)
+    if pooled is not None:
+        return pooled.scaled(unit)
     candidates = groups(key, score, column.size, paper_name)
     if not candidates:
         return None
-    group = candidates[0]
-    unit = (column.factor or grid.factor) / 100  # evidence states scores as percentages
-    std = group.summary.std
-    if std is not None:
-        std *= unit
-    summary = stats.Summary(unit * group.summary.mean, std, group.summary.n)
-    values = tuple(unit * value for value in group.values)
-    return replace(group, summary=summary, runs=(), values=values)
+    return candidates[0].scaled(unit)
 
 
 @cached

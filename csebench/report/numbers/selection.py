@@ -1,13 +1,17 @@
 """How much a score gains if the best of several seeds is reported: exact, from others' sweeps."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
 
 import numpy as np
 
 from csebench.plan.catalog.evidence import DEV
-from csebench.report.numbers.others import Sweep
+from csebench.plan.schema.paper import Published
+from csebench.report.numbers.others import PooledMethod, Sweep, sweeps
 from csebench.report.numbers.stats import SLACK
+
+MOST_PICKED = 20  # runs from which a source may pick its best
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,14 @@ class Selection:
     gains: tuple[SelectionGain, ...]  # one per number of seeds, as far as the sweep has as many
     best_by_dev: float  # test score of the seed that is best on dev
     best_by_test: float
+
+
+@dataclass(frozen=True)
+class BestScores:
+    """Expected test score of the best of 1, 2, 3, … runs of an average source."""
+
+    by_dev: tuple[float, ...]  # if the dev set picks it
+    by_test: tuple[float, ...]  # if the test sets themselves pick it
 
 
 def selection_of(sweep: Sweep, picked_from: tuple[int, ...]) -> Selection | None:
@@ -63,6 +75,44 @@ def selection_of(sweep: Sweep, picked_from: tuple[int, ...]) -> Selection | None
         best_by_dev=float(test[dev.argmax()]),
         best_by_test=float(test.max()),
     )
+
+
+def best_scores(pooled: PooledMethod) -> BestScores | None:
+    """Compute what the best of up to MOST_PICKED runs of an average source is expected to score.
+
+    It is the mean over sources, plus what picking adds in the seed sweep on the same encoder.
+
+    Returns:
+        None without a seed sweep whose runs have scores on the dev set.
+    """
+    for sweep in sweeps():
+        if sweep.key != pooled.key:
+            continue
+        selection = selection_of(sweep, tuple(range(1, MOST_PICKED + 1)))
+        if selection is not None:
+            mean = pooled.runs.effects.mean
+            return BestScores(
+                by_dev=tuple(mean + gain.by_dev for gain in selection.gains),
+                by_test=tuple(mean + gain.by_test for gain in selection.gains),
+            )
+    return None
+
+
+def runs_to_reach(printed: Published, scores: Sequence[float]) -> int | None:
+    """Return the smallest number of runs whose best is expected to reach a printed value.
+
+    A score reaches it if it is at least as high when rounded as printed.
+
+    Args:
+        scores: expected score of the best of 1, 2, 3, … runs.
+
+    Returns:
+        None if none of these scores reaches it.
+    """
+    for count, score in enumerate(scores, 1):
+        if score >= printed.value - printed.unit / 2 - SLACK:
+            return count
+    return None
 
 
 def expected_of_best(count: int, ranking: np.ndarray, values: np.ndarray) -> float:

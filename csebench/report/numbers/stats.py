@@ -87,6 +87,10 @@ class PlausibleRange:
     def encloses(self, value: float) -> bool:
         return self.low - SLACK <= value <= self.high + SLACK
 
+    def widened(self, margin: float) -> "PlausibleRange":
+        """Move both ends outwards by a margin."""
+        return PlausibleRange(self.low - margin, self.high + margin)
+
     def is_narrow(self, point: float) -> bool:
         """Whether it is narrower than plus or minus AGREEMENT.
 

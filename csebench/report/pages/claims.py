@@ -87,7 +87,7 @@ def claims_page(scale: str) -> PageContent:
         parts += verdict_parts(verdict, sentences, scale, folder)
     parts += [
         "## How claims are judged",
-        assumption_text(sentences),
+        assumption_text(),
         (
             "Printed numbers are tested over the seeds of others. Our runs are tested over seeds"
             " and test items. Our runs on another encoder compare the rows, but they cannot"
@@ -193,7 +193,7 @@ def gains_picture(folder: Path) -> Picture:
     return Picture(file, gains_finding(printed_gains()))
 
 
-def assumption_text(sentences: list[Judged]) -> str:
+def assumption_text() -> str:
     """Say what the verdicts on printed numbers assume about the deviation over seeds."""
     reference = evidence_names().encoders[REFERENCE_ENCODER]
     borrowed = spread(REFERENCE_ENCODER, AVERAGE)
@@ -203,7 +203,6 @@ def assumption_text(sentences: list[Judged]) -> str:
     median = float(np.median(printed))
     root_mean_square = float(np.sqrt(np.mean(np.square(printed))))
     assumed = " and ".join(f"{deviation:g}" for deviation in ASSUMED_DEVIATIONS)
-    changing = len([judged for judged in sentences if judged.depends_on_deviation])
     return (
         "What is assumed: papers print most numbers from a single run, without a deviation. Each"
         " such number gets the deviation of seeds that others published:"
@@ -211,8 +210,7 @@ def assumption_text(sentences: list[Judged]) -> str:
         f" print {len(printed)} deviations at {PART_OF_DATA.replace('%', ' %')} of the data. Their"
         f" median is {median:.2f}, their root mean square {root_mean_square:.2f}. So every sentence"
         f" is also judged as if seeds moved the STS average by {assumed} points only. The"
-        f" deviations of other tasks and encoders shrink with it. {DEPENDS} marks the {changing}"
-        f" sentences whose verdict changes: “supported if seeds deviate by"
+        f" deviations of other tasks and encoders shrink with it. “Supported if seeds deviate by"
         f" {ASSUMED_DEVIATIONS[0]:g} or less” means supported at {ASSUMED_DEVIATIONS[0]:g} and at"
         " every smaller deviation that is tried."
     )

@@ -21,7 +21,7 @@ from csebench.report.pages.row_by_row import others_mean, others_verdict_text
 from csebench.report.pages.score_table import column_order
 from csebench.report.words import comparisons as words
 from csebench.report.words.claims import DEPENDS
-from csebench.report.words.evidence import setup_differences
+from csebench.report.words.evidence import group_remark
 
 SOURCES = {
     "measured": "measured by the authors",
@@ -136,9 +136,7 @@ def others_fold(view: GridView) -> list[Part]:
     for cell in view.cells:
         if cell.others is not None:
             row = cell.plan.row
-            sources = ", ".join(cell.others.sources)
-            differences = setup_differences(cell.others, row)
-            remarks.append((row.label, f"{cell.others.kind}, {sources}: {differences}."))
+            remarks.append((row.label, group_remark(cell.others, row)))
     parts = [legend, table, as_list(merge_labels(remarks))]
     return [Fold("Others' runs on the paper's encoder", parts)]
 

@@ -6,15 +6,25 @@ csebench/report/figures/evidence.py. Nothing depends on a date or scale: the sam
 the same bytes.
 """
 
+from itertools import zip_longest
+
 from csebench.plan.catalog import evidence
 from csebench.plan.catalog.evidence import EvidenceSource, MatchKey
 from csebench.report.numbers import stats
-from csebench.report.numbers.others import Group, Sweep, groups, keys_with_runs, sweeps
+from csebench.report.numbers.others import (
+    Group,
+    PooledMethod,
+    Sweep,
+    groups,
+    keys_with_runs,
+    pooled_methods,
+    sweeps,
+)
 from csebench.report.numbers.printed_averages import AuthorsPrint, printed_by_authors
-from csebench.report.numbers.selection import Selection, SelectionGain, selection_of
-from csebench.report.numbers.verdict_words import PrintedWord
+from csebench.report.numbers.selection import Selection, SelectionGain, best_scores, selection_of
 from csebench.report.pages.page import Fold, PageContent, Part, Picture, TextTable, as_list
 from csebench.report.words.audit import paper_label
+from csebench.report.words.claims import p_text
 from csebench.report.words.comparisons import outward_range
 from csebench.report.words.evidence import (
     SETUPS_TITLE,
@@ -24,13 +34,28 @@ from csebench.report.words.evidence import (
     encoder_title,
     key_title,
     method_title,
+    pooled_text,
     print_place,
     reach_text,
     sweeps_text,
+    verdict_range_text,
 )
 from csebench.report.words.verdicts import printed_verdict_text
 
 PICKED_FROM = (1, 3, 5, 10, 50)  # numbers of seeds from which the best is reported
+POOLED_COLUMNS = [
+    "method, encoder",
+    "printed",
+    "sources",
+    "runs",
+    "sd within sources",
+    "sd between sources (τ)",
+    "do sources differ?",
+    "mean of sources (95 %)",
+    "one run of a new source (95 %)",
+    "verdict on the printed value",
+]
+POOLED_SOURCE_COLUMNS = ["method, encoder", "source", "others' runs", "n", "mean", "sd"]
 EVIDENCE_COLUMNS = [
     "method, encoder",
     "printed",
@@ -53,11 +78,14 @@ SOURCE_KINDS = {
 
 def evidence_page(_scale: str) -> PageContent:
     """Show what others' runs say of printed values; the same at every scale."""
+    all_pooled = pooled_methods()
     all_sweeps = sweeps()
     keys_of_sweeps = [sweep.key for sweep in all_sweeps]
     other_keys = [key for key in keys_with_runs() if key not in keys_of_sweeps]
     rows_of_few_runs = rows_of_keys(other_keys)
     parts: list[Part] = [
+        pooled_text(),
+        *pooled_parts(all_pooled),
         reach_text(),
         sweeps_text(),
         Picture("evidence.svg", "Others' runs against the printed values"),
@@ -75,7 +103,10 @@ def evidence_page(_scale: str) -> PageContent:
             f"Methods with few runs: {len(rows_of_few_runs)} groups",
             ["Is a number missing? Open an issue.", TextTable(EVIDENCE_COLUMNS, rows_of_few_runs)],
         ),
-        Fold("What picking the best of several seeds adds", selection_parts(all_sweeps)),
+        Fold(
+            "What picking the best of several seeds adds",
+            [*selection_parts(all_sweeps), *best_parts(all_pooled)],
+        ),
         Fold(SETUPS_TITLE, [setups_list(all_sweeps)]),
         Fold("Reports without a number that can be used", [remarks_list()]),
         Fold(
@@ -85,6 +116,85 @@ def evidence_page(_scale: str) -> PageContent:
         "Regenerate: `snakemake -j4 results/evidence.md`.",
     ]
     return PageContent("Does it reproduce?", "", parts)
+
+
+# ---------------------------------------------------------------- runs of several sources
+
+
+def pooled_parts(methods: list[PooledMethod]) -> list[Part]:
+    """Show what the runs of several sources say together, and then the sources."""
+    if not methods:
+        return []
+    rows_of_sources = []
+    for pooled in methods:
+        rows_of_sources += source_rows(pooled)
+    return [
+        TextTable(POOLED_COLUMNS, [pooled_row(pooled) for pooled in methods]),
+        (
+            "A run deviates from its source, and the source from the mean of all sources. Each"
+            " source counts the same. They share one deviation within sources, which a source"
+            " without one borrows. *Do sources differ?*: Cochran's Q, with the chance of such a"
+            " large Q if τ is 0 (docs/statistics.md)."
+        ),
+        TextTable(POOLED_SOURCE_COLUMNS, rows_of_sources),
+    ]
+
+
+def pooled_row(pooled: PooledMethod) -> list[str]:
+    """Make the row of a method on an encoder under POOLED_COLUMNS."""
+    runs = pooled.runs
+    printed = pooled.printed
+    effects = runs.effects
+    mean_range = effects.mean_range
+    new_run = effects.new_source_range(stats.LEVEL)
+    verdict = runs.verdict(printed.value, printed.seeds)
+    return [
+        key_title(pooled.key),
+        f"{printed.value.text} ({print_place(printed)})",
+        str(effects.sources),
+        str(runs.summary.n),
+        f"{effects.within:.2f}",
+        f"{effects.tau:.2f}",
+        f"Q = {effects.q:.1f}, {p_text(effects.p, 1)}",
+        f"{effects.mean:.2f} ({outward_range(mean_range.low, mean_range.high)})",
+        outward_range(new_run.low, new_run.high),
+        printed_verdict_text(verdict, runs.summary.n),
+    ]
+
+
+def source_rows(pooled: PooledMethod) -> list[list[str]]:
+    """Make a row per source under POOLED_SOURCE_COLUMNS. The first row names the method."""
+    rows = []
+    for source in pooled.runs.by_source:
+        title = "" if rows else key_title(pooled.key)
+        mean, std, n = source.summary
+        std_text = "–" if std is None else f"{std:.2f}"
+        rows.append([title, source.name, source.kind, str(n), f"{mean:.2f}", std_text])
+    return rows
+
+
+def best_parts(methods: list[PooledMethod]) -> list[Part]:
+    """Tabulate the expected score of the best of 1, 2, 3, … runs of an average source."""
+    head = ["best of"]
+    columns: list[list[str]] = []
+    for pooled in methods:
+        scores = best_scores(pooled)
+        if scores is None:
+            continue
+        title = key_title(pooled.key)
+        head += [f"{title}: by STS-B dev", "by the test sets"]
+        columns.append([f"{score:.2f}" for score in scores.by_dev])
+        columns.append([f"{score:.2f}" for score in scores.by_test])
+    rows = []
+    for count, cells in enumerate(zip_longest(*columns, fillvalue="–"), 1):
+        rows.append([str(count), *cells])
+    return [
+        (
+            "The mean over sources, plus what picking adds in the seed sweep on the same encoder."
+            " The source and its runs are average: one that starts higher needs fewer runs."
+        ),
+        TextTable(head, rows),
+    ]
 
 
 # ---------------------------------------------------------------- groups of runs
@@ -136,28 +246,7 @@ def printed_cells(group: Group, printed: AuthorsPrint | None) -> list[str]:
     if group.values:
         reach = f"{group.reach(printed.value.value)} of {group.summary.n}"
     verdict = group.verdict(printed.value, printed.seeds)
-    return [reach, range_text(verdict, printed.seeds, group.summary.n)]
-
-
-def range_text(verdict: stats.Verdict, printed_seeds: int, runs: int) -> str:
-    """Word the verdict, the distance of a printed value, and the range of further such runs.
-
-    `inconclusive: 1.14 above an average run, inside 73.15 to 76.71; a lucky but possible seed`
-
-    Args:
-        printed_seeds: number of runs that the printed value is a mean of.
-        runs: number of runs that it is judged by.
-    """
-    text = printed_verdict_text(verdict, runs)
-    if verdict.low is None or verdict.high is None:
-        return text
-    word = stats.printed_word(verdict.name)
-    side = "outside" if word == PrintedWord.DIFFERS else "inside"
-    text += f", {side} {outward_range(verdict.low, verdict.high)}"
-    if word == PrintedWord.INCONCLUSIVE and printed_seeds == 1:
-        luck = "a lucky" if verdict.distance <= 0 else "an unlucky"
-        text += f"; {luck} but possible seed"
-    return text
+    return [reach, verdict_range_text(verdict, printed.seeds, group.summary.n)]
 
 
 # ---------------------------------------------------------------- picking seeds

@@ -11,7 +11,7 @@ from csebench.plan.schema.paper import Published
 from csebench.plan.schema.spec import Spec
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import Cell, GridView
-from csebench.report.numbers.others import Group
+from csebench.report.numbers.others import Group, PooledGroup
 from csebench.report.pages.page import Fold, Part, TextTable, without_empty_columns
 from csebench.report.pages.score_table import (
     best_by_column,
@@ -21,7 +21,7 @@ from csebench.report.pages.score_table import (
 )
 from csebench.report.words.verdicts import printed_verdict_text
 
-EMPTY = "–"
+NO_VALUE = "–"
 
 
 def row_by_row_table(view: GridView) -> TextTable:
@@ -34,37 +34,40 @@ def row_by_row_table(view: GridView) -> TextTable:
     lines = []
     for row, cells in enumerate(view.rows):
         texts = cell_texts(cells[column], is_bold=(row, column) in bold)
-        if any(text != EMPTY for text in texts):
+        if any(text != NO_VALUE for text in texts):
             lines.append([view.grid.rows[row].label, *texts])
 
     label = view.score_grid.columns[column].label
     here = f"here ({view.scale})"
     head = ["Model", f"{label} in print", here, "others' runs", "verdict on print"]
-    return without_empty_columns(TextTable(head, lines), EMPTY)
+    return without_empty_columns(TextTable(head, lines), NO_VALUE)
 
 
 def cell_texts(cell: Cell, is_bold: bool) -> list[str]:
     """Word a cell: the printed value, our mean, others' mean, the verdict on the printed value."""
-    printed = cell.published.text if cell.published else EMPTY
-    others = others_mean(cell, cell.others) if cell.others else EMPTY
+    printed = cell.published.text if cell.published else NO_VALUE
+    others = others_mean(cell, cell.others) if cell.others else NO_VALUE
     return [printed, marked_text(cell, is_bold), others, verdict_text(cell)]
 
 
 def others_mean(cell: Cell, others: Group) -> str:
-    """`75.11 ± 0.84, n = 50`"""
-    return f"{cell.mean_and_std(others.summary)}, n = {others.summary.n}"
+    """Word the mean of others' runs: `74.95 ± 1.74, n = 50`, `75.27 ± 0.90, n = 67, 14 sources`."""
+    text = f"{cell.mean_and_std(others.summary)}, n = {others.summary.n}"
+    if isinstance(others, PooledGroup):
+        text += f", {others.effects.sources} sources"
+    return text
 
 
 def verdict_text(cell: Cell) -> str:
     """Word the verdict on the printed value: by our runs if they can judge it, else by others'."""
     if cell.published is None:
-        return EMPTY
+        return NO_VALUE
     if cell.judged and cell.verdict not in ("", stats.NOT_COMPARABLE):
         verdict = stats.Verdict(cell.verdict, cell.mean - cell.published.value)
         return printed_verdict_text(verdict, len(cell.values), cell.digits)
     if cell.others is not None:
         return others_verdict_text(cell, cell.others, cell.published)
-    return EMPTY
+    return NO_VALUE
 
 
 def others_verdict_text(cell: Cell, others: Group, published: Published) -> str:

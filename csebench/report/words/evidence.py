@@ -9,14 +9,83 @@ from csebench.plan.catalog.evidence import MatchKey, Remark, Setup
 from csebench.plan.catalog.files import paper
 from csebench.plan.schema.paper import Row
 from csebench.plan.targets import grid_label
-from csebench.report.numbers.others import Group, Sweep, count_evidence, sweeps
+from csebench.report.numbers import stats
+from csebench.report.numbers.others import (
+    Group,
+    GroupKind,
+    PooledMethod,
+    Sweep,
+    count_evidence,
+    pooled_methods,
+    sweeps,
+)
 from csebench.report.numbers.printed_averages import AuthorsPrint, PrintedAverage
+from csebench.report.numbers.selection import best_scores, runs_to_reach
+from csebench.report.numbers.verdict_words import PrintedWord
+from csebench.report.words.comparisons import outward_range
+from csebench.report.words.verdicts import printed_verdict_text
 
 SETUPS_TITLE = "The setups of the sweeps"  # of the folded section with `circumstances`
 # `code` of a setup starts with this if the source does not use the authors' code
 OWN_CODE = "own re-implementation"
 
-# ---------------------------------------------------------------- the answer of the page
+# ---------------------------------------------------------------- the answer over sources
+
+
+def pooled_text() -> str:
+    """Say whether printed values are plausible over all sources, a sentence or two per method."""
+    texts = []
+    for pooled in pooled_methods():
+        texts += [pooled_sentence(pooled), picking_sentence(pooled)]
+    if not texts:
+        return "**No method has runs of enough sources to pool them.**"
+    return " ".join(text for text in texts if text)
+
+
+def pooled_sentence(pooled: PooledMethod) -> str:
+    """Give the verdict of all sources on a printed value.
+
+    `**Against 67 runs of 14 sources, the 76.25 printed for X on E is inconclusive: …**`
+    """
+    count = pooled.runs.summary.n
+    printed = pooled.printed
+    name = f"{method_title(pooled.key)} on {encoder_and_pooler(pooled.key)}"
+    verdict = pooled.runs.verdict(printed.value, printed.seeds)
+    answer = verdict_range_text(verdict, printed.seeds, count)
+    sources = pooled.runs.effects.sources
+    return (
+        f"**Against {count} runs of {sources} sources, the {printed.value.text} printed for {name}"
+        f" is {answer}.**"
+    )
+
+
+def picking_sentence(pooled: PooledMethod) -> str:
+    """Say how many runs an average source needs, so that its best is expected to reach a value.
+
+    Returns:
+        Empty if an average run reaches it, or if nothing is known about picking.
+    """
+    printed = pooled.printed.value
+    scores = best_scores(pooled)
+    if scores is None:
+        return ""
+    by_dev = runs_to_reach(printed, scores.by_dev)
+    by_test = runs_to_reach(printed, scores.by_test)
+    if by_test == 1:
+        return ""
+    if by_test is None:
+        most = len(scores.by_test)
+        return f"Even the best of {most} runs of an average source is expected to stay below it."
+    text = (
+        f"The best of {by_test} runs of an average source is expected to reach it if the test sets"
+        " pick the run"
+    )
+    if by_dev is None:
+        return f"{text}, but not the best of {len(scores.by_dev)} if STS-B dev does."
+    return f"{text}, and the best of {by_dev} if STS-B dev does."
+
+
+# ---------------------------------------------------------------- the answer of each sweep
 
 
 def reach_text() -> str:
@@ -96,9 +165,34 @@ def counts_text() -> str:
         f"The verdicts rest on {counts.comparable} runs from {counts.sources} sources. Others"
         " trained them with the paper's data, budget, objective and pooling, and publish the score"
         f" of each run. {counts.other_runs} runs are not counted, because they differ in these or"
-        f" are doubtful. Nor are {counts.means} means of several runs without their scores, and"
-        f" {counts.checkpoints} scores of released checkpoints."
+        f" are doubtful. Nor are {counts.checkpoints} scores of released checkpoints, and"
+        f" {counts.means} means of several runs without their scores. Where sources are pooled, a"
+        " comparable mean counts, too."
     )
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+def verdict_range_text(verdict: stats.Verdict, printed_seeds: int, runs: int) -> str:
+    """Word the verdict, the distance of a printed value, and the range of further such runs.
+
+    `inconclusive: 1.14 above an average run, inside 73.15 to 76.71; a lucky but possible seed`
+
+    Args:
+        printed_seeds: number of runs that the printed value is a mean of.
+        runs: number of runs that it is judged by.
+    """
+    text = printed_verdict_text(verdict, runs)
+    if verdict.low is None or verdict.high is None:
+        return text
+    word = stats.printed_word(verdict.name)
+    side = "outside" if word == PrintedWord.DIFFERS else "inside"
+    text += f", {side} {outward_range(verdict.low, verdict.high)}"
+    if word == PrintedWord.INCONCLUSIVE and printed_seeds == 1:
+        luck = "a lucky" if verdict.distance <= 0 else "an unlucky"
+        text += f"; {luck} but possible seed"
+    return text
 
 
 # ---------------------------------------------------------------- where a value is printed
@@ -123,6 +217,16 @@ def average_place(average: PrintedAverage) -> str:
 
 
 # ---------------------------------------------------------------- how runs were made
+
+
+def group_remark(runs: Group, row: Row) -> str:
+    """Name the sources of a group of runs for a row of a table, and how their setups differ."""
+    if runs.kind == GroupKind.POOLED:
+        return (
+            "pooled over all sources that state the score, each with its own setup (`csebench show`"
+            " names them)."
+        )
+    return f"{runs.kind}, {', '.join(runs.sources)}: {setup_differences(runs, row)}."
 
 
 def setup_differences(runs: Group, row: Row) -> str:
