@@ -39,6 +39,8 @@ def export(args):
             export_claims(args.out)
         case "mteb":
             export_mteb(args.scores, args.out)
+        case "model-index":
+            export_model_index(args.scores, args.out)
 
 
 def check_folder(out: Path) -> None:
@@ -96,3 +98,15 @@ def export_mteb(paths: list[Path], out: Path) -> None:
             f"{scores.path}: {scores.evaluator.text} is left out: {WHY_OTHERS_ARE_NO_RESULTS}.",
             file=sys.stderr,
         )
+
+
+def export_model_index(paths: list[Path], out: Path) -> None:
+    """Write scores of a model into its card."""
+    from csebench.sharing.model_index import write_model_index
+    from csebench.sharing.score_files import read_shared_scores
+
+    all_scores: list[SharedScores] = []
+    for path in paths:
+        all_scores += read_shared_scores(path)
+    write_model_index(all_scores, out)
+    print(out)

@@ -525,14 +525,18 @@ def add_export(verbs):
     about = "write claims or scores in the formats of other tools"
     examples = (
         "claims --out claims",
-        "mteb results/mini/scores/msse-78b6db175a.mteb.*.json --out results-of-mteb",
+        "mteb results/mini/scores/msse-78b6db175a.mteb.*.json --out mteb-results",
+        "model-index results/mini/scores/msse-78b6db175a.*.json --out README.md",
     )
     v = add_verb(verbs, "export", export.export, about, *examples)
-    text = "claims: the judged claims of papers as a data set; mteb: results that mteb reads"
-    v.add_argument("what", choices=("claims", "mteb"), help=text)
-    text = "score JSONs; mteb takes scores of mteb:TASK only"
+    text = (
+        "claims: the judged claims of papers, as a data set; mteb: scores, as results that mteb"
+        " reads; model-index: scores, in the front matter of a model card"
+    )
+    v.add_argument("what", choices=("claims", "mteb", "model-index"), help=text)
+    text = "with mteb: scores of mteb:TASK; with model-index: scores of one model"
     v.add_argument("scores", nargs="*", type=Path, metavar="SCORES.json", help=text)
-    add_out(v, "folder of the files", export.output_path)
+    add_out(v, "folder of the files; with model-index: the model card", export.output_path)
 
 
 def add_judge(verbs):

@@ -1,14 +1,17 @@
 """Scores in the formats of other tools. Each export is read by the tool that it is made for."""
 
 import json
+from typing import Any
 
 import mteb
 import pytest
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from score_files import edit_score_file
 
 from csebench import cli
 from csebench.base.files import with_digest, write_json
-from csebench.base.project import ROOT
+from csebench.base.models import FACTS, model_sha256
+from csebench.base.project import REPOSITORY, ROOT
 
 SCORES = ROOT / "results" / "mini" / "scores"
 RUN = "msse-78b6db175a"
@@ -157,7 +160,7 @@ def test_a_score_that_mteb_would_not_give_is_refused(edit, message, tmp_path, ca
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("what", ["mteb"])
+@pytest.mark.parametrize("what", ["mteb", "model-index"])
 def test_an_edited_file_is_refused(what, tmp_path, capsys):
     path = tmp_path / score_file().name
     path.write_text(score_file().read_text().replace("0.6898507", "0.7898507"))
@@ -182,3 +185,99 @@ def test_results_in_the_folder_are_not_replaced(tmp_path, capsys):
 def test_an_export_of_scores_needs_a_score_json(tmp_path, capsys):
     assert export("mteb", out=tmp_path / "out") == 2
     assert "export mteb: give the score JSONs" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- model cards
+
+STS = SCORES / f"{RUN}.sts.json"
+
+
+def metadata(path) -> Any:
+    """Read the front matter of a card with the library of the hub."""
+    return ModelCard.load(path).data
+
+
+def results_on_card(path):
+    """Read the results of a card by data set and metric."""
+    results = metadata(path).eval_results
+    return {(result.dataset_name, result.metric_type): result for result in results}
+
+
+def test_the_hub_reads_the_values_of_the_score_files_from_the_card(tmp_path):
+    card = tmp_path / "README.md"
+    assert export("model-index", STS, score_file(BANKING), out=card) == 0
+
+    results = results_on_card(card)
+    for path in (STS, score_file(BANKING)):
+        content = json.loads(path.read_text())
+        for row in content["scores"]:
+            if row["subset"] == "all":
+                assert results.pop((row["task"], row["metric"])).metric_value == row["value"]
+    assert results == {}
+
+
+def test_a_result_states_its_data_its_seed_and_its_run(tmp_path):
+    card = tmp_path / "README.md"
+    export("model-index", STS, out=card)
+
+    content = json.loads(STS.read_text())
+    result = results_on_card(card)["STS12", "spearman"]
+    assert metadata(card).model_name == RUN
+    assert result.task_name == "Semantic textual similarity"
+    assert result.dataset_revision == content["evaluations"][0]["data_sha256"]
+    assert (result.metric_args["seed"], result.metric_args["seeds"]) == (50, 1)
+    assert result.metric_args["protocol"] == "simcse-senteval-all"
+    assert result.source_name == f"csebench run {RUN}"
+    assert result.source_url == f"{REPOSITORY}/blob/main/results/mini/scores/{STS.name}"
+
+
+def test_a_card_keeps_its_text_and_what_others_wrote(tmp_path):
+    other = EvalResult("sts", "mteb/sts12-sts", "STS12", "cosine_spearman", 0.5)
+    data = ModelCardData(license="mit", model_name="mine", eval_results=[other])
+    card = tmp_path / "README.md"
+    card.write_text(f"---\n{data.to_yaml()}\n---\n# Mine\n")
+
+    export("model-index", STS, out=card)
+    export("model-index", STS, out=card)
+
+    read = metadata(card)
+    assert (read.license, read.model_name) == ("mit", "mine")
+    assert ModelCard.load(card).text == "# Mine\n"
+    assert results_on_card(card)["STS12", "cosine_spearman"] == other
+    tasks = [result.dataset_name for result in read.eval_results]
+    assert tasks.count("STS12") == 2
+
+
+def test_the_card_beside_a_model_gets_the_scores_of_this_model_only(tmp_path, capsys):
+    model = tmp_path / "model"
+    write_json(model / FACTS, {"run": RUN})
+    card = model / "README.md"
+    card.write_text(f"# {RUN}\n")
+
+    assert export("model-index", STS, out=card) == 2
+    assert "is not the one that was scored" in capsys.readouterr().err
+    assert card.read_text() == f"# {RUN}\n"
+
+    def score_this_model(content):
+        content["evaluations"][0]["model_sha256"] = model_sha256(model)
+        content["training"]["model_sha256"] = model_sha256(model)
+
+    before = model_sha256(model)
+    assert export("model-index", copied(STS, tmp_path, score_this_model), out=card) == 0
+    assert model_sha256(model) == before
+    assert ModelCard.load(card).text.strip() == f"# {RUN}"
+
+
+def test_scores_of_two_models_are_no_card(tmp_path, capsys):
+    other = SCORES / f"{OTHER_SEED}.sts.json"
+    assert export("model-index", STS, other, out=tmp_path / "README.md") == 2
+    assert "A card is of one model" in capsys.readouterr().err
+    assert not (tmp_path / "README.md").exists()
+
+
+def test_a_card_with_broken_front_matter_is_kept(tmp_path, capsys):
+    card = tmp_path / "README.md"
+    card.write_text("---\nlicense: [mit\n---\n# Mine\n")
+    assert export("model-index", STS, out=card) == 2
+    assert "its front matter is not that of a model card" in capsys.readouterr().err
+    assert card.read_text() == "---\nlicense: [mit\n---\n# Mine\n"
