@@ -526,7 +526,7 @@ def add_export(verbs):
     examples = (
         "claims --out claims",
         "mteb results/mini/scores/msse-78b6db175a.mteb.*.json --out mteb-results",
-        "model-index results/mini/scores/msse-78b6db175a.*.json --out README.md",
+        "model-index results/mini/scores/msse-78b6db175a.*.json --out upload/README.md",
     )
     v = add_verb(verbs, "export", export.export, about, *examples)
     text = (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import yaml
-from huggingface_hub import EvalResult, ModelCard
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from csebench.base.errors import BadInput, first_line
 from csebench.base.files import read_text, sha256_of_files, write_text

@@ -1,14 +1,13 @@
 """Write scores as a folder of results that mteb reads: `mteb.ResultCache(FOLDER).load_results()`.
 
-Only scores of the evaluator `mteb` are written, because mteb itself computed them. A score of
-another evaluator is another number, also if its task has the same name: `sts` reads SentEval's
-texts. Values are written with six decimals, as mteb does.
+Only scores of the evaluator `mteb` are written, because mteb itself computed them. Another
+evaluator may score other texts under the name of a task: `sts` reads SentEval's. Values are written
+with six decimals, as mteb does.
 """
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 MTEB = "mteb"
 WHY_OTHERS_ARE_NO_RESULTS = (
-    "mteb did not compute it, so it is another number than mteb's, even for a task of the same name"
+    "mteb did not compute it, and may have other texts in a task of the same name"
 )
 TOY_DATA = ROOT / "data" / "smoke"
 # the packages whose versions mteb states in `run_settings.jsonl`
@@ -77,11 +76,12 @@ def write_model(folder: Path, model: SharedModel, results: list[MtebResult]) -> 
         with replacing(path) as temporary:
             result.task.to_disk(temporary)
         files.append(path)
+    settings_file = folder / "run_settings.jsonl"
     settings = [json.dumps(run_settings(result)) + "\n" for result in results]
-    files += [folder / "run_settings.jsonl", folder / "model_meta.json"]
-    write_text(files[-2], "".join(settings))
-    write_json(files[-1], model_meta(model).to_dict())
-    return files
+    write_text(settings_file, "".join(settings))
+    meta_file = folder / "model_meta.json"
+    write_json(meta_file, model_meta(model).to_dict())
+    return [*files, settings_file, meta_file]
 
 
 def model_folder(folder: Path, model: SharedModel) -> Path:
@@ -178,6 +178,8 @@ def refuse_other_code(scores: SharedScores) -> None:
 
     The installed mteb says which revision of the data a task has. Other versions may have others.
     """
+    import mteb
+
     evaluation = scores.evaluation
     current = scores.evaluator.declaration.version
     if evaluation.code is not None or evaluation.version != current:
@@ -186,11 +188,10 @@ def refuse_other_code(scores: SharedScores) -> None:
             " of the evaluator; evaluate the model again."
         )
     scored_with = scores.provenance.packages.get(MTEB)
-    installed = version("mteb")
-    if scored_with != installed:
+    if scored_with != mteb.__version__:
         raise BadInput(
             f"{scores.path}: provenance.packages.mteb: scored with mteb {scored_with}, but"
-            f" {installed} is installed, whose data may be of another revision; install"
+            f" {mteb.__version__} is installed, whose data may be of another revision; install"
             f" mteb=={scored_with}."
         )
 

@@ -89,6 +89,18 @@ def test_every_seed_is_a_model_of_its_own_at_the_hash_of_its_weights(tmp_path):
         assert results[f"csebench/{run}"].model_revision == evaluation["model_sha256"]
 
 
+def test_a_model_of_the_hub_keeps_its_id_and_commit(tmp_path):
+    def score_hub_model(content):
+        content["model"] = "org/model@" + "1" * 40
+        del content["evaluations"][0]["model_sha256"]
+        content["evaluations"][0]["model_commit"] = "1" * 40
+
+    path = as_evaluated(tmp_path, score_file())
+    edit_score_file(path, score_hub_model)
+    export("mteb", path, out=tmp_path / "out")
+    assert loaded(tmp_path / "out")["org/model"].model_revision == "1" * 40
+
+
 def test_run_settings_state_the_packages_that_scored(tmp_path):
     def change_torch(content):
         content["provenance"]["packages"]["torch"] = "9.9"
