@@ -50,9 +50,9 @@ DECLARATION = {
         "sentences": "sentences/{task}/*",
     },
     # "counts": {"SST": 1821},  # task: test items, if an accuracy or recall is a share of them
-    # Figures of one model, each drawn by a function draw_KIND. A paper's figure names the kind.
-    # Optional.
-    "panels": {"template": {"item": "shown", "width": 5.2, "height": 4.2, "shared_axes": True}},
+    # Figures of one model, each drawn by the functions draw_KIND_columns and draw_KIND. A paper's
+    # figure names the kind. Optional.
+    "panels": {"template": {"item": "shown", "width": 3.6, "height": 3.2, "shared_axes": True}},
     "source": "official file, paper section",
     "deviations": [],  # from the source, and choices that it leaves open
 }
@@ -87,19 +87,18 @@ def evaluate(model: Embedder, data_root: Path, shown: int) -> tuple[list[Score],
     return rows, items
 
 
-def draw_template(figure: FigureBase, items: Items, source: DrawingSource) -> list[list]:
-    """Fill a figure.
+def draw_template_columns(items: Items) -> dict[str, np.ndarray]:
+    """List what the figure shows, for its CSV file. A column `text` is not published."""
+    shown = items["shown"]
+    return {"gold": items["gold/STS-B/dev"][shown], "cosine": items["STS-B/dev"][shown]}
 
-    Returns:
-        What the figure shows, as a table with a header. A column `text` is not published.
-    """
+
+def draw_template(
+    figure: FigureBase, columns: dict[str, np.ndarray], source: DrawingSource
+) -> None:
+    """Draw these columns, of one model, into a figure."""
     from csebench.score.drawing import points
 
-    gold = items["gold/STS-B/dev"][items["shown"]]
-    cosines = items["STS-B/dev"][items["shown"]]
     axes = figure.subplots()
-    points(axes, gold, cosines)
+    points(axes, columns["gold"], columns["cosine"])
     axes.set(xlabel="gold score (0 to 5)", ylabel="cosine (−1 to 1)", title=source.model)
-    table = [["gold", "cosine"]]
-    table += [[*values] for values in zip(gold, cosines, strict=True)]
-    return table

@@ -65,20 +65,20 @@ DECLARATION = {
     "panels": {
         "attention_histograms": {
             "item": "histogram/joint",
-            "width": 9.6,
-            "height": 7,
+            "width": 7.3,
+            "height": 3.0,
             "shared_axes": True,
         },
         "attention_similarity": {
             "item": "similarity/positive",
-            "width": 5.2,
-            "height": 4.6,
+            "width": 3.65,
+            "height": 3.6,
             "shared_axes": True,
         },
         "attention_syntax": {
             "item": "syntax/identical",
-            "width": 5.2,
-            "height": 4.6,
+            "width": 3.65,
+            "height": 3.6,
             "shared_axes": True,
         },
     },
@@ -399,56 +399,80 @@ def span(kind: str, numbers: np.ndarray) -> str:
 # ---------------------------------------------------------------- figures
 
 
-def draw_attention_similarity(
-    figure: FigureBase, items: Items, source: DrawingSource
-) -> list[list]:
-    """Draw miCSE Figure 5."""
+def draw_attention_similarity_columns(items: Items) -> dict[str, np.ndarray]:
+    """List the pairs of miCSE Figure 5."""
     groups = {name: items[f"similarity/{name}"] for name in ("negative", "positive")}
-    heading = "pairs of dropout views: same sentence, two sentences"
-    axes = draw_clouds(figure, groups)
+    return draw_clouds_columns(groups)
+
+
+def draw_attention_similarity(
+    figure: FigureBase, columns: dict[str, np.ndarray], source: DrawingSource
+) -> None:
+    """Draw miCSE Figure 5."""
+    axes = draw_clouds(figure, columns)
     axes.set(
-        xlabel="cosine of the pair (−1 to 1)",
+        xlabel="cosine of a pair of dropout views",
         ylabel=NATS,
-        title=f"{title_with_distance(source, 'similarity')}\n{heading}",
+        title=title_with_distance(source, "similarity"),
     )
-    return table_of_clouds(groups)
 
 
-def draw_attention_syntax(figure: FigureBase, items: Items, source: DrawingSource) -> list[list]:
-    """Draw miCSE Figure 6."""
+def draw_attention_syntax_columns(items: Items) -> dict[str, np.ndarray]:
+    """List the pairs of miCSE Figure 6, less the centroid of the other group."""
     others = items["syntax/non-identical"]
     identical = items["syntax/identical"]
     groups = {
         "non-identical": others - identical.mean(0),
         "identical": identical - others.mean(0),
     }
-    axes = draw_clouds(figure, groups)
+    return draw_clouds_columns(groups)
+
+
+def draw_attention_syntax(
+    figure: FigureBase, columns: dict[str, np.ndarray], source: DrawingSource
+) -> None:
+    """Draw miCSE Figure 6: negative pairs by dependency tree."""
+    axes = draw_clouds(figure, columns)
     axes.set(
-        xlabel="cosine of the pair, less that of the other centroid",
-        ylabel=f"{NATS},\nless that of the other centroid",
-        title=f"{title_with_distance(source, 'syntax')}\nnegative pairs by dependency tree",
+        xlabel="cosine of the pair, less the other centroid",
+        ylabel=f"{NATS},\nless the other centroid",
+        title=title_with_distance(source, "syntax"),
     )
-    return table_of_clouds(groups)
 
 
-def draw_clouds(figure: FigureBase, groups: dict[str, np.ndarray]) -> Axes:
-    """Draw a cloud of (pairs, 2) points for each of two groups.
+def draw_clouds_columns(groups: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """List the (pairs, 2) points of two groups."""
+    head, *rows = table_of_clouds(groups)
+    return {
+        name: np.array(column) for name, column in zip(head, zip(*rows, strict=True), strict=True)
+    }
+
+
+def draw_clouds(figure: FigureBase, columns: dict[str, np.ndarray]) -> Axes:
+    """Draw the cloud of points of each of two groups, with its name and centroid as numbers.
 
     An arrow connects the centroids of the two clouds.
     """
-    from csebench.score.drawing import COLOURS, GREY, points
+    from csebench.score.drawing import COLOURS, points
+    from csebench.score.themes import GREY, INK, on_white
 
     axes = figure.subplots()
+    values = np.stack([columns["cosine"], columns["mutual_information_nats"]], axis=1)
     centroids = []
-    for number, (group, values) in enumerate(groups.items()):
-        label = f"{group} ({len(values):,} pairs)"
-        points(axes, values[:, 0], values[:, 1], number, label=label, alpha=0.35)
-        centroid = values.mean(0)
-        axes.plot(*centroid, "o", c=COLOURS[number], ms=10, mec=GREY, mew=1.5, zorder=3)
-        centroids.append(centroid)
+    for number, group in enumerate(dict.fromkeys(columns["pair"])):
+        members = values[columns["pair"] == group]
+        points(axes, members[:, 0], members[:, 1], number, alpha=0.6)
+        cosine, nats = members.mean(0)
+        colour = on_white(COLOURS[number])
+        axes.plot(cosine, nats, "o", c=colour, ms=10, mec=INK, mew=1.5, zorder=3)
+        centroids.append((cosine, nats))
+        # in the upper left corner, because positive pairs lie at the right
+        height = 0.97 - 0.07 * number
+        label = f"{group}, {len(members):,} pairs: {cosine:.2f}, {nats:.2f} nats"
+        axes.text(0.02, height, label, color=colour, transform=axes.transAxes, va="top")
     arrow = {"arrowstyle": "<->", "color": GREY, "linewidth": 1.5, "shrinkA": 6, "shrinkB": 6}
     axes.annotate("", *centroids, arrowprops=arrow)
-    axes.legend(loc="best", markerscale=2)
+    axes.margins(y=0.2)
     return axes
 
 
@@ -467,37 +491,47 @@ def table_of_clouds(groups: dict[str, np.ndarray]) -> list[list]:
     return table
 
 
-def draw_attention_histograms(
-    figure: FigureBase, items: Items, source: DrawingSource
-) -> list[list]:
-    """Draw miCSE Figure 8."""
-    from matplotlib.colors import LogNorm
-
-    from csebench.score.store import value
-
+def draw_attention_histograms_columns(items: Items) -> dict[str, np.ndarray]:
+    """List the joint histograms of miCSE Figure 8: the bins with entries, and their shares."""
     joint = items["histogram/joint"]
     edges = items["histogram/edges"]
-    names = items["histogram/slices"]
-    columns = min(4, len(joint))
-    rows = -(-len(joint) // columns)  # rounded up
-    axes = figure.subplots(rows, columns, squeeze=False)
-    norm = LogNorm(joint[joint > 0].min(), joint.max())
-    for ax, name, bins, share in zip(axes.flat, names, edges, joint, strict=True):
-        without_zeros = np.ma.masked_equal(share.T, 0)
-        mesh = ax.pcolormesh(bins, bins, without_zeros, norm=norm, cmap="cividis", rasterized=True)
-        ax.set_title(name, fontsize=9)
-        ax.set_aspect("equal")
-    figure.colorbar(mesh, ax=axes, label="share of the slice's entries", shrink=0.8)
-    figure.supxlabel("ln of the attention weight (no unit), view 1", fontsize=9)
-    figure.supylabel("ln of the attention weight (no unit), view 2", fontsize=9)
-    shared = value(source.content, "histogram", "mutual information")
-    figure.suptitle(
-        f"{source.model}\njoint attention of two dropout views, mutual information {shared:.3f}"
-        " nats"
-    )
-    table: list[list] = [
-        ["slice", "view1_from", "view1_to", "view2_from", "view2_to", "share"],
-    ]
-    for s, i, j in np.argwhere(joint):
-        table.append([names[s], *edges[s, i : i + 2], *edges[s, j : j + 2], joint[s, i, j]])
-    return table
+    slices, first, second = joint.nonzero()
+    return {
+        "slice": items["histogram/slices"][slices],
+        "view1_from": edges[slices, first],
+        "view1_to": edges[slices, first + 1],
+        "view2_from": edges[slices, second],
+        "view2_to": edges[slices, second + 1],
+        "share": joint[slices, first, second],
+    }
+
+
+def draw_attention_histograms(
+    figure: FigureBase, columns: dict[str, np.ndarray], source: DrawingSource
+) -> None:
+    """Draw what miCSE Figure 8 is about: how much the attention of two dropout views shares.
+
+    The paper draws a histogram for each slice, in which models are hard to compare. Here a slice
+    has its mutual information: the narrower a histogram, the more the views share.
+    """
+    from csebench.score.drawing import COLOURS
+    from csebench.score.store import value
+    from csebench.score.themes import on_white
+
+    shared = {}
+    for row in source.content["scores"]:
+        if row["task"] == "histogram" and row["metric"] == "mutual information":
+            shared[row["subset"]] = row["value"]
+    names = [name for name in dict.fromkeys(columns["slice"]) if name in shared]
+    places = range(len(names))
+    axes = figure.subplots()
+    nats = [shared[name] for name in names]
+    axes.hlines(places, 0, nats, color=on_white(COLOURS[0]), linewidth=1.5)
+    axes.plot(nats, places, "o", color=on_white(COLOURS[0]), markersize=5)
+    axes.set_yticks(places, [f"{name}: {shared[name]:.2f}" for name in names])
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlim(left=0)
+    axes.invert_yaxis()
+    axes.set_xlabel("mutual information of the attention weights of two dropout views (nats)")
+    mean = value(source.content, "histogram", "mutual information")
+    axes.set_title(f"{source.model}: mean {mean:.3f} nats")

@@ -49,7 +49,7 @@ DECLARATION = {
     "best": {"purity": 1.0, "nmi": 1.0, "ari": 1.0},
     "bounds": {"ari": (-1.0, 1.0)},
     "chance": {"purity": (0.2, 0.8), "nmi": (0.0, 0.4), "ari": (-0.1, 0.1)},
-    "panels": {"clusters": {"item": "coordinates", "width": 10.8, "height": 4.8}},
+    "panels": {"clusters": {"item": "coordinates", "width": 3.65, "height": 3.2}},
     "source": "InforMin-CL Figure 2; MSSE Figure 4 (no code)",
     "deviations": [
         (
@@ -209,53 +209,87 @@ def stackoverflow(data_root: Path) -> list[tuple[str, str]]:
 # ---------------------------------------------------------------- figure
 
 
-def draw_clusters(figure: FigureBase, items: Items, source: DrawingSource) -> list[list]:
-    """Draw InforMin-CL Figure 2 or MSSE Figure 4: the same points by cluster and by label."""
-    from csebench.score.store import value
-
-    dataset = source.evaluator.split(":")[1]
+def draw_clusters_columns(items: Items) -> dict[str, np.ndarray]:
+    """List the sentences of InforMin-CL Figure 2 or MSSE Figure 4."""
     shown = items["shown"]
-    coordinates = items["coordinates"]
-    cluster = items["cluster"][shown]
-    label = items["label"][shown]
-    by_cluster, by_label = figure.subplots(1, 2, sharex=True, sharey=True)
-    draw_groups(by_cluster, coordinates, cluster, write_names=True)
-    draw_groups(by_label, coordinates, label)
-    by_cluster.set_title("by cluster of k-means")
-    by_label.set_title("by label")
-    for axes in (by_cluster, by_label):
-        axes.set_xlabel("t-SNE dimension 1 (no unit)")
-    by_cluster.set_ylabel("t-SNE dimension 2 (no unit)")
-    by_label.legend(loc="center left", bbox_to_anchor=(1, 0.5), markerscale=2)
-    count = f"{len(shown):,} of {len(items['cluster']):,} sentences"
+    x, y = items["coordinates"].T
+    return {
+        "sentence": shown,
+        "x": x,
+        "y": y,
+        "cluster": items["cluster"][shown],
+        "label": items["label"][shown],
+        "text": items["text"][shown],
+    }
+
+
+def draw_clusters(
+    figure: FigureBase, columns: dict[str, np.ndarray], source: DrawingSource
+) -> None:
+    """Draw InforMin-CL Figure 2 or MSSE Figure 4 as a map of labels.
+
+    The papers draw a point per sentence, and points cover one another. Here a square of the map has
+    the colour of its most frequent label. Only the eight largest labels have colours and names.
+    """
+    from csebench.score.drawing import group_colour
+    from csebench.score.end_labels import MarkLabel, write_end_labels
+    from csebench.score.store import value
+    from csebench.score.themes import GREY, on_both, on_white
+
+    labels, counts = np.unique(columns["label"], return_counts=True)
+    largest = sorted(labels[np.argsort(-counts, kind="stable")[:8]])
+    groups = [columns["label"] == label for label in largest]
+    groups.append(~np.isin(columns["label"], largest))
+    colours = [group_colour(number) for number in range(len(largest))]
+    colours.append(on_both(GREY))
+
+    counts_of_squares, x_edges, y_edges = draw_counts(columns, groups)
+    axes = figure.subplots()
+    draw_map(axes, counts_of_squares, colours, x_edges, y_edges)
+
+    # the name of a label stands at the height of its fullest square
+    names = []
+    for label, colour, counts_of_label in zip(largest, colours, counts_of_squares, strict=False):
+        _, row = np.unravel_index(counts_of_label.argmax(), counts_of_label.shape)
+        names.append(MarkLabel(str(label), float(y_edges[row]), on_white(colour)))
+    if groups[-1].any():
+        others = f"{len(labels) - len(largest)} others"
+        names.append(MarkLabel(others, float(y_edges[0]), GREY))
+    write_end_labels(axes, names, distance=0.075 * (y_edges[-1] - y_edges[0]))
+
+    axes.set(xticks=[], yticks=[], aspect="auto")
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel("colour: the most frequent label of a square")
+    dataset = source.evaluator.split(":")[1]
     share = value(source.content, dataset, "purity")
     assert share is not None
-    figure.suptitle(f"{source.model}\n{dataset}: {count}, purity {100 * share:.2f} %")
-    rows = zip(shown, *coordinates.T, cluster, label, items["text"][shown], strict=True)
-    return [["sentence", "x", "y", "cluster", "label", "text"], *map(list, rows)]
+    axes.set_title(f"{source.model}: purity {100 * share:.2f} %")
 
 
-def draw_groups(
-    axes, coordinates: np.ndarray, groups: np.ndarray, write_names: bool = False
-) -> None:
-    """Draw points in the colour of their group. Only the eight largest groups have colours.
+def draw_counts(columns: dict[str, np.ndarray], groups: list[np.ndarray]):
+    """Count the sentences of each group in each square of a map.
 
-    Args:
-        coordinates: (points, 2).
-        groups: (points,) name of each point's group.
-        write_names: write the name of a group into its cloud.
+    Returns:
+        (groups, SQUARES, SQUARES) counts, and the edges of the squares.
     """
-    from csebench.score.drawing import GREY, points
+    squares = 40
+    _, x_edges, y_edges = np.histogram2d(columns["x"], columns["y"], squares)
+    counts = []
+    for group in groups:
+        of_group, _, _ = np.histogram2d(
+            columns["x"][group], columns["y"][group], [x_edges, y_edges]
+        )
+        counts.append(of_group)
+    return np.stack(counts), x_edges, y_edges
 
-    classes, counts = np.unique(groups, return_counts=True)
-    largest = sorted(classes[np.argsort(-counts, kind="stable")[:8]])
-    others = coordinates[~np.isin(groups, largest)]
-    if len(others):
-        label = f"{len(classes) - len(largest)} others"
-        points(axes, others[:, 0], others[:, 1], c=GREY, alpha=0.2, label=label)
-    for number, group in enumerate(largest):
-        members = coordinates[groups == group]
-        points(axes, members[:, 0], members[:, 1], number, label=str(group))
-        if write_names:
-            middle = np.median(members, axis=0)
-            axes.text(*middle, str(group), fontweight="bold", ha="center", va="center")
+
+def draw_map(axes, counts: np.ndarray, colours: list[str], x_edges, y_edges) -> None:
+    """Draw the most frequent group of each square in its colour. The last group is pale."""
+    from matplotlib.colors import to_rgba
+
+    palette = [to_rgba(colour) for colour in colours[:-1]]
+    palette += [to_rgba(colours[-1], 0.3), to_rgba("white", 0)]  # others, and empty squares
+    group_of_square = np.where(counts.any(0), counts.argmax(0), len(colours))
+    extent = (x_edges[0], x_edges[-1], y_edges[0], y_edges[-1])
+    pixels = np.array(palette)[group_of_square.T]
+    axes.imshow(pixels, origin="lower", extent=extent, interpolation="none")

@@ -57,8 +57,8 @@ DECLARATION = {
     "panels": {
         "cosine_gold": {
             "item": "gold/STS-B/test",
-            "width": 5.2,
-            "height": 4.2,
+            "width": 7.3,
+            "height": 1.9,
             "shared_axes": True,
         }
     },
@@ -127,15 +127,43 @@ def row(task: str, subset: str, value: float) -> Score:
     return Score(task, subset, "spearman", value)
 
 
-def draw_cosine_gold(figure: FigureBase, items: Items, source: DrawingSource) -> list[list]:
-    """Draw miCSE Figure 7: STS-B's test pairs."""
-    from csebench.score.drawing import points
+def draw_cosine_gold_columns(items: Items) -> dict[str, np.ndarray]:
+    """List STS-B's test pairs, for miCSE Figure 7."""
+    return {"gold": items["gold/STS-B/test"], "cosine": items["STS-B/test"]}
 
-    cosines, gold = items["STS-B/test"], items["gold/STS-B/test"]
+
+def draw_cosine_gold(
+    figure: FigureBase, columns: dict[str, np.ndarray], source: DrawingSource
+) -> None:
+    """Draw miCSE Figure 7: the cosines of pairs whose human ratings are alike.
+
+    The paper draws a point per pair. Pairs cover one another there, so that only a cloud is left.
+    """
+    from csebench.score.drawing import COLOURS
+    from csebench.score.themes import on_white
+
+    gold, cosines = columns["gold"], columns["cosine"]
+    band_of_pair = np.minimum(gold.astype(int), 4)  # from 0 to 1, ..., from 4 to 5
+    bands = np.unique(band_of_pair)
+    colour = on_white(COLOURS[0])
     axes = figure.subplots()
-    points(axes, gold, cosines, c=gold, cmap="cividis", alpha=0.7)
-    axes.set(xlabel="gold score of the pair (0 to 5)", ylabel="cosine of the pair (−1 to 1)")
-    axes.set_title(f"{source.model}\nSTS-B test, Spearman {100 * spearman(cosines, gold):.2f}")
-    table = [["gold", "cosine"]]
-    table += [[*values] for values in zip(gold, cosines, strict=True)]
-    return table
+    labels = []
+    for place, band in enumerate(bands):
+        of_band = cosines[band_of_pair == band]
+        lowest, lower, median, upper, highest = np.quantile(
+            of_band, [0.025, 0.25, 0.5, 0.75, 0.975]
+        )
+        axes.plot([lowest, highest], [place, place], color=colour, linewidth=1.2)
+        axes.plot([lower, upper], [place, place], color=colour, linewidth=4)
+        axes.plot(median, place, "o", color=colour, markersize=8)
+        labels.append(
+            f"rated {band} to {band + 1}, {len(of_band):,} pairs:"
+            f" {median:.2f} ({lowest:.2f} to {highest:.2f})"
+        )
+    axes.set_yticks(range(len(bands)), labels)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.margins(y=0.15)
+    axes.invert_yaxis()
+    axes.set_xlabel("dot: median; thick: half of the pairs; thin and in brackets: 95 %")
+    axes.set_title(f"{source.model}: Spearman x 100 = {100 * spearman(cosines, gold):.2f}")

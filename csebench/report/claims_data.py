@@ -19,9 +19,9 @@ from csebench.plan.schema.paper import Claim, Grid
 from csebench.plan.targets import grid_label
 from csebench.report.numbers.claims import Judged, judge_all
 from csebench.report.numbers.contrasts import Contrast
-from csebench.report.words.claims import detail_text
+from csebench.report.words.claims import detail_text, stated_text
 
-COLUMNS = {
+CLAIM_COLUMNS = {
     "id": "of the claim: the paper, the number of the sentence, and the number of the claim in it",
     "paper": "short name of the paper",
     "title": "title of the paper",
@@ -33,7 +33,7 @@ COLUMNS = {
     "relation": "`above`, `comparable` or `not worse`: how the row relates to the others",
     "lower_is_better": "whether less counts as above",
     "statistic": "what is compared: `value`, or `std` for standard deviations",
-    "stated": "the difference that the sentence states, such as `by 2.60`; empty if none",
+    "stated": "the difference that the sentence states, such as `+2.60`; empty if none",
     "cells": (
         "the printed numbers that are compared: a list of `row`, `column`, `printed`; empty if a"
         " figure prints no numbers"
@@ -94,13 +94,13 @@ def write_claims_data(folder: Path) -> list[Path]:
         The files. Without the package pyarrow, `claims.parquet` is not among them.
     """
     sentences = judge_all(DEFAULT_SCALE, paper_names())
-    records = claim_records(sentences)
+    records = data_rows(sentences)
     files = [folder / "README.md", folder / "claims.json"]
     write_text(folder / "README.md", data_card(sentences, records))
     write_text(folder / "claims.json", json_text(records) + "\n")
     if find_spec("pyarrow") is not None:
         files.append(folder / "claims.parquet")
-        table = pandas.DataFrame(records, columns=list(COLUMNS))
+        table = pandas.DataFrame(records, columns=list(CLAIM_COLUMNS))
         write_bytes(files[-1], table.to_parquet(index=False, engine="pyarrow"))
     return files
 
@@ -108,7 +108,7 @@ def write_claims_data(folder: Path) -> list[Path]:
 def data_card(sentences: list[Judged], records: list[dict]) -> str:
     """Write the card of the data set, with the front matter that the hub reads."""
     papers = {judged.paper for judged in sentences}
-    columns = "\n".join(f"- `{name}`: {meaning}." for name, meaning in COLUMNS.items())
+    columns = "\n".join(f"- `{name}`: {meaning}." for name, meaning in CLAIM_COLUMNS.items())
     return CARD_TEXT.format(
         claims=len(records),
         sentences=len(sentences),
@@ -122,8 +122,8 @@ def data_card(sentences: list[Judged], records: list[dict]) -> str:
 # ---------------------------------------------------------------- rows
 
 
-def claim_records(sentences: list[Judged]) -> list[dict]:
-    """Describe every claim of every sentence as a row under COLUMNS."""
+def data_rows(sentences: list[Judged]) -> list[dict]:
+    """Describe every claim of every sentence as a row under CLAIM_COLUMNS."""
     records = []
     number_of: dict[str, int] = {}  # sentences so far, by paper
     for sentence in sentences:
@@ -132,11 +132,11 @@ def claim_records(sentences: list[Judged]) -> list[dict]:
         parts = sentence.rows or [sentence]
         for part_number, part in enumerate(parts, 1):
             claim_id = f"{sentence.paper}-{number}.{part_number}"
-            records.append(claim_record(claim_id, part, sentence))
+            records.append(data_row(claim_id, part, sentence))
     return records
 
 
-def claim_record(claim_id: str, judged: Judged, sentence: Judged) -> dict:
+def data_row(claim_id: str, judged: Judged, sentence: Judged) -> dict:
     """Describe a claim.
 
     Args:
@@ -159,7 +159,7 @@ def claim_record(claim_id: str, judged: Judged, sentence: Judged) -> dict:
         "lower_is_better": claim.lower,
         "statistic": claim.statistic,
         "stated": stated_text(claim),
-        "cells": printed_cells(judged.paper, claim, contrasts),
+        "cells": compared_cells(judged.paper, claim, contrasts),
         "differences": [difference_record(contrast) for contrast in contrasts],
         "verdict": judged.published.verdict.value,
         "verdict_at_smaller_deviations": smaller_deviations(judged),
@@ -168,17 +168,6 @@ def claim_record(claim_id: str, judged: Judged, sentence: Judged) -> dict:
         "detail": detail_text(judged.published),
         "sentence_verdict": sentence.published.verdict.value,
     }
-
-
-def stated_text(claim: Claim) -> str:
-    """Write the difference that a sentence states: `by 2.60`, `up to 3.1`, `less than 0.4`."""
-    if claim.by is not None:
-        return f"by {claim.by.text}"
-    if claim.up_to is not None:
-        return f"up to {claim.up_to.text}"
-    if claim.less_than is not None:
-        return f"less than {claim.less_than.text}"
-    return ""
 
 
 def difference_record(contrast: Contrast) -> dict:
@@ -201,7 +190,7 @@ def smaller_deviations(judged: Judged) -> list[dict]:
     return records
 
 
-def printed_cells(paper_name: str, claim: Claim, contrasts: tuple[Contrast, ...]) -> list[dict]:
+def compared_cells(paper_name: str, claim: Claim, contrasts: tuple[Contrast, ...]) -> list[dict]:
     """List the printed numbers of a claim's row and of the rows that it is compared with."""
     places = [(claim.place, claim.row, column) for column in claim.columns]
     versus_place = claim.places[-1]

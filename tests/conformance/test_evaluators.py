@@ -114,11 +114,11 @@ def sections(path):
 
 @every_file
 def test_a_file_draws_its_panels(path):
-    """A file has a function `draw_KIND` for every panel that it declares."""
+    """A file has functions `draw_KIND` and `draw_KIND_columns` for every panel that it declares."""
     text = path.read_text(encoding="utf-8")
     declared = read_literal(path, "DECLARATION")[0].get("panels", {})
     drawn = re.findall(r"^def draw_(\w+)\(", text, re.MULTILINE)
-    assert set(declared) <= set(drawn)
+    assert {*declared, *(f"{kind}_columns" for kind in declared)} <= set(drawn)
 
 
 def test_the_template_is_a_valid_evaluator(smoke_data):

@@ -327,11 +327,10 @@ def plotted(kind, evaluator, scored):
     Returns:
         What the panel plots, by column.
     """
-    _, draw = load_drawing(kind)
-    source = DrawingSource(evaluator, "tiny", scored.content)
-    head, *rows = draw(Figure(), scored.items[evaluator], source)
-    columns = [np.array(column) for column in zip(*rows, strict=True)]
-    return dict(zip(head, columns, strict=True))
+    drawing = load_drawing(kind)
+    columns = drawing.columns(scored.items[evaluator])
+    drawing.draw(Figure(), columns, DrawingSource(evaluator, "tiny", scored.content))
+    return columns
 
 
 def test_figure_of_cosines_plots_the_items(scored):

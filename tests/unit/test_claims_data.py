@@ -33,7 +33,7 @@ def test_every_claim_of_every_paper_has_a_row(folder):
 
 def test_a_claim_comes_with_its_printed_numbers_and_its_verdict(folder):
     (claim,) = [row for row in records(folder) if row["id"] == "infocse-1.1"]
-    assert claim["stated"] == "by 2.60"
+    assert claim["stated"] == "+2.60"
     assert claim["cells"] == [
         {"row": "InfoCSE-BERTbase", "column": "Avg.", "printed": "78.85"},
         {"row": "SimCSE-BERTbase", "column": "Avg.", "printed": "76.25"},
@@ -45,7 +45,7 @@ def test_a_claim_comes_with_its_printed_numbers_and_its_verdict(folder):
 
 def test_parquet_and_json_have_the_same_rows(folder):
     table = pandas.read_parquet(folder / "claims.parquet")
-    assert list(table.columns) == list(claims_data.COLUMNS)
+    assert list(table.columns) == list(claims_data.CLAIM_COLUMNS)
     for row, record in zip(
         json.loads(table.to_json(orient="records")), records(folder), strict=True
     ):
@@ -59,7 +59,7 @@ def test_the_card_has_front_matter_that_the_hub_reads_and_names_every_column(fol
     assert card.data.license == "mit"
     (config,) = card.data.to_dict()["configs"]
     assert (folder / config["data_files"]).exists()
-    for name in claims_data.COLUMNS:
+    for name in claims_data.CLAIM_COLUMNS:
         assert f"- `{name}`: " in card.text
 
 

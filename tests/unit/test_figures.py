@@ -77,7 +77,7 @@ def test_without_scores(paper, name):
         assert not row.get("runs")
     expected = [row.label for row in grids.find_grid(paper, name).rows]
     assert list(dict.fromkeys(labels)) == expected
-    assert "nothing to draw: no scores" in figure.texts
+    assert "Nothing to draw: no scores" in figure.texts
     assert "0.2" not in figure.texts, "there are no axes"
 
 
@@ -196,8 +196,8 @@ def test_training():
     first = figure.rows[0]
     assert (first["alignment"], first["uniformity"]) == ("0.15", "-2")
     assert first["n"] == "2"
-    assert "MSSE: 55.00" in figure.texts
-    assert "means of 2 seeds" in figure.texts
+    assert "MSSE, step 100: 55.00" in figure.texts
+    assert "means of n = 2 seeds" in figure.texts
 
 
 def test_a_figure_that_two_evaluators_draw_is_refused(monkeypatch):
@@ -212,4 +212,22 @@ def test_scores_whose_items_are_gone():
     for row in grids.plan_grid("micse", "figure5", "smoke"):
         cell = row[0]
         write_scores(cell.specs[0], cell.evaluator, "smoke", [(cell.task, cell.metric, 0.5)])
-    assert "nothing to draw" in drawn("micse", "figure5", "smoke").texts
+    assert "Nothing to draw" in drawn("micse", "figure5", "smoke").texts
+
+
+def test_a_figure_whose_items_are_gone_is_drawn_from_its_numbers():
+    for row in grids.plan_grid("micse", "figure7", "smoke"):
+        cell = row[0]
+        write_scores(cell.specs[0], cell.evaluator, "smoke", [(cell.task, cell.metric, 0.5)])
+    table = targets.grid_path("micse", "figure7", "smoke", "csv")
+    table.parent.mkdir(parents=True)
+    numbers = "model,gold,cosine\n"
+    for gold in range(6):
+        numbers += f"SimCSE,{gold},0.{gold}\n"
+    table.write_text(numbers + "miCSE,,\n")
+
+    figure = drawn("micse", "figure7", "smoke")
+
+    assert "SimCSE: Spearman x 100 = 100.00" in figure.texts
+    assert "miCSE: Spearman" not in figure.texts
+    assert table.read_text() == numbers + "miCSE,,\n"

@@ -1,6 +1,7 @@
 """Pages: golden bytes, what a table shows, and its formats."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -203,20 +204,30 @@ def forest_plot():
 def test_a_forest_plot_marks_the_printed_difference_where_it_judges_ours(project):
     """A difference beyond the axis is marked by its number."""
     text = forest_plot()
-    assert "|: printed" in text
-    assert ">+24.69, other pooler<" in text
+    words = " ".join(re.findall("<text .*?>(.*?)</text>", text)).split()
+    assert "Grey stroke: difference in print" in " ".join(words)
+    assert ">other pooler<" in text
 
     paper = project / "papers" / "golden.yaml"
     beyond_the_axis = paper.read_text(encoding="utf-8").replace('"73.00±1.16"', '"13.00±1.16"')
     paper.write_text(beyond_the_axis, encoding="utf-8")
-    assert ">+24.69, printed -34.30, other pooler<" in forest_plot()
+    assert ">printed -34.30; other pooler<" in forest_plot()
+
+
+def test_a_forest_plot_has_every_difference_and_interval_as_numbers(project):
+    assert re.search(r">\+24\.69 \([+-]\d+\.\d\d to [+-]\d+\.\d\d\)<", forest_plot())
 
 
 def test_an_arrow_shows_that_an_interval_goes_beyond_the_axis():
     axes = Figure().add_subplot(xlim=(-1, 1))
-    estimate = SimpleNamespace(gain=0.5)
-    wide = SimpleNamespace(estimate=estimate, family_low=-0.2, family_high=1.5, differs=())
-    draw_comparison(axes, 0, wide, None)
+    wide = SimpleNamespace(
+        estimate=SimpleNamespace(gain=0.5),
+        family_low=-0.2,
+        family_high=1.5,
+        differs=(),
+        is_judged=False,
+    )
+    draw_comparison(axes, 0, wide)
     markers = {line.get_marker() for line in axes.lines}
     assert ">" in markers
     assert "<" not in markers

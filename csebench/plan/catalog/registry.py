@@ -391,14 +391,21 @@ def main_attribute(folder: Path) -> str:
     return "evaluate"
 
 
-def load_drawing(kind: str) -> tuple[Panel, Callable[[Any, dict, Any], list[list]]]:
-    """Import the evaluator that draws a kind of figure.
+@dataclass(frozen=True)
+class Drawing:
+    """How an evaluator draws a kind of figure."""
 
-    Returns:
-        the panel that it declares, and its function `draw_KIND(figure, items, source)`.
-    """
+    panel: Panel
+    columns: Callable[[dict], dict]  # items: what the figure shows, arrays by name
+    draw: Callable[[Any, dict, Any], None]  # figure, these columns, source
+
+
+def load_drawing(kind: str) -> Drawing:
+    """Import the functions `draw_KIND_columns` and `draw_KIND` of the evaluator that has them."""
     name = panels()[kind][0]
-    return evaluator_declaration(name).panels[kind], load(name, EVALUATORS, f"draw_{kind}")
+    panel = evaluator_declaration(name).panels[kind]
+    columns = load(name, EVALUATORS, f"draw_{kind}_columns")
+    return Drawing(panel, columns, load(name, EVALUATORS, f"draw_{kind}"))
 
 
 # ---------------------------------------------------------------- reading a file without running it

@@ -376,11 +376,14 @@ class ItemScore(Strict):
 
 
 class Panel(Strict):
-    """The part of a figure about one model, drawn by `draw_KIND(figure, items, source)` in the
-    evaluator's file."""
+    """The part of a figure about one model.
+
+    In the evaluator's file, `draw_KIND_columns(items)` gives the arrays that it shows, by name, and
+    `draw_KIND(figure, columns, source)` draws them.
+    """
 
     item: str  # the panel is drawn only if a score has this item
-    width: float  # inches
+    width: float  # inches; panels of at most 3.65 stand side by side
     height: float
     shared_axes: bool = False  # whether the panels of a figure have the same limits
 

@@ -343,11 +343,11 @@ FIGURES_OF_SCORES = ("curves", "bars", "scatter", "training")
 class Figure(Grid):
     """A data figure: a grid of cells, and how csebench/report/figures/scores.py draws it.
 
-    - curves: each row is a line over the sizes of its columns, with error bars of one standard
-      deviation over seeds. With a baseline, a second panel shows the differences to it.
-    - bars: each row is a dot with an error bar in each column. With a baseline, the dots are the
-      differences to it.
-    - scatter: each row is a point. The first two columns are x and y, a third is in the legend.
+    - curves: each row is a line over the sizes of its columns, with 95 % intervals over seeds. With
+      a baseline, a second panel shows the differences to it.
+    - bars: each row is a dot with its 95 % interval in each column. With a baseline, the dots are
+      the differences to it.
+    - scatter: each row is a point. The first two columns are x and y, a third is in the label.
     - training: each row is the path of its uniformity and alignment over the steps of training.
     - Any other kind is the name of a panel that an evaluator draws. It has one panel per row, from
       the per-item values of the row's run.

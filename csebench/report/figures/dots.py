@@ -1,84 +1,78 @@
-"""Figures that papers draw as bars: a dot with its deviation per row, grouped by column."""
+"""Figures that papers draw as bars: a dot with its 95 % interval per row, grouped by column."""
 
 from dataclasses import dataclass
 
+from csebench.report.figures.lines import ChartLine, draw_chart_lines, draw_zero
 from csebench.report.figures.parts import (
     DrawnFigure,
     baseline_differences,
-    draw_untrained,
     figure_of_cells,
+    interval_text,
+    untrained_score,
 )
 from csebench.report.numbers.cells import Cell, GridView
-from csebench.score.drawing import GREY, WIDTH, row_colour
+from csebench.report.numbers.stats import Summary
+from csebench.score.drawing import row_colour
+from csebench.score.themes import GREY
 
 
 @dataclass(frozen=True)
 class DotLine:
     """A line of the figure: the heading of a column, or a row in it."""
 
-    label: str
-    cell: Cell | None = None  # None: a heading
-    colour: str = ""
+    chart_line: ChartLine
+    summary: Summary | None = None  # None: no dot
+    colour: str = GREY
 
 
 def draw_dots(figure, view: GridView) -> DrawnFigure:
     """Draw the cells as dots. With a baseline, draw their differences to it instead."""
-    grid = view.figure
     lines = dot_lines(view)
+    if not lines:
+        return figure_of_cells(view, is_empty=True)
 
-    # dots, with their values at the right
-    axes = figure.subplots()
-    for place, line in enumerate(lines):
-        if line.cell is not None:
-            draw_dot(axes, -place, line.cell, line.colour, is_difference=bool(grid.baseline))
-    if grid.baseline:
-        axes.axvline(0, color=GREY, linewidth=1)
-    handles = draw_untrained(axes.axvline, view)
-
-    # labels of lines
-    axes.set_yticks([-place for place in range(len(lines))], [line.label for line in lines])
-    for place, line in enumerate(lines):
-        if line.cell is None:
-            axes.get_yticklabels()[place].set_fontweight("bold")
-
-    axes.set(ylim=(-max(len(lines), 1) + 0.4, 0.6), xlabel=grid.axis)
-    figure.set_size_inches(WIDTH, 1.2 + 0.26 * max(len(lines), 4))
-    if handles:
-        axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1))
-    return figure_of_cells(view, is_empty=not lines)
+    untrained = untrained_score(view)
+    if untrained is not None:
+        number = f"{untrained.score:.{view.figure.digits}f}"
+        lines.append(DotLine(ChartLine(f"{untrained.label} (dotted)", number)))
+    axes, places = draw_chart_lines(figure, [line.chart_line for line in lines])
+    if untrained is not None:
+        axes.axvline(untrained.score, color=GREY, linestyle=":", linewidth=1.2, zorder=0)
+    for place, line in zip(places, lines, strict=True):
+        if line.summary is None:
+            continue
+        if view.figure.baseline:
+            draw_zero(axes, place, line.chart_line)
+        axes.errorbar(
+            line.summary.mean,
+            place,
+            xerr=line.summary.margin,
+            capsize=2,
+            color=line.colour,
+            marker="o",
+        )
+    return figure_of_cells(view, is_empty=False)
 
 
 def dot_lines(view: GridView) -> list[DotLine]:
     """List the lines from the top. Rows and columns without scores are left out."""
     grid = view.figure
     cells = baseline_differences(view) if grid.baseline else view.rows
+    sign = "+" if grid.baseline else ""
     rows = [row for row in range(len(cells)) if has_scores(cells[row])]
     lines = []
     for column_index, column in enumerate(grid.columns):
         if not any(cells[row][column_index].ours for row in rows):
             continue
         if len(grid.columns) > 1:
-            lines.append(DotLine(column.label))
+            lines.append(DotLine(ChartLine(column.label, is_heading=True)))
         for row in rows:
-            colour = row_colour(grid.rows[row], row)
-            lines.append(DotLine(grid.rows[row].label, cells[row][column_index], colour))
+            cell = cells[row][column_index]
+            number = interval_text(cell.ours, cell.digits, sign) if cell.ours else "–"
+            chart_line = ChartLine(grid.rows[row].label, number)
+            lines.append(DotLine(chart_line, cell.ours, row_colour(grid.rows[row], row)))
     return lines
 
 
 def has_scores(cells: list[Cell]) -> bool:
     return any(cell.ours for cell in cells)
-
-
-def draw_dot(axes, y: float, cell: Cell, colour: str, is_difference: bool) -> None:
-    if cell.ours is None:
-        return
-    mean = cell.ours.mean
-    text = f"{mean:+z.{cell.digits}f}" if is_difference else f"{mean:z.{cell.digits}f}"
-    axes.errorbar(mean, y, xerr=cell.ours.std, capsize=2, color=colour, marker="o", linestyle="")
-    axes.annotate(
-        text,
-        (1.01, y),
-        xycoords=("axes fraction", "data"),
-        va="center",
-        annotation_clip=False,
-    )

@@ -7,10 +7,12 @@ import numpy as np
 
 from csebench.report.numbers.others import Group, GroupKind, Sweep, groups, sweeps
 from csebench.report.words.evidence import encoder_title, method_title
-from csebench.score.drawing import COLOURS, GREY, STYLE, WIDTH, write_figure
+from csebench.score.drawing import COLOURS, STYLE, WIDTH, add_heading, write_figure
+from csebench.score.themes import GREY, on_white
 
 BIN = 0.15  # dots whose scores fall into a bin of this size stand side by side
 DOT_DISTANCE = 0.08  # between dots side by side, in units of the x axis
+PRINTED_X = 0.8  # of the printed value: between the dots of a sweep and of single runs
 RUN_COLUMNS = [
     "method",
     "encoder",
@@ -21,10 +23,14 @@ RUN_COLUMNS = [
     "keeps_last_step",
     "printed",
 ]
+SWEEPS_SUBTITLE = (
+    "Average of the seven STS test sets (Spearman x 100): a mark for each of n runs. Bar and"
+    " numbers: mean and its 95 % interval over runs. Hollow: the last checkpoint was the best."
+)
 LABELS = {
     GroupKind.SWEEP: "seed sweep",
     GroupKind.SINGLE: "single runs",
-    GroupKind.LATER: "re-run\nin later\npapers",
+    GroupKind.LATER: "later papers",
 }
 
 
@@ -37,9 +43,9 @@ class Mark(NamedTuple):
 
 
 MARKS = {
-    GroupKind.SWEEP: Mark("o", COLOURS[0], 0),
-    GroupKind.SINGLE: Mark("s", COLOURS[5], 1.2),
-    GroupKind.LATER: Mark("^", COLOURS[2], 2.1),
+    GroupKind.SWEEP: Mark("o", on_white(COLOURS[0]), 0),
+    GroupKind.SINGLE: Mark("s", on_white(COLOURS[5]), 1.2),
+    GroupKind.LATER: Mark("^", on_white(COLOURS[2]), 2.1),
 }
 
 
@@ -63,11 +69,18 @@ def draw_runs(folder: Path) -> list[Path]:
         for axis, sweep in zip(axes, all_sweeps, strict=False):
             draw_panel(axis, sweep)
             table += run_rows(sweep)
-        figure.supylabel("average of the seven STS test sets (Spearman x 100)", fontsize=9)
-        figure.supxlabel(
-            "hollow: the last checkpoint was the best; bar: mean ± standard deviation", fontsize=9
-        )
+        add_heading(figure, sweeps_finding(all_sweeps), SWEEPS_SUBTITLE)
         return write_figure(folder / "evidence.svg", figure, table)
+
+
+def sweeps_finding(all_sweeps: list[Sweep]) -> str:
+    """`5 of 200 seeds reach what the authors print`"""
+    reach = 0
+    seeds = 0
+    for sweep in all_sweeps:
+        reach += sweep.runs.reach(sweep.printed.value.value)
+        seeds += sweep.runs.summary.n
+    return f"{reach} of {seeds} seeds reach what the authors print"
 
 
 def groups_with_runs(sweep: Sweep) -> list[Group]:
@@ -97,14 +110,11 @@ def draw_panel(axis, sweep: Sweep) -> None:
 
     printed = sweep.printed.value
     axis.axhline(printed.value, color=GREY, lw=1.2, ls="--", zorder=0)
-    style: dict[str, Any] = {
-        "xycoords": ("axes fraction", "data"),
-        "textcoords": "offset points",
-        "ha": "right",
-    }
-    axis.annotate(f"printed {printed.text}", (1, printed.value), (0, 3), **style)
+    between_groups = (PRINTED_X, printed.value)
+    style: dict[str, Any] = {"textcoords": "offset points", "ha": "center"}
+    axis.annotate(f"printed {printed.text}", between_groups, (0, 3), **style)
 
-    labels = [f"{LABELS[group.kind]}\nn = {group.summary.n}" for group in drawn]
+    labels = [runs_label(group) for group in drawn]
     axis.set_xticks([MARKS[group.kind].x for group in drawn], labels)
     axis.set_xlim(-0.6, 2.6)
     reach = drawn[0].reach(printed.value)
@@ -112,8 +122,18 @@ def draw_panel(axis, sweep: Sweep) -> None:
     axis.set_title(f"{title}\n{reach} of {drawn[0].summary.n} seeds reach print")
 
 
+def runs_label(group: Group) -> str:
+    """Name a group, with its runs, mean and interval, below one another."""
+    mean, _, runs = group.summary
+    lines = [LABELS[group.kind], f"n = {runs}", f"{mean:.2f}"]
+    margin = group.summary.margin
+    if margin:
+        lines.append(f"({mean - margin:.1f} to {mean + margin:.1f})")
+    return "\n".join(lines)
+
+
 def draw_group(axis, group: Group) -> None:
-    """Draw a dot per run, and a bar for mean and deviation to the right of the dots."""
+    """Draw a dot per run, and a bar for mean and interval to the right of the dots."""
     mark = MARKS[group.kind]
     offsets = dot_offsets(group.values)
     for run, score, offset in zip(group.runs, group.values, offsets, strict=True):
@@ -122,7 +142,7 @@ def draw_group(axis, group: Group) -> None:
     if group.summary.std is not None:
         bar: dict[str, Any] = {"fmt": "_", "ms": 9, "color": GREY, "lw": 1.2, "capsize": 3}
         x = mark.x + offsets.max() + 0.2
-        axis.errorbar(x, group.summary.mean, group.summary.std, **bar)
+        axis.errorbar(x, group.summary.mean, group.summary.margin, **bar)
 
 
 def dot_offsets(values: tuple[float, ...]) -> np.ndarray:

@@ -1,31 +1,26 @@
 """The picture of a table: its declared comparisons as a forest plot.
 
-The comparisons of a question stand below its text. Each has a line with a dot at the difference,
-and the 95 % interval. The same comparisons always give the same bytes.
+The comparisons of a question stand below its text. Each has a line with its difference and 95 %
+interval as numbers, and with both as a dot and a bar. The same comparisons always give the same
+bytes.
 """
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from csebench.plan.targets import grid_path
+from csebench.report.figures.lines import ChartLine, draw_chart_lines, draw_zero
 from csebench.report.numbers.cells import GridView
 from csebench.report.numbers.compare import Answer, Comparison
-from csebench.report.words.comparisons import ends_text, short_label
-from csebench.score.drawing import GREY, STYLE, WIDTH, write_figure
+from csebench.report.words.comparisons import ends_text, outward_range, short_label
+from csebench.score.drawing import STYLE, WIDTH, add_heading, write_figure
+from csebench.score.themes import GREY, on_white
 
-LINE = 0.25  # inches: height of a line
-LEFT = 2.7  # inches: width of the labels
-AXIS = 2.6  # inches: width of the axis
-BELOW = 0.55  # inches: height of the ticks and the label of the axis
-TITLE_WIDTH = 84  # characters that fit into a line of the figure
-LABEL_WIDTH = 35  # characters of a label
-BLUE = "#2F7ED8"
+BLUE = on_white("#2F7ED8")
 
 
 @dataclass(frozen=True)
@@ -34,11 +29,6 @@ class QuestionGroup:
 
     question: str
     comparisons: list[Comparison]
-
-    @property
-    def heading(self) -> list[str]:
-        """The question, wrapped into lines."""
-        return textwrap.wrap(self.question, TITLE_WIDTH)
 
 
 def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]:
@@ -60,26 +50,11 @@ def draw_question_groups(groups: list[QuestionGroup], title: str, path: Path) ->
     import matplotlib
     from matplotlib.figure import Figure
 
-    tested = list(chain.from_iterable(group.comparisons for group in groups))
-    line_count = len(tested) + sum(len(group.heading) for group in groups)
-    suptitle = textwrap.fill(title, TITLE_WIDTH)
-    if title == groups[0].question:  # it is the first heading
-        suptitle = ""
-    above = 0.1 + 0.2 * len(suptitle.splitlines())
-
-    plain_text: dict[Any, Any] = {"text.parse_math": False}  # a `$` in a name is a `$`
-    with matplotlib.rc_context(STYLE | plain_text):
-        figure = Figure(figsize=(WIDTH, LINE * line_count + BELOW + above))
-        height = figure.get_figheight()
-        axes = figure.add_axes(
-            (LEFT / WIDTH, BELOW / height, AXIS / WIDTH, LINE * line_count / height)
-        )
-        axes.set_xlim(axis_limits(tested))
-        draw_groups(axes, groups)
-        axes.set_xlabel(axis_label(tested))
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0)
-        figure.suptitle(suptitle, x=0.01, y=1 - 0.06 / height, ha="left", va="top")
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 1))
+        draw_groups(figure, groups, title)
+        tested = list(chain.from_iterable(group.comparisons for group in groups))
+        add_heading(figure, title, forest_subtitle(tested))
         return write_figure(path, figure)
 
 
@@ -110,14 +85,18 @@ def axis_limits(comparisons: Sequence[Comparison]) -> tuple[float, float]:
     return left - 0.05 * (right - left), right + 0.05 * (right - left)
 
 
-def axis_label(comparisons: Sequence[Comparison]) -> str:
-    """Say what is drawn, from how many seeds, and what the signs mean."""
-    label = f"difference in points, 95 % interval; n = {drawn_seeds_text(comparisons)}"
+def forest_subtitle(comparisons: Sequence[Comparison]) -> str:
+    """Say what is drawn, in which unit, from how many seeds, and what the signs mean."""
+    seeds = drawn_seeds_text(comparisons)
+    parts = [
+        f"Difference in points (0.01 of a score) and its 95 % interval; more is better."
+        f" n = {seeds} {'seed' if seeds == '1' else 'seeds'} of a row."
+    ]
     if any(c.is_judged and c.printed is not None for c in comparisons):
-        label += "; |: printed"
+        parts.append("Grey stroke: difference in print.")
     if any(c.differs for c in comparisons):
-        label += "; open: not matched"
-    return label
+        parts.append("Open dot: rows with different settings.")
+    return " ".join(parts)
 
 
 def drawn_seeds_text(comparisons: Sequence[Comparison]) -> str:
@@ -131,39 +110,63 @@ def drawn_seeds_text(comparisons: Sequence[Comparison]) -> str:
 # ---------------------------------------------------------------- lines
 
 
-def draw_groups(axes, groups: list[QuestionGroup]) -> None:
-    """Draw the lines from the top, each 1 below the line before it."""
-    y = 0
-    ticks: list[int] = []
-    labels: list[str] = []
+def draw_groups(figure, groups: list[QuestionGroup], title: str) -> None:
+    """Draw the questions below one another. A question that is the title is not repeated."""
+    tested = list(chain.from_iterable(group.comparisons for group in groups))
+    limits = axis_limits(tested)
+    lines: list[ChartLine] = []
+    drawn: list[Comparison | None] = []  # of each line; None for a heading
     for group in groups:
-        for text in group.heading:
-            draw_heading(axes, y, text)
-            y += 1
-        # a vertical line at 0 for the comparisons of this question
-        ends = [y - 0.5, y + len(group.comparisons) - 0.5]
-        axes.plot([0, 0], ends, color=GREY, linewidth=1, zorder=1)
-        labels += row_labels(group.comparisons)
-        for comparison in group.comparisons:
-            printed = comparison.printed if comparison.is_judged else None
-            draw_comparison(axes, y, comparison, printed)
-            ticks.append(y)
-            y += 1
-    axes.set_yticks(ticks, labels)
-    axes.set_ylim(y - 0.4, -0.6)
+        if group.question != title:
+            lines.append(ChartLine(group.question, is_heading=True))
+            drawn.append(None)
+        for label, comparison in zip(row_labels(group.comparisons), group.comparisons, strict=True):
+            lines.append(comparison_line(label, comparison, limits))
+            drawn.append(comparison)
+
+    axes, places = draw_chart_lines(figure, lines)
+    axes.set_xlim(limits)
+    for place, line, comparison in zip(places, lines, drawn, strict=True):
+        if comparison is not None:
+            draw_zero(axes, place, line)
+            draw_comparison(axes, place, comparison)
+    axes.set_xlabel("difference in points")
 
 
-def draw_heading(axes, y: float, text: str) -> None:
-    coordinates = ("figure fraction", "data")
-    axes.annotate(text, (0.01, y), xycoords=coordinates, va="center", fontweight="bold")
+def comparison_line(label: str, comparison: Comparison, limits: tuple[float, float]) -> ChartLine:
+    """Write the numbers of a comparison, the settings that differ, and what print is off the axis.
+
+    `+0.66 (+0.12 to +1.21)`
+    """
+    estimate = comparison.estimate
+    low = comparison.family_low
+    high = comparison.family_high
+    assert estimate is not None and low is not None and high is not None
+    number = f"{estimate.gain:+z.2f} ({outward_range(low, high, '+')})"
+
+    remarks = []
+    printed = judged_print(comparison)
+    left, right = limits
+    if printed is not None and not left < printed < right:
+        remarks.append(f"printed {printed:+z.2f}")
+    names = [setting.name for setting in comparison.differs]
+    if len(names) == 1:
+        remarks.append(f"other {names[0]}")
+    elif names:
+        remarks.append(f"other {names[0]} and {len(names) - 1} more")
+    return ChartLine(label, number, "; ".join(remarks))
 
 
-def draw_comparison(axes, y: float, comparison: Comparison, printed: float | None) -> None:
-    """Draw a dot with its interval, and write the difference at the right.
+def judged_print(comparison: Comparison) -> float | None:
+    """Give the printed difference, in points, if our runs can be judged by it."""
+    return comparison.printed if comparison.is_judged else None
+
+
+def draw_comparison(axes, place: float, comparison: Comparison) -> None:
+    """Draw a dot with its interval.
 
     The dot is open if the settings of the rows are not matched. An arrow stands at the edge of the
-    axis if the interval goes beyond it. The printed difference is a line, or a number if it lies
-    outside the axis.
+    axis if the interval goes beyond it. The printed difference is a grey stroke.
     """
     estimate = comparison.estimate
     low = comparison.family_low
@@ -176,37 +179,18 @@ def draw_comparison(axes, y: float, comparison: Comparison, printed: float | Non
     face = "none" if comparison.differs else BLUE
     style = {"color": BLUE, "markerfacecolor": face, "markersize": 6}
     errors = [[gain - low], [high - gain]]
-    axes.errorbar(gain, y, xerr=errors, fmt="o", elinewidth=1.6, capsize=2, **style)
+    axes.errorbar(gain, place, xerr=errors, fmt="o", elinewidth=1.6, capsize=2, **style)
 
     # arrows at the edges
     at_edge = {"transform": axes.get_yaxis_transform(), **style}
     if low < left:
-        axes.plot(0.02, y, "<", **at_edge)
+        axes.plot(0.01, place, "<", **at_edge)
     if high > right:
-        axes.plot(0.98, y, ">", **at_edge)
+        axes.plot(0.99, place, ">", **at_edge)
 
-    # the printed difference
-    text = f"{gain:+z.2f}"
+    printed = judged_print(comparison)
     if printed is not None and left < printed < right:
-        axes.plot(printed, y, "|", color=GREY, markersize=12, markeredgewidth=1.6)
-    elif printed is not None:
-        text += f", printed {printed:+z.2f}"
-
-    # the number, and the settings that differ
-    names = [setting.name for setting in comparison.differs]
-    if names:
-        text += f", other {names[0]}"
-    if len(names) > 1:
-        text += f" + {len(names) - 1}"
-    axes.annotate(
-        text,
-        (1, y),
-        (6, 0),
-        annotation_clip=False,
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        va="center",
-    )
+        axes.plot(printed, place, "|", color=GREY, markersize=12, markeredgewidth=1.6)
 
 
 def row_labels(comparisons: Sequence[Comparison]) -> list[str]:
@@ -240,4 +224,4 @@ def pair_label(comparison: Comparison, comparisons: Sequence[Comparison]) -> str
         label = f"against {against}"
     elif is_one_base and not is_one_row:
         label = row
-    return textwrap.shorten(label, LABEL_WIDTH, placeholder=" …")
+    return label

@@ -12,16 +12,26 @@ from csebench.plan.targets import grid_path
 from csebench.report.numbers.cells import GridView
 from csebench.report.numbers.compare import Comparison
 from csebench.report.numbers.over_settings import SharedDraw
-from csebench.report.words.comparisons import short_label
-from csebench.score.drawing import COLOURS, GREY, MARKERS, STYLE, WIDTH, write_figure
+from csebench.report.words.comparisons import numbers_text, short_label
+from csebench.score.drawing import COLOURS, MARKERS, STYLE, WIDTH, add_heading, write_figure
+from csebench.score.themes import GREY, on_white
 
 PANELS_IN_A_ROW = 3
 PANEL_HEIGHT = 2.7  # inches
+SETTINGS_SUBTITLE = (
+    "A point for each of n random settings that both rows share, in printed units. Above a panel:"
+    " mean difference in points (0.01 of a score) with its 95 % interval."
+)
 POINTS = ["row", "against", "seed", "settings", "value", "against_value", "diverged"]
 
 
-def draw_over_settings(view: GridView, comparisons: Sequence[Comparison]) -> list[Path]:
+def draw_over_settings(
+    view: GridView, comparisons: Sequence[Comparison], title: str = ""
+) -> list[Path]:
     """Draw a panel for each comparison (at least one) into the folder of the table's page.
+
+    Args:
+        title: the answer or the question of the table; empty: its name.
 
     Returns:
         The files that were written: the picture, and its points as CSV.
@@ -41,6 +51,7 @@ def draw_over_settings(view: GridView, comparisons: Sequence[Comparison]) -> lis
             axes.set_axis_off()
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower left", ncols=len(labels))
+        add_heading(figure, title or view.grid.title, SETTINGS_SUBTITLE)
         table = [POINTS, *point_rows(comparisons)]
         return write_figure(grid_path(view.paper, view.name, view.scale, "svg"), figure, table)
 
@@ -69,7 +80,7 @@ def draw_row_over_row(axes, comparison: Comparison, poolers: Sequence[str]) -> N
             [draw.against.value for draw in draws],
             [draw.row.value for draw in draws],
             s=24,
-            color=COLOURS[place % len(COLOURS)],
+            color=on_white(COLOURS[place % len(COLOURS)]),
             marker=MARKERS[place % len(MARKERS)],
             linewidths=0,
             label=pooler,
@@ -85,7 +96,10 @@ def draw_row_over_row(axes, comparison: Comparison, poolers: Sequence[str]) -> N
         axes.invert_yaxis()
     axes.set_xlabel(short_label(comparison.against))
     axes.set_ylabel(short_label(comparison.row))
-    axes.set_title(f"higher in {over.higher} of {len(over.draws)}", loc="left")
+    title = f"higher in {over.higher} of n = {len(over.draws)}"
+    if comparison.estimate is not None:
+        title = f"{numbers_text(comparison)}\n{title}"
+    axes.set_title(title)
 
 
 def point_rows(comparisons: Sequence[Comparison]) -> Iterator[list]:

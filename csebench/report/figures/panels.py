@@ -1,56 +1,73 @@
-"""Figures that an evaluator declares and draws: a panel per row, from per-item values of a run."""
+"""Figures that an evaluator declares and draws: a panel per row, from per-item values of a run.
 
-from csebench.plan.catalog.registry import load_drawing
+Per-item values are not published. Where they are gone, a figure is drawn from its CSV file, which
+has all that it shows.
+"""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from csebench.plan.catalog.registry import Drawing, load_drawing
 from csebench.plan.schema.declarations import Panel
-from csebench.plan.targets import score_path
+from csebench.plan.targets import grid_path, score_path
 from csebench.report.figures.parts import DrawnFigure
 from csebench.report.numbers.cells import Cell, GridView
 from csebench.score.data_of_scores import Scored
-from csebench.score.drawing import DrawingSource
-from csebench.score.score_types import Items
+from csebench.score.drawing import WIDTH, DrawingSource
 from csebench.score.store import items, stored_score, value
 
-WIDEST_BESIDE = 6  # inches: wider panels stand below one another
+
+@dataclass(frozen=True)
+class PanelNumbers:
+    """What the panel of a row shows."""
+
+    columns: dict[str, np.ndarray]
+    lines: list[list]  # the published columns, for the CSV file
+    source: DrawingSource
+
+    @property
+    def head(self) -> list[str]:
+        """The names of the published columns. Sentences of data sets belong to others."""
+        return [name for name in self.columns if name != "text"]
 
 
 def draw_panels(figure, view: GridView) -> DrawnFigure:
     """Lay out the panels of the rows, each drawn from the run of its first seed."""
-    panel, draw_panel = load_drawing(view.figure.kind)
-    sources = [items_of_first_run(cells[0], panel, view) for cells in view.rows]
-    panel_count = sum(source is not None for source in sources)
-    subfigures = iter(split_figure(figure, panel, max(1, panel_count)))
+    drawing = load_drawing(view.figure.kind)
+    numbers_of_rows = [
+        panel_numbers(cells[0], drawing, view, row.label)
+        for row, cells in zip(view.figure.rows, view.rows, strict=True)
+    ]
+    panel_count = sum(numbers is not None for numbers in numbers_of_rows)
+    subfigures = iter(split_figure(figure, drawing.panel, max(1, panel_count)))
 
     table: list[list] = [["model"]]
     drawn = []
-    for row, cells, source in zip(view.figure.rows, view.rows, sources, strict=True):
-        if source is None:
+    for row, numbers in zip(view.figure.rows, numbers_of_rows, strict=True):
+        if numbers is None:
             table.append([row.label])
             continue
         subfigure = next(subfigures)
         drawn.append(subfigure)
-        arrays, content = source
-        drawing_source = DrawingSource(cells[0].plan.evaluator, row.label, content)
-        head, *lines = draw_panel(subfigure, arrays, drawing_source)
+        drawing.draw(subfigure, numbers.columns, numbers.source)
+        table[0] = ["model", *numbers.head]
+        table += [[row.label, *line] for line in numbers.lines]
 
-        # texts are left out of the table: sentences of data sets belong to others
-        published = [index for index, name in enumerate(head) if name != "text"]
-        table[0] = ["model", *(head[index] for index in published)]
-        for line in lines:
-            table.append([row.label, *(line[index] for index in published)])
-
-    if panel.shared_axes:
+    if drawing.panel.shared_axes:
         share_limits(drawn)
-    return DrawnFigure(table, "of every row one run, that of the first seed", is_empty=not drawn)
+    note = f"One run of each row, that of the first seed (n = 1): {view.figure.axis}."
+    return DrawnFigure(table, note, is_empty=not drawn)
 
 
 def split_figure(figure, panel: Panel, count: int):
-    """Split a figure into equal parts for panels, side by side if they are narrow."""
-    rows = 1
-    columns = count
-    if panel.width > WIDEST_BESIDE:
-        rows = count
-        columns = 1
-    figure.set_size_inches(max(6.4, columns * panel.width), rows * panel.height)
+    """Split a figure into equal parts for panels, as many side by side as its width has room."""
+    columns = min(count, max(1, int(WIDTH // panel.width)))
+    rows = -(-count // columns)  # rounded up
+    figure.set_layout_engine("constrained")
+    figure.set_size_inches(WIDTH, rows * panel.height)
     return figure.subfigures(rows, columns, squeeze=False).flat
 
 
@@ -65,11 +82,15 @@ def share_limits(subfigures: list) -> None:
             axes.axis((min(left), max(right), min(bottom), max(top)))
 
 
-def items_of_first_run(cell: Cell, panel: Panel, view: GridView) -> tuple[Items, dict] | None:
-    """Read per-item values and the score JSON of a cell's first run.
+def panel_numbers(cell: Cell, drawing: Drawing, view: GridView, label: str) -> PanelNumbers | None:
+    """Read what the panel of a row shows, of a cell's first run.
+
+    Args:
+        label: of the row.
 
     Returns:
-        None if there is no score, or if the items are not on this machine or of other test data.
+        None if there is no score, if it is of other test data, or if neither its items nor the CSV
+        file of the figure are on this machine.
     """
     if not cell.plan.specs:
         return None
@@ -80,6 +101,34 @@ def items_of_first_run(cell: Cell, panel: Panel, view: GridView) -> tuple[Items,
         return None
     if not view.is_on_its_data(evaluator, Scored(content, is_outdated)):
         return None
+    source = DrawingSource(evaluator, label, content)
     file = score_path(spec.run_id, evaluator, view.scale)
     arrays = (items(content, file) or {}).get(evaluator, {})
-    return (arrays, content) if panel.item in arrays else None
+    if drawing.panel.item not in arrays:
+        return published_numbers(grid_path(view.paper, view.name, view.scale, "csv"), source)
+    columns = drawing.columns(arrays)
+    published = [column for name, column in columns.items() if name != "text"]
+    return PanelNumbers(columns, [[*line] for line in zip(*published, strict=True)], source)
+
+
+def published_numbers(path: Path, source: DrawingSource) -> PanelNumbers | None:
+    """Read what a panel shows from the CSV file of its figure; None if the file lacks it."""
+    if not path.exists():
+        return None
+    with open(path, newline="", encoding="utf-8") as file:
+        (_, *names), *rows = csv.reader(file)
+    lines = [row[1:] for row in rows if row[0] == source.model and any(row[1:])]
+    if not lines:
+        return None
+    columns = {}
+    for name, texts in zip(names, zip(*lines, strict=True), strict=True):
+        columns[name] = as_numbers(texts)
+    return PanelNumbers(columns, lines, source)
+
+
+def as_numbers(texts: tuple[str, ...]) -> np.ndarray:
+    """Read a column of a CSV file as numbers, or as texts if one of them is no number."""
+    try:
+        return np.array(texts, dtype=float)
+    except ValueError:
+        return np.array(texts)

@@ -1,28 +1,24 @@
 """Parts that several kinds of figures share.
 
-They are styles of rows, differences to a baseline, notes, and the line of the untrained encoder.
+They are styles of rows, differences to a baseline, notes, and the score of the untrained encoder.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from operator import sub
 
+from csebench.base.terminal import capitalised
 from csebench.plan.grids import CellPlan, untrained_cell
 from csebench.plan.schema.paper import Row
 from csebench.report.csv_tables import CELLS, cell_rows
 from csebench.report.numbers.cells import Cell, GridView, combine_parts
+from csebench.report.numbers.stats import Summary
 from csebench.report.words.comparisons import ends_text
 from csebench.score.data_of_scores import Scored
-from csebench.score.drawing import GREY, MARKERS, row_colour
+from csebench.score.drawing import MARKERS, row_colour
 from csebench.score.store import stored_score, value
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
-RIGHT_OF_AXES = {  # places a legend
-    "loc": "upper left",
-    "bbox_to_anchor": (1, 1),
-    "handlelength": 3,
-    "alignment": "left",
-}
 
 
 @dataclass(frozen=True)
@@ -30,23 +26,44 @@ class DrawnFigure:
     """The table and the note that belong to a drawn figure."""
 
     table: list[list]  # its numbers for the CSV file, below a head
-    note: str  # stands below the figure
+    note: str  # a part of the subtitle
     is_empty: bool  # no row had anything to draw
 
 
-def figure_of_cells(view: GridView, is_empty: bool) -> DrawnFigure:
-    """Complete a figure that shows the means of cells, with deviations as error bars."""
+def figure_of_cells(view: GridView, is_empty: bool, remark: str = "") -> DrawnFigure:
+    """Complete a figure that shows the means of cells, with 95 % intervals of these means.
+
+    Args:
+        remark: follows the note.
+    """
     table = [CELLS, *(list(row.values()) for row in cell_rows(view))]
     seeds = [cell.ours.n for cell in view.cells if cell.ours]
-    note = seeds_note(seeds, "error bars: ± one standard deviation over seeds")
-    return DrawnFigure(table, note, is_empty)
+    note = f"{capitalised(view.figure.axis)}: {seeds_note(seeds)}, with 95 % intervals over seeds."
+    return DrawnFigure(table, f"{note} {remark}".strip(), is_empty)
 
 
-def seeds_note(counts: Iterable[int], remark: str) -> str:
-    """`means of 1 to 3 seeds; error bars: …`"""
+def seeds_note(counts: Iterable[int]) -> str:
+    """`means of n = 1 to 3 seeds`"""
     seeds = ends_text(counts)
     unit = "seed" if seeds == "1" else "seeds"
-    return f"means of {seeds} {unit}; {remark}"
+    return f"means of n = {seeds} {unit}"
+
+
+def interval_text(summary: Summary, digits: int, sign: str = "") -> str:
+    """Write a mean with its 95 % interval: `54.64 (54.61 to 54.67)`; of one seed only the mean.
+
+    Args:
+        sign: `+` writes the sign of positive numbers, too.
+    """
+    mean = f"{summary.mean:{sign}z.{digits}f}"
+    if summary.std is None:
+        return mean
+    low = f"{summary.mean - summary.margin:{sign}z.{digits}f}"
+    high = f"{summary.mean + summary.margin:{sign}z.{digits}f}"
+    return f"{mean} ({low} to {high})"
+
+
+# ---------------------------------------------------------------- rows
 
 
 def row_style(row: Row, place: int) -> dict:
@@ -80,25 +97,23 @@ def baseline_differences(view: GridView) -> list[list[Cell]]:
     return rows
 
 
-def draw_untrained(draw_line: Callable, view: GridView) -> list:
-    """Draw a line at the untrained encoder's score, if it has one.
+@dataclass(frozen=True)
+class UntrainedScore:
+    """The score of the untrained encoder, in printed units."""
 
-    Args:
-        draw_line: `axhline` or `axvline` of axes.
+    label: str
+    score: float
 
-    Returns:
-        The line, as a list for the legend; empty if none was drawn.
-    """
+
+def untrained_score(view: GridView) -> UntrainedScore | None:
+    """Read the score of the untrained encoder of a figure; None if it has none."""
     cell = untrained_cell(view.paper, view.name, view.scale)
     if cell is None:
-        return []
+        return None
     fraction = untrained_fraction(cell, view)
     if fraction is None:
-        return []
-    score = view.figure.factor * fraction
-    label = f"{untrained_label(cell, view)}: {score:.{view.figure.digits}f}"
-    line = draw_line(score, color=GREY, linestyle=(0, (1, 1)), linewidth=1.2, zorder=1, label=label)
-    return [line]
+        return None
+    return UntrainedScore(untrained_label(cell, view), view.figure.factor * fraction)
 
 
 def untrained_fraction(cell: CellPlan, view: GridView) -> float | None:

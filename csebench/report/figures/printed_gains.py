@@ -14,16 +14,14 @@ from csebench.report.numbers.printed_gains import (
 )
 from csebench.report.words.audit import paper_label
 from csebench.report.words.printed_gains import gain_label, gains_finding, gains_unit
-from csebench.score.drawing import STYLE, WIDTH, write_figure
+from csebench.score.drawing import STYLE, WIDTH, add_heading, write_figure
+from csebench.score.themes import BAND, GREY
 
 PICTURE = "printed_gains.svg"
-HEIGHT = 5.8  # inches
+HEIGHT = 4.7  # inches, without title and subtitle
 LIMITS = (-4.0, 10.0)  # of the axis, in units of the noise; ratios beyond are drawn at the edge
 NOISE = 1.96  # ratio that 95 % of gains without a true difference stay below
 PAPER_GAP = 22  # lines between two papers
-BLACK = "#1f2328"  # of text; the picture has its own white ground, so it is readable in the dark
-DARK_GREY = "#59636e"
-BAND = "#e4e7eb"
 COLOURS_ON_WHITE = {
     NoiseVerdict.CLEAR: "#0063a0",
     NoiseVerdict.DEPENDS: "#b04a00",
@@ -35,16 +33,6 @@ MARKERS_OF_VERDICTS = {
     NoiseVerdict.DEPENDS: "D",
     NoiseVerdict.WITHIN: "s",
     NoiseVerdict.REVERSED: "v",
-}
-ON_WHITE: dict[Any, Any] = STYLE | {
-    "savefig.transparent": False,
-    "figure.facecolor": "white",
-    "axes.facecolor": "white",
-    "text.color": BLACK,
-    "axes.edgecolor": DARK_GREY,
-    "axes.labelcolor": BLACK,
-    "xtick.color": BLACK,
-    "ytick.color": BLACK,
 }
 
 
@@ -73,11 +61,11 @@ def draw_gains(folder: Path) -> list[Path]:
 
     gains = printed_gains()
     blocks = paper_blocks(gains)
-    with matplotlib.rc_context(ON_WHITE):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, HEIGHT))
-        axes = figure.add_axes((0.02, 0.125, 0.96, 0.68))
+        axes = figure.add_axes((0.02, 0.15, 0.96, 0.84))
         axes.axvspan(-NOISE, NOISE, color=BAND, zorder=0)
-        axes.axvline(0, color=DARK_GREY, linewidth=0.8, zorder=1)
+        axes.axvline(0, color=GREY, linewidth=0.8, zorder=1)
         for block in blocks:
             draw_block(axes, block)
         axes.set_xlim(LIMITS)
@@ -89,8 +77,7 @@ def draw_gains(folder: Path) -> list[Path]:
             "Printed gain divided by its noise over seeds. Ratios beyond an edge are drawn at it."
         )
         draw_legend(figure, gains)
-        figure.text(0.02, 0.985, gains_finding(gains), va="top", fontsize=12, fontweight="bold")
-        figure.text(0.02, 0.94, gains_unit(gains), va="top", linespacing=1.35)
+        add_heading(figure, gains_finding(gains), gains_unit(gains))
         return write_figure(folder / PICTURE, figure, gains_table(gains))
 
 

@@ -1,50 +1,79 @@
 """Figures of kind `scatter`: a point per row, its first column over its second one."""
 
 from csebench.plan.schema.paper import Figure
-from csebench.report.figures.parts import RIGHT_OF_AXES, DrawnFigure, figure_of_cells
-from csebench.report.numbers.cells import GridView
+from csebench.report.figures.parts import DrawnFigure, figure_of_cells
+from csebench.report.figures.point_labels import PointLabel, write_point_labels
+from csebench.report.numbers.cells import Cell, GridView
+from csebench.report.numbers.stats import Summary
 from csebench.score.drawing import MARKERS, row_colour
+
+LARGEST_MARKER = 11  # points; every further row has a smaller one, so that none is hidden
+SMALLEST_MARKER = 5
 
 
 def draw_scatter(figure, view: GridView) -> DrawnFigure:
-    """Draw a point per row, and dotted lines at printed values. A third column is in the legend."""
+    """Draw an open point per row with its label, and dotted lines at printed values.
+
+    A third column is a number in the label.
+    """
     grid = view.figure
-    axes = figure.subplots()
+    axes = figure.add_axes((0.1, 0.11, 0.87, 0.86))
+    labels = []
     for place, (row, cells) in enumerate(zip(grid.rows, view.rows, strict=True)):
         x, y, *others = cells
         colour = row_colour(row, place)
-
-        # our scores
-        label = row.label
-        if others and others[0].ours:
-            label += f": {others[0].ours.mean:.2f}"
+        draw_printed(axes, f"{row.label}, published", x, y, colour)
         if x.ours and y.ours:
-            axes.errorbar(
-                x.ours.mean,
-                y.ours.mean,
-                y.ours.std,
-                x.ours.std,
-                color=colour,
-                linestyle="",
-                marker=MARKERS[place % len(MARKERS)],
-                markersize=8,
-                label=label,
-            )
-
-        # printed values, if our runs can be judged by them
-        style = {"color": colour, "linestyle": ":", "label": f"{row.label}, published"}
-        if x.published and x.judged:
-            axes.axvline(x.published.value, **style)
-        if y.published and y.judged:
-            axes.axhline(y.published.value, **style)
+            draw_point(axes, x.ours, y.ours, place, len(grid.rows), colour)
+            text = row.label
+            if others and others[0].ours:
+                text += f": {others[0].number(others[0].mean)}"
+            label = PointLabel(text, x.mean, y.mean, colour, x.ours.margin, y.ours.margin)
+            labels.append(label)
 
     axes.set(xlabel=x_label(grid), ylabel=grid.axis)
-    axes.margins(0.12)
+    axes.margins(0.12, 0.25)  # with room for labels
     if not axes.has_data():
         return figure_of_cells(view, is_empty=True)
-    title = grid.columns[2].label if len(grid.columns) > 2 else None
-    axes.legend(**RIGHT_OF_AXES, title=title)
-    return figure_of_cells(view, is_empty=False)
+    write_point_labels(axes, labels)
+    remark = ""
+    if len(grid.columns) > 2:
+        remark = f"Numbers beside the points: {grid.columns[2].label}."
+    return figure_of_cells(view, is_empty=False, remark=remark)
+
+
+def draw_point(axes, x: Summary, y: Summary, place: int, rows: int, colour: str) -> None:
+    """Draw the means of a row as an open marker, with their 95 % intervals."""
+    axes.errorbar(
+        x.mean,
+        y.mean,
+        y.margin,
+        x.margin,
+        color=colour,
+        linestyle="",
+        marker=MARKERS[place % len(MARKERS)],
+        markersize=marker_size(place, rows),
+        markerfacecolor="none",
+        markeredgewidth=1.4,
+    )
+
+
+def draw_printed(axes, text: str, x: Cell, y: Cell, colour: str) -> None:
+    """Draw dotted lines at the printed values, if our runs can be judged by them."""
+    style = {"color": colour, "linestyle": ":"}
+    if x.published and x.judged:
+        axes.axvline(x.published.value, **style)
+        top = (x.published.value, 1)
+        axes.annotate(text, top, xycoords=("data", "axes fraction"), color=colour)
+    if y.published and y.judged:
+        axes.axhline(y.published.value, **style)
+        left = (0, y.published.value)
+        axes.annotate(text, left, xycoords=("axes fraction", "data"), color=colour)
+
+
+def marker_size(place: int, count: int) -> float:
+    """Give each row its own size of marker, the first row the largest."""
+    return LARGEST_MARKER - (LARGEST_MARKER - SMALLEST_MARKER) * place / max(count - 1, 1)
 
 
 def x_label(grid: Figure) -> str:

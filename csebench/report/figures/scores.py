@@ -5,10 +5,9 @@ Figures from per-item values are drawn by evaluators (evaluators/_template.py), 
 them out.
 """
 
-import textwrap
 from pathlib import Path
 
-from csebench.base.terminal import counted
+from csebench.base.terminal import capitalised, counted
 from csebench.plan.targets import grid_path
 from csebench.report.figures.curves import draw_curves
 from csebench.report.figures.dots import draw_dots
@@ -17,13 +16,14 @@ from csebench.report.figures.parts import DrawnFigure
 from csebench.report.figures.scatter import draw_scatter
 from csebench.report.figures.training import draw_training
 from csebench.report.numbers.cells import GridView
-from csebench.score.drawing import STYLE, WIDTH, write_figure
-
-CHARACTERS_PER_INCH = 14  # that fit into a line of text
+from csebench.score.drawing import STYLE, WIDTH, add_heading, write_figure
 
 
-def draw_figure(view: GridView) -> list[Path]:
+def draw_figure(view: GridView, title: str = "") -> list[Path]:
     """Draw a paper's figure as `.svg`, and write its numbers as `.csv`. Missing cells are empty.
+
+    Args:
+        title: what the figure shows, if a comparison of its rows says it.
 
     Returns:
         The files that were written. The list is empty if the picture exists and cannot be drawn
@@ -34,21 +34,21 @@ def draw_figure(view: GridView) -> list[Path]:
 
     svg = grid_path(view.paper, view.name, view.scale, "svg")
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 4.4), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 4.4))
         drawn = draw_by_kind(figure, view)
         note = drawn.note
         if view.elsewhere:
-            note += f"; left out: {counted(view.elsewhere, 'run')} scored on other test data"
+            note += f" Left out: {counted(view.elsewhere, 'run')} scored on other test data."
 
         if drawn.is_empty:
             scored_runs, _ = view.progress
             if scored_runs and svg.exists():
                 # It was drawn on a machine with the per-item values, which are not published.
                 return []
-            figure = Figure(figsize=(WIDTH, 0.3), layout="constrained")
-            note = "nothing to draw: no scores"
+            figure = Figure(figsize=(WIDTH, 0.1))
+            note = "Nothing to draw: no scores."
 
-        add_texts(figure, view, note)
+        add_heading(figure, title or view.grid.title, figure_subtitle(view, note, title))
         return write_figure(svg, figure, drawn.table)
 
 
@@ -65,16 +65,11 @@ def draw_by_kind(figure, view: GridView) -> DrawnFigure:
     return draw_panels(figure, view)  # a kind that an evaluator declares
 
 
-def add_texts(figure, view: GridView, note: str) -> None:
-    """Put the title above a figure and a note below, and make the figure higher by their lines."""
-    heading = f"{view.grid.title} (scale {view.scale})"
+def figure_subtitle(view: GridView, note: str, title: str) -> str:
+    """Name the figure, if its title is a finding, and its scale. The note follows."""
+    scale = f"scale {view.scale}"
     if not view.judged:
-        heading = f"{view.grid.title} (scale {view.scale}, not comparable with the paper)"
-    columns = int(CHARACTERS_PER_INCH * figure.get_figwidth())
-    heading = textwrap.fill(heading, columns)
-    note = textwrap.fill(note, columns)
-    figure.set_figheight(
-        figure.get_figheight() + 0.2 * heading.count("\n") + 0.18 * note.count("\n") + 0.45
-    )
-    figure.suptitle(heading)
-    figure.supxlabel(note, x=0.01, ha="left", fontsize=9)
+        scale += ", not comparable with the paper"
+    if title:
+        return f"{view.grid.title}, {scale}. {note}"
+    return f"{capitalised(scale)}. {note}"

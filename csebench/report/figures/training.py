@@ -1,9 +1,12 @@
 """Figures of kind `training`: how alignment and uniformity of a row move while it trains."""
 
 from dataclasses import dataclass
+from itertools import chain
 
+from csebench.base.terminal import capitalised
 from csebench.plan.schema.paper import Row
-from csebench.report.figures.parts import RIGHT_OF_AXES, DrawnFigure, row_style, seeds_note
+from csebench.report.figures.parts import DrawnFigure, row_style, seeds_note
+from csebench.report.figures.point_labels import PointLabel, write_point_labels
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import Cell, GridView
 from csebench.score.store import stored_score
@@ -34,11 +37,12 @@ class TrainingCurve:
 def draw_training(figure, view: GridView) -> DrawnFigure:
     """Draw a path per row in the plane of uniformity and alignment, the mean over its seeds.
 
-    Numbers mark the first and the last step of a path. The last one has an arrow head.
+    Texts name the first and the last step of a path. The last one has an arrow head.
     """
-    axes = figure.subplots()
+    axes = figure.add_axes((0.12, 0.11, 0.85, 0.86))
     table: list[list] = [TRAINING_HEAD]
     seeds = []
+    paths: list[DrawnPath] = []
     for place, (row, cells) in enumerate(zip(view.figure.rows, view.rows, strict=True)):
         curve = training_curve(cells[0], view.scale)
         if not curve.steps:
@@ -46,17 +50,17 @@ def draw_training(figure, view: GridView) -> DrawnFigure:
             continue
         table += training_rows(row, curve)
         seeds.append(len(curve.runs))
-        draw_path(axes, row, place, curve)
+        paths.append(draw_path(axes, row, place, curve))
 
     axes.set_xlabel("uniformity on STS-B dev (log of the mean potential, less is better)")
     axes.set_ylabel("alignment on STS-B dev\n(mean squared distance, less is better)")
     axes.margins(0.12)
-    paths = sorted(axes.lines, key=lambda line: -line.get_ydata()[-1])  # the highest end first
-    if paths:
-        title = "STS-B dev Spearman x 100\nat the last step"
-        axes.legend(handles=paths, **RIGHT_OF_AXES, title=title)
-    note = seeds_note(seeds, "numbers beside the paths: steps of training")
-    return DrawnFigure(table, note, is_empty=not paths)
+    labels = list(chain.from_iterable(path.labels for path in paths))
+    points = list(chain.from_iterable(path.points for path in paths))
+    write_point_labels(axes, labels, points)
+    remark = "Beside the last step: Spearman x 100 on STS-B dev."
+    note = f"{capitalised(view.figure.axis)}: {seeds_note(seeds)}. {remark}"
+    return DrawnFigure(table, note, is_empty=not seeds)
 
 
 def training_curve(cell: Cell, scale: str) -> TrainingCurve:
@@ -96,8 +100,16 @@ def training_rows(row: Row, curve: TrainingCurve) -> list[list]:
     return rows
 
 
-def draw_path(axes, row: Row, place: int, curve: TrainingCurve) -> None:
-    """Draw the path of a row, with its score at the last step for the legend."""
+@dataclass(frozen=True)
+class DrawnPath:
+    """A path that was drawn, with the labels that it needs."""
+
+    labels: list[PointLabel]  # its name and score at the last step, and the first step
+    points: list[tuple[float, float]]
+
+
+def draw_path(axes, row: Row, place: int, curve: TrainingCurve) -> DrawnPath:
+    """Draw the path of a row. Its labels are written when all paths are drawn."""
     x = [summaries["uniformity"].mean for summaries in curve.steps.values()]
     y = [summaries["alignment"].mean for summaries in curve.steps.values()]
     first_step = min(curve.steps)
@@ -113,14 +125,13 @@ def draw_path(axes, row: Row, place: int, curve: TrainingCurve) -> None:
         markersize=4.5,
         linewidth=1.2,
         markevery=markers,
-        label=f"{row.label}: {last_score:.2f}",
     )
     if len(x) > 1:
         arrow = {"arrowstyle": "-|>", "color": style["color"]}
         axes.annotate("", (x[-1], y[-1]), (x[-2], y[-2]), arrowprops=arrow)
 
-    number_style = {"textcoords": "offset points", "color": style["color"]}
-    # by step, so that a path of a single step gets one number
-    ends = {first_step: (x[0], y[0]), last_step: (x[-1], y[-1])}
-    for step, end in ends.items():
-        axes.annotate(str(step), end, (6, 6), **number_style)
+    last_text = f"{row.label}, step {last_step}: {last_score:.2f}"
+    labels = [PointLabel(last_text, x[-1], y[-1], style["color"])]
+    if first_step != last_step:
+        labels.append(PointLabel(f"step {first_step}", x[0], y[0], style["color"]))
+    return DrawnPath(labels, list(zip(x, y, strict=True)))

@@ -35,6 +35,13 @@ class Summary(NamedTuple):
     std: float | None  # of the sample (ddof = 1); None for a single value
     n: int
 
+    @property
+    def margin(self) -> float:
+        """Half the width of the 95 % interval of the mean; 0 for a single value."""
+        if self.std is None:
+            return 0.0
+        return quantile(1 - LEVEL, self.n - 1) * self.std / sqrt(self.n)
+
 
 def summarise(values: Iterable[float]) -> Summary:
     """Compute mean and standard deviation of values, one per seed."""

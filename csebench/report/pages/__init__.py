@@ -89,13 +89,13 @@ def draw_page(page: targets.Page) -> list[Path]:
     if len(page.grids()) > 1:
         return []
     view = grid_view(*page.grids()[0], page.scale)
-    if isinstance(view.grid, Figure):
-        return draw_figure(view)
     answered = answers(view)
     title = forest_title(view, answered)
+    if isinstance(view.grid, Figure):
+        return draw_figure(view, title)
     if not title:
         return []
     over_settings = [c for c in all_comparisons(answered) if c.over_settings is not None]
     if over_settings:
-        return draw_over_settings(view, over_settings)
+        return draw_over_settings(view, over_settings, title)
     return draw_forest(view, answered, title)

@@ -16,7 +16,7 @@ from csebench.report.numbers.cells import Cell, GridView
 from csebench.report.numbers.compare import Answer, Comparison
 from csebench.report.numbers.refusals import Relation
 from csebench.report.numbers.tuned_away import TunedAway
-from csebench.report.numbers.verdict_words import PrintedWord
+from csebench.report.numbers.verdict_words import PrintedWord, VerdictWord
 from csebench.report.words import comparisons as words
 from csebench.report.words.over_settings import settings_sentences
 from csebench.score.store import stored_score
@@ -167,22 +167,26 @@ def printed_lead(answer: Answer) -> str:
 
 
 def forest_title(view: GridView, answered: list[Answer]) -> str:
-    """Title the forest plot of a table with its question, or the beginning of the main answer.
+    """Title a picture with the first question that is tested, or with its answer if it is primary.
 
     Returns:
-        An empty text if the table gets no plot, because no comparison is tested.
+        An empty text if no comparison is tested. A table then gets no forest plot.
     """
     if view.scale == DEFAULT_SCALE or view.paper == VARIANTS:
         return ""
-    if not any(comparison.p is not None for comparison in all_comparisons(answered)):
+    tested = [answer for answer in answered if has_tested(answer.comparisons)]
+    if not tested:
         return ""
-    family = answered[0].family
+    family, (comparison, *_) = tested[0]
     if not family.primary:
         return family.question
-    comparison = answered[0].comparisons[0]
-    if comparison.relation == Relation.CANNOT_TELL:
+    if comparison.relation.word in (VerdictWord.CANNOT_TELL, VerdictWord.NOT_TESTED):
         return family.question
     return words.finding(comparison)  # the plot shows the numbers
+
+
+def has_tested(comparisons: Iterable[Comparison]) -> bool:
+    return any(comparison.p is not None for comparison in comparisons)
 
 
 def all_comparisons(answered: list[Answer]) -> list[Comparison]:

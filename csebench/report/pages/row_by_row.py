@@ -6,6 +6,7 @@ a reader asks first whether that number holds.
 
 from collections.abc import Iterable
 
+from csebench.base.terminal import NO_VALUE
 from csebench.plan import targets
 from csebench.plan.schema.paper import Published
 from csebench.plan.schema.spec import Spec
@@ -20,8 +21,6 @@ from csebench.report.pages.score_table import (
     marked_text,
 )
 from csebench.report.words.verdicts import printed_verdict_text
-
-NO_VALUE = "–"
 
 
 def row_by_row_table(view: GridView) -> TextTable:
@@ -83,7 +82,7 @@ def commands_fold(view: GridView) -> list[Part]:
     """Fold a command per row, which trains and scores the runs of the row and nothing else."""
     rows = []
     for row, cells in zip(view.grid.rows, view.rows, strict=True):
-        files = score_files(cells, view.scale)
+        files = files_of_row(cells, view.scale)
         if files:
             rows.append([row.label, f"`snakemake -j4 {' '.join(files)}`"])
     if not rows:
@@ -91,7 +90,7 @@ def commands_fold(view: GridView) -> list[Part]:
     return [Fold("Commands: train and score one row", [TextTable(["Model", "command"], rows)])]
 
 
-def score_files(cells: Iterable[Cell], scale: str) -> list[str]:
+def files_of_row(cells: Iterable[Cell], scale: str) -> list[str]:
     """List the score files of a row, with the runs of one name in braces, as a shell reads them.
 
     `results/mini/scores/simcse-{002ae00650,7d1c2b6f03}.sts.json`

@@ -111,24 +111,31 @@ def bold_cells(best: BestRows) -> set[tuple[int, int]]:
     return cells
 
 
-def main_column(view: GridView) -> int:
-    """Find the column that sums up a table: its average, or its last score if it has none."""
-    scores = []
+def only_average(view: GridView) -> int | None:
+    """Find the column with the average. None if a table has several averages, or none."""
+    averages = []
     for index, column in enumerate(view.score_grid.columns):
         if column.task == "Avg." or column.mean:
-            return index
-        if column.delta is None:
-            scores.append(index)
-    return scores[-1]
+            averages.append(index)
+    return averages[0] if len(averages) == 1 else None
+
+
+def main_column(view: GridView) -> int:
+    """Find the column that sums up a table: its only average, or else its last score."""
+    average = only_average(view)
+    if average is not None:
+        return average
+    columns = view.score_grid.columns
+    return max(index for index, column in enumerate(columns) if column.delta is None)
 
 
 def column_order(view: GridView) -> list[int]:
-    """Order the columns of a table as pages show them: an average comes first."""
+    """Order the columns of a table as pages show them: the only average comes first."""
     order = list(range(len(view.score_grid.columns)))
-    main = main_column(view)
-    if view.score_grid.columns[main].task == "Avg.":
-        order.remove(main)
-        order.insert(0, main)
+    average = only_average(view)
+    if average is not None:
+        order.remove(average)
+        order.insert(0, average)
     return order
 
 

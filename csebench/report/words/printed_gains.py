@@ -24,13 +24,13 @@ def gains_finding(gains: PrintedGains) -> str:
 
 
 def gains_unit(gains: PrintedGains) -> str:
-    """Say what the figure shows in four lines: unit, number, deviations and level."""
+    """Say what the figure shows: unit, number, deviations and level."""
     largest, *_, smallest = deviations()
     encoder = evidence_names().encoders[REFERENCE_ENCODER]
     origin = ""
     if published_deviation() is not None:
         origin = " (others' runs)"
-    lines = [
+    sentences = [
         (
             f"Gain divided by its noise over seeds; n = {len(gains.gains)} comparisons that claims"
             " of the papers rest on."
@@ -48,7 +48,7 @@ def gains_unit(gains: PrintedGains) -> str:
             f" {100 * LEVEL:g} %, which allows for the number of seeds."
         ),
     ]
-    return "\n".join(lines)
+    return " ".join(sentences)
 
 
 def gain_label(gain: PrintedGain) -> str:

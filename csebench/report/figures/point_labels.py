@@ -1,0 +1,147 @@
+"""Places for labels beside points, so that no label covers a point or another label."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from csebench.score.drawing import TEXT_SIZE
+
+CHARACTER = 0.62 * TEXT_SIZE  # points: width, about
+HALF_LINE = 0.65 * TEXT_SIZE  # points: half the height of a label
+HALF_POINT = 6.0  # points: half the size of what a label must not cover
+DISTANCES = (10, 20, 32, 46, 62, 80)  # points, between a point and its label
+DIRECTIONS = (
+    (1, 0),
+    (-1, 0),
+    (0.8, 0.6),
+    (0.8, -0.6),
+    (-0.8, 0.6),
+    (-0.8, -0.6),
+    (0.3, 1),
+    (0.3, -1),
+    (-0.3, 1),
+    (-0.3, -1),
+)
+NEAR = 20  # points: a label that is farther from its point gets a line to it
+
+
+@dataclass(frozen=True)
+class PointLabel:
+    """A text for a point with its interval, in units of the axes."""
+
+    text: str
+    x: float
+    y: float
+    colour: str
+    x_margin: float = 0  # half the width of the interval
+    y_margin: float = 0
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle that is taken by a mark or a text, in points."""
+
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+    def overlaps(self, other: "Box") -> bool:
+        is_beside = self.right <= other.left or other.right <= self.left
+        is_above = self.top <= other.bottom or other.top <= self.bottom
+        return not (is_beside or is_above)
+
+    def contains(self, other: "Box") -> bool:
+        is_within_sides = self.left <= other.left and other.right <= self.right
+        return is_within_sides and self.bottom <= other.bottom and other.top <= self.top
+
+
+@dataclass(frozen=True)
+class LabelPlace:
+    """Where a label is written: an offset from its point, and the side on which it begins."""
+
+    dx: float
+    dy: float
+    box: Box
+
+    @property
+    def alignment(self) -> str:
+        return "left" if self.dx > 0 else "right"
+
+    @property
+    def is_near(self) -> bool:
+        return self.dx**2 + self.dy**2 <= NEAR**2
+
+
+def write_point_labels(
+    axes, labels: Sequence[PointLabel], others: Sequence[tuple[float, float]] = ()
+) -> None:
+    """Write each label at the nearest free place beside its point, when all points are drawn.
+
+    Args:
+        others: points without a label that no label may cover, in units of the axes.
+    """
+    axes.autoscale_view()  # else the limits are chosen when the figure is written
+    frame = axes_box(axes)
+    taken = [bar_box(axes, x, x, y, y) for x, y in others]
+    for label in labels:
+        x, y = label.x, label.y
+        taken.append(bar_box(axes, x - label.x_margin, x + label.x_margin, y, y))
+        taken.append(bar_box(axes, x, x, y - label.y_margin, y + label.y_margin))
+    for label in labels:
+        place = free_place(axes, label, taken, frame)
+        taken.append(place.box)
+        line = None
+        if not place.is_near:
+            line = {"arrowstyle": "-", "color": label.colour, "linewidth": 0.6, "shrinkB": 5}
+        axes.annotate(
+            label.text,
+            (label.x, label.y),
+            (place.dx, place.dy),
+            textcoords="offset points",
+            ha=place.alignment,
+            va="center",
+            color=label.colour,
+            arrowprops=line,
+        )
+
+
+def free_place(axes, label: PointLabel, taken: Sequence[Box], frame: Box) -> LabelPlace:
+    """Find the nearest place where a label covers nothing; beside the point if there is none."""
+    places = [label_place(axes, label, dx, dy) for dx, dy in offsets()]
+    for place in places:
+        if frame.contains(place.box) and not any(place.box.overlaps(box) for box in taken):
+            return place
+    return places[0]
+
+
+def offsets() -> list[tuple[float, float]]:
+    """List the offsets of a label from its point, in points, the nearest first."""
+    return [(distance * x, distance * y) for distance in DISTANCES for x, y in DIRECTIONS]
+
+
+def label_place(axes, label: PointLabel, dx: float, dy: float) -> LabelPlace:
+    """Compute which rectangle a label takes at an offset from its point."""
+    x, y = in_points(axes, label.x, label.y)
+    width = CHARACTER * len(label.text)
+    left = x + dx if dx > 0 else x + dx - width
+    return LabelPlace(dx, dy, Box(left, left + width, y + dy - HALF_LINE, y + dy + HALF_LINE))
+
+
+def bar_box(axes, left: float, right: float, bottom: float, top: float) -> Box:
+    """Give the rectangle of a point or of an error bar, whose ends are in units of the axes."""
+    left, bottom = in_points(axes, left, bottom)
+    right, top = in_points(axes, right, top)
+    return Box(left - HALF_POINT, right + HALF_POINT, bottom - HALF_POINT, top + HALF_POINT)
+
+
+def axes_box(axes) -> Box:
+    """Give the rectangle of axes."""
+    pixels = axes.get_window_extent()
+    scale = 72 / axes.figure.dpi
+    return Box(pixels.x0 * scale, pixels.x1 * scale, pixels.y0 * scale, pixels.y1 * scale)
+
+
+def in_points(axes, x: float, y: float) -> tuple[float, float]:
+    """Convert units of axes to points on the figure."""
+    pixel_x, pixel_y = axes.transData.transform((x, y))
+    return 72 * pixel_x / axes.figure.dpi, 72 * pixel_y / axes.figure.dpi
