@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -310,15 +308,3 @@ def write_html(args):
     check_output(path.parent, is_folder=True, remedy=OWN_FOLDER_HINT)
     with recording(path, path):
         print(write_site(args.scale))
-
-
-def export_claims(args):
-    """Write the judged claims as a data set, and print the names of its files."""
-    from csebench.report.claims_data import write_claims_data
-
-    check_output(args.out, is_folder=True)
-    for file in write_claims_data(args.out):
-        print(file)
-    if find_spec("pyarrow") is None:
-        missing = args.out / "claims.parquet"
-        print(f"{missing}: not written, because it needs pip install pyarrow.", file=sys.stderr)

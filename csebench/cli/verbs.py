@@ -17,7 +17,18 @@ from pydantic import Field
 from csebench.base.errors import BadInput, unknown
 from csebench.base.project import ROOT, __version__
 from csebench.base.trackers import TRACKERS
-from csebench.cli import exchange, inspect, judge, new, plan, report, run, show, status
+from csebench.cli import (
+    exchange,
+    export,
+    inspect,
+    judge,
+    new,
+    plan,
+    report,
+    run,
+    show,
+    status,
+)
 from csebench.cli.options import (
     described_names,
     number_type,
@@ -38,11 +49,11 @@ DESCRIPTION = """\
 Re-run the experiments behind the tables of four papers on unsupervised sentence embeddings, and compare the results.
 Each verb also works without Snakemake; `csebench VERB --help` lists its options."""  # noqa: E501
 GROUPS = {  # the verbs as `csebench --help` lists them
-    "What the papers print": ("claims", "audit", "export"),
+    "What the papers print": ("claims", "audit"),
     "Rerun": ("plan", "power", "check", "fetch", "status"),
     "Your own method": ("init", "new", "try"),
     "Judge results": ("compare", "judge"),
-    "Exchange results": ("report", "import"),
+    "Exchange results": ("report", "import", "export"),
     "One run or model": ("train", "evaluate", "back-translate"),
     "Steps of the workflow": (
         "tune",
@@ -507,10 +518,25 @@ def add_report_verbs(verbs):
     about = "write documentation and results as a site"
     add_verb(verbs, "html", report.write_html, about, "--scale mini", scale=SCALE)
 
-    about = "write the judged claims of papers as a data set"
-    v = add_verb(verbs, "export", report.export_claims, about, "claims --out claims")
-    v.add_argument("what", choices=("claims",), help="what to write")
-    add_out(v, "folder of the files", output_folder)
+    add_export(verbs)
+
+
+def add_export(verbs):
+    about = "write claims or scores in the formats of other tools"
+    examples = (
+        "claims --out claims",
+        "mteb results/mini/scores/msse-78b6db175a.mteb.*.json --out mteb-results",
+        "model-index results/mini/scores/msse-78b6db175a.*.json --out upload/README.md",
+    )
+    v = add_verb(verbs, "export", export.export, about, *examples)
+    text = (
+        "claims: the judged claims of papers, as a data set; mteb: scores, as results that mteb"
+        " reads; model-index: scores, in the front matter of a model card"
+    )
+    v.add_argument("what", choices=("claims", "mteb", "model-index"), help=text)
+    text = "with mteb: scores of mteb:TASK; with model-index: scores of one model"
+    v.add_argument("scores", nargs="*", type=Path, metavar="SCORES.json", help=text)
+    add_out(v, "folder of the files; with model-index: the model card", export.output_path)
 
 
 def add_judge(verbs):

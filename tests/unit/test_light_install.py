@@ -34,6 +34,7 @@ LIGHT = (
     "claims micse",
     "audit",
     "export claims --out claims",
+    f"export model-index {SCORES}/msse-78b6db175a.sts.json --out README-of-model.md",
     "init work",
     "new paper mine",
     "snakefile",
@@ -185,3 +186,9 @@ def test_data_of_mteb_count_as_missing_without_mteb(without_run_modules):
     state = preflight.need_state(preflight.Need("mteb", "BIOSSES"), "paper")
     assert state.state == preflight.MISSING
     assert state.why.startswith("mteb:BIOSSES: packages are missing")
+
+
+def test_results_for_mteb_need_its_package(without_run_modules, capsys, tmp_path):
+    path = f"{SCORES}/msse-78b6db175a.mteb.Banking77Classification.json"
+    assert main(["export", "mteb", path, "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.startswith("csebench: export mteb: packages are missing")

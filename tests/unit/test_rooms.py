@@ -12,7 +12,7 @@ from csebench.plan.catalog.registry import panels
 
 ROOMS = ("base", "plan", "data", "model", "train", "score", "report")
 # These modules stand above all rooms.
-TOP = ("judging", "study", "api", "cli", "__main__")
+TOP = ("judging", "sharing", "study", "api", "cli", "__main__")
 ORDER = ["__init__", *ROOMS, *TOP]
 ADAPTERS = ("methods", "evaluators")
 HEAVY = ("torch", "transformers", "mteb", "beir")
@@ -113,7 +113,7 @@ def loaded_by(modules):
 def test_planning_reporting_and_drawing_load_nothing_heavy():
     """Nor do the modules that they import from other rooms. Pages and figures are made where torch
     is not installed."""
-    light = modules_of(*LIGHT_ROOMS, "judging", "study", "cli")
+    light = modules_of(*LIGHT_ROOMS, "judging", "sharing", "study", "cli")
     drawing = [f"evaluators.{name}" for (name,) in panels().values()]
     assert not set(HEAVY) & set(loaded_by(light + drawing))
 
@@ -129,6 +129,7 @@ def test_pages_are_rebuilt_for_every_room_that_writes_them():
 
 VERBS = {  # modules whose functions are named as the commands that people type
     "csebench.api",
+    "csebench.cli.export",
     "csebench.cli.inspect",
     "csebench.cli.new",
     "csebench.cli.plan",

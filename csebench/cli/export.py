@@ -1,0 +1,112 @@
+"""The verb `export`, which writes claims and scores in the formats of other tools."""
+
+import argparse
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from csebench.base.errors import BadInput
+from csebench.base.extras import check_run_modules
+from csebench.base.models import refuse_model_folder
+from csebench.base.outputs import check_output, followed
+
+if TYPE_CHECKING:
+    from csebench.sharing.score_files import SharedScores
+
+
+def output_path(text: str) -> Path:
+    """Keep the place of an output, and follow its links. The argparse type of `--out`.
+
+    Whether it is a file or a folder depends on what is written.
+
+    Raises:
+        ArgumentTypeError: the path is empty.
+    """
+    if not text:
+        raise argparse.ArgumentTypeError("is empty")
+    return followed(Path(text))
+
+
+def export(args):
+    """Write what the user named, and print the names of the files."""
+    if args.what == "claims" and args.scores:
+        raise BadInput("export claims: takes no score JSONs; it writes the claims of all papers.")
+    if args.what != "claims" and not args.scores:
+        raise BadInput(f"export {args.what}: give the score JSONs to write, before --out.")
+    match args.what:
+        case "claims":
+            export_claims(args.out)
+        case "mteb":
+            export_mteb(args.scores, args.out)
+        case "model-index":
+            export_model_index(args.scores, args.out)
+
+
+def check_folder(out: Path) -> None:
+    """Refuse a folder of outputs that cannot be written, or is in the folder of a model."""
+    check_output(out, is_folder=True)
+    refuse_model_folder(out.absolute())
+
+
+def export_claims(out: Path) -> None:
+    """Write the judged claims as a data set."""
+    from csebench.report.claims_data import write_claims_data
+
+    check_folder(out)
+    for file in write_claims_data(out):
+        print(file)
+    if find_spec("pyarrow") is None:
+        missing = out / "claims.parquet"
+        print(f"{missing}: not written, because it needs pip install pyarrow.", file=sys.stderr)
+
+
+def export_mteb(paths: list[Path], out: Path) -> None:
+    """Write scores as a folder of results of mteb, and say which scores are left out.
+
+    Raises:
+        BadInput: a file has no score that mteb computed.
+    """
+    from csebench.sharing.mteb_folder import (
+        MTEB,
+        WHY_OTHERS_ARE_NO_RESULTS,
+        write_mteb_results,
+    )
+    from csebench.sharing.score_files import read_shared_scores
+
+    check_run_modules("export mteb")
+    check_folder(out)
+    written: list[SharedScores] = []
+    left_out: list[SharedScores] = []
+    for path in paths:
+        of_mteb = []
+        for scores in read_shared_scores(path):
+            if scores.evaluator.declaration.name == MTEB:
+                of_mteb.append(scores)
+            else:
+                left_out.append(scores)
+        if not of_mteb:
+            raise BadInput(
+                f"{path}: scored by {left_out[-1].evaluator.text}: {WHY_OTHERS_ARE_NO_RESULTS}."
+                " Evaluate the model with mteb:TASK."
+            )
+        written += of_mteb
+    for file in write_mteb_results(written, out):
+        print(file)
+    for scores in left_out:
+        print(
+            f"{scores.path}: {scores.evaluator.text} is left out: {WHY_OTHERS_ARE_NO_RESULTS}.",
+            file=sys.stderr,
+        )
+
+
+def export_model_index(paths: list[Path], out: Path) -> None:
+    """Write scores of a model into its card."""
+    from csebench.sharing.model_index import write_model_index
+    from csebench.sharing.score_files import read_shared_scores
+
+    all_scores: list[SharedScores] = []
+    for path in paths:
+        all_scores += read_shared_scores(path)
+    write_model_index(all_scores, out)
+    print(out)
