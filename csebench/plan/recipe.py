@@ -170,11 +170,23 @@ def resolve(
     stated = {**layers.variant, **layers.recipe}
     # first without the scale, because its changes depend on these values
     own = fill(declared, {**layers.method, **stated}, where)
-    scale = of_scale.changes(declared, own)
-    if declared.kind != "component":
-        scale = shortened_schedule(own, of_scale.steps_factor) | scale
+    scale = changes_of_scale(declared, own, of_scale)
     search = {key: value for key, value in layers.search.items() if key not in stated}
     return fill(declared, {**layers.method, **stated, **scale, **search, **layers.sweep}, where)
+
+
+def changes_of_scale(
+    declared: Declaration, own: dict[str, Value], of_scale: RunSettings
+) -> dict[str, Value]:
+    """Return the settings that a scale gives to a method or component, with a shortened schedule.
+
+    Args:
+        own: the values before this change, from the declaration and the recipe.
+    """
+    changes = of_scale.changes(declared, own)
+    if declared.kind == "component":
+        return changes
+    return shortened_schedule(own, of_scale.steps_factor) | changes
 
 
 @dataclass(frozen=True)
@@ -350,17 +362,27 @@ def shared_settings(method: Declaration) -> list[str]:
 def choices(
     method: Declaration, components: Iterable[str], tuned: Mapping[str, dict[str, Value]]
 ) -> dict[str, Value]:
-    """Collect the settings that searches chose for a method with components.
+    """Collect the settings that searches chose for a method with components."""
+    searches = choosing_searches(method, components, tuned)
+    return {key: tuned[search][key] for key, search in searches.items()}
+
+
+def choosing_searches(
+    method: Declaration, components: Iterable[str], tuned: Mapping[str, Mapping[str, Value]]
+) -> dict[str, str]:
+    """Name the search that chose each setting of a method with components.
 
     There are three searches, and a later one overrides an earlier one: the search for shared
     settings on the host of the method's kind, the search on the method itself, and the search with
     the components that are added to it.
     """
-    of_host = tuned.get(host(method.kind), {})
-    shared = {key: of_host[key] for key in inherited(method) if key in of_host}
-    own = tuned.get(method.name, {})
-    with_components = tuned.get(recipe_name(method, components), {})
-    return shared | own | with_components
+    shared_host = host(method.kind)
+    of_host = tuned.get(shared_host, {})
+    searches = {key: shared_host for key in inherited(method) if key in of_host}
+    for name in (method.name, recipe_name(method, components)):
+        for key in tuned.get(name, {}):
+            searches[key] = name
+    return searches
 
 
 def by_component(settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
