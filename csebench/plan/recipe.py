@@ -170,23 +170,11 @@ def resolve(
     stated = {**layers.variant, **layers.recipe}
     # first without the scale, because its changes depend on these values
     own = fill(declared, {**layers.method, **stated}, where)
-    scale = changes_of_scale(declared, own, of_scale)
+    scale = of_scale.changes(declared, own)
+    if declared.kind != "component":
+        scale = shortened_schedule(own, of_scale.steps_factor) | scale
     search = {key: value for key, value in layers.search.items() if key not in stated}
     return fill(declared, {**layers.method, **stated, **scale, **search, **layers.sweep}, where)
-
-
-def changes_of_scale(
-    declared: Declaration, own: dict[str, Value], of_scale: RunSettings
-) -> dict[str, Value]:
-    """Return the settings that a scale gives to a method or component, with a shortened schedule.
-
-    Args:
-        own: the values before this change, from the declaration and the recipe.
-    """
-    changes = of_scale.changes(declared, own)
-    if declared.kind == "component":
-        return changes
-    return shortened_schedule(own, of_scale.steps_factor) | changes
 
 
 @dataclass(frozen=True)

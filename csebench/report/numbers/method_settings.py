@@ -19,7 +19,6 @@ from csebench.plan.catalog.registry import (
 from csebench.plan.recipe import (
     SettingLayers,
     by_component,
-    changes_of_scale,
     choices,
     choosing_searches,
     resolve,
@@ -32,7 +31,7 @@ class Origin(StrEnum):
     """Where our value of a hyper-parameter comes from."""
 
     DECLARED = "declared value"  # neither the scale nor a search changes it
-    SCALE = "scale"  # config/<scale>.yaml states it
+    SCALE = "scale"  # config/<scale>.yaml changes the declared value
     SEARCH = "search"  # a search on STS-B dev chose it
 
 
@@ -48,7 +47,7 @@ class MethodSetting:
     search: str = ""  # the search that chose the value: `simcse`, `ct+ami`
 
 
-def method_names() -> list[str]:
+def reported_methods() -> list[str]:
     """List the methods that have settings to report. Controls are left out."""
     methods = valid_declarations(METHODS)
     return [name for name, declared in methods.items() if declared.kind != "control"]
@@ -100,8 +99,7 @@ def settings_of_unit(
     """
     scale = read_scale(scale_name)
     where = f"config/{scale_name}.yaml: {declared.name}"
-    before_scale = fill(declared, dict(layers.method), where)
-    set_by_scale = changes_of_scale(declared, before_scale, scale)
+    declared_values = declared.unstated | fill(declared, dict(layers.method), where)
     prefix = ""
     if declared.kind == "component":
         prefix = f"{declared.name}."
@@ -112,14 +110,16 @@ def settings_of_unit(
         if key in layers.method:
             source = f"set by methods/{method}.py"
         search = ""
-        origin = Origin.DECLARED
         if key in layers.search:
             origin = Origin.SEARCH
             search = searches[prefix + key]
-        elif key in set_by_scale:
-            origin = Origin.SCALE
-        declared_value = before_scale.get(key, here)
-        settings.append(MethodSetting(prefix + key, declared_value, source, here, origin, search))
+        elif here != declared_values[key]:
+            origin = Origin.SCALE  # no row, variant or sweep is here to change it
+        else:
+            origin = Origin.DECLARED
+        settings.append(
+            MethodSetting(prefix + key, declared_values[key], source, here, origin, search)
+        )
     return settings
 
 

@@ -11,8 +11,8 @@ from csebench.report.numbers.method_settings import (
     component_settings_alone,
     component_settings_in,
     hosts_of_component,
-    method_names,
     method_settings,
+    reported_methods,
 )
 from csebench.report.numbers.row_settings import setting_name, setting_text
 from csebench.report.pages.page import PageContent, Part, TextTable, as_list
@@ -38,7 +38,7 @@ def settings_page(scale: str) -> PageContent:
         how_to_read(scale),
     ]
     labels = method_labels()
-    for name in method_names():
+    for name in reported_methods():
         parts += method_parts(name, labels[name], scale)
     for name, declared in valid_declarations(COMPONENTS).items():
         parts.append(f"## {declared.title}")
@@ -48,12 +48,14 @@ def settings_page(scale: str) -> PageContent:
 
 
 def how_to_read(scale: str) -> str:
+    """Explain the columns, and which runs have other values."""
     return (
         "The declared value is that of the paper or of its authors' code; its source says where it"
         " stands, or that the choice is ours. Our value is the declared one, or that of"
         f" config/{scale}.yaml, or the choice of a search on STS-B dev. Methods of a kind share the"
         " choices of one search for learning rate, temperature and pooler. A row, variant or sweep"
-        " of a table may state other values."
+        " of a table may state other values, and runs on other encoders than bert-base take no"
+        " choice of a search."
     )
 
 
