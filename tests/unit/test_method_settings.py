@@ -15,7 +15,7 @@ from csebench.report.numbers.method_settings import (
     method_settings,
 )
 from csebench.report.pages.method_settings import settings_page
-from csebench.report.words.method_settings import origin_text, settings_sentence
+from csebench.report.words.method_settings import changes_sentence, origin_text, settings_sentence
 
 SCALE = "mini"
 LEARNING_RATE = MethodSetting(
@@ -60,8 +60,8 @@ def test_a_scale_replaces_declared_values():
 
 def test_a_shortened_schedule_comes_from_the_scale():
     steps = {setting.key: setting for setting in method_settings("simcse", "short")}["steps"]
-    assert steps.here == round(scale("short").steps_factor * steps.declared)
-    assert steps.origin == Origin.SCALE
+    assert (steps.declared, steps.origin) == (15625, Origin.SCALE)
+    assert steps.here == round(scale("short").steps_factor * 15625)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,14 @@ def test_the_sentence_names_both_values_the_source_and_the_search():
         "DiffCSE: learning rate 7e-6 originally (run_diffcse.sh), 3e-5 here, from SimCSE's search;"
         " rtd weight 0.005 originally (sec. 4.1), 0.02 here, from its own search;"
         " config/mini.yaml sets batch."
+    )
+
+
+def test_differences_are_counted_by_origin():
+    settings = [BATCH, OPTIMIZER, LEARNING_RATE, WEIGHT]
+    assert changes_sentence(settings, SCALE) == (
+        "At scale mini, 3 of 4 settings differ from the declared ones: config/mini.yaml sets 1, and"
+        " searches chose 2."
     )
 
 

@@ -3,6 +3,9 @@
 It has a section for each method and each component, whose heading is its title.
 """
 
+from collections.abc import Sequence
+from itertools import chain
+
 from csebench.plan.catalog.files import SIDE_BY_SIDE, method_labels
 from csebench.plan.catalog.registry import COMPONENTS, valid_declarations
 from csebench.plan.targets import page
@@ -18,10 +21,11 @@ from csebench.report.numbers.row_settings import setting_name, setting_text
 from csebench.report.pages.page import PageContent, Part, TextTable, as_list
 from csebench.report.provenance import scale_line
 from csebench.report.words.method_settings import (
+    changes_sentence,
+    declared_source,
     origin_text,
     search_title,
     settings_sentence,
-    source_text,
 )
 
 SETTINGS_HEAD = ["setting", "declared", "source", "here", "ours from"]
@@ -30,16 +34,14 @@ ANY_METHOD = "any method that adds it"
 
 def settings_page(scale: str) -> PageContent:
     """Show the settings of every method, then of every component."""
+    settings_of = {name: method_settings(name, scale) for name in reported_methods()}
     parts: list[Part] = [
-        (
-            "**The value of each hyper-parameter in the paper or its code, and in the runs at"
-            f" scale {scale}.**"
-        ),
+        f"**{changes_sentence(chain.from_iterable(settings_of.values()), scale)}**",
         how_to_read(scale),
     ]
     labels = method_labels()
-    for name in reported_methods():
-        parts += method_parts(name, labels[name], scale)
+    for name, settings in settings_of.items():
+        parts += method_parts(name, labels[name], settings, scale)
     for name, declared in valid_declarations(COMPONENTS).items():
         parts.append(f"## {declared.title}")
         parts += component_parts(name, scale)
@@ -59,9 +61,10 @@ def how_to_read(scale: str) -> str:
     )
 
 
-def method_parts(name: str, label: str, scale: str) -> list[Part]:
+def method_parts(
+    name: str, label: str, settings: Sequence[MethodSetting], scale: str
+) -> list[Part]:
     """Show the settings of a method and of its components under a heading."""
-    settings = method_settings(name, scale)
     rows = [setting_row(setting, name, scale) for setting in settings]
     sentence = settings_sentence(name, settings, scale)
     return [f"## {label}", sentence, TextTable(SETTINGS_HEAD, rows)]
@@ -96,7 +99,7 @@ def setting_row(setting: MethodSetting, name: str, scale: str) -> list[str]:
     return [
         setting_name(setting.key),
         setting_text(setting.declared),
-        source_text(setting),
+        declared_source(setting),
         setting_text(setting.here),
         origin_text(setting, name, scale),
     ]

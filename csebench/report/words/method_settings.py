@@ -1,13 +1,29 @@
 """Words for the hyper-parameters of methods: how ours differ from declared ones, and why."""
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from csebench.plan.catalog.registry import COMPONENTS, declaration
 from csebench.report.numbers.method_settings import MethodSetting, Origin
 from csebench.report.numbers.row_settings import setting_name, setting_text
 
 DEFAULT_SOURCE = "the trainer's default"
+
+
+def changes_sentence(settings: Iterable[MethodSetting], scale: str) -> str:
+    """Count how many settings differ from the declared ones, by where our values come from."""
+    total = 0
+    changes: Counter[Origin] = Counter()
+    for setting in settings:
+        total += 1
+        if setting.here != setting.declared:
+            changes[setting.origin] += 1
+    return (
+        f"At scale {scale}, {changes.total()} of {total} settings differ from the declared ones:"
+        f" config/{scale}.yaml sets {changes[Origin.SCALE]}, and searches chose"
+        f" {changes[Origin.SEARCH]}."
+    )
 
 
 def settings_sentence(name: str, settings: Sequence[MethodSetting], scale: str) -> str:
@@ -47,11 +63,11 @@ def search_clause(setting: MethodSetting, name: str) -> str:
 
 def short_source(setting: MethodSetting) -> str:
     """Shorten the source of a declared value to the place: `run_diffcse.sh`, `sec. 3.1`."""
-    place, *_ = re.split(r"[:;,] ", source_text(setting))
+    place, *_ = re.split(r"[:;,] ", declared_source(setting))
     return place
 
 
-def source_text(setting: MethodSetting) -> str:
+def declared_source(setting: MethodSetting) -> str:
     """Say where a declared value stands."""
     return setting.source or DEFAULT_SOURCE
 
