@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from pathlib import Path
 from typing import Any, Union
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.ext.autodoc.mock import _MockObject
+from sphinx.search.en import SearchEnglish
 
 from csebench.base.extras import RUN_MODULES
 from csebench.base.project import IS_INSTALLED, REPOSITORY
@@ -43,8 +45,31 @@ def either(mocked, other) -> Any:
 _MockObject.__or__ = _MockObject.__ror__ = either
 
 
+# a number that Sphinx would split into words: `6.69e-05`, `7e-6`, `76.25`
+SPLIT_NUMBER = r"[0-9]+(?:\.[0-9]+)?e-[0-9]+|[0-9]+\.[0-9]+"
+
+
+class SearchWithNumbers(SearchEnglish):
+    """The search in English that finds `76.25` and `7e-6`.
+
+    Sphinx splits these numbers, and leaves words of digits out of the index.
+    """
+
+    # the browser splits what a reader looks for, with the same words as Sphinx otherwise has
+    js_splitter_code = (
+        "var splitQuery = (query) =>\n"
+        f"  query.match(/{SPLIT_NUMBER}|[\\p{{Letter}}\\p{{Number}}_\\p{{Emoji_Presentation}}]+/gu)"
+        " ?? [];"
+    )
+
+    def split(self, input: str) -> list[str]:
+        """Split a text of a page into the words of the index."""
+        return re.findall(rf"{SPLIT_NUMBER}|\w+", input)
+
+
 def setup(app) -> None:
-    """Register the functions below with Sphinx, which calls `setup` by its name."""
+    """Register the search and the functions below with Sphinx, which calls `setup` by its name."""
+    app.add_search_language(SearchWithNumbers)
     app.connect("source-read", keep_deviations_on_the_line)
     app.connect("doctree-read", resolve_links)
 

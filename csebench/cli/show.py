@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from csebench.base.errors import BadInput, unknown
+from csebench.base.errors import BadInput, problem_of, unknown
 from csebench.base.project import snakemake
 from csebench.base.terminal import NO_VALUE, counted, json_text, print_text, table_text
 from csebench.cli import options
@@ -99,7 +100,33 @@ def declarations(name: str, scale: str) -> Iterator[Description]:
         columns: dict[str, dict] = {}
         if folder == METHODS:
             columns = settings_at_scale(name, scale)
-        yield Description(method_text(declared, columns), content | columns)
+        texts = [method_text(declared, columns), *origin_texts(name, folder, scale)]
+        yield Description("\n\n".join(texts), content | columns)
+
+
+def origin_texts(name: str, folder: Path, scale: str) -> list[str]:
+    """Say how settings at a scale differ from declared ones, and where ours come from.
+
+    Returns:
+        a text with a sentence for the method, or for each method that has the component. Empty if
+        no settings can be taken from the searches of the scale.
+    """
+    from csebench.report.numbers.method_settings import (
+        component_settings_in,
+        hosts_of_component,
+        method_settings,
+    )
+    from csebench.report.words.method_settings import settings_sentence
+
+    if problem_of(tuning.tuned_settings, scale) is not None:
+        return []
+    if folder == METHODS:
+        return [settings_sentence(name, method_settings(name, scale), scale)]
+    sentences = []
+    for host in hosts_of_component(name, scale):
+        settings = component_settings_in(name, host, scale)
+        sentences.append(settings_sentence(host, settings, scale))
+    return ["\n".join(sentences)] if sentences else []
 
 
 def settings_at_scale(name: str, scale: str) -> dict[str, dict]:

@@ -350,17 +350,27 @@ def shared_settings(method: Declaration) -> list[str]:
 def choices(
     method: Declaration, components: Iterable[str], tuned: Mapping[str, dict[str, Value]]
 ) -> dict[str, Value]:
-    """Collect the settings that searches chose for a method with components.
+    """Collect the settings that searches chose for a method with components."""
+    searches = choosing_searches(method, components, tuned)
+    return {key: tuned[search][key] for key, search in searches.items()}
+
+
+def choosing_searches(
+    method: Declaration, components: Iterable[str], tuned: Mapping[str, Mapping[str, Value]]
+) -> dict[str, str]:
+    """Name the search that chose each setting of a method with components.
 
     There are three searches, and a later one overrides an earlier one: the search for shared
     settings on the host of the method's kind, the search on the method itself, and the search with
     the components that are added to it.
     """
-    of_host = tuned.get(host(method.kind), {})
-    shared = {key: of_host[key] for key in inherited(method) if key in of_host}
-    own = tuned.get(method.name, {})
-    with_components = tuned.get(recipe_name(method, components), {})
-    return shared | own | with_components
+    shared_host = host(method.kind)
+    of_host = tuned.get(shared_host, {})
+    searches = {key: shared_host for key in inherited(method) if key in of_host}
+    for name in (method.name, recipe_name(method, components)):
+        for key in tuned.get(name, {}):
+            searches[key] = name
+    return searches
 
 
 def by_component(settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:

@@ -149,7 +149,9 @@ def test_no_negative_zero_is_printed():
     assert "-0.00" not in printed_lead(answer(almost_nothing))
     blocked = ScaleCannotTell("mini", "unlabelled", held=1, controls=3)
     not_judged = replace(almost_nothing, relation=Relation.CANNOT_TELL, reason=blocked)
-    assert sentence(not_judged).endswith("(2 of its 3 controls fail); the difference is +0.00 (95 % -0.02 to +0.01).")
+    assert sentence(not_judged).endswith(
+        "(2 of its 3 controls fail); the difference is +0.00 (95 % -0.02 to +0.01)."
+    )
 
 
 def test_a_family_is_one_sentence():

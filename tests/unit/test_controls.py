@@ -175,8 +175,8 @@ def test_the_sentence_says_why_and_a_question_of_several_rows_is_short(scale):
     primary, training, *_ = compare.answers(grid_view("made_up", "table1", name))
 
     assert sentence(primary.comparisons[0]) == (
-        "Cannot tell SimCSE from CT: at scale mine, training without labels gains less than its"
-        " controls require (1 of 2 controls hold); +10.00 (95 % +10.00 to +10.00)."
+        "Cannot tell SimCSE from CT: scale mine does not tell methods trained without labels apart"
+        " (1 of its 2 controls fails); the difference is +10.00 (95 % +10.00 to +10.00)."
     )
     assert family_sentence(training) == "Cannot tell."
 
@@ -186,7 +186,7 @@ def test_a_page_says_why_it_has_no_verdict(scale):
 
     (page,) = parse_target("made_up/table1", name)
     text = table_page(page).write("markdown")
-    assert "**Cannot tell SimCSE from CT: at scale mine" in text
+    assert "**Cannot tell SimCSE from CT: scale mine" in text
 
 
 def test_the_first_page_has_the_controls_beside_print(scale):

@@ -64,7 +64,10 @@ UNESCAPED_PIPE = r"(?<!\\)\|"
 UNESCAPED_BACKTICK = r"(?<!\\)`"
 
 
-@pytest.mark.parametrize("target", ["evil/table2", *PAGES])
+WITH_PAPERS = [name for name in PAGES if name != "settings"]  # which shows declarations alone
+
+
+@pytest.mark.parametrize("target", ["evil/table2", *WITH_PAPERS])
 def test_hostile_texts_stay_texts_in_markdown(target, project, capsys):
     assert cli.main(["render", target]) == 0
     page = capsys.readouterr().out

@@ -1,7 +1,11 @@
 """The site: its pages, the links that it refuses, and that a failed build leaves the old one."""
 
 import importlib.util
+import json
 import re
+import runpy
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -102,6 +106,39 @@ def test_language_models_find_every_page_and_how_to_use_the_project(results):
     skill = (results / "html" / "SKILL.md").read_text()
     assert skill.startswith("---\nname: csebench\n")
     assert "One screen." in skill
+
+
+def search_index(html):
+    """Read the pages of each word in the index of the site's search."""
+    text = (html / "searchindex.js").read_text()
+    index = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    pages_of = {}
+    for word, numbers in index["terms"].items():
+        if isinstance(numbers, int):
+            numbers = [numbers]
+        pages_of[word] = [index["docnames"][number] for number in numbers]
+    return pages_of
+
+
+def test_the_search_finds_numbers_with_a_point_or_an_exponent(results):
+    (results / "micse/table2.md").write_text(f"{PAGE}\nA learning rate of 7e-6 (1.5e-05).\n")
+    pages_of = search_index(site.write_site("mini").parent)
+    for number in ("55.32", "0.16", "7e-6", "1.5e-05"):
+        assert pages_of[number] == ["results/mini/micse/table2"]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="runs the site's JavaScript")
+def test_the_browser_splits_a_query_as_the_index_was_split(results):
+    text = "DiffCSE's 7e-6, 6.69e-05 and 76.25±0.3: run_diffcse.sh, v2.5, λ 10.1.2 e-6 1e5 86b5e09"
+    script = site.write_site("mini").parent / "_static/language_data.js"
+    split = f"console.log(JSON.stringify(splitQuery({json.dumps(text)})))"
+    program = f"window = {{}};\n{script.read_text()}\n{split}"
+    done = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True)
+
+    configuration = runpy.run_path(str(site.CONFIGURATION / "conf.py"))
+    words = configuration["SearchWithNumbers"]({}).split(text)
+    assert json.loads(done.stdout) == words
+    assert {"7e-6", "6.69e-05", "76.25", "0.3", "run_diffcse"} <= {*words}
 
 
 def captions_of_side_bar(home):

@@ -214,7 +214,7 @@ def test_a_fresh_clone_trains_and_scores_nothing_of_what_is_published(tmp_path):
 TABLE2 = {"table2.md", "tiny/table2.md"}
 TABLE3 = {"table3.md", "tiny/table3.md"}
 FIGURE = {"tiny/figure1.svg", "tiny/figure1.md"}
-OVER_ALL = {"index.md", "claims.md", "audit.md"}
+OVER_ALL = {"index.md", "claims.md", "audit.md", "settings.md"}
 ALL_PAGES = {"methods.md"} | TABLE2 | TABLE3 | FIGURE | OVER_ALL
 
 

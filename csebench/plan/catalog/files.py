@@ -46,7 +46,7 @@ SIDE_BY_SIDE = "methods"  # the page of all methods
 VARIANTS = "variants"  # the page of papers and released code side by side
 GENERATED = (SIDE_BY_SIDE, VARIANTS)  # papers that are made from declarations
 STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
-OVER_ALL = ("index", "claims", "audit")  # pages that are made from all pages of a scale
+OVER_ALL = ("index", "claims", "audit", "settings")  # pages that are made from all pages of a scale
 # Names that no paper or scale can have, because folders and pages of results/ or targets of
 # `csebench plan` have them.
 RESERVED = {

@@ -24,9 +24,16 @@ from csebench.report.pages.audit import audit_page
 from csebench.report.pages.claims import claims_page
 from csebench.report.pages.evidence import evidence_page
 from csebench.report.pages.index import index_page
+from csebench.report.pages.method_settings import settings_page
 from csebench.report.pages.table import table_page
 
-PAGES = {"index": index_page, "claims": claims_page, "audit": audit_page, "evidence": evidence_page}
+PAGES = {
+    "index": index_page,
+    "claims": claims_page,
+    "audit": audit_page,
+    "settings": settings_page,
+    "evidence": evidence_page,
+}
 
 
 def write_all(scale: str) -> list[Path]:

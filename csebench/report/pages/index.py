@@ -47,7 +47,8 @@ from csebench.report.words.controls import (
 from csebench.report.words.evidence import reach_text
 
 OTHER_PAGES = (
-    f"[All methods]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) ·"
+    f"[All methods]({SIDE_BY_SIDE}.md) · [their settings, in the papers and here](settings.md) ·"
+    f" [papers and released code]({VARIANTS}.md) ·"
     " [claims](claims.md) · [inconsistencies in the published tables](audit.md) · [every"
     " score](scores.csv) · [every cell](cells.csv) · [every comparison](comparisons.csv) · [every"
     " claim](claims.csv)"

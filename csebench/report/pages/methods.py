@@ -4,9 +4,9 @@ from statistics import median
 
 from csebench.plan import tuning
 from csebench.plan.catalog.files import scale
-from csebench.plan.catalog.registry import COMPONENTS, declaration
 from csebench.plan.tuning import Search
 from csebench.report.pages.page import Fold, Part, TextTable
+from csebench.report.words.method_settings import search_title
 
 SEARCH_HEAD = ["method", "trials", "without tuning", "chosen settings", "tuned", "gain"]
 
@@ -20,7 +20,8 @@ def tuning_parts(scale_name: str) -> list[Part]:
     table = TextTable(SEARCH_HEAD, [search_row(search) for search in searches])
     most_trials = max(search.planned for search in searches)
     command = tuning.command([search.name for search in searches], scale_name, most_trials)
-    parts: list[Part] = [sentences, table, f"Search again: `{command}`."]
+    link = "[Every setting of every method, with the paper's value](settings.md)."
+    parts: list[Part] = [sentences, table, link, f"Search again: `{command}`."]
     return [Fold("What tuning chose for each method, and gained", parts)]
 
 
@@ -30,7 +31,7 @@ def gains_text(searches: list[Search]) -> str:
     for search in searches:
         gain = search_gain(search)
         if gain is not None:
-            gains[search_title(search)] = gain
+            gains[search_title(search.name)] = gain
     if not gains:
         return "No search has a score with the settings of the scale."
     largest = max(gains, key=lambda title: gains[title])
@@ -67,15 +68,7 @@ def search_row(search: Search) -> list[str]:
         tuned = score_points(best.dev)
     gain = search_gain(search)
     gain_text = "–" if gain is None else f"{gain:+z.2f}"
-    return [search_title(search), trials, without_tuning, chosen_settings, tuned, gain_text]
-
-
-def search_title(search: Search) -> str:
-    """Name what was tuned: the title of a method, and of the components that were added to it."""
-    method, *components = search.name.split("+")
-    titles = [declaration(method).title]
-    titles += [declaration(component, COMPONENTS).title for component in components]
-    return " + ".join(titles)
+    return [search_title(search.name), trials, without_tuning, chosen_settings, tuned, gain_text]
 
 
 def search_gain(search: Search) -> float | None:
