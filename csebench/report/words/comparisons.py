@@ -321,7 +321,7 @@ def term_name(term: TunedAway) -> str:
 def tuned_away_text(term: TunedAway) -> str:
     """Word a term, the weights that the search tried, and their scores on dev.
 
-    `λ of A (63.87 on STS-B dev with the chosen weight 3e-5, 63.85 with 1e-5, 62.46 with the paper's
+    `λ of A (63.87 on STS-B dev with the chosen weight 3e-5; 63.85 with 1e-5; 62.46 with the paper's
     0.4; 12 weights from 1e-5 to 4 were tried, 0 was not)`
     """
     search = term.search
@@ -329,9 +329,10 @@ def tuned_away_text(term: TunedAway) -> str:
     chosen = search.chosen
     untuned = search.untuned
     choice = setting_text(chosen.weight)
+    how_chosen = f"the chosen weight {choice}"
     if untuned == chosen:
-        choice = f"{choice}, the paper's"
-    scores = [f"{chosen.dev:.2f} on STS-B dev with the chosen weight {choice}"]
+        how_chosen = f"the paper's weight {choice}, which was chosen"
+    scores = [f"{chosen.dev:.2f} on STS-B dev with {how_chosen}"]
     if weakest != chosen:
         scores.append(f"{weakest.dev:.2f} with {setting_text(weakest.weight)}")
     if untuned is not None and untuned not in (chosen, weakest):
@@ -341,7 +342,7 @@ def tuned_away_text(term: TunedAway) -> str:
     tried = f"{search.values} weights from {ends} were tried"
     if weakest.weight > 0:
         tried += ", 0 was not"
-    return f"{term_name(term)} ({', '.join(scores)}; {tried})"
+    return f"{term_name(term)} ({'; '.join([*scores, tried])})"
 
 
 # ---------------------------------------------------------------- a question
