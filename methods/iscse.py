@@ -28,7 +28,7 @@ from methods.simcse import Method as SimCSE
 
 DECLARATION = {
     "name": "iscse",
-    "version": 1,
+    "version": 2,
     "extends": "simcse",
     "title": "Instance-smoothed contrastive learning",
     "paper": "He et al. 2023 (AAAI), sec. 3",
@@ -50,8 +50,8 @@ year={2023}}"""
         "negatives": ("batch", "Eq. 1"),
         "smoothing": (0.1, "train.py:143-144: α, constant for BERT base"),
         "smoothing_start": (
-            0.1,
-            "large scripts: 0.005, from which α rises to 0.05 by a cosine over half the steps",
+            1.0,
+            "share of α at step 0; large scripts: a tenth, 0.005 of 0.05, and a cosine to α",
         ),
         "buffer": (1024, "models.py:340"),
         "neighbours": (16, "models.py:88-93"),
@@ -60,7 +60,7 @@ year={2023}}"""
     "search": {"smoothing": (0.05, 0.1, 0.2)},
     "weights": ["smoothing"],
     "choices": {"negatives": ["batch", "zeroed", "none"]},
-    "variants": {"large": {"learning_rate": 1e-5, "smoothing": 0.05, "smoothing_start": 0.005}},
+    "variants": {"large": {"learning_rate": 1e-5, "smoothing": 0.05, "smoothing_start": 0.1}},
     "below": [("neighbours", "buffer")],
     "deviations": [
         (
@@ -72,8 +72,8 @@ year={2023}}"""
             " simcse"
         ),
         (
-            "a search on α leaves smoothing_start as it is: a searched α of 0.2 rises from 0.1 over"
-            " half the steps, and one of 0.05 falls to 0 over the other half"
+            "smoothing_start is a share of α, where the code takes a weight: a searched α then keeps"
+            " the shape of the schedule, and the paper's α have the weights of the code"
         ),
     ],
 }
@@ -109,8 +109,12 @@ class Method(SimCSE):
         return loss
 
     def weight(self) -> float:
-        """Return α, which rises from `smoothing_start` by a cosine over half the steps."""
-        start, end = self.p.smoothing_start, self.p.smoothing
+        """Return α at this step. It rises by a cosine over half the steps, then it is constant.
+
+        It starts at the share `smoothing_start` of its final value.
+        """
+        end = self.p.smoothing
+        start = self.p.smoothing_start * end
         return min(end, math.cos(math.pi * self.step / self.p.steps) * (start - end) + end)
 
     def after_step(self) -> None:

@@ -285,16 +285,33 @@ def test_consistency_of_rankings():
     assert released == pytest.approx(-0.5 * mean_entropy)
 
 
-def test_smoothing_rises_over_half_the_run(build):
-    (method,) = build("iscse", variant="large", params={"steps": 100})
+def smoothing_weights(build, variant=None, **params):
+    """List the weights of IS-CSE's term over a run of 100 steps."""
+    (method,) = build("iscse", variant=variant, params={"steps": 100, **params})
     weights = []
     for step in range(100):
         method.step = step
         weights.append(method.weight())
+    return weights
+
+
+def test_smoothing_rises_over_half_the_run(build):
+    weights = smoothing_weights(build, "large")
     assert weights == sorted(weights)
     assert weights[0] == pytest.approx(0.005)
     assert weights[25] == pytest.approx(0.0182, abs=1e-4)
     assert weights[50:] == pytest.approx([0.05] * 50)
+
+
+@pytest.mark.parametrize("variant", [None, "large"])
+def test_a_searched_smoothing_keeps_the_shape_of_its_schedule(build, variant):
+    weights = smoothing_weights(build, variant, smoothing=0.1)
+    doubled = smoothing_weights(build, variant, smoothing=0.2)
+    assert doubled == pytest.approx([2 * weight for weight in weights])
+
+
+def test_smoothing_is_constant_for_the_base_models(build):
+    assert smoothing_weights(build) == [0.1] * 100
 
 
 def test_whitening_makes_the_covariance_the_identity():
