@@ -117,8 +117,8 @@ NOT_COMPARED = [
     (
         Relation.NOT_ASKED,
         PremiseNotShown("B", 0.31, 1.0, "9.9"),
-        "B loses 0.3 points here, but the question presupposes a loss that is shown to exceed 1"
-        " point (in the paper: 9.9)",
+        "B loses 0.3 points here, but the question needs a loss that exceeds 1 point beyond chance"
+        " (in the paper: 9.9)",
     ),
     (
         Relation.UNPAIRED,
@@ -184,7 +184,7 @@ def test_the_interval_of_a_sentence_holds_for_all_comparisons_of_its_question():
 
 def test_answers_at_the_scale_of_the_paper_have_the_printed_difference():
     assert printed_lead(answer(SHOWN)) == (
-        "A is higher than B: +1.50 (95 % +1.00 to +2.00). Printed: +2.50."
+        "A is higher than B: +1.50 (95 % +1.00 to +2.00). The paper prints +2.50."
     )
 
 

@@ -272,7 +272,7 @@ def test_published_scores_are_done_in_a_fresh_clone(verb, capsys):
     printed = capsys.readouterr().out
     assert " 0 done" in printed
     missing = len(table.missing)
-    assert f"{missing} of those missing with scores of an older code version" in printed
+    assert f"{missing} of the missing have a score of older code" in printed
 
     publish(table.missing, "smoke")
     assert cli.main([verb, "micse/table3"]) == 0

@@ -132,7 +132,7 @@ def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
         elif is_main or not answered[0].family.primary:
             parts.append(f"**{words.family_sentence(answer)}**")
             if is_main:
-                parts.append(printed_difference(answer))
+                parts.append(printed_difference_text(answer))
         else:
             parts.append(words.family_sentence(answer))
 
@@ -162,10 +162,10 @@ def terms_of(comparisons: Iterable[Comparison]) -> list[TunedAway]:
 def printed_lead(answer: Answer) -> str:
     """Word the main answer, with the difference that the paper prints."""
     (comparison,) = answer.comparisons
-    return f"{words.sentence(comparison)} {printed_difference(answer)}".rstrip()
+    return f"{words.sentence(comparison)} {printed_difference_text(answer)}".rstrip()
 
 
-def printed_difference(answer: Answer) -> str:
+def printed_difference_text(answer: Answer) -> str:
     """Say which difference the paper prints for its main comparison; empty if it prints none."""
     (comparison,) = answer.comparisons
     if comparison.printed is None:
