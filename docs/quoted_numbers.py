@@ -285,6 +285,23 @@ def claim_verdicts() -> str:
     return verdict_counts(judged_sentences())
 
 
+def claim_verdict(paper: str, beginning: str) -> str:
+    """Give the verdict on a sentence by printed numbers, with its p: `supported (p = 0.032)`.
+
+    Args:
+        beginning: of the sentence.
+    """
+    found = []
+    for row in _rows(MINI / "claims.csv"):
+        if row["paper"] == paper and row["claim"].startswith(beginning):
+            found.append(row)
+    if len(found) != 1:
+        raise BadInput(f"{paper}: {len(found)} sentences begin with {beginning!r}")
+    (row,) = found
+    p = re.search(r"p = [\d.e-]+\d", row["detail"])
+    return f"{row['printed']} ({p[0]})" if p else row["printed"]
+
+
 def deviation_texts() -> str:
     """List the deviations over seeds at which claims are judged: `0.84, 0.5 and 0.35`."""
     *larger, smallest = [f"{deviation:.2g}" for deviation in deviations()]
@@ -321,6 +338,7 @@ FUNCTIONS = (
     picked_to_reach,
     sentences,
     claim_verdicts,
+    claim_verdict,
     deviation_texts,
     inconsistencies,
 )
