@@ -63,7 +63,10 @@ class Trackio:
             self.trackio.finish()
 
 
-TRACKERS = {"tensorboard": TensorBoard, "trackio": Trackio}  # by their packages
+TRACKERS = {
+    "tensorboard": TensorBoard,
+    "trackio": Trackio,
+}  # by the value of --log-to, the name of the package
 
 
 def named_numbers(record: dict[str, Any]) -> dict[str, float]:

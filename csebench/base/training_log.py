@@ -53,8 +53,8 @@ class TrainingLog:
     def start(self, losses: list[list[float]], curve: list[dict]) -> None:
         """Write the lines up to the step that training starts or resumes at.
 
-        The checkpoint decides which lines these are, not the file. So no line of a later step
-        stays, because these steps are made again, and no line that a kill has cut off.
+        The checkpoint decides which lines these are, not the file. Lines of later steps are
+        dropped, because these steps run again. A line that a kill cut off is dropped, too.
 
         Args:
             losses: [step, mean loss since the previous reading] of every reading so far.

@@ -20,6 +20,7 @@ CPU_INFO = Path("/proc/cpuinfo")
 # instructions of x86 and of ARM, as Linux names them
 INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}
 
+# products that a model computes; their first argument has the dtype of all
 PRODUCTS = {
     torch.ops.aten.mm.default,
     torch.ops.aten.addmm.default,
@@ -32,7 +33,7 @@ PRODUCTS = {
 def fast_products(device: torch.device, precision: Precision) -> AbstractContextManager:
     """Return the context in which products of this precision are fast on this device.
 
-    It is for the forward and the backward pass, outside of `torch.autocast`.
+    Enter it before `torch.autocast`, and stay in it for the forward and the backward pass.
     """
     if precision == "bf16" and device.type == "cpu" and lacks_instructions():
         return ProductsInFp32()
@@ -58,9 +59,9 @@ class ProductsInFp32(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if func not in PRODUCTS or args[0].dtype != torch.bfloat16:
             return func(*args, **(kwargs or {}))
-        wide = []
+        fp32_arguments = []
         for argument in args:
             if isinstance(argument, torch.Tensor):
                 argument = argument.float()
-            wide.append(argument)
-        return func(*wide, **(kwargs or {})).bfloat16()
+            fp32_arguments.append(argument)
+        return func(*fp32_arguments, **(kwargs or {})).bfloat16()

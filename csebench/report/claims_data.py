@@ -5,6 +5,7 @@ that it is about, and the verdict of a test on these numbers. Runs of this proje
 data card (README.md) says what every column means.
 """
 
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from csebench.report.numbers.contrasts import Contrast
 from csebench.report.words.claims import detail_text, stated_text
 
 CLAIM_COLUMNS = {
-    "id": "of the claim: the paper, the number of the sentence, and the number of the claim in it",
+    "id": "`PAPER-SENTENCE.CLAIM`: the paper, the number of the sentence, and the claim's in it",
     "paper": "short name of the paper",
     "title": "title of the paper",
     "reference": "authors, venue and year",
@@ -60,17 +61,15 @@ language: [en]
 task_categories: [text-classification]
 configs:
 - config_name: default
-  data_files: claims.parquet
+  data_files: {data_file}
 ---
 
 # Claims of papers on sentence embeddings, judged by their own numbers
 
-{claims} claims in {sentences} sentences of {papers} papers: what each says of a table or figure,
-the printed numbers that it is about, and whether these numbers support it. A test on the printed
-numbers decides, not a reader ([how]({repository}/blob/main/docs/statistics.md)).
+{claims} claims in {sentences} sentences of {papers} papers: what a claim says about a table or
+figure, the printed numbers that it is about, and whether these numbers support it. A test on the
+printed numbers decides, not a reader ([how]({repository}/blob/main/docs/statistics.md)).
 [csebench]({repository}) {version} made the files.
-
-`claims.json` and `claims.parquet` have the same rows.
 
 ## Columns
 
@@ -82,8 +81,8 @@ numbers decides, not a reader ([how]({repository}/blob/main/docs/statistics.md))
   rule out chance.
 - Most papers print one run per row. The deviation over seeds is borrowed from runs that others
   published.
-- The sentences were chosen by hand, from a few papers of one field. Two claims of a sentence depend
-  on each other.
+- The sentences were chosen by hand, from a few papers of one field. Claims of one sentence
+  are not independent.
 """
 
 
@@ -95,18 +94,26 @@ def write_claims_data(folder: Path) -> list[Path]:
     """
     sentences = judge_all(DEFAULT_SCALE, paper_names())
     records = data_rows(sentences)
-    files = [folder / "README.md", folder / "claims.json"]
-    write_text(folder / "README.md", data_card(sentences, records))
-    write_text(folder / "claims.json", json_text(records) + "\n")
-    if find_spec("pyarrow") is not None:
-        files.append(folder / "claims.parquet")
-        table = pandas.DataFrame(records, columns=list(CLAIM_COLUMNS))
-        write_bytes(files[-1], table.to_parquet(index=False, engine="pyarrow"))
-    return files
+    card = folder / "README.md"
+    json_file = folder / "claims.json"
+    parquet_file = folder / "claims.parquet"
+    write_text(json_file, json_text(records) + "\n")
+    if find_spec("pyarrow") is None:
+        parquet_file.unlink(missing_ok=True)  # rows of an earlier export
+        write_text(card, data_card(sentences, records, json_file.name))
+        return [card, json_file]
+    table = pandas.DataFrame(records, columns=list(CLAIM_COLUMNS))
+    write_bytes(parquet_file, table.to_parquet(index=False, engine="pyarrow"))
+    write_text(card, data_card(sentences, records, parquet_file.name))
+    return [card, json_file, parquet_file]
 
 
-def data_card(sentences: list[Judged], records: list[dict]) -> str:
-    """Write the card of the data set, with the front matter that the hub reads."""
+def data_card(sentences: list[Judged], records: list[dict], data_file: str) -> str:
+    """Write the card of the data set, with the front matter that the hub reads.
+
+    Args:
+        data_file: name of the file from which the hub shows the rows.
+    """
     papers = {judged.paper for judged in sentences}
     columns = "\n".join(f"- `{name}`: {meaning}." for name, meaning in CLAIM_COLUMNS.items())
     return CARD_TEXT.format(
@@ -116,6 +123,7 @@ def data_card(sentences: list[Judged], records: list[dict]) -> str:
         version=__version__,
         repository=REPOSITORY,
         columns=columns,
+        data_file=data_file,
     )
 
 
@@ -124,16 +132,14 @@ def data_card(sentences: list[Judged], records: list[dict]) -> str:
 
 def data_rows(sentences: list[Judged]) -> list[dict]:
     """Describe every claim of every sentence as a row under CLAIM_COLUMNS."""
-    records = []
-    number_of: dict[str, int] = {}  # sentences so far, by paper
+    rows = []
+    numbers: Counter[str] = Counter()  # sentences so far, by paper
     for sentence in sentences:
-        number = number_of.get(sentence.paper, 0) + 1
-        number_of[sentence.paper] = number
-        parts = sentence.rows or [sentence]
-        for part_number, part in enumerate(parts, 1):
-            claim_id = f"{sentence.paper}-{number}.{part_number}"
-            records.append(data_row(claim_id, part, sentence))
-    return records
+        numbers[sentence.paper] += 1
+        for part_number, claim in enumerate(sentence.rows or [sentence], 1):
+            claim_id = f"{sentence.paper}-{numbers[sentence.paper]}.{part_number}"
+            rows.append(data_row(claim_id, claim, sentence))
+    return rows
 
 
 def data_row(claim_id: str, judged: Judged, sentence: Judged) -> dict:
@@ -141,7 +147,7 @@ def data_row(claim_id: str, judged: Judged, sentence: Judged) -> dict:
 
     Args:
         judged: the claim, with its verdicts.
-        sentence: that makes the claim.
+        sentence: the sentence that makes it, with the verdict on all its claims.
     """
     (claim,) = judged.claims
     source = paper(judged.paper)
@@ -195,8 +201,10 @@ def printed_numbers(paper_name: str, claim: Claim, contrasts: tuple[Contrast, ..
     places = [(claim.place, claim.row, column) for column in claim.columns]
     versus_place = claim.places[-1]
     for contrast in contrasts:
-        columns = [contrast.column] if contrast.column in claim.columns else claim.columns
-        if claim.versus_column is not None:
+        columns = claim.columns  # a contrast of an average names no column of the claim
+        if contrast.column in claim.columns:
+            columns = [contrast.column]
+        if claim.versus_column is not None:  # the claim compares with another column
             columns = [claim.versus_column]
         places += [(versus_place, contrast.versus, column) for column in columns]
     for row, base in claim.gains_over.items():

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from csebench.base.errors import BadInput, by_number
 from csebench.base.files import read_text, write_text
-from csebench.base.project import ROOT
+from csebench.base.project import REPOSITORY, ROOT
 from csebench.plan.catalog import files as catalog
 
 CONFIGURATION = ROOT / "docs"  # folder of conf.py
@@ -110,7 +110,7 @@ def write_site(scale: str) -> Path:
     out.parent.mkdir(parents=True, exist_ok=True)
     try:
         build_site(scale, out)
-    except BadInput:
+    except BaseException:  # also an error of Sphinx, or Ctrl-C
         for folder in new_folders:
             folder.rmdir()
         raise
@@ -145,7 +145,7 @@ def copy_sources(scale: str, folder: Path) -> None:
         is_result = Path(name).is_relative_to(catalog.RESULTS)
         if is_result and path.suffix == ".md":
             # Pages of results hold texts of others. Sphinx must not run directives in them.
-            harmless = re.sub(r"([`~]{3,})\s*\{", r"\1text {", read_text(path))
+            harmless = re.sub(r"([`~]{3,})[ \t]*\{", r"\1text {", read_text(path))
             write_text(copy, with_small_deviations(harmless))
 
 
@@ -304,8 +304,10 @@ def title_of(page: Path) -> str:
 
 def skill_text(readme: str) -> str:
     """Write `SKILL.md`, which tells an agent when and how to use csebench, from README."""
-    without_comments = re.sub(r"<!--.*?-->\n?", "", readme)
-    return SKILL_HEAD + without_comments
+    text = re.sub(r"<!--.*?-->\n?", "", readme)
+    text = re.sub(r"\]\((?!https?:)([^)#]+)\.md", r"](\1.html", text)
+    text = re.sub(r"\]\((?!https?:)([^)#]+)(?<!\.html)\)", rf"]({REPOSITORY}/blob/main/\1)", text)
+    return SKILL_HEAD + text
 
 
 # ---------------------------------------------------------------- Sphinx

@@ -52,7 +52,7 @@ class LabelBlock:
     heights: list[float]  # where each label would stand without the others
 
     def lowest(self, distance: float) -> float:
-        """Centre the block on its labels, and give the place of its lowest label."""
+        """Compute the place of the lowest label if the block is centred on its labels."""
         middle = sum(self.heights) / len(self.heights)
         return middle - distance * (len(self.heights) - 1) / 2
 

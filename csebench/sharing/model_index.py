@@ -28,7 +28,9 @@ NO_FILES = sha256_of_files([])  # stated by scores on data of the hub, which a p
 def write_model_index(all_scores: Sequence[SharedScores], path: Path) -> None:
     """Write the scores of a model into a model card, which is made if there is none.
 
-    The text of a card and its other metadata stay. So do results that other tools have written.
+    The text of a card, its other metadata and results of other tools stay. Results that csebench
+    wrote earlier are replaced, also those of other evaluators. So give all scores of a model in one
+    call.
 
     Args:
         all_scores: at least one.
@@ -57,8 +59,9 @@ def only_model(all_scores: Sequence[SharedScores]) -> SharedModel:
     for scores in all_scores:
         if scores.model != first.model:
             raise BadInput(
-                f"{scores.path}: scores of {scores.model.name}, but {first.path} has those of"
-                f" {first.model.name}. A card is of one model; write a card for each."
+                f"{scores.path}: scores of {scores.model.name} at {scores.model.revision[:10]}, but"
+                f" {first.path} has scores of {first.model.name} at {first.model.revision[:10]}. A"
+                " card describes one model. Write a card for each model."
             )
         name = scores.evaluator.text
         if name in seen:

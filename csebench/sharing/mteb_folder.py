@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from csebench.base.errors import BadInput
 from csebench.base.files import matches, replacing, sha256, sha256_of_files, write_json, write_text
-from csebench.base.project import ROOT
+from csebench.base.project import ROOT, name_of
 from csebench.data.fetch import mteb_task
 from csebench.score.score_file import REMEDY
 from csebench.sharing.score_files import SharedModel, SharedScores
@@ -203,8 +203,8 @@ def refuse_toy_data(scores: SharedScores) -> None:
         sums += [(name, sha256(path)) for name, path in matches(TOY_DATA, pattern).items()]
     if sums and scores.evaluation.data_sha256 == sha256_of_files(sums):
         raise BadInput(
-            f"{scores.path}: {scores.evaluator.text}: scored on the toy data in {TOY_DATA.name}/,"
-            " not on the data of mteb; evaluate the model on real data."
+            f"{scores.path}: {scores.evaluator.text}: scored on the toy data in"
+            f" {name_of(TOY_DATA)}/, not on the data of mteb; evaluate the model on real data."
         )
 
 
@@ -216,13 +216,14 @@ def values_of_subsets(scores: SharedScores, task: "AbsTask") -> dict[str, dict[s
     by_subset: dict[str, dict[str, float]] = {}
     for row in scores.rows:
         by_subset.setdefault(row.subset, {})[row.metric] = row.value
+    found = ", ".join(sorted(by_subset)) or "none"
     of_all = by_subset.pop("all", {})
     if len(task.hf_subsets) == 1 and not by_subset:
         by_subset = {task.hf_subsets[0]: of_all}
     if set(by_subset) != set(task.hf_subsets):
         raise BadInput(
             f"{scores.path}: scores: {task.metadata.name} has the subsets"
-            f" {', '.join(task.hf_subsets)}, but the file has {', '.join(by_subset) or 'none'}."
+            f" {', '.join(task.hf_subsets)}, but the file has {found}."
             f" {REMEDY}"
         )
     return by_subset

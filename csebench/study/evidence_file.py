@@ -46,7 +46,10 @@ WRITTEN_BY_REPORT = FIRST_LINES.splitlines()[1]
 
 # parts of a link to GitHub
 GITHUB = r"https://github\.com/(?P<repository>[\w.-]+/[\w.-]+)"
-LINK_TO_FILES = re.compile(GITHUB + r"/(?:tree|blob)/(?P<commit>[0-9a-f]{8,40})/(?P<path>\S+)")
+LINK_TO_FILES = re.compile(
+    GITHUB + r"/(?:tree|blob)/(?P<commit>[0-9a-f]{8,40})/(?P<path>[^\s?#]+)(?:[?#]\S*)?"
+)
+LINK_TO_COMMIT = re.compile(GITHUB + r"/(?:tree|blob|commit)/[0-9a-f]{8,40}/?")
 LINK_TO_BRANCH = re.compile(GITHUB + r"/(?:tree|blob)/\S+")
 LINK_TO_ISSUE = re.compile(GITHUB + r"/(?:issues|pull)/(?P<thread>\d+)\S*")
 
@@ -103,6 +106,11 @@ def place_of_link(link: str) -> dict[str, str | int]:
     issue = LINK_TO_ISSUE.fullmatch(link)
     if issue is not None:
         return {"repository": issue["repository"], "thread": int(issue["thread"])}
+    if LINK_TO_COMMIT.fullmatch(link):
+        raise BadInput(
+            f"--url: {link}: names a commit, but no file or folder. Open the folder of the score"
+            " files at this commit, and copy its link."
+        )
     if LINK_TO_BRANCH.fullmatch(link):
         raise BadInput(
             f"--url: {link}: names no commit, so its files can change. Press y on the page at"
@@ -202,7 +210,7 @@ def encoder_in_evidence(spec: Spec, scale: str) -> str | None:
 
 
 def reported_run(spec: Spec, content: dict, scale: str) -> ReportedRun:
-    """Find what evidence says about a run that `why_not_reported` lets pass."""
+    """Describe a run with the names of evidence. `why_not_reported` must have returned None."""
     encoder = encoder_in_evidence(spec, scale)
     assert encoder is not None
     size = label_of_size(spec, scale)

@@ -22,7 +22,7 @@ from csebench.report.numbers.standard_sets import is_standard_data
 from csebench.score.data_of_scores import SHOWN_DIGITS, EvaluationData, Scored, data_of_most
 from csebench.score.evaluate import data_sha256
 from csebench.score.score_file import REMEDY, is_other_code, read_published, settings
-from csebench.score.store import read_scores, score_files
+from csebench.score.store import has_other_settings, read_scores, score_files
 
 MOST_DIFFERENCES = 5  # names of settings that a message lists
 
@@ -103,7 +103,9 @@ def reason_on_one_line(error: BadInput, path: Path) -> str:
 
     The remedy is left out, because it is for files that csebench itself has written here.
     """
-    message = str(error).replace(f"{path}: ", "").removesuffix(REMEDY)
+    message = str(error)
+    if message.startswith(f"{path}: "):  # a message about a file here keeps its path and remedy
+        message = message.removeprefix(f"{path}: ").removesuffix(REMEDY)
     return shortened(" ".join(message.split()))
 
 
@@ -163,8 +165,8 @@ def why_unplanned(spec: Spec, scale: str) -> str:
     if len(differences) > MOST_DIFFERENCES:
         names += " and more"
     return (
-        f"no page of scale {scale} needs this run. The most similar one, {nearest.run_id}, has"
-        f" another {names}."
+        f"no page of scale {scale} needs this run. It differs from the most similar one,"
+        f" {nearest.run_id}, in {names}."
     )
 
 
@@ -247,12 +249,20 @@ def has_same_scores(content: dict, planned: PlannedScore, scale: str) -> bool:
     """Whether a score is here already. The weights or the machine may be others.
 
     Raises:
-        BadInput: the file here has another value.
+        BadInput: the file here has another value, or was made by other code.
     """
     path = targets.score_path(planned.spec.run_id, planned.evaluator, scale)
     if not is_there(path):
         return False
-    here = values_by_score(read_published(path))
+    file_here = read_published(path)
+    (stated,) = file_here["evaluations"]
+    current = settings(protocol(planned.evaluator), catalog.scale(scale).evaluation)
+    if has_other_settings(stated, current):
+        raise BadInput(
+            f"{path} is here, scored with older code or other settings. Delete it, and import"
+            " again."
+        )
+    here = values_by_score(file_here)
     there = values_by_score(content)
     for score in {**here, **there}:
         if here.get(score) != there.get(score):

@@ -197,6 +197,7 @@ def test_runs_of_another_source_are_not_reported_twice(folder, capsys):
     ("options", "message"),
     [
         ({"url": "https://github.com/a/b/tree/main/scores"}, "names no commit"),
+        ({"url": f"https://github.com/a/b/tree/{40 * 'a'}"}, "no file or folder"),
         ({"url": "https://example.org/scores"}, "is no link to GitHub"),
         ({"out": "evidence/mine.json"}, "must end with .yaml"),
     ],

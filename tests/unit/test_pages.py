@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,11 +22,13 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import evaluator_declaration
 from csebench.plan.schema.spec import Spec
 from csebench.report.figures.forest import draw_comparison
+from csebench.report.numbers import stats
 from csebench.report.numbers.cells import grid_view
 from csebench.report.pages import draw_page
 from csebench.report.pages.index import state
 from csebench.report.pages.page import Fold, PageContent, TextTable
-from csebench.report.pages.row_by_row import commands_fold, row_by_row_table
+from csebench.report.pages.row_by_row import commands_fold, row_by_row_table, verdict_text
+from csebench.report.pages.settings import is_equal
 from csebench.report.pages.table import grid_section
 from csebench.score import store
 
@@ -118,6 +121,27 @@ def test_our_runs_judge_a_printed_value_where_they_can(project):
     table = row_by_row_table(grid_view("golden", "table10", "paper"))
     verdicts = {row[0]: row[-1] for row in table.rows}
     assert verdicts["SimCSE"] == "differs: 6.00 below an average run"
+
+
+def test_runs_of_others_judge_a_printed_value_that_too_few_of_ours_test():
+    view = grid_view("infocse", "table2", "mini")
+    cell = view.column("Avg.")[view.score_grid.row("SimCSE-BERTbase")]
+    few = replace(cell, judged=True, values={1: 75.0, 2: 75.5})
+    assert few.verdict == stats.TOO_FEW
+    assert verdict_text(few).startswith("inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("printed", "ours", "equal"),
+    [
+        ("128", 128, True),
+        ("3e-5", 3e-05, True),
+        ("cls", "cls", True),
+        ("1e-5 / 3e-5", 1e-05, False),
+    ],
+)
+def test_a_printed_setting_may_be_any_text(printed, ours, equal):
+    assert is_equal(printed, ours) == equal
 
 
 def test_the_command_of_a_row_names_its_score_files_and_no_others(tmp_path):

@@ -49,7 +49,8 @@ FILES = {
     "docs/methods.md": "# Title\n",
     "docs/judge.md": "# Title\n",
     "results/mini/claims.md": "# Title\n",
-    "README.md": "# csebench\nOne screen.\n\n## More\n",
+    "README.md": "# csebench\nOne screen.\n\n## More\n[Mini](docs/mini.md) [cite](CITATION.cff)\n",
+    "CITATION.cff": "",
     "docs/mini.md": "# Mini\n\n## Who\n",
     "papers/a.yaml": "",
     "results/mini/scores.csv": "a,b\n",
@@ -106,6 +107,10 @@ def test_language_models_find_every_page_and_how_to_use_the_project(results):
     skill = (results / "html" / "SKILL.md").read_text()
     assert skill.startswith("---\nname: csebench\n")
     assert "One screen." in skill
+    links = re.findall(r"\]\((.+?)\)", skill)
+    assert f"{REPOSITORY}/blob/main/CITATION.cff" in links
+    for target in links:
+        assert target.startswith("https://") or (results / "html" / target).exists(), target
 
 
 def search_index(html):

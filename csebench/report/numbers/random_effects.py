@@ -1,9 +1,8 @@
-"""Runs of several sources, pooled: how runs of one source differ, how sources differ, and what one
-run of a new source may score.
+"""Pool the runs of several sources with a random-effects model.
 
-The random-effects model: the mean of a source is a draw around the mean of all sources, and a run
-is a draw around the mean of its source. Numbers in, numbers out. Which runs are pooled is decided
-in others.py.
+The mean of a source is a draw around the mean of all sources, and a run is a draw around the mean
+of its source. The model gives the deviations within and between sources, and the range of a run of
+a new source. Which runs are pooled, others.py decides.
 """
 
 from collections.abc import Sequence
@@ -45,7 +44,7 @@ class RandomEffects:
         return PlausibleRange(self.mean - half, self.mean + half)
 
     def scaled(self, unit: float) -> "RandomEffects":
-        """Return the same values in other units, of which one here is `unit`."""
+        """Convert to other units. A unit of now is `unit` of them."""
         return replace(
             self,
             mean=unit * self.mean,
@@ -55,15 +54,16 @@ class RandomEffects:
         )
 
     def new_source_range(self, level: float, runs: int = 1) -> PlausibleRange:
-        """Compute the range that holds the mean of runs of a new source, with confidence 1 - level.
+        """Compute the range that holds the mean of `runs` runs of a new source.
 
-        It is mean ± t(k-1) · √(error² + tau² + within²/runs) for k sources: the prediction interval
-        of Higgins, Thompson and Spiegelhalter (2009, "A re-evaluation of random-effects
-        meta-analysis", J. R. Stat. Soc. A 172) with the runs' own variance added. They take k-2
-        degrees of freedom. With k-1, the range already holds more than 95 % (benchmarks/pooled.py).
+        Its confidence is 1 - level. It is mean ± t(k-1) · √(error² + tau² + within²/runs) for k
+        sources: the prediction interval of Higgins, Thompson and Spiegelhalter (2009, "A
+        re-evaluation of random-effects meta-analysis", J. R. Stat. Soc. A 172) with the runs' own
+        variance added. They take k-2 degrees of freedom. With k-1, the range already holds more
+        than 95 % (benchmarks/pooled.py).
         """
-        error = sqrt(self.error**2 + self.tau**2 + self.within**2 / runs)
-        half = stats.quantile(1 - level, self.sources - 1) * error
+        prediction_error = sqrt(self.error**2 + self.tau**2 + self.within**2 / runs)
+        half = stats.quantile(1 - level, self.sources - 1) * prediction_error
         return PlausibleRange(self.mean - half, self.mean + half)
 
     def verdict(self, printed: Published, seeds: int, point: float = 1.0) -> stats.Verdict:

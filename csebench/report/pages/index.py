@@ -82,7 +82,7 @@ def index_page(scale: str) -> PageContent:
         methods_view = grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale)
         parts.append(questions([methods_view, *views]))
         parts += study_text(views)
-        if not all(is_without_verdict(answered) for answered in answers(methods_view)):
+        if any(not is_blocked_by_controls(answered) for answered in answers(methods_view)):
             alt = "Every method against the untrained encoder and against SimCSE"
             parts.append(Picture(f"{SIDE_BY_SIDE}.svg", alt))
     parts.append("## Tables and figures")
@@ -152,7 +152,7 @@ def first_page_answer(view: GridView, table_answer: Answer) -> str:
     if view.paper == SIDE_BY_SIDE:
         label = "all methods, on 1 % of the corpus"
         path = f"{SIDE_BY_SIDE}.md"
-    if is_without_verdict(table_answer):
+    if is_blocked_by_controls(table_answer):
         # the controls, which come first, say why
         return f"**Cannot tell.** ([{label}]({path}))"
     sentences = [f"**{family_sentence(table_answer)}**"]
@@ -163,7 +163,7 @@ def first_page_answer(view: GridView, table_answer: Answer) -> str:
     return " ".join(sentences)
 
 
-def is_without_verdict(table_answer: Answer) -> bool:
+def is_blocked_by_controls(table_answer: Answer) -> bool:
     """Whether a scale cannot tell any of the compared rows apart, because controls fail."""
     comparisons = table_answer.comparisons
     return all(comparison.relation == Relation.CANNOT_TELL for comparison in comparisons)
@@ -179,10 +179,10 @@ def study_text(views: list[GridView]) -> list[str]:
 
 
 def tables_of_all_papers(views: list[GridView]) -> str:
-    """Link to the pages that show the tables with one number of every paper."""
+    """Link to the pages that collect the tables of the same number from all papers."""
     names = {view.name for view in views if view.name.startswith("table")}
     links = [f"[{grid_label(name)}]({name}.md)" for name in sorted(names, key=by_number)]
-    return f"Tables with one number, of all papers on one page: {' · '.join(links)}."
+    return f"The tables of the same number, of all papers on one page: {' · '.join(links)}."
 
 
 def answers_by_paper(views: list[GridView]) -> list[Part]:

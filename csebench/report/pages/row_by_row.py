@@ -24,9 +24,9 @@ from csebench.report.words.verdicts import printed_verdict_text
 
 
 def row_by_row_table(view: GridView) -> TextTable:
-    """Tabulate the column that sums up a table.
+    """Tabulate the main column of a table: printed value, our mean, others' runs and verdict.
 
-    A column of the result in which no row has anything is left out.
+    Rows and columns without any value are left out.
     """
     column = main_column(view)
     bold = bold_cells(best_by_column(view))
@@ -58,14 +58,16 @@ def others_mean(cell: Cell, others: Group) -> str:
 
 
 def verdict_text(cell: Cell) -> str:
-    """Word the verdict on the printed value: by our runs if they can judge it, else by others'."""
+    """Word the verdict on the printed value: by our runs if they test it, else by others'."""
     if cell.published is None:
         return NO_VALUE
-    if cell.judged and cell.verdict not in ("", stats.NOT_COMPARABLE):
+    has_verdict = cell.judged and cell.verdict not in ("", stats.NOT_COMPARABLE)
+    is_tested = has_verdict and cell.verdict != stats.TOO_FEW
+    if cell.others is not None and not is_tested:
+        return others_verdict_text(cell, cell.others, cell.published)
+    if has_verdict:
         verdict = stats.Verdict(cell.verdict, cell.mean - cell.published.value)
         return printed_verdict_text(verdict, len(cell.values), cell.digits)
-    if cell.others is not None:
-        return others_verdict_text(cell, cell.others, cell.published)
     return NO_VALUE
 
 

@@ -25,7 +25,7 @@ SIGNS_OF_VERDICTS = {  # on a printed value; the arrows say where our mean is
     "↑": f"{PrintedWord.DIFFERS}, ours is higher",
     "?": PrintedWord.NOT_TESTED,
 }
-MOST_TIES = 2  # lines of rows that are possibly best; more are folded
+MOST_TIE_LINES = 2  # more lines “Possibly best in …” are folded
 
 BestRows = list[list[set[int]]]  # per column and block of ranked rows: the rows that may be best
 
@@ -46,7 +46,7 @@ def is_shown_row_by_row(view: GridView) -> bool:
 
 
 def best_by_column(view: GridView) -> BestRows:
-    """Find the rows of every column that may be best. Scale smoke says nothing of that."""
+    """Find the rows of every column that may be best. Empty at scale smoke."""
     if view.scale == DEFAULT_SCALE:
         return []
     return [best_rows(view, column) for column in view.score_grid.columns]
@@ -198,7 +198,7 @@ def legend_parts(view: GridView, rows: list[int], best: BestRows) -> list[Part]:
     for tied_rows, columns in columns_of_rows.items():
         lines.append(f"{', '.join(columns)}: {', '.join(tied_rows)}.")
     has_long_line = any(len(tied_rows) > words.MOST_ROWS for tied_rows in columns_of_rows)
-    is_folded = len(lines) > MOST_TIES or has_long_line
+    is_folded = len(lines) > MOST_TIE_LINES or has_long_line
 
     sentences = [measure_sentence(cells)]
     shows_brackets = not is_shown_row_by_row(view) or len(view.score_grid.columns) > 1

@@ -6,6 +6,7 @@ from csebench.plan.grids import recipe_values
 from csebench.plan.schema.declarations import Value
 from csebench.plan.schema.paper import SettingsTable
 from csebench.report.numbers.cells import GridView
+from csebench.report.numbers.row_settings import setting_text
 from csebench.report.pages.page import Fold, PageSection, TextTable, as_list
 
 EQUAL_SIGN = " ✓"
@@ -26,7 +27,7 @@ def settings_section(view: GridView, table: SettingsTable) -> PageSection:
         for printed_value, our_value in zip(row.values, ours, strict=True):
             sign = comparison_sign(printed_value, our_value)
             signs[sign] += 1
-            texts.append(f"{our_value:g} ({printed_value or '–'}{sign})")
+            texts.append(f"{setting_text(our_value)} ({printed_value or '–'}{sign})")
         rows.append(texts)
 
     head = ["Setting", *(column.label for column in table.columns)]
@@ -39,7 +40,16 @@ def settings_section(view: GridView, table: SettingsTable) -> PageSection:
 
 
 def comparison_sign(printed: str | None, ours: Value) -> str:
-    """Compare a printed value with ours, rounded as the page shows it."""
+    """Compare a printed value with ours."""
     if printed is None:
         return NO_SIGN
-    return EQUAL_SIGN if float(printed) == float(f"{ours:g}") else DIFFERENT_SIGN
+    return EQUAL_SIGN if is_equal(printed, ours) else DIFFERENT_SIGN
+
+
+def is_equal(printed: str, ours: Value) -> bool:
+    """Compare numbers as numbers, rounded as the page shows them, and all else as text."""
+    text = setting_text(ours)
+    try:
+        return float(printed) == float(text)
+    except ValueError:
+        return printed == text
