@@ -88,9 +88,9 @@ def name_of(path: Path) -> str:
     return str(path)
 
 
-def snakemake(page: Path) -> str:
-    """Return the command that makes a page. It is run in the folder that results are written to."""
-    return f"{_snakemake()} -j4 {page}"
+def snakemake(*files: Path | str) -> str:
+    """Return the command that makes files. It is run in the folder that results are written to."""
+    return f"{_snakemake()} -j4 {' '.join(map(str, files))}"
 
 
 def snakemake_at_scale(targets: Iterable[str], scale: str) -> str:

@@ -105,7 +105,7 @@ def reason_on_one_line(error: BadInput, path: Path) -> str:
     """
     message = str(error)
     if message.startswith(f"{path}: "):  # a message about a file here keeps its path and remedy
-        message = message.removeprefix(f"{path}: ").removesuffix(REMEDY)
+        message = message.replace(f"{path}: ", "").removesuffix(REMEDY)
     return shortened(" ".join(message.split()))
 
 

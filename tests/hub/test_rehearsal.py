@@ -58,15 +58,15 @@ def test_scale_paper_with_every_method_encoder_and_evaluator(project):
     assert incomplete == [without_source]
     assert "misc/flickr30k/captions.token" in project.read("paper/msse/table8.md")
 
-    judged = r"^\| (\w+-SimCSE-BERT-\w+) \| .* \(\d\d\.\d\d [✓~≈↓↑] [+-]\d+\.\d\d\) \|$"
+    judged = r"^\| (\w+-SimCSE-BERT-\w+) \| .* \| (?:agrees|inconclusive|differs): .* run \|$"
     labels = re.findall(judged, project.read("paper/congen/table1.md"), re.M)
     assert labels == [
-        "Unsup-SimCSE-BERT-Tiny",
-        "Unsup-SimCSE-BERT-Mini",
-        "Unsup-SimCSE-BERT-Small",
         "Sup-SimCSE-BERT-Tiny",
         "Sup-SimCSE-BERT-Mini",
         "Sup-SimCSE-BERT-Small",
+        "Unsup-SimCSE-BERT-Tiny",
+        "Unsup-SimCSE-BERT-Mini",
+        "Unsup-SimCSE-BERT-Small",
     ]
     assert printed_view("congen", "table1", "small").judged
     assert not printed_view("infocse", "table4", "small").judged

@@ -369,7 +369,7 @@ def empty(path):
         (rename_as_other_run, "run: is of run"),
         (edit_without_digest, "edited since it was written"),
         (edit_spec, "spec: is of run"),
-        (edit_spec_and_all_that_follows, "has another steps"),
+        (edit_spec_and_all_that_follows, "in steps"),
         (write_not_a_number, "not valid JSON"),
         (change_one_task, "but its parts give"),
         (empty, "scores: Field required."),

@@ -155,7 +155,7 @@ def leave_out_data(content):
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (keep_subset_all, "has the subsets en-ext, en, but the file has none"),
+        (keep_subset_all, "has the subsets en-ext, en, but the file has all"),
         (leave_out_accuracy, "no accuracy, which is mteb's main score"),
         (score_with_old_mteb, "install mteb==2.0.0"),
         (score_with_edited_code, "scored by other code than version 1"),
@@ -283,7 +283,7 @@ def test_the_card_beside_a_model_gets_the_scores_of_this_model_only(tmp_path, ca
 def test_scores_of_two_models_are_no_card(tmp_path, capsys):
     other = SCORES / f"{OTHER_SEED}.sts.json"
     assert export("model-index", STS, other, out=tmp_path / "README.md") == 2
-    assert "A card is of one model" in capsys.readouterr().err
+    assert "A card describes one model" in capsys.readouterr().err
     assert not (tmp_path / "README.md").exists()
 
 

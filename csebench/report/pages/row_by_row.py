@@ -6,6 +6,7 @@ a reader asks first whether that number holds.
 
 from collections.abc import Iterable
 
+from csebench.base.project import snakemake
 from csebench.base.terminal import NO_VALUE
 from csebench.plan import targets
 from csebench.plan.schema.paper import Published
@@ -86,7 +87,7 @@ def commands_fold(view: GridView) -> list[Part]:
     for row, cells in zip(view.grid.rows, view.rows, strict=True):
         files = files_of_row(cells, view.scale)
         if files:
-            rows.append([row.label, f"`snakemake -j4 {' '.join(files)}`"])
+            rows.append([row.label, f"`{snakemake(*files)}`"])
     if not rows:
         return []
     return [Fold("Commands: train and score one row", [TextTable(["Model", "command"], rows)])]
