@@ -13,8 +13,8 @@ import sys
 import time
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
+from csebench.base.cpu import cpu_fact
 from csebench.base.gpus import nvidia_smi
 from csebench.base.project import ROOT
 
@@ -146,14 +146,7 @@ def run_git(*args: str) -> bytes | None:
 @cache
 def processor() -> str:
     """Return the name of the CPU."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    for line in lines:
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+    return cpu_fact("model name") or platform.processor() or platform.machine()
 
 
 @cache

@@ -16,6 +16,7 @@ from csebench.base.project import REPOSITORY
 from csebench.base.terminal import counted, print_text
 from csebench.cli.options import output_file, parse_targets
 from csebench.plan.catalog import files as catalog
+from csebench.plan.targets import scores_folder
 
 if TYPE_CHECKING:
     from csebench.study.score_import import FoundScore, ImportState
@@ -67,7 +68,7 @@ def import_scores(args):
     from csebench.study.score_import import ImportState
 
     catalog.scale(args.scale)  # refuses an unknown scale
-    check_output(catalog.results_folder(args.scale) / "scores", True, OWN_FOLDER_HINT)
+    check_output(scores_folder(args.scale), is_folder=True, remedy=OWN_FOLDER_HINT)
     paths = score_import.find_scores(args.folder, args.scale)
     found = score_import.examine_scores(paths, args.scale)
     if not args.dry_run:

@@ -6,17 +6,16 @@ to bf16. Processors with instructions for bf16 compute the same: they multiply i
 fp32. Only the order of the sums differs, as it does between any two kinds of processor.
 """
 
-import re
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from pathlib import Path
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from csebench.base.cpu import cpu_fact
 from csebench.plan.schema.declarations import Precision
 
-CPU_INFO = Path("/proc/cpuinfo")
 # instructions of x86 and of ARM, as Linux names them
 INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}
 
@@ -40,17 +39,21 @@ def fast_products(device: torch.device, precision: Precision) -> AbstractContext
     return nullcontext()
 
 
+@contextmanager
+def in_precision(device: torch.device, precision: Precision) -> Iterator[None]:
+    """Compute in a precision in this context, which has no backward pass."""
+    autocast = torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
+    with fast_products(device, precision), autocast:
+        yield
+
+
 @cache
 def lacks_instructions() -> bool:
     """Whether this CPU has no instructions for bf16. False if that is unknown."""
-    try:
-        text = CPU_INFO.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    instructions = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    instructions = cpu_fact("flags", "Features")  # the names on x86 and on ARM
     if instructions is None:
         return False
-    return not INSTRUCTIONS & set(instructions[1].split())
+    return not INSTRUCTIONS & set(instructions.split())
 
 
 class ProductsInFp32(TorchDispatchMode):

@@ -22,7 +22,7 @@ from csebench.base.gpus import device_type
 from csebench.base.hub import fetch_model
 from csebench.base.models import check_foreign, check_vocabulary, unreadable_model
 from csebench.base.terminal import bar, on_terminal
-from csebench.model.bf16 import fast_products
+from csebench.model.bf16 import in_precision
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import TRIAL, Encoder, check_full_precision, position_limit
 from csebench.model.layers import to_device
@@ -98,12 +98,9 @@ class SentenceEncoder(Embedder):
 
         training = encoder.training
         encoder.eval()
-        precision = self.evaluation.precision
-        uses_bf16 = precision == "bf16"
-        autocast = torch.autocast(device.type, torch.bfloat16, enabled=uses_bf16)
         parts = []
         try:
-            with fast_products(device, precision), autocast:
+            with in_precision(device, self.evaluation.precision):
                 for batch in bar(batches, "embedding", "batch"):
                     parts.append(self.pooled(sorted_ids[batch]))
         finally:  # an encoder that stayed in evaluation would train without dropout
@@ -234,11 +231,7 @@ class SentenceTransformerEmbedder(Embedder):
             return encode(texts, batch_size=batch_size, show_progress_bar=shows_bar)
 
         encode_all = find_executable_batch_size(encode_in_batches, self.evaluation.batch_size)
-        device = self.model.device
-        precision = self.evaluation.precision
-        uses_bf16 = precision == "bf16"
-        autocast = torch.autocast(device.type, torch.bfloat16, enabled=uses_bf16)
-        with fast_products(device, precision), autocast:
+        with in_precision(self.model.device, self.evaluation.precision):
             try:
                 vectors = encode_all()
             except ValueError as error:

@@ -404,4 +404,9 @@ def score_path(run_id: str, evaluator: str, scale_name: str) -> Path:
 
 def score_file(run_id: str, evaluator: str, scale_name: str) -> Path:
     """Return the path to write a score JSON to: `results/scores/<run>.<evaluator>.json`."""
-    return results_folder(scale_name) / "scores" / f"{run_id}.{protocol(evaluator).key}.json"
+    return scores_folder(scale_name) / f"{run_id}.{protocol(evaluator).key}.json"
+
+
+def scores_folder(scale_name: str) -> Path:
+    """Return the folder of the score JSONs of a scale."""
+    return results_folder(scale_name) / "scores"

@@ -5,6 +5,7 @@ The functions word parts for the end of a page. They only read scales, specs and
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from csebench.base.project import REPOSITORY, ROOT, folders, snakemake
@@ -28,6 +29,7 @@ from csebench.plan.targets import Page
 from csebench.plan.tuning import searches_before, settings_text, tuned_settings
 from csebench.report.words.cells import scored_text
 from csebench.score.data_of_scores import SHOWN_DIGITS, EvaluationData, Scored
+from csebench.score.score_file import unversioned_code_of
 from csebench.score.store import stored_score
 
 CHANGES = "+changes"  # follows a commit if the code had changes that were not committed
@@ -368,10 +370,7 @@ def unversioned_lines(contents: Sequence[dict]) -> list[str]:
     """Warn of scores that were made with changed code under an old version."""
     counts: Counter[str] = Counter()
     for content in contents:
-        units = set()
-        for provenance in (content["provenance"], content["training"]["provenance"]):
-            units.update(provenance.get("unversioned_code", []))
-        counts.update(units)
+        counts.update({*chain.from_iterable(unversioned_code_of(content).values())})
     lines = []
     for unit, count in sorted(counts.items()):
         lines.append(

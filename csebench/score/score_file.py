@@ -91,6 +91,21 @@ class Provenance(BaseModel):
         return packages
 
 
+def unversioned_code_of(content: dict) -> dict[str, list[str]]:
+    """Name the code that changed without a new version before a run was trained or scored.
+
+    Args:
+        content: of a score JSON.
+
+    Returns:
+        the units of code, by the key of the file that states them.
+    """
+    return {
+        "provenance": content["provenance"].get("unversioned_code", []),
+        "training.provenance": content["training"]["provenance"].get("unversioned_code", []),
+    }
+
+
 class CurvePoint(BaseModel):
     """Measurements at one step of training. A None means that all vectors were equal."""
 

@@ -28,12 +28,12 @@ from csebench.base.files import (
 from csebench.base.outputs import check_output, is_stream, is_taken, not_ours
 from csebench.base.project import ROOT, folders, published
 from csebench.base.runs import read_progress
-from csebench.plan.catalog.files import RUNS, results_folder
+from csebench.plan.catalog.files import RUNS
 from csebench.plan.catalog.files import scale as read_scale
 from csebench.plan.catalog.registry import COMPONENTS, METHODS, declaration, fill, protocol
 from csebench.plan.code_versions import draft_codes
 from csebench.plan.schema.spec import Spec
-from csebench.plan.targets import Page, score_path, unavailable
+from csebench.plan.targets import Page, score_path, scores_folder, unavailable
 from csebench.score.score_file import is_other_code, read_published, settings
 from csebench.score.score_types import Items
 
@@ -153,7 +153,7 @@ def score_files(scale: str) -> list[Path]:
     They are the files in the folder that results are written to, and published files that this
     folder lacks.
     """
-    folder = results_folder(scale) / "scores"
+    folder = scores_folder(scale)
     names = {path.name for path in folder.glob("*.json")}
     has_own_folder = len(folders()) > 1
     if has_own_folder:

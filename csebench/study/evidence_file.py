@@ -33,6 +33,7 @@ from csebench.report.numbers.cells import PAPER_SCALE
 from csebench.report.numbers.row_settings import is_trained, setting_name, setting_text
 from csebench.report.numbers.standard_sets import is_standard_data
 from csebench.score.data_of_scores import Scored
+from csebench.score.score_file import unversioned_code_of
 from csebench.score.store import stored_score, value
 
 STS_EVALUATOR: str = Grid.model_fields["evaluator"].default
@@ -224,8 +225,8 @@ def changed_code(spec: Spec, content: dict) -> list[str]:
     units = [*spec.code]
     if content["evaluations"][0].get("code") is not None:
         units.append(f"evaluators/{STS_EVALUATOR}")
-    for provenance in (content["training"]["provenance"], content["provenance"]):
-        units += provenance.get("unversioned_code", [])
+    unversioned = unversioned_code_of(content)
+    units += [*unversioned["training.provenance"], *unversioned["provenance"]]
     return list(dict.fromkeys(units))
 
 
@@ -512,7 +513,8 @@ def check_new_source(path: Path, name: str) -> None:
     source, lines = evidence.read_source(path)
     source_of_run: dict[tuple, str] = {}
     for other_name, other in evidence.evidence_sources().items():
-        if other_name != name:
-            # it was checked when it was read; here its runs are noted
-            list(evidence.runs_of_others(other_name, other, source_of_run))
+        if other_name == name:
+            continue
+        for _, identity in evidence.counted_runs(other):
+            source_of_run.setdefault(identity, other_name)
     evidence.refuse_evidence(evidence.runs_of_others(name, source, source_of_run), lines)

@@ -21,7 +21,13 @@ from csebench.plan.schema.spec import Spec
 from csebench.report.numbers.standard_sets import is_standard_data
 from csebench.score.data_of_scores import SHOWN_DIGITS, EvaluationData, Scored, data_of_most
 from csebench.score.evaluate import data_sha256
-from csebench.score.score_file import REMEDY, is_other_code, read_published, settings
+from csebench.score.score_file import (
+    REMEDY,
+    is_other_code,
+    read_published,
+    settings,
+    unversioned_code_of,
+)
 from csebench.score.store import has_other_settings, read_scores, score_files
 
 MOST_DIFFERENCES = 5  # names of settings that a message lists
@@ -67,7 +73,7 @@ def find_scores(folder: Path, scale: str) -> list[Path]:
     """
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder; unpack a zip file first.")
-    below_checkout = catalog.results_folder(scale) / "scores"
+    below_checkout = targets.scores_folder(scale)
     for place in (folder, folder / "scores", folder / below_checkout):
         paths = [path for path in sorted(place.glob("*.json")) if not path.name.startswith(".")]
         if paths:
@@ -84,7 +90,7 @@ def examine_scores(paths: Iterable[Path], scale: str) -> list[FoundScore]:
 
 def examine_score(path: Path, scale: str) -> FoundScore:
     """Check one score JSON of another checkout."""
-    target = catalog.results_folder(scale) / "scores" / path.name
+    target = targets.scores_folder(scale) / path.name
     try:
         content = read_published(path)
         planned = planned_score(path.name, content, scale)
@@ -184,11 +190,7 @@ def refuse_other_settings(content: dict, evaluator: str, scale: str) -> None:
 
 def refuse_changed_code(content: dict) -> None:
     """Raise BadInput if a run or score was made with code that its version does not stand for."""
-    for key, provenance in (
-        ("provenance", content["provenance"]),
-        ("training.provenance", content["training"]["provenance"]),
-    ):
-        units = provenance.get("unversioned_code", [])
+    for key, units in unversioned_code_of(content).items():
         if units:
             names = ", ".join(units)
             raise BadInput(f"{key}.unversioned_code: {names} was changed without a new version.")

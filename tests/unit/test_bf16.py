@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from csebench.base import cpu as cpu_facts
 from csebench.model import bf16
 
 X86 = "processor\t: 0\nflags\t\t: fpu avx2 avx512f {}\nprocessor\t: 1\n"
@@ -13,9 +14,9 @@ def cpu(tmp_path, monkeypatch):
     """Let the test say what /proc/cpuinfo says. None: there is no such file."""
 
     def use(text: str | None):
-        monkeypatch.setattr(bf16, "CPU_INFO", tmp_path / "cpuinfo")
+        monkeypatch.setattr(cpu_facts, "CPU_INFO", tmp_path / "cpuinfo")
         if text is not None:
-            bf16.CPU_INFO.write_text(text)
+            cpu_facts.CPU_INFO.write_text(text)
         bf16.lacks_instructions.cache_clear()
 
     yield use

@@ -721,6 +721,15 @@ def runs_of_others(
         name: name of the source.
         source_of_run: the first source of each run; the runs of this source are added.
     """
+    for keys, identity in counted_runs(source):
+        first = source_of_run.setdefault(identity, name)
+        if first != name:
+            text = f"has the scores of a run of {first}, and would count twice;"
+            yield Problem(keys, f"{text} leave it out, or say `comparable: false`.")
+
+
+def counted_runs(source: EvidenceSource) -> Iterator[tuple[tuple, tuple]]:
+    """Yield the keys of each run that counts, and what identifies it in any source."""
     for number, experiment in enumerate(source.experiments):
         if not (experiment.comparable and experiment.sure):
             continue
@@ -730,11 +739,7 @@ def runs_of_others(
             if not is_telling(run.scores):
                 continue
             identity = (experiment.method, experiment.encoder, printed_scores(run.scores))
-            first = source_of_run.setdefault(identity, name)
-            if first != name:
-                keys = ("experiments", number, "runs", index)
-                text = f"has the scores of a run of {first}, and would count twice;"
-                yield Problem(keys, f"{text} leave it out, or say `comparable: false`.")
+            yield ("experiments", number, "runs", index), identity
 
 
 def name_problems(part: Names, encoders: Collection[str]) -> Iterator[Problem]:
