@@ -46,7 +46,8 @@ class TrainingLog:
         self.run = run
         self.log_to = log_to
         self.tracker: TensorBoard | Trackio | None = None
-        self.written = 0  # lines
+        self.readings = 0  # of the loss, that are written
+        self.evaluations = 0  # that are written
         self.earlier_seconds = 0.0  # of training, by processes that were stopped
         self.started = 0.0
 
@@ -72,7 +73,8 @@ class TrainingLog:
             if seconds is not None:
                 self.earlier_seconds = seconds
         write_bytes(self.path, b"".join(lines))
-        self.written = len(lines)
+        self.readings = len(losses)
+        self.evaluations = len(curve)
         self.started = time.monotonic()
 
         if self.log_to is not None:
@@ -86,14 +88,15 @@ class TrainingLog:
             losses: every reading so far, as for `start`.
             curve: every evaluation so far.
         """
-        new = log_records(losses, curve)[self.written :]
+        new = log_records(losses[self.readings :], curve[self.evaluations :])
         if not is_main_process() or not new:
             return
         seconds = self.earlier_seconds + time.monotonic() - self.started
         lines = [log_line(record, round(seconds, 3)) for record in new]
         with system_errors(self.path), open(self.path, "ab") as file:
             file.write(b"".join(lines))
-        self.written += len(lines)
+        self.readings = len(losses)
+        self.evaluations = len(curve)
         self.show(new)
 
     def show(self, records: list[dict[str, Any]]) -> None:
