@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,10 +53,11 @@ def export_claims(out: Path) -> None:
     from csebench.report.claims_data import write_claims_data
 
     check_folder(out)
-    for file in write_claims_data(out):
+    files = write_claims_data(out)
+    for file in files:
         print(file)
-    if find_spec("pyarrow") is None:
-        missing = out / "claims.parquet"
+    missing = out / "claims.parquet"
+    if missing not in files:
         print(f"{missing}: not written, because it needs pip install pyarrow.", file=sys.stderr)
 
 

@@ -137,6 +137,7 @@ def parser() -> Parser:
     add_publish_and_prune(verbs)
     add_report_verbs(verbs)
     add_exchange_verbs(verbs)
+    add_export(verbs)
     add_data_verbs(verbs)
     top.description = f"{DESCRIPTION}\n\n{grouped_verbs(verbs)}"
     top.epilog = COMPLETION
@@ -518,26 +519,6 @@ def add_report_verbs(verbs):
     about = "write documentation and results as a site"
     add_verb(verbs, "html", report.write_html, about, "--scale mini", scale=SCALE)
 
-    add_export(verbs)
-
-
-def add_export(verbs):
-    about = "write claims or scores in the formats of other tools"
-    examples = (
-        "claims --out claims",
-        "mteb results/mini/scores/msse-78b6db175a.mteb.*.json --out mteb-results",
-        "model-index results/mini/scores/msse-78b6db175a.*.json --out upload/README.md",
-    )
-    v = add_verb(verbs, "export", export.export, about, *examples)
-    text = (
-        "claims: the judged claims of papers, as a data set; mteb: scores, as results that mteb"
-        " reads; model-index: scores, in the front matter of a model card"
-    )
-    v.add_argument("what", choices=("claims", "mteb", "model-index"), help=text)
-    text = "with mteb: scores of mteb:TASK; with model-index: scores of one model"
-    v.add_argument("scores", nargs="*", type=Path, metavar="SCORES.json", help=text)
-    add_out(v, "folder of the files; with model-index: the model card", export.output_path)
-
 
 def add_judge(verbs):
     about = "compare any systems, from models or anyone's score files"
@@ -591,6 +572,24 @@ def add_exchange_verbs(verbs):
     text = "scale of the runs, a file in config/"
     add_completed(v, catalog.scale_names, "--scale", required=True, help=text)
     v.add_argument("--dry-run", action="store_true", help="only check the files, copy none")
+
+
+def add_export(verbs):
+    about = "write claims or scores in the formats of other tools"
+    examples = (
+        "claims --out claims",
+        "mteb results/mini/scores/msse-78b6db175a.mteb.*.json --out mteb-results",
+        "model-index results/mini/scores/msse-78b6db175a.*.json --out upload/README.md",
+    )
+    v = add_verb(verbs, "export", export.export, about, *examples)
+    text = (
+        "claims: the judged claims of papers, as a data set; mteb: scores, as results that mteb"
+        " reads; model-index: scores, in the front matter of a model card"
+    )
+    v.add_argument("what", choices=("claims", "mteb", "model-index"), help=text)
+    text = "with mteb: scores of mteb:TASK; with model-index: scores of one model"
+    v.add_argument("scores", nargs="*", type=Path, metavar="SCORES.json", help=text)
+    add_out(v, "folder of the files; with model-index: the model card", export.output_path)
 
 
 # ---------------------------------------------------------------- data

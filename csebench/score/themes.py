@@ -26,11 +26,16 @@ COLOUR_IN_STYLE = re.compile(r"(?:fill|stroke): (#[0-9a-f]{6})")
 END_OF_STYLE_SHEET = "</style>"
 
 
+def channels(colour: str) -> list[int]:
+    """Read red, green and blue of a colour such as `#59636e`, from 0 to 255."""
+    return list(bytes.fromhex(colour[1:]))
+
+
 def luminance(colour: str) -> float:
-    """Compute the relative luminance of a colour such as `#59636e`, from 0 to 1 (WCAG 2)."""
+    """Compute the relative luminance of a colour, from 0 to 1 (WCAG 2)."""
     linear = []
-    for start in (1, 3, 5):
-        channel = int(colour[start : start + 2], 16) / 255
+    for value in channels(colour):
+        channel = value / 255
         if channel <= 0.04045:
             linear.append(channel / 12.92)
         else:
@@ -51,12 +56,10 @@ def mixed(colour: str, other: str, share: float) -> str:
     Args:
         share: of the other colour, from 0 to 1.
     """
-    channels = []
-    for start in (1, 3, 5):
-        first = int(colour[start : start + 2], 16)
-        second = int(other[start : start + 2], 16)
-        channels.append(round(first + share * (second - first)))
-    return "#{:02x}{:02x}{:02x}".format(*channels)
+    mixture = []
+    for first, second in zip(channels(colour), channels(other), strict=True):
+        mixture.append(round(first + share * (second - first)))
+    return f"#{bytes(mixture).hex()}"
 
 
 def with_contrast(colour: str, target: str, ground: str, least: float) -> str:

@@ -90,14 +90,14 @@ def check_card_place(path: Path, model: SharedModel) -> None:
     """
     check_output(path)
     folder = path.absolute().parent
-    if path.name != CARD or not is_model_folder(folder):
-        return refuse_model_folder(path.absolute())
-    if model_sha256(folder) != model.revision:
+    is_card_of_model = path.name == CARD and is_model_folder(folder)
+    if not is_card_of_model:
+        refuse_model_folder(path.absolute())
+    elif model_sha256(folder) != model.revision:
         raise BadInput(
             f"{path}: the model in {folder} is not the one that was scored, {model.name}; give the"
             " scores of this model."
         )
-    return None
 
 
 def read_card(path: Path, model: SharedModel) -> ModelCard:

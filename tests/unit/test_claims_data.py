@@ -65,7 +65,6 @@ def test_the_card_has_front_matter_that_the_hub_reads_and_names_every_column(fol
 
 def test_without_pyarrow_the_message_says_what_is_missing(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(claims_data, "find_spec", lambda name: None)
-    monkeypatch.setattr("csebench.cli.export.find_spec", lambda name: None)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "claims.parquet").write_text("rows of an earlier export")
     assert cli.main(["export", "claims", "--out", str(tmp_path / "out")]) == 0

@@ -28,6 +28,7 @@ from csebench.report.pages import draw_page
 from csebench.report.pages.index import state
 from csebench.report.pages.page import Fold, PageContent, TextTable
 from csebench.report.pages.row_by_row import commands_fold, row_by_row_table, verdict_text
+from csebench.report.pages.score_table import best_by_column
 from csebench.report.pages.settings import is_equal
 from csebench.report.pages.table import grid_section
 from csebench.score import store
@@ -107,7 +108,8 @@ def test_a_table_of_texts_shows_what_is_printed_and_nothing_is_run():
 
 def test_a_table_begins_with_the_column_that_sums_it_up():
     """Where our encoder is not the papers', the verdict is on the runs of others."""
-    table = row_by_row_table(grid_view("infocse", "table2", "mini"))
+    view = grid_view("infocse", "table2", "mini")
+    table = row_by_row_table(view, best_by_column(view))
     assert table.head[1:] == ["Avg. in print", "here (mini)", "others' runs", "verdict on print"]
     (simcse,) = [row for row in table.rows if row[0] == "SimCSE-BERTbase"]
     assert simcse[1] == "76.25"
@@ -118,7 +120,8 @@ def test_a_table_begins_with_the_column_that_sums_it_up():
 
 
 def test_our_runs_judge_a_printed_value_where_they_can(project):
-    table = row_by_row_table(grid_view("golden", "table10", "paper"))
+    view = grid_view("golden", "table10", "paper")
+    table = row_by_row_table(view, best_by_column(view))
     verdicts = {row[0]: row[-1] for row in table.rows}
     assert verdicts["SimCSE"] == "differs: 6.00 below an average run"
 

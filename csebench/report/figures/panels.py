@@ -30,8 +30,13 @@ class PanelNumbers:
 
     @property
     def head(self) -> list[str]:
-        """The names of the published columns. Sentences of data sets belong to others."""
-        return [name for name in self.columns if name != "text"]
+        """The names of the columns in the CSV file."""
+        return published_names(self.columns)
+
+
+def published_names(columns: dict[str, np.ndarray]) -> list[str]:
+    """Name the columns that are published. Sentences of data sets belong to others."""
+    return [name for name in columns if name != "text"]
 
 
 def draw_panels(figure, view: GridView) -> DrawnFigure:
@@ -107,7 +112,7 @@ def panel_numbers(cell: Cell, drawing: Drawing, view: GridView, label: str) -> P
     if drawing.panel.item not in arrays:
         return published_numbers(grid_path(view.paper, view.name, view.scale, "csv"), source)
     columns = drawing.columns(arrays)
-    published = [column for name, column in columns.items() if name != "text"]
+    published = [columns[name] for name in published_names(columns)]
     return PanelNumbers(columns, [[*line] for line in zip(*published, strict=True)], source)
 
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from csebench.score.drawing import TEXT_SIZE
 
-CHARACTER = 0.62 * TEXT_SIZE  # points: width, about
-HALF_LINE = 0.65 * TEXT_SIZE  # points: half the height of a label
-HALF_POINT = 6.0  # points: half the size of what a label must not cover
-DISTANCES = (10, 20, 32, 46, 62, 80)  # points, between a point and its label
+# lengths in pt, of which 72 are an inch
+CHARACTER_PT = 0.62 * TEXT_SIZE  # width, about
+HALF_LINE_PT = 0.65 * TEXT_SIZE  # half the height of a label
+HALF_MARK_PT = 6.0  # half the side of the square that a label leaves free around a point
+DISTANCES_PT = (10, 20, 32, 46, 62, 80)  # between a point and its label
 DIRECTIONS = (
     (1, 0),
     (-1, 0),
@@ -21,7 +22,7 @@ DIRECTIONS = (
     (-0.3, 1),
     (-0.3, -1),
 )
-NEAR = 20  # points: a label that is farther from its point gets a line to it
+NEAR_PT = 20  # a label that is farther from its point gets a line to it
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class PointLabel:
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle that is taken by a mark or a text, in points."""
+    """A rectangle that is taken by a mark or a text, in pt."""
 
     left: float
     right: float
@@ -57,7 +58,7 @@ class Box:
 
 @dataclass(frozen=True)
 class LabelPlace:
-    """Where a label is written: an offset from its point, and the side on which it begins."""
+    """Where a label is written: an offset from its point in pt, and the rectangle that it takes."""
 
     dx: float
     dy: float
@@ -69,7 +70,7 @@ class LabelPlace:
 
     @property
     def is_near(self) -> bool:
-        return self.dx**2 + self.dy**2 <= NEAR**2
+        return self.dx**2 + self.dy**2 <= NEAR_PT**2
 
 
 def write_point_labels(
@@ -115,23 +116,32 @@ def free_place(axes, label: PointLabel, taken: Sequence[Box], frame: Box) -> Lab
 
 
 def offsets() -> list[tuple[float, float]]:
-    """List the offsets of a label from its point, in points, the nearest first."""
-    return [(distance * x, distance * y) for distance in DISTANCES for x, y in DIRECTIONS]
+    """List the offsets of a label from its point, in pt, the nearest first."""
+    return [(distance * x, distance * y) for distance in DISTANCES_PT for x, y in DIRECTIONS]
 
 
 def label_place(axes, label: PointLabel, dx: float, dy: float) -> LabelPlace:
     """Compute which rectangle a label takes at an offset from its point."""
-    x, y = in_points(axes, label.x, label.y)
-    width = CHARACTER * len(label.text)
-    left = x + dx if dx > 0 else x + dx - width
-    return LabelPlace(dx, dy, Box(left, left + width, y + dy - HALF_LINE, y + dy + HALF_LINE))
+    x, y = to_pt(axes, label.x, label.y)
+    width = CHARACTER_PT * len(label.text)
+    left = x + dx
+    if dx <= 0:
+        left -= width
+    middle = y + dy
+    box = Box(left, left + width, middle - HALF_LINE_PT, middle + HALF_LINE_PT)
+    return LabelPlace(dx, dy, box)
 
 
 def bar_box(axes, left: float, right: float, bottom: float, top: float) -> Box:
     """Give the rectangle of a point or of an error bar, whose ends are in units of the axes."""
-    left, bottom = in_points(axes, left, bottom)
-    right, top = in_points(axes, right, top)
-    return Box(left - HALF_POINT, right + HALF_POINT, bottom - HALF_POINT, top + HALF_POINT)
+    left_pt, bottom_pt = to_pt(axes, left, bottom)
+    right_pt, top_pt = to_pt(axes, right, top)
+    return Box(
+        left=left_pt - HALF_MARK_PT,
+        right=right_pt + HALF_MARK_PT,
+        bottom=bottom_pt - HALF_MARK_PT,
+        top=top_pt + HALF_MARK_PT,
+    )
 
 
 def axes_box(axes) -> Box:
@@ -141,7 +151,7 @@ def axes_box(axes) -> Box:
     return Box(pixels.x0 * scale, pixels.x1 * scale, pixels.y0 * scale, pixels.y1 * scale)
 
 
-def in_points(axes, x: float, y: float) -> tuple[float, float]:
-    """Convert units of axes to points on the figure."""
+def to_pt(axes, x: float, y: float) -> tuple[float, float]:
+    """Convert units of axes to pt on the figure."""
     pixel_x, pixel_y = axes.transData.transform((x, y))
     return 72 * pixel_x / axes.figure.dpi, 72 * pixel_y / axes.figure.dpi

@@ -101,6 +101,10 @@ class ScaleCannotTell:
     held: int  # controls that hold
     controls: int
 
+    @property
+    def failed(self) -> int:
+        return self.controls - self.held
+
 
 @dataclass(frozen=True)
 class ScoredElsewhere:

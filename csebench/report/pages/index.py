@@ -62,7 +62,7 @@ MEANINGS = {  # of the states of tables without runs
 
 
 ANSWERS_HEAD = ["", "title", "answers here", "claims, by printed numbers", "state"]
-SIGNS = {  # of verdicts, in the order in which they are written
+COMPARISON_SIGNS = {  # of a row against another, in the order in which they are written
     VerdictWord.HIGHER: "↑",
     VerdictWord.SAME: "=",
     VerdictWord.LOWER: "↓",
@@ -212,7 +212,7 @@ def answer_signs(view: GridView) -> str:
     texts = []
     for answered in answers(view):
         words = {comparison.relation.word for comparison in answered.comparisons}
-        signs = [sign for word, sign in SIGNS.items() if word in words]
+        signs = [sign for word, sign in COMPARISON_SIGNS.items() if word in words]
         texts.append("".join(dict.fromkeys(signs)))
     if view.judged:
         counts = printed_verdicts(view.cells)
@@ -265,7 +265,7 @@ def signs_legend(scale: str) -> list[str]:
     if scale == DEFAULT_SCALE:
         return []
     words_of: dict[str, list[str]] = {}  # by sign
-    for word, sign in SIGNS.items():
+    for word, sign in COMPARISON_SIGNS.items():
         words_of.setdefault(sign, []).append(word)
     meanings = [f"{sign} {' or '.join(words)}" for sign, words in words_of.items()]
     return [

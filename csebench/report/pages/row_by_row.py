@@ -16,7 +16,7 @@ from csebench.report.numbers.cells import Cell, GridView
 from csebench.report.numbers.others import Group, PooledGroup
 from csebench.report.pages.page import Fold, Part, TextTable, without_empty_columns
 from csebench.report.pages.score_table import (
-    best_by_column,
+    BestRows,
     bold_cells,
     main_column,
     marked_text,
@@ -24,13 +24,16 @@ from csebench.report.pages.score_table import (
 from csebench.report.words.verdicts import printed_verdict_text
 
 
-def row_by_row_table(view: GridView) -> TextTable:
+def row_by_row_table(view: GridView, best: BestRows) -> TextTable:
     """Tabulate the main column of a table: printed value, our mean, others' runs and verdict.
 
     Rows and columns without any value are left out.
+
+    Args:
+        best: the rows of every column that may be best.
     """
     column = main_column(view)
-    bold = bold_cells(best_by_column(view))
+    bold = bold_cells(best)
     lines = []
     for row, cells in enumerate(view.rows):
         texts = cell_texts(cells[column], is_bold=(row, column) in bold)
@@ -66,8 +69,8 @@ def verdict_text(cell: Cell) -> str:
     is_tested = has_verdict and cell.verdict != stats.TOO_FEW
     if cell.others is not None and not is_tested:
         return others_verdict_text(cell, cell.others, cell.published)
-    if has_verdict:
-        verdict = stats.Verdict(cell.verdict, cell.mean - cell.published.value)
+    if has_verdict and cell.distance is not None:
+        verdict = stats.Verdict(cell.verdict, cell.distance)
         return printed_verdict_text(verdict, len(cell.values), cell.digits)
     return NO_VALUE
 

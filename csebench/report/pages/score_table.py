@@ -18,7 +18,7 @@ from csebench.report.pages.page import Fold, Part, TextTable, as_list
 from csebench.report.words import comparisons as words
 
 STALE = "†"  # after a score of an older code version or of other settings
-SIGNS_OF_VERDICTS = {  # on a printed value; the arrows say where our mean is
+PRINTED_VALUE_SIGNS = {  # the arrows say where our mean is
     "✓": PrintedWord.AGREES,
     "~": PrintedWord.INCONCLUSIVE,
     "↓": f"{PrintedWord.DIFFERS}, ours is lower",
@@ -30,10 +30,13 @@ MOST_TIE_LINES = 2  # more lines “Possibly best in …” are folded
 BestRows = list[list[set[int]]]  # per column and block of ranked rows: the rows that may be best
 
 
-def score_parts(view: GridView) -> list[Part]:
-    """Show our scores of all rows with runs, and how to read them."""
+def score_parts(view: GridView, best: BestRows) -> list[Part]:
+    """Show our scores of all rows with runs, and how to read them.
+
+    Args:
+        best: see `best_by_column`.
+    """
     rows = [row for row in row_order(view) if has_runs(view.rows[row])]
-    best = best_by_column(view)
     legend = legend_parts(view, rows, best)
     if is_shown_row_by_row(view) and len(view.score_grid.columns) == 1:
         return legend
@@ -203,7 +206,7 @@ def legend_parts(view: GridView, rows: list[int], best: BestRows) -> list[Part]:
     sentences = [measure_sentence(cells)]
     shows_brackets = not is_shown_row_by_row(view) or len(view.score_grid.columns) > 1
     if view.judged and shows_brackets:
-        signs = "; ".join(f"{sign} {meaning}" for sign, meaning in SIGNS_OF_VERDICTS.items())
+        signs = "; ".join(f"{sign} {meaning}" for sign, meaning in PRINTED_VALUE_SIGNS.items())
         sentences.append(
             f"In brackets: the printed value, its verdict ({signs}), and our mean minus it."
         )

@@ -37,7 +37,13 @@ from csebench.report.pages.page import (
 )
 from csebench.report.pages.retrieved import texts_fold
 from csebench.report.pages.row_by_row import commands_fold, row_by_row_table
-from csebench.report.pages.score_table import STALE, has_runs, is_shown_row_by_row, score_parts
+from csebench.report.pages.score_table import (
+    STALE,
+    best_by_column,
+    has_runs,
+    is_shown_row_by_row,
+    score_parts,
+)
 from csebench.report.pages.settings import settings_section
 from csebench.report.pages.texts import texts_section
 from csebench.report.provenance import (
@@ -130,9 +136,10 @@ def grid_section(view: GridView, folder: Path) -> PageSection:
     if not is_run:
         visible += printed_parts(view)
     elif has_values(view) or not is_figure:
+        best = best_by_column(view)
         if is_table:
-            visible.append(row_by_row_table(view))
-        visible += score_parts(view)
+            visible.append(row_by_row_table(view, best))
+        visible += score_parts(view, best)
 
     folded: list[Part] = []
     if is_table:

@@ -5,7 +5,7 @@ from csebench.plan.schema.declarations import Control
 from csebench.plan.targets import grid_label
 from csebench.report.numbers.controls import ControlResult, why_not_judged
 from csebench.report.numbers.rank_agreement import RankAgreement
-from csebench.report.words.comparisons import HOW_TRAINED
+from csebench.report.words.comparisons import HOW_TRAINED, failed_controls_text
 
 CONTROL_HEAD = ["control", "in print", "here", "95 % interval", "needed (points)", "holds"]
 
@@ -43,12 +43,8 @@ def consequence_text(scale: str) -> str:
         if reason is None:
             sentences.append(f"Methods trained {how} are judged.")
         else:
-            failed = reason.controls - reason.held
-            verb = "fails" if failed == 1 else "fail"
-            sentences.append(
-                f"**Methods trained {how} get no verdict, because {failed} of {reason.controls}"
-                f" controls {verb}.**"
-            )
+            why = failed_controls_text(reason)
+            sentences.append(f"**Methods trained {how} get no verdict, because {why}.**")
     return " ".join(sentences)
 
 
