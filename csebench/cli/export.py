@@ -80,17 +80,19 @@ def export_mteb(paths: list[Path], out: Path) -> None:
     left_out: list[SharedScores] = []
     for path in paths:
         of_mteb = []
+        of_others = []
         for scores in read_shared_scores(path):
             if scores.evaluator.declaration.name == MTEB:
                 of_mteb.append(scores)
             else:
-                left_out.append(scores)
+                of_others.append(scores)
         if not of_mteb:
             raise BadInput(
-                f"{path}: scored by {left_out[-1].evaluator.text}: {WHY_OTHERS_ARE_NO_RESULTS}."
+                f"{path}: scored by {of_others[-1].evaluator.text}: {WHY_OTHERS_ARE_NO_RESULTS}."
                 " Evaluate the model with mteb:TASK."
             )
         written += of_mteb
+        left_out += of_others
     for file in write_mteb_results(written, out):
         print(file)
     for scores in left_out:
