@@ -24,6 +24,14 @@ BLUE = on_white("#2F7ED8")
 
 
 @dataclass(frozen=True)
+class ForestLine:
+    """A line of the plot: a question, or one of its comparisons."""
+
+    chart_line: ChartLine
+    comparison: Comparison | None = None  # None: a question
+
+
+@dataclass(frozen=True)
 class QuestionGroup:
     """A question with its tested comparisons."""
 
@@ -114,23 +122,37 @@ def draw_groups(figure, groups: list[QuestionGroup], title: str) -> None:
     """Draw the questions below one another. A question that is the title is not repeated."""
     tested = list(chain.from_iterable(group.comparisons for group in groups))
     limits = axis_limits(tested)
-    lines: list[ChartLine] = []
-    drawn: list[Comparison | None] = []  # of each line; None for a heading
+    lines: list[ForestLine] = []
     for group in groups:
         if group.question != title:
-            lines.append(ChartLine(group.question, is_heading=True))
-            drawn.append(None)
+            lines.append(ForestLine(ChartLine(group.question, is_heading=True)))
         for label, comparison in zip(row_labels(group.comparisons), group.comparisons, strict=True):
-            lines.append(comparison_line(label, comparison, limits))
-            drawn.append(comparison)
+            lines.append(ForestLine(comparison_line(label, comparison, limits), comparison))
 
-    axes, places = draw_chart_lines(figure, lines)
+    axes, places = draw_chart_lines(figure, [line.chart_line for line in lines])
     axes.set_xlim(limits)
-    for place, line, comparison in zip(places, lines, drawn, strict=True):
-        if comparison is not None:
-            draw_zero(axes, place, line)
-            draw_comparison(axes, place, comparison)
+    for place, line in zip(places, lines, strict=True):
+        if line.comparison is not None:
+            draw_zero(axes, place, line.chart_line)
+            draw_comparison(axes, place, line.comparison)
     axes.set_xlabel("difference in points")
+
+
+@dataclass(frozen=True)
+class DrawnNumbers:
+    """The difference of two rows, and the interval that holds for all of its question at once."""
+
+    gain: float
+    low: float
+    high: float
+
+
+def drawn_numbers(comparison: Comparison) -> DrawnNumbers:
+    """Give the numbers of a tested comparison."""
+    low = comparison.family_low
+    high = comparison.family_high
+    assert comparison.estimate is not None and low is not None and high is not None
+    return DrawnNumbers(comparison.estimate.gain, low, high)
 
 
 def comparison_line(label: str, comparison: Comparison, limits: tuple[float, float]) -> ChartLine:
@@ -138,11 +160,8 @@ def comparison_line(label: str, comparison: Comparison, limits: tuple[float, flo
 
     `+0.66 (+0.12 to +1.21)`
     """
-    estimate = comparison.estimate
-    low = comparison.family_low
-    high = comparison.family_high
-    assert estimate is not None and low is not None and high is not None
-    number = f"{estimate.gain:+z.2f} ({outward_range(low, high, '+')})"
+    drawn = drawn_numbers(comparison)
+    number = f"{drawn.gain:+z.2f} ({outward_range(drawn.low, drawn.high, '+')})"
 
     remarks = []
     printed = judged_print(comparison)
@@ -168,24 +187,20 @@ def draw_comparison(axes, place: float, comparison: Comparison) -> None:
     The dot is open if the settings of the rows are not matched. An arrow stands at the edge of the
     axis if the interval goes beyond it. The printed difference is a grey stroke.
     """
-    estimate = comparison.estimate
-    low = comparison.family_low
-    high = comparison.family_high
-    assert estimate is not None and low is not None and high is not None
-    gain = estimate.gain
+    drawn = drawn_numbers(comparison)
     left, right = axes.get_xlim()
 
     # dot and interval
     face = "none" if comparison.differs else BLUE
     style = {"color": BLUE, "markerfacecolor": face, "markersize": 6}
-    errors = [[gain - low], [high - gain]]
-    axes.errorbar(gain, place, xerr=errors, fmt="o", elinewidth=1.6, capsize=2, **style)
+    errors = [[drawn.gain - drawn.low], [drawn.high - drawn.gain]]
+    axes.errorbar(drawn.gain, place, xerr=errors, fmt="o", elinewidth=1.6, capsize=2, **style)
 
     # arrows at the edges
     at_edge = {"transform": axes.get_yaxis_transform(), **style}
-    if low < left:
+    if drawn.low < left:
         axes.plot(0.01, place, "<", **at_edge)
-    if high > right:
+    if drawn.high > right:
         axes.plot(0.99, place, ">", **at_edge)
 
     printed = judged_print(comparison)

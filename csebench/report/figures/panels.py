@@ -5,6 +5,7 @@ has all that it shows.
 """
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from csebench.plan.targets import grid_path, score_path
 from csebench.report.figures.parts import DrawnFigure
 from csebench.report.numbers.cells import Cell, GridView
 from csebench.score.data_of_scores import Scored
-from csebench.score.drawing import WIDTH, DrawingSource
+from csebench.score.drawing import WIDTH, DrawingSource, with_six_digits
 from csebench.score.store import items, stored_score, value
 
 
@@ -112,12 +113,18 @@ def panel_numbers(cell: Cell, drawing: Drawing, view: GridView, label: str) -> P
     if drawing.panel.item not in arrays:
         return published_numbers(grid_path(view.paper, view.name, view.scale, "csv"), source)
     columns = drawing.columns(arrays)
-    published = [columns[name] for name in published_names(columns)]
-    return PanelNumbers(columns, [[*line] for line in zip(*published, strict=True)], source)
+    lines = []
+    for line in zip(*(columns[name] for name in published_names(columns)), strict=True):
+        lines.append([str(with_six_digits(value)) for value in line])
+    # as precise as the CSV file, so that the picture is the same where only that file is left
+    return PanelNumbers(columns | columns_of_lines(published_names(columns), lines), lines, source)
 
 
 def published_numbers(path: Path, source: DrawingSource) -> PanelNumbers | None:
-    """Read what a panel shows from the CSV file of its figure; None if the file lacks it."""
+    """Read what a panel shows from the CSV file of its figure; None if the file lacks it.
+
+    The file must be of the same run. It does not state which run it is of.
+    """
     if not path.exists():
         return None
     with open(path, newline="", encoding="utf-8") as file:
@@ -125,10 +132,15 @@ def published_numbers(path: Path, source: DrawingSource) -> PanelNumbers | None:
     lines = [row[1:] for row in rows if row[0] == source.model and any(row[1:])]
     if not lines:
         return None
+    return PanelNumbers(columns_of_lines(names, lines), lines, source)
+
+
+def columns_of_lines(names: Sequence[str], lines: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
+    """Turn lines of a CSV file into columns."""
     columns = {}
     for name, texts in zip(names, zip(*lines, strict=True), strict=True):
         columns[name] = as_numbers(texts)
-    return PanelNumbers(columns, lines, source)
+    return columns
 
 
 def as_numbers(texts: tuple[str, ...]) -> np.ndarray:

@@ -28,7 +28,7 @@ def draw_scatter(figure, view: GridView) -> DrawnFigure:
             text = row.label
             if others and others[0].ours:
                 text += f": {others[0].number(others[0].mean)}"
-            label = PointLabel(text, x.mean, y.mean, colour, x.ours.margin, y.ours.margin)
+            label = PointLabel(text, x.ours.mean, y.ours.mean, colour, x.ours.margin, y.ours.margin)
             labels.append(label)
 
     axes.set(xlabel=x_label(grid), ylabel=grid.axis)
