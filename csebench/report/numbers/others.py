@@ -77,7 +77,7 @@ class Group:
         return len([v for v in self.values if v >= value - stats.SLACK])
 
     def scaled(self, unit: float) -> "Group":
-        """Return the group with scores in other units, of which one here is `unit`."""
+        """Convert to other units: multiply every score by `unit`."""
         values = tuple(unit * value for value in self.values)
         return replace(self, summary=scaled_summary(self.summary, unit), runs=(), values=values)
 
@@ -93,10 +93,11 @@ class SourceRuns:
 
 @dataclass(frozen=True, kw_only=True)
 class PooledGroup(Group):
-    """All comparable runs of a method on an encoder, judged by the differences between sources.
+    """Comparable runs of a method on an encoder, pooled over their sources.
 
-    `summary` has the mean over sources, and the deviation between runs of different sources. Its
-    number of runs includes those of which only the mean is known.
+    A printed value is judged by `effects`, a model in which sources differ. `summary` has the mean
+    of the sources' means, and the deviation between runs of different sources. Its `n` also counts
+    runs whose source gives only their mean, so it can exceed `len(values)`.
     """
 
     effects: RandomEffects
@@ -115,7 +116,7 @@ class PooledGroup(Group):
 
 
 def scaled_summary(summary: stats.Summary, unit: float) -> stats.Summary:
-    """Return a summary in other units, of which one here is `unit`."""
+    """Convert to other units: multiply mean and deviation by `unit`."""
     std = None if summary.std is None else unit * summary.std
     return stats.Summary(unit * summary.mean, std, summary.n)
 
@@ -269,8 +270,8 @@ def pooled_group(
 def runs_by_source(found: list[Group]) -> list[SourceRuns]:
     """Sum up the runs of groups by source.
 
-    A bare mean counts only if its source gives no single runs of the method. The first one counts
-    if a source gives several.
+    A bare mean counts only if its source gives no scores of runs. The first one counts if a source
+    gives several.
     """
     values: dict[str, list[float]] = {}
     kinds: dict[str, GroupKind] = {}
@@ -279,14 +280,17 @@ def runs_by_source(found: list[Group]) -> list[SourceRuns]:
             name = maker_of_run(run)
             values.setdefault(name, []).append(value)
             kinds.setdefault(name, group.kind)
-    summaries = {name: stats.summarise(of_source) for name, of_source in values.items()}
-    sources_of_runs = {run.evidence.name for group in found for run in group.runs}
+    sources = [SourceRuns(name, kinds[name], stats.summarise(v)) for name, v in values.items()]
+
+    summed_up: set[str] = set()  # names of source files
     for group in found:
-        name = group.sources[0]
-        if group.kind == GroupKind.MEAN_ONLY and name not in sources_of_runs:
-            summaries.setdefault(name, group.summary)
-            kinds.setdefault(name, group.kind)
-    return [SourceRuns(name, kinds[name], summary) for name, summary in summaries.items()]
+        summed_up.update(run.evidence.name for run in group.runs)
+    for group in found:
+        source = group.sources[0]
+        if group.kind == GroupKind.MEAN_ONLY and source not in summed_up:
+            sources.append(SourceRuns(source, group.kind, group.summary))
+            summed_up.add(source)
+    return sources
 
 
 def maker_of_run(run: OthersRun) -> str:

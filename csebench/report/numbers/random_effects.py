@@ -44,7 +44,7 @@ class RandomEffects:
         return PlausibleRange(self.mean - half, self.mean + half)
 
     def scaled(self, unit: float) -> "RandomEffects":
-        """Convert to other units. A unit of now is `unit` of them."""
+        """Convert to other units: multiply means and deviations by `unit`."""
         return replace(
             self,
             mean=unit * self.mean,

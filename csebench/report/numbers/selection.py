@@ -85,17 +85,17 @@ def best_scores(pooled: PooledMethod) -> BestScores | None:
     Returns:
         None without a seed sweep whose runs have scores on the dev set.
     """
-    for sweep in sweeps():
-        if sweep.key != pooled.key:
-            continue
-        selection = selection_of(sweep, tuple(range(1, MOST_PICKED + 1)))
-        if selection is not None:
-            mean = pooled.runs.effects.mean
-            return BestScores(
-                by_dev=tuple(mean + gain.by_dev for gain in selection.gains),
-                by_test=tuple(mean + gain.by_test for gain in selection.gains),
-            )
-    return None
+    sweep = next((sweep for sweep in sweeps() if sweep.key == pooled.key), None)
+    if sweep is None:
+        return None
+    selection = selection_of(sweep, tuple(range(1, MOST_PICKED + 1)))
+    if selection is None:
+        return None
+    mean = pooled.runs.effects.mean
+    return BestScores(
+        by_dev=tuple(mean + gain.by_dev for gain in selection.gains),
+        by_test=tuple(mean + gain.by_test for gain in selection.gains),
+    )
 
 
 def runs_to_reach(printed: Published, scores: Sequence[float]) -> int | None:
