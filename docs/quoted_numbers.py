@@ -46,7 +46,7 @@ from csebench.report.numbers.selection import (
 from csebench.report.numbers.stats import LEVEL
 from csebench.report.words.claim_counts import severity_counts, verdict_counts
 from csebench.report.words.comparisons import outward_range
-from csebench.report.words.evidence import encoder_title, method_title
+from csebench.report.words.evidence import key_title
 
 MINI = ROOT / "results" / "mini"
 EVIDENCE = ROOT / "results" / "evidence.csv"
@@ -224,7 +224,7 @@ def kept_last(method: str, encoder: str) -> int:
 @cache
 def selection(method: str, encoder: str, count: int) -> SelectionGain:
     """Compute what the best of `count` seeds adds in others' sweep of a method on an encoder."""
-    by_title = {f"{method_title(s.key)}, {encoder_title(s.key)}": s for s in seed_sweeps()}
+    by_title = {key_title(sweep.key): sweep for sweep in seed_sweeps()}
     title = f"{method}, {encoder}"
     selected = selection_of(look_up("seed sweep", title, by_title), (count,))
     if selected is None or not selected.gains:
@@ -245,9 +245,7 @@ def reach_of_best(method: str, encoder: str, count: int) -> str:
 @cache
 def pooled(method: str, encoder: str) -> PooledMethod:
     """Find the pooled runs of a method on an encoder."""
-    by_title = {}
-    for found in pooled_methods():
-        by_title[f"{method_title(found.key)}, {encoder_title(found.key)}"] = found
+    by_title = {key_title(found.key): found for found in pooled_methods()}
     return look_up("pooled method", f"{method}, {encoder}", by_title)
 
 
@@ -257,13 +255,16 @@ def new_run_range(method: str, encoder: str) -> str:
     return outward_range(new_run.low, new_run.high)
 
 
-def picked_to_reach(method: str, encoder: str, by_dev: bool) -> int | None:
+def picked_to_reach(method: str, encoder: str, by_dev: bool) -> int:
     """Give the smallest number of runs whose best is expected to reach the printed value."""
     found = pooled(method, encoder)
     scores = best_scores(found)
     if scores is None:
         raise BadInput(f"{method}, {encoder}: no seed sweep with scores on dev")
-    return runs_to_reach(found.printed.value, scores.by_dev if by_dev else scores.by_test)
+    count = runs_to_reach(found.printed.value, scores.by_dev if by_dev else scores.by_test)
+    if count is None:
+        raise BadInput(f"{method}, {encoder}: no such best is expected to reach the printed value")
+    return count
 
 
 # ---------------------------------------------------------------- what the papers print

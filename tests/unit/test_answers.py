@@ -20,7 +20,7 @@ from csebench.report.numbers.refusals import (
     ReplicatesMissing,
     ScaleCannotTell,
 )
-from csebench.report.pages.answer_text import printed_lead
+from csebench.report.pages.answer_text import printed_difference_text
 from csebench.report.words.comparisons import (
     comparison_row,
     family_sentence,
@@ -146,7 +146,7 @@ def test_no_negative_zero_is_printed():
     assert comparison_row(almost_nothing)[4] == "+0.00"
     several = answer(almost_nothing, replace(almost_nothing, row="C"))
     assert "(+0.00; all" in family_sentence(several)
-    assert "-0.00" not in printed_lead(answer(almost_nothing))
+    assert "-0.00" not in printed_difference_text(answer(almost_nothing))
     blocked = ScaleCannotTell("mini", "unlabelled", held=1, controls=3)
     not_judged = replace(almost_nothing, relation=Relation.CANNOT_TELL, reason=blocked)
     assert sentence(not_judged).endswith(
@@ -183,7 +183,8 @@ def test_the_interval_of_a_sentence_holds_for_all_comparisons_of_its_question():
 
 
 def test_answers_at_the_scale_of_the_paper_have_the_printed_difference():
-    assert printed_lead(answer(SHOWN)) == (
+    shown = answer(SHOWN)
+    assert f"{family_sentence(shown)} {printed_difference_text(shown)}" == (
         "A is higher than B: +1.50 (95 % +1.00 to +2.00). The paper prints +2.50."
     )
 

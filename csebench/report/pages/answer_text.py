@@ -127,14 +127,13 @@ def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
         if not is_main and view.paper != VARIANTS:
             parts.append(answer.family.question)
 
-        if is_main and view.judged and answer.comparisons[0].is_judged:
-            parts.append(printed_lead(answer))
-        elif is_main or not answered[0].family.primary:
-            parts.append(f"**{words.family_sentence(answer)}**")
-            if is_main:
-                parts.append(printed_difference_text(answer))
-        else:
-            parts.append(words.family_sentence(answer))
+        sentence = words.family_sentence(answer)
+        # the verdicts on printed values, which come first, are bold instead
+        follows_print = is_main and view.judged and answer.comparisons[0].is_judged
+        leads_page = is_main or not answered[0].family.primary
+        parts.append(f"**{sentence}**" if leads_page and not follows_print else sentence)
+        if is_main:
+            parts.append(printed_difference_text(answer))
 
         if not is_one_remark:
             parts.append(words.not_matched(answer.comparisons))
@@ -157,12 +156,6 @@ def terms_of(comparisons: Iterable[Comparison]) -> list[TunedAway]:
     """List the tuned-away terms of comparisons, each once."""
     terms = chain.from_iterable(comparison.tuned_away for comparison in comparisons)
     return list(dict.fromkeys(terms))
-
-
-def printed_lead(answer: Answer) -> str:
-    """Word the main answer, with the difference that the paper prints."""
-    (comparison,) = answer.comparisons
-    return f"{words.sentence(comparison)} {printed_difference_text(answer)}".rstrip()
 
 
 def printed_difference_text(answer: Answer) -> str:
