@@ -9,12 +9,7 @@ and its settings. No code is copied. `weights.npz.xz` are random weights of the 
 the rows of tokens and positions that no case reads.
 """
 
-import io
-import json
-import lzma
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -23,6 +18,7 @@ import pytest
 import torch
 from torch.func import functional_call
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertTokenizerFast
+from vector_cases import FACTS, WEIGHTS, Case, arrays, cases, kind
 
 from csebench.model.encoder import Encoder
 from csebench.model.layers import Head
@@ -34,72 +30,6 @@ from csebench.train.method import Views
 from csebench.train.mlm import mask_batch, masked_lm_loss
 from methods import ct, informin_cl, mirror_bert, msse, scd
 from methods.components import ami
-
-FOLDER = Path(__file__).parent / "vectors"
-FACTS = json.loads((FOLDER / "cases.json").read_text(encoding="utf-8"))
-
-
-class Precision(NamedTuple):
-    """A precision to compute in."""
-
-    name: str
-    dtype: torch.dtype
-    tolerance: float  # as a share of the largest entry; the official code differs by up to 8e-6
-
-
-PRECISIONS = [Precision("f64", torch.float64, 1e-9), Precision("f32", torch.float32, 1e-4)]
-
-
-@cache
-def arrays(file):
-    """Read the arrays of a file, by `case/name` or by `network/name of a weight`."""
-    return dict(np.load(io.BytesIO(lzma.decompress((FOLDER / file).read_bytes()))))
-
-
-class Case:
-    """The arrays of one case in one precision, and the comparison with what is expected."""
-
-    def __init__(self, name: str, precision: Precision):
-        self.name = name
-        self.dtype = precision.dtype
-        self.tolerance = precision.tolerance
-        self.settings = FACTS[name]["hyper_parameters"]
-
-    def tensor(self, name, grad=False):
-        """Read an array, as integers or in the precision of the case."""
-        tensor = torch.from_numpy(arrays("values.npz.xz")[f"{self.name}/{name}"])
-        if not tensor.is_floating_point():
-            return tensor.long()
-        return tensor.to(self.dtype).requires_grad_(grad)
-
-    def check(self, name, value):
-        """Compare a value with the array of this name."""
-        expected = self.tensor(name).to(value.dtype)
-        gap = (value.detach() - expected).abs().max() / expected.abs().max()
-        assert gap <= self.tolerance, f"{name}: relative gap {gap:.2e}"
-
-    def check_gradients(self, loss, **inputs):
-        """Compute the gradients of a loss, and compare that at each input with `grad_NAME`."""
-        loss.backward()
-        for name, tensor in inputs.items():
-            self.check(f"grad_{name}", tensor.grad)
-
-
-def kind(name):
-    """Return what a case is about: its name without its number."""
-    return name.rpartition("_")[0]
-
-
-def cases(*kinds):
-    """Parametrise a test with `name` and `precision` of all cases of some kinds."""
-    params = []
-    for name in FACTS:
-        if kind(name) not in kinds:
-            continue
-        for precision in PRECISIONS:
-            params.append(pytest.param(name, precision, id=f"{name}-{precision.name}"))
-    return pytest.mark.parametrize(("name", "precision"), params)
-
 
 # ---------------------------------------------------------------- losses of tensors
 
@@ -368,7 +298,7 @@ class Network:
         """
         self.case = case
         self.weights = {}
-        for key, weight in arrays("weights.npz.xz").items():
+        for key, weight in arrays(WEIGHTS).items():
             network, _, name = key.partition("/")
             if network == method:
                 self.weights[name] = torch.from_numpy(weight)
