@@ -135,6 +135,7 @@ class _Arithmetic(ast.NodeTransformer):
 # ---------------------------------------------------------------- units and their lock
 
 
+@cached
 def units() -> dict[str, tuple[int, list[Path]]]:
     """List the version and the files of every unit.
 
@@ -176,13 +177,16 @@ def read_lock() -> dict[str, dict]:
 
 def changed_without_bump() -> list[str]:
     """List the units whose code is not the code in the lock, although the version is the same."""
-    lock = read_lock()
-    changed = []
-    for unit, now in current().items():
-        before = lock.get(unit)
-        if before and before["version"] == now["version"] and before["code"] != now["code"]:
-            changed.append(unit)
-    return changed
+    return [unit for unit in units() if is_unversioned(unit)]
+
+
+def is_unversioned(unit: str) -> bool:
+    """Whether the code of a unit is not the code in the lock, although the version is the same."""
+    before = read_lock().get(unit)
+    if before is None or unit not in units():
+        return False
+    version, paths = units()[unit]
+    return before["version"] == version and before["code"] != code_hash(*paths)
 
 
 # ---------------------------------------------------------------- drafts
@@ -214,7 +218,7 @@ def draft_codes(method: str, components: Iterable[str]) -> dict[str, str]:
 
 
 # Never emptied, unlike `cached`: a process runs the code that it imported, not later edits.
-unversioned_code = functools.cache(changed_without_bump)
+runs_unversioned = functools.cache(is_unversioned)
 
 
 def mark(units: Iterable[str]) -> dict[str, list[str]]:
@@ -223,7 +227,7 @@ def mark(units: Iterable[str]) -> dict[str, list[str]]:
     Returns:
         an empty dict if no unit did.
     """
-    changed = sorted({*units} & {*unversioned_code()})
+    changed = sorted(unit for unit in {*units} if runs_unversioned(unit))
     if not changed:
         return {}
     return {"unversioned_code": changed}

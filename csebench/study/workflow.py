@@ -25,7 +25,7 @@ from csebench.plan.catalog.data_sources import (
     unavailable,
 )
 from csebench.plan.catalog.registry import protocol
-from csebench.plan.code_versions import unversioned_code
+from csebench.plan.code_versions import changed_without_bump
 from csebench.plan.schema.declarations import Scale
 from csebench.plan.schema.spec import Spec, digest
 from csebench.score.score_file import settings
@@ -99,7 +99,7 @@ def report_defects(scale: str) -> None:
     """Print the broken files, which are left out, and code that changed without a new version."""
     for defect in targets.left_out(scale):
         print_line(f"left out: {defect}")
-    changed = unversioned_code()
+    changed = changed_without_bump()
     if changed:
         print_line(
             f"{', '.join(changed)}: the code changed without a new version. New runs and scores are"

@@ -45,6 +45,7 @@ _parsing = threading.Lock()
 # ---------------------------------------------------------------- names
 
 
+@cached
 def files(folder: Path) -> dict[str, Path]:
     """Find the `.py` files of a folder by name, without those that begin with `_`."""
     return project_files(folder, "[!_]*.py")
