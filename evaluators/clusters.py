@@ -270,7 +270,7 @@ def draw_counts(columns: dict[str, np.ndarray], groups: list[np.ndarray]):
     """Count the sentences of each group in each square of a map.
 
     Returns:
-        (groups, SQUARES, SQUARES) counts, and the edges of the squares.
+        (groups, 40, 40) counts, and the edges of the squares.
     """
     squares = 40
     _, x_edges, y_edges = np.histogram2d(columns["x"], columns["y"], squares)

@@ -103,8 +103,8 @@ def test_our_values_are_those_of_the_planned_runs(scale_name):
 def test_the_sentence_names_both_values_the_source_and_the_search():
     settings = [BATCH, OPTIMIZER, LEARNING_RATE, WEIGHT]
     assert settings_sentence("diffcse", settings, SCALE) == (
-        "DiffCSE: learning rate 7e-6 originally (run_diffcse.sh), 3e-5 here, from SimCSE's search;"
-        " rtd weight 0.005 originally (sec. 4.1), 0.02 here, from its own search;"
+        "DiffCSE: learning rate 7e-6 declared (run_diffcse.sh), 3e-5 here, from SimCSE's search;"
+        " rtd weight 0.005 declared (sec. 4.1), 0.02 here, from its own search;"
         " config/mini.yaml sets batch."
     )
 

@@ -19,7 +19,7 @@ from csebench.report.figures.printed_gains import draw_gains
 from csebench.report.figures.scores import draw_figure
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.compare import answers
-from csebench.report.pages.answer_text import all_comparisons, forest_title, nothing_to_draw
+from csebench.report.pages.answer_text import all_comparisons, picture_title, nothing_to_draw
 from csebench.report.pages.audit import audit_page
 from csebench.report.pages.claims import claims_page
 from csebench.report.pages.evidence import evidence_page
@@ -97,7 +97,7 @@ def draw_page(page: targets.Page) -> list[Path]:
         return []
     view = grid_view(*page.grids()[0], page.scale)
     answered = answers(view)
-    title = forest_title(view, answered)
+    title = picture_title(view, answered)
     if isinstance(view.grid, Figure):
         return draw_figure(view, title)
     if not title:

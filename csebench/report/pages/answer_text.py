@@ -166,7 +166,7 @@ def printed_difference_text(answer: Answer) -> str:
     return f"The paper prints {comparison.printed:+z.2f}."
 
 
-def forest_title(view: GridView, answered: list[Answer]) -> str:
+def picture_title(view: GridView, answered: list[Answer]) -> str:
     """Title a picture with the first question that is tested, or with its answer if it is primary.
 
     Returns:

@@ -131,10 +131,10 @@ def pooled_parts(methods: list[PooledMethod]) -> list[Part]:
     return [
         TextTable(POOLED_COLUMNS, [pooled_row(pooled) for pooled in methods]),
         (
-            "A run deviates from its source, and the source from the mean of all sources. Each"
-            " source counts the same. They share one deviation within sources, which a source"
-            " without one borrows. *Do sources differ?*: Cochran's Q, with the chance of such a"
-            " large Q if τ is 0 (docs/statistics.md)."
+            "Each source counts the same, whatever its number of runs. *sd within sources* is the"
+            " deviation between runs of one source, taken to be the same in all sources. τ is the"
+            " deviation between the means of sources. *Do sources differ?*: Cochran's Q, with the"
+            " chance of such a large Q if τ is 0 (docs/statistics.md)."
         ),
         TextTable(POOLED_SOURCE_COLUMNS, rows_of_sources),
     ]

@@ -28,7 +28,7 @@ from csebench.report.words.method_settings import (
     settings_sentence,
 )
 
-SETTINGS_HEAD = ["setting", "declared", "source", "here", "ours from"]
+SETTINGS_HEAD = ["setting", "declared", "source", "here", "here from"]
 ANY_METHOD = "any method that adds it"
 
 

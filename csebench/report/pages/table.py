@@ -14,7 +14,7 @@ from csebench.plan.catalog.files import GENERATED, SIDE_BY_SIDE, VARIANTS, paper
 from csebench.plan.schema.paper import Figure, SettingsTable, TextsTable
 from csebench.report.numbers.cells import ON_OTHER_DATA, GridView, grid_view
 from csebench.report.numbers.compare import Answer, answers
-from csebench.report.pages.answer_text import answer_lines, forest_title, has_values
+from csebench.report.pages.answer_text import answer_lines, picture_title, has_values
 from csebench.report.pages.details import (
     claims_fold,
     comparisons_fold,
@@ -158,7 +158,7 @@ def grid_section(view: GridView, folder: Path) -> PageSection:
 def pictures(view: GridView, answered: list[Answer], folder: Path) -> list[Picture]:
     """Show a figure, or the forest plot of a table's comparisons, if it can be drawn."""
     if not isinstance(view.grid, Figure):
-        title = forest_title(view, answered)
+        title = picture_title(view, answered)
     elif has_values(view):
         title = view.grid.title
     else:

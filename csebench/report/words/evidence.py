@@ -166,8 +166,8 @@ def counts_text() -> str:
         " trained them with the paper's data, budget, objective and pooling, and publish the score"
         f" of each run. {counts.other_runs} runs are not counted, because they differ in these or"
         f" are doubtful. Nor are {counts.checkpoints} scores of released checkpoints, and"
-        f" {counts.means} means of several runs without their scores. Where sources are pooled, a"
-        " comparable mean counts, too."
+        f" {counts.means} means of several runs without their scores; pooled verdicts use those"
+        " that are comparable."
     )
 
 

@@ -53,7 +53,7 @@ def settings_sentence(name: str, settings: Sequence[MethodSetting], scale: str) 
 
 def search_clause(setting: MethodSetting, name: str) -> str:
     """Word a value that a search chose: `learning rate 7e-6 …, 3e-5 here, from SimCSE's search`."""
-    declared = f"{setting_text(setting.declared)} originally ({short_source(setting)})"
+    declared = f"{setting_text(setting.declared)} declared ({short_source(setting)})"
     search = "its own search"
     if setting.search != name:
         search = f"{short_title(setting.search)}'s search"
