@@ -50,9 +50,8 @@ DECLARATION = {
         "sentences": "sentences/{task}/*",
     },
     # "counts": {"SST": 1821},  # task: test items, if an accuracy or recall is a share of them
-    # Figures of one model, each drawn by the functions draw_KIND_columns and draw_KIND. Only functions
-    # named draw_… may be changed without a new version. A paper's
-    # figure names the kind. Optional.
+    # Figures of one model, each drawn by the functions draw_KIND_columns and draw_KIND. A paper's
+    # figure names the kind. Functions named draw_… may change without a new version. Optional.
     "panels": {"template": {"item": "shown", "width": 3.6, "height": 3.2, "shared_axes": True}},
     "source": "official file, paper section",
     "deviations": [],  # from the source, and choices that it leaves open
