@@ -4,7 +4,8 @@ They read declarations, papers and scores, and change nothing.
 """
 
 from collections.abc import Iterable
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 
 from csebench.base.terminal import json_text, print_table, print_text, summary_line
 from csebench.cli.options import parse_targets
@@ -23,34 +24,61 @@ from csebench.plan.schema.declarations import Declaration
 from csebench.plan.targets import Page, grid_defect, grid_names, target_name
 
 BROKEN = "BROKEN"  # an invalid file; the next column has the reason
-METHOD_COLUMNS = ["name", "kind", "paper", "search", "variants", "encoders", "needs", "trains"]
+PAPER_GROUP = "The papers' methods"
+BASELINE_GROUP = "Baselines"
+CONTROL_GROUP = "Controls"
+COMPONENT_GROUP = "Components"
+BROKEN_GROUP = "Broken files"
+GROUPS = [PAPER_GROUP, BASELINE_GROUP, CONTROL_GROUP, COMPONENT_GROUP, BROKEN_GROUP]
+TABLE_COLUMNS = ["name", "kind", "paper", "search"]
+METHOD_COLUMNS = ["group", *TABLE_COLUMNS, "variants", "encoders", "needs", "trains"]
 MORE = "`csebench show NAME` describes one of them fully; --json has all fields of all of them."
 
 
 def list_methods(args):
-    """Print methods and components. JSON has all columns, the table the first ones."""
+    """Print methods and components by group. JSON has all columns, the tables the first ones."""
+    rows = method_rows()
+    listed = rows[: args.limit]
+    if args.json:
+        return print_table(METHOD_COLUMNS, listed, as_json=True)
+    for group, of_group in groupby(listed, key=itemgetter(0)):
+        print_text(f"{group}:")
+        print_table(METHOD_COLUMNS, of_group, shown=TABLE_COLUMNS)
+        print()
+    print_text(f"{summary_line(len(listed), len(rows), 'name')}\n{MORE}")
+
+
+def method_rows() -> list[list]:
+    """Lay out all methods and components under METHOD_COLUMNS, sorted by group."""
     rows = []
     for name in adapter_names(METHODS):
         defect = recipe_defect(name, [])
-        if defect is not None:
-            rows.append([name, BROKEN, defect])
+        if defect is None:
+            declared = declaration(name, METHODS)
+            rows.append([method_group(declared), *method_row(declared, tuning.search_space(name))])
         else:
-            rows.append(method_row(declaration(name, METHODS), tuning.search_space(name)))
+            rows.append([BROKEN_GROUP, name, BROKEN, defect])
     for name in adapter_names(COMPONENTS):
         defect = registry.adapter_defect(name, COMPONENTS)
-        if defect is not None:
-            rows.append([name, BROKEN, defect])
-        else:
+        if defect is None:
             declared = declaration(name, COMPONENTS)
-            rows.append(method_row(declared, declared.search))
-    listed = rows[: args.limit]
-    print_table(METHOD_COLUMNS, listed, args.json, METHOD_COLUMNS[:4])
-    if not args.json:
-        print_text(f"\n{summary_line(len(listed), len(rows), 'name')}\n{MORE}")
+            rows.append([COMPONENT_GROUP, *method_row(declared, declared.search)])
+        else:
+            rows.append([BROKEN_GROUP, name, BROKEN, defect])
+    return sorted(rows, key=lambda row: GROUPS.index(row[0]))
+
+
+def method_group(declared: Declaration) -> str:
+    """Name the group of a method: a paper's own method, with or without labels, has its name."""
+    if declared.kind in ("control", "untrained"):
+        return CONTROL_GROUP
+    if declared.name.removesuffix("_sup") in catalog.paper_names():
+        return PAPER_GROUP
+    return BASELINE_GROUP
 
 
 def method_row(declared: Declaration, search: Iterable[str]) -> list:
-    """Lay out a method or component under METHOD_COLUMNS.
+    """Lay out a method or component under METHOD_COLUMNS, without its group.
 
     Args:
         search: parameters that `csebench tune` tries.

@@ -19,7 +19,7 @@ from csebench.report.figures.printed_gains import draw_gains
 from csebench.report.figures.scores import draw_figure
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.compare import answers
-from csebench.report.pages.answer_text import all_comparisons, picture_title, nothing_to_draw
+from csebench.report.pages.answer_text import all_comparisons, nothing_to_draw, picture_title
 from csebench.report.pages.audit import audit_page
 from csebench.report.pages.claims import claims_page
 from csebench.report.pages.evidence import evidence_page

@@ -14,7 +14,7 @@ from csebench.plan.catalog.files import GENERATED, SIDE_BY_SIDE, VARIANTS, paper
 from csebench.plan.schema.paper import Figure, SettingsTable, TextsTable
 from csebench.report.numbers.cells import ON_OTHER_DATA, GridView, grid_view
 from csebench.report.numbers.compare import Answer, answers
-from csebench.report.pages.answer_text import answer_lines, picture_title, has_values
+from csebench.report.pages.answer_text import answer_lines, has_values, picture_title
 from csebench.report.pages.details import (
     claims_fold,
     comparisons_fold,
