@@ -169,10 +169,11 @@ class Method(Base):
 
 def make_head(size: int, width: int) -> nn.Sequential:
     """Make the head that both views pass, (…, size) -> (…, width) (loss.py:247-258)."""
-    head = nn.Sequential(nn.Linear(size, width), nn.GELU(), nn.Linear(width, width), nn.GELU())
-    initialise(head[0])
-    initialise(head[2])
-    return head
+    first = nn.Linear(size, width)
+    second = nn.Linear(width, width)
+    initialise(first)
+    initialise(second)
+    return nn.Sequential(first, nn.GELU(), second, nn.GELU())
 
 
 def layer_means(encoded: Encoded) -> Tensor:
