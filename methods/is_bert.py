@@ -86,7 +86,8 @@ booktitle={EMNLP}, year={2020}}"""
         (
             "the CNN is used in training only: what is selected on STS-B dev and scored is the mean"
             " of the encoder's token states. The code's vector is the mean of the CNN's features"
-            " of these states, which no exported encoder can have"
+            " of these states, but a model is exported here as an encoder and a pooler, without a"
+            " CNN between them"
         ),
         (
             "the paper was not at hand: settings and loss are the code's, and the paper's equations"
