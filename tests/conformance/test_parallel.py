@@ -29,6 +29,8 @@ AS_DECLARED = (
     "iscse",
     "mirror_bert",
     "simcse+moco",
+    "sg_opt",
+    "is_bert",
 )
 CASES = {run: RUNS[run] for run in AS_DECLARED}
 CASES |= {
