@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from csebench.base.errors import BadInput
+from csebench.base.gpus import device_type
 from csebench.base.hub import EncoderRef
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import pool
@@ -99,8 +100,7 @@ class Method(SimCSE):
 
     def loss(self, views: Views) -> Tensor:
         batch = views.view1.batch
-        taught = [teacher_similarities(teacher, batch) for teacher in self.teachers]
-        taught = off_diagonal(torch.stack(taught).mean(0))  # (N, N-1)
+        taught = off_diagonal(teacher_similarities(self.teachers, batch).mean(0))  # (N, N-1)
         if self.p.group_share > 0:
             noise = torch.rand(len(batch["input_ids"]), taught.shape[1], device=taught.device)
             taught = shuffle_in_groups(taught, self.p.group_share, parallel.gather(noise))
@@ -175,16 +175,21 @@ def load_teachers(names: str, encoder: Encoder, parameter: str) -> nn.ModuleList
 
 
 @torch.no_grad()
-def teacher_similarities(teacher: Encoder, batch: dict[str, Tensor]) -> Tensor:
-    """Compute the cosines of a teacher's [CLS] vectors, (N, N), over the batches of all processes.
+def teacher_similarities(teachers: nn.ModuleList, batch: dict[str, Tensor]) -> Tensor:
+    """Compute the cosines of each teacher's [CLS] vectors, over the batches of all processes.
 
-    The teacher computes in fp32, also under autocast, because small temperatures magnify rounding.
+    Teachers compute in fp32, also under autocast, because small temperatures magnify rounding.
 
     Args:
         batch: tokenised sentences of this process.
+
+    Returns:
+        (K, N, N) for K teachers.
     """
     pooler = "cls_before_pooler"
-    with torch.autocast(teacher.device.type, enabled=False):
-        vectors = pool(pooler, teacher(batch, pooler))
-    vectors = parallel.gather(vectors)
-    return cos_sim(vectors, vectors)
+    similarities = []
+    with torch.autocast(device_type(), enabled=False):
+        for teacher in teachers:
+            vectors = parallel.gather(pool(pooler, teacher(batch, pooler)))  # (N, D)
+            similarities.append(cos_sim(vectors, vectors))
+    return torch.stack(similarities)

@@ -116,7 +116,7 @@ class Method(RankCSE):
             )
 
     def loss(self, views: Views) -> Tensor:
-        first, second = [teacher_similarities(t, views.view1.batch) for t in self.teachers]
+        first, second = teacher_similarities(self.teachers, views.view1.batch)  # (N, N) each
         taught = self.p.first_share * first + (1 - self.p.first_share) * second  # (N, N)
         student = cos_sim(views.z1, views.z2) / self.p.temperature  # (N, N)
         if self.p.ranking == "listmle":
