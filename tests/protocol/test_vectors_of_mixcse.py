@@ -1,6 +1,6 @@
-"""MixCSE and CompCSE against the values and gradients of their official code.
+"""MixCSE, CompCSE and WhitenedCSE against the values and gradients of their official code.
 
-`vectors/mixcse.*` and `vectors/compcse.*` state how they were made. What no official code gives is
+`vectors/*.json` state how they were made. What no official code gives is
 computed by hand.
 """
 
@@ -10,8 +10,9 @@ import pytest
 import torch
 from vector_cases import Case, cases
 
+from csebench.base.errors import BadInput
 from csebench.train.method import View, Views
-from methods import compcse, mixcse
+from methods import compcse, mixcse, whitenedcse
 
 # ---------------------------------------------------------------- MixCSE
 
@@ -83,6 +84,13 @@ def test_mixcse_with_single_mixtures_adds_one_negative_to_each_row():
     assert float(loss) == pytest.approx(float(torch.stack(losses).mean()), rel=1e-5)
 
 
+def set_weights(head, weight, bias):
+    """Replace the weights of an MLP head by tensors that get gradients themselves."""
+    del head.dense.weight, head.dense.bias
+    head.dense.weight = weight
+    head.dense.bias = bias
+
+
 # ---------------------------------------------------------------- CompCSE
 
 
@@ -97,10 +105,7 @@ def test_compcse_and_its_gradients(name, precision):
         pooler="cls_before_pooler", temperature=case.settings["temp"], d0=case.settings["d0"]
     )
     method = compcse.Method(SimpleNamespace(size=whole.shape[1]), params)
-    head = method.head.dense
-    del head.weight, head.bias
-    head.weight = weight
-    head.bias = bias
+    set_weights(method.head, weight, bias)
 
     halves = torch.cat([left, right])
     anchors = View(method.project(whole), whole, {})
@@ -121,3 +126,61 @@ def test_compcse_and_its_gradients(name, precision):
 )
 def test_compcse_splits_in_the_middle_of_the_words(sentence, halves):
     assert compcse.split(sentence) == halves
+
+
+# ---------------------------------------------------------------- WhitenedCSE
+
+
+@cases("whitenedcse")
+def test_whitenedcse_and_its_gradients(name, precision, monkeypatch):
+    case = Case(name, precision)
+    names = ["z1", "z2", "z3", "W", "b"]
+    inputs = {key: case.tensor(f"in_{key}", grad=True) for key in names}
+    z1, z2, z3, weight, bias = inputs.values()
+    params = SimpleNamespace(
+        temperature=case.settings["temp"], groups=case.settings["num_groups"], form="thirds"
+    )
+    method = whitenedcse.Method(SimpleNamespace(size=z1.shape[1]), params)
+    set_weights(method.mlp, weight, bias)
+    monkeypatch.setattr(whitenedcse, "draw_orders", lambda size: case.tensor("in_orders"))
+
+    positives = torch.cat([z2, z3])
+    loss = method.loss(Views(View(z1, z1, {}), View(positives, positives, {})))
+
+    case.check("loss", loss)
+    case.check_gradients(loss, **inputs)
+
+
+def test_whitened_groups_have_the_identity_as_covariance():
+    x = torch.randn(50, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    order = torch.arange(12).flip(0)
+
+    whitened = whitenedcse.whiten_groups(x, 4, order)
+
+    for group in range(4):
+        columns = whitened[:, 3 * group : 3 * group + 3]
+        covariance = columns.T @ columns / 50
+        assert torch.allclose(covariance, torch.eye(3, dtype=torch.float64))
+    assert torch.allclose(whitened.mean(0), torch.zeros(12, dtype=torch.float64))
+
+
+def test_whitened_views_are_independent_of_each_other():
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randn(3, 20, 8, generator=generator)
+    orders = [torch.randperm(8, generator=generator) for _ in range(3)]
+
+    whitened = whitenedcse.whiten_views(z, 2, orders)
+
+    for view, order, expected in zip(z, orders, whitened, strict=True):
+        assert torch.equal(whitenedcse.whiten_groups(view, 2, order), expected)
+
+
+def test_equal_sentences_are_whitened_to_finite_vectors():
+    whitened = whitenedcse.whiten_groups(torch.ones(4, 6), 2, torch.arange(6))
+
+    assert torch.isfinite(whitened).all()
+
+
+def test_whitenedcse_refuses_groups_of_unequal_sizes():
+    with pytest.raises(BadInput, match=r"whitenedcse\.groups: 10 dimensions"):
+        whitenedcse.Method(SimpleNamespace(size=10), SimpleNamespace(groups=4))
