@@ -135,7 +135,7 @@ class Method(Base):
         """Whiten three views of a batch, (3, N, D) -> (3, N, D)."""
         orders = draw_orders(z.shape[-1])
         if self.p.form == "views":
-            return whiten_views(z, self.p.groups, orders)
+            return whiten_parts(z, self.p.groups, orders)
         return whiten_thirds(z, self.p.groups, orders)
 
 
@@ -144,9 +144,11 @@ def draw_orders(size: int) -> list[Tensor]:
     return [torch.randperm(size) for _ in range(VIEWS)]
 
 
-def whiten_views(z: Tensor, groups: int, orders: list[Tensor]) -> Tensor:
-    """Whiten each view of all sentences by itself, (3, N, D) -> (3, N, D)."""
-    whitened = [whiten_groups(view, groups, order) for view, order in zip(z, orders, strict=True)]
+def whiten_parts(parts: Tensor, groups: int, orders: list[Tensor]) -> Tensor:
+    """Whiten each part by itself, with its own order of the dimensions, (3, N, D) -> (3, N, D)."""
+    whitened = []
+    for part, order in zip(parts, orders, strict=True):
+        whitened.append(whiten_groups(part, groups, order))
     return torch.stack(whitened)
 
 
@@ -158,7 +160,7 @@ def whiten_thirds(z: Tensor, groups: int, orders: list[Tensor]) -> Tensor:
     """
     rows = z.transpose(0, 1).flatten(0, 1)  # (3N, D)
     thirds = rows.unflatten(0, (VIEWS, -1))  # (3, N, D)
-    whitened = whiten_views(thirds, groups, orders).flatten(0, 1)  # (3N, D)
+    whitened = whiten_parts(thirds, groups, orders).flatten(0, 1)  # (3N, D)
     return whitened.unflatten(0, (-1, VIEWS)).transpose(0, 1)
 
 

@@ -164,15 +164,15 @@ def test_whitened_groups_have_the_identity_as_covariance():
     assert torch.allclose(whitened.mean(0), torch.zeros(12, dtype=torch.float64))
 
 
-def test_whitened_views_are_independent_of_each_other():
+def test_each_part_is_whitened_in_its_own_order():
     generator = torch.Generator().manual_seed(0)
-    z = torch.randn(3, 20, 8, generator=generator)
+    parts = torch.randn(3, 20, 8, generator=generator)
     orders = [torch.randperm(8, generator=generator) for _ in range(3)]
 
-    whitened = whitenedcse.whiten_views(z, 2, orders)
+    whitened = whitenedcse.whiten_parts(parts, 2, orders)
 
-    for view, order, expected in zip(z, orders, whitened, strict=True):
-        assert torch.equal(whitenedcse.whiten_groups(view, 2, order), expected)
+    for part, order, result in zip(parts, orders, whitened, strict=True):
+        assert torch.equal(whitenedcse.whiten_groups(part, 2, order), result)
 
 
 def test_equal_sentences_are_whitened_to_finite_vectors():
