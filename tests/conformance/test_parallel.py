@@ -28,6 +28,7 @@ AS_DECLARED = (
     "rankcse",
     "iscse",
     "mirror_bert",
+    "mocose",
     "simcse+moco",
 )
 CASES = {run: RUNS[run] for run in AS_DECLARED}
