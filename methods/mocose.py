@@ -1,19 +1,20 @@
 """MoCoSE: a query network with a predictor against a slowly moving target network, and a queue.
 
-Idea: two networks see the same sentence under their own dropout. The queries of the first one,
-which alone has a predictor, should match the keys of the second one, its moving average. Keys of
-earlier batches are further negatives. Short queues and fast averages are best, because old keys
-are of another network.
+Idea: two networks see a sentence, each under its own dropout. The first makes queries. The second,
+its moving average, makes keys. Only the first has a predictor, so that the two cannot collapse. A
+query should match the key of its sentence, and no key of the queue of earlier batches. The authors
+find that longer queues are not better, and let the average move fast.
 
-    loss = InfoNCE(q, k, queue),   q = predictor(projection(dense([CLS]))),   k = the same of the
-    moving average, without the predictor
+    loss = InfoNCE(q, k, queue)
+    q = predictor(projection(dense([CLS])))
+    k = projection'(dense'([CLS]')) of the moving average
     momentum at step t = 1 - (1 - m) · (cos(π·t/T) + 1)/2
 
 Source: official code: xbdxwyh/mocose mocose.py:29-132, 308-364, 488-611, mocose_demo.ipynb; the
 authors' slides in the same repository, pages 3 to 5.
 Inputs: a batch of N sentences; q, k (N, D); queue (at most 512, D), the newest keys first.
-Relations: simcse's loss with the queue of components/moco, which gives negatives alone. Here the
-keys of the moving average are the positives, too.
+Relations: simcse's loss with a queue. The moving average of components/moco gives negatives only.
+Here it also gives the positives.
 """
 
 import copy
@@ -41,7 +42,7 @@ DECLARATION = {
 A Case Study of Sentence Embedding}, author={Cao, Rui and Wang, Yihao and Liang, Yuxin and Gao, Ling and
 Zheng, Jie and Ren, Jie and Wang, Zheng}, booktitle={Findings of ACL}, year={2022}}"""
     ),
-    "refuses": {"queue": "it has a queue of its own, of the keys that its positives are, too"},
+    "refuses": {"queue": "it has a queue of its own"},
     "trains": "encoder, projection, predictor, projection of the target",
     "colours": {"": "#F08A5D"},
     "params": {
@@ -98,9 +99,8 @@ Zheng, Jie and Ren, Jie and Wang, Zheng}, booktitle={Findings of ACL}, year={202
             " sets (mocose_tools.py:168-174)"
         ),
         (
-            "as in the code: keys are not detached, so the target's projection is trained besides"
-            " being averaged, and the embedding layer, which both networks share, is trained"
-            " through both"
+            "as in the code: keys are not detached. So the target's projection is both trained and"
+            " averaged, and the embedding layer, which the networks share, is trained through both"
         ),
         (
             "the linear layer above [CLS] starts from new weights; the code's starts from BERT's"
@@ -112,14 +112,16 @@ Zheng, Jie and Ren, Jie and Wang, Zheng}, booktitle={Findings of ACL}, year={202
             " where sentences are encoded one by one"
         ),
         (
-            "a queue never has more than 512 vectors; in the code, it has up to 896 in steps 5 to 7,"
-            " before it is cut for the first time"
+            "the queue never has more than 512 vectors; in the code, it has up to 896 in steps 5 to"
+            " 7, before it is cut for the first time"
         ),
     ],
 }
 
 
 class Method(Base):
+    queue: Tensor
+
     def __init__(self, encoder: Encoder, params: Hyperparameters):
         super().__init__(encoder, params)
         size = encoder.size
@@ -134,13 +136,14 @@ class Method(Base):
                 initialise(layer)
 
         self.target = encoder.copy().requires_grad_(False)
-        self.target.model.embeddings = encoder.model.embeddings  # shared, and trained
+        share_weights(encoder.model.embeddings, self.target.model.embeddings)  # these are trained
         self.target.attention_layers = encoder.attention_layers  # what a component asks of both
         self.target_dense = copy.deepcopy(self.dense).requires_grad_(False)
         self.target_projection = copy.deepcopy(self.projection)  # trained, too
 
-        random = torch.randn(self.p.initial, size)
-        self.queue = normalize(random, dim=-1).to(encoder.device)  # newest first
+        # (Q, D), the newest keys first. It is saved by `get_extra_state`, because its length changes.
+        queue = normalize(torch.randn(self.p.initial, size), dim=-1)
+        self.register_buffer("queue", queue, persistent=False)
         self.step = 0  # steps done
 
     def project(self, pooled: Tensor) -> Tensor:
@@ -164,31 +167,34 @@ class Method(Base):
     def after_step(self) -> None:
         """Let the target network follow the query network."""
         self.step += 1
-        # the embedding layer is in both lists, and remains what it is
+        # the weights of the embedding layer are in both lists, and do not change here
         slow = parameters(self.target, self.target_dense, self.target_projection)
         fast = parameters(self.encoder, self.dense, self.projection)
         # the code counts from 1, and averages equal weights before the first step
         get_ema_multi_avg_fn(self.momentum(self.step + 1))(slow, fast, None)
 
     def momentum(self, step: int) -> float:
-        """Return the share of its weights that the target network keeps at a step."""
-        end = self.p.momentum_end * self.p.steps
-        return cosine_momentum(self.p.momentum, step / end)
+        """Return the share of its weights that the target network keeps at a step (mocose.py:43).
+
+        It starts at `momentum` and rises along a cosine. It is 1 at the share `momentum_end` of the
+        run's steps.
+        """
+        progress = step / (self.p.momentum_end * self.p.steps)
+        return 1 - (1 - self.p.momentum) * (math.cos(math.pi * progress) + 1) / 2
 
     def get_extra_state(self) -> dict:
         return {"queue": self.queue, "step": self.step}
 
     def set_extra_state(self, state: dict) -> None:
-        self.queue = state["queue"]
+        self.queue = state["queue"].to(self.queue.device)  # a checkpoint is read to the host
         self.step = state["step"]
 
 
-def cosine_momentum(start: float, progress: float) -> float:
-    """Raise the momentum along a cosine, from `start` at a progress of 0 to 1 at a progress of 1.
-
-    mocose.py:43
-    """
-    return 1 - (1 - start) * (math.cos(math.pi * progress) + 1) / 2
+def share_weights(source: nn.Module, target: nn.Module) -> None:
+    """Give a copy of a module the weights of its original, so that both are trained together."""
+    for original, copied in zip(source.modules(), target.modules(), strict=True):
+        for name, weight in original.named_parameters(recurse=False):
+            setattr(copied, name, weight)
 
 
 def norm(size: int) -> nn.LayerNorm:
