@@ -29,6 +29,7 @@ AS_DECLARED = (
     "rankcse_teachers",
     "iscse",
     "mirror_bert",
+    "mocose",
     "simcse+moco",
     "sg_opt",
     "is_bert",
