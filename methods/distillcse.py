@@ -67,7 +67,7 @@ year={2023}}"""
             ),
         ),
     },
-    "search": {"distillation": (0.3, 1.0, 3.0), "group_share": (0.05, 0.1, 0.2)},
+    "search": {"distillation": (0.3, 1.0, 3.0)},
     "weights": ["distillation"],
     "choices": {"negatives": ["batch", "zeroed", "none"]},
     "variants": {

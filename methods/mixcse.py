@@ -52,15 +52,12 @@ Mao, Yongyi}, booktitle={AAAI}, year={2022}}"""
         "mixing": (0.2, "run_unsup_example.sh: lambdas, the share of the positive"),
         "form": (
             "code",
-            (
-                "code: models_mix.py:220-271; removed: without its logits of 0; single: each"
-                " sentence has its own mixture alone"
-            ),
+            "code: models_mix.py:220-271; removed: without its logits of 0",
         ),
     },
     "search": {"mixing": (0.1, 0.2, 0.4)},
     "below": [("mixing", 1)],
-    "choices": {"form": ["code", "removed", "single"]},
+    "choices": {"form": ["code", "removed"]},
     "variants": {
         "default": (
             "as released",
@@ -73,14 +70,6 @@ Mao, Yongyi}, booktitle={AAAI}, year={2022}}"""
             "released, repaired",
             "the logits that the code sets to 0 are left out of the softmax",
             {"form": "removed"},
-        ),
-        "single": (
-            "released, repaired",
-            (
-                "each sentence has one further negative, the mixture of its own positive with the"
-                " next sentence; anchors are not mixed"
-            ),
-            {"form": "single"},
         ),
     },
     "deviations": [
@@ -126,22 +115,21 @@ def mixed_info_nce(
         share: of the positive in its mixture, and of the anchor in its own.
         form: `code` and `removed` have the columns of all mixtures. `code` sets the logits of
             mixtures that hold too much of a positive pair to 0, `removed` leaves them out.
-            `single` has only the mixture of the row's own positive.
         queue: (Q, D) further negatives, without gradient.
     """
     z1 = upcast_fp32(z1)
     z2 = upcast_fp32(z2)
     mixed_positives = cos_sim(z1, mix(z2, share)) / temperature  # (N, N)
-    columns = [cos_sim(z1, z2) / temperature]
-    if form == "single":
-        columns.append(mixed_positives.diagonal()[:, None])
-    else:
-        mixed_anchors = cos_sim(mix(z1, share), z2) / temperature  # (N, N)
-        fill = 0.0 if form == "code" else float("-inf")
-        own = torch.eye(len(z1), dtype=torch.bool, device=z1.device)
-        # mixture i-1 has 1-λ of positive i; mixed anchor i has 1-λ of the anchor of positive i+1
-        columns.append(mixed_positives.masked_fill(own.roll(1, dims=0), fill))
-        columns.append(mixed_anchors.masked_fill(own.roll(1, dims=1), fill))
+    mixed_anchors = cos_sim(mix(z1, share), z2) / temperature  # (N, N)
+
+    # mixture i-1 has 1-λ of positive i; mixed anchor i has 1-λ of the anchor of positive i+1
+    own = torch.eye(len(z1), dtype=torch.bool, device=z1.device)
+    fill = 0.0 if form == "code" else float("-inf")
+    columns = [
+        cos_sim(z1, z2) / temperature,
+        mixed_positives.masked_fill(own.roll(1, dims=0), fill),
+        mixed_anchors.masked_fill(own.roll(1, dims=1), fill),
+    ]
     if queue is not None:
         columns.append(cos_sim(z1, queue.detach()) / temperature)
     logits = torch.cat(columns, dim=1)

@@ -69,7 +69,7 @@ Zheng, Jie and Ren, Jie and Wang, Zheng}, booktitle={Findings of ACL}, year={202
             "T = 15000 steps (mocose.py:33), as a share of the run's: the momentum is 1 there",
         ),
     },
-    "search": {"queue": (256, 512, 1024), "momentum": (0.75, 0.85, 0.95)},
+    "search": {"momentum": (0.75, 0.85, 0.95)},
     "below": [("momentum", 1), (0, "momentum_end"), (0, "queue"), (0, "initial")],
     "variants": {
         "default": (
