@@ -186,7 +186,7 @@ class Method(Base):
         return {"queue": self.queue, "step": self.step}
 
     def set_extra_state(self, state: dict) -> None:
-        self.queue = state["queue"].to(self.queue.device)  # a checkpoint is read to the host
+        self.queue = state["queue"]
         self.step = state["step"]
 
 

@@ -14,6 +14,7 @@ from pickle import UnpicklingError
 
 import numpy as np
 import torch
+from accelerate.utils import send_to_device
 from torch import nn
 
 from csebench.base.errors import BadInput
@@ -21,6 +22,8 @@ from csebench.base.files import replacing, sha256, write_json
 from csebench.base.processes import is_main_process
 from csebench.base.runs import CHECKPOINT, CHECKPOINT_FILES, SET_ASIDE
 from csebench.train import parallel
+
+EXTRA_STATE = "_extra_state"  # ends the keys of what `Module.get_extra_state` returns
 
 
 class TrainState:
@@ -57,11 +60,23 @@ class TrainState:
         for name in self.PLAIN:
             setattr(self, name, values[name])
         self.pending = [loss.to(self.device) for loss in self.pending]
-        self.modules.load_state_dict(values["state"])
+        self.modules.load_state_dict(self.on_device(values["state"]))
         self.optimizer.load_state_dict(values["optimizer"])
         torch.set_rng_state(values["rng"])
         if self.device.type == "cuda" and "cuda_rng" in values:
             torch.cuda.set_rng_state(values["cuda_rng"])
+
+
+    def on_device(self, state: dict) -> dict:
+        """Move what modules keep besides weights, such as a queue, to the device.
+
+        PyTorch copies weights and buffers there itself.
+        """
+        moved = dict(state)
+        for key, value in state.items():
+            if key.endswith(EXTRA_STATE):
+                moved[key] = send_to_device(value, self.device)
+        return moved
 
 
 def save(state: TrainState, folder: Path, run: str) -> None:

@@ -191,3 +191,34 @@ def test_what_cannot_be_used_is_set_aside(
     assert weights(folder) == weights(finished("simcse", params=STEPS))
     assert not list(folder.glob(".*checkpoint*"))
     assert not (folder / "crafted").exists()
+
+
+class WithQueue(torch.nn.Module):
+    """A module that keeps a queue besides its weights, as MoCo does."""
+
+    def __init__(self, queue):
+        super().__init__()
+        self.layer = torch.nn.Linear(2, 2)
+        self.queue = queue
+
+    def get_extra_state(self):
+        return {"queue": self.queue, "step": 3}
+
+    def set_extra_state(self, state):
+        self.queue = state["queue"]
+        self.step = state["step"]
+
+
+def test_what_a_module_keeps_besides_weights_is_on_the_device_after_a_resume():
+    """A checkpoint is read to the host. Otherwise the next step on a GPU mixes devices."""
+    saved = WithQueue(torch.ones(4, 2))
+    values = checkpoint.TrainState(saved, torch.optim.AdamW(saved.parameters())).state_dict()
+    resumed = WithQueue(torch.zeros(1, 2))
+    state = checkpoint.TrainState(resumed, torch.optim.AdamW(resumed.parameters()))
+    state.device = torch.device("meta")  # stands for a GPU
+
+    state.load_state_dict(values)
+
+    assert resumed.queue.device.type == "meta"
+    assert resumed.queue.shape == (4, 2)
+    assert resumed.step == 3
