@@ -66,7 +66,6 @@ class TrainState:
         if self.device.type == "cuda" and "cuda_rng" in values:
             torch.cuda.set_rng_state(values["cuda_rng"])
 
-
     def on_device(self, state: dict) -> dict:
         """Move what modules keep besides weights, such as a queue, to the device.
 
