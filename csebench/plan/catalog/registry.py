@@ -196,7 +196,9 @@ def fill(declared: Declaration, values: dict, where: str) -> dict[str, Any]:
     filled = validated(declared.hyperparameters, values, where).model_dump()
     if not declared.is_trained and declared.kind != "component":
         # settings of the trainer have no effect where nothing is trained
-        effective = {*declared.params, "pooler"}
+        effective = {*declared.params}
+        if declared.kind != "released":  # a released model has its own pooling
+            effective.add("pooler")
         filled = {key: value for key, value in filled.items() if key in effective}
     stated = {}
     for key, value in filled.items():
