@@ -314,6 +314,16 @@ class Declaration(Strict):
         """
         return self.kind not in ("control", "released")
 
+    def has_effect(self, param: str) -> bool:
+        """Whether a hyper-parameter can change a run.
+
+        If nothing is trained, settings of the trainer have no effect, but the pooler has. A
+        released model has its own pooling.
+        """
+        if self.is_trained or self.kind == "component" or param in self.params:
+            return True
+        return param == "pooler" and self.kind != "released"
+
     @property
     def needs_corpus(self) -> bool:
         return self.is_trained or self.kind == "fitted"
