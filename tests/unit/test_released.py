@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from made_up import SCALE, made_up
+from made_up import SCALE, clear, made_up
 from sentence_transformers import SentenceTransformer
 from word_vectors import write_word_vectors
 
@@ -48,6 +48,19 @@ def words(tmp_path, sentences):
     return write_word_vectors(tmp_path / "words", sentences)
 
 
+@pytest.fixture
+def run_id(words, tmp_path, monkeypatch):
+    """The only run of a project whose paper has this model as a row."""
+    encoder = {"name": str(words), "revision": model_sha256(words)}
+    encoders = {"bert-base": encoder, "words": encoder}
+    made_up(tmp_path, monkeypatch, PAPER, encoders=encoders, keep="model")
+    ((cell,),) = plan_grid("own", "table1", SCALE)
+    (spec,) = cell.specs
+    yield spec.run_id
+    monkeypatch.undo()
+    clear()
+
+
 def glove_cells(scale):
     """Plan the cells of GloVe in miCSE's Table 1."""
     row = find_grid("micse", "table1").row("GloVe (avg.)")
@@ -80,19 +93,11 @@ def test_a_released_model_is_no_row_of_the_table_of_all_methods():
     assert "released" not in methods
 
 
-def test_a_released_model_is_scored_as_a_row_and_none_of_its_files_is_copied(
-    words, tmp_path, monkeypatch
-):
-    encoder = {"name": str(words), "revision": model_sha256(words)}
-    encoders = {"bert-base": encoder, "words": encoder}
-    made_up(tmp_path, monkeypatch, PAPER, encoders=encoders, keep="model")
-    ((cell,),) = plan_grid("own", "table1", SCALE)
-    (spec,) = cell.specs
+def test_a_released_model_is_scored_as_a_row_and_none_of_its_files_is_copied(words, run_id):
+    assert cli.main(["work", run_id, "--scale", SCALE]) == 0
+    assert cli.main(["publish", run_id, "sts", "--scale", SCALE]) == 0
 
-    assert cli.main(["work", spec.run_id, "--scale", SCALE]) == 0
-    assert cli.main(["publish", spec.run_id, "sts", "--scale", SCALE]) == 0
-
-    model = catalog.RUNS / spec.run_id / "model"
+    model = catalog.RUNS / run_id / "model"
     names = sorted(path.name for path in model.iterdir())
     assert names == ["README.md", "csebench.json", "training.json"]
     library = SentenceTransformer(str(words), device="cpu")
