@@ -112,7 +112,7 @@ def load_encoder(spec: Spec, params: Hyperparameters) -> Encoder | None:
             " files are read. State a commit of the hub (40 digits), or the sha256 of a folder"
             " (64 digits)."
         )
-    if not method.loads_encoder:
+    if not method.loads_encoder:  # a released model
         return None
     encoder = Encoder.load(
         spec.encoder,
