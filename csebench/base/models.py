@@ -28,8 +28,8 @@ from csebench.base.yaml_lines import read_yaml
 # A file in the model's folder that says how the model was trained. It is written last, so a folder
 # that has it is complete.
 REPORT = "training.json"
-# A file in the folder of each model that csebench wrote. It names the run and the pooler, or the
-# control.
+# A file in the folder of each model that csebench wrote. It names the run and the pooler, the
+# control, or the released model.
 FACTS = "csebench.json"
 CARD = "README.md"
 WEIGHTS = "model.safetensors"
@@ -93,6 +93,7 @@ class Facts(BaseModel):
     run: str | None = None
     pooler: str | None = None
     control: str | None = None
+    released: dict[str, Any] | None = None  # an EncoderRef
     params: dict[str, Any] = {}
     seed: int = Field(default=0, ge=0, lt=2**32)
 

@@ -86,6 +86,8 @@ def method_row(declared: Declaration, search: Iterable[str]) -> list:
     match declared.kind:
         case "untrained" | "fitted":
             encoders = "any"
+        case "released":
+            encoders = "sentence-transformers"
         case "control":
             encoders = "-"
         case _:

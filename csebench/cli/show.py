@@ -109,7 +109,7 @@ def origin_texts(name: str, folder: Path, scale: str) -> list[str]:
 
     Returns:
         a text with a sentence for the method, or for each method that has the component. Empty if
-        no settings can be taken from the searches of the scale.
+        there are no settings, or none can be taken from the searches of the scale.
     """
     from csebench.report.numbers.method_settings import (
         component_settings_in,
@@ -121,7 +121,8 @@ def origin_texts(name: str, folder: Path, scale: str) -> list[str]:
     if problem_of(tuning.tuned_settings, scale) is not None:
         return []
     if folder == METHODS:
-        return [settings_sentence(name, method_settings(name, scale), scale)]
+        settings = method_settings(name, scale)
+        return [settings_sentence(name, settings, scale)] if settings else []
     sentences = []
     for host in hosts_of_component(name, scale):
         settings = component_settings_in(name, host, scale)
@@ -153,6 +154,8 @@ def method_text(declared: Declaration, columns: dict[str, dict]) -> str:
     """
     rows = []
     for key, value in dict(declared.hyperparameters()).items():
+        if not declared.has_effect(key):
+            continue
         others = [settings.get(key) for settings in columns.values()]
         rows.append([key, value, *others, source_of_value(declared, key)])
     if declared.kind == "component":
@@ -161,11 +164,10 @@ def method_text(declared: Declaration, columns: dict[str, dict]) -> str:
         space = tuning.search_space(declared.name)
     tried = [f"{key}: {', '.join(map(str, values))}" for key, values in space.items()]
     searched = "; ".join(tried) or "nothing of its own"
-    parts = [
-        f"{title_line(declared)}\n{declared.paper}",
-        table_text(["parameter", "value", *columns, "source"], rows),
-        f"csebench tune tries {searched}",
-    ]
+    parts = [f"{title_line(declared)}\n{declared.paper}"]
+    if rows:
+        parts.append(table_text(["parameter", "value", *columns, "source"], rows))
+    parts.append(f"csebench tune tries {searched}")
     return "\n\n".join([*parts, *variant_texts(declared)])
 
 

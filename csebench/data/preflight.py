@@ -224,7 +224,10 @@ def files_of(need: Need, scale: Scale) -> list[Path]:
 
 
 def _files_of_model(ref: EncoderRef) -> list[Path]:
-    """List the files in the folder of a model. The list is empty if the model is not here."""
+    """List the files of a model, also those of its modules, such as `1_Pooling/`.
+
+    The list is empty if the model is not here.
+    """
     folder = hub.local_folder(ref)
     if folder is not None:
         check_revision(folder, ref.revision)
@@ -232,7 +235,7 @@ def _files_of_model(ref: EncoderRef) -> list[Path]:
         folder = hub.cached_model(ref)
     if folder is None:
         return []
-    return list(folder.iterdir())
+    return list(folder.rglob("*"))
 
 
 def remote_size(need: Need) -> int:

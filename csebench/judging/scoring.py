@@ -11,7 +11,6 @@ from csebench.base.errors import BadInput
 from csebench.base.files import DataRoot
 from csebench.base.gpus import acquire_gpus
 from csebench.base.hub import folder_of
-from csebench.base.models import read_facts
 from csebench.judging.own_scores import (
     name_of_data,
     own_task_scores,
@@ -41,9 +40,9 @@ def score_judged_model(
         raise BadInput(f"{model}: no such file or folder; a model of the hub is ORG/NAME.")
     acquire_gpus()
     from csebench.score.evaluate import evaluate_model
-    from csebench.score.models import has_modules
+    from csebench.score.models import states_pooling
 
-    if read_facts(folder_of(model))["pooler"] is None and not has_modules(EncoderRef.parse(model)):
+    if not states_pooling(EncoderRef.parse(model)):
         raise BadInput(
             f"{model}: states no pooling; score it with `csebench evaluate --pooler`, and judge the"
             " file of scores."

@@ -31,6 +31,7 @@ from csebench.plan.catalog.registry import (
 )
 from csebench.plan.code_versions import draft_codes
 from csebench.plan.schema.declarations import (
+    AS_IT_IS,
     LARGEST_INTEGER,
     Dataset,
     Declaration,
@@ -141,7 +142,7 @@ def make_spec(
     # Inputs that cannot change the model get a fixed value, because they would change the run id.
     dev_sha256 = given.dev_sha256 if method.is_trained else None
     precision = of_scale.precision if method.is_trained else "fp32"
-    if method.kind == "untrained":  # fitted methods keep the seed, which draws their sentences
+    if method.kind in AS_IT_IS:  # fitted methods keep the seed, which draws their sentences
         seed = 0
     spec = Spec(
         method=method.name,

@@ -1,10 +1,10 @@
-"""Open models for scoring: the folder of a run, a control, or a hub id."""
+"""Open models for scoring: the folder of a run, a control, a released model, or a hub id."""
 
 from pathlib import Path
 
 from csebench.base import hub
 from csebench.base.errors import BadInput, validated
-from csebench.base.models import FACTS, read_facts
+from csebench.base.models import FACTS, check_model, check_revision, read_facts
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, SentenceTransformerEmbedder
@@ -31,6 +31,8 @@ def open_model(
     facts = read_facts(folder)
     if folder is not None and facts["control"] is not None:
         return open_control(folder, facts)
+    if folder is not None and facts["released"] is not None:
+        return open_released(folder, facts, pooler, evaluation)
 
     pooler = pooler or facts["pooler"]
     if pooler is None:
@@ -69,6 +71,53 @@ def open_control(folder: Path, facts: dict) -> Embedder:
         raise BadInput(f"{where}: control: {control.name} is not a control.")
     params = validated(control.hyperparameters, facts["params"], f"{where}: params: {control.name}")
     return load(control.name)(params, facts["seed"])
+
+
+def open_released(
+    folder: Path, facts: dict, pooler: str | None, evaluation: Evaluation
+) -> Embedder:
+    """Open the published model that the folder of a run names, with its own pooling.
+
+    Args:
+        facts: stated in the folder, with the name and the revision of the model.
+        pooler: refused, because it would take the place of the model's own pooling.
+
+    Raises:
+        BadInput: there is no such model at this revision, or it states no pooling.
+        RunFailed: the hub does not answer.
+    """
+    where = f"{folder / FACTS}: released"
+    ref = validated(EncoderRef, facts["released"], where)
+    if not ref.is_pinned:
+        raise BadInput(f"{where}: the revision {ref.revision!r} does not say which files are read.")
+    if pooler is not None:
+        raise BadInput(
+            f"{folder}: --pooler {pooler}: the run is {ref.name} with its own pooling; leave"
+            " --pooler out."
+        )
+    if not has_modules(ref):
+        raise BadInput(
+            f"{ref.name}: states no pooling, because it has no modules.json of"
+            " sentence-transformers. Use the method bert with a pooler."
+        )
+    source = hub.local_folder(ref)
+    if source is not None:  # the files of a hub's model are checked when they are fetched
+        check_model(source)
+        check_revision(source, ref.revision)
+    return SentenceTransformerEmbedder(ref, evaluation)
+
+
+def states_pooling(ref: EncoderRef) -> bool:
+    """Whether a model can be opened without a pooler.
+
+    Raises:
+        BadInput: the hub has no such model.
+        RunFailed: the hub does not answer.
+    """
+    facts = read_facts(hub.local_folder(ref))
+    if any(facts[fact] is not None for fact in ("pooler", "control", "released")):
+        return True
+    return has_modules(ref)
 
 
 def has_modules(ref: EncoderRef) -> bool:

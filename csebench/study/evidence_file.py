@@ -26,6 +26,7 @@ from csebench.plan.catalog import evidence
 from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import declaration, evaluator_declaration
 from csebench.plan.recipe import conditions, make_spec
+from csebench.plan.schema.declarations import AS_IT_IS
 from csebench.plan.schema.paper import Grid, Recipe
 from csebench.plan.schema.spec import Spec
 from csebench.plan.targets import Page
@@ -348,8 +349,11 @@ def experiment_content(runs: list[ReportedRun]) -> dict:
     content["encoder"] = first.encoder
     if spec.params.get("pooler") != evidence.default_pooler(spec.method):
         content["pooler"] = spec.params["pooler"]
-    if declaration(spec.method).kind == "untrained":
+    kind = declaration(spec.method).kind
+    if kind == "untrained":
         content["kind"] = "untrained"
+    elif kind == "released":
+        content["kind"] = "checkpoint"
     if first.size != evidence.FULL:
         content["size"] = first.size
     if spec.corpus is not None:
@@ -430,7 +434,7 @@ def hardware_text(provenance: dict) -> str:
 def run_content(run: ReportedRun) -> OneLine:
     """Lay out a run: its seed, its step and its scores in percent."""
     content = OneLine()
-    if declaration(run.spec.method).kind != "untrained":
+    if declaration(run.spec.method).kind not in AS_IT_IS:
         content["seed"] = run.spec.seed
     best_step = run.training.get("best_step")
     if is_trained(run.spec) and best_step is not None:

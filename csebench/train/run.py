@@ -60,7 +60,7 @@ def make_model(
     if is_main_process():
         write_json(out / "spec.json", spec.model_dump())
 
-    # Fit or train. Controls do neither.
+    # Fit or train. Controls and released models do neither.
     method = declaration(spec.method)
     transform = None
     modules: dict[str, nn.Module] = {}
@@ -96,7 +96,8 @@ def load_encoder(spec: Spec, params: Hyperparameters) -> Encoder | None:
     """Load the encoder that a run starts from.
 
     Returns:
-        The encoder, or None for a control, which has none.
+        The encoder. None for a control, which has none, and for a released model, which is opened
+        when it is scored.
 
     Raises:
         BadInput: the encoder is missing, its revision is not pinned, or the method cannot use it.
@@ -111,6 +112,8 @@ def load_encoder(spec: Spec, params: Hyperparameters) -> Encoder | None:
             " files are read. State a commit of the hub (40 digits), or the sha256 of a folder"
             " (64 digits)."
         )
+    if not method.loads_encoder:  # a released model
+        return None
     encoder = Encoder.load(
         spec.encoder,
         params.dropout if method.is_trained else None,
@@ -151,7 +154,7 @@ def export(
     """Write `out/model/`. The folder gets this name when all its files are written.
 
     Args:
-        encoder: None for a control.
+        encoder: None for a control or a released model. Only its name is written.
         transform: the fitted map that follows pooling, or None.
         modules: further modules that the method exports, by name.
     """
@@ -162,11 +165,13 @@ def export(
         shutil.rmtree(leftover, ignore_errors=True)
 
     facts = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}
-    if encoder is None:
-        facts |= {"control": spec.method, "params": spec.params}
-    else:
+    if encoder is not None:
         facts["pooler"] = params.pooler
         save_encoder(part, encoder, params.pooler, transform, modules)
+    elif declaration(spec.method).kind == "released":
+        facts["released"] = spec.encoder.model_dump()
+    else:
+        facts |= {"control": spec.method, "params": spec.params}
     write_json(part / FACTS, facts)
     write_json(part / REPORT, with_digest(report | {"model_sha256": model_sha256(part)}))
     write_text(part / CARD, card(spec))
@@ -187,6 +192,12 @@ def card(spec: Spec) -> str:
     origin = f"revision {spec.encoder.revision[:12]}"
     if SHA256.fullmatch(spec.encoder.revision):
         origin = f"folder, {origin}"
+
+    if method.kind == "released":
+        return (
+            f"# {spec.run_id}\n\n{spec.encoder.name} ({origin}) as it is, with its own pooling. Its"
+            " files are not in this folder.\n"
+        )
 
     pooler = spec.params.get("pooler")
     loads = "AutoModel and SentenceTransformer"

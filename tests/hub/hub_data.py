@@ -19,6 +19,7 @@ import transformers as hf
 import yaml
 from hub_server import Hub, Repository
 from safetensors.torch import load_file, save
+from word_vectors import word_vectors
 
 from csebench.base.project import ROOT
 from csebench.plan.catalog import files as catalog
@@ -230,7 +231,9 @@ def models(tiny_bert: Path, tiny_roberta: Path) -> list[Repository]:
 
     files_of: dict[EncoderRef, dict[str, bytes]] = {}
     for ref in catalog.scale("paper").encoders.values():
-        if "roberta" in ref.name:
+        if "word_embeddings" in ref.name:
+            files_of[ref] = word_vectors(SENTENCES)
+        elif "roberta" in ref.name:
             files_of[ref] = roberta(ref.name, tiny_roberta, bpe)
         else:
             files_of[ref] = bert(ref.name, tiny_bert, wordpiece)

@@ -21,6 +21,7 @@ from hub_server import Repository
 from safetensors.torch import load, save
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules
+from word_vectors import word_vectors
 
 from csebench.base import caches
 from csebench.base import hub as hub_files
@@ -374,6 +375,30 @@ def test_a_model_of_sentence_transformers_has_all_its_modules_and_each_is_checke
 
     embedded = open_model(OTHER_PINNED).embed(["a sentence"])
     assert (embedded == open_model(str(saved)).embed(["a sentence"])).all()
+
+
+@pytest.mark.parametrize("weights", ["pytorch_model.bin", "model.safetensors"])
+def test_a_run_of_a_released_model_opens_it_at_its_commit(hub, weights):
+    """The folder of the run has only the name and the commit, in either format of the weights."""
+    publish(hub, word_vectors(hub_data.SENTENCES, weights))
+    options = ["--method", "released", "--encoder", OTHER_PINNED, "--out", "run"]
+
+    assert main(["train", *options]) == 0
+
+    texts = hub_data.SENTENCES[:3]
+    library = SentenceTransformer(str(hub_files.fetch_model(OTHER)), device="cpu")
+    assert (open_model("run/model").embed(texts) == library.encode(texts)).all()
+
+
+def test_the_size_of_a_model_counts_the_files_of_its_modules(hub):
+    files = word_vectors(hub_data.SENTENCES)
+    publish(hub, files)
+    need = preflight.Need("encoder", OTHER.name, OTHER)
+    size = sum(len(file) for file in files.values())
+    assert preflight.need_state(need, "paper") == preflight.State(need, "reachable", size)
+
+    hub_files.fetch_model(OTHER)
+    assert preflight.need_state(need, "paper") == preflight.State(need, "here", size)
 
 
 OF_BERT = ("config.json", "vocab.txt", "tokenizer_config.json", "pytorch_model.bin")
@@ -783,11 +808,13 @@ def test_sts_of_mtebs_english_benchmark_and_nanobeir_are_scored_by_name(hub, smo
 # ---------------------------------------------------------------- needs of pages
 
 TRANSLATORS = ("Helsinki-NLP/opus-mt-de-en", "Helsinki-NLP/opus-mt-en-de")
+GLOVE = catalog.scale("paper").encoders["glove"]
 TEACHERS = (
     "princeton-nlp/unsup-simcse-bert-base-uncased",
     "princeton-nlp/unsup-simcse-bert-large-uncased",
 )
 NEEDS = {
+    "infocse/table10": [BERT.name, GLOVE.name, "senteval", "wiki"],
     "msse/table1": [
         BERT.name,
         "google-bert/bert-large-uncased",

@@ -416,9 +416,14 @@ def is_another_method(recipe: Recipe) -> bool:
 
 @cached
 def default_pooler(method: str) -> str | None:
-    """Return the pooler that a method declares. Return None if methods/ has no such valid file."""
+    """Return the pooler that a method declares.
+
+    Returns:
+        None if methods/ has no such valid file, or if it is a released model, which has its own
+        pooling.
+    """
     declared = registry.valid_declarations(METHODS).get(method)
-    if declared is None:
+    if declared is None or declared.kind == "released":
         return None
     return declared.hyperparameters.model_fields["pooler"].default
 

@@ -194,14 +194,10 @@ def fill(declared: Declaration, values: dict, where: str) -> dict[str, Any]:
         BadInput: a parameter is unknown, or its value is not allowed.
     """
     filled = validated(declared.hyperparameters, values, where).model_dump()
-    if not declared.is_trained and declared.kind != "component":
-        # settings of the trainer have no effect where nothing is trained
-        effective = {*declared.params, "pooler"}
-        filled = {key: value for key, value in filled.items() if key in effective}
     stated = {}
     for key, value in filled.items():
         is_unstated = key in declared.unstated and declared.unstated[key] == value
-        if not is_unstated:
+        if declared.has_effect(key) and not is_unstated:
             stated[key] = value
     return stated
 

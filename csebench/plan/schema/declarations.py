@@ -57,6 +57,8 @@ FRACTION = "fraction"
 SharedSetting = Literal["learning_rate", "temperature", "pooler"]
 # what a method's loss compares: two views of a sentence, tokens, labelled triplets
 TrainedKind = Literal["two_views", "token_level", "supervised"]
+# kinds of methods whose model exists already and is not changed, so that a seed changes nothing
+AS_IT_IS = ("untrained", "released")
 # whether a trained method learns from labels
 Training = Literal["unlabelled", "labelled"]
 # what a variant follows: the paper of its method, or the public code
@@ -202,7 +204,9 @@ class Declaration(Strict):
     citation: str
     extends: Name | None = None  # the method whose class the class of this file extends
     # default: the kind of the method that it extends
-    kind: TrainedKind | Literal["fitted", "untrained", "control", "component"] = "two_views"
+    kind: TrainedKind | Literal["fitted", "untrained", "released", "control", "component"] = (
+        "two_views"
+    )
     needs: str = ""  # requirements in addition to an encoder and a corpus of sentences
     colours: dict[str, Colour] = {}  # in figures, by added component: ``, `ami`
     trains: str = "encoder"  # modules whose weights the optimiser updates
@@ -301,6 +305,24 @@ class Declaration(Strict):
         if not self.is_trained:
             return None
         return "labelled" if self.kind == "supervised" else "unlabelled"
+
+    @property
+    def loads_encoder(self) -> bool:
+        """Whether a run starts from an encoder.
+
+        A control has none. A released model is opened when it is scored.
+        """
+        return self.kind not in ("control", "released")
+
+    def has_effect(self, param: str) -> bool:
+        """Whether a hyper-parameter can change a run.
+
+        If nothing is trained, settings of the trainer have no effect, but the pooler has. A
+        released model has its own pooling.
+        """
+        if self.is_trained or self.kind == "component" or param in self.params:
+            return True
+        return param == "pooler" and self.kind != "released"
 
     @property
     def needs_corpus(self) -> bool:

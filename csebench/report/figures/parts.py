@@ -129,7 +129,7 @@ def untrained_label(cell: CellPlan, view: GridView) -> str:
     pooler = cell.specs[0].params["pooler"]
     poolers_of_rows = set()
     for row_cell in view.cells:
-        poolers_of_rows |= {spec.params["pooler"] for spec in row_cell.plan.specs}
+        poolers_of_rows |= {spec.params.get("pooler") for spec in row_cell.plan.specs}
     if poolers_of_rows == {pooler}:
         return "untrained encoder"
     return f"untrained encoder, {pooler}"

@@ -14,6 +14,7 @@ from operator import sub
 from csebench.plan.catalog.files import scale as read_scale
 from csebench.plan.catalog.registry import declaration, tasks_of
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
+from csebench.plan.schema.declarations import AS_IT_IS
 from csebench.plan.schema.paper import Figure, Grid, Published, Row, UnscoredTable
 from csebench.plan.schema.spec import Spec
 from csebench.plan.targets import unavailable
@@ -128,7 +129,7 @@ class Cell:
     @property
     def is_deterministic(self) -> bool:
         """Whether nothing is random, so that its only run counts for every seed."""
-        return all(leaf.kinds == {"untrained"} for leaf in self.leaves)
+        return self.can_be_run and all(leaf.kinds <= {*AS_IT_IS} for leaf in self.leaves)
 
     @property
     def is_comparable(self) -> bool:

@@ -48,9 +48,9 @@ class MethodSetting:
 
 
 def reported_methods() -> list[str]:
-    """List the methods that have settings to report. Controls are left out."""
+    """List the methods that have settings to report: those that start from an encoder."""
     methods = valid_declarations(METHODS)
-    return [name for name, declared in methods.items() if declared.kind != "control"]
+    return [name for name, declared in methods.items() if declared.loads_encoder]
 
 
 def method_settings(name: str, scale_name: str) -> list[MethodSetting]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from csebench.base.caches import cached
 from csebench.plan.catalog.evidence import AVERAGE, FULL, score_name
 from csebench.plan.catalog.registry import METHODS, tasks_of, valid_declarations
+from csebench.plan.schema.declarations import AS_IT_IS
 from csebench.plan.schema.paper import Grid, Published, Row
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import Cell
@@ -144,7 +145,7 @@ def single_run_variance(
     if recipe is not None:
         name = recipe.method
         method = declared.get(name)
-    if method is not None and method.kind == "untrained":
+    if method is not None and method.kind in AS_IT_IS:
         return Variance(0.0, inf)
     if task is None or column.metric is not None or column.size != FULL:
         return None
