@@ -12,6 +12,13 @@ TINY_SUBSTITUTES = {
     "pretraining": {"condenser": "none"},
     "projector": {"4096": 64},
     "queue": {"160": 12, "384": 12},
+    "teachers": {
+        "princeton-nlp/unsup-simcse-bert-base-uncased"
+        "@0c1b4b17e8b6c285152fdc748feb50872f18f5ad": "self",
+        "voidism/diffcse-bert-base-uncased-sts@ea605f716bd57f97407640374487c2c9effc94af"
+        " princeton-nlp/unsup-simcse-bert-large-uncased"
+        "@a6db567693e8fec332a718036c4ad58f9c85cd21": "self self",
+    },
 }
 # Batch normalisation over a few rows of a random encoder magnifies dropout.
 TINY_PARAMS = {"diffcse": {"dropout": 0.02}, "infocse": {"dropout": 0.02}}

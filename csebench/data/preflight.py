@@ -50,7 +50,7 @@ OFFLINE = (
 class Need:
     """A model, a source of `csebench fetch`, or a task of mteb."""
 
-    kind: str  # encoder, generator, translator, data, mteb
+    kind: str  # encoder, generator, teacher, translator, data, mteb
     name: str
     ref: EncoderRef | None = None  # only of a model
     files: tuple[str, ...] = ()  # only of a source: files of the data root, or patterns of them
@@ -118,16 +118,17 @@ def _models(spec: Spec) -> Iterator[Need]:
     """Give the models that a run reads: its encoder, and the models that its parameters name."""
     if spec.run_before is None and declaration(spec.method).kind != "control":
         yield Need("encoder", spec.encoder.name, spec.encoder)
-    parameters = []
-    if spec.back_translated:
-        parameters.append(("translator", spec.params["translators"]))
+    parameters = list(spec.params.items())
     for component in spec.components.values():
         parameters.extend(component.params.items())
     for parameter, value in parameters:
+        if parameter == "translators" and not spec.back_translated:
+            continue
+        kind = parameter.removesuffix("s")  # a parameter in the plural names several models
         for word in str(value).split():
             if PINNED.fullmatch(word):
                 ref = EncoderRef.parse(word)
-                yield Need(parameter, ref.name, ref)
+                yield Need(kind, ref.name, ref)
 
 
 def _data(files: Iterable[str]) -> list[Need]:

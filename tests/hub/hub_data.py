@@ -239,6 +239,9 @@ def models(tiny_bert: Path, tiny_roberta: Path) -> list[Repository]:
     files_of[generator] = distilbert(wordpiece)
     for name in declaration("msse").params["translators"][0].split():
         files_of[EncoderRef.parse(name)] = marian()
+    for method in ("distillcse", "rankcse_teachers"):
+        for name in declaration(method).params["teachers"][0].split():
+            files_of[EncoderRef.parse(name)] = bert(name, tiny_bert, wordpiece)
 
     repositories = []
     for ref, files in files_of.items():
