@@ -12,6 +12,10 @@ TINY_SUBSTITUTES = {
     "pretraining": {"condenser": "none"},
     "projector": {"4096": 64},
     "queue": {"160": 12, "384": 12},
+    "teacher": {
+        "princeton-nlp/unsup-simcse-bert-base-uncased"
+        "@0c1b4b17e8b6c285152fdc748feb50872f18f5ad": "self",
+    },
     "teachers": {
         "princeton-nlp/unsup-simcse-bert-base-uncased"
         "@0c1b4b17e8b6c285152fdc748feb50872f18f5ad": "self",
