@@ -66,7 +66,7 @@ Representations}, author={Zhou, Kun and Zhang, Beichen and Zhao, Xin and Wen, Ji
             ),
         ),
     },
-    "search": {"threshold": (0.85, 0.9, 0.95), "noise": (0.5, 1.0, 2.0)},
+    "search": {"threshold": (0.85, 0.9, 0.99), "noise": (0.5, 1.0, 2.0)},
     "choices": {"form": ["binary", "weighted"]},
     "below": [("threshold", 1)],
     "variants": {
