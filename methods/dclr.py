@@ -66,7 +66,7 @@ Representations}, author={Zhou, Kun and Zhang, Beichen and Zhao, Xin and Wen, Ji
             ),
         ),
     },
-    "search": {"threshold": (0.85, 0.9, 0.99), "noise": (0.5, 1.0, 2.0)},
+    "search": {"threshold": (0.85, 0.9, 0.99)},
     "choices": {"form": ["binary", "weighted"]},
     "below": [("threshold", 1)],
     "variants": {
@@ -131,7 +131,7 @@ class Method(ClsHeadMethod):
         return batch
 
     def loss(self, views: Views) -> Tensor:
-        similarities = teacher_similarities(self.teacher, views.view1.batch)  # (N, N)
+        (similarities,) = teacher_similarities([self.teacher], views.view1.batch)  # (N, N)
         noise = draw_noise(int(len(views.z1) * self.p.noise), views.z1)
         noise = self.move(noise, views.z1.detach(), views.z2.detach())
         logits = contrast(views.z1, views.z2, noise, self.p.temperature)

@@ -1,9 +1,9 @@
 """DistillCSE: a student learns the similarities that its teachers see between sentences.
 
-Idea: a trained SimCSE knows more about a batch than which two vectors are views of one sentence. The
-student has SimCSE's loss, and also ranks the sentences of the batch as frozen teachers do. Similarities
-of teachers vary a lot from one training to the next. So they are averaged over several teachers, and
-shuffled among sentences that the teachers place near each other (group-p shuffling).
+Idea: a trained SimCSE knows more about a batch than which two vectors are views of one sentence.
+The student has SimCSE's loss, and also learns how similar frozen teachers find the sentences of the
+batch. A teacher's similarities vary a lot from one training to the next. So they are averaged over
+several teachers, and shuffled among sentences with nearly the same similarity (group-p shuffling).
 
     loss = InfoNCE(z1, z2) + λ · CE(softmax t_i/τ_t, softmax s_i/τ_s),   mean over i
     s_ij = cos(z1_i, z1_j),   t_ij = mean over teachers of cos(h_i, h_j), shuffled,   for all j ≠ i
@@ -12,7 +12,7 @@ Source: official code: Jiahao004/DistillCSE distillcse/models_distill_calibrate.
 distillcse/trainers_distill_calibrate.py:511-533, run_cl_distill_shuffle_in_group.sh ("the script").
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views; h (N, D') =
 [CLS] of a teacher, without dropout and head.
-Relations: simcse + a term. rankcse_teachers has the same teachers' similarities in another term.
+Relations: simcse + a term. rankcse_teachers also learns teachers' similarities, in another term.
 """
 
 import math
@@ -64,7 +64,7 @@ year={2023}}"""
             ),
         ),
     },
-    "search": {"distillation": (0.3, 1.0, 3.0), "group_share": (0.05, 0.1, 0.2)},
+    "search": {"distillation": (0.3, 1.0, 3.0)},
     "weights": ["distillation"],
     "choices": {"negatives": ["batch", "zeroed", "none"]},
     "variants": {
@@ -97,8 +97,7 @@ class Method(SimCSE):
 
     def loss(self, views: Views) -> Tensor:
         batch = views.view1.batch
-        taught = [teacher_similarities(teacher, batch) for teacher in self.teachers]
-        taught = off_diagonal(torch.stack(taught).mean(0))  # (N, N-1)
+        taught = off_diagonal(teacher_similarities(self.teachers, batch).mean(0))  # (N, N-1)
         if self.p.group_share > 0:
             noise = torch.rand(len(batch["input_ids"]), taught.shape[1], device=taught.device)
             taught = shuffle_in_groups(taught, self.p.group_share, parallel.gather(noise))
@@ -122,8 +121,8 @@ def distil(student: Tensor, taught: Tensor) -> Tensor:
 def shuffle_in_groups(similarities: Tensor, share: float, noise: Tensor) -> Tensor:
     """Shuffle each row among the sentences of a group (group-p shuffling).
 
-    A row is sorted from its largest to its smallest similarity, and cut where the sum of its softmax
-    reaches another `share`. The similarities between two cuts are a group.
+    A row is sorted from its largest to its smallest similarity, and cut where the sum of its
+    softmax reaches another `share`. The similarities between two cuts are a group.
 
     Args:
         similarities: (N, M).

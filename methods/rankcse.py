@@ -31,8 +31,8 @@ DECLARATION = {
     "paper": "Liu et al. 2023 (ACL), sec. 3.2",
     "citation": (
         """@inproceedings{liu2023rankcse, title={{RankCSE}: Unsupervised Sentence Representations Learning via
-Learning to Rank}, author={Liu, Jiduan and Liu, Jiahao and Wang, Qifan and Wang, Jingang and Cai, Xunliang and
-Zhao, Dongyan and Wang, Ran Lucien and Yan, Rui}, booktitle={ACL}, year={2023}}"""
+Learning to Rank}, author={Liu, Jiduan and Liu, Jiahao and Wang, Qifan and Wang, Jingang and Wu, Wei and
+Xian, Yunsen and Zhao, Dongyan and Chen, Kai and Yan, Rui}, booktitle={ACL}, year={2023}}"""
     ),
     "trains": "encoder, head",
     "colours": {"": "#7E3F98"},

@@ -1,7 +1,7 @@
 """RankCSE with its two teachers: the student also ranks a batch as they do.
 
-Idea: two trained models, DiffCSE and SimCSE large, say how similar the sentences of a batch are. The
-student learns the whole order, not only which two vectors are views of one sentence.
+Idea: two trained models, DiffCSE and SimCSE large, say how similar the sentences of a batch are.
+The student learns the whole order, not only which two vectors are views of one sentence.
 
     loss = InfoNCE(z1, z2) + β · JS(rankings of both views) + γ · ranking distillation(s, t)
     s_ij = cos(z1_i, z2_j)/τ,   t_ij = (α cos(h_i, h_j) + (1-α) cos(g_i, g_j))/τ_t
@@ -9,10 +9,10 @@ student learns the whole order, not only which two vectors are views of one sent
     ListMLE:  -Σ_k log exp s_i(k) / Σ_{l ≥ k} exp s_i(l)   (k) is the k-th sentence by t_i
     ListNet:  CE(softmax t_i, softmax s_i), for j ≠ i       both are means over i
 
-Source: no official code was found; community code: perceptiveshawty/RankCSE rankcse/models.py:63-109,
-282-294, rankcse/trainers.py:471-530, run_rankcse.sh.
-Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views; h, g = [CLS] of
-the two teachers, without dropout and head.
+Source: no official code was found; community code: perceptiveshawty/RankCSE
+rankcse/models.py:63-109, 282-294, rankcse/trainers.py:472-530, run_rankcse.sh.
+Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views; h, g (N, D') =
+[CLS] of the two teachers, without dropout and head.
 Relations: rankcse + a term. ListNet is distillcse's term without shuffling, between both views.
 """
 
@@ -117,7 +117,7 @@ class Method(RankCSE):
             )
 
     def loss(self, views: Views) -> Tensor:
-        first, second = [teacher_similarities(t, views.view1.batch) for t in self.teachers]
+        first, second = teacher_similarities(self.teachers, views.view1.batch)  # (N, N) each
         taught = self.p.first_share * first + (1 - self.p.first_share) * second  # (N, N)
         student = cos_sim(views.z1, views.z2) / self.p.temperature  # (N, N)
         if self.p.ranking == "listmle":

@@ -8,6 +8,7 @@ TINY_SUBSTITUTES = {
     "generator": {
         "distilbert/distilbert-base-uncased@12040accade4e8a0f71eabdb258fecc2e7e948be": "self"
     },
+    "groups": {"128": 8},
     "neighbours": {"16": 3},
     "pretraining": {"condenser": "none"},
     "projector": {"4096": 64},

@@ -200,6 +200,11 @@ class Encoder(nn.Module):
         return self.model.config.hidden_size
 
     @property
+    def embedding_size(self) -> int:
+        """The width of the embedding layer. In an ALBERT or ELECTRA, it differs from `size`."""
+        return self.model.get_input_embeddings().embedding_dim
+
+    @property
     def num_layers(self) -> int:
         return self.model.config.num_hidden_layers
 
@@ -338,7 +343,11 @@ class Encoder(nn.Module):
     # ---------------------------------------------------------------- forward pass
 
     def forward(
-        self, batch, pooler: str | None = None, first: torch.Tensor | None = None
+        self,
+        batch,
+        pooler: str | None = None,
+        first: torch.Tensor | None = None,
+        scale: torch.Tensor | None = None,
     ) -> Encoded:
         """Encode a tokenised batch.
 
@@ -350,25 +359,30 @@ class Encoder(nn.Module):
         Args:
             pooler: None computes every hidden state.
             first: (N, D) vectors that replace the output of the embedding layer at position 0.
+            scale: factors on the output of the embedding layer, (N, 1, D) by feature or (N, T, 1)
+                by token. D is `embedding_size`.
         """
         ids = to_device(batch["input_ids"], self.device)
         mask = to_device(batch["attention_mask"], self.device)
+        if scale is not None:
+            scale = to_device(scale, self.device)
         if self.attention_layers:
             self.check_layers()
         layers = sorted(self.attention_layers)
         run = partial(self._run, pooler, self.dropout)
         chunk_size = self.chunk_size if self.training else None
-        output, maps = in_chunks(run, chunk_size, ids, mask, first)
+        output, maps = in_chunks(run, chunk_size, ids, mask, first, scale)
         attention = dict(zip(layers, maps, strict=True))
         return Encoded(output, ids, mask.bool(), self.tokenizer.mask_token_id, attention)
 
-    def _run(self, pooler: str | None, dropout: float | None, ids, mask, first) -> tuple:
+    def _run(self, pooler: str | None, dropout: float | None, ids, mask, first, scale) -> tuple:
         """Encode the rows of one chunk, or of a whole batch.
 
         Args:
             dropout: the probability of dropout in the forward pass. The backward pass computes a
                 chunk again, and by then another view may have called `set_dropout`.
             ids, mask: (N, T).
+            first, scale: see `forward`.
 
         Returns:
             The output of the model, and the attention maps of `attention_layers`, lowest layer
@@ -379,13 +393,13 @@ class Encoder(nn.Module):
             self.set_dropout(dropout)
         keeps_states = pooler is None or pooler in TWO_LAYERS
         if not self.stack:
-            with self.first_replaced(first):
+            with self.embeddings_changed(first, scale):
                 output = self.model(
                     input_ids=ids, attention_mask=mask, output_hidden_states=keeps_states
                 )
             return output, ()
 
-        with self.first_replaced(first):
+        with self.embeddings_changed(first, scale):
             states = self.model.embeddings(input_ids=ids)  # (N, T, D)
         encoded = Encoded(None, ids, mask.bool(), self.tokenizer.mask_token_id)
         hidden = []
@@ -415,17 +429,26 @@ class Encoder(nn.Module):
         return BaseModelOutputWithPooling(states, pooled, all_states), tuple(maps)
 
     @contextmanager
-    def first_replaced(self, first: torch.Tensor | None) -> Iterator[None]:
-        """Replace the output of the embedding layer at position 0 by `first` (N, D), if given."""
-        if first is None:
+    def embeddings_changed(
+        self, first: torch.Tensor | None, scale: torch.Tensor | None
+    ) -> Iterator[None]:
+        """Multiply the output of the embedding layer by `scale`, then put `first` at position 0.
+
+        Either may be None. See `forward` for their shapes.
+        """
+        if first is None and scale is None:
             yield
             return
-        vectors = first.unsqueeze(1)  # (N, 1, D)
 
-        def replace(_, __, states):
-            return torch.cat([vectors.to(states.dtype), states[:, 1:]], 1)
+        def change(_, __, states):
+            if scale is not None:
+                states = states * scale.to(states.dtype)
+            if first is not None:
+                vectors = first.unsqueeze(1).to(states.dtype)  # (N, 1, D)
+                states = torch.cat([vectors, states[:, 1:]], 1)
+            return states
 
-        with self.model.embeddings.register_forward_hook(replace):
+        with self.model.embeddings.register_forward_hook(change):
             yield
 
     def compile_layers(self) -> None:

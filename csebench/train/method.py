@@ -197,13 +197,23 @@ class Method(nn.Module):
         """Encode sentences in one pass, with `self.encoder` unless another one is given."""
         return self.encode(self.tokenize(sentences), encoder)
 
-    def encode(self, batch: dict[str, torch.Tensor], encoder: Encoder | None = None) -> View:
-        """Encode a tokenised batch in one pass, after the edits of components."""
+    def encode(
+        self,
+        batch: dict[str, torch.Tensor],
+        encoder: Encoder | None = None,
+        scale: torch.Tensor | None = None,
+    ) -> View:
+        """Encode a tokenised batch in one pass, after the edits of components.
+
+        Args:
+            encoder: None: `self.encoder`.
+            scale: factors on the output of the embedding layer (`Encoder.forward`).
+        """
         if encoder is None:
             encoder = self.encoder
         for edit in self.edits:
             batch = edit(batch)
-        return self.as_view(encoder(batch, self.reads()), batch)
+        return self.as_view(encoder(batch, self.reads(), scale=scale), batch)
 
     def reads(self) -> str | None:
         """Return the pooler whose states a forward pass computes. None: every hidden state."""

@@ -4,6 +4,8 @@ DistillCSE and RankCSE learn the similarities that these encoders see between se
 one of them which negatives are false.
 """
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor, nn
 
@@ -55,17 +57,21 @@ def load_teachers(names: str, encoder: Encoder, parameter: str) -> nn.ModuleList
 
 
 @torch.no_grad()
-def teacher_similarities(teacher: nn.Module, batch: dict[str, Tensor]) -> Tensor:
-    """Compute the cosines of a teacher's [CLS] vectors, (N, N), over the batches of all processes.
+def teacher_similarities(teachers: Iterable[nn.Module], batch: dict[str, Tensor]) -> Tensor:
+    """Compute the cosines of each teacher's [CLS] vectors, over the batches of all processes.
 
-    The teacher computes in fp32, also under autocast, because small temperatures magnify rounding.
+    Teachers compute in fp32, also under autocast, because small temperatures magnify rounding.
 
     Args:
-        teacher: from `load_teacher`.
         batch: tokenised sentences of this process.
+
+    Returns:
+        (K, N, N) for K teachers.
     """
     pooler = "cls_before_pooler"
+    similarities = []
     with torch.autocast(device_type(), enabled=False):
-        vectors = pool(pooler, teacher(batch, pooler))
-    vectors = parallel.gather(vectors)
-    return cos_sim(vectors, vectors)
+        for teacher in teachers:
+            vectors = parallel.gather(pool(pooler, teacher(batch, pooler)))  # (N, D)
+            similarities.append(cos_sim(vectors, vectors))
+    return torch.stack(similarities)

@@ -147,6 +147,25 @@ def test_gradients_of_chunks_are_summed_in_fp32(make_spec, sentences):
     assert (chunked - exact).norm() < 1.1 * (plain - exact).norm()
 
 
+@pytest.mark.parametrize("factors", ["by feature", "by token"])
+def test_a_chunk_has_the_factors_of_its_rows_on_the_embeddings(factors, make_spec, sentences):
+    encoder = Encoder.load(make_spec("simcse").encoder, 0.0).train()
+    batch = encoder.tokenize(sentences[:11], 16)
+    rows, length = batch["input_ids"].shape
+    if factors == "by feature":
+        scale = torch.rand(rows, 1, encoder.embedding_size)
+    else:
+        scale = torch.rand(rows, length, 1)
+
+    def states(chunk_size, scale):
+        encoder.chunk_size = chunk_size
+        return encoder(batch, "avg", scale=scale).output.last_hidden_state
+
+    whole = states(None, scale)
+    torch.testing.assert_close(states(CHUNK, scale), whole)
+    assert not torch.allclose(states(None, None), whole)
+
+
 def test_a_chunk_is_in_memory_at_a_time(make_spec, sentences):
     """Compare the bytes that autograd keeps after the forward pass, for the backward pass of 64
     sentences."""

@@ -29,7 +29,10 @@ AS_DECLARED = (
     "rankcse_teachers",
     "iscse",
     "mirror_bert",
+    "mocose",
     "simcse+moco",
+    "sg_opt",
+    "is_bert",
 )
 CASES = {run: RUNS[run] for run in AS_DECLARED}
 CASES |= {

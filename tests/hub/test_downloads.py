@@ -783,7 +783,20 @@ def test_sts_of_mtebs_english_benchmark_and_nanobeir_are_scored_by_name(hub, smo
 # ---------------------------------------------------------------- needs of pages
 
 TRANSLATORS = ("Helsinki-NLP/opus-mt-de-en", "Helsinki-NLP/opus-mt-en-de")
+TEACHERS = (
+    "princeton-nlp/unsup-simcse-bert-base-uncased",
+    "princeton-nlp/unsup-simcse-bert-large-uncased",
+)
 NEEDS = {
+    "msse/table1": [
+        BERT.name,
+        "google-bert/bert-large-uncased",
+        "distilbert/distilbert-base-uncased",
+        *TEACHERS,
+        *TRANSLATORS,
+        "senteval",
+        "wiki",
+    ],
     "msse/figure5": [BERT.name, *TRANSLATORS, "senteval", "wiki"],
     "infocse/table11": [BERT.name, "distilbert/distilbert-base-uncased", "senteval", "wiki"],
     "informin_cl/figure3": [BERT.name, "nli", "senteval", "wiki"],

@@ -141,22 +141,21 @@ def encoder(tiny_bert):
 
 
 def test_a_teacher_computes_without_dropout_and_gradient(encoder, sentences):
-    (teacher,) = load_teachers("self", encoder, "distillcse.teachers")
-    teacher.train()
+    teachers = load_teachers("self", encoder, "distillcse.teachers").train()
     batch = encoder.tokenize(sentences[:8])
-    first = teacher_similarities(teacher, batch)
-    again = teacher_similarities(teacher, batch)
+    first = teacher_similarities(teachers, batch)
+    again = teacher_similarities(teachers, batch)
     assert torch.equal(first, again)
     assert not first.requires_grad
-    assert not any(weight.requires_grad for weight in teacher.parameters())
+    assert not any(weight.requires_grad for weight in teachers.parameters())
 
 
 def test_a_teacher_computes_in_fp32_under_autocast(encoder, sentences):
-    (teacher,) = load_teachers("self", encoder, "distillcse.teachers")
+    teachers = load_teachers("self", encoder, "distillcse.teachers")
     batch = encoder.tokenize(sentences[:8])
-    expected = teacher_similarities(teacher, batch)
+    expected = teacher_similarities(teachers, batch)
     with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(teacher_similarities(teacher, batch), expected)
+        assert torch.equal(teacher_similarities(teachers, batch), expected)
 
 
 def test_teachers_that_cannot_teach_are_refused(encoder, tiny_roberta):

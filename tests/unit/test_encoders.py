@@ -120,6 +120,22 @@ def test_a_trained_architecture_has_dropout_and_is_exported_with_equal_vectors(
     np.testing.assert_allclose(own_vectors(exported, TEXTS), vectors, atol=1e-5)
 
 
+@pytest.mark.parametrize("model_type", TRAINED)
+def test_the_embeddings_of_a_row_can_be_scaled(model_type, tiny):
+    encoder = load(tiny(model_type), dropout=0.0, new_pooler=True).eval()
+    batch = encoder.tokenize(TEXTS)
+    factors = torch.ones(len(TEXTS), 1, encoder.embedding_size)
+
+    def states(scale=None):
+        return encoder(batch, "avg", scale=scale).output.last_hidden_state
+
+    plain = states()
+    assert torch.equal(states(factors), plain)
+    factors[0, 0, :2] = 0
+    torch.testing.assert_close(states(factors)[1:], plain[1:])
+    assert not torch.allclose(states(factors)[0], plain[0])
+
+
 @pytest.mark.parametrize("model_type", ["distilbert", "modernbert"])
 def test_a_method_trains_where_dropout_has_other_names(
     model_type, tiny, make_spec, train, tmp_path

@@ -1,0 +1,136 @@
+"""MixCSE: a sentence must tell its positive from mixtures of that positive with another sentence.
+
+Idea: random sentences of a batch soon are easy negatives, and then give little gradient. A mixture
+of the positive and another sentence stays hard. It has no gradient, so the loss moves the anchor
+away from the mixture and not the mixture itself.
+
+    mix(z)_i = λ z_i + (1-λ) z_(i+1),   without gradient
+    loss = cross-entropy with target i over the columns
+           cos(z1_i, z2_j)/τ,   cos(z1_i, mix(z2)_j)/τ,   cos(mix(z1)_i, z2_j)/τ
+
+The mixture before i and the anchor after i hold too much of a positive pair. The released code sets
+these two logits of each row to 0 and does not remove them.
+
+Source: official code: BDBC-KG-NLP/MixCSE_AAAI2022 mixcse/models_mix.py:166-275,
+run_unsup_example.sh.
+Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views.
+Relations: simcse with further negatives, which are made of its own vectors.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from csebench.train.losses import cos_sim, upcast_fp32
+from csebench.train.method import Views
+from methods.simcse import Method as SimCSE
+
+DECLARATION = {
+    "name": "mixcse",
+    "version": 1,
+    "extends": "simcse",
+    "title": "MixCSE",
+    "paper": "Zhang et al. 2022 (AAAI)",
+    "citation": (
+        """@inproceedings{zhang2022mixcse, title={Unsupervised Sentence Representation via Contrastive Learning
+with Mixing Negatives}, author={Zhang, Yanzhao and Zhang, Richong and Mensah, Samuel and Liu, Xudong and
+Mao, Yongyi}, booktitle={AAAI}, year={2022}}"""
+    ),
+    "trains": "encoder, head",
+    "colours": {"": "#1B5E20"},
+    "params": {
+        "steps": (15625, "run_unsup_example.sh: 1 epoch of 10^6 sentences at batch 64"),
+        "batch_size": (64, "run_unsup_example.sh"),
+        "learning_rate": (3e-5, "run_unsup_example.sh, BERT base"),
+        "max_length": (32, "run_unsup_example.sh"),
+        "evaluate_every": (125, "run_unsup_example.sh"),
+        "pooler": (
+            "cls_before_pooler",
+            "run_unsup_example.sh: its last line evaluates without the MLP; the README with it",
+        ),
+        "temperature": (0.05, "run_unsup_example.sh"),
+        "mixing": (0.2, "run_unsup_example.sh: lambdas, the share of the positive"),
+        "form": (
+            "code",
+            "code: models_mix.py:220-271; removed: without its logits of 0",
+        ),
+    },
+    "search": {"mixing": (0.1, 0.2, 0.4)},
+    "below": [("mixing", 1)],
+    "choices": {"form": ["code", "removed"]},
+    "variants": {
+        "default": (
+            "as released",
+            (
+                "2N mixtures are negatives of every sentence, N of the positives and N of the"
+                " anchors; the two that hold too much of a positive pair count with a logit of 0"
+            ),
+        ),
+        "removed": (
+            "released, repaired",
+            "the logits that the code sets to 0 are left out of the softmax",
+            {"form": "removed"},
+        ),
+    },
+    "deviations": [
+        "the paper was not at hand; the loss and the settings are the code's",
+        (
+            "the script has no mlp_only_train, so its best step on STS-B dev is chosen with the MLP;"
+            " here it is chosen without, as at test"
+        ),
+        "ours: with the component moco, the queue adds further negatives of the unmixed anchors",
+    ],
+}
+
+
+class Method(SimCSE):
+    def loss(self, views: Views) -> Tensor:
+        return mixed_info_nce(
+            views.z1, views.z2, self.p.temperature, self.p.mixing, self.p.form, views.queue
+        )
+
+
+def mix(z: Tensor, share: float) -> Tensor:
+    """Mix each vector with the next one of the batch, (N, D) -> (N, D), without gradient.
+
+    Args:
+        share: of the vector itself; the rest is the next one's. The last one mixes with the first.
+    """
+    mixed = share * z + (1 - share) * z.roll(-1, dims=0)
+    return mixed.detach()
+
+
+def mixed_info_nce(
+    z1: Tensor,
+    z2: Tensor,
+    temperature: float,
+    share: float,
+    form: str = "code",
+    queue: Tensor | None = None,
+) -> Tensor:
+    """Compute InfoNCE with mixtures as further negatives (models_mix.py:198-275).
+
+    Args:
+        z1, z2: (N, D).
+        share: of the positive in its mixture, and of the anchor in its own.
+        form: `code` and `removed` have the columns of all mixtures. `code` sets the logits of
+            mixtures that hold too much of a positive pair to 0, `removed` leaves them out.
+        queue: (Q, D) further negatives, without gradient.
+    """
+    z1 = upcast_fp32(z1)
+    z2 = upcast_fp32(z2)
+    mixed_positives = cos_sim(z1, mix(z2, share)) / temperature  # (N, N)
+    mixed_anchors = cos_sim(mix(z1, share), z2) / temperature  # (N, N)
+
+    # mixture i-1 has 1-λ of positive i; mixed anchor i has 1-λ of the anchor of positive i+1
+    own = torch.eye(len(z1), dtype=torch.bool, device=z1.device)
+    fill = 0.0 if form == "code" else float("-inf")
+    columns = [
+        cos_sim(z1, z2) / temperature,
+        mixed_positives.masked_fill(own.roll(1, dims=0), fill),
+        mixed_anchors.masked_fill(own.roll(1, dims=1), fill),
+    ]
+    if queue is not None:
+        columns.append(cos_sim(z1, queue.detach()) / temperature)
+    logits = torch.cat(columns, dim=1)
+    return cross_entropy(logits, torch.arange(len(z1), device=z1.device))
