@@ -1,4 +1,4 @@
-"""DCLR against the value and gradients of its official code.
+"""DCLR and VaSCL against the values and gradients of their official code.
 
 test_vectors.py says what the files of vectors are.
 """
@@ -22,6 +22,7 @@ from methods.dclr import (
     non_uniformity,
     weighted_contrast,
 )
+from methods.vascl import FastLinear
 
 
 class StandIn(nn.Module):
@@ -73,6 +74,31 @@ def test_dclr_has_the_official_loss(name, precision, dclr, monkeypatch):
     case.check_gradients(loss, z1=z1, z2=z2)
 
 
+@cases("vascl")
+def test_vascl_has_the_official_loss(name, precision, make_spec, encoder, monkeypatch):
+    case = Case(name, precision)
+    params = {
+        "temperature": case.settings["temperature"],
+        "neighbours": case.settings["topk"],
+        "radius": case.settings["eps"],
+        "batch_size": case.settings["N"],
+    }
+    spec = make_spec("vascl", params=params)
+    method = load("vascl")(encoder, typed_params("vascl", spec.params))
+    w1, w2 = case.tensor("in_w1", grad=True), case.tensor("in_w2", grad=True)
+    monkeypatch.setattr(method, "project", lambda vectors: (vectors @ w1.T).relu() @ w2.T)
+    monkeypatch.setattr(torch, "rand", lambda *_, **__: case.tensor("in_noise"))
+    e1, e2 = case.tensor("in_e1", grad=True), case.tensor("in_e2", grad=True)
+    batch = {"input_ids": torch.zeros(len(e1), 1, dtype=torch.long)}
+
+    view1 = View(method.project(e1), e1, batch)
+    view2 = View(method.project(e2), e2, batch)
+    loss = method.loss(Views(view1, view2))
+
+    case.check("out_loss", loss)
+    case.check_gradients(loss, e1=e1, e2=e2, w1=w1, w2=w2)
+
+
 # ---------------------------------------------------------------- false negatives and noise
 
 LOGITS = torch.tensor([[3.0, 2.0, 1.0], [0.0, 3.0, 1.0]])  # two sentences and one noise vector
@@ -114,3 +140,25 @@ def test_padding_is_attended_to_only_as_in_the_code(dclr):
     sentences = ["one", "a sentence of several words"]
     assert not dclr().tokenize(sentences)["attention_mask"].all()
     assert dclr(mask_padding=False).tokenize(sentences)["attention_mask"].all()
+
+
+# ---------------------------------------------------------------- the head of VaSCL
+
+
+def test_a_fast_layer_learns_at_its_own_rate_under_adam():
+    """Both layers give the same output before a step. After it, one has moved 100 times as far."""
+    torch.manual_seed(0)
+    fast = FastLinear(6, 4, rate=100.0)
+    plain = nn.Linear(6, 4, bias=False)
+    plain.weight.data = (100.0 * fast.weight).detach()
+    before = plain.weight.detach().clone()
+    x = torch.randn(8, 6)
+    assert torch.allclose(fast(x), plain(x))
+
+    for layer in (fast, plain):
+        optimizer = torch.optim.AdamW(layer.parameters(), lr=1e-4, weight_decay=0.0)
+        layer(x).square().sum().backward()
+        optimizer.step()
+
+    moved = 100.0 * fast.weight - before
+    assert torch.allclose(moved, 100.0 * (plain.weight - before), rtol=1e-2)
