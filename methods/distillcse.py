@@ -18,18 +18,15 @@ Relations: simcse + a term. rankcse_teachers also learns teachers' similarities,
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from csebench.base.errors import BadInput
-from csebench.base.gpus import device_type
-from csebench.base.hub import EncoderRef
 from csebench.model.encoder import Encoder
-from csebench.model.pooling import pool
 from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train import parallel
 from csebench.train.losses import cos_sim, off_diagonal
 from csebench.train.method import Views
+from csebench.train.teachers import load_teachers, teacher_similarities
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {
@@ -141,55 +138,3 @@ def shuffle_in_groups(similarities: Tensor, share: float, noise: Tensor) -> Tens
     group = torch.bucketize(sums, cuts, right=True)  # (N, M), counted from 0
     shuffled = (group + noise).argsort(-1)  # noise is below 1, so groups stay in order
     return torch.zeros_like(values).scatter(-1, order.gather(-1, shuffled), values)
-
-
-# ---------------------------------------------------------------- the teachers
-
-
-def load_teachers(names: str, encoder: Encoder, parameter: str) -> nn.ModuleList:
-    """Load frozen teachers without dropout.
-
-    Args:
-        names: models at pinned revisions, or `self` for a copy of `encoder`, with spaces between.
-        parameter: the parameter that has the names, for messages.
-
-    Raises:
-        BadInput: no name is given, a model cannot be read, or its vocabulary is not the encoder's.
-    """
-    if not names.split():
-        raise BadInput(f"{parameter}: names no model; name at least one, or `self`.")
-    teachers = nn.ModuleList()
-    for name in names.split():
-        if name == "self":
-            teacher = encoder.copy()
-        else:
-            teacher = Encoder.load(EncoderRef.parse(name))
-        if teacher.tokenizer.get_vocab() != encoder.tokenizer.get_vocab():
-            raise BadInput(
-                f"{parameter}: {name} has another vocabulary than the encoder; name a teacher with"
-                " the same one."
-            )
-        teacher.set_dropout(0.0)
-        teachers.append(teacher.requires_grad_(False))
-    return teachers
-
-
-@torch.no_grad()
-def teacher_similarities(teachers: nn.ModuleList, batch: dict[str, Tensor]) -> Tensor:
-    """Compute the cosines of each teacher's [CLS] vectors, over the batches of all processes.
-
-    Teachers compute in fp32, also under autocast, because small temperatures magnify rounding.
-
-    Args:
-        batch: tokenised sentences of this process.
-
-    Returns:
-        (K, N, N) for K teachers.
-    """
-    pooler = "cls_before_pooler"
-    similarities = []
-    with torch.autocast(device_type(), enabled=False):
-        for teacher in teachers:
-            vectors = parallel.gather(pool(pooler, teacher(batch, pooler)))  # (N, D)
-            similarities.append(cos_sim(vectors, vectors))
-    return torch.stack(similarities)

@@ -23,7 +23,8 @@ from csebench.model.encoder import Encoder
 from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train.losses import cos_sim, off_diagonal
 from csebench.train.method import Views
-from methods.distillcse import distil, load_teachers, teacher_similarities
+from csebench.train.teachers import load_teachers, teacher_similarities
+from methods.distillcse import distil
 from methods.rankcse import Method as RankCSE
 
 DECLARATION = {

@@ -13,6 +13,10 @@ TINY_SUBSTITUTES = {
     "pretraining": {"condenser": "none"},
     "projector": {"4096": 64},
     "queue": {"160": 12, "384": 12},
+    "teacher": {
+        "princeton-nlp/unsup-simcse-bert-base-uncased"
+        "@0c1b4b17e8b6c285152fdc748feb50872f18f5ad": "self",
+    },
     "teachers": {
         "princeton-nlp/unsup-simcse-bert-base-uncased"
         "@0c1b4b17e8b6c285152fdc748feb50872f18f5ad": "self",
@@ -21,8 +25,12 @@ TINY_SUBSTITUTES = {
         "@a6db567693e8fec332a718036c4ad58f9c85cd21": "self self",
     },
 }
-# Batch normalisation over a few rows of a random encoder magnifies dropout.
-TINY_PARAMS = {"diffcse": {"dropout": 0.02}, "infocse": {"dropout": 0.02}}
+TINY_PARAMS = {
+    # Batch normalisation over a few rows of a random encoder magnifies dropout.
+    "diffcse": {"dropout": 0.02},
+    "infocse": {"dropout": 0.02},
+    "vascl": {"head_rate": 1.0},  # tests raise the learning rate, and its head's would be 0.1
+}
 
 
 def weights(out):

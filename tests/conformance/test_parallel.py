@@ -37,7 +37,9 @@ AS_DECLARED = (
 CASES = {run: RUNS[run] for run in AS_DECLARED}
 CASES |= {
     "ct": {"method": "ct", "params": {"batch_size": 16}},
+    "dclr": {"method": "dclr", "params": {"noise": 0.0}},  # nothing is drawn
     "distillcse": {"method": "distillcse", "params": {"group_share": 0.0}},  # nothing is drawn
+    "vascl": {"method": "vascl", "params": {"radius": 0.0}},  # what is drawn is not used
     "msse": {"method": "msse", "params": {"augmentation": "reverse"}},
     "infocse": {"method": "infocse", "components": {"auxiliary_mlm": {"weight": 1.0}}},
     "simcse+mlm": {"method": "simcse", "components": {"mlm": {"weight": 1.0}}},

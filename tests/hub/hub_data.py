@@ -242,8 +242,10 @@ def models(tiny_bert: Path, tiny_roberta: Path) -> list[Repository]:
     files_of[generator] = distilbert(wordpiece)
     for name in declaration("msse").params["translators"][0].split():
         files_of[EncoderRef.parse(name)] = marian()
-    for method in ("distillcse", "rankcse_teachers"):
-        for name in declaration(method).params["teachers"][0].split():
+    for method in ("dclr", "distillcse", "rankcse_teachers"):
+        declared = declaration(method).params
+        names, _ = declared.get("teachers") or declared["teacher"]
+        for name in names.split():
             files_of[EncoderRef.parse(name)] = bert(name, tiny_bert, wordpiece)
 
     repositories = []

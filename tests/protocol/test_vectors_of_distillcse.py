@@ -16,7 +16,8 @@ from csebench.model.pooling import Encoded
 from csebench.plan.catalog.registry import load, typed_params
 from csebench.plan.schema.declarations import EncoderRef
 from csebench.train.method import View, Views
-from methods.distillcse import load_teachers, shuffle_in_groups, teacher_similarities
+from csebench.train.teachers import load_teachers, teacher_similarities
+from methods.distillcse import shuffle_in_groups
 from methods.rankcse_teachers import list_mle
 
 

@@ -1,0 +1,77 @@
+"""Frozen encoders beside the one that is trained.
+
+DistillCSE and RankCSE learn the similarities that these encoders see between sentences. DCLR asks
+one of them which negatives are false.
+"""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from csebench.base.errors import BadInput
+from csebench.base.gpus import device_type
+from csebench.base.hub import EncoderRef
+from csebench.model.encoder import Encoder
+from csebench.model.pooling import pool
+from csebench.train import parallel
+from csebench.train.losses import cos_sim
+
+
+def load_teacher(name: str, encoder: Encoder, parameter: str) -> Encoder:
+    """Load an encoder that is not trained, without dropout.
+
+    Args:
+        name: a model at a pinned revision, or `self` for a copy of `encoder`.
+        parameter: the parameter that has the name, for messages.
+
+    Raises:
+        BadInput: the model cannot be read, or its vocabulary is not the encoder's.
+    """
+    if name == "self":
+        teacher = encoder.copy()
+    else:
+        teacher = Encoder.load(EncoderRef.parse(name))
+    if teacher.tokenizer.get_vocab() != encoder.tokenizer.get_vocab():
+        raise BadInput(
+            f"{parameter}: {name} has another vocabulary than the encoder; name a teacher with the"
+            " same one."
+        )
+    teacher.set_dropout(0.0)
+    return teacher.requires_grad_(False)
+
+
+def load_teachers(names: str, encoder: Encoder, parameter: str) -> nn.ModuleList:
+    """Load encoders that are not trained, without dropout.
+
+    Args:
+        names: the names that `load_teacher` takes, with spaces between.
+        parameter: the parameter that has the names, for messages.
+
+    Raises:
+        BadInput: no name is given, or `load_teacher` refuses one.
+    """
+    if not names.split():
+        raise BadInput(f"{parameter}: names no model; name at least one, or `self`.")
+    return nn.ModuleList(load_teacher(name, encoder, parameter) for name in names.split())
+
+
+@torch.no_grad()
+def teacher_similarities(teachers: Iterable[nn.Module], batch: dict[str, Tensor]) -> Tensor:
+    """Compute the cosines of each teacher's [CLS] vectors, over the batches of all processes.
+
+    Teachers compute in fp32, also under autocast, because small temperatures magnify rounding.
+
+    Args:
+        batch: tokenised sentences of this process.
+
+    Returns:
+        (K, N, N) for K teachers.
+    """
+    pooler = "cls_before_pooler"
+    similarities = []
+    with torch.autocast(device_type(), enabled=False):
+        for teacher in teachers:
+            vectors = parallel.gather(pool(pooler, teacher(batch, pooler)))  # (N, D)
+            similarities.append(cos_sim(vectors, vectors))
+    return torch.stack(similarities)
