@@ -232,7 +232,7 @@ def models(tiny_bert: Path, tiny_roberta: Path) -> list[Repository]:
     files_of: dict[EncoderRef, dict[str, bytes]] = {}
     for ref in catalog.scale("paper").encoders.values():
         if "word_embeddings" in ref.name:
-            files_of[ref] = word_vectors(SENTENCES)
+            files_of[ref] = word_vectors(smoke_texts())
         elif "roberta" in ref.name:
             files_of[ref] = roberta(ref.name, tiny_roberta, bpe)
         else:
@@ -252,6 +252,12 @@ def models(tiny_bert: Path, tiny_roberta: Path) -> list[Repository]:
     for ref, files in files_of.items():
         repositories.append(Repository("models", ref.name, ref.revision, files | NOT_READ))
     return repositories
+
+
+def smoke_texts() -> list[str]:
+    """Read all files of the smoke data. Texts without a known word would share the vector 0."""
+    files = [path for path in SMOKE.rglob("*") if path.is_file()]
+    return [path.read_text(encoding="utf-8", errors="replace") for path in files]
 
 
 def wordpiece_files(tiny_bert: Path) -> dict[str, bytes]:
