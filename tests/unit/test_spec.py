@@ -144,6 +144,16 @@ def test_every_change_gives_another_key_and_all_but_the_seed_another_cell():
     assert spec(seed=49).cell_id == spec().cell_id
 
 
+def test_a_changed_copy_of_a_run_has_an_id_of_its_own():
+    original = spec()
+    first_id = original.run_id  # which the spec then remembers
+
+    changed = original.with_seed(original.seed + 1)
+
+    assert changed.run_id == spec(seed=original.seed + 1).run_id != first_id
+    assert changed.with_seed(original.seed).run_id == first_id
+
+
 def test_seeds_of_sources_are_part_of_the_run_and_not_of_the_cell():
     base = spec()
     varied = base.model_copy(update={"seeds": {"order": 7}})

@@ -57,6 +57,7 @@ FRACTION = "fraction"
 SharedSetting = Literal["learning_rate", "temperature", "pooler"]
 # what a method's loss compares: two views of a sentence, tokens, labelled triplets
 TrainedKind = Literal["two_views", "token_level", "supervised"]
+TRAINED_KINDS = get_args(TrainedKind)
 # kinds of methods whose model exists already and is not changed, so that a seed changes nothing
 AS_IT_IS = ("untrained", "released")
 # whether a trained method learns from labels
@@ -297,7 +298,7 @@ class Declaration(Strict):
 
     @property
     def is_trained(self) -> bool:
-        return self.kind in get_args(TrainedKind)
+        return self.kind in TRAINED_KINDS
 
     @property
     def training(self) -> Training | None:

@@ -3,8 +3,10 @@
 csebench/plan/recipe.py makes a run from a row of a table.
 """
 
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -64,7 +66,7 @@ class Spec(Strict):
     # hash of the code of each draft, by unit (`methods/margin`); see plan/code_versions.py
     code: dict[str, str] = Field(default={}, exclude_if=lambda v: not v)
 
-    @property
+    @cached_property
     def run_id(self) -> str:
         """`simcse-0123456789`: folder name of the run, and its name in every command."""
         return f"{self.method}-{digest(self.model_dump())}"
@@ -93,6 +95,12 @@ class Spec(Strict):
         for name, component in self.components.items():
             settings |= {f"{name}.{key}": value for key, value in component.params.items()}
         return settings
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "Spec":
+        """Copy the spec, with changes. The copy computes a `run_id` of its own."""
+        copied = super().model_copy(update=update, deep=deep)
+        vars(copied).pop("run_id", None)
+        return copied
 
     def with_seed(self, seed: int) -> "Spec":
         """Return the run with another seed. The seed also draws another subset of the corpus."""
