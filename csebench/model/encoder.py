@@ -44,7 +44,7 @@ from csebench.base.models import (
     unreadable_model,
 )
 from csebench.model.chunks import in_chunks
-from csebench.model.families import AVERAGES, dropout_keys, family_of
+from csebench.model.families import AVERAGES, LAST_TOKEN, dropout_keys, family_of
 from csebench.model.layers import (
     Layers,
     additive,
@@ -54,7 +54,13 @@ from csebench.model.layers import (
     to_device,
     use_cheap_dropout,
 )
-from csebench.model.pooling import ONE_POSITION, PROMPT_TEMPLATES, TWO_LAYERS, Encoded
+from csebench.model.pooling import (
+    ONE_POSITION,
+    PROMPT_TEMPLATES,
+    TEXT_TEMPLATES,
+    TWO_LAYERS,
+    Encoded,
+)
 from csebench.model.weights import check_weights
 from csebench.plan.schema.declarations import EncoderRef
 from csebench.plan.schema.spec import RUNS
@@ -313,6 +319,29 @@ class Encoder(nn.Module):
             first, words, last = self.parts(row)
             filled.append([*first, *before, *self.shorten(words, room), *after, *last])
         return filled
+
+    def ids_in_text(
+        self, sentences: list[str], pooler: str, max_length: int | None = None
+    ) -> list[list[int]]:
+        """Put sentences into the text of a pooler, and return the token ids of the whole texts.
+
+        A decoder may join the end of a sentence and what follows it in one token. If a text has too
+        many tokens, its sentence loses as many words at its end.
+        """
+        template = TEXT_TEMPLATES[pooler]
+        limit = min(max_length or self.max_seq_length, self.max_seq_length)
+        texts = [template.replace("[X]", sentence) for sentence in sentences]
+        rows = self.tokenizer(texts)["input_ids"]
+        for index, sentence in enumerate(sentences):
+            words = sentence.split()
+            while len(rows[index]) > limit and words:
+                too_many = len(rows[index]) - limit
+                words = words[:-too_many]
+                text = template.replace("[X]", " ".join(words))
+                rows[index] = self.tokenizer(text)["input_ids"]
+            if len(rows[index]) > limit:
+                raise BadInput(f"pooler {pooler}: its template has more than {limit} tokens.")
+        return rows
 
     def pad(self, rows: list[list[int]], length: int | None = None) -> dict[str, torch.Tensor]:
         """Pad rows of token ids to a batch.
@@ -682,6 +711,8 @@ class Encoder(nn.Module):
                 "the model reads from left to right, so the first token knows nothing of the"
                 " sentence"
             )
+        if pooler in LAST_TOKEN and not traits.left_to_right:
+            return "the model reads both ways, so its last token has read no more than others"
         if pooler in TWO_LAYERS and not traits.all_layers:
             return "the model does not give the states of every layer"
         return None

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import get_args
 
 from csebench.base.errors import BadInput
-from csebench.plan.schema.declarations import POOLERS, Averages
+from csebench.plan.schema.declarations import POOLERS, Averages, LastToken
 
 AVERAGES: tuple[str, ...] = get_args(Averages)
-# the poolers of a model without a pooler layer
-NO_POOLER = tuple(pooler for pooler in POOLERS if pooler != "cls")
+LAST_TOKEN: tuple[str, ...] = get_args(LastToken)
+# the poolers of a model that reads both ways, and of one without a pooler layer
+ENCODER_POOLERS = tuple(pooler for pooler in POOLERS if pooler not in LAST_TOKEN)
+NO_POOLER = tuple(pooler for pooler in ENCODER_POOLERS if pooler != "cls")
 BERT_DROPOUT = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 OTHER_TOKENS = (
     "methods need one special token before a sentence and one behind it, which it has not"
@@ -40,7 +42,7 @@ class EncoderFamily:
 
     title: str
     model_types: tuple[str, ...]
-    poolers: tuple[str, ...] = POOLERS
+    poolers: tuple[str, ...] = ENCODER_POOLERS
     dropout: tuple[str, ...] = ()
     not_trained: str = ""
     states: str = ""
@@ -88,16 +90,16 @@ FAMILIES = (
         not_trained=TWO_HALVES,
         states="those of the decoder, which reads the sentence too, as `AutoModel` gives them",
     ),
-    EncoderFamily("GPT-2", ("gpt2",), AVERAGES, not_trained=LEFT_TO_RIGHT),
+    EncoderFamily("GPT-2", ("gpt2",), (*AVERAGES, *LAST_TOKEN), not_trained=LEFT_TO_RIGHT),
     EncoderFamily(
         "Llama, Mistral, Qwen2, Qwen3, Gemma, Gemma 2, Gemma 3",
         ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text"),
-        AVERAGES,
+        (*AVERAGES, *LAST_TOKEN),
         not_trained=LEFT_TO_RIGHT,
     ),
 )
 OTHER = EncoderFamily(
-    "any other with a last hidden state for every token", (), not_trained=NOT_TRIED
+    "any other with a last hidden state for every token", (), POOLERS, not_trained=NOT_TRIED
 )
 BY_MODEL_TYPE = {model_type: family for family in FAMILIES for model_type in family.model_types}
 
@@ -143,8 +145,8 @@ def poolers_in_words(family: EncoderFamily) -> str:
     """Return the text of the table about the poolers of a family."""
     if family is OTHER:
         return "every pooler for which it gives what is needed, found out when it is opened"
-    if family.poolers == POOLERS:
-        return "every pooler"
+    if family.poolers == ENCODER_POOLERS:
+        return "every pooler of encoders"
     if family.poolers == NO_POOLER:
-        return "every pooler but `cls`: it has no pooler layer"
+        return "every pooler of encoders but `cls`: it has no pooler layer"
     return ", ".join(f"`{pooler}`" for pooler in family.poolers)

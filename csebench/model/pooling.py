@@ -9,10 +9,14 @@ from typing import Any
 import torch
 
 from csebench.base.errors import BadInput
+from csebench.model.families import LAST_TOKEN
 from csebench.model.layers import at_position
 
 # MSSE args.py:15, and its config
 PROMPT_TEMPLATES = {"mask": '"[X]" means [MASK].', "mask_bare": "[X] means [MASK]"}
+# texts that poolers of the last token put a sentence into (PromptEOL: Jiang et al. 2023, "Scaling
+# Sentence Embeddings with Large Language Models")
+TEXT_TEMPLATES = {"last_eol": 'This sentence : "[X]" means in one word:"'}
 # poolers that average two hidden states, with the indices of both among all hidden states
 TWO_LAYERS = {"avg_top2": (-2, -1), "avg_first_last_2021": (0, -1), "avg_first_last_2022": (1, -1)}
 # poolers that read one state of the last layer
@@ -57,6 +61,8 @@ def pool(pooler: str, encoded: Encoded):
       between forks of SimCSE. Until 2022-01-14, "first" was the embedding output. This is `_2021`,
       the reading that gives the published 56.70. Since then it is the first layer, `_2022`.
     - `mask` and `mask_bare` are the state at the [MASK] of a template (MSSE).
+    - `last` is the state at the last token of a decoder. `last_eol` is the same in a template that
+      asks for one word (PromptEOL).
     """
     output = encoded.output
     mask = encoded.mask
@@ -70,6 +76,10 @@ def pool(pooler: str, encoded: Encoded):
         if states.shape[1] > 1:  # else the encoder has computed only the state that is read
             position = encoded.position(pooler)
         return at_position(states, position)[:, 0]
+    if pooler in LAST_TOKEN:
+        last = mask.sum(1) - 1  # (N,)
+        states = at_position(output.last_hidden_state, last.clamp(min=0))[:, 0]
+        return states * mask.any(1, keepdim=True)  # 0 for a text without tokens
     if pooler == "cls":
         return output.pooler_output
     if pooler == "avg":

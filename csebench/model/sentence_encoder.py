@@ -26,7 +26,7 @@ from csebench.model.bf16 import in_precision
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import TRIAL, Encoder, check_full_precision, position_limit
 from csebench.model.layers import to_device
-from csebench.model.pooling import pool
+from csebench.model.pooling import TEXT_TEMPLATES, pool
 from csebench.model.weights import check_weights
 from csebench.plan.schema.declarations import EncoderRef, Evaluation
 
@@ -79,8 +79,10 @@ class SentenceEncoder(Embedder):
 
     def token_ids(self, sentences: list[str]) -> list[list[int]]:
         """Return the token ids of sentences, in the template of the pooler if it has one."""
-        ids = self.encoder.ids(sentences, self.evaluation.max_length)
-        return self.encoder.in_template(ids, self.pooler)
+        max_length = self.evaluation.max_length
+        if self.pooler in TEXT_TEMPLATES:
+            return self.encoder.ids_in_text(sentences, self.pooler, max_length)
+        return self.encoder.in_template(self.encoder.ids(sentences, max_length), self.pooler)
 
     @torch.inference_mode()
     def on_device(self, ids: list[list[int]]) -> torch.Tensor:

@@ -19,6 +19,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from csebench.base.models import read_facts
 from csebench.model.encoder import Encoder
+from csebench.model.families import ENCODER_POOLERS
 from csebench.model.pooling import PROMPT_TEMPLATES, Encoded, pool
 from csebench.plan.catalog.registry import (
     COMPONENTS,
@@ -28,7 +29,7 @@ from csebench.plan.catalog.registry import (
     fill,
     typed_params,
 )
-from csebench.plan.schema.declarations import POOLERS, Evaluation
+from csebench.plan.schema.declarations import Evaluation
 from csebench.score.models import open_model
 from csebench.train import trainer
 
@@ -404,7 +405,7 @@ def hf_vectors(model, sentences, pooler):
 
 EXPORTED = {run: RUNS[run] for run in PLAIN}
 OF_POOLERS = {}
-for pooler in POOLERS:
+for pooler in ENCODER_POOLERS:
     OF_POOLERS[f"bert-{pooler}"] = {"method": "bert", "params": {"pooler": pooler}}
 EXPORTED |= OF_POOLERS
 NOT_EXPORTED = {".bin", ".pt", ".pth", ".pkl", ".part"}  # pickled weights, traces of training

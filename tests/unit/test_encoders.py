@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from test_foreign_code import edit, load
 from tiny_encoders import MODELS, OTHERS, TEXTS, save_tiny
 from transformers import AutoModel, AutoModelForTextEncoding, AutoTokenizer, T5EncoderModel
@@ -179,9 +180,45 @@ def test_an_encoder_half_alone_is_a_whole_model(tiny, tmp_path):
     np.testing.assert_allclose(vectors, own_vectors(half, TEXTS, T5EncoderModel), atol=1e-5)
 
 
-def test_a_text_without_tokens_has_a_vector(tiny):
-    empty, *_ = open_model(str(tiny("gpt2")), "avg").embed(["", *TEXTS])
+@pytest.mark.parametrize("pooler", ["avg", "last"])
+def test_a_text_without_tokens_has_a_vector(pooler, tiny):
+    empty, *_ = open_model(str(tiny("gpt2")), pooler).embed(["", *TEXTS])
     assert (empty == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("model_type", "padding_side"), [("gpt2", "right"), ("qwen3", "left"), ("qwen3", "right")]
+)
+def test_the_last_token_of_a_decoder_is_pooled(model_type, padding_side, tiny):
+    """sentence-transformers calls this pooling `lasttoken`, and also pads on the left."""
+    folder = str(tiny(model_type))
+    transformer = Transformer(folder)
+    transformer.tokenizer.pad_token = transformer.tokenizer.convert_ids_to_tokens(0)
+    transformer.tokenizer.padding_side = padding_side
+    pooling = Pooling(transformer.get_embedding_dimension(), pooling_mode="lasttoken")
+    library = SentenceTransformer(modules=[transformer, pooling], device="cpu")
+
+    vectors = open_model(folder, "last").embed(TEXTS)
+
+    np.testing.assert_allclose(vectors, library.encode(TEXTS), atol=1e-5)
+
+
+def test_a_decoder_is_asked_for_one_word(tiny):
+    folder = str(tiny("gpt2"))
+    in_template = [f'This sentence : "{text}" means in one word:"' for text in TEXTS]
+
+    vectors = open_model(folder, "last_eol").embed(TEXTS)
+
+    expected = open_model(folder, "last").embed(in_template)
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+
+
+def test_a_sentence_that_is_too_long_leaves_room_for_its_template(tiny):
+    encoder = load(tiny("gpt2"))
+    short, long = encoder.ids_in_text(["a dog", "a dog " * 1000], "last_eol")
+    ending = encoder.tokenizer(' means in one word:"')["input_ids"]
+    assert len(short) < len(long) <= encoder.max_seq_length
+    assert short[-len(ending) :] == long[-len(ending) :] == ending
 
 
 def read_attention_maps(encoder):

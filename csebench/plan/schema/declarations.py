@@ -48,8 +48,9 @@ LARGEST_INTEGER = 2**31 - 1  # limit of a whole-number hyper-parameter
 Url = Annotated[str, Field(pattern=r"^https?://[\w.-]+(:\d+)?/[\w./~%?&=+,:@{}#-]*$")]
 Precision = Literal["fp32", "bf16"]
 Averages = Literal["avg", "avg_top2", "avg_first_last_2021", "avg_first_last_2022"]
+LastToken = Literal["last", "last_eol"]  # of decoders
 # csebench/model/pooling.py defines each
-Pooler = Literal["cls", "cls_before_pooler", Averages, "mask", "mask_bare"]
+Pooler = Literal["cls", "cls_before_pooler", Averages, "mask", "mask_bare", LastToken]
 POOLERS: tuple[Pooler, ...] = get_args(Pooler)
 # unit of a score if its evaluator declares none; papers print fractions in percent
 FRACTION = "fraction"
