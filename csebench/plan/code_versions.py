@@ -146,7 +146,7 @@ def units() -> dict[str, tuple[int, list[Path]]]:
         for path in (PACKAGE / room).rglob("[!.]*.py"):
             trainer_files |= {*registry.with_imports(path, ("csebench.data.",))}
     replicates_version, _ = read_literal(REPLICATES, "VERSION")
-    units = {
+    found = {
         "trainer": (TRAINER_VERSION, sorted(trainer_files)),
         "translate": (TRANSLATION_VERSION, [TRANSLATE]),
         "replicates": (
@@ -158,8 +158,8 @@ def units() -> dict[str, tuple[int, list[Path]]]:
         for name in adapter_names(folder):
             with contextlib.suppress(BadInput):  # an invalid file
                 version = registry.any_declaration(name, folder).version
-                units[f"{folder}/{name}"] = (version, registry.with_imports(files(folder)[name]))
-    return units
+                found[f"{folder}/{name}"] = (version, registry.with_imports(files(folder)[name]))
+    return found
 
 
 def current() -> dict[str, dict]:
@@ -176,17 +176,17 @@ def read_lock() -> dict[str, dict]:
 
 
 def changed_without_bump() -> list[str]:
-    """List the units whose code is not the code in the lock, although the version is the same."""
-    return [unit for unit in units() if is_unversioned(unit)]
+    """List the units whose code changed and whose version did not, compared with the lock."""
+    lock = read_lock()
+    return [unit for unit in units() if is_unversioned(unit, lock)]
 
 
-def is_unversioned(unit: str) -> bool:
-    """Whether the code of a unit is not the code in the lock, although the version is the same."""
-    before = read_lock().get(unit)
-    if before is None or unit not in units():
+def is_unversioned(unit: str, lock: dict[str, dict]) -> bool:
+    """Whether the code of a unit changed and its version did not. A unit without a lock is new."""
+    if unit not in lock or unit not in units():
         return False
     version, paths = units()[unit]
-    return before["version"] == version and before["code"] != code_hash(*paths)
+    return lock[unit]["version"] == version and lock[unit]["code"] != code_hash(*paths)
 
 
 # ---------------------------------------------------------------- drafts
@@ -218,16 +218,21 @@ def draft_codes(method: str, components: Iterable[str]) -> dict[str, str]:
 
 
 # Never emptied, unlike `cached`: a process runs the code that it imported, not later edits.
-runs_unversioned = functools.cache(is_unversioned)
+@functools.cache
+def imported_unversioned(unit: str) -> bool:
+    """Whether this process imported code of a unit that changed without a new version."""
+    return is_unversioned(unit, read_lock())
 
 
-def mark(units: Iterable[str]) -> dict[str, list[str]]:
+def mark(names: Iterable[str]) -> dict[str, list[str]]:
     """Make the entry of a result's provenance about units that changed without a new version.
 
+    Call it when the work begins, because an edit during the work is not in the code that runs.
+
     Returns:
-        an empty dict if no unit did.
+        {"unversioned_code": [unit, …]}, or an empty dict if no unit changed.
     """
-    changed = sorted(unit for unit in {*units} if runs_unversioned(unit))
+    changed = sorted(unit for unit in {*names} if imported_unversioned(unit))
     if not changed:
         return {}
     return {"unversioned_code": changed}

@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from pathlib import Path
@@ -399,6 +399,7 @@ def score_model(opened: Embedder, request: ScoringRequest, out: Path) -> dict:
     """
     identities = request.identities()
     watch = Stopwatch()
+    versions = code_versions.mark(units_of_scores(identities))
     keeps_files = not is_stream(out)
     if keeps_files:
         opened.cache_dir = store.shards_folder(out)
@@ -436,9 +437,6 @@ def score_model(opened: Embedder, request: ScoringRequest, out: Path) -> dict:
             shutil.rmtree(store.shards_folder(out), ignore_errors=True)
 
     # write the scores
-    code_units = set()
-    for evaluator in timings:
-        code_units.update(code_versions.units_of_score(protocol(evaluator).declaration.name))
     content = {
         "schema": 1,
         "model": request.model,
@@ -447,13 +445,21 @@ def score_model(opened: Embedder, request: ScoringRequest, out: Path) -> dict:
         "scores": scores,
         **items_reference,
         "timings": timings,
-        "provenance": watch.record(**code_versions.mark(code_units)),
+        "provenance": watch.record(**versions),
     }
     content = with_digest(content)
     write_json(out, content)
     if failed:
         raise RunFailed("\n".join(map(str, failed)))
     return content
+
+
+def units_of_scores(evaluators: Iterable[str]) -> set[str]:
+    """Name the units of code that score a model by several evaluators."""
+    names = set()
+    for evaluator in evaluators:
+        names.update(code_versions.units_of_score(protocol(evaluator).declaration.name))
+    return names
 
 
 class EvaluatorTimer:

@@ -54,6 +54,7 @@ def make_model(
     out = progress.folder
     parallel.start_processes()
     watch = Stopwatch()
+    versions = code_versions.mark(code_versions.units_of_run(spec))
     use_threads(spec.threads)
     params = typed_params(spec.method, spec.params)
     encoder = load_encoder(spec, params)
@@ -82,7 +83,6 @@ def make_model(
     if not is_main_process():
         return
     report |= {"run": spec.run_id, "spec": spec.model_dump()}
-    versions = code_versions.mark(code_versions.units_of_run(spec))
     report["provenance"] = watch.record(
         data_sha256=inputs.sha256, chunk_size=chunk_size, **versions
     )

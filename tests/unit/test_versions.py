@@ -181,14 +181,14 @@ def test_a_unit_that_the_lock_lacks_needs_no_blessing(unit):
 
 def test_results_of_changed_code_are_marked_and_pages_name_it(unit, capsys):
     unit.write_text("x = 2\n")
-    code_versions.runs_unversioned.cache_clear()
+    code_versions.imported_unversioned.cache_clear()
     marked = code_versions.mark(["unit", "other"])
     assert marked == {"unversioned_code": ["unit"]}
     assert code_versions.mark(["other"]) == {}
     assert code_versions.mark([]) == {}
 
     workflow.report_defects("smoke")
-    code_versions.runs_unversioned.cache_clear()
+    code_versions.imported_unversioned.cache_clear()
     (warning,) = capsys.readouterr().err.splitlines()
     assert warning.startswith("csebench: unit: ")
     assert warning.endswith("python -m csebench.plan.code_versions --bless unit")
