@@ -22,16 +22,23 @@ def load_teacher(name: str, encoder: Encoder, parameter: str) -> Encoder:
     """Load an encoder that is not trained, without dropout.
 
     Args:
-        name: a model at a pinned revision, or `self` for a copy of `encoder`.
+        name: a model of the hub at a pinned revision, or `self` for a copy of `encoder`.
         parameter: the parameter that has the name, for messages.
 
     Raises:
-        BadInput: the model cannot be read, or its vocabulary is not the encoder's.
+        BadInput: the revision is not pinned, the model cannot be read, or its vocabulary is not
+            the encoder's.
     """
     if name == "self":
         teacher = encoder.copy()
     else:
-        teacher = Encoder.load(EncoderRef.parse(name))
+        ref = EncoderRef.parse(name)
+        if not ref.is_pinned:
+            raise BadInput(
+                f"{parameter}: {name}: the revision {ref.revision!r} does not say which files are"
+                " read; write NAME@COMMIT (40 digits)."
+            )
+        teacher = Encoder.load(ref)
     if teacher.tokenizer.get_vocab() != encoder.tokenizer.get_vocab():
         raise BadInput(
             f"{parameter}: {name} has another vocabulary than the encoder; name a teacher with the"

@@ -158,9 +158,13 @@ def test_a_teacher_computes_in_fp32_under_autocast(encoder, sentences):
         assert torch.equal(teacher_similarities(teachers, batch), expected)
 
 
-def test_teachers_that_cannot_teach_are_refused(encoder, tiny_roberta):
+def test_teachers_that_cannot_teach_are_refused(encoder, tiny_roberta, monkeypatch):
+    roberta = Encoder.load(EncoderRef(name=str(tiny_roberta), revision="local"))
+    monkeypatch.setattr(Encoder, "load", lambda ref: roberta)  # of a hub
     with pytest.raises(BadInput, match=r"distillcse\.teachers: .* another vocabulary"):
-        load_teachers(f"self {tiny_roberta}", encoder, "distillcse.teachers")
+        load_teachers(f"self some/model@{40 * '0'}", encoder, "distillcse.teachers")
+    with pytest.raises(BadInput, match=r"the revision 'main' does not say which files are read"):
+        load_teachers("some/model", encoder, "distillcse.teachers")
     with pytest.raises(BadInput, match=r"distillcse\.teachers: names no model"):
         load_teachers(" ", encoder, "distillcse.teachers")
 
