@@ -46,7 +46,15 @@ author={Chanchani, Sachin J. and Huang, Ruihong}, booktitle={ACL}, year={2023}}"
     },
     "search": {"d0": (64, 128, 256)},
     "below": [(0, "d0")],
-    "variants": {"default": ("as released", "the command of the README for BERT base")},
+    "variants": {
+        "default": (
+            "as released",
+            (
+                "the command of the README for BERT base, with halves of a sentence for the authors'"
+                " partitions"
+            ),
+        )
+    },
     "deviations": [
         "the paper was not at hand; the loss and the settings are the code's",
         (
@@ -77,6 +85,7 @@ class Method(SimCSE):
         """Join the vectors of N left halves and then N right halves, (2N, D), to N positives."""
         left, right = halves.pooled.chunk(2)
         pooled = 0.5 * (left + right)  # (N, D)
+        # the batch has 2N halves, and components that read it are refused
         return View(self.project(pooled), pooled, halves.batch)
 
     def project(self, pooled: Tensor) -> Tensor:

@@ -54,7 +54,13 @@ Representations}, author={Zhou, Kun and Zhang, Beichen and Zhao, Xin and Wen, Ji
         "temperature": (0.05, "run.sh: temp"),
         "form": ("binary", "models.py:704-710; weighted: the paper's loss (sec. 4.2)"),
         "threshold": (0.9, "run.sh: phi; 0.85 for RoBERTa"),
-        "noise": (1.0, "run.sh: noise_times, noise vectors for each sentence of the batch"),
+        "noise": (
+            1.0,
+            (
+                "run.sh: noise_times, noise vectors for each sentence of the batch; 2.5 for RoBERTa,"
+                " 3 and 5 for the large models"
+            ),
+        ),
         "noise_steps": (4, "train.py:145-150: pgd"),
         "noise_step_size": (1e-3, "models.py:694"),
         "mask_padding": (True, "False: as the code, which passes no attention mask in training"),
@@ -104,7 +110,7 @@ Representations}, author={Zhou, Kun and Zhang, Beichen and Zhao, Xin and Wen, Ji
         ),
         (
             "the head is SimCSE's; the code's is the pooler layer of BERT, as pre-trained, and"
-            " SimCSE's after it"
+            " SimCSE's after it; for large models it is the pooler layer alone"
         ),
         (
             "the frozen encoder is read at [CLS], without dropout; the code reads its pooler layer,"

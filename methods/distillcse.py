@@ -66,6 +66,7 @@ year={2023}}"""
     },
     "search": {"distillation": (0.3, 1.0, 3.0)},
     "weights": ["distillation"],
+    "below": [("group_share", 1), (0, "student_temperature"), (0, "teacher_temperature")],
     "choices": {"negatives": ["batch", "zeroed", "none"]},
     "variants": {
         "default": (
@@ -84,7 +85,10 @@ year={2023}}"""
             " help of its option says `with temperature`"
         ),
         "as in the code, the cross-entropy is the only divergence: its option `distill_func` is not read",
-        "teachers of two sizes count the same; the code weighs them by `distill_alpha`",
+        (
+            "all teachers count the same; the code weighs those of two sizes by `distill_alpha`, and"
+            " mixes the last of an odd number in once more"
+        ),
         "the settings are the script's; the paper was not at hand",
     ],
 }

@@ -59,10 +59,10 @@ booktitle={EMNLP}, year={2020}}"""
             ),
         ),
         "batch_size": (32, "unsupervised_training_nli.py:38"),
-        "learning_rate": (2e-6, "SentenceTransformer.py, default of `fit`"),
+        "learning_rate": (2e-6, "SentenceTransformer.py:460, default of fit"),
         "warmup_steps": (3125, "unsupervised_training_nli.py:92: 10 % of the steps"),
-        "weight_decay": (0.01, "SentenceTransformer.py, default of `fit`"),
-        "max_length": (128, "Transformer.py:19; three more (:74) for special tokens"),
+        "weight_decay": (0.01, "SentenceTransformer.py:461, default of fit"),
+        "max_length": (131, "Transformer.py:19, 74: 128 tokens, and 3 for special tokens"),
         "evaluate_every": (1000, "unsupervised_training_nli.py:101"),
         "pooler": (
             "avg",
@@ -123,6 +123,7 @@ class Method(Base):
         states = encoded.output.last_hidden_state  # (N, T, H)
         pooled = mean_pool(states, encoded.mask)  # (N, H)
         features = n_grams(states, encoded.mask, self.convolutions)  # (N, T, D)
+        # negative if a GPU pads the batch to a multiple of 8: then only padding is cut off
         missing = self.p.max_length - features.shape[1]
         summary = View(mean_pool(features, encoded.mask), pooled, batch)
         local = View(pad(features, (0, 0, 0, missing)), pooled, batch)

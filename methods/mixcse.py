@@ -1,15 +1,16 @@
 """MixCSE: a sentence must tell its positive from mixtures of that positive with another sentence.
 
 Idea: random sentences of a batch soon are easy negatives, and then give little gradient. A mixture
-of the positive and another sentence stays hard. It has no gradient, so the loss moves the anchor
-away from the mixture and not the mixture itself.
+of the positive and another sentence stays hard. Mixtures have no gradient. So the loss moves
+anchors and positives away from them, and not the mixtures themselves.
 
     mix(z)_i = λ z_i + (1-λ) z_(i+1),   without gradient
     loss = cross-entropy with target i over the columns
            cos(z1_i, z2_j)/τ,   cos(z1_i, mix(z2)_j)/τ,   cos(mix(z1)_i, z2_j)/τ
 
-The mixture before i and the anchor after i hold too much of a positive pair. The released code sets
-these two logits of each row to 0 and does not remove them.
+mix(z2)_(i-1) has the share 1-λ of z2_i, and mix(z1)_i has the share 1-λ of z1_(i+1). So the logits
+cos(z1_i, mix(z2)_(i-1)) and cos(mix(z1)_i, z2_(i+1)) hold too much of a positive pair. The released
+code sets them to 0 and does not remove them.
 
 Source: official code: BDBC-KG-NLP/MixCSE_AAAI2022 mixcse/models_mix.py:166-275,
 run_unsup_example.sh.
@@ -62,8 +63,9 @@ Mao, Yongyi}, booktitle={AAAI}, year={2022}}"""
         "default": (
             "as released",
             (
-                "2N mixtures are negatives of every sentence, N of the positives and N of the"
-                " anchors; the two that hold too much of a positive pair count with a logit of 0"
+                "every sentence has 2N further logits as negatives: its vector against N mixed"
+                " positives, and its own mixture against N positives; the two that hold too much of"
+                " a positive pair are 0"
             ),
         ),
         "removed": (
@@ -94,7 +96,8 @@ def mix(z: Tensor, share: float) -> Tensor:
     """Mix each vector with the next one of the batch, (N, D) -> (N, D), without gradient.
 
     Args:
-        share: of the vector itself; the rest is the next one's. The last one mixes with the first.
+        share: of the vector itself. The rest is the next vector's. The last vector mixes with the
+            first.
     """
     mixed = share * z + (1 - share) * z.roll(-1, dims=0)
     return mixed.detach()
@@ -113,8 +116,8 @@ def mixed_info_nce(
     Args:
         z1, z2: (N, D).
         share: of the positive in its mixture, and of the anchor in its own.
-        form: `code` and `removed` have the columns of all mixtures. `code` sets the logits of
-            mixtures that hold too much of a positive pair to 0, `removed` leaves them out.
+        form: what becomes of the two logits of a row that hold too much of a positive pair. `code`
+            sets them to 0, `removed` leaves them out.
         queue: (Q, D) further negatives, without gradient.
     """
     z1 = upcast_fp32(z1)

@@ -12,7 +12,7 @@ find that longer queues are not better, and let the average move fast.
 
 Source: official code: xbdxwyh/mocose mocose.py:29-132, 308-364, 488-611, mocose_demo.ipynb; the
 authors' slides in the same repository, pages 3 to 5.
-Inputs: a batch of N sentences; q, k (N, D); queue (at most 512, D), the newest keys first.
+Inputs: a batch of N sentences; q, k (N, D); queue (Q, D), the newest keys first.
 Relations: simcse's loss with a queue. The moving average of components/moco gives negatives only.
 Here it also gives the positives.
 """
@@ -43,7 +43,7 @@ A Case Study of Sentence Embedding}, author={Cao, Rui and Wang, Yihao and Liang,
 Zheng, Jie and Ren, Jie and Wang, Zheng}, booktitle={Findings of ACL}, year={2022}}"""
     ),
     "refuses": {"queue": "it has a queue of its own"},
-    "trains": "encoder, projection, predictor, projection of the target",
+    "trains": "encoder, linear layer, projection, predictor, projection of the target",
     "colours": {"": "#F08A5D"},
     "params": {
         "steps": (15625, "slides: 1 epoch of 10^6 sentences at batch 64"),
@@ -63,7 +63,10 @@ Zheng, Jie and Ren, Jie and Wang, Zheng}, booktitle={Findings of ACL}, year={202
                 " (mocose.py:311, 588-589)"
             ),
         ),
-        "momentum": (0.85, "slides, page 5, at the start; 0.75 in the notebook"),
+        "momentum": (
+            0.85,
+            "slides, page 5, at the start; 0.75 in the notebook's first run, 0.85 in its others",
+        ),
         "momentum_end": (
             0.96,
             "T = 15000 steps (mocose.py:33), as a share of the run's: the momentum is 1 there",
@@ -81,10 +84,13 @@ Zheng, Jie and Ren, Jie and Wang, Zheng}, booktitle={Findings of ACL}, year={202
         ),
         "notebook": (
             "as released",
-            "mocose_demo.ipynb: batch 256, queue 256, momentum 0.75, which hardly rises",
+            (
+                "the first run of mocose_demo.ipynb: batch 256, queue 256, momentum 0.75, which"
+                " hardly rises"
+            ),
             {
                 "batch_size": 256,
-                "steps": 3888,
+                "steps": 3888,  # 1 epoch of the 995,447 sentences that the notebook prints
                 "evaluate_every": 175,
                 "queue": 256,
                 "momentum": 0.75,

@@ -6,8 +6,9 @@ The student learns the whole order, not only which two vectors are views of one 
     loss = InfoNCE(z1, z2) + β · JS(rankings of both views) + γ · ranking distillation(s, t)
     s_ij = cos(z1_i, z2_j)/τ,   t_ij = (α cos(h_i, h_j) + (1-α) cos(g_i, g_j))/τ_t
 
-    ListMLE:  -Σ_k log exp s_i(k) / Σ_{l ≥ k} exp s_i(l)   (k) is the k-th sentence by t_i
-    ListNet:  CE(softmax t_i, softmax s_i), for j ≠ i       both are means over i
+    ListMLE:  -Σ_k log exp s_i(k) / Σ_{l ≥ k} exp s_i(l),   (k): the k-th sentence in the order of t_i
+    ListNet:  CE(softmax t_i, softmax s_i), for j ≠ i
+    Both are means over i.
 
 Source: no official code was found; community code: perceptiveshawty/RankCSE
 rankcse/models.py:63-109, 282-294, rankcse/trainers.py:472-530, run_rankcse.sh.
@@ -66,6 +67,7 @@ DECLARATION = {
     },
     "search": {"distillation": (0.1, 1.0, 10.0)},
     "weights": ["consistency", "distillation"],
+    "below": [("first_share", 1), (0, "teacher_temperature")],
     "choices": {
         "negatives": ["batch", "zeroed", "none"],
         "form": ["js", "entropy"],
@@ -139,7 +141,7 @@ def list_mle(student: Tensor, taught: Tensor) -> Tensor:
         student: (N, M) logits.
         taught: (N, M) similarities. Only their order in a row matters.
     """
-    order = taught.argsort(-1, descending=True)  # (N, M)
+    order = taught.argsort(dim=-1, descending=True, stable=True)  # (N, M)
     ranked = student.gather(-1, order)
     ranked = ranked - ranked.max(-1, keepdim=True).values
     remaining = ranked.exp().flip(-1).cumsum(-1).flip(-1)  # (N, M), sums over ranks k and below

@@ -56,7 +56,7 @@ author={Kim, Taeuk and Yoo, Kang Min and Lee, Sang-goo}, booktitle={ACL}, year={
             0.01,
             "modules.py:185, 221: of groups, so the 0 of training.py:46 has no effect",
         ),
-        "max_length": (128, "modules.py:22: the default of Transformer"),
+        "max_length": (128, "modules.py:30: the default of Transformer"),
         "evaluate_every": (50, "training.py:36"),
         "pooler": ("cls_before_pooler", "training.py:34"),
         "temperature": (0.01, "training.py:40"),

@@ -55,8 +55,8 @@ booktitle={Findings of ACL}, year={2022}}"""
         "head_rate": (
             100.0,
             (
-                "main.py:65: lr_scale, times the encoder's learning rate; the README's command has"
-                " 100,000, which makes it 0.5"
+                "main.py:65: lr_scale, times the encoder's learning rate; run_vascl.sh and the"
+                " README have 100,000, which makes it 0.5"
             ),
         ),
         "neighbours": (16, "main.py:74: topk"),
@@ -66,8 +66,11 @@ booktitle={Findings of ACL}, year={2022}}"""
     "below": [("neighbours", "batch_size"), (0, "head_rate")],
     "variants": {
         "default": (
-            "as released",
-            "the script, but with main.py's number of steps and learning rate of the head",
+            "released, repaired",
+            (
+                "the script, which a comment cuts off in its middle and which ends after about 100"
+                " steps: here with main.py's learning rate of the head, and all of its 5 epochs"
+            ),
         ),
     },
     "deviations": [
@@ -76,6 +79,7 @@ booktitle={Findings of ACL}, year={2022}}"""
             "as in the code, the term of moved vectors has no gradient to the encoder"
             " (training.py:117; vat_utils.py:52): it trains the head, which is not used at test"
         ),
+        "the head learns 100 times as fast as the encoder (main.py), not 100,000 times (script)",
         "the code first drops sentences that occur twice in the corpus",
         (
             "the script ends after about 100 steps (max_iter), as a test would; here are the 5"
@@ -98,12 +102,13 @@ class Method(Base):
         near = nearest(vectors, self.p.neighbours)
 
         # Find in which direction each vector is hardest to tell from its neighbours.
-        direction = random_directions(vectors, len(views.view1.ids)).requires_grad_()
-        moved = self.project(vectors + self.p.radius * direction)
-        hardness = neighbour_contrast(moved, anchors, near, self.p.temperature)
-        (gradient,) = torch.autograd.grad(hardness, direction)
+        start = random_directions(vectors, len(views.view1.ids)).requires_grad_()
+        trial = self.project(vectors + self.p.radius * start)
+        hardness = neighbour_contrast(trial, anchors, near, self.p.temperature)
+        (gradient,) = torch.autograd.grad(hardness, start)
+        hardest = unit(gradient)
 
-        moved = self.project(vectors + self.p.radius * unit(gradient))
+        moved = self.project(vectors + self.p.radius * hardest)
         term = neighbour_nt_xent(anchors, moved, near, self.p.temperature)
         return nt_xent(views.z1, views.z2, self.p.temperature, views.queue) + term
 

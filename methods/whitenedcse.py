@@ -101,7 +101,10 @@ Yang, Yi}, booktitle={ACL}, year={2023}}"""
             "the README evaluates with the pooler `cls`, a layer that the trained model does not"
             " have; here the [CLS] state is evaluated, as the script chooses the best step"
         ),
-        "of several processes, each draws its own divisions into groups",
+        (
+            "ours: if several processes share a run, each draws its own divisions into groups, so"
+            " their losses differ"
+        ),
     ],
 }
 

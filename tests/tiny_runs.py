@@ -9,6 +9,7 @@ TINY_SUBSTITUTES = {
         "distilbert/distilbert-base-uncased@12040accade4e8a0f71eabdb258fecc2e7e948be": "self"
     },
     "groups": {"128": 8},
+    "max_length": {"131": 64},
     "neighbours": {"16": 3},
     "pretraining": {"condenser": "none"},
     "projector": {"4096": 64},

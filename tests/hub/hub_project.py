@@ -43,6 +43,7 @@ CUT = {  # keys of config/paper.yaml
         "batch_size": {"16": 8},
         "buffer": {"1024": 12},
         "groups": {"128": 16},
+        "max_length": {"131": 64},
         "neighbours": {"16": 3},
         "projector": {"4096": 64},
         "queue": {"160": 12, "384": 12},
