@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, first_line
 from csebench.data.corpus import draw_subset, read_corpus
 from csebench.model.embedder import check_finite
 from csebench.model.metrics import cosine
@@ -317,13 +317,16 @@ def parse(sentences: list[str]) -> tuple[list[Tree], str]:
     """
     try:
         import spacy  # pyright: ignore[reportMissingImports]
-    except ImportError as e:
-        return [], f"left out: spaCy cannot be loaded: {str(e).splitlines()[0]}"
+    except (ImportError, ValueError) as error:  # ValueError: it was built for another numpy
+        return [], f"left out: spaCy cannot be loaded: {first_line(error)}"
     installed = [name for name in PARSERS if spacy.util.is_package(name)]
     if not installed:
         return [], f"left out: spaCy has none of the models {' and '.join(PARSERS)}"
+    # a tree needs the parser alone
     parser = spacy.load(installed[0], exclude=["tagger", "attribute_ruler", "lemmatizer", "ner"])
-    trees = [tuple((word.dep_, word.head.i) for word in tree) for tree in parser.pipe(sentences)]
+    trees = []
+    for sentence in parser.pipe(sentences):
+        trees.append(tuple((word.dep_, word.head.i) for word in sentence))
     return trees, f"spaCy {spacy.__version__}, {parser.meta['name']} {parser.meta['version']}"
 
 

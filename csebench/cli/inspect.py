@@ -41,9 +41,9 @@ def list_methods(args):
     listed = rows[: args.limit]
     if args.json:
         return print_table(METHOD_COLUMNS, listed, as_json=True)
-    for group, of_group in groupby(listed, key=itemgetter(0)):
+    for group, group_rows in groupby(listed, key=itemgetter(0)):
         print_text(f"{group}:")
-        print_table(METHOD_COLUMNS, of_group, shown=TABLE_COLUMNS)
+        print_table(METHOD_COLUMNS, group_rows, shown=TABLE_COLUMNS)
         print()
     print_text(f"{summary_line(len(listed), len(rows), 'name')}\n{MORE}")
 
@@ -69,8 +69,11 @@ def method_rows() -> list[list]:
 
 
 def method_group(declared: Declaration) -> str:
-    """Name the group of a method: a paper's own method, with or without labels, has its name."""
-    if declared.kind in ("control", "untrained"):
+    """Name the group of a method.
+
+    A method with the name of a file of papers/, with or without labels (msse_sup), is the paper's.
+    """
+    if declared.kind == "control":
         return CONTROL_GROUP
     if declared.name.removesuffix("_sup") in catalog.paper_names():
         return PAPER_GROUP

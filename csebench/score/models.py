@@ -83,7 +83,8 @@ def open_released(
         pooler: refused, because it would take the place of the model's own pooling.
 
     Raises:
-        BadInput: there is no such model at this revision, or it states no pooling.
+        BadInput: the revision is not pinned, a pooler is given, there is no such model at this
+            revision, its folder is damaged, or it states no pooling.
         RunFailed: the hub does not answer.
     """
     where = f"{folder / FACTS}: released"

@@ -71,11 +71,10 @@ class TrainState:
 
         PyTorch copies weights and buffers there itself.
         """
-        moved = dict(state)
-        for key, value in state.items():
+        for key in state:
             if key.endswith(EXTRA_STATE):
-                moved[key] = send_to_device(value, self.device)
-        return moved
+                state[key] = send_to_device(state[key], self.device)
+        return state
 
 
 def save(state: TrainState, folder: Path, run: str) -> None:

@@ -22,7 +22,8 @@ from csebench.train import parallel
 class View:
     """One view of a batch of N sentences."""
 
-    z: torch.Tensor  # (N, D) vectors that the loss compares: the output of the head
+    # (N, D) vectors that the loss compares: the output of the head; a method may add dimensions
+    z: torch.Tensor
     pooled: torch.Tensor  # (N, D) sentence vectors: the input of the head
     # the tokenised sentences, (N, T) each, on the host; with `labels` if tokens are masked
     batch: dict[str, torch.Tensor]
