@@ -138,7 +138,7 @@ def shuffle_in_groups(similarities: Tensor, share: float, noise: Tensor) -> Tens
     """
     values, order = similarities.sort(descending=True)  # both (N, M)
     sums = values.softmax(-1).cumsum(-1)  # (N, M)
-    cuts = share * torch.arange(1, math.ceil(1 / share)).to(sums)
+    cuts = share * torch.arange(1, math.ceil(1 / share), dtype=sums.dtype, device=sums.device)
     group = torch.bucketize(sums, cuts, right=True)  # (N, M), counted from 0
     shuffled = (group + noise).argsort(-1)  # noise is below 1, so groups stay in order
     return torch.zeros_like(values).scatter(-1, order.gather(-1, shuffled), values)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from csebench.base.errors import BadInput
 from csebench.model.encoder import Encoder
-from csebench.model.layers import Head
+from csebench.model.layers import Head, to_device
 from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train.losses import info_nce, upcast_fp32
 from csebench.train.method import Method as Base
@@ -173,11 +173,13 @@ def whiten_groups(x: Tensor, groups: int, order: Tensor) -> Tensor:
     Args:
         order: (D,) permutation. The first D/groups dimensions in this order are the first group.
     """
+    back = to_device(order.argsort(), x.device)
+    order = to_device(order, x.device)
     by_group = x[:, order].unflatten(1, (groups, -1)).transpose(0, 1)  # (G, N, D/G)
     centred = by_group - by_group.mean(1, keepdim=True)
     with torch.autocast(x.device.type, enabled=False):
         whitened = centred @ inverse_root(centred)
-    return whitened.transpose(0, 1).flatten(1)[:, order.argsort()]
+    return whitened.transpose(0, 1).flatten(1)[:, back]
 
 
 @torch.no_grad()
