@@ -209,7 +209,7 @@ KERNELS = {
 # AMI's form `code` has to know how many entries dropout left
 WAITING = ("micse-released", "micse-code")
 # parts of names of variants whose steps have only code that other runs have
-WITHOUT_OWN_CODE = ("without", "msse_sup-")
+WITHOUT_OWN_CODE = ("without", "msse_sup-", "-stated", "-notebook", "-vanilla", "dclr-code")
 # they have every kind of forward pass
 IN_CHUNKS = ("diffcse", "infocse", "msse", "simcse+ami")
 
