@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 
 from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import SHA256, sha256
-from csebench.base.models import model_sha256
+from csebench.base.models import check_model, check_revision, model_sha256
 from csebench.base.project import find, folders
 from csebench.base.terminal import on_terminal
 
@@ -164,6 +164,20 @@ def refuse_second_encoder(name: str) -> None:
 
 
 # ---------------------------------------------------------------- models
+
+
+def check_local_model(ref: EncoderRef) -> None:
+    """Refuse a folder that is not what training wrote, or not the model of its revision.
+
+    A model of the hub passes, because its files are checked when they are fetched.
+
+    Raises:
+        BadInput: the files of the folder differ.
+    """
+    folder = local_folder(ref)
+    if folder is not None:
+        check_model(folder)
+        check_revision(folder, ref.revision)
 
 
 def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:

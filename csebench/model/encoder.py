@@ -35,14 +35,8 @@ from transformers.utils import logging
 from csebench.base.errors import BadInput, first_line
 from csebench.base.files import read_json
 from csebench.base.gpus import device_type
-from csebench.base.hub import fetch_model, local_folder
-from csebench.base.models import (
-    check_foreign,
-    check_model,
-    check_revision,
-    check_vocabulary,
-    unreadable_model,
-)
+from csebench.base.hub import check_local_model, fetch_model
+from csebench.base.models import check_foreign, check_vocabulary, unreadable_model
 from csebench.model.chunks import in_chunks
 from csebench.model.families import AVERAGES, LAST_TOKEN, dropout_keys, family_of
 from csebench.model.layers import (
@@ -150,9 +144,7 @@ class Encoder(nn.Module):
         # Get the files, and check them.
         source = fetch_model(ref)
         what = f"encoder {ref.name}"
-        if local_folder(ref) is not None:  # `fetch_model` has checked files of the hub
-            check_model(source)
-            check_revision(source, ref.revision)
+        check_local_model(ref)
         check_foreign(source)
         check_full_precision(source)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from csebench.base import hub
 from csebench.base.errors import BadInput, validated
-from csebench.base.models import FACTS, check_model, check_revision, read_facts
+from csebench.base.models import FACTS, read_facts
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, SentenceTransformerEmbedder
@@ -101,10 +101,7 @@ def open_released(
             f"{ref.name}: states no pooling, because it has no modules.json of"
             " sentence-transformers. Use the method bert with a pooler."
         )
-    source = hub.local_folder(ref)
-    if source is not None:  # the files of a hub's model are checked when they are fetched
-        check_model(source)
-        check_revision(source, ref.revision)
+    hub.check_local_model(ref)
     return SentenceTransformerEmbedder(ref, evaluation)
 
 
