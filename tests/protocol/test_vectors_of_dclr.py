@@ -3,15 +3,12 @@
 test_vectors.py says what the files of vectors are.
 """
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 from torch import nn
-from vector_cases import Case, cases
+from vector_cases import Case, GivenStates, cases
 
 from csebench.model.encoder import Encoder
-from csebench.model.pooling import Encoded
 from csebench.plan.catalog.registry import load, typed_params
 from csebench.plan.schema.declarations import EncoderRef
 from csebench.train.method import View, Views
@@ -23,18 +20,6 @@ from methods.dclr import (
     weighted_contrast,
 )
 from methods.vascl import FastLinear
-
-
-class StandIn(nn.Module):
-    """A frozen encoder whose [CLS] states are given."""
-
-    def __init__(self, states):
-        super().__init__()
-        self.states = states
-
-    def forward(self, batch, pooler):
-        output = SimpleNamespace(last_hidden_state=self.states.unsqueeze(1))
-        return Encoded(output, batch["input_ids"], batch["input_ids"].bool(), mask_id=0)
 
 
 @pytest.fixture
@@ -62,7 +47,7 @@ def test_dclr_has_the_official_loss(name, precision, dclr, monkeypatch):
         noise=case.settings["noise_times"],
         noise_steps=case.settings["pgd"],
     )
-    method.teacher = StandIn(case.tensor("in_teacher"))
+    method.teacher = GivenStates(case.tensor("in_teacher"))
     monkeypatch.setattr(torch, "randn", lambda *_, **__: case.tensor("in_noise"))
     z1 = case.tensor("in_z1", grad=True)
     z2 = case.tensor("in_z2", grad=True)

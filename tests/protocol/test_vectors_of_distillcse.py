@@ -3,34 +3,19 @@
 test_vectors.py says what the files of vectors are.
 """
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 from torch import nn
-from vector_cases import Case, cases
+from vector_cases import Case, GivenStates, cases
 
 from csebench.base.errors import BadInput
 from csebench.model.encoder import Encoder
-from csebench.model.pooling import Encoded
 from csebench.plan.catalog.registry import load, typed_params
 from csebench.plan.schema.declarations import EncoderRef
 from csebench.train.method import View, Views
 from csebench.train.teachers import load_teachers, teacher_similarities
 from methods.distillcse import shuffle_in_groups
 from methods.rankcse_teachers import list_mle
-
-
-class StandIn(nn.Module):
-    """A teacher whose [CLS] states are given."""
-
-    def __init__(self, states):
-        super().__init__()
-        self.states = states
-
-    def forward(self, batch, pooler):
-        output = SimpleNamespace(last_hidden_state=self.states.unsqueeze(1))
-        return Encoded(output, batch["input_ids"], batch["input_ids"].bool(), mask_id=0)
 
 
 def batch_of(rows):
@@ -46,7 +31,7 @@ def loss_of(case, name, make_spec, tiny_bert, **params):
     spec = make_spec(name, params=params)
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
     method = load(name)(encoder, typed_params(name, spec.params))
-    method.teachers = nn.ModuleList(map(StandIn, case.tensor("in_teachers")))
+    method.teachers = nn.ModuleList(map(GivenStates, case.tensor("in_teachers")))
     z1 = case.tensor("in_z1", grad=True)
     z2 = case.tensor("in_z2", grad=True)
     batch = batch_of(len(z1))

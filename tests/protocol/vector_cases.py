@@ -9,11 +9,15 @@ import json
 import lzma
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
+
+from csebench.model.pooling import Encoded
 
 FOLDER = Path(__file__).parent / "vectors"
 WEIGHTS = "weights.npz.xz"  # of the tiny networks of the cases
@@ -100,3 +104,15 @@ def cases(*kinds):
         for precision in PRECISIONS:
             params.append(pytest.param(name, precision, id=f"{name}-{precision.name}"))
     return pytest.mark.parametrize(("name", "precision"), params)
+
+
+class GivenStates(nn.Module):
+    """A frozen encoder whose [CLS] states, (N, D), are given."""
+
+    def __init__(self, states):
+        super().__init__()
+        self.states = states
+
+    def forward(self, batch, pooler):
+        output = SimpleNamespace(last_hidden_state=self.states.unsqueeze(1))
+        return Encoded(output, batch["input_ids"], batch["input_ids"].bool(), mask_id=0)
