@@ -113,11 +113,12 @@ def panel_numbers(cell: Cell, drawing: Drawing, view: GridView, label: str) -> P
     if drawing.panel.item not in arrays:
         return published_numbers(grid_path(view.paper, view.name, view.scale, "csv"), source)
     columns = drawing.columns(arrays)
+    names = published_names(columns)
     lines = []
-    for line in zip(*(columns[name] for name in published_names(columns)), strict=True):
+    for line in zip(*(columns[name] for name in names), strict=True):
         lines.append([str(with_six_digits(value)) for value in line])
     # as precise as the CSV file, so that the picture is the same where only that file is left
-    return PanelNumbers(columns | columns_of_lines(published_names(columns), lines), lines, source)
+    return PanelNumbers(columns | columns_of_lines(names, lines), lines, source)
 
 
 def published_numbers(path: Path, source: DrawingSource) -> PanelNumbers | None:
