@@ -94,6 +94,18 @@ class EncoderRef(BaseModel):
         """Whether the revision says which files are read: a commit, or the sha256 of a folder."""
         return bool(COMMIT.fullmatch(self.revision) or SHA256.fullmatch(self.revision))
 
+    def refuse_unpinned(self, where: str) -> None:
+        """Raise BadInput if the revision does not say which files are read.
+
+        Args:
+            where: what names the model, for the message.
+        """
+        if not self.is_pinned:
+            raise BadInput(
+                f"{where}: the revision {self.revision!r} does not say which files are read. State"
+                " a commit of the hub (40 digits), or the sha256 of a folder (64 digits)."
+            )
+
 
 def is_path(name: str) -> bool:
     """Whether a name can only be a folder: it starts with `/`, `./` or `../`."""

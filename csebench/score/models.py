@@ -89,19 +89,18 @@ def open_released(
     """
     where = f"{folder / FACTS}: released"
     ref = validated(EncoderRef, facts["released"], where)
-    if not ref.is_pinned:
-        raise BadInput(f"{where}: the revision {ref.revision!r} does not say which files are read.")
+    ref.refuse_unpinned(where)
     if pooler is not None:
         raise BadInput(
             f"{folder}: --pooler {pooler}: the run is {ref.name} with its own pooling; leave"
             " --pooler out."
         )
+    hub.check_local_model(ref)
     if not has_modules(ref):
         raise BadInput(
             f"{ref.name}: states no pooling, because it has no modules.json of"
             " sentence-transformers. Use the method bert with a pooler."
         )
-    hub.check_local_model(ref)
     return SentenceTransformerEmbedder(ref, evaluation)
 
 

@@ -106,12 +106,8 @@ def load_encoder(spec: Spec, params: Hyperparameters) -> Encoder | None:
     if method.kind == "control":
         return None
     encoder_name = spec.encoder.name
-    if spec.run_before is None and not spec.encoder.is_pinned:
-        raise BadInput(
-            f"encoder {encoder_name}: the revision {spec.encoder.revision!r} does not say which"
-            " files are read. State a commit of the hub (40 digits), or the sha256 of a folder"
-            " (64 digits)."
-        )
+    if spec.run_before is None:
+        spec.encoder.refuse_unpinned(f"encoder {encoder_name}")
     if not method.loads_encoder:  # a released model
         return None
     encoder = Encoder.load(
@@ -154,7 +150,8 @@ def export(
     """Write `out/model/`. The folder gets this name when all its files are written.
 
     Args:
-        encoder: None for a control or a released model. Only its name is written.
+        encoder: None for a control, whose name and parameters are written, or for a released
+            model, whose name and revision are written.
         transform: the fitted map that follows pooling, or None.
         modules: further modules that the method exports, by name.
     """

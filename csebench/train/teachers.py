@@ -33,19 +33,28 @@ def load_teacher(name: str, encoder: Encoder, parameter: str) -> Encoder:
         teacher = encoder.copy()
     else:
         ref = EncoderRef.parse(name)
-        if not ref.is_pinned:
-            raise BadInput(
-                f"{parameter}: {name}: the revision {ref.revision!r} does not say which files are"
-                " read; write NAME@COMMIT (40 digits)."
-            )
-        teacher = Encoder.load(ref)
-    if teacher.tokenizer.get_vocab() != encoder.tokenizer.get_vocab():
-        raise BadInput(
-            f"{parameter}: {name} has another vocabulary than the encoder; name a teacher with the"
-            " same one."
-        )
+        ref.refuse_unpinned(f"{parameter}: {name}")
+        teacher = load_with_vocabulary(ref, encoder, parameter)
     teacher.set_dropout(0.0)
     return teacher.requires_grad_(False)
+
+
+def load_with_vocabulary(ref: EncoderRef, encoder: Encoder, parameter: str) -> Encoder:
+    """Load a model that has the vocabulary of `encoder`.
+
+    Args:
+        parameter: the parameter that names the model, for messages.
+
+    Raises:
+        BadInput: the model cannot be read, or its vocabulary is another one.
+    """
+    model = Encoder.load(ref)
+    if model.tokenizer.get_vocab() != encoder.tokenizer.get_vocab():
+        raise BadInput(
+            f"{parameter}: {ref.name} has another vocabulary than the encoder; name a model with"
+            " the same one."
+        )
+    return model
 
 
 def load_teachers(names: str, encoder: Encoder, parameter: str) -> nn.ModuleList:

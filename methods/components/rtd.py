@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
-from csebench.base.errors import BadInput
 from csebench.base.hub import EncoderRef
 from csebench.model.chunks import in_chunks
 from csebench.model.encoder import Encoder, head_of
@@ -27,6 +26,7 @@ from csebench.train.losses import upcast_fp32
 from csebench.train.method import Component as Base
 from csebench.train.method import Method, Views, concat_views
 from csebench.train.mlm import mask_batch
+from csebench.train.teachers import load_with_vocabulary
 
 DECLARATION = {
     "name": "rtd",
@@ -74,13 +74,7 @@ class Component(Base):
         if self.p.generator == "self":
             return encoder.masked_lm()
         ref = EncoderRef.parse(self.p.generator)
-        generator = Encoder.load(ref)
-        if generator.tokenizer.get_vocab() != self.tokenizer.get_vocab():
-            raise BadInput(
-                f"rtd.generator: {ref.name} has another vocabulary than the encoder; name a"
-                " generator with the same one."
-            )
-        return generator.masked_lm()
+        return load_with_vocabulary(ref, encoder, "rtd.generator").masked_lm()
 
     def most_likely(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Choose the generator's most likely tokens, (N, T).
