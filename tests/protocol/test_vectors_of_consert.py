@@ -106,7 +106,7 @@ def test_positions_that_consert_shuffles(name, precision):
 
 
 @cases("mocose")
-def test_loss_of_mocose(name, precision):
+def test_info_nce_with_a_queue_is_the_loss_of_mocose(name, precision):
     case = Case(name, precision)
     queries = case.tensor("in_query", grad=True)
     keys = case.tensor("in_keys", grad=True)

@@ -1,6 +1,6 @@
 """DCLR and VaSCL against the values and gradients of their official code.
 
-test_vectors.py says what the files of vectors are.
+vector_cases.py says which files have them.
 """
 
 import pytest

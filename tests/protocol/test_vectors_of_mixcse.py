@@ -1,7 +1,6 @@
 """MixCSE, CompCSE and WhitenedCSE against the values and gradients of their official code.
 
-`vectors/*.json` state how they were made. What no official code gives is
-computed by hand.
+vector_cases.py says which files have them. What no official code gives is computed by hand.
 """
 
 from types import SimpleNamespace

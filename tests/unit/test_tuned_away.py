@@ -115,6 +115,6 @@ def test_docs_name_the_weights_that_are_not_tried_at_0():
     (names,) = [part for part in text.split("\n\n") if "have no 0" in part]
     for method in valid_declarations(METHODS):
         for parameter, values in declaration(method).search.items():
-            is_weight = all(isinstance(value, float) for value in values)
+            is_weight = all(isinstance(value, float | int) for value in values)
             if is_weight and 0 not in values and parameter not in SEARCHED_TOGETHER:
                 assert f"`{parameter}`" in names, method

@@ -197,11 +197,11 @@ def test_a_fresh_clone_trains_and_scores_nothing_of_what_is_published(tmp_path):
     complete = []
     for page in targets.parse_target("all", "mini"):
         scores = [targets.score_path(*score, "mini") for score in page.available()]
-        if scores and all((ROOT / path).exists() for path in scores):
+        if all((ROOT / path).exists() for path in scores):
             complete.append(str(page.path))
     page = "results/mini/micse/table2.md"
     assert page in complete
-    assert len(complete) > 20
+    assert len(complete) > 40  # the rest lacks runs
 
     # copyfile leaves out times, so that files have the time of now, as git gives them
     clone = copy_of_project(tmp_path / "csebench", copy_function=shutil.copyfile)
