@@ -41,7 +41,11 @@ DECLARATION = {
 Representations}, author={Zhou, Kun and Zhang, Beichen and Zhao, Xin and Wen, Ji-Rong}, booktitle={ACL}, year={2022}}"""
     ),
     "needs": "a trained encoder",
-    "refuses": {"queue": "its loss decides which negatives count, and knows the batch's alone"},
+    "refuses": {
+        "queue": (
+            "its loss decides which negatives of the batch count, and has no such decision for a queue"
+        )
+    },
     "trains": "encoder, head",
     "colours": {"": "#0B7A75"},
     "params": {

@@ -71,7 +71,7 @@ year={2023}}"""
     "variants": {
         "default": (
             "as released",
-            "the script as it is: group-p shuffling, and one teacher component",
+            "the script as it is: group-p shuffling, and one teacher",
         ),
         "vanilla": {"group_share": 0.0},
     },

@@ -1,4 +1,4 @@
-"""MoCoSE: a query network with a predictor against a slowly moving target network, and a queue.
+"""MoCoSE: a query network with a predictor against a target network that follows it, and a queue.
 
 Idea: two networks see a sentence, each under its own dropout. The first makes queries. The second,
 its moving average, makes keys. Only the first has a predictor, so that the two cannot collapse. A

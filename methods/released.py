@@ -24,11 +24,15 @@ author={Pennington, Jeffrey and Socher, Richard and Manning, Christopher}, bookt
     "trains": "nothing",
     "colours": {"": "#A0A0A0"},
     "deviations": [
-        "GloVe: which vectors the printed rows used is not stated by the papers, which copy them from"
-        " Reimers & Gurevych 2019. Ours are DataikuNLP/average_word_embeddings_glove.6B.300d. Its card"
-        " says that it copies sentence-transformers/average_word_embeddings_glove.6B.300d at commit"
-        " 5d2b7d1c.",
-        "GloVe: that model's tokenizer splits at blanks. It looks a token up as it is, then without"
-        " punctuation at its ends, then in lower case. Stop words and unknown words are left out.",
+        (
+            "GloVe: which vectors the printed rows used is not stated by the papers, which copy them from"
+            " Reimers & Gurevych 2019. Ours are DataikuNLP/average_word_embeddings_glove.6B.300d. Its card"
+            " says that it copies sentence-transformers/average_word_embeddings_glove.6B.300d at commit"
+            " 5d2b7d1c."
+        ),
+        (
+            "GloVe: that model's tokenizer splits at blanks. It looks a token up as it is, then without"
+            " punctuation at its ends, then in lower case. Stop words and unknown words are left out."
+        ),
     ],
 }

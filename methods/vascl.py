@@ -2,7 +2,7 @@
 
 Idea: text has no general augmentation. So one is made in the space of vectors. A sentence's vector
 is moved as far as allowed, to where it is hardest to tell from the sentence's neighbours in the
-batch. It should still be told from them.
+batch. The head must still tell the moved vector from them.
 
     loss = NT-Xent(z1, z2) + NT-Xent of (z1, z*), each row against its neighbours' rows alone
     z*_i = head(e_i + r g_i/|g_i|)
@@ -79,7 +79,6 @@ booktitle={Findings of ACL}, year={2022}}"""
             "as in the code, the term of moved vectors has no gradient to the encoder"
             " (training.py:117; vat_utils.py:52): it trains the head, which is not used at test"
         ),
-        "the head learns 100 times as fast as the encoder (main.py), not 100,000 times (script)",
         "the code first drops sentences that occur twice in the corpus",
         (
             "the script ends after about 100 steps (max_iter), as a test would; here are the 5"

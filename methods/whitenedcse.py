@@ -117,7 +117,7 @@ class Method(Base):
                 f"whitenedcse.groups: {encoder.size} dimensions cannot be divided into"
                 f" {self.p.groups} groups of one size; use a divisor of {encoder.size}."
             )
-        self.mlp = Head(encoder.size)
+        self.mlp = Head(encoder.size)  # not `head`, because whitening comes before it
 
     def views(self, sentences: list[str]) -> Views:
         """Encode three dropout views: N rows in `view1`, and two blocks of N rows in `view2`."""

@@ -53,18 +53,18 @@ def method_rows() -> list[list]:
     rows = []
     for name in adapter_names(METHODS):
         defect = recipe_defect(name, [])
-        if defect is None:
-            declared = declaration(name, METHODS)
-            rows.append([method_group(declared), *method_row(declared, tuning.search_space(name))])
-        else:
+        if defect is not None:
             rows.append([BROKEN_GROUP, name, BROKEN, defect])
+            continue
+        declared = declaration(name, METHODS)
+        rows.append([method_group(declared), *method_row(declared, tuning.search_space(name))])
     for name in adapter_names(COMPONENTS):
         defect = registry.adapter_defect(name, COMPONENTS)
-        if defect is None:
-            declared = declaration(name, COMPONENTS)
-            rows.append([COMPONENT_GROUP, *method_row(declared, declared.search)])
-        else:
+        if defect is not None:
             rows.append([BROKEN_GROUP, name, BROKEN, defect])
+            continue
+        declared = declaration(name, COMPONENTS)
+        rows.append([COMPONENT_GROUP, *method_row(declared, declared.search)])
     return sorted(rows, key=lambda row: GROUPS.index(row[0]))
 
 

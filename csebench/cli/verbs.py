@@ -394,7 +394,7 @@ def add_evaluate(verbs):
     v.add_argument("--pooler", type=pooler, choices=POOLERS, help=text)
     text = "comma-separated, as in sts,transfer,beir:scifact"
     add_completed(v, evaluator_names, "--evaluators", default="sts", help=text)
-    text = "tokens per sentence (default: the encoder's maximum)"
+    text = "tokens per sentence, with the template of last_eol (default: the encoder's maximum)"
     v.add_argument("--max-length", type=whole(4, 2**20), help=text)
     add_data_folder(v)
     add_precision(v, "number format of embedding")

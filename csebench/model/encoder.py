@@ -317,8 +317,9 @@ class Encoder(nn.Module):
     ) -> list[list[int]]:
         """Put sentences into the text of a pooler, and return the token ids of the whole texts.
 
-        A decoder may join the end of a sentence and what follows it in one token. If a text has too
-        many tokens, its sentence loses as many words at its end.
+        A decoder may join the end of a sentence and what follows it in one token. So `max_length`
+        limits the whole text, unlike in `in_template`. If a text is n tokens too long, its sentence
+        loses its last n words, until the text fits.
         """
         template = TEXT_TEMPLATES[pooler]
         limit = min(max_length or self.max_seq_length, self.max_seq_length)

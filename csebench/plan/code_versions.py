@@ -217,10 +217,13 @@ def draft_codes(method: str, components: Iterable[str]) -> dict[str, str]:
 # ---------------------------------------------------------------- marks
 
 
-# Never emptied, unlike `cached`: a process runs the code that it imported, not later edits.
 @functools.cache
 def imported_unversioned(unit: str) -> bool:
-    """Whether this process imported code of a unit that changed without a new version."""
+    """Whether the code of a unit had changed without a new version when this process first asked.
+
+    The answer is never forgotten, unlike those of `cached`: later edits are not in the code that
+    runs.
+    """
     return is_unversioned(unit, read_lock())
 
 

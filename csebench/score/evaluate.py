@@ -399,7 +399,7 @@ def score_model(opened: Embedder, request: ScoringRequest, out: Path) -> dict:
     """
     identities = request.identities()
     watch = Stopwatch()
-    versions = code_versions.mark(units_of_scores(identities))
+    versions = code_versions.mark(units_of_evaluators(identities))
     keeps_files = not is_stream(out)
     if keeps_files:
         opened.cache_dir = store.shards_folder(out)
@@ -454,8 +454,8 @@ def score_model(opened: Embedder, request: ScoringRequest, out: Path) -> dict:
     return content
 
 
-def units_of_scores(evaluators: Iterable[str]) -> set[str]:
-    """Name the units of code that score a model by several evaluators."""
+def units_of_evaluators(evaluators: Iterable[str]) -> set[str]:
+    """Name the units of code that these evaluators run."""
     names = set()
     for evaluator in evaluators:
         names.update(code_versions.units_of_score(protocol(evaluator).declaration.name))

@@ -20,7 +20,7 @@ PANELS_IN_A_ROW = 3
 PANEL_HEIGHT = 2.7  # inches
 SETTINGS_SUBTITLE = (
     "A point for each of n random settings that both rows share, in printed units. Above a panel:"
-    " mean difference in points (0.01 of a score) with its interval."
+    " mean difference in points (0.01 of a score) with an interval at the stated level."
 )
 POINTS = ["row", "against", "seed", "settings", "value", "against_value", "diverged"]
 

@@ -116,7 +116,7 @@ def panel_numbers(cell: Cell, drawing: Drawing, view: GridView, label: str) -> P
     names = published_names(columns)
     lines = []
     for line in zip(*(columns[name] for name in names), strict=True):
-        lines.append([str(with_six_digits(value)) for value in line])
+        lines.append([str(with_six_digits(entry)) for entry in line])
     # as precise as the CSV file, so that the picture is the same where only that file is left
     return PanelNumbers(columns | columns_of_lines(names, lines), lines, source)
 
@@ -124,7 +124,7 @@ def panel_numbers(cell: Cell, drawing: Drawing, view: GridView, label: str) -> P
 def published_numbers(path: Path, source: DrawingSource) -> PanelNumbers | None:
     """Read what a panel shows from the CSV file of its figure; None if the file lacks it.
 
-    The file must be of the same run. It does not state which run it is of.
+    The file does not state its run. Numbers of an earlier run of the row are taken for this one's.
     """
     if not path.exists():
         return None

@@ -128,10 +128,12 @@ def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
             parts.append(answer.family.question)
 
         sentence = words.family_sentence(answer)
-        # the verdicts on printed values, which come first, are bold instead
-        follows_print = is_main and view.judged and answer.comparisons[0].is_judged
+        # if our runs judge printed values, those verdicts stand above in bold
+        follows_verdicts = is_main and view.judged and answer.comparisons[0].is_judged
         leads_page = is_main or not answered[0].family.primary
-        parts.append(f"**{sentence}**" if leads_page and not follows_print else sentence)
+        if leads_page and not follows_verdicts:
+            sentence = f"**{sentence}**"
+        parts.append(sentence)
         if is_main:
             parts.append(printed_difference_text(answer))
 
