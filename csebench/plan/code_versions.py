@@ -22,6 +22,7 @@ import contextlib
 import functools
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from csebench.base.caches import cached
@@ -135,38 +136,62 @@ class _Arithmetic(ast.NodeTransformer):
 # ---------------------------------------------------------------- units and their lock
 
 
-@cached
-def units() -> dict[str, tuple[int, list[Path]]]:
-    """List the version and the files of every unit.
+@dataclass(frozen=True)
+class Unit:
+    """A unit as it is now: its version, and the files of its code, its own file first."""
+
+    version: int
+    files: list[Path]
+
+
+def units() -> dict[str, Unit]:
+    """Return every unit by its name.
 
     Methods, components and evaluators whose file is invalid are left out.
     """
-    trainer_files: set[Path] = set()
+    names = ["trainer", "translate", "replicates"]
+    for folder in (METHODS, COMPONENTS, EVALUATORS):
+        names += [f"{folder}/{name}" for name in adapter_names(folder)]
+    found = {}
+    for name in names:
+        with contextlib.suppress(BadInput):  # an invalid file
+            found[name] = read_unit(name)
+    return found
+
+
+@cached
+def read_unit(name: str) -> Unit:
+    """Return a unit.
+
+    Raises:
+        BadInput: no unit has this name, or its file is invalid.
+    """
+    if name == "trainer":
+        return Unit(TRAINER_VERSION, files_of_trainer())
+    if name == "translate":
+        return Unit(TRANSLATION_VERSION, [TRANSLATE])
+    if name == "replicates":
+        version, _ = read_literal(REPLICATES, "VERSION")
+        return Unit(version, [REPLICATES, REPLICATES.with_name("score_types.py")])
+    folder, adapter = Path(name).parent, Path(name).name
+    version = registry.any_declaration(adapter, folder).version
+    return Unit(version, registry.with_imports(files(folder)[adapter]))
+
+
+def files_of_trainer() -> list[Path]:
+    """List the files of the rooms that train, with what they import from data/."""
+    found: set[Path] = set()
     for room in TRAINER:
         for path in (PACKAGE / room).rglob("[!.]*.py"):
-            trainer_files |= {*registry.with_imports(path, ("csebench.data.",))}
-    replicates_version, _ = read_literal(REPLICATES, "VERSION")
-    found = {
-        "trainer": (TRAINER_VERSION, sorted(trainer_files)),
-        "translate": (TRANSLATION_VERSION, [TRANSLATE]),
-        "replicates": (
-            replicates_version,
-            [REPLICATES, REPLICATES.with_name("score_types.py")],
-        ),
-    }
-    for folder in (METHODS, COMPONENTS, EVALUATORS):
-        for name in adapter_names(folder):
-            with contextlib.suppress(BadInput):  # an invalid file
-                version = registry.any_declaration(name, folder).version
-                found[f"{folder}/{name}"] = (version, registry.with_imports(files(folder)[name]))
-    return found
+            found |= {*registry.with_imports(path, ("csebench.data.",))}
+    return sorted(found)
 
 
 def current() -> dict[str, dict]:
     """State the version of every unit and the hash of its code, as they are now."""
     state = {}
-    for unit, (version, paths) in units().items():
-        state[unit] = {"version": version, "code": code_hash(*paths)}
+    for name, unit_now in units().items():
+        state[name] = {"version": unit_now.version, "code": code_hash(*unit_now.files)}
     return state
 
 
@@ -178,15 +203,15 @@ def read_lock() -> dict[str, dict]:
 def changed_without_bump() -> list[str]:
     """List the units whose code changed and whose version did not, compared with the lock."""
     lock = read_lock()
-    return [unit for unit in units() if is_unversioned(unit, lock)]
+    return [name for name in units() if is_unversioned(name, lock)]
 
 
-def is_unversioned(unit: str, lock: dict[str, dict]) -> bool:
+def is_unversioned(name: str, lock: dict[str, dict]) -> bool:
     """Whether the code of a unit changed and its version did not. A unit without a lock is new."""
-    if unit not in lock or unit not in units():
+    if name not in lock:
         return False
-    version, paths = units()[unit]
-    return lock[unit]["version"] == version and lock[unit]["code"] != code_hash(*paths)
+    locked, now = lock[name], read_unit(name)
+    return locked["version"] == now.version and locked["code"] != code_hash(*now.files)
 
 
 # ---------------------------------------------------------------- drafts

@@ -113,11 +113,11 @@ def changed_units(edit, now, folder):
 
     lock = code_versions.read_lock()
     changed = []
-    for unit, (_, paths) in code_versions.units().items():
-        if source not in paths or unit not in lock:  # the lock lacks files of one's own
+    for unit, unit_now in code_versions.units().items():
+        if source not in unit_now.files or unit not in lock:  # the lock lacks files of one's own
             continue
-        paths_after = list(paths)
-        paths_after[paths.index(source)] = copy
+        paths_after = list(unit_now.files)
+        paths_after[paths_after.index(source)] = copy
         if code_versions.code_hash(*paths_after) != now[unit]["code"]:
             changed.append(unit)
     return changed
@@ -140,11 +140,12 @@ def unit(tmp_path, monkeypatch):
     file = tmp_path / "unit.py"
     file.write_text("x = 1\n")
 
-    def units(*_):
-        return {"unit": (file.read_text().count("version"), [file])}
+    def unit_now(*_):
+        return code_versions.Unit(file.read_text().count("version"), [file])
 
     monkeypatch.setattr(code_versions, "LOCK", tmp_path / "lock.json")
-    monkeypatch.setattr(code_versions, "units", units)
+    monkeypatch.setattr(code_versions, "read_unit", unit_now)
+    monkeypatch.setattr(code_versions, "units", lambda: {"unit": unit_now()})
     code_versions.main([])
     caches.clear()
     yield file
