@@ -65,7 +65,9 @@ class Steps:
 
 
 def main():
-    options = parser(__doc__, "a step of 8 sentences of three methods, nothing is saved", "bf16")
+    options = parser(
+        __doc__, "a step of 8 sentences of three methods in fp32, nothing is saved", "bf16"
+    )
     names = [name for name in adapter_names(METHODS) if declaration(name).is_trained]
     names += [f"simcse+{component}" for component in adapter_names(COMPONENTS)]
     options.add_argument(
@@ -87,6 +89,7 @@ def main():
         args.batch = 8
         args.steps = 1
         args.threads = 1
+        args.precision = "fp32"  # many CPUs have no bf16, and take a minute for a step
     torch.set_num_threads(args.threads)
     seconds = print_ratios(args, args.names or names)
     entry = step_times(args, seconds)

@@ -117,6 +117,9 @@ def test_images_install_the_lock():
     assert re.findall(packages, docker) == re.findall(packages, apptainer)
 
 
+ONE_PAIR = ("--settings", "1", "--seeds", "1")  # a run of the method, and one of SimCSE
+
+
 def unpack_wheel(folder):
     """Build the project's wheel, and return the folder that it is unpacked into."""
     wheel_command = ["wheel", "--no-deps", "-q", "-w", folder, ROOT]
@@ -151,7 +154,7 @@ def test_a_wheel_is_enough_for_a_folder_of_ones_own(tmp_path):
     assert rendered.stdout.rstrip() == expected.rstrip(), rendered.stderr
 
     assert work.csebench("new", "method", "mine").returncode == 0
-    tried = work.csebench("try", "methods/mine.py", "--scale", "smoke", "--settings", "2")
+    tried = work.csebench("try", "methods/mine.py", "--scale", "smoke", *ONE_PAIR)
     assert tried.returncode == 0, tried.stderr
     assert "Page: results/try_mine/table1.md" in tried.stdout, tried.stderr
 
