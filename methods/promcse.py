@@ -7,7 +7,7 @@ sentence attend to. They are trained, with the head of SimCSE.
     loss = -log exp(cos(z1_i, z2_i)/τ) / Σ_j exp(cos(z1_i, z2_j)/τ),   mean over i
     attention of layer l = softmax(Q [K'_l; K]ᵀ / √d) [V'_l; V],       K'_l, V'_l (P, D) trained
 
-Source: official code: YJiangcm/PromCSE promcse/models.py:24-45, 130-286, 321-361, train.py,
+Source: official code: YJiangcm/PromCSE promcse/models.py:21-45, 134-286, 350-400, train.py,
 run_unsup_example.sh.
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views. Entries of the
 prefix are dropped like those of hidden states.

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file
 from torch import nn
 from transformers import (
@@ -232,12 +232,15 @@ class Encoder(nn.Module):
         return getattr(self.model, "prefix", None)
 
     @property
+    def prefix_length(self) -> int:
+        """The number of vectors that every layer attends to before the tokens, P. 0: no prefix."""
+        return 0 if self.prefix is None else self.prefix.length
+
+    @property
     def max_seq_length(self) -> int:
         """How many tokens of a sentence the encoder reads, limited by its model and tokenizer."""
         positions = position_limit(self.model) or UNLIMITED
-        if self.prefix is not None:
-            positions -= self.prefix.length
-        return min(positions, self.tokenizer.model_max_length)
+        return min(positions - self.prefix_length, self.tokenizer.model_max_length)
 
     @cached_property
     def special_tokens(self) -> SpecialTokens:
@@ -381,6 +384,7 @@ class Encoder(nn.Module):
         pooler: str | None = None,
         first: torch.Tensor | None = None,
         scale: torch.Tensor | None = None,
+        words: torch.Tensor | None = None,
     ) -> Encoded:
         """Encode a tokenised batch.
 
@@ -394,29 +398,35 @@ class Encoder(nn.Module):
             first: (N, D) vectors that replace the output of the embedding layer at position 0.
             scale: factors on the output of the embedding layer, (N, 1, D) by feature or (N, T, 1)
                 by token. D is `embedding_size`.
+            words: (N, T, D) word vectors that are read in place of `word_vectors(batch)`. Needs a
+                BERT or RoBERTa.
         """
         ids = to_device(batch["input_ids"], self.device)
         mask = to_device(batch["attention_mask"], self.device)
         if scale is not None:
             scale = to_device(scale, self.device)
+        if words is not None:
+            self.check_layers()
         if self.attention_layers:
             self.check_layers()
             self.check_maps()
         layers = sorted(self.attention_layers)
         run = partial(self._run, pooler, self.dropout)
         chunk_size = self.chunk_size if self.training else None
-        output, maps = in_chunks(run, chunk_size, ids, mask, first, scale)
+        output, maps = in_chunks(run, chunk_size, ids, mask, first, scale, words)
         attention = dict(zip(layers, maps, strict=True))
         return Encoded(output, ids, mask.bool(), self.tokenizer.mask_token_id, attention)
 
-    def _run(self, pooler: str | None, dropout: float | None, ids, mask, first, scale) -> tuple:
+    def _run(
+        self, pooler: str | None, dropout: float | None, ids, mask, first, scale, words
+    ) -> tuple:
         """Encode the rows of one chunk, or of a whole batch.
 
         Args:
             dropout: the probability of dropout in the forward pass. The backward pass computes a
                 chunk again, and by then another view may have called `set_dropout`.
             ids, mask: (N, T).
-            first, scale: see `forward`.
+            first, scale, words: see `forward`.
 
         Returns:
             The output of the model, and the attention maps of `attention_layers`, lowest layer
@@ -433,23 +443,18 @@ class Encoder(nn.Module):
                 )
             return output, ()
 
-        prefix = self.prefix
-        visible = mask
-        prefix_of: Any = [None] * len(self.stack)  # (2, N, P, D) by layer
-        tokens_before = 0
-        if prefix is not None:
-            visible = prefix.show(mask)
-            prefix_of = prefix(len(ids))
-            tokens_before = prefix.length
         with self.embeddings_changed(first, scale):
-            # positions are counted from the prefix on
-            states = self.model.embeddings(input_ids=ids, past_key_values_length=tokens_before)
+            # positions are counted from the start of the prefix
+            states = self.model.embeddings(
+                input_ids=ids, inputs_embeds=words, past_key_values_length=self.prefix_length
+            )  # (N, T, D)
         encoded = Encoded(None, ids, mask.bool(), self.tokenizer.mask_token_id)
         hidden = []
         if keeps_states:
             hidden.append(states)
         maps = []
-        score_mask = additive(visible)  # (N, 1, 1, T), or (N, 1, 1, P + T)
+        score_mask = additive(self.with_prefix_shown(mask))  # (N, 1, 1, P + T)
+        prefixes = self.prefixes(len(ids))
         run_layer = bert_layer
         if self.compiled_layer is not None and self.training:
             run_layer = self.compiled_layer
@@ -460,7 +465,7 @@ class Encoder(nn.Module):
                 select = partial(at_position, position=encoded.position(pooler))
             keeps_map = number in self.attention_layers
             states, attention = run_layer(
-                layer, states, score_mask, keeps_map, select, prefix_of[number]
+                layer, states, score_mask, keeps_map, select, prefixes[number]
             )
             if keeps_states:
                 hidden.append(states)
@@ -472,6 +477,22 @@ class Encoder(nn.Module):
             pooled = self.model.pooler(states)
         all_states = tuple(hidden) if keeps_states else None
         return BaseModelOutputWithPooling(states, pooled, all_states), tuple(maps)
+
+    def with_prefix_shown(self, mask: torch.Tensor) -> torch.Tensor:
+        """Extend the mask of a batch, so that all tokens see the prefix, (N, T) -> (N, P + T)."""
+        if self.prefix is None:
+            return mask
+        return nn.functional.pad(mask, (self.prefix_length, 0), value=1)
+
+    def prefixes(self, rows: int) -> Any:
+        """Return the prefix of each layer for a batch, (2, rows, P, D), or None for each layer."""
+        if self.prefix is None:
+            return [None] * len(self.stack)
+        return self.prefix(rows)
+
+    def word_vectors(self, batch) -> torch.Tensor:
+        """Look up the vectors of the tokens of a batch, (N, T, D), to which positions are added."""
+        return self.model.get_input_embeddings()(to_device(batch["input_ids"], self.device))
 
     @contextmanager
     def embeddings_changed(
@@ -571,14 +592,22 @@ class Encoder(nn.Module):
             )
 
     def load_prefix(self) -> None:
-        """Add the prefix that an earlier run exported, if it exported one."""
+        """Add the prefix that an earlier run exported, if it exported one.
+
+        Raises:
+            BadInput: the exported weights cannot be read, or do not fit the encoder.
+        """
         file = self.source / MODULES_FILE
         if not file.exists():
             return
-        with safe_open(file, "numpy") as exported:
-            if PREFIX_KEY not in exported.keys():  # noqa: SIM118: safe_open is no dictionary
-                return
-            _, _, length, _ = exported.get_slice(PREFIX_KEY).get_shape()
+        try:
+            with safe_open(file, "numpy") as exported:
+                names = list(exported.keys())
+                if PREFIX_KEY not in names:
+                    return
+                _, _, length, _ = exported.get_slice(PREFIX_KEY).get_shape()
+        except (SafetensorError, ValueError) as error:
+            raise unreadable_model(f"{file}: prefix", error) from None
         self.add_prefix(length)
         self.load_module("prefix", self.model.prefix)
 
@@ -791,7 +820,6 @@ class Encoder(nn.Module):
                 f"encoder {self.source}: {kind}: csebench can reach attention maps and single"
                 " layers only in a BERT or RoBERTa; use one, or another method or evaluator."
             )
-
 
     def check_maps(self) -> None:
         """Check that attention maps are over the tokens of a sentence alone.

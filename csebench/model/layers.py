@@ -181,7 +181,7 @@ class Layers(nn.Module):
 class Prefix(nn.Module):
     """Trained keys and values that stand before those of a sentence's tokens, in every layer.
 
-    This is prefix tuning (P-tuning v2), as in PromCSE models.py:24-45, 345-359.
+    This is prefix tuning (P-tuning v2), as in PromCSE models.py:21-45, 385-398.
 
     Args:
         layers: number of layers of the encoder.
@@ -202,10 +202,6 @@ class Prefix(nn.Module):
         """Repeat the prefix for each sentence of a batch, (layers, 2, rows, P, D)."""
         repeated = self.vectors.unsqueeze(2).expand(-1, -1, rows, -1, -1)
         return self.dropout(repeated)
-
-    def show(self, mask: torch.Tensor) -> torch.Tensor:
-        """Extend the mask of a batch, so that all tokens see the prefix, (N, T) -> (N, P + T)."""
-        return nn.functional.pad(mask, (self.length, 0), value=1)
 
 
 class Head(nn.Module):

@@ -27,6 +27,7 @@ GRAPHS = {
     "msse": 2,
     "diffcse": 2,
     "esimcse": 3,
+    "promcse": 2,
     # these have two kinds of passes
     "infocse": 4,
     "micse": 4,
