@@ -39,6 +39,10 @@ author={Wang, Qian and Zhang, Weiqi and Lei, Tianyi and Cao, Yu and Peng, Dezhon
 journal={Knowledge-Based Systems}, volume={266}, pages={110381}, year={2023}}"""
     ),
     "needs": "triplets; BERT or RoBERTa",
+    "refuses": {
+        "queue": "its vectors come from three layers, those of a queue from the pooler's alone",
+        "tokens": "its sentence vectors have 4,096 dimensions, and those of tokens have fewer",
+    },
     "trains": "encoder, head",
     "kind": "supervised",
     "colours": {"": "#B5838D"},
@@ -111,8 +115,7 @@ class Method(Base):
 
     def loss(self, views: Views) -> Tensor:
         assert views.hard is not None
-        z1, z2, hard = views.z1, views.z2, views.hard.z
-        return info_nce(z1, z2, self.p.temperature, views.queue, hard=hard)
+        return info_nce(views.z1, views.z2, self.p.temperature, hard=views.hard.z)
 
     def learning_rate_factor(self, step: int) -> float:
         """Return the factor on the learning rate: it falls to 0 as half a cosine wave."""

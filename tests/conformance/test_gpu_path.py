@@ -27,10 +27,10 @@ GRAPHS = {
     "msse": 2,
     "diffcse": 2,
     "esimcse": 3,
-    "promcse": 2,
     # these have two kinds of passes
     "infocse": 4,
     "micse": 4,
+    "promcse": 4,  # what the first layer reads has no gradient
     "scd": 4,
     "simcse+auxiliary_mlm": 4,
     "simcse+moco": 4,

@@ -102,6 +102,19 @@ def test_a_bert_with_a_prefix_has_the_official_vectors_and_gradients(
     assert gap <= case.tolerance
 
 
+@pytest.mark.parametrize("name", ["promcse", "promcse_sup"])
+def test_promcse_trains_the_prefix_and_the_head_alone(name, make_spec, tiny_bert):
+    spec = make_spec(name)
+    ref = EncoderRef(name=str(tiny_bert), revision="local")
+    encoder = Encoder.load(ref, with_pooler=name == "promcse_sup", new_pooler=True)
+    method = load(name)(encoder, typed_params(name, spec.params))
+
+    trained = {key for key, weight in method.named_parameters() if weight.requires_grad}
+
+    head = {"promcse": "head.dense", "promcse_sup": "encoder.model.pooler.dense"}[name]
+    assert trained == {"encoder.model.prefix.vectors", f"{head}.weight", f"{head}.bias"}
+
+
 # ---------------------------------------------------------------- CLSEP
 
 
