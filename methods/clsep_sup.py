@@ -80,6 +80,7 @@ journal={Knowledge-Based Systems}, volume={266}, pages={110381}, year={2023}}"""
             " second change of a word subtracts is over fewer vectors of padding, and the last"
             " position may be changed, too. In the code, it is the mean of a GPU's share of a batch"
         ),
+        "AdamW has epsilon 1e-8; in the code 1e-6",
     ],
 }
 

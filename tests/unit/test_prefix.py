@@ -78,12 +78,6 @@ def test_a_damaged_file_of_a_prefix_is_refused(content, bert_folder):
         load_local(bert_folder)
 
 
-def test_other_architectures_have_no_prefix(tmp_path):
-    encoder = load_local(save_tiny("distilbert", tmp_path / "distilbert"))
-    with pytest.raises(BadInput, match=r"distilbert: .* only in a BERT or RoBERTa"):
-        encoder.add_prefix(3)
-
-
 def test_a_prefix_that_leaves_no_position_for_a_word_is_refused(bert_folder):
     encoder = load_local(bert_folder)
     with pytest.raises(BadInput, match="a prefix of 38 takes the positions of all words"):
