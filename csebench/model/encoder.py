@@ -234,7 +234,9 @@ class Encoder(nn.Module):
     @property
     def prefix_length(self) -> int:
         """The number of vectors that every layer attends to before the tokens, P. 0: no prefix."""
-        return 0 if self.prefix is None else self.prefix.length
+        if self.prefix is None:
+            return 0
+        return self.prefix.length
 
     @property
     def max_seq_length(self) -> int:
@@ -484,11 +486,11 @@ class Encoder(nn.Module):
             return mask
         return nn.functional.pad(mask, (self.prefix_length, 0), value=1)
 
-    def prefixes(self, rows: int) -> Any:
+    def prefixes(self, rows: int) -> list:
         """Return the prefix of each layer for a batch, (2, rows, P, D), or None for each layer."""
         if self.prefix is None:
             return [None] * len(self.stack)
-        return self.prefix(rows)
+        return list(self.prefix(rows))
 
     def word_vectors(self, batch) -> torch.Tensor:
         """Look up the vectors of the tokens of a batch, (N, T, D), to which positions are added."""
