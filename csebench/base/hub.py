@@ -26,10 +26,11 @@ from csebench.base.project import find, folders
 from csebench.base.terminal import on_terminal
 
 # The names of files that a model is read from: configuration, tokenizer and weights. They are at
-# the top, or in the folders of sentence-transformers' modules, such as 1_Pooling/.
+# the top, or in the folders of sentence-transformers' modules, such as 1_Pooling/. The file
+# modules.safetensors has what csebench exports with an encoder, such as its prefix.
 READ = re.compile(
     r"(\w*\d+_\w+/)*((?!adapter_)[\w.-]+\.(json|txt|model|spm|bpe|codes|tiktoken)"
-    r"|model(-\d+-of-\d+)?\.safetensors|pytorch_model(-\d+-of-\d+)?\.bin)"
+    r"|(model(-\d+-of-\d+)?|modules)\.safetensors|pytorch_model(-\d+-of-\d+)?\.bin)"
 )
 COMMIT = re.compile(r"[0-9a-f]{40}")
 ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # name of a repository of the hub

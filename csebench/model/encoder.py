@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file
 from torch import nn
 from transformers import (
@@ -41,6 +42,7 @@ from csebench.model.chunks import in_chunks
 from csebench.model.families import AVERAGES, LAST_TOKEN, dropout_keys, family_of
 from csebench.model.layers import (
     Layers,
+    Prefix,
     additive,
     at_position,
     bert_layer,
@@ -63,6 +65,7 @@ logging.set_verbosity_error()  # else transformers reports the masked-LM head at
 logging.disable_progress_bar()
 
 MODULES_FILE = "modules.safetensors"  # further modules that a method exports
+PREFIX_KEY = "prefix.vectors"  # there, the weights of a prefix
 NO_MASK = "the tokenizer has no mask token; name one as mask_token in tokenizer_config.json."
 BERTS = ("bert", "roberta")  # their modules have the same layout
 # Pad batches to a multiple of so many tokens, by type of device. A layer is compiled for each
@@ -186,6 +189,7 @@ class Encoder(nn.Module):
             may_be_new = ()
         check_weights(model, loading, what, may_be_new)
         encoder = cls(model, tokenizer, source)
+        encoder.load_prefix()
         encoder.check_tokenizer(what)
         if not encoder.stack:
             encoder.traits = encoder.try_out(what)
@@ -222,11 +226,23 @@ class Encoder(nn.Module):
             return nn.ModuleList()
         return self.model.encoder.layer
 
-    @cached_property
+    @property
+    def prefix(self) -> Prefix | None:
+        """What every layer attends to before the tokens of a sentence, or None (`add_prefix`)."""
+        return getattr(self.model, "prefix", None)
+
+    @property
+    def prefix_length(self) -> int:
+        """The number of vectors that every layer attends to before the tokens, P. 0: no prefix."""
+        if self.prefix is None:
+            return 0
+        return self.prefix.length
+
+    @property
     def max_seq_length(self) -> int:
         """How many tokens of a sentence the encoder reads, limited by its model and tokenizer."""
-        positions = position_limit(self.model)
-        return min(positions or UNLIMITED, self.tokenizer.model_max_length)
+        positions = position_limit(self.model) or UNLIMITED
+        return min(positions - self.prefix_length, self.tokenizer.model_max_length)
 
     @cached_property
     def special_tokens(self) -> SpecialTokens:
@@ -370,6 +386,7 @@ class Encoder(nn.Module):
         pooler: str | None = None,
         first: torch.Tensor | None = None,
         scale: torch.Tensor | None = None,
+        words: torch.Tensor | None = None,
     ) -> Encoded:
         """Encode a tokenised batch.
 
@@ -383,28 +400,35 @@ class Encoder(nn.Module):
             first: (N, D) vectors that replace the output of the embedding layer at position 0.
             scale: factors on the output of the embedding layer, (N, 1, D) by feature or (N, T, 1)
                 by token. D is `embedding_size`.
+            words: (N, T, D) word vectors that are read in place of `word_vectors(batch)`. Needs a
+                BERT or RoBERTa.
         """
         ids = to_device(batch["input_ids"], self.device)
         mask = to_device(batch["attention_mask"], self.device)
         if scale is not None:
             scale = to_device(scale, self.device)
+        if words is not None:
+            self.check_layers()
         if self.attention_layers:
             self.check_layers()
+            self.check_maps()
         layers = sorted(self.attention_layers)
         run = partial(self._run, pooler, self.dropout)
         chunk_size = self.chunk_size if self.training else None
-        output, maps = in_chunks(run, chunk_size, ids, mask, first, scale)
+        output, maps = in_chunks(run, chunk_size, ids, mask, first, scale, words)
         attention = dict(zip(layers, maps, strict=True))
         return Encoded(output, ids, mask.bool(), self.tokenizer.mask_token_id, attention)
 
-    def _run(self, pooler: str | None, dropout: float | None, ids, mask, first, scale) -> tuple:
+    def _run(
+        self, pooler: str | None, dropout: float | None, ids, mask, first, scale, words
+    ) -> tuple:
         """Encode the rows of one chunk, or of a whole batch.
 
         Args:
             dropout: the probability of dropout in the forward pass. The backward pass computes a
                 chunk again, and by then another view may have called `set_dropout`.
             ids, mask: (N, T).
-            first, scale: see `forward`.
+            first, scale, words: see `forward`.
 
         Returns:
             The output of the model, and the attention maps of `attention_layers`, lowest layer
@@ -422,13 +446,17 @@ class Encoder(nn.Module):
             return output, ()
 
         with self.embeddings_changed(first, scale):
-            states = self.model.embeddings(input_ids=ids)  # (N, T, D)
+            # positions are counted from the start of the prefix
+            states = self.model.embeddings(
+                input_ids=ids, inputs_embeds=words, past_key_values_length=self.prefix_length
+            )  # (N, T, D)
         encoded = Encoded(None, ids, mask.bool(), self.tokenizer.mask_token_id)
         hidden = []
         if keeps_states:
             hidden.append(states)
         maps = []
-        score_mask = additive(mask)  # (N, 1, 1, T)
+        score_mask = additive(self.with_prefix_shown(mask))  # (N, 1, 1, P + T)
+        prefixes = self.prefixes(len(ids))
         run_layer = bert_layer
         if self.compiled_layer is not None and self.training:
             run_layer = self.compiled_layer
@@ -438,7 +466,9 @@ class Encoder(nn.Module):
                 run_layer = bert_layer
                 select = partial(at_position, position=encoded.position(pooler))
             keeps_map = number in self.attention_layers
-            states, attention = run_layer(layer, states, score_mask, keeps_map, select)
+            states, attention = run_layer(
+                layer, states, score_mask, keeps_map, select, prefixes[number]
+            )
             if keeps_states:
                 hidden.append(states)
             if keeps_map:
@@ -449,6 +479,22 @@ class Encoder(nn.Module):
             pooled = self.model.pooler(states)
         all_states = tuple(hidden) if keeps_states else None
         return BaseModelOutputWithPooling(states, pooled, all_states), tuple(maps)
+
+    def with_prefix_shown(self, mask: torch.Tensor) -> torch.Tensor:
+        """Extend the mask of a batch, so that all tokens see the prefix, (N, T) -> (N, P + T)."""
+        if self.prefix is None:
+            return mask
+        return nn.functional.pad(mask, (self.prefix_length, 0), value=1)
+
+    def prefixes(self, rows: int) -> list:
+        """Return the prefix of each layer for a batch, (2, rows, P, D), or None for each layer."""
+        if self.prefix is None:
+            return [None] * len(self.stack)
+        return list(self.prefix(rows))
+
+    def word_vectors(self, batch) -> torch.Tensor:
+        """Look up the vectors of the tokens of a batch, (N, T, D), to which positions are added."""
+        return self.model.get_input_embeddings()(to_device(batch["input_ids"], self.device))
 
     @contextmanager
     def embeddings_changed(
@@ -515,6 +561,58 @@ class Encoder(nn.Module):
         copied.traits = self.traits
         return copied
 
+    def add_prefix(self, length: int) -> None:
+        """Let every layer attend to `length` trained vectors before the tokens of a sentence.
+
+        The prefix is part of the model: it is copied, trained and exported with it. The position of
+        the first token is then `length`, so the encoder reads that many tokens fewer.
+
+        Raises:
+            BadInput: the encoder is neither a BERT nor a RoBERTa, has a prefix already, or has no
+                positions left for words.
+        """
+        self.check_layers()
+        if self.prefix is not None:
+            raise BadInput(
+                f"encoder {self.source}: it has a prefix already, from an earlier run; start from"
+                " another encoder."
+            )
+        config = self.model.config
+        prefix = Prefix(
+            layers=self.num_layers,
+            length=length,
+            size=self.size,
+            std=config.initializer_range,
+            dropout=config.hidden_dropout_prob,
+        )
+        self.model.prefix = prefix.to(self.device)
+        special = self.special_tokens
+        if self.max_seq_length <= special.before + special.after:
+            raise BadInput(
+                f"encoder {self.source}: a prefix of {length} takes the positions of all words;"
+                " use a shorter one."
+            )
+
+    def load_prefix(self) -> None:
+        """Add the prefix that an earlier run exported, if it exported one.
+
+        Raises:
+            BadInput: the exported weights cannot be read, or do not fit the encoder.
+        """
+        file = self.source / MODULES_FILE
+        if not file.exists():
+            return
+        try:
+            with safe_open(file, "numpy") as exported:
+                names = list(exported.keys())
+                if PREFIX_KEY not in names:
+                    return
+                _, _, length, _ = exported.get_slice(PREFIX_KEY).get_shape()
+        except (SafetensorError, ValueError) as error:
+            raise unreadable_model(f"{file}: prefix", error) from None
+        self.add_prefix(length)
+        self.load_module("prefix", self.model.prefix)
+
     def new_layers(self, count: int) -> Layers:
         """Make new layers of this encoder's kind and size."""
         self.check_layers()
@@ -559,8 +657,8 @@ class Encoder(nn.Module):
     def load_module(self, name: str, module: nn.Module) -> None:
         """Fill a module with weights that an earlier run exported.
 
-        A run may export further modules with its encoder. If this encoder comes without any, the
-        module stays as it is.
+        A run may export further modules with its encoder. If this encoder comes without the module,
+        the module stays as it is.
 
         Raises:
             BadInput: the exported weights do not fit the module.
@@ -573,6 +671,8 @@ class Encoder(nn.Module):
         for key, value in load_file(file).items():
             if key.startswith(prefix):
                 weights[key.removeprefix(prefix)] = torch.from_numpy(value)
+        if not weights:
+            return
         try:
             module.load_state_dict(weights)
         except RuntimeError as error:
@@ -721,6 +821,18 @@ class Encoder(nn.Module):
             raise BadInput(
                 f"encoder {self.source}: {kind}: csebench can reach attention maps and single"
                 " layers only in a BERT or RoBERTa; use one, or another method or evaluator."
+            )
+
+    def check_maps(self) -> None:
+        """Check that attention maps are over the tokens of a sentence alone.
+
+        Raises:
+            BadInput: the encoder has a prefix.
+        """
+        if self.prefix is not None:
+            raise BadInput(
+                f"encoder {self.source}: its tokens also attend to a prefix, so its attention maps"
+                " are not over tokens alone; use another encoder, method or evaluator."
             )
 
 

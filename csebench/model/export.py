@@ -36,8 +36,9 @@ def save_encoder(
     """Write an encoder, its tokenizer, and the modules of sentence-transformers that pool.
 
     sentence-transformers has no module for a fitted map, so it cannot load a model with one. A
-    module of csebench pools prompts. To load such a model, csebench must be installed, and the call
-    is `SentenceTransformer(…, trust_remote_code=True)`.
+    module of csebench encodes with prompts: a template, or a prefix. To load such a model, csebench
+    must be installed, and the call is `SentenceTransformer(…, trust_remote_code=True)`. AutoModel
+    loads the encoder without its prefix.
 
     Args:
         transform: the fitted map that follows pooling, or None.
@@ -45,18 +46,34 @@ def save_encoder(
     """
     # The pooling module of sentence-transformers for two layers needs the states of all layers.
     encoder.model.config.output_hidden_states = pooler in TWO_LAYERS
-    encoder.model.save_pretrained(folder)
+    if encoder.prefix is None:
+        encoder.model.save_pretrained(folder)
+    else:
+        # AutoModel knows no prefix, so its weights are not among those of the model
+        modules = {**modules, "prefix": encoder.prefix}
+        encoder.model.save_pretrained(folder, state_dict=weights_without_prefix(encoder))
     save_tokenizer(folder, encoder.tokenizer)
     if modules:
         save_modules(folder, modules)
 
     if transform is not None:
         transform.save(folder)
-    elif pooler in PROMPT_TEMPLATES:
+    elif needs_csebench(encoder, pooler):
         prompt = {"idx": 0, "name": "0", "path": "", "type": "csebench.model.prompt.Prompt"}
         write_json(folder / "modules.json", [prompt])
     else:
         save_pooling(folder, encoder, pooler)
+
+
+def needs_csebench(encoder: Encoder, pooler: str) -> bool:
+    """Whether the modules of sentence-transformers alone cannot embed as this encoder does."""
+    return pooler in PROMPT_TEMPLATES or encoder.prefix is not None
+
+
+def weights_without_prefix(encoder: Encoder) -> dict[str, torch.Tensor]:
+    """Return the weights that the architecture of a model with a prefix has without it."""
+    weights = encoder.model.state_dict()
+    return {key: value for key, value in weights.items() if not key.startswith("prefix.")}
 
 
 def save_tokenizer(folder: Path, tokenizer) -> None:

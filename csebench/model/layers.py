@@ -1,7 +1,7 @@
 """Modules that encoders and methods are built from.
 
-These are the layer of a BERT, new transformer layers, heads and projectors, and a fast dropout. A
-whole model with its tokenizer is in csebench/model/encoder.py.
+These are the layer of a BERT, new transformer layers, a trained prefix, heads and projectors, and a
+fast dropout. A whole model with its tokenizer is in csebench/model/encoder.py.
 """
 
 import logging
@@ -18,7 +18,9 @@ from csebench.model.chunks import in_chunks
 # ---------------------------------------------------------------- the layer of a BERT
 
 
-def bert_layer(layer, states, mask, keeps: bool = False, select: Callable | None = None):
+def bert_layer(
+    layer, states, mask, keeps: bool = False, select: Callable | None = None, prefix=None
+):
     """Compute one layer of a BERT or RoBERTa, (N, T, D), (N, 1, 1, T) -> (N, T, D).
 
     The layer is an argument, so that one compiled graph serves all layers. The layer's own
@@ -29,6 +31,8 @@ def bert_layer(layer, states, mask, keeps: bool = False, select: Callable | None
         mask: numbers to add to attention scores, see `additive`.
         keeps: return the attention map, too.
         select: after the attention, picks the states that the rest of the layer works on.
+        prefix: (2, N, P, D) keys and values that the tokens also attend to. The mask is then
+            (N, 1, 1, P + T), and no attention map is returned.
 
     Returns:
         The states, and the attention map (N, H, T, T) after dropout, or None.
@@ -37,6 +41,8 @@ def bert_layer(layer, states, mask, keeps: bool = False, select: Callable | None
     attention = None
     if keeps:
         context, attention = fp32_attention(self_attention, states, mask)
+    elif prefix is not None:
+        context = prefixed_attention(self_attention, states, mask, prefix)
     else:
         context, _ = self_attention(states, mask)
     if select is not None:
@@ -55,20 +61,39 @@ def fp32_attention(module, states, mask):
     Returns:
         The states (N, T, D), and the attention map (N, H, T, T).
     """
-
-    def by_head(projected: torch.Tensor) -> torch.Tensor:
-        """(N, T, D) -> (N, H, T, D/H) in fp32."""
-        return projected.unflatten(-1, (-1, module.attention_head_size)).transpose(1, 2).float()
-
     # The projections are still computed under autocast.
-    query = by_head(module.query(states))
-    key = by_head(module.key(states))
-    value = by_head(module.value(states))
+    query = by_head(module, module.query(states)).float()
+    key = by_head(module, module.key(states)).float()
+    value = by_head(module, module.value(states)).float()
     with torch.autocast(states.device.type, enabled=False):
         context, attention = eager_attention_forward(
             module, query, key, value, mask, module.scaling, module.dropout.p
         )
     return context.flatten(2), attention
+
+
+def prefixed_attention(module, states, mask, prefix):
+    """Compute self-attention that also sees a prefix, (N, T, D) -> (N, T, D).
+
+    Args:
+        mask: (N, 1, 1, P + T).
+        prefix: (2, N, P, D) keys and values, which stand before those of the tokens.
+    """
+    token_keys = module.key(states)
+    token_values = module.value(states)
+    first_keys, first_values = prefix.to(token_keys.dtype)  # bf16 under autocast
+    query = by_head(module, module.query(states))
+    key = by_head(module, torch.cat([first_keys, token_keys], dim=1))
+    value = by_head(module, torch.cat([first_values, token_values], dim=1))
+    context, _ = eager_attention_forward(
+        module, query, key, value, mask, module.scaling, module.dropout.p
+    )
+    return context.flatten(2)
+
+
+def by_head(module, projected):
+    """Split the vectors of all heads of a self-attention, (N, T, D) -> (N, H, T, D/H)."""
+    return projected.unflatten(-1, (-1, module.attention_head_size)).transpose(1, 2)
 
 
 def additive(mask, dtype=torch.float32):
@@ -151,6 +176,32 @@ class Layers(nn.Module):
         for layer in self.layers:
             states = layer(states, score_mask)
         return states
+
+
+class Prefix(nn.Module):
+    """Trained keys and values that stand before those of a sentence's tokens, in every layer.
+
+    This is prefix tuning (P-tuning v2), as in PromCSE models.py:21-45, 385-398.
+
+    Args:
+        layers: number of layers of the encoder.
+        length: P, how many keys and values a layer gets.
+        size: D, their width.
+        std: deviation of the normal distribution that they start from.
+        dropout: probability to drop an entry in training, drawn for each sentence.
+    """
+
+    def __init__(self, layers: int, length: int, size: int, std: float, dropout: float):
+        super().__init__()
+        self.length = length
+        self.vectors = nn.Parameter(torch.empty(layers, 2, length, size))  # keys, then values
+        self.dropout = Dropout(dropout)
+        nn.init.normal_(self.vectors, std=std)
+
+    def forward(self, rows: int) -> torch.Tensor:
+        """Repeat the prefix for each sentence of a batch, (layers, 2, rows, P, D)."""
+        repeated = self.vectors.unsqueeze(2).expand(-1, -1, rows, -1, -1)
+        return self.dropout(repeated)
 
 
 class Head(nn.Module):

@@ -1,7 +1,8 @@
-"""Prompt pooling for sentence-transformers.
+"""Encoding with prompts for sentence-transformers.
 
-The pooling module of sentence-transformers cannot read the state at [MASK]. So the file
-`modules.json` of an exported folder names the class `Prompt` (csebench/model/export.py).
+The modules of sentence-transformers can neither read the state at [MASK] of a template, nor attend
+to the prefix of an encoder. So the file `modules.json` of an exported folder with one of them names
+the class `Prompt` (csebench/model/export.py).
 """
 
 import json
@@ -15,7 +16,7 @@ from csebench.plan.schema.declarations import EncoderRef
 
 
 class Prompt(InputModule):
-    """A module that puts sentences into a template, encodes them and pools at [MASK]."""
+    """A module that encodes sentences, in a template or behind a prefix, and pools them."""
 
     def __init__(self, encoder: Encoder, pooler: str):
         super().__init__()
@@ -43,4 +44,5 @@ class Prompt(InputModule):
     def load(cls, model_name_or_path, **_):
         folder = Path(model_name_or_path)
         pooler = json.loads((folder / "csebench.json").read_text())["pooler"]
-        return cls(Encoder.load(EncoderRef(name=str(folder), revision="local")), pooler)
+        ref = EncoderRef(name=str(folder), revision="local")
+        return cls(Encoder.load(ref, with_pooler=pooler == "cls"), pooler)

@@ -214,11 +214,19 @@ class Method(nn.Module):
             encoder = self.encoder
         for edit in self.edits:
             batch = edit(batch)
-        return self.as_view(encoder(batch, self.reads(), scale=scale), batch)
+        encoded = encoder(batch, self.reads(), scale=scale, words=self.words(batch))
+        return self.as_view(encoded, batch)
 
     def reads(self) -> str | None:
         """Return the pooler whose states a forward pass computes. None: every hidden state."""
         return self.p.pooler
+
+    def words(self, batch: dict[str, torch.Tensor]) -> torch.Tensor | None:
+        """Return the word vectors (N, T, D) that `self.encoder` reads. None: its own.
+
+        A method that changes word vectors overrides this.
+        """
+        return None
 
     def as_view(self, encoded: Encoded, batch: dict[str, torch.Tensor]) -> View:
         """Pool and project the result of a forward pass."""

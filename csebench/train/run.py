@@ -171,12 +171,17 @@ def export(
         facts |= {"control": spec.method, "params": spec.params}
     write_json(part / FACTS, facts)
     write_json(part / REPORT, with_digest(report | {"model_sha256": model_sha256(part)}))
-    write_text(part / CARD, card(spec))
+    has_prefix = encoder is not None and encoder.prefix is not None
+    write_text(part / CARD, card(spec, has_prefix))
     os.replace(part, model)
 
 
-def card(spec: Spec) -> str:
-    """Return the text of the model card of a run."""
+def card(spec: Spec, has_prefix: bool) -> str:
+    """Return the text of the model card of a run.
+
+    Args:
+        has_prefix: whether the encoder has a prefix, which AutoModel does not load.
+    """
     method = declaration(spec.method)
     corpus = "nothing"
     if spec.corpus is not None:
@@ -200,11 +205,15 @@ def card(spec: Spec) -> str:
     loads = "AutoModel and SentenceTransformer"
     if method.kind == "fitted":
         loads = "AutoModel"
-    if pooler in PROMPT_TEMPLATES:
-        loads += (
-            ", of which the second needs csebench and trust_remote_code=True; template:"
-            f" {PROMPT_TEMPLATES[pooler]}"
+    if has_prefix:
+        loads = (
+            "SentenceTransformer, which needs csebench and trust_remote_code=True; AutoModel would"
+            " leave out the prefix"
         )
+    elif pooler in PROMPT_TEMPLATES:
+        loads += ", of which the second needs csebench and trust_remote_code=True"
+    if pooler in PROMPT_TEMPLATES:
+        loads += f"; template: {PROMPT_TEMPLATES[pooler]}"
     return (
         f"# {spec.run_id}\n\n{method.title}, trained by csebench on {corpus} from"
         f" {spec.encoder.name} ({origin}), seed {spec.seed}.\n\nSentence vector: {pooler}. Loads"

@@ -13,12 +13,13 @@ import pytest
 import torch
 from host_random import HostRandom
 from pydantic import BaseModel
+from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from tiny_runs import weights
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel, AutoTokenizer, DynamicCache
 
 from csebench.base.models import read_facts
-from csebench.model.encoder import Encoder
+from csebench.model.encoder import MODULES_FILE, PREFIX_KEY, Encoder
 from csebench.model.families import ENCODER_POOLERS
 from csebench.model.pooling import PROMPT_TEMPLATES, Encoded, pool
 from csebench.plan.catalog.registry import (
@@ -388,19 +389,55 @@ def hf_vectors(model, sentences, pooler):
     """
     tokenizer = AutoTokenizer.from_pretrained(model)
     encoder = AutoModel.from_pretrained(model).eval()
+    prefix = exported_prefix(model)
     template = PROMPT_TEMPLATES.get(pooler, "[X]")
     batch = tokenizer(
         [template.replace("[X]", sentence) for sentence in sentences],
         padding=True,
         truncation=True,
-        max_length=encoder.config.max_position_embeddings,
+        max_length=encoder.config.max_position_embeddings - prefix.shape[2],
         return_tensors="pt",
     )
-    with torch.no_grad():
-        output = encoder(**batch, output_hidden_states=True)
     mask = batch["attention_mask"].bool()
+    with torch.no_grad():
+        output = encoder(
+            **batch | with_prefix(prefix, mask, encoder.config), output_hidden_states=True
+        )
     encoded = Encoded(output, batch["input_ids"], mask, tokenizer.mask_token_id)
     return pool(pooler, encoded).numpy()
+
+
+NO_PREFIX = torch.zeros(1, 2, 0, 1)
+
+
+def exported_prefix(model):
+    """Read the prefix of an exported encoder, (layers, 2, P, D). P is 0 if it has none."""
+    file = model / MODULES_FILE
+    if file.exists():
+        return load_file(file).get(PREFIX_KEY, NO_PREFIX)
+    return NO_PREFIX
+
+
+def with_prefix(prefix, mask, config):
+    """Return what transformers is given to read a prefix: a cache of keys and values, and a mask.
+
+    Args:
+        prefix: (layers, 2, P, D).
+        mask: (N, T) bool.
+        config: the configuration of the model.
+    """
+    if prefix.shape[2] == 0:
+        return {}
+    rows, tokens = mask.shape
+    cache = DynamicCache()
+    for layer, (keys, values) in enumerate(prefix.unflatten(-1, (config.num_attention_heads, -1))):
+        by_head = [part.transpose(0, 1).expand(rows, -1, -1, -1) for part in (keys, values)]
+        cache.update(*by_head, layer)
+    visible = torch.nn.functional.pad(mask, (prefix.shape[2], 0), value=True)
+    # transformers adds a mask of four dimensions to the scores as it is
+    hidden = ~visible[:, None, None].expand(-1, -1, tokens, -1)
+    scores = torch.zeros(hidden.shape).masked_fill(hidden, torch.finfo(torch.float32).min)
+    return {"past_key_values": cache, "attention_mask": scores}
 
 
 EXPORTED = {run: RUNS[run] for run in PLAIN}
@@ -414,8 +451,8 @@ NOT_EXPORTED = {".bin", ".pt", ".pth", ".pkl", ".part"}  # pickled weights, trac
 @pytest.mark.parametrize("run", EXPORTED)
 def test_export_gives_equal_vectors_everywhere(run, finished, sentences):
     """AutoModel with AutoTokenizer, SentenceTransformer and this project read the same folder in
-    the same way. The model card names the run. There are no pickled weights and no traces of
-    training."""
+    the same way. AutoModel is given the prefix of an encoder that has one. The model card names the
+    run. There are no pickled weights and no traces of training."""
     model = finished(**EXPORTED[run]) / "model"
     facts = read_facts(model)
     pooler = facts["pooler"]

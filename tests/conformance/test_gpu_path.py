@@ -30,6 +30,7 @@ GRAPHS = {
     # these have two kinds of passes
     "infocse": 4,
     "micse": 4,
+    "promcse": 4,  # what the first layer reads has no gradient
     "scd": 4,
     "simcse+auxiliary_mlm": 4,
     "simcse+moco": 4,

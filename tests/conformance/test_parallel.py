@@ -22,6 +22,7 @@ pytestmark = pytest.mark.slow
 # runs with their declared settings
 AS_DECLARED = (
     "simcse_sup",
+    "promcse_sup",
     "pcl",
     "condenser",
     "scd",

@@ -337,8 +337,8 @@ def test_a_cache_without_a_list_of_its_files_is_checked_and_hides_no_refusal(
 
 # the files that a model is read from, and files that its repository has, too
 SENTENCE_TRANSFORMER = """
-config.json merges.txt spm.model model.safetensors modules.json 1_Pooling/config.json
-2_Dense/model.safetensors 3_Dense/pytorch_model.bin
+config.json merges.txt spm.model model.safetensors modules.safetensors modules.json
+1_Pooling/config.json 2_Dense/model.safetensors 3_Dense/pytorch_model.bin
 """
 BESIDE_SENTENCE_TRANSFORMER = """
 pytorch_model.bin 2_Dense/pytorch_model.bin onnx/config.json onnx/model.safetensors model.onnx

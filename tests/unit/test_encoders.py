@@ -137,6 +137,22 @@ def test_the_embeddings_of_a_row_can_be_scaled(model_type, tiny):
     assert not torch.allclose(states(factors)[0], plain[0])
 
 
+@pytest.mark.parametrize("model_type", ["bert", "roberta"])
+def test_the_word_vectors_of_a_row_can_be_changed(model_type, tiny):
+    encoder = load(tiny(model_type), dropout=0.0, new_pooler=True).eval()
+    batch = encoder.tokenize(TEXTS)
+
+    def states(words=None):
+        return encoder(batch, "avg", words=words).output.last_hidden_state
+
+    plain = states()
+    words = encoder.word_vectors(batch).detach()
+    assert torch.equal(states(words), plain)
+    words[0, 1] += torch.arange(16.0)
+    torch.testing.assert_close(states(words)[1:], plain[1:])
+    assert not torch.allclose(states(words)[0], plain[0])
+
+
 @pytest.mark.parametrize("model_type", ["distilbert", "modernbert"])
 def test_a_method_trains_where_dropout_has_other_names(
     model_type, tiny, make_spec, train, tmp_path
@@ -226,10 +242,17 @@ def read_attention_maps(encoder):
     encoder(encoder.tokenize(TEXTS), "avg")
 
 
+def read_word_vectors(encoder):
+    batch = encoder.tokenize(TEXTS)
+    encoder(batch, "avg", words=encoder.word_vectors(batch))
+
+
 LAYERS_ONE_BY_ONE = {
     "attention maps": read_attention_maps,
     "new layers": lambda encoder: encoder.new_layers(1),
     "the lowest layers": lambda encoder: encoder.copy(1),
+    "a prefix": lambda encoder: encoder.add_prefix(3),
+    "word vectors": read_word_vectors,
 }
 
 

@@ -139,7 +139,7 @@ def test_no_seed_of_a_table_is_taken(project):
 
 
 REFUSED = {
-    "pcl": "pcl has nothing to try but what it takes from simcse. Methods that have: compcse",
+    "pcl": "pcl has nothing to try but what it takes from simcse. Methods that have: clsep_sup",
     "simcse+moca": "Did you mean 'moco'",
     "micse+ami": "write micse",
 }
