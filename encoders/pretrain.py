@@ -4,16 +4,19 @@ It has a WordPiece vocabulary and a small BERT, trained by masked LM.
 
     python encoders/pretrain.py sentences.txt --out encoders/mine --steps 13000
 
-The defaults are those of bert-mini-wiki. The same command resumes a run that was stopped, from its
-last checkpoint.
+The defaults are those of bert-mini-wiki. The corpus may be compressed (.xz, .gz). The same command
+resumes a run that was stopped, from its last checkpoint. With --minutes, it stops by itself.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
+import lzma
 import shutil
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -25,26 +28,33 @@ from transformers import (
     BertTokenizerFast,
     DataCollatorForLanguageModeling,
     Trainer,
+    TrainerCallback,
     TrainingArguments,
 )
 from transformers.trainer_utils import get_last_checkpoint
 
-from csebench.base.files import sha256
+from csebench.base.errors import BadInput
+from csebench.base.files import decoded, sha256
 from csebench.base.models import model_sha256
-from csebench.data.corpus import read_lines
+from csebench.data.corpus import read_lines, split_lines
 from csebench.plan.schema.declarations import TrainingSettings
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 HELD_OUT = 2_000  # last lines of the corpus, for the loss in the model card
 EVALUATIONS = 20  # of the held-out loss, each with a checkpoint
 POSITIONS = 256  # tokens that the encoder can read, or --max-length if that is more
+WORKERS = 8  # processes that tokenise for a GPU, which would wait for one
+OPENERS: dict[str, Callable] = {".xz": lzma.open, ".gz": gzip.open}  # of compressed files
 DROPOUT = 0.1  # BERT's; written into the configuration, because contrastive methods need it
 
 
 def main(arguments: list[str] | None = None) -> None:
     options = parser()
     args = options.parse_args(arguments)
-    sentences = read_lines(args.corpus)
+    try:
+        sentences = read_sentences(args.corpus)
+    except BadInput as error:
+        options.error(str(error))
     held_out = min(HELD_OUT, len(sentences) // 20)
     if held_out == 0:
         options.error(
@@ -57,8 +67,14 @@ def main(arguments: list[str] | None = None) -> None:
     if checkpoints.exists():
         checkpoint = get_last_checkpoint(checkpoints)
     trainer.train(resume_from_checkpoint=checkpoint)
+    if trainer.state.global_step < args.steps:
+        print(
+            f"{args.out}: step {trainer.state.global_step} of {args.steps} after {args.minutes:g}"
+            f" minutes; the same command goes on from {checkpoints}/."
+        )
+        return
 
-    save_model(trainer.model, args.out)
+    save_model(trainer.model, args.out, args.parts)
     tokenizer.save_pretrained(args.out)
     curve = [point for point in trainer.state.log_history if "eval_loss" in point]
     write_facts(args, len(sentences) - held_out, held_out, curve)
@@ -98,7 +114,29 @@ def parser() -> argparse.ArgumentParser:
         "--mask-probability", type=float, default=0.2, help="share of the tokens to mask"
     )
     options.add_argument("--seed", type=int, default=42, help="of weights, order and masks")
+    options.add_argument(
+        "--minutes", type=float, help="stop after this time, with a checkpoint (default: never)"
+    )
+    options.add_argument(
+        "--parts", type=int, help="largest file of weights, in MB (default: one file)"
+    )
     return options
+
+
+def read_sentences(path: Path) -> list[str]:
+    """Read the lines of a text file, which may be compressed.
+
+    Raises:
+        BadInput: the file cannot be read or decompressed, or is not UTF-8.
+    """
+    if path.suffix not in OPENERS:
+        return read_lines(path)
+    try:
+        with OPENERS[path.suffix](path) as file:
+            content = file.read()
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise BadInput(f"{path}: cannot be decompressed: {error}; make it again.") from None
+    return split_lines(decoded(content, path), path)
 
 
 # ---------------------------------------------------------------- training
@@ -186,6 +224,7 @@ def make_trainer(
         max_grad_norm=args.clip,
         bf16=True,
         use_cpu=not torch.cuda.is_available(),
+        dataloader_num_workers=WORKERS if torch.cuda.is_available() else 0,
         eval_strategy="steps",
         eval_steps=evaluation_interval,
         save_steps=evaluation_interval,
@@ -201,7 +240,20 @@ def make_trainer(
         DataCollatorForLanguageModeling(tokenizer, mlm_probability=args.mask_probability),
         Tokenised(sentences, tokenizer, args.max_length),
         Tokenised(held_out, tokenizer, args.max_length),
+        callbacks=[TimeLimit(args.minutes)] if args.minutes else [],
     )
+
+
+class TimeLimit(TrainerCallback):
+    """Stops training after some minutes, with a checkpoint."""
+
+    def __init__(self, minutes: float):
+        self.end = time.monotonic() + 60 * minutes
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if time.monotonic() > self.end:
+            control.should_save = True
+            control.should_training_stop = True
 
 
 def checkpoint_folder(args: argparse.Namespace) -> Path:
@@ -211,14 +263,20 @@ def checkpoint_folder(args: argparse.Namespace) -> Path:
 # ---------------------------------------------------------------- files of the encoder
 
 
-def save_model(model, folder: Path) -> None:
-    """Write configuration and weights. csebench computes in single precision."""
+def save_model(model, folder: Path, parts: int | None) -> None:
+    """Write configuration and weights. csebench computes in single precision.
+
+    Args:
+        parts: the largest file of weights, in MB, or None for one file.
+    """
     model.config.hidden_dropout_prob = DROPOUT
     model.config.attention_probs_dropout_prob = DROPOUT
     weights = {name: weight.detach().half() for name, weight in model.named_parameters()}
-    model.save_pretrained(folder, state_dict=weights)
-    # the library lets only the owner read the weights
-    (folder / "model.safetensors").chmod((folder / "config.json").stat().st_mode)
+    largest = f"{parts}MB" if parts else "1TB"
+    model.save_pretrained(folder, state_dict=weights, max_shard_size=largest)
+    for file in folder.glob("*.safetensors"):
+        # the library lets only the owner read the weights
+        file.chmod((folder / "config.json").stat().st_mode)
 
 
 def write_facts(
