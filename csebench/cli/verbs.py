@@ -580,14 +580,19 @@ def add_export(verbs):
         "claims --out claims",
         "mteb results/mini/scores/msse-78b6db175a.mteb.*.json --out mteb-results",
         "model-index results/mini/scores/msse-78b6db175a.*.json --out upload/README.md",
+        "eval-results results/mini/scores/msse-78b6db175a.mteb.*.json --out upload",
     )
     v = add_verb(verbs, "export", export.export, about, *examples)
     text = (
         "claims: the judged claims of papers, as a data set; mteb: scores, as results that mteb"
-        " reads; model-index: scores, in the front matter of a model card"
+        " reads; model-index: scores, in the front matter of a model card; eval-results: scores, as"
+        " the .eval_results/ of a repository of the hub"
     )
-    v.add_argument("what", choices=("claims", "mteb", "model-index"), help=text)
-    text = "with mteb: scores of mteb:TASK; with model-index: scores of one model"
+    v.add_argument("what", choices=("claims", "mteb", "model-index", "eval-results"), help=text)
+    text = (
+        "with mteb and eval-results: scores of mteb:TASK; with model-index and eval-results: scores"
+        " of one model"
+    )
     v.add_argument("scores", nargs="*", type=Path, metavar="SCORES.json", help=text)
     add_out(v, "folder of the files; with model-index: the model card", export.output_path)
 

@@ -188,7 +188,8 @@ def test_data_of_mteb_count_as_missing_without_mteb(without_run_modules):
     assert state.why.startswith("mteb:BIOSSES: packages are missing")
 
 
-def test_results_for_mteb_need_its_package(without_run_modules, capsys, tmp_path):
+@pytest.mark.parametrize("what", ["mteb", "eval-results"])
+def test_results_of_mteb_need_its_package(what, without_run_modules, capsys, tmp_path):
     path = f"{SCORES}/msse-78b6db175a.mteb.Banking77Classification.json"
-    assert main(["export", "mteb", path, "--out", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err.startswith("csebench: export mteb: packages are missing")
+    assert main(["export", what, path, "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.startswith(f"csebench: export {what}: packages are missing")
