@@ -10,6 +10,8 @@ from csebench.base.errors import BadInput
 from csebench.base.extras import check_run_modules
 from csebench.base.models import refuse_model_folder
 from csebench.base.outputs import check_output, followed
+from csebench.plan.catalog.files import DEFAULT_SCALE, RESULTS
+from csebench.plan.targets import Page, parse_target
 
 if TYPE_CHECKING:
     from csebench.sharing.score_files import SharedScores
@@ -32,6 +34,8 @@ def export(args):
     """Write what the user named, and print the names of the files."""
     if args.what == "claims" and args.scores:
         raise BadInput("export claims: takes no score JSONs; it writes the claims of all papers.")
+    if args.what == "ro-crate":
+        return export_ro_crate(args.scores, args.out)
     if args.what != "claims" and not args.scores:
         raise BadInput(f"export {args.what}: give the score JSONs to write, before --out.")
     match args.what:
@@ -43,6 +47,7 @@ def export(args):
             export_model_index(args.scores, args.out)
         case "eval-results":
             export_eval_results(args.scores, args.out)
+    return None
 
 
 def check_folder(out: Path) -> None:
@@ -144,3 +149,23 @@ def export_model_index(paths: list[Path], out: Path) -> None:
         all_scores += read_shared_scores(path)
     write_model_index(all_scores, out)
     print(out)
+
+
+def export_ro_crate(names: list[Path], out: Path) -> None:
+    """Write a page, with its cells and scores, as an RO-Crate.
+
+    Args:
+        names: the path of one page below results/. It need not exist.
+    """
+    from csebench.sharing.ro_crate import write_ro_crate
+
+    pages: list[Page] = []
+    for name in names:
+        if name.suffix == ".md" and name.is_relative_to(RESULTS):
+            pages += parse_target(str(name), DEFAULT_SCALE)
+    if len(names) != 1 or len(pages) != 1:
+        raise BadInput(
+            "export ro-crate: give the path of one page, such as results/mini/micse/table2.md."
+        )
+    for file in write_ro_crate(pages[0], out):
+        print(file)

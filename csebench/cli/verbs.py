@@ -575,25 +575,27 @@ def add_exchange_verbs(verbs):
 
 
 def add_export(verbs):
-    about = "write claims or scores in the formats of other tools"
+    about = "write claims, scores or pages in the formats of other tools"
     examples = (
         "claims --out claims",
         "mteb results/mini/scores/msse-78b6db175a.mteb.*.json --out mteb-results",
         "model-index results/mini/scores/msse-78b6db175a.*.json --out upload/README.md",
         "eval-results results/mini/scores/msse-78b6db175a.mteb.*.json --out upload",
+        "ro-crate results/mini/micse/table2.md --out crate",
     )
     v = add_verb(verbs, "export", export.export, about, *examples)
     text = (
         "claims: the judged claims of papers, as a data set; mteb: scores, as results that mteb"
         " reads; model-index: scores, in the front matter of a model card; eval-results: scores, as"
-        " the .eval_results/ of a repository of the hub"
+        " the .eval_results/ of a repository of the hub; ro-crate: a page with its cells and scores"
     )
-    v.add_argument("what", choices=("claims", "mteb", "model-index", "eval-results"), help=text)
+    kinds = ("claims", "mteb", "model-index", "eval-results", "ro-crate")
+    v.add_argument("what", choices=kinds, help=text)
     text = (
         "with mteb and eval-results: scores of mteb:TASK; with model-index and eval-results: scores"
-        " of one model"
+        " of one model; with ro-crate: the path of one page"
     )
-    v.add_argument("scores", nargs="*", type=Path, metavar="SCORES.json", help=text)
+    v.add_argument("scores", nargs="*", type=Path, metavar="FILE", help=text)
     add_out(v, "folder of the files; with model-index: the model card", export.output_path)
 
 

@@ -35,6 +35,7 @@ LIGHT = (
     "audit",
     "export claims --out claims",
     f"export model-index {SCORES}/msse-78b6db175a.sts.json --out README-of-model.md",
+    "export ro-crate results/mini/micse/table3.md --out crate",
     "init work",
     "new paper mine",
     "snakefile",
