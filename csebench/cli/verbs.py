@@ -53,7 +53,7 @@ GROUPS = {  # the verbs as `csebench --help` lists them
     "Rerun": ("plan", "power", "check", "fetch", "status"),
     "Your own method": ("init", "new", "try"),
     "Judge results": ("compare", "judge"),
-    "Exchange results": ("report", "import", "export"),
+    "Exchange results": ("report", "import", "export", "push"),
     "One run or model": ("train", "evaluate", "back-translate"),
     "Steps of the workflow": (
         "tune",
@@ -138,6 +138,7 @@ def parser() -> Parser:
     add_report_verbs(verbs)
     add_exchange_verbs(verbs)
     add_export(verbs)
+    add_push(verbs)
     add_data_verbs(verbs)
     top.description = f"{DESCRIPTION}\n\n{grouped_verbs(verbs)}"
     top.epilog = COMPLETION
@@ -572,6 +573,19 @@ def add_exchange_verbs(verbs):
     text = "scale of the runs, a file in config/"
     add_completed(v, catalog.scale_names, "--scale", required=True, help=text)
     v.add_argument("--dry-run", action="store_true", help="only check the files, copy none")
+
+
+def add_push(verbs):
+    about = "send the model of a run to the Hugging Face hub, with its card and scores"
+    examples = ("RUN --scale small --to OWNER/NAME", "RUN --scale small --to OWNER/NAME --yes")
+    v = add_verb(verbs, "push", exchange.push_run, about, *examples, scale=SCALE)
+    add_run_id(v)
+    text = "repository of the hub; it is made if there is none"
+    v.add_argument("--to", required=True, metavar="OWNER/NAME", help=text)
+    text = "let everybody see a new repository (default: only you)"
+    v.add_argument("--public", action="store_true", help=text)
+    text = "send it; without this option, the files are only listed"
+    v.add_argument("--yes", action="store_true", help=text)
 
 
 def add_export(verbs):

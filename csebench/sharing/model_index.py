@@ -49,14 +49,23 @@ def write_model_index(all_scores: Sequence[SharedScores], path: Path) -> None:
     """
     model = only_model(all_scores)
     check_card_place(path, model)
-    card = read_card(path, model)
+    write_text(path, card_with_scores(read_card(path, model), all_scores))
+
+
+def card_with_scores(card: ModelCard, all_scores: Sequence[SharedScores]) -> str:
+    """Write a model card with the scores of its model, instead of those that it had from csebench.
+
+    Raises:
+        BadInput: the scores are of several models, or an evaluator occurs twice.
+    """
+    model = only_model(all_scores)
     data = cast(ModelCardData, card.data)
     results = [result for result in data.eval_results or [] if not is_ours(result)]
     for scores in all_scores:
         results += eval_results(scores)
     data.model_name = data.model_name or name_on_card(model)
     data.eval_results = results
-    write_text(path, str(card))
+    return str(card)
 
 
 def name_on_card(model: SharedModel) -> str:
