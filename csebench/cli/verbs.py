@@ -576,7 +576,7 @@ def add_exchange_verbs(verbs):
 
 
 def add_push(verbs):
-    about = "send the model of a run to the Hugging Face hub, with its card and scores"
+    about = "send a run's model to the Hugging Face hub, with its scores"
     examples = ("RUN --scale small --to OWNER/NAME", "RUN --scale small --to OWNER/NAME --yes")
     v = add_verb(verbs, "push", exchange.push_run, about, *examples, scale=SCALE)
     add_run_id(v)

@@ -28,8 +28,8 @@ from csebench.sharing.score_files import SharedScores, read_shared_scores
 
 MADE_BY_HUB = ".gitattributes"  # in every new repository
 SCORES_FOLDER = "scores"
-# what describes the model: a later push of the same model may replace it
-DESCRIPTIONS = (CARD, f"{SCORES_FOLDER}/", f"{EVAL_RESULTS_FOLDER}/")
+# What describes the model, together with its card. A later push of the same model may replace it.
+DESCRIPTION_FOLDERS = (f"{SCORES_FOLDER}/", f"{EVAL_RESULTS_FOLDER}/")
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def refuse_other_content(api: HfApi, plan: PushPlan) -> None:
     for entry in api.list_repo_tree(plan.repository, recursive=True):
         if not isinstance(entry, RepoFile) or entry.path == MADE_BY_HUB:
             continue
-        if entry.path.startswith(DESCRIPTIONS):
+        if entry.path == CARD or entry.path.startswith(DESCRIPTION_FOLDERS):
             continue
         path = plan.files.get(entry.path)
         if path is None or not is_same_file(entry, path):
