@@ -34,9 +34,7 @@ def export(args):
     """Write what the user named, and print the names of the files."""
     if args.what == "claims" and args.scores:
         raise BadInput("export claims: takes no score JSONs; it writes the claims of all papers.")
-    if args.what == "ro-crate":
-        return export_ro_crate(args.scores, args.out)
-    if args.what != "claims" and not args.scores:
+    if args.what not in ("claims", "ro-crate") and not args.scores:
         raise BadInput(f"export {args.what}: give the score JSONs to write, before --out.")
     match args.what:
         case "claims":
@@ -47,7 +45,8 @@ def export(args):
             export_model_index(args.scores, args.out)
         case "eval-results":
             export_eval_results(args.scores, args.out)
-    return None
+        case "ro-crate":
+            export_ro_crate(args.scores, args.out)
 
 
 def check_folder(out: Path) -> None:

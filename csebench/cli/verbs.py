@@ -578,8 +578,10 @@ def add_exchange_verbs(verbs):
 def add_push(verbs):
     about = "send a run's model to the Hugging Face hub, with its scores"
     examples = ("RUN --scale small --to OWNER/NAME", "RUN --scale small --to OWNER/NAME --yes")
-    v = add_verb(verbs, "push", exchange.push_run, about, *examples, scale=SCALE)
+    v = add_verb(verbs, "push", exchange.push_run, about, *examples)
     add_run_id(v)
+    text = "scale of the run, a file in config/"
+    add_completed(v, catalog.scale_names, "--scale", required=True, help=text)
     text = "repository of the hub; it is made if there is none"
     v.add_argument("--to", required=True, metavar="OWNER/NAME", help=text)
     text = "let everybody see a new repository (default: only you)"

@@ -196,8 +196,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.take(path, self.rfile.read(int(self.headers.get("Content-Length", 0))))
         elif path in self.hub.archives:
             self.send_content(self.hub.archives[path], path)
-        elif path.startswith("api/"):
+        elif path.startswith(("api/models/", "api/datasets/")):
             self.send_facts(*path.split("/")[1:])
+        elif path.startswith("api/"):  # the library asks for more than this hub has
+            raise Refused(Refusal(404))
         elif path == "":  # the home page, which shows that the hub can be reached
             self.send_content(b"home", path)
         else:
