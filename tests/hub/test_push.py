@@ -15,6 +15,7 @@ from csebench.base.models import CARD, FACTS, REPORT, WEIGHTS, model_sha256
 from csebench.cli import main
 from csebench.plan import targets
 from csebench.plan.catalog.files import scale as read_scale
+from csebench.sharing.push import SCORES_FOLDER  # imported before a fixture moves the project
 
 REPOSITORY = "areader/simcse"
 PAPER = {
@@ -97,7 +98,7 @@ def test_without_yes_the_files_are_listed_and_nothing_is_sent(spec, hub, capsys)
     assert push(spec) == 0
     printed = capsys.readouterr().out
     assert f"{REPOSITORY} (private if it is new)" in printed
-    for name in ("README.md", "model.safetensors", f"scores/{spec.run_id}.sts.json"):
+    for name in ("README.md", "model.safetensors", f"{SCORES_FOLDER}/{spec.run_id}.sts.json"):
         assert name in printed
     assert "Nothing is sent" in printed
     assert hub.requests == []
@@ -112,10 +113,10 @@ def test_a_pushed_model_is_downloaded_as_it_was(spec, hub, tmp_path, capsys):
 
     copy = tmp_path / "copy"
     snapshot_download(REPOSITORY, local_dir=copy)
-    (scores,) = (copy / "scores").iterdir()
+    (scores,) = (copy / SCORES_FOLDER).iterdir()
     published = targets.score_path(spec.run_id, "sts", SCALE)
     assert scores.read_bytes() == published.read_bytes()
-    shutil.rmtree(copy / "scores")
+    shutil.rmtree(copy / SCORES_FOLDER)
     assert model_sha256(copy) == model_sha256(model_folder(spec))
 
 
@@ -140,7 +141,7 @@ def test_the_same_model_may_be_pushed_again_with_new_scores(spec, hub):
     push(spec, "--yes")
     edit_scores(spec, lambda content: content["provenance"].update(processor="another"))
     assert push(spec, "--yes") == 0
-    sent = hub.find("models", REPOSITORY).files[f"scores/{spec.run_id}.sts.json"]
+    sent = hub.find("models", REPOSITORY).files[f"{SCORES_FOLDER}/{spec.run_id}.sts.json"]
     assert b'"another"' in sent
 
 
