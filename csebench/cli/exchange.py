@@ -1,4 +1,4 @@
-"""The verbs `report` and `import`: send one's own results, and take those of others.
+"""The verbs `report`, `push` and `import`: send one's own results, and take those of others.
 
 csebench/study/ writes the source of evidence, and checks the scores of others. It takes time to
 load, so functions import it.
@@ -13,7 +13,7 @@ from csebench.base.errors import RunFailed
 from csebench.base.files import OWN_FOLDER_HINT
 from csebench.base.outputs import check_output
 from csebench.base.project import REPOSITORY
-from csebench.base.terminal import counted, print_text
+from csebench.base.terminal import counted, print_table, print_text
 from csebench.cli.options import output_file, parse_targets
 from csebench.plan.catalog import files as catalog
 from csebench.plan.targets import scores_folder
@@ -53,6 +53,26 @@ def report_runs(args):
         f"\nTo send it, open a pull request on {REPOSITORY} with this file in evidence/, or an"
         f" issue with its text ({REPOSITORY}/issues/new)."
     )
+
+
+# ---------------------------------------------------------------- push
+
+
+def push_run(args):
+    """Say what would be sent of a run to the hub. With --yes, send it."""
+    from csebench.sharing.push import plan_push, push
+
+    plan = plan_push(args.run_id, args.scale, args.to, is_private=not args.public)
+    visibility = "private" if plan.is_private else "public"
+    sizes = plan.sizes()
+    rows = [[name, f"{size:,}"] for name, size in sizes.items()]
+    print_text(f"{plan.repository} ({visibility} if it is new) gets the model of {plan.run_id}:\n")
+    print_table(["file", "bytes"], rows)
+    print_text(f"\n{counted(len(sizes), 'file')}, {sum(sizes.values()):,} bytes.")
+    if not args.yes:
+        print_text("Nothing is sent. With --yes it is.")
+        return
+    print(f"Sent: {push(plan)}")
 
 
 # ---------------------------------------------------------------- import

@@ -276,7 +276,7 @@ def is_page(text: str, form: str, new: str) -> bool:
         case "markdown":  # the second paragraph is emphasised
             return re.match(r"# .+\n\n\*", text) is not None
         case "latex":
-            return text.startswith("\\begin{tabular}")
+            return text.startswith("% csebench ")
         case "json":
             return text.startswith('{\n  "title": ')
         case _:  # CSV

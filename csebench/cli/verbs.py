@@ -53,7 +53,7 @@ GROUPS = {  # the verbs as `csebench --help` lists them
     "Rerun": ("plan", "power", "check", "fetch", "status"),
     "Your own method": ("init", "new", "try"),
     "Judge results": ("compare", "judge"),
-    "Exchange results": ("report", "import", "export"),
+    "Exchange results": ("report", "import", "export", "push"),
     "One run or model": ("train", "evaluate", "back-translate"),
     "Steps of the workflow": (
         "tune",
@@ -138,6 +138,7 @@ def parser() -> Parser:
     add_report_verbs(verbs)
     add_exchange_verbs(verbs)
     add_export(verbs)
+    add_push(verbs)
     add_data_verbs(verbs)
     top.description = f"{DESCRIPTION}\n\n{grouped_verbs(verbs)}"
     top.epilog = COMPLETION
@@ -574,21 +575,43 @@ def add_exchange_verbs(verbs):
     v.add_argument("--dry-run", action="store_true", help="only check the files, copy none")
 
 
+def add_push(verbs):
+    about = "send a run's model to the Hugging Face hub, with its scores"
+    examples = ("RUN --scale small --to OWNER/NAME", "RUN --scale small --to OWNER/NAME --yes")
+    v = add_verb(verbs, "push", exchange.push_run, about, *examples)
+    add_run_id(v)
+    text = "scale of the run, a file in config/"
+    add_completed(v, catalog.scale_names, "--scale", required=True, help=text)
+    text = "repository of the hub; it is made if there is none"
+    v.add_argument("--to", required=True, metavar="OWNER/NAME", help=text)
+    text = "let everybody see a new repository (default: only you)"
+    v.add_argument("--public", action="store_true", help=text)
+    text = "send it; without this option, the files are only listed"
+    v.add_argument("--yes", action="store_true", help=text)
+
+
 def add_export(verbs):
-    about = "write claims or scores in the formats of other tools"
+    about = "write claims, scores or pages in the formats of other tools"
     examples = (
         "claims --out claims",
         "mteb results/mini/scores/msse-78b6db175a.mteb.*.json --out mteb-results",
         "model-index results/mini/scores/msse-78b6db175a.*.json --out upload/README.md",
+        "eval-results results/mini/scores/msse-78b6db175a.mteb.*.json --out upload",
+        "ro-crate results/mini/micse/table2.md --out crate",
     )
     v = add_verb(verbs, "export", export.export, about, *examples)
     text = (
         "claims: the judged claims of papers, as a data set; mteb: scores, as results that mteb"
-        " reads; model-index: scores, in the front matter of a model card"
+        " reads; model-index: scores, in the front matter of a model card; eval-results: scores, as"
+        " the .eval_results/ of a repository of the hub; ro-crate: a page with its cells and scores"
     )
-    v.add_argument("what", choices=("claims", "mteb", "model-index"), help=text)
-    text = "with mteb: scores of mteb:TASK; with model-index: scores of one model"
-    v.add_argument("scores", nargs="*", type=Path, metavar="SCORES.json", help=text)
+    kinds = ("claims", "mteb", "model-index", "eval-results", "ro-crate")
+    v.add_argument("what", choices=kinds, help=text)
+    text = (
+        "with mteb and eval-results: scores of mteb:TASK; with model-index and eval-results: scores"
+        " of one model; with ro-crate: the path of one page"
+    )
+    v.add_argument("scores", nargs="*", type=Path, metavar="FILE", help=text)
     add_out(v, "folder of the files; with model-index: the model card", export.output_path)
 
 

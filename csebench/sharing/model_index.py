@@ -12,17 +12,24 @@ import yaml
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from csebench.base.errors import BadInput, first_line
-from csebench.base.files import read_text, sha256_of_files, write_text
-from csebench.base.models import CARD, is_model_folder, model_sha256, refuse_model_folder
+from csebench.base.files import read_text, write_text
+from csebench.base.models import CARD, is_model_folder, refuse_model_folder
 from csebench.base.outputs import check_output, is_taken
-from csebench.base.project import REPOSITORY, ROOT
+from csebench.base.project import REPOSITORY
 from csebench.score.score_file import ScoreRow
-from csebench.sharing.score_files import SharedModel, SharedScores
+from csebench.sharing.score_files import (
+    NO_FILES,
+    SOURCE,
+    SharedModel,
+    SharedScores,
+    check_is_scored_model,
+    link_to_scores,
+    only_model,
+    source_name,
+)
 
 TASK_TYPE = "feature-extraction"  # the hub's name for models that give vectors
-SOURCE = "csebench"  # how the names of our sources begin
 NO_METADATA = "---\n{}\n---\n"
-NO_FILES = sha256_of_files([])  # stated by scores on data of the hub, which a package pins
 
 
 def write_model_index(all_scores: Sequence[SharedScores], path: Path) -> None:
@@ -42,32 +49,23 @@ def write_model_index(all_scores: Sequence[SharedScores], path: Path) -> None:
     """
     model = only_model(all_scores)
     check_card_place(path, model)
-    card = read_card(path, model)
+    write_text(path, card_with_scores(read_card(path, model), all_scores))
+
+
+def card_with_scores(card: ModelCard, all_scores: Sequence[SharedScores]) -> str:
+    """Write a model card with the scores of its model, instead of those that it had from csebench.
+
+    Raises:
+        BadInput: the scores are of several models, or an evaluator occurs twice.
+    """
+    model = only_model(all_scores)
     data = cast(ModelCardData, card.data)
     results = [result for result in data.eval_results or [] if not is_ours(result)]
     for scores in all_scores:
         results += eval_results(scores)
     data.model_name = data.model_name or name_on_card(model)
     data.eval_results = results
-    write_text(path, str(card))
-
-
-def only_model(all_scores: Sequence[SharedScores]) -> SharedModel:
-    """Return the model of scores that are all of one model, each by another evaluator."""
-    first = all_scores[0]
-    seen: dict[str, Path] = {}
-    for scores in all_scores:
-        if scores.model != first.model:
-            raise BadInput(
-                f"{scores.path}: scores of {scores.model.name} at {scores.model.revision[:10]}, but"
-                f" {first.path} has scores of {first.model.name} at {first.model.revision[:10]}. A"
-                " card describes one model. Write a card for each model."
-            )
-        name = scores.evaluator.text
-        if name in seen:
-            raise BadInput(f"{scores.path} and {seen[name]}: both are of {name}; give one of them.")
-        seen[name] = scores.path
-    return first.model
+    return str(card)
 
 
 def name_on_card(model: SharedModel) -> str:
@@ -93,11 +91,8 @@ def check_card_place(path: Path, model: SharedModel) -> None:
     is_card_of_model = path.name == CARD and is_model_folder(folder)
     if not is_card_of_model:
         refuse_model_folder(path.absolute())
-    elif model_sha256(folder) != model.revision:
-        raise BadInput(
-            f"{path}: the model in {folder} is not the one that was scored, {model.name}; give the"
-            " scores of this model."
-        )
+    else:
+        check_is_scored_model(path, folder, model)
 
 
 def read_card(path: Path, model: SharedModel) -> ModelCard:
@@ -141,9 +136,6 @@ def eval_result(row: ScoreRow, scores: SharedScores) -> EvalResult:
     """
     evaluation = scores.evaluation
     data = evaluation.data_sha256
-    source = SOURCE
-    if scores.model.run is not None:
-        source = f"{SOURCE} run {scores.model.run}"
     return EvalResult(
         task_type=TASK_TYPE,
         task_name=scores.evaluator.declaration.title,
@@ -163,14 +155,6 @@ def eval_result(row: ScoreRow, scores: SharedScores) -> EvalResult:
             "precision": evaluation.precision,
             "max_length": evaluation.max_length,
         },
-        source_name=source,
+        source_name=source_name(scores.model),
         source_url=link_to_scores(scores.path),
     )
-
-
-def link_to_scores(path: Path) -> str:
-    """Link to a score JSON of the repository. Link to the repository for any other one."""
-    results = ROOT / "results"
-    if path.resolve().is_relative_to(results):
-        return f"{REPOSITORY}/blob/main/{path.resolve().relative_to(ROOT)}"
-    return REPOSITORY

@@ -4,6 +4,7 @@ Scores are read and checked here, and never computed. A file comes from `csebenc
 published in `results/`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -11,8 +12,9 @@ from typing import Annotated
 from pydantic import AwareDatetime, BaseModel, Field
 
 from csebench.base.errors import BadInput
-from csebench.base.files import read_typed
-from csebench.base.models import Sum
+from csebench.base.files import read_typed, sha256_of_files
+from csebench.base.models import Sum, model_sha256
+from csebench.base.project import REPOSITORY, ROOT
 from csebench.judging.own_scores import protocol_of, rows_of
 from csebench.plan.catalog.registry import Protocol
 from csebench.plan.schema.spec import Spec
@@ -26,6 +28,8 @@ from csebench.score.score_file import (
     row_defects,
 )
 
+SOURCE = "csebench"  # how the names of our sources begin
+NO_FILES = sha256_of_files([])  # stated by scores on data of the hub, which a package pins
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
 
 
@@ -129,3 +133,52 @@ def model_of(file: SharedScoreFile, evaluation: StatedEvaluation, where: str) ->
         return SharedModel(f"csebench/{folder}", evaluation.model_sha256)
     seed = None if file.spec is None else file.spec.seed
     return SharedModel(f"csebench/{file.run}", evaluation.model_sha256, file.run, seed)
+
+
+# ---------------------------------------------------------------- what is written of one model
+
+
+def only_model(all_scores: Sequence[SharedScores]) -> SharedModel:
+    """Return the model of scores that are all of one model, each by another evaluator."""
+    first = all_scores[0]
+    seen: dict[str, Path] = {}
+    for scores in all_scores:
+        if scores.model != first.model:
+            raise BadInput(
+                f"{scores.path}: scores of {scores.model.name} at {scores.model.revision[:10]}, but"
+                f" {first.path} has scores of {first.model.name} at {first.model.revision[:10]}. A"
+                " model card and a repository describe one model. Export each model by itself."
+            )
+        name = scores.evaluator.text
+        if name in seen:
+            raise BadInput(f"{scores.path} and {seen[name]}: both are of {name}; give one of them.")
+        seen[name] = scores.path
+    return first.model
+
+
+def check_is_scored_model(out: Path, folder: Path, model: SharedModel) -> None:
+    """Refuse to write scores into the folder of a model that they are not of.
+
+    Args:
+        out: what is to be written, for the message.
+    """
+    if model_sha256(folder) != model.revision:
+        raise BadInput(
+            f"{out}: the model in {folder} is not the one that was scored, {model.name}; give the"
+            " scores of this model."
+        )
+
+
+def source_name(model: SharedModel) -> str:
+    """Name csebench, and the run that made the model if there is one, as the source of scores."""
+    if model.run is None:
+        return SOURCE
+    return f"{SOURCE} run {model.run}"
+
+
+def link_to_scores(path: Path) -> str:
+    """Link to a score JSON of the repository. Link to the repository for any other one."""
+    results = ROOT / "results"
+    if path.resolve().is_relative_to(results):
+        return f"{REPOSITORY}/blob/main/{path.resolve().relative_to(ROOT)}"
+    return REPOSITORY

@@ -1,9 +1,11 @@
 """A server on this machine that answers as the Hugging Face hub and BEIR's server do.
 
 Its repositories and archives are in memory. It answers HEAD and GET of files and archives, and
-gives the facts and the tree of a repository. A test can ask it for faults (`Hub.fail`).
+gives the facts and the tree of a repository. It takes new repositories and commits of models. A
+test can ask it for faults (`Hub.fail`).
 """
 
+import base64
 import contextlib
 import fnmatch
 import hashlib
@@ -48,6 +50,7 @@ REFUSALS = {
 FAULTS_OF_LIST = REFUSALS.keys() - {"gated"}
 FAULTS_OF_HEAD = ("gone", "gated", "denied")
 FAULTS_OF_GET = REFUSALS.keys()
+TOKEN = "hf_may_write"  # with which a request may change repositories
 # the connection breaks off half-way; other bytes of the same length
 DAMAGE = ("breaks", "wrong")
 
@@ -60,6 +63,7 @@ class Repository:
     id: str
     commit: str
     files: dict[str, bytes]
+    is_private: bool = False
 
     def etag(self, name: str) -> str:
         """Hash a file as the hub does: sha256 if it is in LFS, else git's hash of it."""
@@ -99,6 +103,7 @@ class Hub:
     archives: dict[str, bytes] = field(default_factory=dict)  # path, such as beir/scifact.zip
     faults: list[Fault] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)  # METHOD path, in the order of their arrival
+    large_files: dict[str, bytes] = field(default_factory=dict)  # uploaded to LFS, by sha256
 
     def __enter__(self) -> "Hub":
         handler = type("Handler", (_Handler,), {"hub": self})
@@ -183,12 +188,18 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_refusal(refused.refusal)
 
     do_HEAD = do_GET
+    do_POST = do_GET
+    do_PUT = do_GET
 
     def answer(self, path: str) -> None:
-        if path in self.hub.archives:
+        if self.command in ("POST", "PUT"):
+            self.take(path, self.rfile.read(int(self.headers.get("Content-Length", 0))))
+        elif path in self.hub.archives:
             self.send_content(self.hub.archives[path], path)
-        elif path.startswith("api/"):
+        elif path.startswith(("api/models/", "api/datasets/")):
             self.send_facts(*path.split("/")[1:])
+        elif path.startswith("api/"):  # the library asks for more than this hub has
+            raise Refused(Refusal(404))
         elif path == "":  # the home page, which shows that the hub can be reached
             self.send_content(b"home", path)
         else:
@@ -211,6 +222,9 @@ class _Handler(BaseHTTPRequestHandler):
                 "tags": [],
                 "siblings": [{"rfilename": file} for file in repository.files],
             }
+        self.send_json(answer)
+
+    def send_json(self, answer: dict | list) -> None:
         body = json.dumps(answer).encode()
         self.send_head(200, {"Content-Type": "application/json", "Content-Length": len(body)})
         self.wfile.write(body)
@@ -238,6 +252,61 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self.wfile.write(content)
 
+    # ------------------------------------------------------------ uploads of models
+
+    def take(self, path: str, body: bytes) -> None:
+        """Answer a request that sends something: a new repository, a file, or a commit."""
+        if self.command == "PUT":  # the address of a file in LFS, which needs no token
+            self.hub.large_files[path.removeprefix("lfs/")] = body
+            self.send_head(200, {})
+            return
+        if self.headers.get("Authorization") != f"Bearer {TOKEN}":
+            raise Refused(REFUSALS["denied"])
+        match path.split("/"):
+            case ["api", "validate-yaml"]:
+                self.send_json({"errors": [], "warnings": []})
+            case ["api", "repos", "create"]:
+                self.create(json.loads(body))
+            case ["api", "models", _, _, "preupload", "main"]:
+                self.send_json({"files": [upload_mode(file) for file in json.loads(body)["files"]]})
+            case [_, _, "info", "lfs", "objects", "batch"]:
+                objects = [self.lfs_object(entry) for entry in json.loads(body)["objects"]]
+                self.send_json({"transfer": "basic", "objects": objects})
+            case ["api", "models", owner, name, "commit", "main"]:
+                lines = [json.loads(line) for line in body.splitlines()]
+                self.commit(f"{owner}/{name}", lines)
+            case _:
+                raise AssertionError(path)
+
+    def create(self, wanted: dict) -> None:
+        """Make an empty repository, as the hub does: with a file `.gitattributes`."""
+        name = f"{wanted['organization']}/{wanted['name']}"
+        is_private = wanted.get("visibility") == "private"
+        files = {".gitattributes": b"*.safetensors filter=lfs"}
+        self.hub.repositories.append(Repository("models", name, "0" * 40, files, is_private))
+        self.send_json({"url": f"{self.hub.endpoint}/{name}", "name": name})
+
+    def lfs_object(self, entry: dict) -> dict:
+        """Say where a large file is to be sent."""
+        address = {"href": f"{self.hub.endpoint}/lfs/{entry['oid']}"}
+        return {**entry, "actions": {"upload": address}}
+
+    def commit(self, name: str, lines: list[dict]) -> None:
+        """Add the files of a commit to a repository."""
+        repository = self.hub.open("models", name, "main", "list", FAULTS_OF_LIST)
+        for line in lines:
+            value = line["value"]
+            match line["key"]:
+                case "file":
+                    repository.files[value["path"]] = base64.b64decode(value["content"])
+                case "lfsFile":
+                    repository.files[value["path"]] = self.hub.large_files[value["oid"]]
+        names_and_hashes = [[file, repository.etag(file)] for file in sorted(repository.files)]
+        content = json.dumps(names_and_hashes).encode()
+        repository.commit = hashlib.sha1(content).hexdigest()
+        address = f"{self.hub.endpoint}/{name}/commit/{repository.commit}"
+        self.send_json({"commitUrl": address, "commitOid": repository.commit})
+
     def send_refusal(self, refusal: Refusal) -> None:
         headers = {"X-Error-Code": refusal.code, "X-Error-Message": refusal.message}
         if refusal.status == 429:
@@ -249,3 +318,9 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in ({"Content-Length": 0} | headers).items():
             self.send_header(name, str(value))
         self.end_headers()
+
+
+def upload_mode(file: dict) -> dict:
+    """Say whether a file is to be sent to LFS or within the commit."""
+    mode = "lfs" if file["path"].endswith(LARGE) else "regular"
+    return {"path": file["path"], "uploadMode": mode, "shouldIgnore": False}

@@ -5,7 +5,9 @@ from typing import Any
 
 import mteb
 import pytest
-from huggingface_hub import EvalResult, ModelCard, ModelCardData
+import yaml
+from huggingface_hub import EvalResult, ModelCard, ModelCardData, parse_eval_result_entries
+from mteb._hf_integration.eval_result_model import HFEvalResults
 from score_files import edit_score_file
 
 from csebench import cli
@@ -283,7 +285,7 @@ def test_the_card_beside_a_model_gets_the_scores_of_this_model_only(tmp_path, ca
 def test_scores_of_two_models_are_no_card(tmp_path, capsys):
     other = SCORES / f"{OTHER_SEED}.sts.json"
     assert export("model-index", STS, other, out=tmp_path / "README.md") == 2
-    assert "A card describes one model" in capsys.readouterr().err
+    assert "Export each model by itself" in capsys.readouterr().err
     assert not (tmp_path / "README.md").exists()
 
 
@@ -293,3 +295,87 @@ def test_a_card_with_broken_front_matter_is_kept(tmp_path, capsys):
     assert export("model-index", STS, out=card) == 2
     assert "its front matter is not that of a model card" in capsys.readouterr().err
     assert card.read_text() == "---\nlicense: [mit\n---\n# Mine\n"
+
+
+# ---------------------------------------------------------------- results of a repository
+
+
+def read_eval_results(folder, task):
+    """Read the results of a task with the library of the hub, by the id of the task."""
+    content = yaml.safe_load((folder / ".eval_results" / f"{task}.yaml").read_text())
+    return {entry.task_id: entry for entry in parse_eval_result_entries(content)}
+
+
+def test_the_hub_reads_the_values_of_the_score_file_from_the_results(tmp_path):
+    assert export("eval-results", score_file(BANKING), out=tmp_path) == 0
+
+    results = read_eval_results(tmp_path, BANKING)
+    assert set(results) == {BANKING, f"{BANKING}_default_test"}
+    accuracy = rows(score_file(BANKING))["all", "accuracy"]
+    for result in results.values():
+        assert result.value == pytest.approx(100 * accuracy, abs=1e-5)
+        assert result.dataset_id == "mteb/banking77"
+        assert result.dataset_revision == mteb.get_task(BANKING).metadata.revision
+
+
+def test_results_are_those_that_mteb_itself_would_push(tmp_path):
+    """mteb has its own model of the format, which refuses unknown keys."""
+    paths = [score_file(AMAZON), score_file(BANKING)]
+    export("eval-results", *paths, out=tmp_path / "upload")
+    export("mteb", *paths, out=tmp_path / "mteb")
+    (model,) = loaded(tmp_path / "mteb").values()
+    for task in model.task_results:
+        file = tmp_path / "upload" / ".eval_results" / f"{task.task_name}.yaml"
+        ours = HFEvalResults.model_validate(yaml.safe_load(file.read_text()))
+        theirs = task._to_hf_benchmark_result()
+        assert [result.dataset for result in ours.root] == [
+            result.dataset for result in theirs.root
+        ]
+        values = [result.value for result in theirs.root]
+        assert [result.value for result in ours.root] == pytest.approx(values, abs=1e-4)
+
+
+def test_a_result_of_a_repository_says_how_the_model_was_scored(tmp_path):
+    export("eval-results", score_file(BANKING), out=tmp_path)
+    result = read_eval_results(tmp_path, BANKING)[BANKING]
+    content = json.loads(score_file(BANKING).read_text())
+    version = content["provenance"]["packages"]["mteb"]
+    used = "pooler avg_first_last_2021, precision bf16, seed 50"
+    assert result.notes == f"mteb {version}, {used}"
+    assert content["provenance"]["started"].startswith(result.date)
+    assert result.source_name == f"csebench run {RUN}"
+    assert result.source_url.endswith(f"results/mini/scores/{score_file(BANKING).name}")
+
+
+def test_results_of_an_upload_are_not_replaced(tmp_path, capsys):
+    export("eval-results", score_file(BANKING), out=tmp_path)
+    file = tmp_path / ".eval_results" / f"{BANKING}.yaml"
+    before = file.read_bytes()
+    assert export("eval-results", score_file(AMAZON), score_file(BANKING), out=tmp_path) == 2
+    assert f"{file}: exists" in capsys.readouterr().err
+    assert file.read_bytes() == before
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+def test_the_folder_of_a_model_gets_results_of_this_model_only(tmp_path, capsys):
+    model = tmp_path / "model"
+    write_json(model / FACTS, {"run": RUN})
+    assert export("eval-results", score_file(BANKING), out=model) == 2
+    assert "is not the one that was scored" in capsys.readouterr().err
+
+    def score_this_model(content):
+        content["evaluations"][0]["model_sha256"] = model_sha256(model)
+        content["training"]["model_sha256"] = model_sha256(model)
+
+    before = model_sha256(model)
+    path = copied(score_file(BANKING), tmp_path, score_this_model)
+    assert export("eval-results", path, out=model) == 0
+    assert read_eval_results(model, BANKING)
+    assert model_sha256(model) == before
+
+
+def test_scores_of_two_models_are_no_repository(tmp_path, capsys):
+    paths = [score_file(run=RUN), score_file(run=OTHER_SEED)]
+    assert export("eval-results", *paths, out=tmp_path / "out") == 2
+    assert "Export each model by itself" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

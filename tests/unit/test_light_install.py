@@ -35,6 +35,7 @@ LIGHT = (
     "audit",
     "export claims --out claims",
     f"export model-index {SCORES}/msse-78b6db175a.sts.json --out README-of-model.md",
+    "export ro-crate results/mini/micse/table3.md --out crate",
     "init work",
     "new paper mine",
     "snakefile",
@@ -133,7 +134,7 @@ def verbs():
 
 
 def test_every_verb_is_tried():
-    have_own_tests = {"html", "report"}
+    have_own_tests = {"html", "push", "report"}
     assert {command.split()[0] for command in (*LIGHT, *HEAVY)} == verbs().keys() - have_own_tests
 
 
@@ -188,7 +189,8 @@ def test_data_of_mteb_count_as_missing_without_mteb(without_run_modules):
     assert state.why.startswith("mteb:BIOSSES: packages are missing")
 
 
-def test_results_for_mteb_need_its_package(without_run_modules, capsys, tmp_path):
+@pytest.mark.parametrize("what", ["mteb", "eval-results"])
+def test_results_of_mteb_need_its_package(what, without_run_modules, capsys, tmp_path):
     path = f"{SCORES}/msse-78b6db175a.mteb.Banking77Classification.json"
-    assert main(["export", "mteb", path, "--out", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err.startswith("csebench: export mteb: packages are missing")
+    assert main(["export", what, path, "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.startswith(f"csebench: export {what}: packages are missing")

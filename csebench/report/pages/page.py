@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tabulate import tabulate
-
+from csebench.base.project import __version__
 from csebench.base.shown import visible, visible_lines
 from csebench.base.terminal import csv_text, json_text, records
 from csebench.plan.targets import grid_path
+from csebench.report.pages.latex import LATEX_PACKAGES, latex_comment, latex_table
 
 
 class TextTable(NamedTuple):
@@ -56,6 +56,7 @@ class PageContent(NamedTuple):
     title: str
     scale_line: str  # names the scale and what it can say; empty if no scale matters
     parts: Sequence[Part]
+    runs: Sequence[str] = ()  # a line for each row with runs: its label, and their ids
 
     def write(self, form: str) -> str:
         """Write the page as `markdown`, or its tables as `latex`, `csv` or `json`.
@@ -66,7 +67,7 @@ class PageContent(NamedTuple):
             return self.to_markdown()
         tables = [part for part in self.parts if isinstance(part, TextTable)]
         if form == "latex":
-            return "\n\n".join(latex_table(table) for table in tables) + "\n"
+            return self.to_latex(tables)
         if form == "csv":
             texts = [csv_text(table.head, records(table.head, table.rows)) for table in tables]
             return "\n".join(texts)
@@ -75,6 +76,22 @@ class PageContent(NamedTuple):
             contents.append({"title": table.title, "rows": records(table.head, table.rows)})
         page = {"title": self.title, "scale": self.scale_line, "tables": contents}
         return json_text(page) + "\n"
+
+    def to_latex(self, tables: Sequence[TextTable]) -> str:
+        """Write tables to be read with \\input. Comments name the page, and the runs behind it."""
+        comments = [
+            f"csebench {__version__}: {self.title}",
+            self.scale_line,
+            rf"Needs \usepackage{{{LATEX_PACKAGES}}}.",
+            *self.runs,
+        ]
+        blocks = ["\n".join(latex_comment(comment) for comment in comments if comment)]
+        for table in tables:
+            block = latex_table(table.head, table.rows)
+            if table.title:
+                block = f"{latex_comment(table.title)}\n{block}"
+            blocks.append(block)
+        return "\n\n".join(blocks) + "\n"
 
     def to_markdown(self) -> str:
         parts: list[Part] = [f"# {visible(self.title)}"]
@@ -95,7 +112,7 @@ def without_empty_columns(table: TextTable, empty: str = "") -> TextTable:
     return TextTable(head, rows, table.title)
 
 
-# ---------------------------------------------------------------- parts as Markdown and LaTeX
+# ---------------------------------------------------------------- parts as Markdown
 
 
 def part_markdown(part: Part) -> str:
@@ -125,14 +142,6 @@ def table_markdown(table: TextTable) -> str:
 def markdown_row(cells: Sequence[str]) -> str:
     escaped = " | ".join(escape_cell(cell) for cell in cells)
     return f"| {escaped} |"
-
-
-def latex_table(table: TextTable) -> str:
-    head = [visible(cell) for cell in table.head]
-    rows = []
-    for row in table.rows:
-        rows.append([visible(cell) for cell in row])
-    return tabulate(rows, head, "latex_booktabs", disable_numparse=True)
 
 
 def escape_cell(text: str) -> str:

@@ -77,7 +77,7 @@ def page_of_one(page: targets.Page, view: GridView) -> PageContent:
     if view.paper == SIDE_BY_SIDE:
         parts += tuning_parts(page.scale)
     parts += provenance_folds(page)
-    return PageContent(heading(view), scale_line(page), parts)
+    return PageContent(heading(view), scale_line(page), parts, run_lines(view))
 
 
 def page_of_several(page: targets.Page, views: list[GridView]) -> PageContent:
@@ -86,6 +86,7 @@ def page_of_several(page: targets.Page, views: list[GridView]) -> PageContent:
     is_variants = page.papers == (VARIANTS,)
     main_answers: list[tuple[str, str]] = []  # the heading of a table, and its answer
     sections: list[Part] = []
+    runs: list[str] = []
     for view in views:
         section = grid_section(view, folder)
         label = heading(view)
@@ -95,6 +96,7 @@ def page_of_several(page: targets.Page, views: list[GridView]) -> PageContent:
         if section.answers:
             main_answers.append((label, section.answers[0]))
         sections.append(f"## {heading(view)}")
+        runs += [heading(view), *run_lines(view)]
         sections += [*status_lines(view), *section.answers[1:], *section.visible]
         if section.folded:
             sections.append(Fold("Details", section.folded))
@@ -102,9 +104,9 @@ def page_of_several(page: targets.Page, views: list[GridView]) -> PageContent:
     overview = as_list(merge_labels(main_answers))
     parts: list[Part] = [overview, *sections, *provenance_folds(page)]
     if is_variants:
-        return PageContent(paper(VARIANTS).title, scale_line(page), [HOW_VARIANTS, *parts])
+        return PageContent(paper(VARIANTS).title, scale_line(page), [HOW_VARIANTS, *parts], runs)
     title = f"{targets.grid_label(page.name)} of all papers"
-    return PageContent(title, scale_line(page), parts)
+    return PageContent(title, scale_line(page), parts, runs)
 
 
 def heading(view: GridView) -> str:
@@ -114,6 +116,19 @@ def heading(view: GridView) -> str:
     source = paper(view.paper)
     label = source.label or source.reference
     return f"{label} · {targets.grid_label(view.name)} · {view.grid.title}"
+
+
+def run_lines(view: GridView) -> list[str]:
+    """Name the runs of each row: `SimCSE: simcse-0123456789, simcse-9876543210`."""
+    lines = []
+    for number, cells in enumerate(view.rows):
+        run_ids: set[str] = set()
+        for cell in cells:
+            run_ids.update(spec.run_id for spec in cell.plan.specs)
+        if run_ids:
+            label = view.grid.rows[number].label
+            lines.append(f"{label}: {', '.join(sorted(run_ids))}")
+    return lines
 
 
 def grid_section(view: GridView, folder: Path) -> PageSection:
