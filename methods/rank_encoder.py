@@ -95,8 +95,8 @@ Li, Xiang and Xu, Puyang and Park, Sunghyun and Oh, Alice}, booktitle={ACL}, yea
         ),
         "the best step is the best on STS-B dev by cosine; the script takes the mean of STS-B and SICK-R dev",
         (
-            "the teacher and the student rank the same sentences of the scale's corpus, drawn by the"
-            " run's seed; the code draws them by a seed of their own"
+            "the ranked sentences are drawn by the run's seed from those that it trains on, a few-shot subset"
+            " included; the code draws them from the whole corpus by a seed of their own"
         ),
         "equally similar sentences share their ranks at test, as in the code; in training, their order decides",
         "the settings are the scripts'; of the paper, only the abstract was at hand",

@@ -21,6 +21,7 @@ from csebench.base.models import read_facts
 from csebench.model.encoder import Encoder
 from csebench.model.families import ENCODER_POOLERS
 from csebench.model.pooling import PROMPT_TEMPLATES, Encoded, pool
+from csebench.model.sentence_encoder import load_map
 from csebench.plan.catalog.registry import (
     COMPONENTS,
     METHODS,
@@ -33,6 +34,7 @@ from csebench.plan.schema.declarations import Evaluation
 from csebench.score.models import open_model
 from csebench.train import trainer
 
+RANKED = [f"sentence {number} of a corpus" for number in range(20)]
 LONG = "a long walk along the river and over the hills " * 40  # longer than any encoder reads
 
 
@@ -194,7 +196,9 @@ def assembled(spec, chunk_size=None):
     components = {}
     for name, component in spec.components.items():
         components[name] = typed_params(name, component.params, COMPONENTS)
-    return trainer.assemble(spec.method, encoder, params, components, chunk_size)
+    modules, optimizer = trainer.assemble(spec.method, encoder, params, components, chunk_size)
+    modules["method"].read_corpus(RANKED)
+    return modules, optimizer
 
 
 def batches(spec, sentences, method):
@@ -382,7 +386,7 @@ def st_vectors(model, sentences):
 
 
 def hf_vectors(model, sentences, pooler):
-    """Embed sentences with transformers, and our pooling.
+    """Embed sentences with transformers, our pooling, and the fitted map if there is one.
 
     tests/protocol/test_sts.py checks the poolers themselves.
     """
@@ -400,7 +404,11 @@ def hf_vectors(model, sentences, pooler):
         output = encoder(**batch, output_hidden_states=True)
     mask = batch["attention_mask"].bool()
     encoded = Encoded(output, batch["input_ids"], mask, tokenizer.mask_token_id)
-    return pool(pooler, encoded).numpy()
+    vectors = pool(pooler, encoded).numpy()
+    fitted = load_map(model)
+    if fitted is None:
+        return vectors
+    return fitted(vectors)
 
 
 EXPORTED = {run: RUNS[run] for run in PLAIN}

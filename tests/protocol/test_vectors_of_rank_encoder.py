@@ -55,7 +55,7 @@ def test_no_pair_in_the_range_gives_no_error():
 
 
 @pytest.fixture
-def corpus():
+def ranked():
     return unit(np.random.default_rng(0).standard_normal((50, 6)))
 
 
@@ -64,12 +64,12 @@ def vectors():
     return np.random.default_rng(1).standard_normal((300, 6)).astype(np.float32)
 
 
-def test_the_cosine_of_mapped_vectors_mixes_cosine_and_spearman(corpus, vectors):
-    mapped = CorpusRanks(corpus, cosine_share=0.7)(vectors)
+def test_the_cosine_of_mapped_vectors_mixes_cosine_and_spearman(ranked, vectors):
+    mapped = CorpusRanks(ranked, cosine_share=0.7)(vectors)
 
     directions = unit(vectors)
     cosines = directions @ directions.T
-    correlations = spearmanr(directions @ corpus.T, axis=1).statistic
+    correlations = spearmanr(directions @ ranked.T, axis=1).statistic
     expected = 0.7 * cosines + 0.3 * correlations
     np.testing.assert_allclose(mapped @ mapped.T, expected, atol=1e-5)
 
@@ -81,9 +81,9 @@ def test_equal_sentences_of_the_corpus_share_their_ranks(vectors):
 
 
 def test_too_many_ranks_for_the_memory_are_refused_before_they_are_computed(
-    corpus, vectors, monkeypatch
+    ranked, vectors, monkeypatch
 ):
     monkeypatch.setattr(corpus_ranks, "memory_of_machine", lambda: 100_000)
     message = "300 vectors of 56 dimensions need .* smaller `fit_sentences`"
     with pytest.raises(RunFailed, match=message):
-        CorpusRanks(corpus, cosine_share=0.5)(vectors)
+        CorpusRanks(ranked, cosine_share=0.5)(vectors)
