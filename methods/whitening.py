@@ -10,7 +10,6 @@ Relations: bert plus a fitted map. The encoder is not trained.
 
 import numpy as np
 
-from csebench.model.sentence_encoder import Affine
 from csebench.plan.schema.declarations import Hyperparameters
 
 DECLARATION = {
@@ -44,11 +43,14 @@ year={2021}}"""
 
 class Method:
     @staticmethod
-    def fit(vectors: np.ndarray, params: Hyperparameters) -> Affine:
-        """Fit the map x -> (x - shift) @ matrix to vectors (S, D): shift (D,), matrix (D, D)."""
+    def fit(vectors: np.ndarray, params: Hyperparameters) -> tuple[np.ndarray, np.ndarray]:
+        """Fit the map: (S, D) -> shift (D,) and matrix (D, D).
+
+        The whitened vector is (x - shift) @ matrix.
+        """
         shift = vectors.mean(0)
         u, variance, _ = np.linalg.svd(np.cov((vectors - shift).T))
         # a direction without variance is dropped: its scale is 0
         keep = variance > 1e-6 * variance[0]
         scale = np.where(keep, 1 / np.sqrt(np.where(keep, variance, 1)), 0)
-        return Affine(shift.astype(np.float32), (u * scale).astype(np.float32))
+        return shift.astype(np.float32), (u * scale).astype(np.float32)

@@ -41,7 +41,8 @@ class CorpusRanks:
         for start in range(0, count, ROWS):
             rows = slice(start, start + ROWS)
             directions = unit(vectors[rows])
-            ranks = rankdata(directions @ self.corpus.T, axis=1)  # (rows, C), equal ones share theirs
+            # Equal cosines share their rank.
+            ranks = rankdata(directions @ self.corpus.T, axis=1)  # (rows, C)
             centred = ranks - ranks.mean(axis=1, keepdims=True)
             mapped[rows, :size] = np.sqrt(self.cosine_share) * directions
             mapped[rows, size:] = np.sqrt(1 - self.cosine_share) * unit(centred)

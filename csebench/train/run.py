@@ -18,10 +18,11 @@ from csebench.base.models import CARD, FACTS, REPORT, model_sha256
 from csebench.base.processes import is_main_process, use_threads
 from csebench.base.provenance import Stopwatch
 from csebench.base.runs import Progress, is_done
+from csebench.model.corpus_ranks import CorpusRanks
 from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder
 from csebench.model.pooling import PROMPT_TEMPLATES
-from csebench.model.sentence_encoder import FittedMap, SentenceEncoder, check_length
+from csebench.model.sentence_encoder import Affine, FittedMap, SentenceEncoder, check_length
 from csebench.plan import code_versions
 from csebench.plan.catalog.registry import declaration, load, typed_params
 from csebench.plan.schema.declarations import Hyperparameters
@@ -137,7 +138,11 @@ def fit_transform(
     vectors = SentenceEncoder(encoder, params.pooler).embed(sentences)
     method_class = load(spec.method)  # before ForeignCode, because importing may set seeds
     with ForeignCode(spec.run_id, holds_interrupts=False):
-        return method_class.fit(vectors, params)
+        fitted = method_class.fit(vectors, params)
+    if isinstance(fitted, CorpusRanks):
+        return fitted
+    shift, matrix = fitted
+    return Affine(shift, matrix)
 
 
 def export(
