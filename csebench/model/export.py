@@ -16,6 +16,7 @@ from torch import nn
 from csebench.base.files import write_json
 from csebench.model.encoder import MODULES_FILE, Encoder
 from csebench.model.pooling import PROMPT_TEMPLATES, TWO_LAYERS
+from csebench.model.sentence_encoder import Affine, FittedMap, save_map
 
 TANH = "torch.nn.modules.activation.Tanh"
 # sentence-transformers finds its modules here in every version since 1
@@ -27,18 +28,22 @@ class PoolingStep:
     """A module of sentence-transformers. A sentence passes through several, one after the other."""
 
     folder: str  # relative to the model's folder; empty for the model's folder itself
-    kind: str  # name of the class
+    kind: str  # full name of the class
 
 
 def save_encoder(
-    folder: Path, encoder: Encoder, pooler: str, transform, modules: dict[str, nn.Module]
+    folder: Path,
+    encoder: Encoder,
+    pooler: str,
+    transform: FittedMap | None,
+    modules: dict[str, nn.Module],
 ) -> None:
     """Write an encoder, its tokenizer, and the modules of sentence-transformers that pool.
 
-    sentence-transformers has no module for a fitted map, so it cannot load a model with one. A
-    module of csebench encodes with prompts: a template, or a prefix. To load such a model, csebench
-    must be installed, and the call is `SentenceTransformer(…, trust_remote_code=True)`. AutoModel
-    loads the encoder without its prefix.
+    Modules of csebench encode with prompts (a template, or a prefix) and rank a corpus. To load such
+    a model, csebench must be installed, and the call is
+    `SentenceTransformer(…, trust_remote_code=True)`. AutoModel loads an encoder without its prefix.
+    There is no module for an affine map, so sentence-transformers cannot load a model with one.
 
     Args:
         transform: the fitted map that follows pooling, or None.
@@ -57,12 +62,21 @@ def save_encoder(
         save_modules(folder, modules)
 
     if transform is not None:
-        transform.save(folder)
-    elif needs_csebench(encoder, pooler):
-        prompt = {"idx": 0, "name": "0", "path": "", "type": "csebench.model.prompt.Prompt"}
-        write_json(folder / "modules.json", [prompt])
+        save_map(folder, transform)
+    if isinstance(transform, Affine):
+        return
+    if needs_csebench(encoder, pooler):
+        steps = [PoolingStep("", "csebench.model.prompt.Prompt")]
     else:
-        save_pooling(folder, encoder, pooler)
+        steps = save_pooling(folder, encoder, pooler)
+    if transform is not None:
+        steps.append(PoolingStep("", "csebench.model.ranks_module.Ranks"))
+
+    entries = []
+    for index, step in enumerate(steps):
+        entry = {"idx": index, "name": str(index), "path": step.folder, "type": step.kind}
+        entries.append(entry)
+    write_json(folder / "modules.json", entries)
 
 
 def needs_csebench(encoder: Encoder, pooler: str) -> bool:
@@ -98,15 +112,19 @@ def save_modules(folder: Path, modules: dict[str, nn.Module]) -> None:
     save_weights(folder / MODULES_FILE, weights)
 
 
-def save_pooling(folder: Path, encoder: Encoder, pooler: str) -> None:
-    """Write the modules of sentence-transformers that tokenise, encode and pool."""
+def save_pooling(folder: Path, encoder: Encoder, pooler: str) -> list[PoolingStep]:
+    """Write the modules of sentence-transformers that tokenise, encode and pool.
+
+    Returns:
+        The modules, in their order.
+    """
     limits = {"max_seq_length": encoder.max_seq_length, "do_lower_case": False}
     write_json(folder / "sentence_bert_config.json", limits)
     size = {"word_embedding_dimension": encoder.size}
-    steps = [PoolingStep("", "Transformer")]
+    steps = [PoolingStep("", f"{ST}.Transformer")]
 
     if pooler in TWO_LAYERS:
-        step = PoolingStep("1_WeightedLayerPooling", "WeightedLayerPooling")
+        step = PoolingStep("1_WeightedLayerPooling", f"{ST}.WeightedLayerPooling")
         steps.append(step)
         layers = {"num_hidden_layers": encoder.num_layers, "layer_start": 0}
         write_json(folder / step.folder / "config.json", size | layers)
@@ -115,14 +133,14 @@ def save_pooling(folder: Path, encoder: Encoder, pooler: str) -> None:
         weights[list(TWO_LAYERS[pooler])] = 1
         save_file({"layer_weights": weights}, folder / step.folder / "model.safetensors")
 
-    step = PoolingStep(f"{len(steps)}_Pooling", "Pooling")
+    step = PoolingStep(f"{len(steps)}_Pooling", f"{ST}.Pooling")
     steps.append(step)
     is_cls = pooler in ("cls", "cls_before_pooler")
     mode = {"pooling_mode_cls_token": is_cls, "pooling_mode_mean_tokens": not is_cls}
     write_json(folder / step.folder / "config.json", size | mode)
 
     if pooler == "cls":
-        step = PoolingStep("2_Dense", "Dense")
+        step = PoolingStep("2_Dense", f"{ST}.Dense")
         steps.append(step)
         shape = {"in_features": encoder.size, "out_features": encoder.size, "bias": True}
         activation = {"activation_function": TANH}
@@ -130,12 +148,7 @@ def save_pooling(folder: Path, encoder: Encoder, pooler: str) -> None:
         dense = encoder.model.pooler.dense.state_dict()
         weights = {f"linear.{key}": value for key, value in dense.items()}
         save_weights(folder / step.folder / "model.safetensors", weights)
-
-    entries = []
-    for index, step in enumerate(steps):
-        entry = {"idx": index, "name": str(index), "path": step.folder, "type": f"{ST}.{step.kind}"}
-        entries.append(entry)
-    write_json(folder / "modules.json", entries)
+    return steps
 
 
 def save_weights(file: Path, weights: Mapping[str, torch.Tensor]) -> None:

@@ -23,6 +23,7 @@ from csebench.base.hub import fetch_model
 from csebench.base.models import check_foreign, check_vocabulary, unreadable_model
 from csebench.base.terminal import bar, on_terminal
 from csebench.model.bf16 import in_precision
+from csebench.model.corpus_ranks import CorpusRanks
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import TRIAL, Encoder, check_full_precision, position_limit
 from csebench.model.layers import to_device
@@ -41,6 +42,7 @@ GIVES = {  # what the other kinds give
 # attributes of a module that limit how many tokens of a query and of a document are read
 LENGTHS_BY_ROLE = ("query_length", "document_length")
 LOOSE = 1e-3  # a difference above this share of the largest entry is more than rounding
+MAP_FILE = "transform.safetensors"  # of a model folder: the fitted map
 # Tokens of a batch, at most: attention scores of BERT-base take 1.6 GB in fp32 at length 512.
 BATCH_TOKENS = 128 * 512
 
@@ -165,6 +167,9 @@ def check_length(
         raise BadInput(f"{setting} {length}: {name} reads {max_seq_length} tokens at most.")
 
 
+# ---------------------------------------------------------------- fitted maps
+
+
 class Affine:
     """A fitted map that follows pooling: (x - shift) @ matrix."""
 
@@ -175,17 +180,28 @@ class Affine:
     def __call__(self, vectors: np.ndarray) -> np.ndarray:
         return (vectors - self.shift) @ self.matrix
 
-    def save(self, folder: Path) -> None:
-        values = {"shift": self.shift, "matrix": np.ascontiguousarray(self.matrix)}
-        save_file(values, folder / "transform.safetensors")
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what a file of the map holds, by name of the argument."""
+        return {"shift": self.shift, "matrix": np.ascontiguousarray(self.matrix)}
 
-    @classmethod
-    def load(cls, folder: Path) -> "Affine | None":
-        """Load the map of a model folder, or return None if it has none."""
-        path = folder / "transform.safetensors"
-        if not path.exists():
-            return None
-        return cls(**load_file(path))
+
+FittedMap = Affine | CorpusRanks
+
+
+def save_map(folder: Path, fitted: FittedMap) -> None:
+    """Write the map of a model folder."""
+    save_file(fitted.arrays(), folder / MAP_FILE)
+
+
+def load_map(folder: Path) -> FittedMap | None:
+    """Load the map of a model folder, or return None if it has none."""
+    path = folder / MAP_FILE
+    if not path.exists():
+        return None
+    values = load_file(path)
+    if "corpus" in values:
+        return CorpusRanks(**values)
+    return Affine(**values)
 
 
 # ---------------------------------------------------------------- sentence-transformers

@@ -7,7 +7,12 @@ from csebench.base.errors import BadInput, validated
 from csebench.base.models import FACTS, read_facts
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
-from csebench.model.sentence_encoder import Affine, SentenceEncoder, SentenceTransformerEmbedder
+from csebench.model.sentence_encoder import (
+    MAP_FILE,
+    SentenceEncoder,
+    SentenceTransformerEmbedder,
+    load_map,
+)
 from csebench.plan.catalog.registry import declaration, load
 from csebench.plan.schema.declarations import POOLERS, EncoderRef, Evaluation
 
@@ -47,11 +52,11 @@ def open_model(
                 f"{name}: --pooler {pooler}: the folder has no encoder (config.json); leave"
                 " --pooler out."
             )
-        transform = Affine.load(folder)
+        transform = load_map(folder)
     if transform is not None and pooler != facts["pooler"]:
         fitted_to = facts["pooler"] or f"a pooler that {FACTS} does not state"
         raise BadInput(
-            f"{folder}: --pooler {pooler}: its map (transform.safetensors) was fitted to vectors of"
+            f"{folder}: --pooler {pooler}: its map ({MAP_FILE}) was fitted to vectors of"
             f" {fitted_to} and does not suit other vectors. Leave --pooler out."
         )
     encoder = Encoder.load(ref, with_pooler=pooler == "cls")

@@ -26,6 +26,13 @@ class Inputs:
     sha256: dict[str, str | None]  # of each file read, for the provenance
 
 
+def fitting_sentences(spec: Spec, inputs: Inputs) -> list[str]:
+    """Draw the sentences that the map of a method is fitted on (`fit_sentences`)."""
+    assert spec.corpus is not None
+    count = int(spec.number("fit_sentences"))
+    return list(draw_subset(inputs.sentences, count, spec.corpus.subset_seed))
+
+
 def read_corpus_of(spec: Spec, path: Path | None) -> Corpus | None:
     """Read the corpus of a run.
 

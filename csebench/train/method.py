@@ -157,6 +157,13 @@ class Method(nn.Module):
         """Return learned values to record at every evaluation, such as {"temperature": 0.05}."""
         return {}
 
+    def read_corpus(self, sentences: list[str]) -> None:
+        """Read the sentences that the method's map is fitted on after training.
+
+        The trainer calls this before the first step, if the method has the parameter
+        `fit_sentences`.
+        """
+
     def sentences_per_step(self) -> int:
         """Return the number of sentences of the corpus that a step trains on."""
         return self.p.batch_size

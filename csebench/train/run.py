@@ -18,18 +18,18 @@ from csebench.base.models import CARD, FACTS, REPORT, model_sha256
 from csebench.base.processes import is_main_process, use_threads
 from csebench.base.provenance import Stopwatch
 from csebench.base.runs import Progress, is_done
-from csebench.data.corpus import draw_subset
+from csebench.model.corpus_ranks import CorpusRanks
 from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder
 from csebench.model.pooling import PROMPT_TEMPLATES
-from csebench.model.sentence_encoder import Affine, SentenceEncoder, check_length
+from csebench.model.sentence_encoder import Affine, FittedMap, SentenceEncoder, check_length
 from csebench.plan import code_versions
 from csebench.plan.catalog.registry import declaration, load, typed_params
 from csebench.plan.schema.declarations import Hyperparameters
 from csebench.plan.schema.spec import Spec
 from csebench.train import parallel
 from csebench.train.foreign import ForeignCode
-from csebench.train.inputs import Inputs
+from csebench.train.inputs import Inputs, fitting_sentences
 from csebench.train.trainer import fit, untrained_report
 
 
@@ -61,13 +61,10 @@ def make_model(
     if is_main_process():
         write_json(out / "spec.json", spec.model_dump())
 
-    # Fit or train. Controls and released models do neither.
+    # Train. Only the main process has the trained weights afterwards.
     method = declaration(spec.method)
-    transform = None
     modules: dict[str, nn.Module] = {}
     report: dict[str, Any] = {}
-    if encoder is not None and method.kind == "fitted":
-        transform = fit_transform(spec, params, encoder, inputs)
     if encoder is not None and method.is_trained:
         try:
             report, modules = fit(spec, params, out, encoder, inputs, progress, chunk_size)
@@ -78,10 +75,15 @@ def make_model(
             assert encoder is not None
             report = untrained_report(spec, params, encoder, inputs, first_line(error))
     parallel.stop()
-
-    # Export.
     if not is_main_process():
         return
+
+    # Fit the map that follows pooling.
+    transform = None
+    if encoder is not None and method.fits_map:
+        transform = fit_transform(spec, params, encoder, inputs)
+
+    # Export.
     report |= {"run": spec.run_id, "spec": spec.model_dump()}
     report["provenance"] = watch.record(
         data_sha256=inputs.sha256, chunk_size=chunk_size, **versions
@@ -128,14 +130,19 @@ def load_encoder(spec: Spec, params: Hyperparameters) -> Encoder | None:
     return encoder
 
 
-def fit_transform(spec: Spec, params: Hyperparameters, encoder: Encoder, inputs: Inputs) -> Affine:
+def fit_transform(
+    spec: Spec, params: Hyperparameters, encoder: Encoder, inputs: Inputs
+) -> FittedMap:
     """Embed sentences of the corpus, and fit the map of a method to their vectors."""
-    assert spec.corpus is not None
-    sentences = draw_subset(inputs.sentences, params.fit_sentences, spec.corpus.subset_seed)
-    vectors = SentenceEncoder(encoder, params.pooler).embed(list(sentences))
+    sentences = fitting_sentences(spec, inputs)
+    vectors = SentenceEncoder(encoder, params.pooler).embed(sentences)
     method_class = load(spec.method)  # before ForeignCode, because importing may set seeds
     with ForeignCode(spec.run_id, holds_interrupts=False):
-        return Affine(*method_class.fit(vectors, params))
+        fitted = method_class.fit(vectors, params)
+    if isinstance(fitted, CorpusRanks):
+        return fitted
+    shift, matrix = fitted
+    return Affine(shift, matrix)
 
 
 def export(
@@ -144,7 +151,7 @@ def export(
     out: Path,
     report: dict,
     encoder: Encoder | None,
-    transform: Affine | None,
+    transform: FittedMap | None,
     modules: dict[str, nn.Module],
 ) -> None:
     """Write `out/model/`. The folder gets this name when all its files are written.
@@ -210,7 +217,7 @@ def card(spec: Spec, has_prefix: bool) -> str:
             "SentenceTransformer, which needs csebench and trust_remote_code=True; AutoModel would"
             " leave out the prefix"
         )
-    elif pooler in PROMPT_TEMPLATES:
+    elif pooler in PROMPT_TEMPLATES or method.fits_map:
         loads += ", of which the second needs csebench and trust_remote_code=True"
     if pooler in PROMPT_TEMPLATES:
         loads += f"; template: {PROMPT_TEMPLATES[pooler]}"

@@ -24,13 +24,13 @@ from csebench.model.embedder import check_finite
 from csebench.model.encoder import Encoder
 from csebench.model.layers import Layers, to_device
 from csebench.model.sentence_encoder import SentenceEncoder
-from csebench.plan.catalog.registry import COMPONENTS, METHODS, load, typed_params
+from csebench.plan.catalog.registry import COMPONENTS, METHODS, declaration, load, typed_params
 from csebench.plan.schema.declarations import Evaluation, Hyperparameters, Precision
 from csebench.plan.schema.spec import Spec
 from csebench.train import checkpoint, in_place, parallel
 from csebench.train.checkpoint import TrainState
 from csebench.train.foreign import ForeignCode
-from csebench.train.inputs import Inputs
+from csebench.train.inputs import Inputs, fitting_sentences
 from csebench.train.loop import run_steps
 from csebench.train.method import Method, Views
 
@@ -77,6 +77,12 @@ def fit(
         foreign.seed(spec.seed_of("head"))
         with foreign:
             modules, optimizer = assemble(spec.method, encoder, params, plugins, chunk_size)
+
+        if declaration(spec.method).fits_map:
+            method = modules["method"]
+            assert isinstance(method, Method)
+            with foreign:
+                method.read_corpus(fitting_sentences(spec, inputs))
 
         # If the spec has no seeds by source, dropout continues the random numbers of the heads.
         if spec.seeds:

@@ -22,6 +22,7 @@ from csebench.base.models import read_facts
 from csebench.model.encoder import MODULES_FILE, PREFIX_KEY, Encoder
 from csebench.model.families import ENCODER_POOLERS
 from csebench.model.pooling import PROMPT_TEMPLATES, Encoded, pool
+from csebench.model.sentence_encoder import load_map
 from csebench.plan.catalog.registry import (
     COMPONENTS,
     METHODS,
@@ -34,6 +35,7 @@ from csebench.plan.schema.declarations import Evaluation
 from csebench.score.models import open_model
 from csebench.train import trainer
 
+RANKED = [f"sentence {number} of a corpus" for number in range(20)]
 LONG = "a long walk along the river and over the hills " * 40  # longer than any encoder reads
 
 
@@ -195,7 +197,9 @@ def assembled(spec, chunk_size=None):
     components = {}
     for name, component in spec.components.items():
         components[name] = typed_params(name, component.params, COMPONENTS)
-    return trainer.assemble(spec.method, encoder, params, components, chunk_size)
+    modules, optimizer = trainer.assemble(spec.method, encoder, params, components, chunk_size)
+    modules["method"].read_corpus(RANKED)
+    return modules, optimizer
 
 
 def batches(spec, sentences, method):
@@ -383,7 +387,7 @@ def st_vectors(model, sentences):
 
 
 def hf_vectors(model, sentences, pooler):
-    """Embed sentences with transformers, and our pooling.
+    """Embed sentences with transformers, our pooling, and the fitted map if there is one.
 
     tests/protocol/test_sts.py checks the poolers themselves.
     """
@@ -404,7 +408,11 @@ def hf_vectors(model, sentences, pooler):
             **batch | with_prefix(prefix, mask, encoder.config), output_hidden_states=True
         )
     encoded = Encoded(output, batch["input_ids"], mask, tokenizer.mask_token_id)
-    return pool(pooler, encoded).numpy()
+    vectors = pool(pooler, encoded).numpy()
+    fitted = load_map(model)
+    if fitted is None:
+        return vectors
+    return fitted(vectors)
 
 
 NO_PREFIX = torch.zeros(1, 2, 0, 1)

@@ -28,6 +28,7 @@ AS_DECLARED = (
     "scd",
     "rankcse",
     "rankcse_teachers",
+    "rank_encoder",
     "iscse",
     "mirror_bert",
     "mocose",

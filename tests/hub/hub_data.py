@@ -233,7 +233,7 @@ def models(tiny_bert: Path, tiny_roberta: Path) -> list[Repository]:
     for ref in catalog.scale("paper").encoders.values():
         if "word_embeddings" in ref.name:
             files_of[ref] = word_vectors(smoke_texts())
-        elif "roberta" in ref.name:
+        elif "roberta" in ref.name or "declutr" in ref.name:
             files_of[ref] = roberta(ref.name, tiny_roberta, bpe)
         else:
             files_of[ref] = bert(ref.name, tiny_bert, wordpiece)
@@ -242,7 +242,7 @@ def models(tiny_bert: Path, tiny_roberta: Path) -> list[Repository]:
     files_of[generator] = distilbert(wordpiece)
     for name in declaration("msse").params["translators"][0].split():
         files_of[EncoderRef.parse(name)] = marian()
-    for method in ("dclr", "distillcse", "rankcse_teachers"):
+    for method in ("dclr", "distillcse", "rank_encoder", "rankcse_teachers"):
         declared = declaration(method).params
         names, _ = declared.get("teachers") or declared["teacher"]
         for name in names.split():

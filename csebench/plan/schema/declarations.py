@@ -327,6 +327,11 @@ class Declaration(Strict):
         return param == "pooler" and self.kind != "released"
 
     @property
+    def fits_map(self) -> bool:
+        """Whether a map that follows pooling is fitted to vectors of sentences of the corpus."""
+        return "fit_sentences" in self.params
+
+    @property
     def needs_corpus(self) -> bool:
         return self.is_trained or self.kind == "fitted"
 

@@ -1,0 +1,38 @@
+"""Ranks of a corpus for sentence-transformers.
+
+No module of sentence-transformers ranks a corpus. So the file `modules.json` of an exported folder
+names the class `Ranks` (csebench/model/export.py).
+"""
+
+from pathlib import Path
+
+import torch
+from sentence_transformers.sentence_transformer.modules import Module
+
+from csebench.model.corpus_ranks import CorpusRanks
+from csebench.model.sentence_encoder import load_map
+
+
+class Ranks(Module):
+    """A module that adds to a vector how it ranks the corpus."""
+
+    def __init__(self, ranks: CorpusRanks):
+        super().__init__()
+        self.ranks = ranks
+
+    def forward(self, features, **_):
+        vectors = features["sentence_embedding"]
+        mapped = torch.from_numpy(self.ranks(vectors.float().cpu().numpy()))
+        return {**features, "sentence_embedding": mapped.to(vectors.device)}
+
+    def get_embedding_dimension(self) -> int:
+        return sum(self.ranks.corpus.shape)
+
+    def save(self, output_path, *_, **__):
+        raise NotImplementedError("to save this model, copy the folder that it was loaded from")
+
+    @classmethod
+    def load(cls, model_name_or_path, **_):
+        ranks = load_map(Path(model_name_or_path))
+        assert isinstance(ranks, CorpusRanks)
+        return cls(ranks)
