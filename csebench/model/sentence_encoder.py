@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate.utils import find_executable_batch_size
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from csebench.base.errors import BadInput, first_line
 from csebench.base.files import read_json, read_text
@@ -43,6 +43,9 @@ LENGTHS_BY_ROLE = ("query_length", "document_length")
 LOOSE = 1e-3  # a difference above this share of the largest entry is more than rounding
 # Tokens of a batch, at most: attention scores of BERT-base take 1.6 GB in fp32 at length 512.
 BATCH_TOKENS = 128 * 512
+
+
+TRANSFORM_FILE = "transform.safetensors"  # of a model folder: the fitted map
 
 
 class SentenceEncoder(Embedder):
@@ -177,15 +180,30 @@ class Affine:
 
     def save(self, folder: Path) -> None:
         values = {"shift": self.shift, "matrix": np.ascontiguousarray(self.matrix)}
-        save_file(values, folder / "transform.safetensors")
+        save_file(values, folder / TRANSFORM_FILE)
 
-    @classmethod
-    def load(cls, folder: Path) -> "Affine | None":
-        """Load the map of a model folder, or return None if it has none."""
-        path = folder / "transform.safetensors"
-        if not path.exists():
-            return None
-        return cls(**load_file(path))
+
+class MethodMap:
+    """A fitted map that follows pooling, and that the method itself computes.
+
+    Args:
+        arrays: what the method fitted, by name.
+        apply: the method's function of vectors (N, D) and the arrays.
+    """
+
+    def __init__(
+        self,
+        arrays: dict[str, np.ndarray],
+        apply: Callable[[np.ndarray, dict[str, np.ndarray]], np.ndarray],
+    ):
+        self.arrays = arrays
+        self.apply = apply
+
+    def __call__(self, vectors: np.ndarray) -> np.ndarray:
+        return self.apply(vectors, self.arrays)
+
+    def save(self, folder: Path) -> None:
+        save_file(self.arrays, folder / TRANSFORM_FILE)
 
 
 # ---------------------------------------------------------------- sentence-transformers

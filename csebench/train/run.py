@@ -22,7 +22,7 @@ from csebench.data.corpus import draw_subset
 from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder
 from csebench.model.pooling import PROMPT_TEMPLATES
-from csebench.model.sentence_encoder import Affine, SentenceEncoder, check_length
+from csebench.model.sentence_encoder import Affine, MethodMap, SentenceEncoder, check_length
 from csebench.plan import code_versions
 from csebench.plan.catalog.registry import declaration, load, typed_params
 from csebench.plan.schema.declarations import Hyperparameters
@@ -128,14 +128,24 @@ def load_encoder(spec: Spec, params: Hyperparameters) -> Encoder | None:
     return encoder
 
 
-def fit_transform(spec: Spec, params: Hyperparameters, encoder: Encoder, inputs: Inputs) -> Affine:
-    """Embed sentences of the corpus, and fit the map of a method to their vectors."""
+def fit_transform(
+    spec: Spec, params: Hyperparameters, encoder: Encoder, inputs: Inputs
+) -> Affine | MethodMap:
+    """Embed sentences of the corpus, and fit the map of a method to their vectors.
+
+    What the method draws at random, it draws from torch, which has the seed of the run.
+    """
     assert spec.corpus is not None
     sentences = draw_subset(inputs.sentences, params.fit_sentences, spec.corpus.subset_seed)
     vectors = SentenceEncoder(encoder, params.pooler).embed(list(sentences))
     method_class = load(spec.method)  # before ForeignCode, because importing may set seeds
-    with ForeignCode(spec.run_id, holds_interrupts=False):
-        return Affine(*method_class.fit(vectors, params))
+    guard = ForeignCode(spec.run_id, holds_interrupts=False)
+    guard.seed(spec.seed)
+    with guard:
+        fitted = method_class.fit(vectors, params)
+    if hasattr(method_class, "apply"):
+        return MethodMap(fitted, method_class.apply)
+    return Affine(*fitted)
 
 
 def export(
@@ -144,7 +154,7 @@ def export(
     out: Path,
     report: dict,
     encoder: Encoder | None,
-    transform: Affine | None,
+    transform: Affine | MethodMap | None,
     modules: dict[str, nn.Module],
 ) -> None:
     """Write `out/model/`. The folder gets this name when all its files are written.
