@@ -46,7 +46,10 @@ year={2020}}"""
         ),
         "fit_sentences": (100000, "ours: sentences of the corpus it is fitted on, as whitening"),
         "epochs": (1, "README"),
-        "batch_size": (64, "run_siamese.py:97: 32 pairs of sentences"),
+        "fit_batch": (
+            64,
+            "run_siamese.py:97: 32 pairs of sentences; all sentences if there are fewer",
+        ),
         "learning_rate": (1e-3, "README; constant (optimization_bert_flow.py:81)"),
         "weight_decay": (0.01, "optimization_bert_flow.py:82, of every weight"),
         "clip": (1.0, "optimization_bert_flow.py:92"),
@@ -62,9 +65,9 @@ year={2020}}"""
         ),
     },
     # the encoder's training has other settings of the same names
-    "keeps": ["pooler", "batch_size", "learning_rate", "weight_decay", "clip"],
+    "keeps": ["pooler", "learning_rate", "weight_decay", "clip"],
     "choices": {"initial": ["random", "data"]},
-    "below": [(0, "epochs"), (0, "levels"), (0, "depth"), (0, "width")],
+    "below": [(0, "epochs"), (0, "fit_batch"), (0, "levels"), (0, "depth"), (0, "width")],
     "variants": {
         "default": (
             "as released",
@@ -283,7 +286,7 @@ class Method:
                 " fewer levels."
             )
         x = torch.from_numpy(vectors)
-        batch_size = min(params.batch_size, count)
+        batch_size = min(params.fit_batch, count)
         batches = []
         for _ in range(params.epochs):
             order = torch.randperm(count)
