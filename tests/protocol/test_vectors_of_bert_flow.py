@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import torch
 from vector_cases import Case, cases
 
-from csebench.plan.catalog.registry import load, typed_params
 from methods import bert_flow
 
 
@@ -62,7 +61,9 @@ def test_the_start_from_a_batch(name, precision):
     for key, weight in flow.named_parameters():
         if "norm" in key:  # a mean of 0 has no relative gap
             expected = case.tensor(f"started_{key}")
-            torch.testing.assert_close(weight.data, expected, rtol=case.tolerance, atol=case.tolerance)
+            torch.testing.assert_close(
+                weight.data, expected, rtol=case.tolerance, atol=case.tolerance
+            )
 
 
 def test_log_det_is_that_of_the_jacobian():
