@@ -185,8 +185,9 @@ class Step(nn.Module):
         self.actnorm = ActNorm(size)
         self.coupling = Coupling(size, width)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.coupling(self.actnorm(x).flip(1))
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the output (N, D) and the log-determinant. Only actnorm changes volumes."""
+        return self.coupling(self.actnorm(x).flip(1)), self.actnorm.log_det()
 
 
 class Glow(nn.Module):
@@ -210,9 +211,9 @@ class Glow(nn.Module):
             if level > 0:
                 x, output = x.chunk(2, dim=1)
                 outputs.append(output)
-            for step in steps:
-                x = step(x)
-                log_det = log_det + step.actnorm.log_det()
+            for step in steps.children():
+                x, of_step = step(x)
+                log_det = log_det + of_step
         return torch.cat([*outputs, x], dim=1), log_det
 
     def initialise(self) -> None:

@@ -92,7 +92,7 @@ RUNS = all_runs()
 TRAINED = [run for run, settings in RUNS.items() if declaration(settings["method"]).is_trained]
 PLAIN = [run for run in TRAINED if not RUNS[run].get("variant")]
 # what is done with a finished run depends on no more
-KINDS = ["simcse", "bert", "whitening", "random"]
+KINDS = ["simcse", "bert", "whitening", "bert_flow", "random"]
 
 ADAPTERS = [(name, METHODS) for name in adapter_names(METHODS)]
 ADAPTERS += [(name, COMPONENTS) for name in adapter_names(COMPONENTS)]

@@ -7,9 +7,13 @@ those after Glow's start from a batch, which the official code never runs.
 
 from types import SimpleNamespace
 
+import numpy as np
+import pytest
 import torch
 from vector_cases import Case, cases
 
+from csebench.base.errors import BadInput
+from csebench.plan.catalog.registry import typed_params
 from methods import bert_flow
 
 
@@ -61,9 +65,8 @@ def test_the_start_from_a_batch(name, precision):
     for key, weight in flow.named_parameters():
         if "norm" in key:  # a mean of 0 has no relative gap
             expected = case.tensor(f"started_{key}")
-            torch.testing.assert_close(
-                weight.data, expected, rtol=case.tolerance, atol=case.tolerance
-            )
+            tolerance = {"rtol": case.tolerance, "atol": case.tolerance}
+            torch.testing.assert_close(weight.data, expected, **tolerance)
 
 
 def test_log_det_is_that_of_the_jacobian():
@@ -74,3 +77,47 @@ def test_log_det_is_that_of_the_jacobian():
     x = torch.randn(1, 16, dtype=torch.float64)
     jacobian = torch.autograd.functional.jacobian(lambda x: flow(x)[0], x).reshape(16, 16)
     torch.testing.assert_close(jacobian.det().abs().log(), flow(x)[1])
+
+
+# ---------------------------------------------------------------- the fit
+
+
+def correlated(count, seed):
+    """Draw embeddings (count, 16), float32, whose dimensions have other means and deviations."""
+    noise = np.random.default_rng(seed).standard_normal((count, 16))
+    return (noise * np.linspace(0.2, 2, 16) + np.linspace(-1, 3, 16)).astype(np.float32)
+
+
+def fit(vectors, seed=0, **params):
+    torch.manual_seed(seed)
+    return bert_flow.Method.fit(vectors, typed_params("bert_flow", params))
+
+
+@pytest.mark.parametrize("initial", ["random", "data"])
+def test_a_seed_gives_the_same_bits(initial):
+    vectors = correlated(300, seed=1)
+    first = fit(vectors, initial=initial)
+    again = fit(vectors, initial=initial)
+    other = fit(vectors, seed=1, initial=initial)
+    assert all(np.array_equal(first[name], again[name]) for name in first)
+    assert any(not np.array_equal(first[name], other[name]) for name in first)
+
+
+@pytest.mark.parametrize("initial", ["random", "data"])
+def test_embeddings_that_were_not_fitted_become_standard_normal(initial):
+    arrays = fit(correlated(4000, seed=1), initial=initial, epochs=10, learning_rate=1e-2)
+    latent = bert_flow.Method.apply(correlated(1000, seed=2), arrays)
+    assert abs(latent.mean(0)).max() < 0.3
+    assert abs(latent.std(0) - 1).max() < 0.3
+
+
+def test_fewer_sentences_than_a_batch_are_one_batch():
+    """Weights move in one step by about ten times the learning rate at most."""
+    arrays = fit(correlated(10, seed=1))
+    moved = arrays["levels.0.0.coupling.last_bias"]
+    assert 0 < abs(moved).max() <= 0.01
+
+
+def test_dimensions_that_cannot_be_halved_are_refused():
+    with pytest.raises(BadInput, match="12 dimensions cannot be halved 3 times"):
+        fit(correlated(10, seed=1)[:, :12])
