@@ -49,7 +49,8 @@ def test_the_likelihood_and_its_gradients(name, precision):
 def test_the_weights_after_three_steps(name, precision):
     """A batch has both sides of the pairs."""
     case = Case(name, precision)
-    case.tolerance = max(case.tolerance, 1e-6)  # PyTorch adds 1e-6 to the norm before it clips
+    # PyTorch adds 1e-6 to the norm before it clips. Adam magnifies the rounding of small gradients.
+    case.tolerance = {torch.float64: 1e-6, torch.float32: 0.05}[case.dtype]
     flow = flow_of(case)
     batches = [pairs.flatten(0, 1) for pairs in case.tensor("in_batches")]
     bert_flow.maximise_likelihood(flow, batches, SimpleNamespace(**case.settings))
@@ -105,7 +106,8 @@ def test_a_seed_gives_the_same_bits(initial):
 
 @pytest.mark.parametrize("initial", ["random", "data"])
 def test_embeddings_that_were_not_fitted_become_standard_normal(initial):
-    arrays = fit(correlated(4000, seed=1), initial=initial, epochs=10, learning_rate=1e-2)
+    small = {"levels": 2, "depth": 1, "learning_rate": 1e-2}
+    arrays = fit(correlated(4000, seed=1), initial=initial, epochs=6, **small)
     latent = bert_flow.Method.apply(correlated(1000, seed=2), arrays)
     assert abs(latent.mean(0)).max() < 0.3
     assert abs(latent.std(0) - 1).max() < 0.3
