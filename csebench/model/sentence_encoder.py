@@ -43,8 +43,6 @@ LENGTHS_BY_ROLE = ("query_length", "document_length")
 LOOSE = 1e-3  # a difference above this share of the largest entry is more than rounding
 # Tokens of a batch, at most: attention scores of BERT-base take 1.6 GB in fp32 at length 512.
 BATCH_TOKENS = 128 * 512
-
-
 TRANSFORM_FILE = "transform.safetensors"  # of a model folder: the fitted map
 
 
