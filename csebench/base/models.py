@@ -91,6 +91,7 @@ class Facts(BaseModel):
     """What csebench reads from a model's `csebench.json`."""
 
     run: str | None = None
+    method: str | None = None
     pooler: str | None = None
     control: str | None = None
     released: dict[str, Any] | None = None  # an EncoderRef

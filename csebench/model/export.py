@@ -16,7 +16,7 @@ from torch import nn
 from csebench.base.files import write_json
 from csebench.model.encoder import MODULES_FILE, Encoder
 from csebench.model.pooling import PROMPT_TEMPLATES, TWO_LAYERS
-from csebench.model.sentence_encoder import Affine, FittedMap, save_map
+from csebench.model.sentence_encoder import Affine, FittedMap, MethodMap, save_map
 
 TANH = "torch.nn.modules.activation.Tanh"
 # sentence-transformers finds its modules here in every version since 1
@@ -43,7 +43,8 @@ def save_encoder(
     Modules of csebench encode with prompts (a template, or a prefix) and rank a corpus. To load such
     a model, csebench must be installed, and the call is
     `SentenceTransformer(…, trust_remote_code=True)`. AutoModel loads an encoder without its prefix.
-    There is no module for an affine map, so sentence-transformers cannot load a model with one.
+    There is no module for an affine map or one that a method computes, so sentence-transformers
+    cannot load a model with one.
 
     Args:
         transform: the fitted map that follows pooling, or None.
@@ -63,7 +64,7 @@ def save_encoder(
 
     if transform is not None:
         save_map(folder, transform)
-    if isinstance(transform, Affine):
+    if isinstance(transform, Affine | MethodMap):
         return
     if needs_csebench(encoder, pooler):
         steps = [PoolingStep("", "csebench.model.prompt.Prompt")]

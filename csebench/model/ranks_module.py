@@ -7,10 +7,11 @@ names the class `Ranks` (csebench/model/export.py).
 from pathlib import Path
 
 import torch
+from safetensors.numpy import load_file
 from sentence_transformers.sentence_transformer.modules import Module
 
 from csebench.model.corpus_ranks import CorpusRanks
-from csebench.model.sentence_encoder import load_map
+from csebench.model.sentence_encoder import MAP_FILE
 
 
 class Ranks(Module):
@@ -33,6 +34,4 @@ class Ranks(Module):
 
     @classmethod
     def load(cls, model_name_or_path, **_):
-        ranks = load_map(Path(model_name_or_path))
-        assert isinstance(ranks, CorpusRanks)
-        return cls(ranks)
+        return cls(CorpusRanks(**load_file(Path(model_name_or_path) / MAP_FILE)))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate.utils import find_executable_batch_size
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from csebench.base.errors import BadInput, first_line
 from csebench.base.files import read_json, read_text
@@ -185,23 +185,36 @@ class Affine:
         return {"shift": self.shift, "matrix": np.ascontiguousarray(self.matrix)}
 
 
-FittedMap = Affine | CorpusRanks
+class MethodMap:
+    """A fitted map that follows pooling, and that the method itself computes.
+
+    Args:
+        fitted: what the method fitted, arrays by name.
+        apply: the method's function of vectors (N, D) and the arrays.
+    """
+
+    def __init__(
+        self,
+        fitted: dict[str, np.ndarray],
+        apply: Callable[[np.ndarray, dict[str, np.ndarray]], np.ndarray],
+    ):
+        self.fitted = fitted
+        self.apply = apply
+
+    def __call__(self, vectors: np.ndarray) -> np.ndarray:
+        return self.apply(vectors, self.fitted)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what a file of the map holds, by name."""
+        return self.fitted
+
+
+FittedMap = Affine | CorpusRanks | MethodMap
 
 
 def save_map(folder: Path, fitted: FittedMap) -> None:
     """Write the map of a model folder."""
     save_file(fitted.arrays(), folder / MAP_FILE)
-
-
-def load_map(folder: Path) -> FittedMap | None:
-    """Load the map of a model folder, or return None if it has none."""
-    path = folder / MAP_FILE
-    if not path.exists():
-        return None
-    values = load_file(path)
-    if "corpus" in values:
-        return CorpusRanks(**values)
-    return Affine(**values)
 
 
 # ---------------------------------------------------------------- sentence-transformers

@@ -2,18 +2,23 @@
 
 from pathlib import Path
 
+from safetensors.numpy import load_file
+
 from csebench.base import hub
 from csebench.base.errors import BadInput, validated
 from csebench.base.models import FACTS, read_facts
+from csebench.model.corpus_ranks import CorpusRanks
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import (
     MAP_FILE,
+    Affine,
+    FittedMap,
+    MethodMap,
     SentenceEncoder,
     SentenceTransformerEmbedder,
-    load_map,
 )
-from csebench.plan.catalog.registry import declaration, load
+from csebench.plan.catalog.registry import METHODS, adapter_names, declaration, load
 from csebench.plan.schema.declarations import POOLERS, EncoderRef, Evaluation
 
 
@@ -52,7 +57,7 @@ def open_model(
                 f"{name}: --pooler {pooler}: the folder has no encoder (config.json); leave"
                 " --pooler out."
             )
-        transform = load_map(folder)
+        transform = load_map(folder, facts["method"])
     if transform is not None and pooler != facts["pooler"]:
         fitted_to = facts["pooler"] or f"a pooler that {FACTS} does not state"
         raise BadInput(
@@ -62,6 +67,32 @@ def open_model(
     encoder = Encoder.load(ref, with_pooler=pooler == "cls")
     encoder.check_pooler(pooler, f"model {name}")
     return SentenceEncoder(encoder, pooler, transform, evaluation)
+
+
+def load_map(folder: Path, method: str | None) -> FittedMap | None:
+    """Load the fitted map of a model folder, or return None if it has none.
+
+    Args:
+        method: the method that fitted the map, if the folder states it.
+
+    Raises:
+        BadInput: the method computes the map, and the project does not have this method.
+    """
+    path = folder / MAP_FILE
+    if not path.exists():
+        return None
+    arrays = load_file(path)
+    if arrays.keys() == {"shift", "matrix"}:
+        return Affine(**arrays)
+    if arrays.keys() == {"corpus", "cosine_share"}:
+        return CorpusRanks(**arrays)
+    if method is None or method not in adapter_names(METHODS):
+        name = method or f"which {FACTS} does not state"
+        raise BadInput(
+            f"{path}: the method that fitted this map ({name}) also computes it, but this project"
+            f" does not have the method. Add its file to {METHODS}/."
+        )
+    return MethodMap(arrays, load(method).apply)
 
 
 def open_control(folder: Path, facts: dict) -> Embedder:

@@ -22,7 +22,13 @@ from csebench.model.corpus_ranks import CorpusRanks
 from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder
 from csebench.model.pooling import PROMPT_TEMPLATES
-from csebench.model.sentence_encoder import Affine, FittedMap, SentenceEncoder, check_length
+from csebench.model.sentence_encoder import (
+    Affine,
+    FittedMap,
+    MethodMap,
+    SentenceEncoder,
+    check_length,
+)
 from csebench.plan import code_versions
 from csebench.plan.catalog.registry import declaration, load, typed_params
 from csebench.plan.schema.declarations import Hyperparameters
@@ -133,12 +139,19 @@ def load_encoder(spec: Spec, params: Hyperparameters) -> Encoder | None:
 def fit_transform(
     spec: Spec, params: Hyperparameters, encoder: Encoder, inputs: Inputs
 ) -> FittedMap:
-    """Embed sentences of the corpus, and fit the map of a method to their vectors."""
+    """Embed sentences of the corpus, and fit the map of a method to their vectors.
+
+    What the method draws at random, it draws from torch, which has the seed of the run.
+    """
     sentences = fitting_sentences(spec, inputs)
     vectors = SentenceEncoder(encoder, params.pooler).embed(sentences)
     method_class = load(spec.method)  # before ForeignCode, because importing may set seeds
-    with ForeignCode(spec.run_id, holds_interrupts=False):
+    guard = ForeignCode(spec.run_id, holds_interrupts=False)
+    guard.seed(spec.seed)
+    with guard:
         fitted = method_class.fit(vectors, params)
+    if hasattr(method_class, "apply"):
+        return MethodMap(fitted, method_class.apply)
     if isinstance(fitted, CorpusRanks):
         return fitted
     shift, matrix = fitted

@@ -22,7 +22,6 @@ from csebench.base.models import read_facts
 from csebench.model.encoder import MODULES_FILE, PREFIX_KEY, Encoder
 from csebench.model.families import ENCODER_POOLERS
 from csebench.model.pooling import PROMPT_TEMPLATES, Encoded, pool
-from csebench.model.sentence_encoder import load_map
 from csebench.plan.catalog.registry import (
     COMPONENTS,
     METHODS,
@@ -32,7 +31,7 @@ from csebench.plan.catalog.registry import (
     typed_params,
 )
 from csebench.plan.schema.declarations import Evaluation
-from csebench.score.models import open_model
+from csebench.score.models import load_map, open_model
 from csebench.train import trainer
 
 RANKED = [f"sentence {number} of a corpus" for number in range(20)]
@@ -95,7 +94,7 @@ RUNS = all_runs()
 TRAINED = [run for run, settings in RUNS.items() if declaration(settings["method"]).is_trained]
 PLAIN = [run for run in TRAINED if not RUNS[run].get("variant")]
 # what is done with a finished run depends on no more
-KINDS = ["simcse", "bert", "whitening", "random"]
+KINDS = ["simcse", "bert", "whitening", "bert_flow", "random"]
 
 ADAPTERS = [(name, METHODS) for name in adapter_names(METHODS)]
 ADAPTERS += [(name, COMPONENTS) for name in adapter_names(COMPONENTS)]
@@ -409,7 +408,7 @@ def hf_vectors(model, sentences, pooler):
         )
     encoded = Encoded(output, batch["input_ids"], mask, tokenizer.mask_token_id)
     vectors = pool(pooler, encoded).numpy()
-    fitted = load_map(model)
+    fitted = load_map(model, read_facts(model)["method"])
     if fitted is None:
         return vectors
     return fitted(vectors)

@@ -368,6 +368,15 @@ def test_a_map_is_used_with_the_pooler_that_it_was_fitted_to(tmp_path):
         open_model(str(folder), "avg")
 
 
+@pytest.mark.parametrize("facts", [{}, {"method": "no_such_method"}])
+def test_a_map_that_only_its_method_computes_needs_the_method(facts, tmp_path):
+    folder = save_tiny("bert", tmp_path / "model")
+    save_file({"levels.0": torch.zeros(16)}, folder / "transform.safetensors")
+    (folder / "csebench.json").write_text(json.dumps({"pooler": "avg"} | facts))
+    with pytest.raises(BadInput, match="this project does not have the method"):
+        open_model(str(folder))
+
+
 @pytest.mark.parametrize("prefix", ["bert.", ""])
 def test_a_checkpoint_of_simcse_is_told_how_to_convert(prefix, tmp_path):
     folder = save_tiny("bert", tmp_path / "model")
