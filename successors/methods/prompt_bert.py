@@ -41,10 +41,10 @@ DECLARATION = {
     "title": "PromptBERT",
     "paper": "Jiang et al. 2022 (EMNLP)",
     "citation": (
-        """@inproceedings{jiang2022promptbert, title={{PromptBERT}: Improving {BERT} Sentence Embeddings with
-Prompts}, author={Jiang, Ting and Jiao, Jian and Huang, Shaohan and Zhang, Zihan and Wang, Deqing and
-Zhuang, Fuzhen and Wei, Furu and Huang, Haizhen and Deng, Denvy and Zhang, Qi}, booktitle={EMNLP},
-year={2022}}"""
+        """@inproceedings{jiang2022promptbert, title={{PromptBERT}: Improving {BERT} Sentence
+Embeddings with Prompts}, author={Jiang, Ting and Jiao, Jian and Huang, Shaohan and Zhang, Zihan and
+Wang, Deqing and Zhuang, Fuzhen and Wei, Furu and Huang, Haizhen and Deng, Denvy and Zhang, Qi},
+booktitle={EMNLP}, year={2022}}"""
     ),
     "trains": "encoder, head",
     "colours": {"": "#3A5A98"},
@@ -70,7 +70,7 @@ year={2022}}"""
         "without_denoising": {"denoising": False},
     },
     "deviations": [
-        "the paper was not at hand; the loss and the settings are the code's, the values its README's",
+        "the paper was not at hand; loss and settings are the code's, values its README's",
         (
             "the official evaluation adds a full stop to a test sentence that does not end with one"
             " of .?\"' (evaluation.py:201); here, sentences are embedded as they are"
@@ -84,7 +84,7 @@ year={2022}}"""
             " (78.87)"
         ),
         (
-            "the templates are BERT's; for RoBERTa the official script has others, which are not run"
+            "the templates are those for BERT; the official script has others for RoBERTa, not run"
             " here"
         ),
         (
@@ -188,7 +188,7 @@ def open_sentences_with(encoder: Encoder, before: list[int], after: list[int]) -
     backend.post_processor = TemplateProcessing(
         single="opening $A closing", special_tokens=[opening, closing]
     )
-    # When a BertTokenizer is loaded, it replaces the post-processor by its own. This class does not.
+    # A BertTokenizer replaces the post-processor by its own when it is loaded. This class keeps it.
     encoder.tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=backend,
         model_max_length=tokenizer.model_max_length,
