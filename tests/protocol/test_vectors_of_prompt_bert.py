@@ -46,6 +46,13 @@ def settings(**changed):
     return SimpleNamespace(**values | changed)
 
 
+def set_weights(head, weight, bias):
+    """Replace the weights of an MLP head by tensors that get gradients themselves."""
+    del head.dense.weight, head.dense.bias
+    head.dense.weight = weight
+    head.dense.bias = bias
+
+
 @cases("prompt_bert")
 def test_prompt_bert_and_its_gradients(name, precision, prompt_bert):
     case = Case(name, precision)
@@ -55,9 +62,7 @@ def test_prompt_bert_and_its_gradients(name, precision, prompt_bert):
     lengths = case.tensor("in_lengths")
     denoise = sys.modules[prompt_bert.__module__].denoise
     head = Head(h1.shape[1])
-    del head.dense.weight, head.dense.bias
-    head.dense.weight = weight
-    head.dense.bias = bias
+    set_weights(head, weight, bias)
 
     z1 = head(denoise(h1, t1, lengths))
     z2 = head(denoise(h2, t2, lengths))

@@ -39,6 +39,13 @@ def settings(**changed):
     return SimpleNamespace(**values | changed)
 
 
+def set_weights(head, weight, bias):
+    """Replace the weights of an MLP head by tensors that get gradients themselves."""
+    del head.dense.weight, head.dense.bias
+    head.dense.weight = weight
+    head.dense.bias = bias
+
+
 @cases("simcse_plus")
 def test_simcse_plus_and_its_gradients(name, precision, simcse_plus):
     """The method itself gets the [CLS] states of both views, and of the one without dropout."""
@@ -51,13 +58,10 @@ def test_simcse_plus_and_its_gradients(name, precision, simcse_plus):
         dimension_temperature=case.settings["sw_temp"],
     )
     method = simcse_plus.Method(SimpleNamespace(size=h1.shape[1]), params)
-    dense = method.head.dense
-    del dense.weight, dense.bias
-    dense.weight = weight
-    dense.bias = bias
+    set_weights(method.head, weight, bias)
 
-    views = Views(*(View(method.project(states), states, {}) for states in (h1, h2, h0)))
-    loss = method.loss(views)
+    view1, view2, view0 = (View(method.project(states), states, {}) for states in (h1, h2, h0))
+    loss = method.loss(Views(view1, view2, hard=view0))
 
     case.check("loss", loss)
     case.check_gradients(loss, **inputs)
