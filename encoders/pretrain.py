@@ -4,21 +4,20 @@ It has a WordPiece vocabulary and a small BERT, trained by masked LM.
 
     python encoders/pretrain.py sentences.txt --out encoders/mine --steps 13000
 
-The defaults are those of bert-mini-wiki. The corpus may be compressed (.xz, .gz). The same command
-resumes a run that was stopped, from its last checkpoint. With --minutes, it stops by itself.
+The defaults are those of bert-mini-wiki. The same command resumes a run that was stopped, from its
+last checkpoint. The corpus may be compressed (.gz, .xz).
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
-import lzma
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from torch.utils.data import Dataset
@@ -33,28 +32,29 @@ from transformers import (
 )
 from transformers.trainer_utils import get_last_checkpoint
 
-from csebench.base.errors import BadInput
-from csebench.base.files import decoded, sha256
+from csebench.base.files import decoded, read_compressed, sha256
 from csebench.base.models import model_sha256
-from csebench.data.corpus import read_lines, split_lines
+from csebench.data.corpus import split_lines
 from csebench.plan.schema.declarations import TrainingSettings
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 HELD_OUT = 2_000  # last lines of the corpus, for the loss in the model card
 EVALUATIONS = 20  # of the held-out loss, each with a checkpoint
 POSITIONS = 256  # tokens that the encoder can read, or --max-length if that is more
-WORKERS = 8  # processes that tokenise for a GPU, which would wait for one
-OPENERS: dict[str, Callable] = {".xz": lzma.open, ".gz": gzip.open}  # of compressed files
+MIB = 2**20
+# Options that pretraining.json does not state: they say when to stop and how files are cut.
+UNRECORDED = ("minutes", "parts")
+HEADER = MIB // 16  # bytes that are kept free in each part for its header
+TOKENISED_AT_ONCE = 10_000  # sentences
 DROPOUT = 0.1  # BERT's; written into the configuration, because contrastive methods need it
 
 
 def main(arguments: list[str] | None = None) -> None:
     options = parser()
     args = options.parse_args(arguments)
-    try:
-        sentences = read_sentences(args.corpus)
-    except BadInput as error:
-        options.error(str(error))
+    limit = TimeLimit(args.minutes)
+    refuse_small_parts(args, options)
+    sentences = split_lines(decoded(read_compressed(args.corpus), args.corpus), args.corpus)
     held_out = min(HELD_OUT, len(sentences) // 20)
     if held_out == 0:
         options.error(
@@ -62,15 +62,18 @@ def main(arguments: list[str] | None = None) -> None:
         )
     tokenizer = train_tokenizer(sentences[:-held_out], args.vocab_size)
     trainer = make_trainer(args, tokenizer, sentences[:-held_out], sentences[-held_out:])
+    trainer.add_callback(limit)
     checkpoint = None
     checkpoints = checkpoint_folder(args)
     if checkpoints.exists():
         checkpoint = get_last_checkpoint(checkpoints)
     trainer.train(resume_from_checkpoint=checkpoint)
     if trainer.state.global_step < args.steps:
+        checkpoint = get_last_checkpoint(checkpoints)
+        tokenizer.save_pretrained(checkpoint)
         print(
-            f"{args.out}: step {trainer.state.global_step} of {args.steps} after {args.minutes:g}"
-            f" minutes; the same command goes on from {checkpoints}/."
+            f"{checkpoint}: stopped after step {trainer.state.global_step:,} of {args.steps:,},"
+            f" because {args.minutes:g} minutes are over. The same command goes on from there."
         )
         return
 
@@ -88,7 +91,9 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__.splitlines()[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    options.add_argument("corpus", type=Path, help="text file, one sentence per line")
+    options.add_argument(
+        "corpus", type=Path, help="text file, one sentence per line; may be .gz or .xz"
+    )
     options.add_argument("--out", type=Path, required=True, help="folder of the encoder")
     options.add_argument(
         "--steps", type=int, required=True, help="optimiser steps; bert-mini-wiki: 13,000"
@@ -115,31 +120,42 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_argument("--seed", type=int, default=42, help="of weights, order and masks")
     options.add_argument(
-        "--minutes", type=float, help="stop after this time, with a checkpoint (default: never)"
+        "--minutes",
+        type=float,
+        help="stop after the step in which this time is over, and keep a checkpoint",
     )
-    options.add_argument(
-        "--parts", type=int, help="largest file of weights, in MB (default: one file)"
-    )
+    options.add_argument("--parts", type=int, help="write the weights in files below so many MiB")
     return options
 
 
-def read_sentences(path: Path) -> list[str]:
-    """Read the lines of a text file, which may be compressed.
-
-    Raises:
-        BadInput: the file cannot be read or decompressed, or is not UTF-8.
-    """
-    if path.suffix not in OPENERS:
-        return read_lines(path)
-    try:
-        with OPENERS[path.suffix](path) as file:
-            content = file.read()
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise BadInput(f"{path}: cannot be decompressed: {error}; make it again.") from None
-    return split_lines(decoded(content, path), path)
+def refuse_small_parts(args: argparse.Namespace, options: argparse.ArgumentParser) -> None:
+    """Refuse a size of parts that one matrix alone exceeds, because matrices are not split."""
+    if args.parts is None:
+        return
+    rows = max(args.vocab_size, 4 * args.hidden, POSITIONS, args.max_length)
+    largest = 2 * rows * args.hidden  # bytes, in half precision
+    if largest > args.parts * MIB - HEADER:
+        options.error(
+            f"--parts {args.parts}: the largest matrix has {largest / MIB:.1f} MiB, and a matrix is"
+            " not split; state more."
+        )
 
 
 # ---------------------------------------------------------------- training
+
+
+class TimeLimit(TrainerCallback):
+    """Stops training with a checkpoint. The time counts from the making of this object."""
+
+    def __init__(self, minutes: float | None):
+        self.end = None
+        if minutes is not None:
+            self.end = time.monotonic() + 60 * minutes
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if self.end is not None and time.monotonic() >= self.end:
+            control.should_save = True
+            control.should_training_stop = True
 
 
 def train_tokenizer(sentences: Sequence[str], vocab_size: int) -> BertTokenizerFast:
@@ -175,21 +191,30 @@ def inner_characters(sentences: Sequence[str], wordpiece: Tokenizer) -> set[str]
 
 
 class Tokenised(Dataset):
-    """Sentences as the collator takes them. Each is tokenised when it is asked for."""
+    """Sentences as the collator takes them. All are tokenised once, into one array."""
 
     def __init__(self, sentences: Sequence[str], tokenizer: BertTokenizerFast, max_length: int):
-        self.sentences = sentences
-        self.tokenizer = tokenizer
-        self.max_length = max_length
+        arrays = []
+        lengths = [0]
+        for start in range(0, len(sentences), TOKENISED_AT_ONCE):
+            texts = list(sentences[start : start + TOKENISED_AT_ONCE])
+            rows = tokenizer(texts, truncation=True, max_length=max_length)["input_ids"]
+            lengths.extend(len(row) for row in rows)
+            arrays.append(np.concatenate([np.array(row, np.int32) for row in rows]))
+        self.tokens = np.concatenate(arrays)
+        self.bounds = np.cumsum(lengths)  # sentence i is tokens[bounds[i] : bounds[i + 1]]
 
     def __len__(self) -> int:
-        return len(self.sentences)
+        return len(self.bounds) - 1
 
     def __getitem__(self, index: int) -> dict:
-        text = self.sentences[index]
-        return self.tokenizer(
-            text, truncation=True, max_length=self.max_length, return_special_tokens_mask=True
-        )
+        tokens = self.tokens[self.bounds[index] : self.bounds[index + 1]].tolist()
+        return {
+            "input_ids": tokens,
+            "token_type_ids": [0] * len(tokens),
+            "attention_mask": [1] * len(tokens),
+            "special_tokens_mask": [1, *[0] * (len(tokens) - 2), 1],  # [CLS] and [SEP]
+        }
 
 
 def make_trainer(
@@ -224,7 +249,6 @@ def make_trainer(
         max_grad_norm=args.clip,
         bf16=True,
         use_cpu=not torch.cuda.is_available(),
-        dataloader_num_workers=WORKERS if torch.cuda.is_available() else 0,
         eval_strategy="steps",
         eval_steps=evaluation_interval,
         save_steps=evaluation_interval,
@@ -233,6 +257,7 @@ def make_trainer(
         remove_unused_columns=False,  # the collator reads special_tokens_mask
         report_to="none",
         seed=args.seed,
+        **gpu_settings(),
     )
     return Trainer(
         BertForMaskedLM(config),
@@ -240,20 +265,18 @@ def make_trainer(
         DataCollatorForLanguageModeling(tokenizer, mlm_probability=args.mask_probability),
         Tokenised(sentences, tokenizer, args.max_length),
         Tokenised(held_out, tokenizer, args.max_length),
-        callbacks=[TimeLimit(args.minutes)] if args.minutes else [],
     )
 
 
-class TimeLimit(TrainerCallback):
-    """Stops training after some minutes, with a checkpoint."""
-
-    def __init__(self, minutes: float):
-        self.end = time.monotonic() + 60 * minutes
-
-    def on_step_end(self, args, state, control, **kwargs):
-        if time.monotonic() > self.end:
-            control.should_save = True
-            control.should_training_stop = True
+def gpu_settings() -> dict:
+    """Return the settings of the trainer that a GPU needs to be busy. A CPU keeps its bits."""
+    if not torch.cuda.is_available():
+        return {}
+    return {
+        "optim": "adamw_torch_fused",
+        "train_sampling_strategy": "group_by_length",
+        "dataloader_num_workers": 4,
+    }
 
 
 def checkpoint_folder(args: argparse.Namespace) -> Path:
@@ -263,19 +286,21 @@ def checkpoint_folder(args: argparse.Namespace) -> Path:
 # ---------------------------------------------------------------- files of the encoder
 
 
-def save_model(model, folder: Path, parts: int | None) -> None:
+def save_model(model, folder: Path, parts: int | None = None) -> None:
     """Write configuration and weights. csebench computes in single precision.
 
     Args:
-        parts: the largest file of weights, in MB, or None for one file.
+        parts: size in MiB that each file of weights stays below. None writes one file.
     """
     model.config.hidden_dropout_prob = DROPOUT
     model.config.attention_probs_dropout_prob = DROPOUT
     weights = {name: weight.detach().half() for name, weight in model.named_parameters()}
-    largest = f"{parts}MB" if parts else "1TB"
-    model.save_pretrained(folder, state_dict=weights, max_shard_size=largest)
+    if parts is None:
+        model.save_pretrained(folder, state_dict=weights)
+    else:
+        model.save_pretrained(folder, state_dict=weights, max_shard_size=parts * MIB - HEADER)
+    # the library lets only the owner read the weights
     for file in folder.glob("*.safetensors"):
-        # the library lets only the owner read the weights
         file.chmod((folder / "config.json").stat().st_mode)
 
 
@@ -283,7 +308,8 @@ def write_facts(
     args: argparse.Namespace, sentence_count: int, held_out_count: int, curve: list[dict]
 ) -> None:
     """Write pretraining.json: settings, corpus and the held-out loss during training."""
-    facts = vars(args) | {
+    settings = {name: value for name, value in vars(args).items() if name not in UNRECORDED}
+    facts = settings | {
         "corpus": args.corpus.name,
         "out": args.out.name,
         "corpus_sha256": sha256(args.corpus),

@@ -8,8 +8,11 @@ base/outputs.py decides where a command may write.
 
 import contextlib
 import errno
+import gzip
 import hashlib
+import io
 import json
+import lzma
 import os
 import re
 import stat
@@ -43,6 +46,7 @@ UNREADABLE_NPZ = (  # what NumPy raises for a damaged .npz file
     BadZipFile,
     zlib.error,
 )
+DECOMPRESSORS = {".gz": gzip.open, ".xz": lzma.open}  # by the suffix of a file
 OWN_FOLDER_HINT = "`csebench init DIR` makes a folder of your own, which takes files and results."
 
 
@@ -65,6 +69,30 @@ def read_bytes(path: Path) -> bytes:
             return file.read(size)  # no more: some files below /proc and /sys have no end
     except (OSError, ValueError, MemoryError) as e:
         raise unreadable_file(path, e) from None
+
+
+def read_compressed(path: Path) -> bytes:
+    """Read a file and decompress it if its name ends in `.gz` or `.xz`.
+
+    Raises:
+        BadInput: the file cannot be read (`read_bytes`), or its compressed content is damaged.
+    """
+    if path.suffix not in DECOMPRESSORS:
+        return read_bytes(path)
+    compressed = io.BytesIO(read_bytes(path))
+    content = bytearray()
+    try:
+        with DECOMPRESSORS[path.suffix](compressed) as file:
+            while block := file.read1():
+                content += block
+    except MemoryError as e:
+        raise unreadable_file(path, e) from None
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as e:
+        line = content.count(b"\n") + 1
+        raise BadInput(
+            f"{path}: line {line}: the compressed file is damaged here ({e}); copy it again."
+        ) from None
+    return bytes(content)
 
 
 def read_text(path: Path) -> str:
