@@ -40,8 +40,8 @@ def save_encoder(
 ) -> None:
     """Write an encoder, its tokenizer, and the modules of sentence-transformers that pool.
 
-    Modules of csebench encode with prompts (a template, or a prefix) and rank a corpus. To load such
-    a model, csebench must be installed, and the call is
+    Modules of csebench encode with prompts (a template, or a prefix) and rank a corpus. To load
+    such a model, csebench must be installed, and the call is
     `SentenceTransformer(…, trust_remote_code=True)`. AutoModel loads an encoder without its prefix.
     There is no module for an affine map or one that a method computes, so sentence-transformers
     cannot load a model with one.

@@ -150,7 +150,7 @@ def fit_transform(
     guard.seed(spec.seed)
     with guard:
         fitted = method_class.fit(vectors, params)
-    if hasattr(method_class, "apply"):
+    if isinstance(fitted, dict):
         return MethodMap(fitted, method_class.apply)
     if isinstance(fitted, CorpusRanks):
         return fitted
