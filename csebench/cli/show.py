@@ -152,12 +152,15 @@ def method_text(declared: Declaration, columns: dict[str, dict]) -> str:
     Args:
         columns: settings that are shown beside the declared ones, by title.
     """
+    from csebench.report.numbers.row_settings import setting_text
+
     rows = []
     for key, value in dict(declared.hyperparameters()).items():
         if not declared.has_effect(key):
             continue
-        others = [settings.get(key) for settings in columns.values()]
-        rows.append([key, value, *others, source_of_value(declared, key)])
+        values = [value, *(settings.get(key) for settings in columns.values())]
+        texts = [NO_VALUE if value is None else setting_text(value) for value in values]
+        rows.append([key, *texts, source_of_value(declared, key)])
     if declared.kind == "component":
         space = declared.search
     else:
@@ -405,9 +408,9 @@ def claims(words: str, scale: str) -> Iterator[Description]:
             continue
         lines = [f"“{quote}”", f"{judged.paper}: {', '.join(judged.places)}"]
         for part in judged.rows:
-            line = f"printed: {on_print_text(part)}"
+            line = f"by printed numbers: {on_print_text(part)}"
             if scale != catalog.DEFAULT_SCALE:
-                line += f"; scale {scale}: {here_text(part)}"
+                line += f"; by our runs ({scale}): {here_text(part)}"
             lines.append(line)
         yield Description("\n".join(lines), {"what": "claim", **claim_record(judged)})
 

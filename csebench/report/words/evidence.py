@@ -223,8 +223,8 @@ def group_remark(runs: Group, row: Row) -> str:
     """Name the sources of a group of runs for a row of a table, and how their setups differ."""
     if runs.kind == GroupKind.POOLED:
         return (
-            "pooled over all sources that state the score, each with its own setup (`csebench show`"
-            " names them)."
+            "pooled over all sources that state the score, without runs of this paper. Each has its"
+            " own setup (`csebench show` names them)."
         )
     return f"{runs.kind}, {', '.join(runs.sources)}: {setup_differences(runs, row)}."
 
