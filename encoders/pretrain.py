@@ -4,8 +4,8 @@ It has a WordPiece vocabulary and a small BERT, trained by masked LM.
 
     python encoders/pretrain.py sentences.txt --out encoders/mine --steps 13000
 
-The defaults are those of bert-mini-wiki. The same command resumes a run that was stopped, from its
-last checkpoint. The corpus may be compressed (.gz, .xz).
+The defaults are those of bert-mini-wiki, which had 13,000 steps. The corpus may be compressed (.gz,
+.xz). The same command resumes a run that was stopped, from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -287,7 +287,9 @@ def checkpoint_folder(args: argparse.Namespace) -> Path:
 
 
 def save_model(model, folder: Path, parts: int | None = None) -> None:
-    """Write configuration and weights. csebench computes in single precision.
+    """Write the configuration, and the weights in half precision.
+
+    csebench computes with them in single precision.
 
     Args:
         parts: size in MiB that each file of weights stays below. None writes one file.

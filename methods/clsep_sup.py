@@ -12,8 +12,8 @@ Source: official code: qianandfei/CLSEP-Contrastive-Learning-of-Sentence-Embeddi
 (folder of the supervised method) text_aug.py, modeling_bert_cl_mlm.py:64-92, 170-256,
 Trainer.py:72-78, Config.py.
 Inputs: N triplets; z1, z2, z3 (N, 4096) of anchor, positive and hard negative.
-Relations: simcse_sup's loss, on other vectors of changed words. It has no prompt: only the
-unsupervised CLSEP has one.
+Relations: simcse_sup's loss. Word vectors are changed before encoding, and a sentence vector
+averages three layers. It has no prompt: only the unsupervised CLSEP has one.
 """
 
 import math
@@ -141,7 +141,7 @@ def change(words: Tensor) -> Tensor:
     """Change every word vector in one of four ways, (N, T, D) -> (N, T, D).
 
     A fifth of the words get Gaussian noise. From another fifth, the mean of all entries is
-    subtracted. Three tenths get uniform noise, and three tenths lose 30 % of their entries.
+    subtracted. Three tenths get uniform noise, and three tenths get dropout of 0.3.
     """
     noisy = add_gaussian_noise(words)
     centred = words - words.mean()  # the code's Fourier transform and its inverse cancel out
@@ -161,9 +161,10 @@ def add_gaussian_noise(words: Tensor) -> Tensor:
 
 
 def add_uniform_noise(words: Tensor) -> Tensor:
-    """Add noise between the extremes of each word vector, (N, T, D) -> (N, T, D).
+    """Add small noise to each word vector, (N, T, D) -> (N, T, D).
 
-    It is 0.8 times the largest entry at most. All of it is scaled by one number up to 0.01.
+    The noise is uniform from the smallest entry to 0.8 times the largest. It is multiplied by a
+    number up to 0.01 that is drawn once for the batch.
     """
     lowest = words.min(dim=-1, keepdim=True).values
     highest = 0.8 * words.max(dim=-1, keepdim=True).values

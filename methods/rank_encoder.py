@@ -6,15 +6,16 @@ rather alike. At test, a similarity is a cosine and the agreement of the student
 
     loss = InfoNCE(z1, z2) + β · mean (cos(z1_i, z2_j) - t_ij)²   over all i, j with low ≤ t_ij ≤ high
     t_ij = Spearman's correlation of cos(h_i, g_c) and cos(h_j, g_c) over the sentences c
-    at test: λ · cos(x, y) + (1-λ) · Spearman's correlation of cos(x, y_c) and cos(y, y_c)
+    at test: λ · cos(x, y) + (1-λ) · Spearman's correlation of cos(x, x_c) and cos(y, x_c)
 
 Source: official code: yeonsw/RankEncoder code/SimCSE_RankEncoder/simcse_rank_encoder/models.py:85-106,
 238-265, simcse_rank_encoder/trainers.py:482-511, simcse_rank_encoder_inference.py:70-76; scripts
 run_simcse_rank_encoder.sh ("the script") and simcse_rank_encoder_inference.sh.
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views; h (N, D'),
 g (C, D') = [CLS] of a frozen encoder, without dropout and head, of the batch and of C sentences.
+At test, x_c (C, D) are the student's vectors of the C sentences.
 Relations: simcse + a term. distillcse learns a teacher's cosines, not its rankings of a corpus. Like
-whitening, it has a fitted map that follows pooling; its parameters are the vectors of the corpus.
+whitening, it has a fitted map that follows pooling. The map holds the x_c and λ.
 """
 
 import numpy as np

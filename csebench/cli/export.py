@@ -1,4 +1,4 @@
-"""The verb `export`, which writes claims and scores in the formats of other tools."""
+"""The verb `export`, which writes claims, scores and pages in the formats of other tools."""
 
 import argparse
 import sys

@@ -4,13 +4,12 @@ RankEncoder compares two sentences by their cosine, and by whether they rank a c
 """
 
 import numpy as np
-from scipy.stats import rankdata
 
 from csebench.base.errors import RunFailed
 from csebench.base.files import memory_of_machine
 from csebench.model.metrics import unit
 
-ROWS = 256  # whose ranks are computed at a time
+ROWS = 256  # number of vectors whose ranks are computed at a time
 
 
 class CorpusRanks:
@@ -35,6 +34,8 @@ class CorpusRanks:
         Raises:
             RunFailed: the machine has too little memory for the mapped vectors.
         """
+        from scipy.stats import rankdata  # here, because importing it takes a second
+
         count, size = vectors.shape
         check_memory(count, size + len(self.corpus))
         mapped = np.empty((count, size + len(self.corpus)), dtype=np.float32)
@@ -59,7 +60,8 @@ class CorpusRanks:
 def check_memory(count: int, size: int) -> None:
     """Refuse to map more vectors than the machine has memory for.
 
-    An evaluator holds each vector twice: as computed, and in the order of its sentences.
+    An evaluator holds each vector at least twice: as computed, and in the order of its sentences.
+    Vectors of earlier calls, which may be held, too, are not counted.
 
     Args:
         count: number of vectors.

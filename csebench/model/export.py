@@ -1,7 +1,8 @@
 """Write the model folder of a run, from which other programs load it.
 
-AutoModel, AutoTokenizer and SentenceTransformer can load the folder. Its sentence vectors are the
-same as in csebench. csebench/train/run.py adds the facts, report and model card to the folder.
+AutoModel and AutoTokenizer can load the folder, and SentenceTransformer in most cases (see
+`save_encoder`), with the same sentence vectors as in csebench. csebench/train/run.py adds the
+facts, report and model card to the folder.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from safetensors.numpy import save_file
 from torch import nn
 
 from csebench.base.files import write_json
+from csebench.model.corpus_ranks import CorpusRanks
 from csebench.model.encoder import MODULES_FILE, Encoder
 from csebench.model.pooling import PROMPT_TEMPLATES, TWO_LAYERS
 from csebench.model.sentence_encoder import Affine, FittedMap, MethodMap, save_map
@@ -24,8 +26,8 @@ ST = "sentence_transformers.models"
 
 
 @dataclass(frozen=True)
-class PoolingStep:
-    """A module of sentence-transformers. A sentence passes through several, one after the other."""
+class ModuleEntry:
+    """An entry of modules.json. A sentence passes through the entries in their order."""
 
     folder: str  # relative to the model's folder; empty for the model's folder itself
     kind: str  # full name of the class
@@ -43,8 +45,8 @@ def save_encoder(
     Modules of csebench encode with prompts (a template, or a prefix) and rank a corpus. To load
     such a model, csebench must be installed, and the call is
     `SentenceTransformer(…, trust_remote_code=True)`. AutoModel loads an encoder without its prefix.
-    There is no module for an affine map or one that a method computes, so sentence-transformers
-    cannot load a model with one.
+    No `modules.json` is written for an affine map, or one that a method computes:
+    sentence-transformers would then load the encoder alone and pool by the mean.
 
     Args:
         transform: the fitted map that follows pooling, or None.
@@ -67,11 +69,11 @@ def save_encoder(
     if isinstance(transform, Affine | MethodMap):
         return
     if needs_csebench(encoder, pooler):
-        steps = [PoolingStep("", "csebench.model.prompt.Prompt")]
+        steps = [ModuleEntry("", "csebench.model.prompt.Prompt")]
     else:
         steps = save_pooling(folder, encoder, pooler)
-    if transform is not None:
-        steps.append(PoolingStep("", "csebench.model.ranks_module.Ranks"))
+    if isinstance(transform, CorpusRanks):
+        steps.append(ModuleEntry("", "csebench.model.ranks_module.Ranks"))
 
     entries = []
     for index, step in enumerate(steps):
@@ -113,7 +115,7 @@ def save_modules(folder: Path, modules: dict[str, nn.Module]) -> None:
     save_weights(folder / MODULES_FILE, weights)
 
 
-def save_pooling(folder: Path, encoder: Encoder, pooler: str) -> list[PoolingStep]:
+def save_pooling(folder: Path, encoder: Encoder, pooler: str) -> list[ModuleEntry]:
     """Write the modules of sentence-transformers that tokenise, encode and pool.
 
     Returns:
@@ -122,10 +124,10 @@ def save_pooling(folder: Path, encoder: Encoder, pooler: str) -> list[PoolingSte
     limits = {"max_seq_length": encoder.max_seq_length, "do_lower_case": False}
     write_json(folder / "sentence_bert_config.json", limits)
     size = {"word_embedding_dimension": encoder.size}
-    steps = [PoolingStep("", f"{ST}.Transformer")]
+    steps = [ModuleEntry("", f"{ST}.Transformer")]
 
     if pooler in TWO_LAYERS:
-        step = PoolingStep("1_WeightedLayerPooling", f"{ST}.WeightedLayerPooling")
+        step = ModuleEntry("1_WeightedLayerPooling", f"{ST}.WeightedLayerPooling")
         steps.append(step)
         layers = {"num_hidden_layers": encoder.num_layers, "layer_start": 0}
         write_json(folder / step.folder / "config.json", size | layers)
@@ -134,14 +136,14 @@ def save_pooling(folder: Path, encoder: Encoder, pooler: str) -> list[PoolingSte
         weights[list(TWO_LAYERS[pooler])] = 1
         save_file({"layer_weights": weights}, folder / step.folder / "model.safetensors")
 
-    step = PoolingStep(f"{len(steps)}_Pooling", f"{ST}.Pooling")
+    step = ModuleEntry(f"{len(steps)}_Pooling", f"{ST}.Pooling")
     steps.append(step)
     is_cls = pooler in ("cls", "cls_before_pooler")
     mode = {"pooling_mode_cls_token": is_cls, "pooling_mode_mean_tokens": not is_cls}
     write_json(folder / step.folder / "config.json", size | mode)
 
     if pooler == "cls":
-        step = PoolingStep("2_Dense", f"{ST}.Dense")
+        step = ModuleEntry("2_Dense", f"{ST}.Dense")
         steps.append(step)
         shape = {"in_features": encoder.size, "out_features": encoder.size, "bias": True}
         activation = {"activation_function": TANH}

@@ -1,8 +1,8 @@
 """Encoding with prompts for sentence-transformers.
 
-The modules of sentence-transformers can neither read the state at [MASK] of a template, nor attend
-to the prefix of an encoder. So the file `modules.json` of an exported folder with one of them names
-the class `Prompt` (csebench/model/export.py).
+sentence-transformers has no module that reads the state at [MASK] of a template, or attends to a
+prefix. If an exported model needs either, its `modules.json` names the class `Prompt`
+(csebench/model/export.py).
 """
 
 import json
@@ -25,8 +25,8 @@ class Prompt(InputModule):
         self.tokenizer = encoder.tokenizer
 
     def preprocess(self, inputs, prompt=None, **_):
-        prefix = prompt or ""
-        texts = [prefix + text for text in inputs]
+        instruction = prompt or ""
+        texts = [instruction + text for text in inputs]
         return self.encoder.tokenize(texts, pooler=self.pooler)
 
     def forward(self, features, **_):
@@ -41,8 +41,8 @@ class Prompt(InputModule):
         raise NotImplementedError("to save this model, copy the folder that it was loaded from")
 
     @classmethod
-    def load(cls, model_name_or_path, **_):
-        folder = Path(model_name_or_path)
+    def load(cls, path: str):  # with one parameter, the library passes a folder, and fetches it
+        folder = Path(path)
         pooler = json.loads((folder / "csebench.json").read_text())["pooler"]
         ref = EncoderRef(name=str(folder), revision="local")
         return cls(Encoder.load(ref, with_pooler=pooler == "cls"), pooler)

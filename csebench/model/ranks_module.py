@@ -27,11 +27,12 @@ class Ranks(Module):
         return {**features, "sentence_embedding": mapped.to(vectors.device)}
 
     def get_embedding_dimension(self) -> int:
-        return sum(self.ranks.corpus.shape)
+        corpus_size, size = self.ranks.corpus.shape
+        return size + corpus_size
 
     def save(self, output_path, *_, **__):
         raise NotImplementedError("to save this model, copy the folder that it was loaded from")
 
     @classmethod
-    def load(cls, model_name_or_path, **_):
-        return cls(CorpusRanks(**load_file(Path(model_name_or_path) / MAP_FILE)))
+    def load(cls, path: str):  # with one parameter, the library passes a folder, and fetches it
+        return cls(CorpusRanks(**load_file(Path(path) / MAP_FILE)))

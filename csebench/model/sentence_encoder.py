@@ -1,8 +1,8 @@
 """Models that embed sentences.
 
 `SentenceEncoder` embeds with an encoder and a pooler. `SentenceTransformerEmbedder` embeds with the
-sentence-transformers library. Models of this library are also opened and checked here. The base
-class of all models is in csebench/model/embedder.py.
+sentence-transformers library. Models of this library are also opened and checked here. So are the
+fitted maps that follow pooling. The base class of all models is in csebench/model/embedder.py.
 """
 
 import json
@@ -210,6 +210,9 @@ class MethodMap:
 
 
 FittedMap = Affine | CorpusRanks | MethodMap
+AFFINE_KEYS = {"shift", "matrix"}  # in the file of an Affine
+RANKS_KEYS = {"corpus", "cosine_share"}  # in the file of a CorpusRanks
+OWN_KEYS = (AFFINE_KEYS, RANKS_KEYS)  # by which a file is told from that of a MethodMap
 
 
 def save_map(folder: Path, fitted: FittedMap) -> None:

@@ -276,15 +276,18 @@ def units_of_run(spec: Spec) -> Iterator[str]:
         yield "translate"
 
 
-def units_of_score(evaluator: str) -> Iterator[str]:
+def units_of_score(evaluator: str, method: str | None = None) -> Iterator[str]:
     """Name the units that score a model.
 
     Args:
         evaluator: its name, without settings.
+        method: name of the method that computes a part of the model, its map, or None.
     """
     yield "trainer"
     yield "replicates"
     yield f"{EVALUATORS}/{evaluator}"
+    if method is not None:
+        yield f"{METHODS}/{method}"
 
 
 def main(arguments: list[str]) -> None:

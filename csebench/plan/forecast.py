@@ -183,7 +183,7 @@ def scaled_step_seconds(name: str, times: StepTimes) -> float | None:
 
 
 def training_estimate(spec: Spec, times: StepTimes) -> TimeEstimate | None:
-    """Forecast a run without its scores.
+    """Forecast a run without its scores. The fit of a map is not counted.
 
     Returns:
         None if the seconds per step are not known.

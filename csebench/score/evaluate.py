@@ -52,7 +52,15 @@ from csebench.base.terminal import bar
 from csebench.model.embedder import Embedder
 from csebench.plan import code_versions
 from csebench.plan.catalog.data_sources import from_hub, remedy
-from csebench.plan.catalog.registry import EVALUATORS, Protocol, load, protocol
+from csebench.plan.catalog.registry import (
+    EVALUATORS,
+    METHODS,
+    Protocol,
+    adapter_names,
+    declaration,
+    load,
+    protocol,
+)
 from csebench.plan.schema.declarations import EncoderRef, Evaluation
 from csebench.score import store
 from csebench.score.replicates import make_replicates
@@ -399,7 +407,8 @@ def score_model(opened: Embedder, request: ScoringRequest, out: Path) -> dict:
     """
     identities = request.identities()
     watch = Stopwatch()
-    versions = code_versions.mark(units_of_evaluators(identities))
+    facts = read_facts(hub.folder_of(request.model))
+    versions = code_versions.mark(units_of_scores(identities, facts["method"]))
     keeps_files = not is_stream(out)
     if keeps_files:
         opened.cache_dir = store.shards_folder(out)
@@ -440,7 +449,7 @@ def score_model(opened: Embedder, request: ScoringRequest, out: Path) -> dict:
     content = {
         "schema": 1,
         "model": request.model,
-        "run": read_facts(hub.folder_of(request.model))["run"],
+        "run": facts["run"],
         "evaluations": [identities[evaluator] for evaluator in timings],
         "scores": scores,
         **items_reference,
@@ -454,11 +463,17 @@ def score_model(opened: Embedder, request: ScoringRequest, out: Path) -> dict:
     return content
 
 
-def units_of_evaluators(evaluators: Iterable[str]) -> set[str]:
-    """Name the units of code that these evaluators run."""
+def units_of_scores(evaluators: Iterable[str], method: str | None) -> set[str]:
+    """Name the units of code that score a model by these evaluators.
+
+    Args:
+        method: that made the model. If it fitted a map of its own, it also computes it.
+    """
+    computes = method in adapter_names(METHODS) and declaration(method).kind == "fitted"
     names = set()
     for evaluator in evaluators:
-        names.update(code_versions.units_of_score(protocol(evaluator).declaration.name))
+        name = protocol(evaluator).declaration.name
+        names.update(code_versions.units_of_score(name, method if computes else None))
     return names
 
 

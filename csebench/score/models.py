@@ -11,7 +11,9 @@ from csebench.model.corpus_ranks import CorpusRanks
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import (
+    AFFINE_KEYS,
     MAP_FILE,
+    RANKS_KEYS,
     Affine,
     FittedMap,
     MethodMap,
@@ -73,7 +75,7 @@ def load_map(folder: Path, method: str | None) -> FittedMap | None:
     """Load the fitted map of a model folder, or return None if it has none.
 
     Args:
-        method: the method that fitted the map, if the folder states it.
+        method: name of the method that fitted the map, or None if the folder does not state it.
 
     Raises:
         BadInput: the method computes the map, and the project does not have this method.
@@ -82,9 +84,9 @@ def load_map(folder: Path, method: str | None) -> FittedMap | None:
     if not path.exists():
         return None
     arrays = load_file(path)
-    if arrays.keys() == {"shift", "matrix"}:
+    if set(arrays) == AFFINE_KEYS:
         return Affine(**arrays)
-    if arrays.keys() == {"corpus", "cosine_share"}:
+    if set(arrays) == RANKS_KEYS:
         return CorpusRanks(**arrays)
     if method is None or method not in adapter_names(METHODS):
         name = method or f"which {FACTS} does not state"

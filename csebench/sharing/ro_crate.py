@@ -1,8 +1,8 @@
-"""Pack a page with all that it is made from as an RO-Crate, a folder that archives understand.
+"""Pack a page and its scores as an RO-Crate, a folder that archives understand.
 
-The folder has the page, its cells as CSV and the score JSONs. `ro-crate-metadata.json` describes
-them in JSON-LD: who made what from what, with hashes, licence and citations
-(https://w3id.org/ro/crate/1.1). Equal scores give equal bytes.
+The folder has the page without pictures, its cells as CSV and the score JSONs.
+`ro-crate-metadata.json` describes them in JSON-LD: who made what from what, with hashes, licence
+and citations (https://w3id.org/ro/crate/1.1). Equal scores give equal bytes.
 """
 
 import hashlib
@@ -83,7 +83,7 @@ def write_ro_crate(page: Page, folder: Path) -> list[Path]:
 
 
 def check_crate_folder(folder: Path) -> None:
-    """Refuse a folder that holds something, or that cannot be written to."""
+    """Refuse a folder that holds something, cannot be written to, or is in a model's folder."""
     check_output(folder, is_folder=True)
     refuse_model_folder(folder.absolute())
     if folder.exists() and any(folder.iterdir()):

@@ -23,6 +23,7 @@ from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder
 from csebench.model.pooling import PROMPT_TEMPLATES
 from csebench.model.sentence_encoder import (
+    OWN_KEYS,
     Affine,
     FittedMap,
     MethodMap,
@@ -150,12 +151,33 @@ def fit_transform(
     guard.seed(spec.seed)
     with guard:
         fitted = method_class.fit(vectors, params)
-    if isinstance(fitted, dict):
-        return MethodMap(fitted, method_class.apply)
+    return checked_map(spec.method, method_class, fitted)
+
+
+def checked_map(method: str, method_class: type, fitted: Any) -> FittedMap:
+    """Make the map that a method has fitted.
+
+    Args:
+        fitted: what `fit` of the method returned.
+
+    Raises:
+        BadInput: `fit` returned something else than a map (docs/methods.md).
+    """
     if isinstance(fitted, CorpusRanks):
         return fitted
-    shift, matrix = fitted
-    return Affine(shift, matrix)
+    if isinstance(fitted, tuple) and len(fitted) == 2:
+        return Affine(*fitted)
+    if not isinstance(fitted, dict):
+        raise BadInput(
+            f"{method}: fit: must return (shift, matrix), a CorpusRanks, or arrays by name."
+        )
+    if set(fitted) in OWN_KEYS:
+        raise BadInput(
+            f"{method}: fit: {', '.join(fitted)} are the names of csebench's own maps; use others."
+        )
+    if not hasattr(method_class, "apply"):
+        raise BadInput(f"{method}: fit returns arrays by name, so its class needs `apply`.")
+    return MethodMap(fitted, method_class.apply)
 
 
 def export(
@@ -192,14 +214,15 @@ def export(
     write_json(part / FACTS, facts)
     write_json(part / REPORT, with_digest(report | {"model_sha256": model_sha256(part)}))
     has_prefix = encoder is not None and encoder.prefix is not None
-    write_text(part / CARD, card(spec, has_prefix))
+    write_text(part / CARD, card(spec, transform, has_prefix))
     os.replace(part, model)
 
 
-def card(spec: Spec, has_prefix: bool) -> str:
+def card(spec: Spec, transform: FittedMap | None, has_prefix: bool) -> str:
     """Return the text of the model card of a run.
 
     Args:
+        transform: the fitted map that follows pooling, or None.
         has_prefix: whether the encoder has a prefix, which AutoModel does not load.
     """
     method = declaration(spec.method)
@@ -223,14 +246,14 @@ def card(spec: Spec, has_prefix: bool) -> str:
 
     pooler = spec.params.get("pooler")
     loads = "AutoModel and SentenceTransformer"
-    if method.kind == "fitted":
-        loads = "AutoModel"
-    if has_prefix:
+    if isinstance(transform, Affine | MethodMap):
+        loads = "AutoModel, without the map that follows pooling, which only csebench applies"
+    elif has_prefix:
         loads = (
             "SentenceTransformer, which needs csebench and trust_remote_code=True; AutoModel would"
             " leave out the prefix"
         )
-    elif pooler in PROMPT_TEMPLATES or method.fits_map:
+    elif pooler in PROMPT_TEMPLATES or transform is not None:
         loads += ", of which the second needs csebench and trust_remote_code=True"
     if pooler in PROMPT_TEMPLATES:
         loads += f"; template: {PROMPT_TEMPLATES[pooler]}"

@@ -1,7 +1,7 @@
 """Frozen encoders beside the one that is trained.
 
-DistillCSE and RankCSE learn the similarities that these encoders see between sentences. DCLR asks
-one of them which negatives are false.
+DistillCSE and RankCSE learn the similarities that these encoders see between sentences. RankEncoder
+learns how one of them ranks a corpus. DCLR asks one of them which negatives are false.
 """
 
 from collections.abc import Iterable

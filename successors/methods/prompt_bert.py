@@ -46,6 +46,7 @@ Embeddings with Prompts}, author={Jiang, Ting and Jiao, Jian and Huang, Shaohan 
 Wang, Deqing and Zhuang, Fuzhen and Wei, Furu and Huang, Haizhen and Deng, Denvy and Zhang, Qi},
 booktitle={EMNLP}, year={2022}}"""
     ),
+    "refuses": {"queue": "a queue would hold vectors without template denoising"},
     "trains": "encoder, head",
     "colours": {"": "#3A5A98"},
     "params": {
@@ -162,7 +163,7 @@ class Method(Base):
         return batch | {"attention_mask": mask.masked_fill(is_hidden, 0)}
 
     def loss(self, views: Views) -> Tensor:
-        return info_nce(views.z1, views.z2, self.p.temperature, views.queue)
+        return info_nce(views.z1, views.z2, self.p.temperature)
 
 
 def denoise(states: Tensor, template_states: Tensor, lengths: Tensor) -> Tensor:
@@ -171,7 +172,7 @@ def denoise(states: Tensor, template_states: Tensor, lengths: Tensor) -> Tensor:
     Args:
         states: (N, D) states at [MASK] of sentences in the template.
         template_states: (L, D) states at [MASK] of the template around 0, 1, … hidden words.
-        lengths: (N,) number of words of each sentence.
+        lengths: (N,) number of tokens of each sentence, without special tokens and template.
     """
     return states - template_states[lengths]
 
@@ -192,6 +193,8 @@ def open_sentences_with(encoder: Encoder, before: list[int], after: list[int]) -
     encoder.tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=backend,
         model_max_length=tokenizer.model_max_length,
+        truncation_side=tokenizer.truncation_side,
+        padding_side=tokenizer.padding_side,
         **tokenizer.special_tokens_map,
     )
     del encoder.special_tokens  # counted with the old tokenizer

@@ -22,7 +22,7 @@ from csebench.model.families import FAMILIES, family_of
 from csebench.plan.catalog.registry import typed_params
 from csebench.plan.schema.declarations import POOLERS
 from csebench.score.models import open_model
-from csebench.train.run import load_encoder
+from csebench.train.run import checked_map, load_encoder
 
 TRAINED = [name for name in MODELS if family_of(name).dropout]
 ONLY_EVALUATED = [name for name in MODELS if not family_of(name).dropout]
@@ -375,6 +375,23 @@ def test_a_map_that_only_its_method_computes_needs_the_method(facts, tmp_path):
     (folder / "csebench.json").write_text(json.dumps({"pooler": "avg"} | facts))
     with pytest.raises(BadInput, match="this project does not have the method"):
         open_model(str(folder))
+
+
+class WithoutApply:
+    """A method that cannot compute the map that it fitted."""
+
+
+@pytest.mark.parametrize(
+    ("fitted", "reason"),
+    [
+        (np.zeros(3), "must return"),
+        ({"shift": np.zeros(3), "matrix": np.eye(3)}, "names of csebench's own maps"),
+        ({"weights": np.eye(3)}, "needs `apply`"),
+    ],
+)
+def test_what_fit_returns_is_a_map_or_refused_by_the_name_of_the_method(fitted, reason):
+    with pytest.raises(BadInput, match=f"^mine: fit.*{reason}"):
+        checked_map("mine", WithoutApply, fitted)
 
 
 @pytest.mark.parametrize("prefix", ["bert.", ""])

@@ -1,8 +1,8 @@
 """Tables as LaTeX that compiles.
 
 Cells are texts in Markdown, as pages have them. Bold, emphasis and code become commands, and a link
-becomes its text. Every other character stands for itself. pdflatex knows the letters of European
-languages, and the characters in MATHEMATICAL; others need lualatex or xelatex.
+becomes its text. Every other character stands for itself, but TeX joins `--`. pdflatex knows the
+letters of European languages, and the characters in MATHEMATICAL; others need lualatex or xelatex.
 """
 
 import re
