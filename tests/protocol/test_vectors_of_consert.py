@@ -164,7 +164,7 @@ class StandIn(nn.Module):
     def copy(self):
         return copy.deepcopy(self)
 
-    def forward(self, batch, pooler, scale=None):
+    def forward(self, batch, pooler, **unused):
         ids = batch["input_ids"]
         output = SimpleNamespace(last_hidden_state=self.model(ids))
         return Encoded(output, ids, torch.ones_like(ids).bool(), mask_id=0)
