@@ -19,7 +19,7 @@ from csebench.base.project import ROOT
 
 HERE = Path(__file__).parent
 STEPS = 100
-PAGE = "results/msse/table3.md"  # of two runs
+PAGE = "results/msse/table8.md"  # of two runs
 
 
 # ---------------------------------------------------------------- without a SLURM
