@@ -72,10 +72,7 @@ DECLARATION = {
 
 class Method(PromCSE):
     def views(self, triplets: list[tuple[str, str, str]]) -> Views:
-        # one pass over anchor, positive, hard negative, anchor, …
-        every = self.view([sentence for triplet in triplets for sentence in triplet])
-        view1, view2, hard = (every.rows(slice(i, None, 3)) for i in range(3))
-        return Views(view1, view2, hard)
+        return self.triplet_views(triplets)
 
     def loss(self, views: Views) -> Tensor:
         assert views.hard is not None

@@ -22,17 +22,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from csebench.base.gpus import device_type
 from csebench.model.corpus_ranks import CorpusRanks
 from csebench.model.encoder import Encoder
 from csebench.model.metrics import unit
-from csebench.model.pooling import pool
 from csebench.model.sentence_encoder import SentenceEncoder
 from csebench.plan.schema.declarations import Hyperparameters
-from csebench.train import parallel
 from csebench.train.losses import cos_sim
 from csebench.train.method import Views
-from csebench.train.teachers import load_teacher
+from csebench.train.teachers import load_teacher, teacher_cosines
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {
@@ -119,27 +116,11 @@ class Method(SimCSE):
         self.corpus = torch.from_numpy(vectors).to(self.teacher.device)
 
     def loss(self, views: Views) -> Tensor:
-        taught = rank_correlations(self.corpus_cosines(views.view1.batch))  # (N, N)
+        cosines = teacher_cosines(self.teacher, views.view1.batch, self.corpus)  # (N, C)
+        taught = rank_correlations(cosines)  # (N, N)
         student = cos_sim(views.z1, views.z2)  # (N, N)
         term = squared_error_within(student, taught, self.p.low, self.p.high)
         return super().loss(views) + self.p.distillation * term
-
-    @torch.no_grad()
-    def corpus_cosines(self, batch: dict[str, Tensor]) -> Tensor:
-        """Compute the teacher's cosines between the sentences of all processes and the corpus.
-
-        The teacher computes in fp32, also under autocast, because ranks magnify rounding.
-
-        Args:
-            batch: tokenised sentences of this process.
-
-        Returns:
-            (N, C).
-        """
-        pooler = "cls_before_pooler"
-        with torch.autocast(device_type(), enabled=False):
-            vectors = parallel.gather(pool(pooler, self.teacher(batch, pooler)))  # (N, D')
-            return cos_sim(vectors, self.corpus)
 
     @staticmethod
     def fit(vectors: np.ndarray, params: Hyperparameters) -> CorpusRanks:

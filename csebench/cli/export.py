@@ -108,7 +108,8 @@ def select_scores_of_mteb(paths: list[Path]) -> SelectedScores:
     from csebench.sharing.mteb_folder import MTEB, WHY_OTHERS_ARE_NO_RESULTS
     from csebench.sharing.score_files import read_shared_scores
 
-    selected = SelectedScores([], [])
+    all_of_mteb: list[SharedScores] = []
+    all_of_others: list[SharedScores] = []
     for path in paths:
         of_mteb = []
         of_others = []
@@ -122,9 +123,9 @@ def select_scores_of_mteb(paths: list[Path]) -> SelectedScores:
                 f"{path}: scored by {of_others[-1].evaluator.text}: {WHY_OTHERS_ARE_NO_RESULTS}."
                 " Evaluate the model with mteb:TASK."
             )
-        selected.of_mteb.extend(of_mteb)
-        selected.of_others.extend(of_others)
-    return selected
+        all_of_mteb += of_mteb
+        all_of_others += of_others
+    return SelectedScores(all_of_mteb, all_of_others)
 
 
 def say_what_is_left_out(selected: SelectedScores) -> None:

@@ -201,6 +201,13 @@ class Method(nn.Module):
             return pooled
         return self.head(pooled)
 
+    def triplet_views(self, triplets: list[tuple[str, str, str]]) -> Views:
+        """Encode N anchors, positives and hard negatives in one pass."""
+        # anchor, positive, hard negative, anchor, …
+        joined = self.view([sentence for triplet in triplets for sentence in triplet])
+        view1, view2, hard = (joined.rows(slice(i, None, 3)) for i in range(3))
+        return Views(view1, view2, hard)
+
     def view(self, sentences: list[str], encoder: Encoder | None = None) -> View:
         """Encode sentences in one pass, with `self.encoder` unless another one is given."""
         return self.encode(self.tokenize(sentences), encoder)

@@ -72,11 +72,8 @@ def load_teachers(names: str, encoder: Encoder, parameter: str) -> nn.ModuleList
     return nn.ModuleList(load_teacher(name, encoder, parameter) for name in names.split())
 
 
-@torch.no_grad()
 def teacher_similarities(teachers: Iterable[nn.Module], batch: dict[str, Tensor]) -> Tensor:
-    """Compute the cosines of each teacher's [CLS] vectors, over the batches of all processes.
-
-    Teachers compute in fp32, also under autocast, because small temperatures magnify rounding.
+    """Compute each teacher's cosines between the sentences of all processes.
 
     Args:
         batch: tokenised sentences of this process.
@@ -84,10 +81,28 @@ def teacher_similarities(teachers: Iterable[nn.Module], batch: dict[str, Tensor]
     Returns:
         (K, N, N) for K teachers.
     """
+    return torch.stack([teacher_cosines(teacher, batch) for teacher in teachers])
+
+
+@torch.no_grad()
+def teacher_cosines(
+    teacher: nn.Module, batch: dict[str, Tensor], others: Tensor | None = None
+) -> Tensor:
+    """Compute the cosines of a teacher's [CLS] vectors of the sentences of all processes.
+
+    The teacher computes in fp32, also under autocast, because small temperatures and ranks magnify
+    rounding.
+
+    Args:
+        batch: tokenised sentences of this process.
+        others: (M, D) vectors to compare with; None for the vectors themselves.
+
+    Returns:
+        (N, M), or (N, N).
+    """
     pooler = "cls_before_pooler"
-    similarities = []
     with torch.autocast(device_type(), enabled=False):
-        for teacher in teachers:
-            vectors = parallel.gather(pool(pooler, teacher(batch, pooler)))  # (N, D)
-            similarities.append(cos_sim(vectors, vectors))
-    return torch.stack(similarities)
+        vectors = parallel.gather(pool(pooler, teacher(batch, pooler)))  # (N, D)
+        if others is None:
+            others = vectors
+        return cos_sim(vectors, others)
