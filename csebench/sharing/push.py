@@ -174,7 +174,7 @@ def push(plan: PushPlan) -> str:
 
 
 def _send(plan: PushPlan) -> str:
-    """See `push`. Errors of the hub's library are not explained."""
+    """Send what was planned, as `push` does, but raise the errors of the hub's library as they are."""
     api = HfApi()
     head = None
     try:
