@@ -174,7 +174,11 @@ def push(plan: PushPlan) -> str:
 
 
 def _send(plan: PushPlan) -> str:
-    """Send what was planned, as `push` does, but raise the errors of the hub's library as they are."""
+    """Send what was planned, as `push` does, but let errors of the hub's library pass as they are.
+
+    Returns:
+        The address of the commit.
+    """
     api = HfApi()
     head = None
     try:
