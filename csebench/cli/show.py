@@ -427,7 +427,7 @@ def matching_runs(run_id: str, scale: str) -> Iterator[Description]:
     spec = targets.run(run_id, scale)
     pages = [page for page in targets.pages(scale) if run_id in page.runs()]
     state, _ = read_state(run_id, run_id in targets.finished_runs(pages))
-    evaluators = sorted(targets.evaluators(scale)[run_id])
+    evaluators = sorted(targets.evaluators(run_id, scale))
     tables = tables_of_runs(scale)[run_id]
     facts: dict[str, Any] = {
         "run": run_id,

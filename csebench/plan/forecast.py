@@ -409,7 +409,7 @@ def fastest_seconds(spec: Spec, scale: str) -> float | None:
     Returns:
         seconds; None if the run cannot be forecast for any device.
     """
-    evaluators = sorted(targets.evaluators(scale)[spec.run_id])
+    evaluators = sorted(targets.evaluators(spec.run_id, scale))
     for times in devices(targets.base_encoder(spec, scale)):
         total = training_estimate(spec, times)
         if total is None:

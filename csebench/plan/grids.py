@@ -78,23 +78,47 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
     check_columns(grid, paper_name, name)
     if isinstance(grid, Figure):
         check_figure_kind(grid, paper_name, name)
-    rows = []
+    return [plan_row(paper_name, name, index, scale_name) for index in range(len(grid.rows))]
+
+
+@cached
+def plan_row(paper_name: str, name: str, index: int, scale_name: str) -> list[CellPlan]:
+    """Plan the cells of one row of `table2` or `figure3`.
+
+    Args:
+        index: of the row, from 0.
+
+    Raises:
+        BadInput: the row names what does not exist.
+    """
+    grid = find_grid(paper_name, name)
+    assert not isinstance(grid, UnscoredTable), name
+    row = grid.rows[index]
+    where = place_in_paper(paper_name, name, "rows", index)
+    missing = row.missing
+    if row.run is not None:
+        missing = recipe_defect(row.run.method, row.run.components, f"{where}: {row.label}")
+    if row.run is None or missing:
+        return [CellPlan(row, column, missing=missing) for column in grid.columns]
+    settings = scale(scale_name)
+    number = grid.random_settings or grid.run_seeds
+    seeds = settings.seeds_of(f"{paper_name}/{name}", number)
+    cells = []
+    for column in grid.columns:
+        cells.append(_cell(grid, row, row.run, column, settings, seeds, where))
+    return cells
+
+
+def rows_of_method(method: str, paper_name: str, name: str) -> list[int]:
+    """List the rows of `table2` or `figure3` that run a method, by their number from 0."""
+    grid = find_grid(paper_name, name)
+    if isinstance(grid, UnscoredTable):
+        return []
+    numbers = []
     for index, row in enumerate(grid.rows):
-        where = place_in_paper(paper_name, name, "rows", index)
-        missing = row.missing
-        if row.run is not None:
-            missing = recipe_defect(row.run.method, row.run.components, f"{where}: {row.label}")
-        if row.run is None or missing:
-            rows.append([CellPlan(row, column, missing=missing) for column in grid.columns])
-            continue
-        settings = scale(scale_name)
-        number = grid.random_settings or grid.run_seeds
-        seeds = settings.seeds_of(f"{paper_name}/{name}", number)
-        cells = []
-        for column in grid.columns:
-            cells.append(_cell(grid, row, row.run, column, settings, seeds, where))
-        rows.append(cells)
-    return rows
+        if row.run is not None and row.run.method == method:
+            numbers.append(index)
+    return numbers
 
 
 def check_columns(grid: Grid, paper_name: str, name: str) -> None:

@@ -28,7 +28,14 @@ from csebench.plan.catalog.files import (
 )
 from csebench.plan.catalog.registry import EVALUATORS, protocol
 from csebench.plan.code_versions import draft_code
-from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
+from csebench.plan.grids import (
+    CellPlan,
+    find_grid,
+    plan_grid,
+    plan_row,
+    rows_of_method,
+    untrained_cell,
+)
 from csebench.plan.recipe import corpus_path, positives_path
 from csebench.plan.schema.paper import Figure
 from csebench.plan.schema.spec import RUNS, Spec
@@ -212,11 +219,70 @@ def runs(scale_name: str) -> dict[str, Spec]:
 
 def run(run_id: str, scale_name: str) -> Spec:
     """Look up a run of a scale. Raise BadInput if no page of the scale needs it."""
-    if run_id not in runs(scale_name):
+    planned = runs_like(run_id, scale_name)
+    if run_id not in planned:
         hint = f"`csebench plan all --scale {scale_name} --runs` lists the runs."
         edited = "A run has another id after an edit of its method's code or settings;"
         raise BadInput(f"no table of scale {scale_name} needs a run {run_id!r}. {edited} {hint}")
-    return runs(scale_name)[run_id]
+    return planned[run_id]
+
+
+def runs_like(run_id: str, scale_name: str) -> dict[str, Spec]:
+    """Collect the runs of a scale that have the method of a run, by id.
+
+    A job needs one run, and the rows of its method are planned much faster than all pages.
+
+    Returns:
+        all runs of the scale if no row of the method has the run, such as a stage of pre-training.
+    """
+    by_id = runs_of_method(method_of(run_id), scale_name)
+    if run_id in by_id:
+        return by_id
+    return runs(scale_name)
+
+
+def evaluators(run_id: str, scale_name: str) -> set[str]:
+    """Collect the evaluators whose scores of a run the pages of a scale show.
+
+    Returns:
+        none for a run that is only a stage of pre-training.
+    """
+    names = set()
+    for cell in cells_of_method(method_of(run_id), scale_name):
+        if any(spec.run_id == run_id for spec in cell.specs):
+            names.add(cell.evaluator)
+    return names
+
+
+def method_of(run_id: str) -> str:
+    """Name the method of a run: `simcse` for `simcse-ed38b82775`."""
+    method, _, _ = run_id.rpartition("-")
+    return method
+
+
+@cached
+def runs_of_method(method: str, scale_name: str) -> dict[str, Spec]:
+    """Collect the runs of all rows that run a method, by id."""
+    by_id = {}
+    for cell in cells_of_method(method, scale_name):
+        by_id |= {spec.run_id: spec for spec in cell.specs}
+    return by_id
+
+
+@cached
+def cells_of_method(method: str, scale_name: str) -> list[CellPlan]:
+    """List the cells of all rows that run a method. Rows with a defect are left out."""
+    grids = []
+    for paper_name in paper_names():
+        grids += [(paper_name, name) for name in grid_names(paper_name)]
+    for name in GENERATED:
+        grids += page(name, scale_name).grids()
+    cells: list[CellPlan] = []
+    for paper_name, name in grids:
+        for index in rows_of_method(method, paper_name, name):
+            if problem_of(plan_row, paper_name, name, index, scale_name) is None:
+                cells += plan_row(paper_name, name, index, scale_name)
+    return cells
 
 
 def scale_of_run(run_id: str, first: str) -> str:
@@ -229,7 +295,7 @@ def scale_of_run(run_id: str, first: str) -> str:
         BadInput: no page of any scale needs it.
     """
     for name in dict.fromkeys([first, *scale_names()]):
-        if run_id in runs(name):
+        if run_id in runs_like(run_id, name):
             return name
     hint = "`csebench plan all --scale SCALE --runs` lists the runs."
     raise BadInput(f"no table of any scale needs a run {run_id!r}; {hint}")
@@ -263,19 +329,6 @@ def back_translation(key: str, first: str) -> tuple[Path, str]:
             if positives and corpus and positives.stem == key:
                 return corpus, str(spec.params["translators"])
     raise BadInput(f"no table of any scale needs a back-translation {key!r}.")
-
-
-@cached
-def evaluators(scale_name: str) -> dict[str, set[str]]:
-    """Collect the evaluators that score each run of a scale, by id.
-
-    A run that is only a pre-training stage has no evaluators.
-    """
-    by_run: dict[str, set[str]] = {run_id: set() for run_id in runs(scale_name)}
-    for page in pages(scale_name):
-        for run_id, evaluator in page.scores():
-            by_run[run_id].add(evaluator)
-    return by_run
 
 
 def finished_runs(pages: Iterable[Page]) -> set[str]:

@@ -82,7 +82,7 @@ def reason_to_keep(run_id: str, scale_name: str) -> str | None:
     if run_id in start_models:
         return "other runs start from it"
     evaluation = catalog.scale(scale_name).evaluation
-    evaluators = sorted(targets.evaluators(scale_name)[run_id])
+    evaluators = sorted(targets.evaluators(run_id, scale_name))
     required = [e for e in evaluators if targets.unavailable(e, scale_name) is None]
     if not required:
         return "no page shows a score of it"

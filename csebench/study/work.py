@@ -67,7 +67,7 @@ def work(
         protocol(evaluator)
     spec = targets.run(run_id, scale_name)
     scale = catalog.scale(scale_name)
-    evaluators = sorted(targets.evaluators(scale_name)[run_id])
+    evaluators = sorted(targets.evaluators(run_id, scale_name))
     if only is not None:
         evaluators = [evaluator for evaluator in evaluators if evaluator in only]
     folder = catalog.RUNS / run_id
@@ -106,7 +106,7 @@ def memory_of_other_seeds(spec: Spec, scale_name: str) -> int:
         MiB, from the reports of these runs. 0 if none of them ran on a GPU.
     """
     peak_memory = 0
-    for run_id, other in targets.runs(scale_name).items():
+    for run_id, other in targets.runs_like(spec.run_id, scale_name).items():
         if other.cell_id != spec.cell_id:
             continue
         report = read_report(catalog.RUNS / run_id)

@@ -169,7 +169,7 @@ def test_a_cluster_is_asked_for_the_fastest_device_with_all_that_is_known(monkey
     monkeypatch.setattr(forecast, "step_times", lambda: [slower, fast, slow])
     planned = first_simcse_run()
 
-    evaluators = targets.evaluators("paper")[planned.run_id]
+    evaluators = targets.evaluators(planned.run_id, "paper")
     scores = [forecast.scoring(evaluator, fast) for evaluator in evaluators]
     known_scores = [estimate for estimate in scores if estimate is not None]
     expected = sum(known_scores, forecast.training_estimate(planned, fast))
@@ -212,9 +212,9 @@ def publish(scores, scale="paper", **changes):
 
 def first_run_with_two_evaluators():
     """Return the id of the first run that two evaluators score."""
-    for run, evaluators in targets.evaluators("smoke").items():
-        if len(evaluators) > 1:
-            return run
+    for run_id in targets.runs("smoke"):
+        if len(targets.evaluators(run_id, "smoke")) > 1:
+            return run_id
     raise AssertionError("no run has two evaluators")
 
 

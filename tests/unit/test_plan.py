@@ -268,3 +268,18 @@ def test_a_shipped_encoder_is_what_the_scale_says(scale):
         models.check_revision(folder, ref.revision)
         pinned = models.pinned_folder(ref.revision)
         assert pinned == models.model_sha256(folder), f"{scale}: {role}"
+
+
+@pytest.mark.parametrize("scale", ["smoke", "paper"])
+def test_a_job_finds_its_run_and_evaluators_as_the_pages_have_them(scale):
+    """A job plans the rows of its method alone."""
+    shown = {run_id: set() for run_id in targets.runs(scale)}
+    for page in targets.pages(scale):
+        for run_id, evaluator in page.scores():
+            shown[run_id].add(evaluator)
+
+    found = {run_id: targets.run(run_id, scale) for run_id in shown}
+    evaluators = {run_id: targets.evaluators(run_id, scale) for run_id in shown}
+
+    assert found == targets.runs(scale)
+    assert evaluators == shown

@@ -38,7 +38,7 @@ def finished(tmp_path, monkeypatch):
 def publish(run_id):
     """Publish every score that pages show of a run."""
     scale = catalog.scale("smoke")
-    for evaluator in targets.evaluators("smoke")[run_id]:
+    for evaluator in targets.evaluators(run_id, "smoke"):
         evaluation = settings(protocol(evaluator), scale.evaluation) | {"model_sha256": "0" * 64}
         row = {
             "evaluator": evaluation["evaluator"],

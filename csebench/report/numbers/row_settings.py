@@ -15,6 +15,7 @@ from csebench.base.hub import ENCODERS_FOLDER
 from csebench.plan.catalog.registry import declaration
 from csebench.plan.grids import CellPlan
 from csebench.plan.schema.spec import Spec
+from csebench.plan.targets import method_of
 from csebench.report.numbers.cells import Cell
 
 # names on pages and in CSV; any other parameter is written with spaces (`setting_name`)
@@ -169,12 +170,6 @@ def start_encoder(spec: Spec, other: Spec) -> str:
     if encoder.name == other_encoder.name and encoder.revision != other_encoder.revision:
         return f"{encoder.name} at {str(encoder.revision)[:12]}"
     return encoder.name.removeprefix(ENCODERS_FOLDER)
-
-
-def method_of(run_id: str) -> str:
-    """Return the method in the id of a run: `condenser` of `condenser-0123456789`."""
-    method, _, _ = run_id.rpartition("-")
-    return method
 
 
 def projector_of(spec: Spec) -> str | None:
