@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from test_vectors_of_prompt_bert import states_at_mask
+from test_vectors_of_prompt_bert import set_weights, states_at_mask
 from transformers import AutoTokenizer
 from vector_cases import Case, cases
 
@@ -137,13 +137,6 @@ def settings(**changed):
     return SimpleNamespace(**values | changed)
 
 
-def set_weights(head, weight, bias):
-    """Replace the weights of an MLP head by tensors that get gradients themselves."""
-    del head.dense.weight, head.dense.bias
-    head.dense.weight = weight
-    head.dense.bias = bias
-
-
 # ---------------------------------------------------------------- the loss
 
 
@@ -210,7 +203,7 @@ def test_an_installed_parser_negates_a_sentence(sncse):
 
 
 @pytest.mark.parametrize(
-    ("view", "opening", "sentences"),
+    ("view", "opening", "texts"),
     [
         ("view1", "This sentence :", ["She runs .", "the city .", "It was sold ."]),
         ("view2", "This sentence of", ["She runs .", "the city .", "It was sold ."]),
@@ -218,13 +211,13 @@ def test_an_installed_parser_negates_a_sentence(sncse):
     ],
     ids=["first", "second", "negation"],
 )
-def test_a_text_is_encoded_in_its_template(view, opening, sentences, method, tiny_bert):
+def test_a_text_is_encoded_in_its_template(view, opening, texts, method, tiny_bert):
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
 
     pooled = getattr(method.views(TRAINED), view).pooled
 
-    for row, sentence in zip(pooled, sentences, strict=True):
-        filled = states_at_mask(tiny_bert, tokenizer, f'{opening} "{sentence}" means [MASK].')
+    for row, text in zip(pooled, texts, strict=True):
+        filled = states_at_mask(tiny_bert, tokenizer, f'{opening} "{text}" means [MASK].')
         assert torch.allclose(row.cpu(), filled, atol=1e-5)
 
 
