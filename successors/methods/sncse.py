@@ -1,9 +1,8 @@
-"""SNCSE: a sentence and its negation have almost the same words, and should not be as close as two
-views of the sentence.
+"""SNCSE: the negation of a sentence is a soft negative, less close than the positive by a margin.
 
-Idea: the negation of a sentence is a soft negative. InfoNCE has no use for it, because it is
-neither a positive nor unrelated. So a second term keeps its cosine below that of the positive,
-by at least α and by at most β. A parser finds the word that is negated.
+Idea: a sentence and its negation have almost the same words and another meaning. The negation is
+neither a positive nor an unrelated sentence, so InfoNCE leaves it out. A second term keeps its
+cosine below that of the positive, by at least α and at most β. A parser finds the word to negate.
 
     loss = -log exp(cos(z1_i, z2_i)/τ) / Σ_j exp(cos(z1_i, z2_j)/τ)
            + λ · (max(0, Δ_i + α) + max(0, -Δ_i - β)),   mean over i
@@ -91,17 +90,13 @@ Yong and Kong, Lingpeng and Shao, Jing}, journal={arXiv preprint arXiv:2201.0597
     "deviations": [
         "of the paper, only the abstract was at hand; loss and settings are the code's",
         (
-            "negations are made in training, with the spaCy that is installed; the official ones"
-            " were made once, by a version that is not stated, and could not be read"
+            "negations are made in training, with the spaCy that is installed; the file of the"
+            " official ones could not be read, and no version of spaCy is stated"
         ),
         (
             "a sentence without punctuation at its end gets ` .` in training, as in the official"
             " code; at test, where the official code adds it, too (bert_prediction.py:68),"
             " sentences are embedded as they are"
-        ),
-        (
-            "the three texts of a sentence are encoded in three passes, the official ones in one;"
-            " dropout masks are drawn for each text in both"
         ),
         (
             "weight and templates are those for BERT; for RoBERTa, the official code halves the"

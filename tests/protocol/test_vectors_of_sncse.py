@@ -156,7 +156,8 @@ def test_sncse_and_its_gradients(name, precision, method):
         beta=case.settings["beta"],
     )
 
-    loss = method.loss(Views(*[View(head(inputs[key]), inputs[key], {}) for key in states]))
+    views = {key: View(head(inputs[key]), inputs[key], {}) for key in states}
+    loss = method.loss(Views(views["h1"], views["h2"], hard=views.get("h3")))
 
     case.check("loss", loss)
     case.check_gradients(loss, **inputs)
