@@ -31,6 +31,16 @@ PARSES = {
         ("here", "advmod", "RB", "here"),
         (".", "punct", ".", "."),
     ],
+    "Not here , not there , not .": [
+        ("Not", "neg", "RB", "not"),
+        ("here", "ROOT", "RB", "here"),
+        (",", "punct", ",", ","),
+        ("not", "neg", "RB", "not"),
+        ("there", "advmod", "RB", "there"),
+        (",", "punct", ",", ","),
+        ("not", "neg", "RB", "not"),
+        (".", "punct", ".", "."),
+    ],
     "It was sold .": [
         ("It", "nsubjpass", "PRP", "it"),
         ("was", "auxpass", "VBD", "be"),
@@ -48,6 +58,11 @@ PARSES = {
         ("it", "nsubj", "PRP", "it"),
         ("here", "advmod", "RB", "here"),
         ("?", "punct", ".", "?"),
+    ],
+    "You must .": [
+        ("You", "nsubj", "PRP", "you"),
+        ("must", "ROOT", "MD", "must"),
+        (".", "punct", ".", "."),
     ],
     "They run .": [
         ("They", "nsubj", "PRP", "they"),
@@ -75,9 +90,11 @@ PARSES = {
 }
 NEGATIONS = {
     "He is not here .": "He is here .",
+    "Not here , not there , not .": "Not here , there , not .",
     "It was sold .": "It was not sold .",
     "Dogs have run .": "Dogs have not run .",
     "Was it here ?": "Was not it here ?",
+    "You must .": "You must not .",
     "They run .": "They do not run .",
     "She runs .": "She does not run .",
     "He ran to see it .": "He did not run to see it .",
