@@ -126,6 +126,14 @@ def printed_gains() -> PrintedGains:
     return PrintedGains(list(gains.values()), len(without_error))
 
 
+def find_gain(paper_name: str, row: str, versus: str, column: str) -> PrintedGain | None:
+    """Find the gain of a row over another one in a column, if a claim of the paper rests on it."""
+    for gain in printed_gains().gains:
+        if (gain.paper, gain.row, gain.versus, gain.column) == (paper_name, row, versus, column):
+            return gain
+    return None
+
+
 def contrasts_of(paper_name: str, claim: Claim) -> Iterator[tuple[tuple[Contrast, ...], int]]:
     """Give each contrast of a claim at every deviation, with the digits of its numbers."""
     judgements = []

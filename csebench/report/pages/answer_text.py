@@ -14,11 +14,13 @@ from csebench.plan.catalog.registry import protocol
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import Cell, GridView
 from csebench.report.numbers.compare import Answer, Comparison
+from csebench.report.numbers.printed_gains import find_gain
 from csebench.report.numbers.refusals import Relation
 from csebench.report.numbers.tuned_away import TunedAway
 from csebench.report.numbers.verdict_words import PrintedWord, VerdictWord
 from csebench.report.words import comparisons as words
 from csebench.report.words.over_settings import settings_sentences
+from csebench.report.words.printed_gains import support_text
 from csebench.score.store import stored_score
 
 
@@ -136,6 +138,7 @@ def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
         parts.append(sentence)
         if is_main:
             parts.append(printed_difference_text(answer))
+            parts.append(claimed_difference_text(view.paper, answer))
 
         if not is_one_remark:
             parts.append(words.not_matched(answer.comparisons))
@@ -166,6 +169,22 @@ def printed_difference_text(answer: Answer) -> str:
     if comparison.printed is None:
         return ""
     return f"The paper prints {comparison.printed:+z.2f}."
+
+
+def claimed_difference_text(paper_name: str, answer: Answer) -> str:
+    """Say whether the paper's numbers support the difference of its main comparison.
+
+    Returns:
+        the text. It is empty if no claim of the paper rests on this difference, or if its noise
+        over seeds is not known.
+    """
+    (comparison,) = answer.comparisons
+    if comparison.printed is None:
+        return ""
+    gain = find_gain(paper_name, comparison.row, comparison.against, comparison.columns)
+    if gain is None:
+        return ""
+    return support_text(gain)
 
 
 def picture_title(view: GridView, answered: list[Answer]) -> str:

@@ -46,25 +46,25 @@ PICKED_FROM = (1, 3, 5, 10, 50)  # numbers of seeds from which the best is repor
 POOLED_COLUMNS = [
     "method, encoder",
     "printed",
+    "verdict on the printed value",
+    "one run of a new source (95 %)",
+    "mean of sources (95 %)",
     "sources",
     "runs",
     "sd within sources",
     "sd between sources (τ)",
     "do sources differ?",
-    "mean of sources (95 %)",
-    "one run of a new source (95 %)",
-    "verdict on the printed value",
 ]
 POOLED_SOURCE_COLUMNS = ["method, encoder", "source", "others' runs", "n", "mean", "sd"]
 EVIDENCE_COLUMNS = [
     "method, encoder",
     "printed",
     "others' runs",
+    "verdict on the printed value",
     "n",
     "mean ± sd",
     "min to max",
     "reach the printed value",
-    "verdict on the printed value",
 ]
 SOURCE_COLUMNS = ["source", "who", "where", "licence", "date", "scores"]
 SOURCE_KINDS = {
@@ -151,14 +151,14 @@ def pooled_row(pooled: PooledMethod) -> list[str]:
     return [
         key_title(pooled.key),
         f"{printed.value.text} ({print_place(printed)})",
+        printed_verdict_text(verdict, runs.summary.n),
+        outward_range(new_run.low, new_run.high),
+        f"{effects.mean:.2f} ({outward_range(mean_range.low, mean_range.high)})",
         str(effects.sources),
         str(runs.summary.n),
         f"{effects.within:.2f}",
         f"{effects.tau:.2f}",
         f"Q = {effects.q:.1f}, {p_text(effects.p, 1)}",
-        f"{effects.mean:.2f} ({outward_range(mean_range.low, mean_range.high)})",
-        outward_range(new_run.low, new_run.high),
-        printed_verdict_text(verdict, runs.summary.n),
     ]
 
 
@@ -222,12 +222,16 @@ def group_rows(key: MatchKey) -> list[list[str]]:
         names = ["", ""]
         if not rows:
             names = [key_title(key), printed_text]
-        rows.append([*names, *run_cells(group), *printed_cells(group, printed)])
+        rows.append([*names, *cells_of_group(group, printed)])
     return rows
 
 
-def run_cells(group: Group) -> list[str]:
-    """Describe the runs of a group: kind and source, number, mean, lowest and highest."""
+def cells_of_group(group: Group, printed: AuthorsPrint | None) -> list[str]:
+    """Describe the runs of a group, and where the printed value lies against their range.
+
+    Returns:
+        kind and source, verdict, number, mean, lowest and highest, and how many reach the value.
+    """
     source = group.sources[0] if len(group.sources) == 1 else f"{len(group.sources)} sources"
     mean = f"{group.summary.mean:.2f}"
     if group.summary.std is not None:
@@ -235,18 +239,15 @@ def run_cells(group: Group) -> list[str]:
     ends = ""
     if len(group.values) > 1:
         ends = f"{min(group.values):.2f} to {max(group.values):.2f}"
-    return [f"{group.kind}, {source}", str(group.summary.n), mean, ends]
-
-
-def printed_cells(group: Group, printed: AuthorsPrint | None) -> list[str]:
-    """Say how many runs reach the printed value, and where it lies against their range."""
-    if printed is None:
-        return ["", ""]
+    verdict_text = ""
     reach = ""
-    if group.values:
-        reach = f"{group.reach(printed.value.value)} of {group.summary.n}"
-    verdict = group.verdict(printed.value, printed.seeds)
-    return [reach, verdict_range_text(verdict, printed.seeds, group.summary.n)]
+    if printed is not None:
+        verdict = group.verdict(printed.value, printed.seeds)
+        verdict_text = verdict_range_text(verdict, printed.seeds, group.summary.n)
+        if group.values:
+            reach = f"{group.reach(printed.value.value)} of {group.summary.n}"
+    n = str(group.summary.n)
+    return [f"{group.kind}, {source}", verdict_text, n, mean, ends, reach]
 
 
 # ---------------------------------------------------------------- picking seeds

@@ -27,6 +27,7 @@ from csebench.report.numbers.cells import (
 from csebench.report.numbers.claims import judge_all
 from csebench.report.numbers.compare import Answer, answer, answers
 from csebench.report.numbers.controls import control_results
+from csebench.report.numbers.others import pooled_methods
 from csebench.report.numbers.primary_answers import count_primary_answers
 from csebench.report.numbers.rank_agreement import rank_agreement
 from csebench.report.numbers.refusals import Relation
@@ -44,7 +45,7 @@ from csebench.report.words.controls import (
     consequence_text,
     control_row,
 )
-from csebench.report.words.evidence import reach_text
+from csebench.report.words.evidence import pooled_sentence, reach_text
 
 OTHER_PAGES = (
     f"[All methods]({SIDE_BY_SIDE}.md) · [their settings, in the papers and here](settings.md) ·"
@@ -125,7 +126,9 @@ def reproduction_text(scale: str) -> str:
         sentences.append(
             f"Scale {scale} cannot say, because its encoder or its training is not the papers'."
         )
-    sentences.append(f"Runs of others on the papers' encoders: {reach_text()}")
+    sentences.append("Runs of others on the papers' encoders:")
+    sentences += [pooled_sentence(pooled) for pooled in pooled_methods()]
+    sentences.append(reach_text())
     path = os.path.relpath(results_folder(DEFAULT_SCALE) / "evidence.md", results_folder(scale))
     sentences.append(f"[Evidence]({path})")
     return " ".join(sentences)

@@ -1,7 +1,8 @@
-"""Sentences about printed gains and their noise over seeds: title and labels of their figure."""
+"""Sentences about printed gains and their noise over seeds; title and labels of their figure."""
 
 from csebench.plan.catalog.evidence import evidence_names
 from csebench.report.numbers.printed_gains import (
+    NoiseVerdict,
     PrintedGain,
     PrintedGains,
     deviations,
@@ -10,6 +11,7 @@ from csebench.report.numbers.printed_gains import (
 from csebench.report.numbers.printed_spread import REFERENCE_ENCODER
 from csebench.report.numbers.stats import LEVEL
 from csebench.report.words.audit import paper_label
+from csebench.report.words.claims import p_text
 from csebench.report.words.comparisons import short_label
 
 
@@ -62,3 +64,20 @@ def gain_label(gain: PrintedGain) -> str:
     if gain.row.startswith(paper_label(gain.paper)):
         return text
     return f"{short_label(gain.row)}: {text}"
+
+
+def support_text(gain: PrintedGain) -> str:
+    """Say whether the papers' own numbers support a gain, at all deviations over seeds.
+
+    `Its numbers leave this open (p = 0.12); supported if seeds deviate by 0.5 or less.`
+    """
+    if gain.verdict == NoiseVerdict.REVERSED:
+        return "The paper claims the opposite."
+    p = p_text(gain.p_values[0], tests=1)
+    if gain.p_values[0] < LEVEL:
+        return f"Its numbers support this ({p})."
+    text = f"Its numbers leave this open ({p})"
+    for deviation, smaller_p in zip(deviations()[1:], gain.p_values[1:], strict=True):
+        if smaller_p < LEVEL:
+            return f"{text}; supported if seeds deviate by {deviation:g} or less."
+    return f"{text}."
