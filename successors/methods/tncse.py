@@ -74,6 +74,7 @@ and Xu, Jungang}, booktitle={AAAI}, year={2025}}"""
         ),
     },
     "keeps": ["learning_rate", "weight_decay", "clip", "dropout", "pooler"],
+    "search": {"learning_rate": (1e-6, 3e-6, 1e-5, 3e-5)},
     "choices": {"pretraining": ["simcse", "none"]},
     "variants": {
         "default": (
@@ -94,8 +95,8 @@ and Xu, Jungang}, booktitle={AAAI}, year={2025}}"""
             " from a run of simcse without translations, and encoder 2 from the model `second`"
         ),
         (
-            "if `second` is `self`, only dropout tells the two encoders apart at the start, and it"
-            " is small"
+            "if `second` is `self`, only dropout and the new pooler layers tell the encoders apart"
+            " at the start, and dropout is small; table 2 of papers/tncse.yaml has another start"
         ),
         (
             "trained on the scale's corpus; the official file also has the unlabelled sentences of"
@@ -107,8 +108,9 @@ and Xu, Jungang}, booktitle={AAAI}, year={2025}}"""
             " transformers does not have, which is read as the last hidden state here"
         ),
         (
-            "p is trained from the pooler layer of the checkpoint, as in the code; a checkpoint"
-            " without one gets a new one. It is not exported, because no vector needs it"
+            "as in the code, p starts from the pooler layer of the checkpoint. A checkpoint without"
+            " one, such as a run of simcse, gets a new one. p is not exported, because no vector"
+            " needs it"
         ),
     ],
 }
