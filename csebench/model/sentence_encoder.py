@@ -6,7 +6,7 @@ fitted maps that follow pooling. The base class of all models is in csebench/mod
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -136,11 +136,14 @@ class SentenceEncoder(Embedder):
 
 
 def sum_of_vectors(
-    encoder: Encoder, added: Sequence[Encoder], batch: dict[str, torch.Tensor], pooler: str
+    encoder: Encoder, added: Iterable[torch.nn.Module], batch: dict[str, torch.Tensor], pooler: str
 ) -> torch.Tensor:
     """Encode a batch by every encoder, pool, and sum the vectors, (N, D).
 
     A sum is float32. The vectors of one encoder keep their type.
+
+    Args:
+        added: further encoders.
     """
     vectors = pool(pooler, encoder(batch, pooler))
     for other in added:

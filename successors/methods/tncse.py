@@ -103,9 +103,10 @@ and Xu, Jungang}, booktitle={AAAI}, year={2025}}"""
             " SICK-R (supplement)"
         ),
         (
-            "the variant roberta has the batch of README's command; the supplement has 64. As"
-            " released, this command fails: its model reads a field `ioln_hidden` that"
-            " transformers does not have, which is read as the last hidden state here"
+            "the variant roberta has the batch of README's command; the supplement has 64. This"
+            " command takes the script's branch for BERT, because `Roberta-base` contains `bert`."
+            " Here it is the branch for RoBERTa, whose field `ioln_hidden`, which transformers does"
+            " not have, is read as the last hidden state"
         ),
         (
             "as in the code, p starts from the pooler layer of the checkpoint. A checkpoint without"
