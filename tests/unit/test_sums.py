@@ -12,6 +12,7 @@ from tiny_encoders import TEXTS, save_tiny
 
 from csebench import api
 from csebench.base.errors import BadInput
+from csebench.base.hub import model_files
 from csebench.base.models import FACTS, added_folder, model_sha256
 from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder
@@ -120,6 +121,14 @@ def test_embedding_leaves_every_encoder_in_training_that_was(first, second):
     SentenceEncoder(first, POOLER, added=[second]).embed(TEXTS)
 
     assert (first.training, second.training) == (False, True)
+
+
+def test_the_hub_is_asked_for_all_encoders(model):
+    names = [str(path.relative_to(model)) for path in model.rglob("*") if path.is_file()]
+
+    fetched = {name for name in model_files(names) if name.startswith("2_Encoder/")}
+
+    assert {f"2_Encoder/{name}" for name in ("config.json", "model.safetensors")} <= fetched
 
 
 # ---------------------------------------------------------------- what is refused
