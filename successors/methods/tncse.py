@@ -1,7 +1,8 @@
-"""TNCSE: two encoders learn side by side, and their vectors of a sentence may not differ in length.
+"""TNCSE: two encoders learn from each other, and their vectors of a sentence may not be far apart.
 
-Idea: cosines compare the directions of vectors alone. Here, the vectors that two encoders give to
-one sentence should be the same tensor, also in norm. At test, the vector is the sum of both.
+Idea: cosines compare the directions of vectors alone. A further term makes the distance of two
+vectors small, compared with their norms. The two vectors are what two encoders give to a sentence.
+At test, the vector of a sentence is the sum of both.
 
     loss = C(z1, z1) + C(z2, z2) + C(z1, z2) + T(z1, z2) + T(z2, z1)
     C(a, b) = -log exp(cos(a_i, b_i')/τ) / Σ_{j≠i} exp(cos(a_i, b_j)/τ),   mean over the 2N rows i
@@ -43,7 +44,8 @@ and Xu, Jungang}, booktitle={AAAI}, year={2025}}"""
     ),
     "needs": "a run of simcse",
     "refuses": {
-        "queue": "its three contrasts each have the rows of one encoder, and a queue has one kind"
+        "queue": "it contrasts two encoders, and a queue has vectors of one",
+        "attention": "its two views are of two encoders, and the second one's maps are not kept",
     },
     "trains": "two encoders, their pooler layers",
     "colours": {"": "#7A4E2D"},
