@@ -11,7 +11,7 @@ TINY_SUBSTITUTES = {
     "groups": {"128": 8},
     "max_length": {"131": 64},
     "neighbours": {"16": 3},
-    "pretraining": {"condenser": "none"},
+    "pretraining": {"condenser": "none", "simcse": "none"},
     "projector": {"4096": 64},
     "queue": {"160": 12, "384": 12},
     "teacher": {
@@ -35,5 +35,6 @@ TINY_PARAMS = {
 
 
 def weights(out):
-    """Read the bytes of the weights of a run's model."""
-    return (out / "model" / "model.safetensors").read_bytes()
+    """Read the bytes of the weights of a run's model, of all its encoders."""
+    files = sorted((out / "model").rglob("model.safetensors"))
+    return b"".join(file.read_bytes() for file in files)

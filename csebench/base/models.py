@@ -97,6 +97,8 @@ class Facts(BaseModel):
     released: dict[str, Any] | None = None  # an EncoderRef
     params: dict[str, Any] = {}
     seed: int = Field(default=0, ge=0, lt=2**32)
+    # of how many encoders the sentence vectors are the sum; all but the first are in `added_folder`
+    encoders: int = Field(default=1, ge=1, le=99)
 
 
 def read_facts(folder: Path | None) -> dict:
@@ -110,6 +112,14 @@ def read_facts(folder: Path | None) -> dict:
         return Facts().model_dump()
     _, facts = read_typed(folder / FACTS, Facts, _remedy(folder))
     return facts.model_dump()
+
+
+def added_folder(model: Path, number: int) -> Path:
+    """Return the folder of a model's second encoder, third encoder, and so on.
+
+    The first encoder is in the folder of the model itself.
+    """
+    return model / f"{number}_Encoder"  # base/hub.py:READ has such names
 
 
 def train_again(run: Path) -> str:

@@ -37,7 +37,13 @@ from csebench.base.errors import BadInput, first_line
 from csebench.base.files import read_json
 from csebench.base.gpus import device_type
 from csebench.base.hub import check_local_model, fetch_model
-from csebench.base.models import check_foreign, check_vocabulary, unreadable_model
+from csebench.base.models import (
+    added_folder,
+    check_foreign,
+    check_vocabulary,
+    read_facts,
+    unreadable_model,
+)
 from csebench.model.chunks import in_chunks
 from csebench.model.families import AVERAGES, LAST_TOKEN, dropout_keys, family_of
 from csebench.model.layers import (
@@ -129,6 +135,7 @@ class Encoder(nn.Module):
         dropout: float | None = None,
         with_pooler: bool = False,
         new_pooler: bool = False,
+        from_sum: bool = False,
     ) -> "Encoder":
         """Load an encoder in fp32, on the GPU if there is one.
 
@@ -138,10 +145,11 @@ class Encoder(nn.Module):
             dropout: probability to train with. None: the checkpoint's own.
             with_pooler: load the pooler layer, if the architecture has one.
             new_pooler: if the checkpoint lacks the pooler layer, make a new one, to be trained.
+            from_sum: load the first encoder of a model that sums several. `load_all` sets this.
 
         Raises:
-            BadInput: there is no such encoder, it cannot be read, weights are missing, or csebench
-                cannot use its architecture.
+            BadInput: there is no such encoder, it cannot be read, weights are missing, csebench
+                cannot use its architecture, or the model sums several encoders.
             RunFailed: the hub cannot be reached, or PyTorch cannot use the GPU.
         """
         # Get the files, and check them.
@@ -150,6 +158,8 @@ class Encoder(nn.Module):
         check_local_model(ref)
         check_foreign(source)
         check_full_precision(source)
+        if not from_sum:
+            refuse_sum(source, what)
 
         # Choose the class and the settings with which transformers loads them.
         config = read_config(source, what)
@@ -194,6 +204,27 @@ class Encoder(nn.Module):
         if not encoder.stack:
             encoder.traits = encoder.try_out(what)
         return encoder.to(device_type())
+
+    @classmethod
+    def load_all(cls, ref: EncoderRef, with_pooler: bool = False) -> list["Encoder"]:
+        """Load the encoders of a model. Most models have one; others sum the vectors of several.
+
+        Args:
+            with_pooler: see `load`.
+
+        Raises:
+            BadInput: see `load`; or the vectors of the encoders cannot be added.
+            RunFailed: see `load`.
+        """
+        first = cls.load(ref, with_pooler=with_pooler, from_sum=True)
+        encoders = [first]
+        for number in range(2, read_facts(first.source)["encoders"] + 1):
+            folder = added_folder(first.source.resolve(), number)
+            part = EncoderRef(name=str(folder), revision="local")
+            added = cls.load(part, with_pooler=with_pooler)
+            check_summable(first, added, f"encoder {folder}")
+            encoders.append(added)
+        return encoders
 
     # ---------------------------------------------------------------- properties
 
@@ -851,6 +882,41 @@ def read_config(source: Any, what: str) -> Any:
             f"{what}: config.json: model_type {config.model_type} has no encoder in transformers."
         )
     return config
+
+
+def refuse_sum(folder: Path, what: str) -> None:
+    """Refuse a model that sums several encoders, if one encoder is needed."""
+    count = read_facts(folder)["encoders"]
+    if count > 1:
+        raise BadInput(
+            f"{what}: its vectors are the sum of {count} encoders, but one encoder is needed here;"
+            " use another model."
+        )
+
+
+def check_summable(first: Encoder, added: Encoder, what: str) -> None:
+    """Refuse an encoder whose vectors cannot be added to those of the first.
+
+    The tokenizer of the first makes the token ids for both.
+
+    Args:
+        what: the added encoder, for the message.
+
+    Raises:
+        BadInput: it has another vocabulary, vectors of another size, or reads fewer tokens.
+    """
+    if added.tokenizer.get_vocab() != first.tokenizer.get_vocab():
+        problem = "it has another vocabulary"
+    elif added.size != first.size:
+        problem = f"its vectors have {added.size} dimensions, not {first.size}"
+    elif added.max_seq_length < first.max_seq_length:
+        problem = f"it reads {added.max_seq_length} tokens at most, not {first.max_seq_length}"
+    else:
+        return
+    raise BadInput(
+        f"{what}: {problem}, so its vectors cannot be added to those of the first encoder; use"
+        " another one."
+    )
 
 
 def check_full_precision(folder: Path, pattern: str = "config.json") -> None:

@@ -5,7 +5,7 @@ AutoModel and AutoTokenizer can load the folder, and SentenceTransformer in most
 facts, report and model card to the folder.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from safetensors.numpy import save_file
 from torch import nn
 
 from csebench.base.files import write_json
+from csebench.base.models import added_folder
 from csebench.model.corpus_ranks import CorpusRanks
 from csebench.model.encoder import MODULES_FILE, Encoder
 from csebench.model.pooling import PROMPT_TEMPLATES, TWO_LAYERS
@@ -39,19 +40,25 @@ def save_encoder(
     pooler: str,
     transform: FittedMap | None,
     modules: dict[str, nn.Module],
+    added: Sequence[Encoder] = (),
 ) -> None:
     """Write an encoder, its tokenizer, and the modules of sentence-transformers that pool.
 
-    Modules of csebench encode with prompts (a template, or a prefix) and rank a corpus. To load
-    such a model, csebench must be installed, and the call is
-    `SentenceTransformer(…, trust_remote_code=True)`. AutoModel loads an encoder without its prefix.
-    No `modules.json` is written for an affine map, or one that a method computes:
-    sentence-transformers would then load the encoder alone and pool by the mean.
+    Modules of csebench encode with prompts (a template, or a prefix), sum the vectors of several
+    encoders, and rank a corpus. To load such a model, csebench must be installed, and the call is
+    `SentenceTransformer(…, trust_remote_code=True)`. AutoModel loads the first encoder alone, and
+    without its prefix. No `modules.json` is written for an affine map, or one that a method
+    computes: sentence-transformers would then load the encoder alone and pool by the mean.
 
     Args:
         transform: the fitted map that follows pooling, or None.
         modules: further modules that the method exports, by name.
+        added: encoders whose vectors are added to those of `encoder`. Each has a folder of its own
+            in `folder`, from which it can be loaded alone.
     """
+    for number, other in enumerate(added, start=2):
+        save_encoder(added_folder(folder, number), other, pooler, None, {})
+
     # The pooling module of sentence-transformers for two layers needs the states of all layers.
     encoder.model.config.output_hidden_states = pooler in TWO_LAYERS
     if encoder.prefix is None:
@@ -68,7 +75,7 @@ def save_encoder(
         save_map(folder, transform)
     if isinstance(transform, Affine | MethodMap):
         return
-    if needs_csebench(encoder, pooler):
+    if added or needs_csebench(encoder, pooler):
         steps = [ModuleEntry("", "csebench.model.prompt.Prompt")]
     else:
         steps = save_pooling(folder, encoder, pooler)

@@ -1,26 +1,33 @@
-"""Encoding with prompts for sentence-transformers.
+"""Encoding with prompts, or by several encoders, for sentence-transformers.
 
-sentence-transformers has no module that reads the state at [MASK] of a template, or attends to a
-prefix. If an exported model needs either, its `modules.json` names the class `Prompt`
-(csebench/model/export.py).
+sentence-transformers has no module that reads the state at [MASK] of a template, attends to a
+prefix, or sums the vectors of several encoders. If an exported model needs one of these, its
+`modules.json` names the class `Prompt` (csebench/model/export.py).
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from sentence_transformers.sentence_transformer.modules import InputModule
+from torch import nn
 
 from csebench.model.encoder import Encoder
-from csebench.model.pooling import pool
+from csebench.model.sentence_encoder import sum_of_vectors
 from csebench.plan.schema.declarations import EncoderRef
 
 
 class Prompt(InputModule):
-    """A module that encodes sentences, in a template or behind a prefix, and pools them."""
+    """A module that encodes sentences, in a template or behind a prefix, and pools them.
 
-    def __init__(self, encoder: Encoder, pooler: str):
+    Args:
+        added: further encoders, whose vectors are added.
+    """
+
+    def __init__(self, encoder: Encoder, pooler: str, added: Sequence[Encoder] = ()):
         super().__init__()
         self.encoder = encoder
+        self.added = nn.ModuleList(added)
         self.pooler = pooler
         self.tokenizer = encoder.tokenizer
 
@@ -31,8 +38,8 @@ class Prompt(InputModule):
 
     def forward(self, features, **_):
         batch = {key: features[key] for key in ("input_ids", "attention_mask")}
-        encoded = self.encoder(batch, self.pooler)
-        return {**features, "sentence_embedding": pool(self.pooler, encoded)}
+        vectors = sum_of_vectors(self.encoder, self.added, batch, self.pooler)
+        return {**features, "sentence_embedding": vectors}
 
     def get_embedding_dimension(self) -> int:
         return self.encoder.size
@@ -45,4 +52,5 @@ class Prompt(InputModule):
         folder = Path(path)
         pooler = json.loads((folder / "csebench.json").read_text())["pooler"]
         ref = EncoderRef(name=str(folder), revision="local")
-        return cls(Encoder.load(ref, with_pooler=pooler == "cls"), pooler)
+        encoder, *added = Encoder.load_all(ref, with_pooler=pooler == "cls")
+        return cls(encoder, pooler, added)

@@ -6,7 +6,8 @@ fitted maps that follow pooling. The base class of all models is in csebench/mod
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -52,12 +53,20 @@ class SentenceEncoder(Embedder):
 
     Args:
         transform: the fitted map that follows pooling, or None.
+        added: encoders whose pooled vectors are added to those of `encoder`. They read the same
+            token ids (`check_summable`).
     """
 
     def __init__(
-        self, encoder: Encoder, pooler: str, transform=None, evaluation: Evaluation = Evaluation()
+        self,
+        encoder: Encoder,
+        pooler: str,
+        transform=None,
+        evaluation: Evaluation = Evaluation(),
+        added: Sequence[Encoder] = (),
     ):
         self.encoder = encoder
+        self.added = added
         self.pooler = pooler
         self.transform = transform
         self.evaluation = evaluation
@@ -100,15 +109,11 @@ class SentenceEncoder(Embedder):
         lengths = [len(row) for row in sorted_ids]
         batches = split(lengths, self.evaluation.batch_size, encoder.traits.hides_padding)
 
-        training = encoder.training
-        encoder.eval()
         parts = []
-        try:
-            with in_precision(device, self.evaluation.precision):
-                for batch in bar(batches, "embedding", "batch"):
-                    parts.append(self.pooled(sorted_ids[batch]))
-        finally:  # an encoder that stayed in evaluation would train without dropout
-            encoder.train(training)
+        precision = in_precision(device, self.evaluation.precision)
+        with without_dropout([encoder, *self.added]), precision:
+            for batch in bar(batches, "embedding", "batch"):
+                parts.append(self.pooled(sorted_ids[batch]))
 
         position_of = torch.from_numpy(np.argsort(order))  # of each sentence in the sorted order
         return torch.cat(parts)[to_device(position_of, device)]
@@ -119,7 +124,8 @@ class SentenceEncoder(Embedder):
         If the memory of the device is too small, the batch is computed in halves.
         """
         try:
-            return pool(self.pooler, self.encoder(self.encoder.pad(rows), self.pooler)).float()
+            batch = self.encoder.pad(rows)
+            return sum_of_vectors(self.encoder, self.added, batch, self.pooler).float()
         except torch.OutOfMemoryError:
             if len(rows) == 1:
                 raise
@@ -127,6 +133,35 @@ class SentenceEncoder(Embedder):
         torch.cuda.empty_cache()
         middle = len(rows) // 2
         return torch.cat([self.pooled(rows[:middle]), self.pooled(rows[middle:])])
+
+
+def sum_of_vectors(
+    encoder: Encoder, added: Iterable[torch.nn.Module], batch: dict[str, torch.Tensor], pooler: str
+) -> torch.Tensor:
+    """Encode a batch by every encoder, pool, and sum the vectors, (N, D).
+
+    A sum is float32. The vectors of one encoder keep their type.
+
+    Args:
+        added: further encoders.
+    """
+    vectors = pool(pooler, encoder(batch, pooler))
+    for other in added:
+        vectors = vectors.float() + pool(pooler, other(batch, pooler)).float()
+    return vectors
+
+
+@contextmanager
+def without_dropout(encoders: Sequence[Encoder]) -> Iterator[None]:
+    """Let encoders evaluate. Afterwards, those that were in training are in training again."""
+    was_training = [encoder.training for encoder in encoders]
+    try:
+        for encoder in encoders:
+            encoder.eval()
+        yield
+    finally:  # an encoder that stayed in evaluation would train without dropout
+        for encoder, training in zip(encoders, was_training, strict=True):
+            encoder.train(training)
 
 
 def split(lengths: list[int], batch_size: int, padded: bool = True) -> list[slice]:

@@ -66,9 +66,11 @@ def open_model(
             f"{folder}: --pooler {pooler}: its map ({MAP_FILE}) was fitted to vectors of"
             f" {fitted_to} and does not suit other vectors. Leave --pooler out."
         )
-    encoder = Encoder.load(ref, with_pooler=pooler == "cls")
-    encoder.check_pooler(pooler, f"model {name}")
-    return SentenceEncoder(encoder, pooler, transform, evaluation)
+    encoders = Encoder.load_all(ref, with_pooler=pooler == "cls")
+    for encoder in encoders:
+        encoder.check_pooler(pooler, f"model {name}")
+    first, *added = encoders
+    return SentenceEncoder(first, pooler, transform, evaluation, added)
 
 
 def load_map(folder: Path, method: str | None) -> FittedMap | None:

@@ -153,6 +153,13 @@ class Method(nn.Module):
         """
         return [self.encoder]
 
+    def added_encoders(self) -> list[Encoder]:
+        """Return the encoders whose vectors are added to those of the encoder that is scored.
+
+        They are scored, kept and exported together with it.
+        """
+        return []
+
     def learned(self) -> dict[str, float]:
         """Return learned values to record at every evaluation, such as {"temperature": 0.05}."""
         return {}

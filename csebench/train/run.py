@@ -7,6 +7,7 @@ csebench/study/work.py, checks whether the run is needed and holds its lock.
 
 import os
 import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,17 @@ from csebench.train.inputs import Inputs, fitting_sentences
 from csebench.train.trainer import fit, untrained_report
 
 
+@dataclass
+class ModelParts:
+    """What the model of a run consists of."""
+
+    encoder: Encoder | None  # None for a control, and for a released model
+    # encoders whose vectors are added to those of `encoder`
+    added: list[Encoder] = field(default_factory=list)
+    transform: FittedMap | None = None  # follows pooling
+    modules: dict[str, nn.Module] = field(default_factory=dict)  # that the method also exports
+
+
 def make_model(
     spec: Spec, inputs: Inputs, progress: Progress, chunk_size: int | None = None
 ) -> None:
@@ -64,31 +76,34 @@ def make_model(
     versions = code_versions.mark(code_versions.units_of_run(spec))
     use_threads(spec.threads)
     params = typed_params(spec.method, spec.params)
-    encoder = load_encoder(spec, params)
+    parts = ModelParts(load_encoder(spec, params))
     if is_main_process():
         write_json(out / "spec.json", spec.model_dump())
 
     # Train. Only the main process has the trained weights afterwards.
     method = declaration(spec.method)
-    modules: dict[str, nn.Module] = {}
     report: dict[str, Any] = {}
-    if encoder is not None and method.is_trained:
+    if parts.encoder is not None and method.is_trained:
         try:
-            report, modules = fit(spec, params, out, encoder, inputs, progress, chunk_size)
+            trained = fit(spec, params, out, parts.encoder, inputs, progress, chunk_size)
+            report = trained.report
+            parts.added = trained.added
+            parts.modules = trained.modules
         except Diverged as error:
             if spec.if_diverged == "fail":
                 raise
-            encoder = load_encoder(spec, params)  # again, because training has changed its weights
-            assert encoder is not None
-            report = untrained_report(spec, params, encoder, inputs, first_line(error))
+            # again, because training has changed its weights
+            parts.encoder = load_encoder(spec, params)
+            assert parts.encoder is not None
+            report = untrained_report(spec, params, parts.encoder, inputs, first_line(error))
     parallel.stop()
     if not is_main_process():
         return
 
     # Fit the map that follows pooling.
-    transform = None
-    if encoder is not None and method.fits_map:
-        transform = fit_transform(spec, params, encoder, inputs)
+    if parts.encoder is not None and method.fits_map:
+        model = SentenceEncoder(parts.encoder, params.pooler, added=parts.added)
+        parts.transform = fit_transform(spec, params, model, inputs)
 
     # Export.
     report |= {"run": spec.run_id, "spec": spec.model_dump()}
@@ -98,7 +113,7 @@ def make_model(
     # On a file system without locks, another process may have finished the run meanwhile.
     if not is_done(out):
         with system_errors(out / "model.part"):
-            export(spec, params, out, report, encoder, transform, modules)
+            export(spec, params, out, report, parts)
 
 
 def load_encoder(spec: Spec, params: Hyperparameters) -> Encoder | None:
@@ -138,14 +153,17 @@ def load_encoder(spec: Spec, params: Hyperparameters) -> Encoder | None:
 
 
 def fit_transform(
-    spec: Spec, params: Hyperparameters, encoder: Encoder, inputs: Inputs
+    spec: Spec, params: Hyperparameters, model: SentenceEncoder, inputs: Inputs
 ) -> FittedMap:
     """Embed sentences of the corpus, and fit the map of a method to their vectors.
 
     What the method draws at random, it draws from torch, which has the seed of the run.
+
+    Args:
+        model: the model without a map.
     """
     sentences = fitting_sentences(spec, inputs)
-    vectors = SentenceEncoder(encoder, params.pooler).embed(sentences)
+    vectors = model.embed(sentences)
     method_class = load(spec.method)  # before ForeignCode, because importing may set seeds
     guard = ForeignCode(spec.run_id, holds_interrupts=False)
     guard.seed(spec.seed)
@@ -180,22 +198,11 @@ def checked_map(method: str, method_class: type, fitted: Any) -> FittedMap:
     return MethodMap(fitted, method_class.apply)
 
 
-def export(
-    spec: Spec,
-    params: Hyperparameters,
-    out: Path,
-    report: dict,
-    encoder: Encoder | None,
-    transform: FittedMap | None,
-    modules: dict[str, nn.Module],
-) -> None:
+def export(spec: Spec, params: Hyperparameters, out: Path, report: dict, parts: ModelParts) -> None:
     """Write `out/model/`. The folder gets this name when all its files are written.
 
-    Args:
-        encoder: None for a control, whose name and parameters are written, or for a released
-            model, whose name and revision are written.
-        transform: the fitted map that follows pooling, or None.
-        modules: further modules that the method exports, by name.
+    A control has no encoder, and its name and parameters are written. Nor has a released model,
+    and its name and revision are written.
     """
     model = out / "model"
     part = out / "model.part"
@@ -204,27 +211,24 @@ def export(
         shutil.rmtree(leftover, ignore_errors=True)
 
     facts = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}
+    encoder = parts.encoder
     if encoder is not None:
         facts["pooler"] = params.pooler
-        save_encoder(part, encoder, params.pooler, transform, modules)
+        if parts.added:
+            facts["encoders"] = 1 + len(parts.added)
+        save_encoder(part, encoder, params.pooler, parts.transform, parts.modules, parts.added)
     elif declaration(spec.method).kind == "released":
         facts["released"] = spec.encoder.model_dump()
     else:
         facts |= {"control": spec.method, "params": spec.params}
     write_json(part / FACTS, facts)
     write_json(part / REPORT, with_digest(report | {"model_sha256": model_sha256(part)}))
-    has_prefix = encoder is not None and encoder.prefix is not None
-    write_text(part / CARD, card(spec, transform, has_prefix))
+    write_text(part / CARD, card(spec, parts))
     os.replace(part, model)
 
 
-def card(spec: Spec, transform: FittedMap | None, has_prefix: bool) -> str:
-    """Return the text of the model card of a run.
-
-    Args:
-        transform: the fitted map that follows pooling, or None.
-        has_prefix: whether the encoder has a prefix, which AutoModel does not load.
-    """
+def card(spec: Spec, parts: ModelParts) -> str:
+    """Return the text of the model card of a run."""
     method = declaration(spec.method)
     corpus = "nothing"
     if spec.corpus is not None:
@@ -244,21 +248,39 @@ def card(spec: Spec, transform: FittedMap | None, has_prefix: bool) -> str:
             " files are not in this folder.\n"
         )
 
-    pooler = spec.params.get("pooler")
-    loads = "AutoModel and SentenceTransformer"
-    if isinstance(transform, Affine | MethodMap):
-        loads = "AutoModel, without the map that follows pooling, which only csebench applies"
-    elif has_prefix:
-        loads = (
-            "SentenceTransformer, which needs csebench and trust_remote_code=True; AutoModel would"
-            " leave out the prefix"
-        )
-    elif pooler in PROMPT_TEMPLATES or transform is not None:
-        loads += ", of which the second needs csebench and trust_remote_code=True"
-    if pooler in PROMPT_TEMPLATES:
-        loads += f"; template: {PROMPT_TEMPLATES[pooler]}"
+    vector = str(spec.params.get("pooler"))
+    if parts.added:
+        vector += f", summed over {1 + len(parts.added)} encoders"
     return (
         f"# {spec.run_id}\n\n{method.title}, trained by csebench on {corpus} from"
-        f" {spec.encoder.name} ({origin}), seed {spec.seed}.\n\nSentence vector: {pooler}. Loads"
-        f" with {loads}.\n\nPaper: {method.paper}\n\n```bibtex\n{method.citation}\n```\n"
+        f" {spec.encoder.name} ({origin}), seed {spec.seed}.\n\nSentence vector: {vector}. Loads"
+        f" with {ways_to_load(spec, parts)}.\n\nPaper: {method.paper}\n\n"
+        f"```bibtex\n{method.citation}\n```\n"
     )
+
+
+def ways_to_load(spec: Spec, parts: ModelParts) -> str:
+    """Say with which libraries the model of a run loads, and what they leave out."""
+    pooler = spec.params.get("pooler")
+    has_prefix = parts.encoder is not None and parts.encoder.prefix is not None
+    left_out = []  # by AutoModel
+    if parts.added:
+        left_out.append("all encoders but the first")
+    if has_prefix:
+        left_out.append("the prefix")
+
+    ways = "AutoModel and SentenceTransformer"
+    if isinstance(parts.transform, Affine | MethodMap):
+        ways = "AutoModel, without the map that follows pooling, which only csebench applies"
+        if left_out:
+            ways += f"; it would also leave out {' and '.join(left_out)}"
+    elif left_out:
+        ways = (
+            "SentenceTransformer, which needs csebench and trust_remote_code=True; AutoModel would"
+            f" leave out {' and '.join(left_out)}"
+        )
+    elif pooler in PROMPT_TEMPLATES or parts.transform is not None:
+        ways += ", of which the second needs csebench and trust_remote_code=True"
+    if pooler in PROMPT_TEMPLATES:
+        ways += f"; template: {PROMPT_TEMPLATES[pooler]}"
+    return ways

@@ -7,6 +7,7 @@ csebench/train/run.py writes the model.
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -37,6 +38,19 @@ from csebench.train.method import Method, Views
 VANISHED = 1e-4  # a loss below this share of the first loss trains almost nothing
 
 
+@dataclass(frozen=True)
+class Trained:
+    """What a training gives, besides the best weights of its encoder.
+
+    If several processes share the run, only the main process has it. Those of the others are empty.
+    """
+
+    report: dict = field(default_factory=dict)
+    modules: dict[str, nn.Module] = field(default_factory=dict)  # that the method also exports
+    # encoders whose vectors are added to those of the encoder, with their best weights
+    added: list[Encoder] = field(default_factory=list)
+
+
 def fit(
     spec: Spec,
     params: Hyperparameters,
@@ -45,7 +59,7 @@ def fit(
     inputs: Inputs,
     progress: Progress,
     chunk_size: int | None = None,
-) -> tuple[dict, dict[str, nn.Module]]:
+) -> Trained:
     """Train a run, and leave its best weights on STS-B dev in `encoder`.
 
     Args:
@@ -53,10 +67,6 @@ def fit(
         out: folder of the run, which holds its checkpoint.
         chunk_size: number of sentences that an encoder computes at a time. None means the whole
             batch. See csebench/model/chunks.py.
-
-    Returns:
-        The report of the run, and further modules that the method exports. If several processes
-        share the run, only the main process returns them. The others return empty dictionaries.
 
     Raises:
         BadInput: the loss is not a scalar with a gradient.
@@ -98,13 +108,17 @@ def fit(
         seconds_per_step = run_steps(task, state, out, progress, received)
 
     if rank() > 0:
-        return {}, {}
+        return Trained()
     best = state.best
     if "weights" not in best:
         raise Diverged(
             f"{spec.run_id}: STS-B dev gave no score at any step (constant embeddings?)."
         )
     encoder.model.load_state_dict(best["weights"])
+    added = task.method.added_encoders()
+    # a checkpoint of an older version has no such weights, and its method adds no encoders
+    for other, weights in zip(added, best.get("added_weights", []), strict=True):
+        other.model.load_state_dict(weights)
     report = {
         "curve": state.curve,
         "losses": state.losses,
@@ -121,7 +135,7 @@ def fit(
         report["loss_vanished"] = True
         print(vanished_text(spec.run_id, state.losses), file=sys.stderr, flush=True)
     with foreign:
-        return report, task.method.exported()
+        return Trained(report, task.method.exported(), added)
 
 
 def untrained_report(
@@ -284,20 +298,22 @@ class TrainingTask:
     def evaluate(self, state: TrainState) -> None:
         """Score every encoder of the method on STS-B dev, and keep the weights of the best.
 
-        The best of all steps is kept. If the method or the setting `selection` asks for the last
-        step, only encoders of that step are compared. Of equal scores the first is kept.
+        Encoders whose vectors are added are scored and kept together with it. The best of all steps
+        is kept. If the method or the setting `selection` asks for the last step, only encoders of
+        that step are compared. Of equal scores the first is kept.
         """
         keeps_last = self.method.keeps_last or self.p.selection == "last"
         loss = state.losses[-1][1]
         with self.foreign:
             learned = {name: float(value) for name, value in self.method.learned().items()}
 
+        added = self.method.added_encoders()
         for number, encoder in enumerate(self.method.encoders()):
             point: dict = {"step": state.step, "loss": loss}
             if learned:
                 point["learned"] = learned
             point["encoder"] = number
-            scores = dev_point(encoder, self.p.pooler, self.dev, self.precision)
+            scores = dev_point(encoder, self.p.pooler, self.dev, self.precision, added)
             for metric, value in scores.items():
                 # not finite: for example, if all vectors are equal, there is no correlation
                 point[metric] = value if np.isfinite(value) else None
@@ -309,15 +325,21 @@ class TrainingTask:
             # Whenever a later step is scored, it may be the last.
             replaces_earlier_step = keeps_last and state.step > state.best.get("step", 0)
             if replaces_earlier_step or score > state.best["score"]:
-                weights = {}
-                for key, value in encoder.model.state_dict().items():
-                    weights[key] = value.detach().to("cpu", copy=True)
                 state.best = {
                     "score": score,
                     "step": state.step,
                     "encoder": number,
-                    "weights": weights,
+                    "weights": copied_weights(encoder),
+                    "added_weights": [copied_weights(other) for other in added],
                 }
+
+
+def copied_weights(encoder: Encoder) -> dict[str, torch.Tensor]:
+    """Copy the weights of an encoder to the host."""
+    weights = {}
+    for key, value in encoder.model.state_dict().items():
+        weights[key] = value.detach().to("cpu", copy=True)
+    return weights
 
 
 # ---------------------------------------------------------------- before the first step
@@ -566,9 +588,16 @@ def _permutation(n: int, seed: int, epoch: int) -> np.ndarray:
 
 
 def dev_point(
-    encoder: Encoder, pooler: str, dev: Pairs | None, precision: Precision
+    encoder: Encoder,
+    pooler: str,
+    dev: Pairs | None,
+    precision: Precision,
+    added: Sequence[Encoder] = (),
 ) -> dict[str, float]:
     """Score an encoder on STS-B dev.
+
+    Args:
+        added: encoders whose vectors are added.
 
     Returns:
         `spearman` of the cosines with the grades, `alignment` of the pairs graded above 4, and
@@ -578,7 +607,7 @@ def dev_point(
     evaluation = Evaluation(precision=precision)
     if encoder.device.type == "cuda":
         evaluation = Evaluation(precision=precision, batch_size=512)
-    model = SentenceEncoder(encoder, pooler, evaluation=evaluation)
+    model = SentenceEncoder(encoder, pooler, evaluation=evaluation, added=added)
 
     # Embed every distinct sentence once: first the left side, then sentences of the right side
     # only. These are the batches that an evaluation of STS-B makes, too.

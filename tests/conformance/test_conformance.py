@@ -18,7 +18,7 @@ from sentence_transformers import SentenceTransformer
 from tiny_runs import weights
 from transformers import AutoModel, AutoTokenizer, DynamicCache
 
-from csebench.base.models import read_facts
+from csebench.base.models import added_folder, read_facts
 from csebench.model.encoder import MODULES_FILE, PREFIX_KEY, Encoder
 from csebench.model.families import ENCODER_POOLERS
 from csebench.model.pooling import PROMPT_TEMPLATES, Encoded, pool
@@ -388,6 +388,21 @@ def st_vectors(model, sentences):
 def hf_vectors(model, sentences, pooler):
     """Embed sentences with transformers, our pooling, and the fitted map if there is one.
 
+    A model may sum the vectors of several encoders.
+    """
+    facts = read_facts(model)
+    vectors = pooled_vectors(model, sentences, pooler)
+    for number in range(2, facts["encoders"] + 1):
+        vectors = vectors + pooled_vectors(added_folder(model, number), sentences, pooler)
+    fitted = load_map(model, facts["method"])
+    if fitted is None:
+        return vectors
+    return fitted(vectors)
+
+
+def pooled_vectors(model, sentences, pooler):
+    """Embed sentences with one encoder by transformers and our pooling.
+
     tests/protocol/test_sts.py checks the poolers themselves.
     """
     tokenizer = AutoTokenizer.from_pretrained(model)
@@ -407,11 +422,7 @@ def hf_vectors(model, sentences, pooler):
             **batch | with_prefix(prefix, mask, encoder.config), output_hidden_states=True
         )
     encoded = Encoded(output, batch["input_ids"], mask, tokenizer.mask_token_id)
-    vectors = pool(pooler, encoded).numpy()
-    fitted = load_map(model, read_facts(model)["method"])
-    if fitted is None:
-        return vectors
-    return fitted(vectors)
+    return pool(pooler, encoded).numpy()
 
 
 NO_PREFIX = torch.zeros(1, 2, 0, 1)

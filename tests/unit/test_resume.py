@@ -140,6 +140,14 @@ def cut(path):
     path.write_bytes(content[: len(content) // 2])
 
 
+def replace_state(path, state):
+    """Write another state into a checkpoint, with its hash."""
+    torch.save(state, path)
+    index = json.loads(path.with_name(CHECKPOINT).read_text())
+    index["sha256"] = sha256(path)
+    path.with_name(CHECKPOINT).write_text(json.dumps(index))
+
+
 def put_code(path):
     """Replace the state by a crafted pickle, with its hash."""
 
@@ -147,10 +155,7 @@ def put_code(path):
         def __reduce__(self):
             return os.mkdir, (str(path.with_name("crafted")),)
 
-    torch.save({"step": 6, "state": Crafted()}, path)
-    index = json.loads(path.with_name(CHECKPOINT).read_text())
-    index["sha256"] = sha256(path)
-    path.with_name(CHECKPOINT).write_text(json.dumps(index))
+    replace_state(path, {"step": 6, "state": Crafted()})
 
 
 def write(content):
@@ -191,6 +196,23 @@ def test_what_cannot_be_used_is_set_aside(
     assert weights(folder) == weights(finished("simcse", params=STEPS))
     assert not list(folder.glob(".*checkpoint*"))
     assert not (folder / "crafted").exists()
+
+
+def test_a_checkpoint_of_the_version_before_sums_of_encoders_is_used(
+    killed_run, train, monkeypatch
+):
+    """Its best weights are of one encoder."""
+    spec, folder = killed_run()
+    path = folder / ".checkpoint-6.pt"
+    state = torch.load(path, weights_only=True)
+    del state["best"]["added_weights"]
+    replace_state(path, state)
+    monkeypatch.setattr(trainer, "dev_point", lambda *_: {"spearman": -1.0})  # the best stays
+
+    report = train(spec, folder)
+
+    assert report["resumed_at"] == 6
+    assert report["best_dev"] == state["best"]["score"]
 
 
 class WithQueue(torch.nn.Module):

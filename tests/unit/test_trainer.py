@@ -377,7 +377,7 @@ def test_which_weights_are_kept(
     left = iter(points)
     evaluated = []  # the weights at every point, in the order of the evaluations
 
-    def dev_point(encoder, pooler, dev, precision):
+    def dev_point(encoder, pooler, dev, precision, added):
         state = encoder.model.state_dict()
         evaluated.append({name: weight.clone() for name, weight in state.items()})
         return {"spearman": next(left), "alignment": 0.0, "uniformity": 0.0}
