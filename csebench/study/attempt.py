@@ -20,7 +20,7 @@ from csebench.base.processes import run_program
 from csebench.base.project import ROOT, folders
 from csebench.base.runs import read_report
 from csebench.data.preflight import downloads
-from csebench.plan import tuning
+from csebench.plan import targets, tuning
 from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import distinct_names
 from csebench.plan.recipe import conditions, corpus_path, make_spec, positives_path
@@ -96,8 +96,9 @@ def try_method(
             print_note(line)
         if plan:
             return []
-        check_two_steps(attempt)
-        print_note(f"Two steps of {attempt.name} train, twice with the same result.")
+        if may_train(attempt):
+            check_two_steps(attempt)
+            print_note(f"Two steps of {attempt.name} train, twice with the same result.")
         run_searches(attempt, count)
         run_workflow(attempt)
         return results(attempt)
@@ -156,6 +157,16 @@ def trial_count(attempt: Attempt, trials: int | None) -> int:
             " out."
         )
     return trials or usual or 1
+
+
+def may_train(attempt: Attempt) -> bool:
+    """Whether a run is left to train, or a search that may have trials left."""
+    if attempt.searches():
+        return True
+    needed = set()
+    for page in attempt.pages:
+        needed |= page.available_runs().keys()
+    return not needed <= targets.finished_runs(attempt.pages)
 
 
 def check_two_steps(attempt: Attempt) -> None:

@@ -127,14 +127,18 @@ def test_ctrl_c_in_the_search(own):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("act", "code"), [(ctrl_c, 130), (Terminal.close, 1)], ids=["Ctrl-C", "closed terminal"]
-)
-def test_an_end_in_the_training(act, code, own):
-    """The same command ends with the bits of a run that was left alone."""
+def test_a_closed_terminal_leaves_a_checkpoint(own):
     terminal = try_slow("smoke")
-    folder = interrupt_training(terminal, act)
-    assert_stopped(terminal, folder, code)
+    folder = interrupt_training(terminal, Terminal.close)
+    assert_stopped(terminal, folder, 1)
+
+
+@pytest.mark.slow
+def test_after_ctrl_c_in_the_training_the_same_command_goes_on(own):
+    """It ends with the bits of a run that was left alone."""
+    terminal = try_slow("smoke")
+    folder = interrupt_training(terminal, ctrl_c)
+    assert_stopped(terminal, folder, 130)
 
     os.unlink("slow")
     again = try_slow("smoke")
