@@ -38,6 +38,12 @@ def test_the_citation_fits_the_package():
     assert PROJECT["urls"]["Repository"] == REPOSITORY
 
 
+def test_the_citation_is_valid():
+    reason = "pip install cffconvert, which needs an older jsonschema than other packages"
+    cffconvert = pytest.importorskip("cffconvert", reason=reason)
+    cffconvert.Citation((ROOT / "CITATION.cff").read_text()).validate()
+
+
 def test_the_changelog_begins_with_the_version_of_the_package():
     headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert headings[:2] == ["Unreleased", csebench.__version__]
