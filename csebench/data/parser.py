@@ -18,8 +18,8 @@ def load_parser(exclude: list[str]) -> Any:
         exclude: steps of the model that are not needed, such as `ner`.
 
     Raises:
-        BadInput: spaCy or the model is not installed. The message says which, without a full stop,
-            and the caller says what follows from it.
+        BadInput: spaCy or the model is not installed, or does not load. The message says which,
+            without a full stop, and the caller says what follows from it.
     """
     try:
         import spacy  # pyright: ignore[reportMissingImports]
@@ -27,5 +27,8 @@ def load_parser(exclude: list[str]) -> Any:
         raise BadInput(f"spaCy cannot be loaded: {first_line(error)}") from None
     installed = [name for name in PARSERS if spacy.util.is_package(name)]
     if not installed:
-        raise BadInput(f"spaCy has none of the models {' and '.join(PARSERS)}")
-    return spacy.load(installed[0], exclude=exclude)
+        raise BadInput(f"spaCy has neither of the models {' and '.join(PARSERS)}")
+    try:
+        return spacy.load(installed[0], exclude=exclude)
+    except (OSError, ValueError) as error:  # it was built for another spaCy
+        raise BadInput(f"the model {installed[0]} cannot be loaded: {first_line(error)}") from None

@@ -25,7 +25,12 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog.registry import distinct_names
 from csebench.plan.recipe import conditions, corpus_path, make_spec, positives_path
 from csebench.plan.schema.spec import Spec
-from csebench.study.attempt_notices import forecast_lines, restart_notices, scale_notice
+from csebench.study.attempt_notices import (
+    forecast_lines,
+    missing_search_runs,
+    restart_notices,
+    scale_notice,
+)
 from csebench.study.attempt_paper import Attempt, open_attempt, replaced_defaults, write_paper
 from csebench.study.attempt_results import results
 
@@ -96,7 +101,7 @@ def try_method(
             print_note(line)
         if plan:
             return []
-        if may_train(attempt):
+        if may_train(attempt, count):
             check_two_steps(attempt)
             print_note(f"Two steps of {attempt.name} train, twice with the same result.")
         run_searches(attempt, count)
@@ -159,9 +164,13 @@ def trial_count(attempt: Attempt, trials: int | None) -> int:
     return trials or usual or 1
 
 
-def may_train(attempt: Attempt) -> bool:
-    """Whether a run is left to train, or a search that may have trials left."""
-    if attempt.searches():
+def may_train(attempt: Attempt, trials: int) -> bool:
+    """Whether a run or a trial of a search is left to train.
+
+    Args:
+        trials: number of trials of each search.
+    """
+    if missing_search_runs(attempt, trials):
         return True
     needed = set()
     for page in attempt.pages:

@@ -36,11 +36,11 @@ from csebench.train.losses import info_nce, upcast_fp32
 from csebench.train.method import Method as Base
 from csebench.train.method import Views
 
-# The pooler `mask` goes on with `"[X]" means [MASK].`
+# the words before the template of the pooler `mask`, which is `"[X]" means [MASK].`
 OPENING_1 = "This sentence :"  # at test, too
 OPENING_2 = "This sentence of"
 PUNCTUATION = tuple(string.punctuation)
-AT_ONCE = 64  # sentences that the parser gets at once
+PARSER_BATCH = 64  # sentences that the parser gets at once
 
 DECLARATION = {
     "name": "sncse",
@@ -62,8 +62,8 @@ Yong and Kong, Lingpeng and Shao, Jing}, journal={arXiv preprint arXiv:2201.0597
         "max_length": (
             22,
             (
-                "train_SNCSE.sh: 32 tokens, of which the template and special tokens take 10; words"
-                " alone"
+                "train_SNCSE.sh: 32 tokens, minus 10 of the template and the special tokens; here"
+                " only tokens of the sentence count"
             ),
         ),
         "evaluate_every": (125, "train_SNCSE.sh: save_steps"),
@@ -151,7 +151,7 @@ class Method(Base):
         return self.encoder.pad(rows)
 
     def rows(self, sentences: list[str]) -> list[list[int]]:
-        """Return the token ids of sentences in template 1, of at most `max_length` words each."""
+        """Return the token ids of sentences in template 1, of at most `max_length` tokens."""
         special = self.encoder.special_tokens
         limit = special.before + self.p.max_length + special.after
         return self.encoder.in_template(self.encoder.ids(sentences, limit), self.p.pooler)
@@ -197,13 +197,14 @@ def ends_with_punctuation(sentence: str) -> bool:
 # ---------------------------------------------------------------- negation
 
 
-# by the tag of a verb: what carries the negation in its place, before its lemma
+# A verb in the present or past is replaced by a form of "do", "not", and its lemma. The form by the
+# tag of the verb:
 FORMS_OF_DO = {"VBP": "do", "VBZ": "does", "VBD": "did"}
 AUXILIARIES = ("aux", "auxpass")  # relations
 ROOT = "ROOT"  # the relation of the word that depends on no other
 FORMS_OF_BE = ("am", "is", "was", "are", "were")
 MODALS = ("can", "could", "will", "would", "shall", "should", "may", "must", "might")
-TAKE_NOT = (*FORMS_OF_BE, *MODALS)  # roots that are negated by a "not" after them
+NEGATED_BY_NOT = (*FORMS_OF_BE, *MODALS)  # roots that are negated by a "not" after them
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ class Negator:
                 " one with pip install 'csebench[syntax]', or in a clone with pip install -e"
                 " '.[syntax]'."
             ) from None
-        self.known: dict[str, str] = {}  # negation by sentence
+        self.negations: dict[str, str] = {}  # negation by sentence
 
     def negate(self, sentences: list[str]) -> list[str]:
         """Negate sentences as the official trainer finds them negated.
@@ -237,18 +238,19 @@ class Negator:
         official trainer adds a full stop to such a sentence before it looks its negation up, so it
         does not find the one that was made (train_SNCSE.py:511-514, 681-686).
         """
-        new = []
+        unparsed = []
         for sentence in dict.fromkeys(sentences):
-            if sentence in self.known:
+            if sentence in self.negations:
                 continue
             if ends_with_punctuation(sentence):
-                new.append(sentence)
+                unparsed.append(sentence)
             else:
-                self.known[sentence] = f"Not {sentence}"
-        for sentence, parsed in zip(new, self.parser.pipe(new, batch_size=AT_ONCE), strict=True):
+                self.negations[sentence] = f"Not {sentence}"
+        parsed_sentences = self.parser.pipe(unparsed, batch_size=PARSER_BATCH)
+        for sentence, parsed in zip(unparsed, parsed_sentences, strict=True):
             words = [Word(word.text, word.dep_, word.tag_, word.lemma_) for word in parsed]
-            self.known[sentence] = negation(words)
-        return [self.known[sentence] for sentence in sentences]
+            self.negations[sentence] = negation(words)
+        return [self.negations[sentence] for sentence in sentences]
 
 
 def negation(words: Sequence[Word]) -> str:
@@ -265,20 +267,20 @@ def negation(words: Sequence[Word]) -> str:
     if "not" in texts:
         texts.remove("not")
         return " ".join(texts)
-    place = auxiliary_or_root(words)
-    if place is not None:
-        negated = negated_verb(words[place])
+    index = auxiliary_or_root(words)
+    if index is not None:
+        negated = negated_verb(words[index])
         if negated is not None:
-            texts[place] = negated
+            texts[index] = negated
             return " ".join(texts)
     return " ".join(["Not", *texts])
 
 
 def auxiliary_or_root(words: Sequence[Word]) -> int | None:
     """Return the index of the first auxiliary or root of a sentence, or None if it has neither."""
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if word.relation in AUXILIARIES or word.relation == ROOT:
-            return place
+            return index
     return None
 
 
@@ -290,7 +292,7 @@ def negated_verb(word: Word) -> str | None:
         neither a form of "be", nor a modal, nor in the present or past tense.
     """
     is_auxiliary = word.relation in AUXILIARIES
-    if is_auxiliary or word.text.lower() in TAKE_NOT:
+    if is_auxiliary or word.text.lower() in NEGATED_BY_NOT:
         return f"{word.text} not"
     if word.tag in FORMS_OF_DO:
         return f"{FORMS_OF_DO[word.tag]} not {word.lemma}"

@@ -23,9 +23,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, cross_entropy
 
-from csebench.base.hub import EncoderRef
+from csebench.base.errors import BadInput
 from csebench.model.encoder import Encoder, check_summable
-from csebench.plan.schema.declarations import Hyperparameters
+from csebench.plan.schema.declarations import EncoderRef, Hyperparameters
 from csebench.train.losses import cos_sim, upcast_fp32
 from csebench.train.method import Method as Base
 from csebench.train.method import Views
@@ -70,7 +70,8 @@ and Xu, Jungang}, booktitle={AAAI}, year={2025}}"""
         "second": (
             "self",
             (
-                "ours: the model that encoder 2 starts from; `self`: that of encoder 1. README:"
+                "ours: the model that encoder 2 starts from; `self`: the same model as"
+                " encoder 1. README:"
                 " another SimCSE, on other translations"
             ),
         ),
@@ -83,7 +84,11 @@ and Xu, Jungang}, booktitle={AAAI}, year={2025}}"""
             "as released",
             "the script's settings for BERT; both encoders start from one SimCSE",
         ),
-        "roberta": {"dropout": 0.0175, "batch_size": 256, "steps": 3907},
+        "roberta": (
+            "as released",
+            "README's command: batch 256; model_dual.py, TNCSE_RoBERTa: dropout 0.0175",
+            {"dropout": 0.0175, "batch_size": 256, "steps": 3907},
+        ),
     },
     "deviations": [
         (
@@ -105,10 +110,10 @@ and Xu, Jungang}, booktitle={AAAI}, year={2025}}"""
             " SICK-R (supplement)"
         ),
         (
-            "the variant roberta has the batch of README's command; the supplement has 64. This"
-            " command takes the script's branch for BERT, because `Roberta-base` contains `bert`."
-            " Here it is the branch for RoBERTa, whose field `ioln_hidden`, which transformers does"
-            " not have, is read as the last hidden state"
+            "the variant roberta has the batch of README's command; the supplement has 64. README's"
+            " command runs the script's branch for BERT, because `Roberta-base` contains `bert`."
+            " This variant follows the branch for RoBERTa. That branch reads `ioln_hidden`, which"
+            " transformers does not have; the last hidden state is read instead"
         ),
         (
             "as in the code, p starts from the pooler layer of the checkpoint. A checkpoint without"
@@ -124,6 +129,11 @@ class Method(Base):
 
     def __init__(self, encoder: Encoder, params: Hyperparameters):
         super().__init__(encoder, params)
+        if self.p.pooler == "cls":
+            raise BadInput(
+                "tncse.pooler: cls: the loss applies the pooler layer itself; use"
+                " cls_before_pooler."
+            )
         self.second = load_second(self.p.second, encoder, self.p.dropout)
         self.pooler1 = pooler_layer(encoder)
         self.pooler2 = pooler_layer(self.second)

@@ -12,9 +12,10 @@ from csebench.report.figures.printed_gains import draw_gains
 from csebench.report.numbers import printed_gains as gains_module
 from csebench.report.numbers import printed_spread
 from csebench.report.numbers.others import Spread
-from csebench.report.numbers.printed_gains import NoiseVerdict, printed_gains
+from csebench.report.numbers.printed_gains import NoiseVerdict, find_gain, printed_gains
 from csebench.report.pages.audit import audit_page
 from csebench.report.pages.claims import claims_page
+from csebench.report.words.printed_gains import support_text
 
 # A seed moves a score by 0.80, so a difference of two runs has the standard error 0.80 √2 = 1.13.
 SPREAD = Spread(std=0.80, n=10**6, method="simcse", source="made-up")
@@ -80,6 +81,28 @@ def test_a_gain_stands_over_its_noise_at_every_deviation(project):
     assert gains_of_paper()["far"].ratios[0] == pytest.approx(10 / (0.8 * 2**0.5))
 
 
+@pytest.mark.parametrize(
+    ("versus", "text"),
+    [
+        ("far", r"The paper's numbers support this \(p = .* points over seeds\)\."),
+        ("near", r"The paper's numbers leave this open \(p = .* points over seeds\)\."),
+        (
+            "between",
+            r"The paper's .* leave this open .*, and support it if it deviates by .* less\.",
+        ),
+        ("above", r"The paper claims the opposite\."),
+    ],
+)
+def test_a_sentence_says_whether_print_supports_a_gain(versus, text, project):
+    assert re.fullmatch(text, support_text(gains_of_paper()[versus]))
+
+
+def test_a_gain_is_found_only_for_a_table_that_a_claim_is_about(project):
+    assert find_gain("made_up", "table1", "Ours", "near", "100%") is not None
+    assert find_gain("made_up", "table2", "Ours", "near", "100%") is None
+    assert find_gain("made_up", "table2", "Ours", "far", "100%") is not None
+
+
 def test_a_gain_without_known_noise_is_counted_and_not_drawn(project):
     assert "1%" not in {gain.column for gain in printed_gains().of_paper("made_up")}
     assert printed_gains().without_error >= 1
@@ -90,7 +113,7 @@ def test_the_picture_has_a_row_per_gain_and_its_finding_as_title(project, tmp_pa
     gains = printed_gains()
     with numbers.open(newline="") as file:
         assert len(list(csv.DictReader(file))) == len(gains.gains)
-    counts = [gains.count_clear(index) for index in range(3)]
+    counts = [gains.count_significant(index) for index in range(3)]
     assert f"{min(counts)} to {max(counts)} of {len(gains.gains)} printed gains" in svg.read_text()
 
 

@@ -6,7 +6,7 @@ Their sentences are made in csebench/report/words/audit.py. benchmarks/judge.py 
 rates of the checks.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain, combinations
@@ -21,7 +21,6 @@ from csebench.report.numbers.claims import (
     Direction,
     Judgement,
     Significance,
-    StatedSize,
     judge_printed,
     stated_quotes,
 )
@@ -292,6 +291,16 @@ def printed_rows() -> list[list[PrintedCell]]:
     return rows
 
 
+def severity_of_largest(differences: Iterable[tuple[float, float]]) -> Severity:
+    """Rate differences by the largest, in units of its last printed digit.
+
+    Args:
+        differences: pairs of a difference and the unit of its last printed digit.
+    """
+    off, unit = max(differences, key=lambda pair: pair[0] / pair[1])
+    return size_severity(off, unit)
+
+
 def size_severity(off: float, unit: float) -> Severity:
     """Rate a value by how far it is off, in units of its last printed digit."""
     return Severity.MINOR if off <= LAST_DIGITS * unit + SLACK else Severity.NOTABLE
@@ -421,7 +430,7 @@ def check_sentence(paper_name: str, claims: list[Claim]) -> Finding | None:
     is_serious = False
     for claim in claims:
         judgement = judge_printed(paper_name, claim, DEFAULT_SCALE)
-        has_other_size = judgement.size == StatedSize.OTHER
+        has_other_size = judgement.is_misprinted
         if not judgement.outcome.goes_against and not has_other_size:
             continue
         wrong_claims.append(claim)
@@ -484,10 +493,9 @@ def check_setting(cells_by_score: list[list[PrintedCell]]) -> Finding | None:
         differing += cells_of_pairs
     if not scores:
         return None
-    off, unit = max(differences)
     return Finding(
         FindingKind.INCONSISTENT,
-        size_severity(off, unit),
+        severity_of_largest(differences),
         tuple(sorted({cell.place for cell in differing})),
         InconsistentSetting(tuple(scores)),
         tuple(dict.fromkeys(cell.row.label for cell in differing)),
@@ -574,10 +582,9 @@ def differing_copies(rows: list[CellsByScore]) -> Finding | None:
         return None
     first_cells = [next(iter(row.values())) for row in rows]
     labels = tuple(dict.fromkeys(cell.row.label for cell in first_cells))
-    off, unit = max(differences)
     return Finding(
         FindingKind.NEAR_DUPLICATE,
-        size_severity(off, unit),
+        severity_of_largest(differences),
         tuple(dict.fromkeys(cell.place for cell in first_cells)),
         DifferingCopies(labels, tuple(scores)),
         labels,

@@ -599,13 +599,13 @@ def combine_parts(cell: Cell, parts: list[Cell], function: Callable[..., float])
         parts=tuple(parts),
         is_standard=is_standard,
         judged=cell.judged and is_standard,
+        absent=max((part.absent for part in parts), default=0),
     )
     if not parts or not all(part.values for part in parts):
         return cell
     return replace(
         cell,
         values=combine_by_seed(function, *parts),
-        absent=max(part.absent for part in parts),
         stale=any(part.stale for part in parts),
         unchanged=any(part.unchanged for part in parts),
     )

@@ -740,9 +740,7 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
         significance = lowest_significance(rows)
     else:
         direction = Direction.OPPOSES if len(opposed) == len(rows) else Direction.MIXED
-        significance = Significance.NO
-        if significance_of(p) == Significance.YES:
-            significance = Significance.YES
+        significance = significance_of(p)
     return Judgement(
         direction,
         significance,

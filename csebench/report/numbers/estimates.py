@@ -30,7 +30,11 @@ WeightedCell = tuple[float, Cell]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A difference over seeds and test items, in points (0.01 of a score)."""
+    """A difference over seeds and test items.
+
+    Its unit is that of the weighted cells it comes from: points (0.01 of a score) with `weighted`,
+    printed units in contrasts.py.
+    """
 
     gain: float
     seeds: int

@@ -141,7 +141,10 @@ def settings_in_common(
         return own or other
     common: dict[int, dict[str, Value]] = {}
     for seed in own.keys() & other.keys():
-        common[seed] = dict(own[seed].items() & other[seed].items())
+        # in the order of the row's settings, in which a CSV file lists them
+        common[seed] = {
+            key: value for key, value in own[seed].items() if other[seed].get(key) == value
+        }
     return common
 
 

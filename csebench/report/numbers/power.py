@@ -40,7 +40,7 @@ class ComparisonPower:
     row: str
     against: str
     columns: str
-    difference: float  # points, to be detected
+    difference: float | None  # points, to be detected; None if none is given or printed
     seeds: int
     design: Estimate | None  # how the difference varies; None if no seeds are published
     is_scored: bool  # whether the design comes from our scores
@@ -52,9 +52,14 @@ class ComparisonPower:
         return smallest_difference(self.design, self.seeds)
 
     @property
-    def needs(self) -> float:
-        """The seeds that the difference needs; infinite if no number is enough."""
+    def needs(self) -> float | None:
+        """The seeds that the difference needs; infinite if no number is enough.
+
+        None if there is no difference to detect.
+        """
         assert self.design is not None
+        if self.difference is None:
+            return None
         return seeds_needed(self.difference, self.design)
 
 
@@ -66,7 +71,7 @@ class ClaimPower:
     claim: Claim
     versus: str
     column: str
-    difference: float  # printed, in points
+    difference: float  # printed, in points; positive, because it goes the claim's way
     seed_sd: float | None  # None if no seeds are published
     needs: tuple[float, ...] = ()  # seeds, one number for each of SHARES; empty without `seed_sd`
 
@@ -163,7 +168,9 @@ def comparison_power(
 ) -> ComparisonPower:
     """Compute what one comparison can show, from our scores if they have a deviation."""
     if difference is None:
-        difference = comparison.printed or 0.0
+        difference = comparison.printed
+    if difference is not None:
+        difference = abs(difference)
     cells = chain.from_iterable(comparison.pairs)
     leaves = chain.from_iterable(cell.leaves for cell in cells)
     seeds = max(len(leaf.plan.specs) for leaf in leaves)
@@ -174,7 +181,7 @@ def comparison_power(
         row=comparison.row,
         against=comparison.against,
         columns=comparison.columns,
-        difference=abs(difference),
+        difference=difference,
         seeds=seeds,
         design=design,
         is_scored=is_scored,

@@ -1,7 +1,8 @@
 """The primary answers of a scale as one family of tests.
 
-Every table declares one primary question, whose answer is not corrected. A reader who looks through
-all tables reads all of these answers, and by chance some are significant. So the first page of a
+Every table declares at most one primary question. It is a single comparison, so its p is not
+corrected within the table. A reader who looks through all tables reads all of these answers, and by
+chance some are significant. So the first page of a
 scale says how many are significant after a correction over all of them.
 """
 

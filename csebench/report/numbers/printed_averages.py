@@ -58,9 +58,9 @@ def printed_by_authors(key: MatchKey) -> AuthorsPrint | None:
     """Find the average that a method's authors print for an encoder. None if it is not known.
 
     The value that evidence/methods.yaml states counts first. The file states one if no row of
-    papers/ prints the average, or if rows print different ones. Otherwise the row with most of the
-    test sets counts, and the first paper if several rows have equally many. Re-runs by another
-    paper, and values of unknown source, do not count.
+    papers/ prints the average, or if rows print different ones. Otherwise the row with scores on
+    most test sets counts. Of several such rows, a measured one counts before a copied one, and then
+    the first. Re-runs by another paper, and values of unknown source, do not count.
     """
     averages = printed_averages(key)
     stated = evidence.evidence_names().methods[key.method].printed.get(key.encoder)

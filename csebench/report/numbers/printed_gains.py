@@ -1,4 +1,4 @@
-"""Gains that claims of the papers rest on, beside their noise over seeds.
+"""Compare the gains that papers' claims rest on with their noise over seeds.
 
 The figure of all printed gains shows them. A gain is the difference of two printed numbers that a
 claim compares. Its noise over seeds, or noise in short, is its standard error over seeds
@@ -41,9 +41,13 @@ class PrintedGain:
     column: str
     gain: float  # in printed units; negative if it goes against the claim
     digits: int  # of the printed numbers
-    ratios: tuple[float, ...]  # gain divided by its noise, by deviation, the largest first
-    p_values: tuple[float, ...]  # two-sided, by deviation
+    lower: bool  # whether the claim says that the row is below the other one
+    is_of_gains: bool  # whether the claim compares what two rows gain
+    ratios: tuple[float, ...]  # gain divided by its noise, for each of `deviations`
+    p_values: tuple[float, ...]  # two-sided, for each of `deviations`
     quotes: set[str] = field(default_factory=set)  # sentences that rest on it
+    # tables and figures that print it, such as `table2`; claims over several of them count for none
+    places: set[str] = field(default_factory=set)
     states_size: bool = False  # whether one of these sentences states its size
 
     @property
@@ -64,14 +68,14 @@ class PrintedGains:
     """All gains that claims rest on."""
 
     gains: list[PrintedGain]
-    without_error: int  # comparisons whose noise over seeds is not known
+    without_error: int  # comparisons whose noise over seeds is not known, or is 0
 
     def of_paper(self, name: str) -> list[PrintedGain]:
         """List the gains of a paper, the smallest in units of its noise first."""
         gains = [gain for gain in self.gains if gain.paper == name]
         return sorted(gains, key=lambda gain: gain.ratios[0])
 
-    def count_clear(self, index: int) -> int:
+    def count_significant(self, index: int) -> int:
         """Count the gains that are significant at a deviation of `deviations`."""
         significant = [
             gain for gain in self.gains if gain.gain > 0 and gain.p_values[index] < stats.LEVEL
@@ -80,9 +84,10 @@ class PrintedGains:
 
 
 def deviations() -> tuple[float, ...]:
-    """List the deviations of the STS average over seeds, in points, the largest first.
+    """List the deviations of the STS average over seeds, in points.
 
-    The first is the one that others published, if any did.
+    The first is the one that others published, if any did. The assumed ones follow, the largest
+    first.
     """
     published = published_deviation()
     if published is None:
@@ -113,23 +118,33 @@ def printed_gains() -> PrintedGains:
                 continue
             for at_deviations, digits in contrasts_of(name, claim):
                 contrast = at_deviations[0]
-                pair = (name, claim.row, contrast.versus, contrast.column, contrast.difference)
+                rows = (claim.row, contrast.versus)
+                comparison = (name, *rows, contrast.column, contrast.difference)
                 if any(not at.error or at.p is None for at in at_deviations):
-                    without_error.add(pair)
+                    without_error.add(comparison)
                     continue
-                key = (*pair, *(at.error for at in at_deviations))
+                key = (*comparison, *(at.error for at in at_deviations))
                 if key not in gains:
                     gains[key] = gain_of(name, claim, at_deviations, digits)
                 gains[key].quotes.add(claim.quote)
+                if len(claim.places) == 1:
+                    gains[key].places.add(claim.place)
                 if claim.by is not None or claim.up_to is not None:
                     gains[key].states_size = True
     return PrintedGains(list(gains.values()), len(without_error))
 
 
-def find_gain(paper_name: str, row: str, versus: str, column: str) -> PrintedGain | None:
-    """Find the gain of a row over another one in a column, if a claim of the paper rests on it."""
+def find_gain(
+    paper_name: str, place: str, row: str, versus: str, column: str
+) -> PrintedGain | None:
+    """Find the gain of a row over another one in a column, if a claim of the paper rests on it.
+
+    Args:
+        place: the table or figure that prints it, such as `table2`.
+    """
     for gain in printed_gains().gains:
-        if (gain.paper, gain.row, gain.versus, gain.column) == (paper_name, row, versus, column):
+        is_meant = (gain.row, gain.versus, gain.column) == (row, versus, column)
+        if gain.paper == paper_name and place in gain.places and is_meant:
             return gain
     return None
 
@@ -158,6 +173,8 @@ def gain_of(
         contrast.column,
         contrast.difference,
         digits,
+        claim.lower,
+        bool(claim.gains_over),
         tuple(ratios),
         tuple(p_values),
     )

@@ -96,6 +96,8 @@ def is_whole_average(cells: list[Cell]) -> bool:
     for cell in cells:
         if cell.published is None or cell.published.std is not None or cell.parts:
             return False
+        if cell.published_seeds > 1:
+            return False
     evaluators = {cell.published_evaluator for cell in cells}
     if len(cells) < 2 or len(evaluators) > 1:
         return False
@@ -116,7 +118,10 @@ def printed_variance(
         runs = 1 if of_one_run else seeds
         return Variance(published.std**2 / runs, seeds - 1)
     if not cell.parts:
-        return single_run_variance(cell, cell.plan.column.task, deviation)
+        one_run = single_run_variance(cell, cell.plan.column.task, deviation)
+        if one_run is None or of_one_run:
+            return one_run
+        return Variance(one_run.value / seeds, one_run.df)
     if cell.plan.column.delta is None:  # the parts of a mean are tasks of one run: not independent
         return None
     return add([printed_variance(part, of_one_run, deviation) for part in cell.parts])

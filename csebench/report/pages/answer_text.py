@@ -37,7 +37,7 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     lines = []
     if view.judged:
         lines.append(f"**{printed_values_text(view.cells)}**")
-    lines += cannot_tell_line(answered)
+    lines += cannot_tell_lines(answered)
     lines += question_lines(view, answered)
     scored_runs, planned_runs = view.progress
     if not lines and not scored_runs:
@@ -48,11 +48,12 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     return lines
 
 
-def cannot_tell_line(answered: list[Answer]) -> list[str]:
+def cannot_tell_lines(answered: list[Answer]) -> list[str]:
     """Say once why the scale does not judge comparisons of a page.
 
     Returns:
-        No line if all are judged. None either if the main question, which comes first, says it.
+        one line, or no line if all comparisons are judged or the main question, which comes first,
+        says it.
     """
     reasons = []
     for comparison in all_comparisons(answered):
@@ -138,7 +139,7 @@ def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
         parts.append(sentence)
         if is_main:
             parts.append(printed_difference_text(answer))
-            parts.append(claimed_difference_text(view.paper, answer))
+            parts.append(claimed_difference_text(view, answer))
 
         if not is_one_remark:
             parts.append(words.not_matched(answer.comparisons))
@@ -171,7 +172,7 @@ def printed_difference_text(answer: Answer) -> str:
     return f"The paper prints {comparison.printed:+z.2f}."
 
 
-def claimed_difference_text(paper_name: str, answer: Answer) -> str:
+def claimed_difference_text(view: GridView, answer: Answer) -> str:
     """Say whether the paper's numbers support the difference of its main comparison.
 
     Returns:
@@ -181,7 +182,8 @@ def claimed_difference_text(paper_name: str, answer: Answer) -> str:
     (comparison,) = answer.comparisons
     if comparison.printed is None:
         return ""
-    gain = find_gain(paper_name, comparison.row, comparison.against, comparison.columns)
+    rows = (comparison.row, comparison.against)
+    gain = find_gain(view.paper, view.name, *rows, comparison.columns)
     if gain is None:
         return ""
     return support_text(gain)

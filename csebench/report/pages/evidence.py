@@ -185,6 +185,8 @@ def best_parts(methods: list[PooledMethod]) -> list[Part]:
         head += [f"{title}: by STS-B dev", "by the test sets"]
         columns.append([f"{score:.2f}" for score in scores.by_dev])
         columns.append([f"{score:.2f}" for score in scores.by_test])
+    if not columns:
+        return []
     rows = []
     for count, cells in enumerate(zip_longest(*columns, fillvalue="–"), 1):
         rows.append([str(count), *cells])
@@ -331,7 +333,7 @@ def source_table() -> TextTable:
 
 
 def source_place(source: EvidenceSource) -> str:
-    """Name the tables of a paper, or link the file or thread of a repository."""
+    """Name the tables of a paper, or link a repository at a commit, or a thread of it."""
     if source.paper:
         return f"{paper_label(source.paper)}, {tables_text(source.tables)}"
     url = f"https://github.com/{source.repository}"

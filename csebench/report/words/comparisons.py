@@ -402,7 +402,7 @@ def group_text(relation: Relation, group: Sequence[Comparison], answer: Answer) 
         text = f"{word}: {reason}" if reason else str(word)
     else:
         text = f"{word} ({reason})" if reason else str(word)
-        # rows that are not run are counted among themselves only
+        # Comparisons that are run are counted among those that are run, all others among all.
         is_not_run = relation == Relation.NOT_RUN
         text += distinguishing_names(group, comparisons if is_not_run else those_run(comparisons))
     if word not in (VerdictWord.CANNOT_TELL, VerdictWord.NOT_TESTED):

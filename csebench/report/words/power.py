@@ -49,14 +49,20 @@ def table_rows(view: GridView, difference: float | None = None) -> list[list]:
 
 def power_row(power: ComparisonPower) -> list:
     """Write the row of one comparison."""
-    comparison = [power.table, power.row, power.against, power.columns, f"{power.difference:.2f}"]
+    difference = "–"
+    if power.difference is not None:
+        difference = f"{power.difference:.2f}"
+    comparison = [power.table, power.row, power.against, power.columns, difference]
     if power.design is None:
         return [*comparison, "–", UNKNOWN, power.seeds, "–", "–"]
     source = "these scores" if power.is_scored else "print, or others' seeds"
     sd = f"{power.design.seed_sd:.2f}"
     smallest = power.detects
     detects = "–" if smallest == inf else f"{smallest:.2f}"
-    return [*comparison, sd, source, power.seeds, detects, needed_seeds_text(power.needs)]
+    needs = "–"
+    if power.needs is not None:
+        needs = needed_seeds_text(power.needs)
+    return [*comparison, sd, source, power.seeds, detects, needs]
 
 
 def claim_rows() -> list[list]:
@@ -70,7 +76,9 @@ def claim_row(power: ClaimPower) -> list:
     row = gain_name(claim, claim.row)
     versus = gain_name(claim, power.versus)
     stated = [power.paper, claim.place, claim.quote, row, versus, power.column]
-    printed = f"{power.difference:+z.2f}"
+    # a difference is positive if it agrees with the claim, also with one that says "below"
+    difference = -power.difference if claim.lower else power.difference
+    printed = f"{difference:+z.2f}"
     if power.seed_sd is None:
         return [*stated, printed, "–", *[UNKNOWN] * len(SHARES)]
     return [*stated, printed, f"{power.seed_sd:.2f}", *map(needed_seeds_text, power.needs)]

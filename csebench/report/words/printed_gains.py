@@ -16,18 +16,18 @@ from csebench.report.words.comparisons import short_label
 
 
 def gains_finding(gains: PrintedGains) -> str:
-    """Say how many gains exceed their noise over seeds, at the largest and the smallest deviation.
+    """Say how many gains exceed their noise over seeds, at the first and the last deviation.
 
     `189 to 277 of 388 printed gains exceed the noise over seeds`
     """
-    counts = [gains.count_clear(index) for index in range(len(deviations()))]
+    counts = [gains.count_significant(index) for index in range(len(deviations()))]
     ends = " to ".join(dict.fromkeys(map(str, (min(counts), max(counts)))))
     return f"{ends} of {len(gains.gains)} printed gains exceed the noise over seeds"
 
 
 def gains_unit(gains: PrintedGains) -> str:
     """Say what the figure shows: unit, number, deviations and level."""
-    largest, *_, smallest = deviations()
+    first, *_, last = deviations()
     encoder = evidence_names().encoders[REFERENCE_ENCODER]
     origin = ""
     if published_deviation() is not None:
@@ -38,12 +38,12 @@ def gains_unit(gains: PrintedGains) -> str:
             " of the papers rest on."
         ),
         (
-            f"Dot: the ratio if seeds deviate by {largest:.2f} points of the STS average on"
+            f"Dot: the ratio if seeds deviate by {first:.2f} points of the STS average on"
             f" {encoder}{origin}."
         ),
         (
-            f"The line ends at the ratio for {smallest:g} points (papers' median). Gains below 0 go"
-            " against the claim."
+            f"The line ends at the ratio for {last:g} points (the median that papers print at 10 %"
+            " of the data). Gains below 0 go against the claim."
         ),
         (
             f"Band: {100 - 100 * LEVEL:g} % of pure noise (±1.96). Colour: t test at"
@@ -58,8 +58,11 @@ def gain_label(gain: PrintedGain) -> str:
 
     The row is named if its name is not that of the paper's method: `AMI+SimCSE: +0.73 over …`.
     """
-    size = f"{abs(gain.gain):.{gain.digits}f}"
-    text = f"{size} below" if gain.gain < 0 else f"+{size} over"
+    difference = -gain.gain if gain.lower else gain.gain
+    size = f"{abs(difference):.{gain.digits}f}"
+    text = f"{size} below" if difference < 0 else f"+{size} over"
+    if gain.is_of_gains:
+        text = f"gain {text}"
     text += f" {short_label(gain.versus)} in {gain.column}"
     if gain.row.startswith(paper_label(gain.paper)):
         return text
@@ -67,17 +70,21 @@ def gain_label(gain: PrintedGain) -> str:
 
 
 def support_text(gain: PrintedGain) -> str:
-    """Say whether the papers' own numbers support a gain, at all deviations over seeds.
+    """Say whether the paper's numbers support a gain, at all deviations over seeds that are tried.
 
-    `Its numbers leave this open (p = 0.12); supported if seeds deviate by 0.5 or less.`
+    `The paper's numbers leave this open (p = 0.2 if the STS average deviates by 0.84 points over
+    seeds), and support it if it deviates by 0.5 or less.`
     """
     if gain.verdict == NoiseVerdict.REVERSED:
         return "The paper claims the opposite."
+    first, *others = deviations()
     p = p_text(gain.p_values[0], tests=1)
+    if len(set(gain.p_values)) > 1:  # otherwise the paper prints the deviations of both rows
+        p += f" if the STS average deviates by {first:.2g} points over seeds"
     if gain.p_values[0] < LEVEL:
-        return f"Its numbers support this ({p})."
-    text = f"Its numbers leave this open ({p})"
-    for deviation, smaller_p in zip(deviations()[1:], gain.p_values[1:], strict=True):
+        return f"The paper's numbers support this ({p})."
+    text = f"The paper's numbers leave this open ({p})"
+    for deviation, smaller_p in zip(others, gain.p_values[1:], strict=True):
         if smaller_p < LEVEL:
-            return f"{text}; supported if seeds deviate by {deviation:g} or less."
+            return f"{text}, and support it if it deviates by {deviation:g} or less."
     return f"{text}."
