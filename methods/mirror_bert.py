@@ -123,11 +123,16 @@ class Method(Base):
     def tokenize(self, sentences: list[str]) -> dict[str, Tensor]:
         ids = self.encoder.ids(sentences, self.p.max_length)
         ids = self.encoder.in_template(ids, self.p.pooler)
-        length = self.p.max_length if self.p.mean_over_padding else None  # None: the longest row
+        length = None  # the longest row
+        if self.averages_padding():
+            length = self.p.max_length
         return self.encoder.pad(ids, length)
 
+    def averages_padding(self) -> bool:
+        return self.p.mean_over_padding and self.p.pooler == "avg"
+
     def pool(self, encoded: Encoded) -> Tensor:
-        if self.p.mean_over_padding and self.p.pooler == "avg":
+        if self.averages_padding():
             return mean_pool(encoded.output.last_hidden_state, torch.ones_like(encoded.mask))
         return super().pool(encoded)
 

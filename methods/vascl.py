@@ -30,7 +30,7 @@ from methods.mirror_bert import nt_xent
 
 DECLARATION = {
     "name": "vascl",
-    "version": 1,
+    "version": 2,
     "title": "VaSCL",
     "paper": "Zhang et al. 2022 (Findings of ACL)",
     "citation": (
@@ -139,6 +139,8 @@ class FastLinear(nn.Linear):
 def nearest(vectors: Tensor, count: int) -> Tensor:
     """Mark the `count` neighbours of each sentence that have the largest dot products.
 
+    The last batch of an epoch may have fewer other sentences. Then all of them are marked.
+
     Args:
         vectors: (N, D).
 
@@ -146,7 +148,7 @@ def nearest(vectors: Tensor, count: int) -> Tensor:
         (N, N) bool. No sentence is its own neighbour.
     """
     scores = dot_score(vectors, vectors).fill_diagonal_(float("-inf"))
-    neighbours = scores.topk(count).indices  # (N, count)
+    neighbours = scores.topk(min(count, len(scores) - 1)).indices  # (N, count)
     return torch.zeros_like(scores, dtype=torch.bool).scatter(1, neighbours, True)
 
 

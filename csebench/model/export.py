@@ -47,8 +47,9 @@ def save_encoder(
     Modules of csebench encode with prompts (a template, or a prefix), sum the vectors of several
     encoders, and rank a corpus. To load such a model, csebench must be installed, and the call is
     `SentenceTransformer(…, trust_remote_code=True)`. AutoModel loads the first encoder alone, and
-    without its prefix. No `modules.json` is written for an affine map, or one that a method
-    computes: sentence-transformers would then load the encoder alone and pool by the mean.
+    without its prefix. sentence-transformers cannot apply an affine map, or one that a method
+    computes, so no `modules.json` is written for them. It opens such a folder all the same, as an
+    encoder that is pooled by the mean, without the map. The card warns of this.
 
     Args:
         transform: the fitted map that follows pooling, or None.

@@ -17,7 +17,7 @@ import torch
 from accelerate.utils import send_to_device
 from torch import nn
 
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import replacing, sha256, write_json
 from csebench.base.processes import is_main_process
 from csebench.base.runs import CHECKPOINT, CHECKPOINT_FILES, SET_ASIDE
@@ -94,6 +94,9 @@ def resume(state: TrainState, folder: Path, run: str) -> None:
 
     A checkpoint that is damaged, or of another run, is set aside with a line on stderr. The run
     then starts at step 0.
+
+    Raises:
+        RunFailed: the checkpoint does not fit the present code.
     """
     problem = None
     values = None
@@ -106,7 +109,7 @@ def resume(state: TrainState, folder: Path, run: str) -> None:
     is_unusable = parallel.any_rank(problem is not None, state.device)
     if not is_unusable:
         if values is not None:
-            state.load_state_dict(values)
+            restore(state, values, f"{run}: {folder / CHECKPOINT}")
         return
     if is_main_process():
         for path in folder.glob(CHECKPOINT_FILES):
@@ -117,6 +120,24 @@ def resume(state: TrainState, folder: Path, run: str) -> None:
             " step 0."
         )
         print(line, file=sys.stderr, flush=True)
+
+
+def restore(state: TrainState, values: dict, where: str) -> None:
+    """Restore the state of a run from the values of a checkpoint.
+
+    Args:
+        where: run and file, for the message.
+
+    Raises:
+        RunFailed: the values do not fit, such as weights of another shape.
+    """
+    try:
+        state.load_state_dict(values)
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise RunFailed(
+            f"{where}: does not fit the present code: {first_line(error)}. Delete it to start at"
+            " step 0."
+        ) from None
 
 
 def _read(folder: Path, run: str) -> dict | None:

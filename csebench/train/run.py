@@ -157,7 +157,7 @@ def fit_transform(
 ) -> FittedMap:
     """Embed sentences of the corpus, and fit the map of a method to their vectors.
 
-    What the method draws at random, it draws from torch, which has the seed of the run.
+    Torch is seeded with the seed of the run first. A method draws its random numbers from torch.
 
     Args:
         model: the model without a map.
@@ -201,8 +201,8 @@ def checked_map(method: str, method_class: type, fitted: Any) -> FittedMap:
 def export(spec: Spec, params: Hyperparameters, out: Path, report: dict, parts: ModelParts) -> None:
     """Write `out/model/`. The folder gets this name when all its files are written.
 
-    A control has no encoder, and its name and parameters are written. Nor has a released model,
-    and its name and revision are written.
+    Without an encoder, only facts are written: name and parameters of a control, name and revision
+    of a released model.
     """
     model = out / "model"
     part = out / "model.part"
@@ -223,21 +223,17 @@ def export(spec: Spec, params: Hyperparameters, out: Path, report: dict, parts: 
         facts |= {"control": spec.method, "params": spec.params}
     write_json(part / FACTS, facts)
     write_json(part / REPORT, with_digest(report | {"model_sha256": model_sha256(part)}))
-    write_text(part / CARD, card(spec, parts))
+    write_text(part / CARD, card(spec, parts, report.get("diverged")))
     os.replace(part, model)
 
 
-def card(spec: Spec, parts: ModelParts) -> str:
-    """Return the text of the model card of a run."""
-    method = declaration(spec.method)
-    corpus = "nothing"
-    if spec.corpus is not None:
-        corpus = f"{spec.corpus.size:,} {method.corpus} of {spec.corpus.name}"
-    steps = spec.params.get("steps")
-    batch_size = spec.params.get("batch_size")
-    if steps and batch_size:
-        corpus += f", {int(steps) * int(batch_size):,} seen,"
+def card(spec: Spec, parts: ModelParts, divergence: str | None) -> str:
+    """Return the text of the model card of a run.
 
+    Args:
+        divergence: how the training diverged; None if it did not.
+    """
+    method = declaration(spec.method)
     origin = f"revision {spec.encoder.revision[:12]}"
     if SHA256.fullmatch(spec.encoder.revision):
         origin = f"folder, {origin}"
@@ -248,13 +244,30 @@ def card(spec: Spec, parts: ModelParts) -> str:
             " files are not in this folder.\n"
         )
 
+    if parts.encoder is None:
+        return (
+            f"# {spec.run_id}\n\n{method.title}, seed {spec.seed}. The folder has no weights:"
+            " csebench computes the vectors.\n"
+        )
+
+    start = f"{spec.encoder.name} ({origin})"
+    if spec.corpus is None:
+        made = f"exported by csebench from {start}"
+    elif divergence is not None:
+        made = f"training by csebench diverged ({divergence}), so this is {start} as it was before"
+    else:
+        steps = spec.params.get("steps")
+        batch_size = spec.params.get("batch_size")
+        corpus = f"{spec.corpus.size:,} {method.corpus} of {spec.corpus.name}"
+        if steps and batch_size:
+            corpus += f", {steps:,} steps at batch size {batch_size:,},"
+        made = f"trained by csebench on {corpus} from {start}, seed {spec.seed}"
     vector = str(spec.params.get("pooler"))
     if parts.added:
         vector += f", summed over {1 + len(parts.added)} encoders"
     return (
-        f"# {spec.run_id}\n\n{method.title}, trained by csebench on {corpus} from"
-        f" {spec.encoder.name} ({origin}), seed {spec.seed}.\n\nSentence vector: {vector}. Loads"
-        f" with {ways_to_load(spec, parts)}.\n\nPaper: {method.paper}\n\n"
+        f"# {spec.run_id}\n\n{method.title}, {made}.\n\nSentence vector: {vector}. Loads with"
+        f" {ways_to_load(spec, parts)}.\n\nPaper: {method.paper}\n\n"
         f"```bibtex\n{method.citation}\n```\n"
     )
 
@@ -271,7 +284,10 @@ def ways_to_load(spec: Spec, parts: ModelParts) -> str:
 
     ways = "AutoModel and SentenceTransformer"
     if isinstance(parts.transform, Affine | MethodMap):
-        ways = "AutoModel, without the map that follows pooling, which only csebench applies"
+        ways = (
+            "AutoModel, without the map that follows pooling, which only csebench applies;"
+            " SentenceTransformer would pool by the mean, also without the map"
+        )
         if left_out:
             ways += f"; it would also leave out {' and '.join(left_out)}"
     elif left_out:

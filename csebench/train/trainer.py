@@ -40,9 +40,10 @@ VANISHED = 1e-4  # a loss below this share of the first loss trains almost nothi
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training gives, besides the best weights of its encoder.
+    """The results of a training, besides the best weights, which are in its encoder.
 
-    If several processes share the run, only the main process has it. Those of the others are empty.
+    If several processes share the run, only the main process has results. The others have empty
+    ones.
     """
 
     report: dict = field(default_factory=dict)
@@ -69,7 +70,10 @@ def fit(
             batch. See csebench/model/chunks.py.
 
     Raises:
-        BadInput: the loss is not a scalar with a gradient.
+        BadInput: the loss is not a scalar with a gradient, the class is no Method, or several
+            processes cannot share the batch.
+        RunFailed: a step does not fit in GPU memory, or code of the method changed a setting.
+        Stopped: a signal was received. A checkpoint has been written.
         Diverged: a loss or a vector is not finite, or no evaluation on STS-B dev gave a score.
         Untrainable: the encoder gets no gradient.
     """
@@ -112,7 +116,8 @@ def fit(
     best = state.best
     if "weights" not in best:
         raise Diverged(
-            f"{spec.run_id}: STS-B dev gave no score at any step (constant embeddings?)."
+            f"{spec.run_id}: STS-B dev gave no score at any step that may be kept (constant"
+            " embeddings?)."
         )
     encoder.model.load_state_dict(best["weights"])
     added = task.method.added_encoders()
@@ -156,7 +161,7 @@ def untrained_report(
 
 
 def has_vanished(losses: list[list[float]]) -> bool:
-    """Whether the loss is 0 throughout, or below VANISHED times the first reading ever after.
+    """Whether every later reading is at most VANISHED times the first. A single reading must be 0.
 
     Args:
         losses: [step, mean loss since the previous reading] of every reading.
@@ -266,20 +271,20 @@ class TrainingTask:
         return used_elsewhere > total / 10
 
     def fitting_chunk(self, batch: list) -> int:
-        """Find a chunk size with which a step fits in memory, by halving the present one.
+        """Find a chunk size with which a step fits in memory.
 
-        With several processes, the first half is returned untried, because all processes would have
-        to try a size together.
+        Sizes are tried from the number of sentences, or from half of the present chunk size, and
+        halved. Several processes cannot try a size, so they get the first one below a whole pass.
 
         Returns:
             The size, or 0 if no size fits.
         """
-        size = len(batch)
         chunk_size = self.method.encoder.chunk_size
+        if parallel.world_size() > 1:
+            return (chunk_size or len(batch)) // 2
+        size = len(batch)
         if chunk_size:
             size = chunk_size // 2
-        if parallel.world_size() > 1:
-            return size
         while size > 0 and not self.is_fitting(batch, size):
             size //= 2
         return size
@@ -298,11 +303,15 @@ class TrainingTask:
     def evaluate(self, state: TrainState) -> None:
         """Score every encoder of the method on STS-B dev, and keep the weights of the best.
 
-        Encoders whose vectors are added are scored and kept together with it. The best of all steps
-        is kept. If the method or the setting `selection` asks for the last step, only encoders of
-        that step are compared. Of equal scores the first is kept.
+        The vectors of `added_encoders()` are added to those of each scored encoder, and their
+        weights are kept with the best one's. The best of all steps is kept. If the method or the
+        setting `selection` asks for the last step, only encoders of that step are compared. Of
+        equal scores the first is kept.
         """
-        keeps_last = self.method.keeps_last or self.p.selection == "last"
+        if self.method.keeps_last or self.p.selection == "last":
+            state.best = {
+                "score": -np.inf
+            }  # no earlier step is kept, even if this one has no score
         loss = state.losses[-1][1]
         with self.foreign:
             learned = {name: float(value) for name, value in self.method.learned().items()}
@@ -322,9 +331,7 @@ class TrainingTask:
             score = point["spearman"]
             if score is None:
                 continue
-            # Whenever a later step is scored, it may be the last.
-            replaces_earlier_step = keeps_last and state.step > state.best.get("step", 0)
-            if replaces_earlier_step or score > state.best["score"]:
+            if score > state.best["score"]:
                 state.best = {
                     "score": score,
                     "step": state.step,
@@ -382,16 +389,24 @@ def assemble(
     modules.to(encoder.device).train()
     use_chunks(modules, chunk_size)
 
-    # Trained, momentum and auxiliary encoders share the token ids that they keep by sentence.
-    known_ids = {}
+    share_token_ids(modules)
     for module in modules.modules():
-        if isinstance(module, Encoder):
-            module.known_ids = known_ids
-            if module.device.type == "cuda":
-                module.compile_layers()
+        if isinstance(module, Encoder) and module.device.type == "cuda":
+            module.compile_layers()
 
     weights = [weight for weight in modules.parameters() if weight.requires_grad]
     return modules, make_optimizer(weights, method)
+
+
+def share_token_ids(modules: nn.Module) -> None:
+    """Let encoders with the same tokenizer share the token ids that they keep by sentence.
+
+    Copies of an encoder have its tokenizer. A teacher has one of its own.
+    """
+    ids_by_tokenizer: dict[int, dict] = {}
+    for module in modules.modules():
+        if isinstance(module, Encoder):
+            module.known_ids = ids_by_tokenizer.setdefault(id(module.tokenizer), {})
 
 
 def use_chunks(modules: nn.Module, size: int | None) -> None:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
+from csebench.base.errors import BadInput
 from csebench.model.chunks import in_chunks
 from csebench.model.layers import to_device, use_cheap_dropout
 from csebench.plan.schema.declarations import Hyperparameters
@@ -81,8 +82,15 @@ class Component(Base):
         use_cheap_dropout(self.decoder)
 
     def term(self, method: Method, views: Views) -> Tensor:
-        target = views.view1 if self.p.target == "original" else views.view2
+        target = views.view1
+        if self.p.target == "positive":
+            target = views.view2
         ids = target.batch["input_ids"]
+        if len(ids) != len(views.z1):
+            raise BadInput(
+                "compensation.target: positive: the second view has several rows for a sentence;"
+                " use original."
+            )
         padding = target.batch["attention_mask"] == 0
         with torch.no_grad():
             embedded = method.encoder.model.embeddings(to_device(ids, views.z1.device))

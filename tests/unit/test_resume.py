@@ -12,6 +12,7 @@ import torch
 from tiny_runs import weights
 
 from csebench.base import files as base_files
+from csebench.base.errors import RunFailed
 from csebench.base.files import replacing, sha256
 from csebench.base.runs import CHECKPOINT
 from csebench.train import checkpoint, loop, trainer
@@ -196,6 +197,17 @@ def test_what_cannot_be_used_is_set_aside(
     assert weights(folder) == weights(finished("simcse", params=STEPS))
     assert not list(folder.glob(".*checkpoint*"))
     assert not (folder / "crafted").exists()
+
+
+def test_a_checkpoint_that_does_not_fit_the_code_is_named(killed_run, train):
+    spec, folder = killed_run()
+    path = folder / ".checkpoint-6.pt"
+    state = torch.load(path, weights_only=True)
+    del state["optimizer"]
+    replace_state(path, state)
+
+    with pytest.raises(RunFailed, match=r"does not fit the present code.* Delete it"):
+        train(spec, folder)
 
 
 def test_a_checkpoint_of_the_version_before_sums_of_encoders_is_used(

@@ -25,6 +25,7 @@ from csebench.train import trainer
 from csebench.train.method import View
 from methods.components.ami import aligned
 from methods.simcse import Method
+from methods.vascl import nearest
 
 
 def load_encoder(folder):
@@ -313,6 +314,44 @@ def test_out_of_memory_names_a_chunk_size_that_fits(
         train(make_spec("simcse"), tmp_path / "run")
 
 
+def test_encoders_with_other_tokenizers_keep_their_own_token_ids(make_spec, tiny_bert):
+    """A teacher may read fewer tokens, or keep capitals."""
+
+    class WithTeacher(Method):
+        def __init__(self, encoder, params):
+            super().__init__(encoder, params)
+            self.copied = encoder.copy()
+            self.teacher = load_encoder(tiny_bert)
+
+    params = typed_params("simcse", make_spec("simcse").params)
+    method = WithTeacher(load_encoder(tiny_bert), params)
+    trainer.share_token_ids(method)
+
+    assert method.copied.known_ids is method.encoder.known_ids
+    assert method.teacher.known_ids is not method.encoder.known_ids
+
+
+def test_a_small_last_batch_has_fewer_neighbours_than_vascl_asks_for():
+    near = nearest(torch.randn(5, 8), 16)
+    assert near.sum(1).tolist() == [4] * 5
+    assert not near.diagonal().any()
+
+
+def test_the_card_of_a_run_without_weights_says_so(make_spec, train, tmp_path):
+    train(make_spec("random"), tmp_path / "run")
+    card = (tmp_path / "run" / "model" / "README.md").read_text()
+    assert "The folder has no weights" in card
+    assert "trained" not in card
+
+
+def test_the_card_of_a_run_that_diverged_says_so(make_spec, train, tmp_path, monkeypatch):
+    spec = make_spec("simcse").model_copy(update={"if_diverged": "untrained"})
+    monkeypatch.setattr(Method, "loss", lambda self, views: views.z1.sum() * float("nan"))
+    train(spec, tmp_path / "run")
+    card = (tmp_path / "run" / "model" / "README.md").read_text()
+    assert "training by csebench diverged" in card
+
+
 def test_ami_reads_pairs_of_one_sentence_up_to_their_first_difference():
     """A span mask shifts the tokens after it. CT's pairs of different sentences do not count."""
     maps = torch.rand(4, 2, 6, 6)
@@ -402,6 +441,16 @@ def test_a_run_without_a_score_on_dev_has_no_model(make_spec, train, tmp_path, m
     monkeypatch.setattr(trainer, "dev_point", lambda *_: {"spearman": float("nan")})
     with pytest.raises(Untrainable, match="STS-B dev gave no score"):
         train(make_spec("simcse"), tmp_path / "run")
+
+
+def test_a_last_step_without_a_score_is_not_replaced_by_an_earlier_one(
+    make_spec, train, tmp_path, monkeypatch
+):
+    points = iter([0.5, 0.5, float("nan")])
+    monkeypatch.setattr(trainer, "dev_point", lambda *_: {"spearman": next(points)})
+    spec = make_spec("simcse", params={"steps": 6, "selection": "last"})
+    with pytest.raises(Untrainable, match="STS-B dev gave no score"):
+        train(spec, tmp_path / "run")
 
 
 def test_figures_on_dev(tiny_bert, monkeypatch):
