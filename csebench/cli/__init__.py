@@ -213,21 +213,32 @@ def join_folders(argv: list[str]) -> list[str]:
     for name in names:
         if not Path(name).is_dir():
             raise BadInput(f"{source}: {name}: no such folder; `csebench init {name}` makes it.")
-    if options.project:
-        join(options.project)
+    if names:
+        join(names)  # absolute paths, because the current folder changes later
     return rest
 
 
 def make_paths_absolute(args: argparse.Namespace) -> None:
     """Make paths among the arguments absolute, and names for which there is a file or folder."""
-    from csebench.base.hub import names_commit
-
     for key, value in vars(args).items():
-        may_be_file = key in ("encoder", "model", "spec") and value and not names_commit(value)
         if isinstance(value, Path):
             setattr(args, key, value.absolute())
-        elif may_be_file and names_a_file(value):
-            setattr(args, key, str(Path(value).absolute()))
+        elif key == "scores" and args.what != "ro-crate":  # which names a page, below results/
+            setattr(args, key, [path.absolute() for path in value])
+        elif key == "translators":
+            names = [absolute_if_there(name) for name in value.split()]
+            setattr(args, key, " ".join(names))
+        elif key in ("encoder", "model", "spec") and value:
+            setattr(args, key, absolute_if_there(value))
+
+
+def absolute_if_there(name: str) -> str:
+    """Make a name absolute if there is a file or folder of it."""
+    from csebench.base.hub import names_commit
+
+    if names_commit(name) or not names_a_file(name):
+        return name
+    return str(Path(name).absolute())
 
 
 def names_a_file(name: str) -> bool:

@@ -57,7 +57,8 @@ def new(args):
         raise BadInput(f"{file}: exists, or a folder of this name does; choose another name.")
 
     title = args.name.replace("_", " ").capitalize()
-    text = read_text(ROOT / template).replace("template", args.name).replace("Template", title)
+    names = {"template": args.name, "Template": title}
+    text = re.sub("[Tt]emplate", lambda match: names[match[0]], read_text(ROOT / template))
     unread: list[str] = []
     if args.table is not None:
         text, unread = with_tables(text, args.table)
@@ -85,7 +86,10 @@ def with_schema(text: str, path: Path) -> str:
 
 
 def file_name(text: str) -> str:
-    """Check the name of a new file: small letters, digits and _. An argparse type."""
+    """Check the name of a new file: a letter from a to z, then letters, digits and _.
+
+    An argparse type.
+    """
     try:
         return TypeAdapter(Name).validate_python(text)
     except ValidationError:
@@ -93,7 +97,7 @@ def file_name(text: str) -> str:
             f"{text!r} cannot be the name of a file here: take a letter from a to z, then letters,"
             f" digits and _, at most {LONGEST_NAME} characters"
         )
-        allowed = re.sub(r"\W+", "_", text).lower().lstrip("_0123456789")
+        allowed = re.sub(r"\W+", "_", text, flags=re.ASCII).lower().lstrip("_0123456789")
         allowed = allowed[:LONGEST_NAME].rstrip("_")
         if allowed:
             problem += f", such as {allowed!r}"

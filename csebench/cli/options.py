@@ -83,12 +83,14 @@ def pooler(text: str) -> str:
 
 
 def parse_targets(names: list[str], scale_name: str) -> list[targets.Page]:
-    """List the pages of targets, each once."""
+    """List the pages of targets, each once. Raise BadInput if there are none."""
     catalog.scale(scale_name)  # refuses an unknown scale
     pages: dict[Path, targets.Page] = {}
     for name in names:
         for page in targets.parse_target(name, scale_name):
             pages[page.path] = page
+    if not pages:
+        raise BadInput(f"{', '.join(names)}: has no table and no figure.")
     return list(pages.values())
 
 

@@ -151,6 +151,10 @@ def render(args):
     from csebench.report.pages import PAGES, write_all
 
     catalog.scale(args.scale)
+    if args.check and args.target != "all":
+        raise BadInput("render --check: is for the target `all`.")
+    if args.target == "all" and args.out is not None:
+        raise BadInput("render all: writes every page to its place; leave out --out.")
     if args.target == "all" and args.check:
         return check_pages(args.scale)
     if args.target == "all":

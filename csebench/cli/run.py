@@ -20,6 +20,7 @@ from csebench.cli import train_options
 from csebench.cli.options import parse_targets
 from csebench.data.corpus import Corpus, read_corpus
 from csebench.plan.catalog.data_sources import sources
+from csebench.plan.catalog.files import FETCHED
 from csebench.plan.catalog.registry import declaration, distinct_names, evaluator_declaration
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.schema.declarations import FRACTION, Evaluation
@@ -51,12 +52,14 @@ def fetch(args):
     from csebench.data.fetch import fetch_source
 
     if args.source in sources():
-        return fetch_source(args.source, args.out)
+        return fetch_source(args.source, args.out or Path(FETCHED))
     # sources have no slash in their names, so `micse/tabel2` is a mistyped target
     may_be_source = "/" not in args.source
     if may_be_source and problem_of(parse_targets, [args.source], args.scale) is not None:
         known = [*sources(), "all", "table2", "micse/table2"]
         raise unknown("source or target", args.source, known)
+    if args.out is not None:
+        raise BadInput("fetch --out: is for one source; leave it out for targets.")
     pages = parse_targets([args.source], args.scale)
     from csebench.data.preflight import fetch_all
 

@@ -628,8 +628,8 @@ def add_data_verbs(verbs):
     v = add_verb(verbs, "fetch", run.fetch, about, *examples, scale="paper")
     text = "wiki, nli, senteval, imdb, stackoverflow, beir:scifact …, or a target"
     v.add_argument("source", help=text)
-    fetched = Path(catalog.FETCHED)
-    v.add_argument("--out", type=output_folder, default=fetched, help="folder of a source")
+    text = f"folder of a source (default: {catalog.FETCHED})"
+    v.add_argument("--out", type=output_folder, help=text)
 
     about = "translate every sentence to another language and back"
     example = "corpus.txt --translators 'models/en-de models/de-en' --out translated.txt"

@@ -271,7 +271,10 @@ def runs_of_method(method: str, scale_name: str) -> dict[str, Spec]:
 
 @cached
 def cells_of_method(method: str, scale_name: str) -> list[CellPlan]:
-    """List the cells of all rows that run a method. Rows with a defect are left out."""
+    """List the cells of all rows that run a method. Rows with a defect are left out.
+
+    Rows count even if another row of their table has a defect, so that the table has no page.
+    """
     grids = []
     for paper_name in paper_names():
         grids += [(paper_name, name) for name in grid_names(paper_name)]
@@ -367,9 +370,9 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
     Raises:
         BadInput: there is no such target, or the file of the paper is invalid.
     """
-    if target == "all":
-        return list(pages(scale_name))
     parts, scale_name = split_target(target, scale_name)
+    if parts == ["all"] and not target.endswith(".md"):
+        return list(pages(scale_name))
     if parts and parts[0] in catalog.broken_papers():
         raise BadInput(catalog.broken_papers()[parts[0]])
     match parts:

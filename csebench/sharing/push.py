@@ -75,7 +75,7 @@ def plan_push(run_id: str, scale: str, repository: str, is_private: bool) -> Pus
     revision = model_sha256(model)
     for path in score_paths:
         for scores in read_shared_scores(path):
-            refuse_other_weights(scores, model, revision)
+            refuse_other_weights(scores, model, revision, scale)
             _, is_outdated = stored_score(spec, scores.evaluator.text, scale)
             if is_outdated:
                 raise BadInput(
@@ -124,19 +124,19 @@ def finished_model(run_id: str, scale: str) -> Path:
     return folder / "model"
 
 
-def refuse_other_weights(scores: SharedScores, model: Path, revision: str) -> None:
+def refuse_other_weights(scores: SharedScores, model: Path, revision: str, scale: str) -> None:
     """Refuse scores of a model whose files have another hash, such as one of another machine."""
     if scores.model.revision != revision:
         raise BadInput(
             f"{scores.path}: is of other weights ({scores.model.revision[:12]}…) than {model}"
-            f" ({revision[:12]}…). Delete the file, then score the run."
+            f" ({revision[:12]}…). {score_again(scores, scale)}"
         )
 
 
 def score_again(scores: SharedScores, scale: str) -> str:
-    run_id = scores.model.run
-    evaluator = scores.evaluator.text
-    return f"`csebench work {run_id} --scale {scale} --evaluators={evaluator}` scores it again."
+    """Word the command that makes a published score again."""
+    command = f"csebench publish {scores.model.run} {scores.evaluator.text} --scale {scale}"
+    return f"`{command}` makes it again."
 
 
 # ---------------------------------------------------------------- sending

@@ -110,7 +110,7 @@ def try_method(
 
 
 def check_options(settings: int, seeds: int | None, trials: int | None) -> None:
-    """Raise BadInput if an option for the settings of one search is given with random settings."""
+    """Raise BadInput if there are no settings, or --seeds or --trials beside random settings."""
     if settings < 1:
         raise BadInput(f"--settings {settings}: must be at least 1.")
     if settings == 1:
@@ -210,7 +210,9 @@ def spec_of_check(attempt: Attempt) -> Spec:
     encoder = scale.encoders[tuning.ENCODER]
     size = min(scale.sizes.values())
     where = f"try: {attempt.name}"
-    return make_spec(recipe, encoder, size, scale.seeds[0], conditions(scale), where)
+    spec = make_spec(recipe, encoder, size, scale.seeds[0], conditions(scale), where)
+    # two steps need no pre-training, whose model may not be there yet
+    return spec.model_copy(update={"encoder": encoder})
 
 
 def train_for_check(attempt: Attempt, spec: Spec, out: Path) -> None:

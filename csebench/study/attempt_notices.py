@@ -24,9 +24,10 @@ def restart_notices(attempt: Attempt) -> list[str]:
     notices = []
     code_now = draft_code(attempt.name, attempt.folder)
     if is_changed(code_now, codes_of_runs(attempt)):
+        made_again = "its search and its runs" if attempt.searches() else "its runs"
         notices.append(
-            f"{attempt.unit}.py: its code changed since its last runs, so its search and runs start"
-            f" again. The old runs stay in {catalog.RUNS}/."
+            f"{attempt.unit}.py: its code changed since its last runs, so {made_again} start again."
+            f" The old runs stay in {catalog.RUNS}/."
         )
     for evaluator in attempt.evaluators:
         code_now = draft_code(protocol(evaluator).declaration.name, EVALUATORS)
@@ -36,7 +37,7 @@ def restart_notices(attempt: Attempt) -> list[str]:
 
 
 def scale_notice(attempt: Attempt) -> list[str]:
-    """Say before anything is run that the scale judges no methods of this kind, if so."""
+    """Warn if the scale cannot judge methods of this kind. The list is empty if it can."""
     from csebench.report.numbers.controls import why_not_judged
     from csebench.report.words.comparisons import cannot_tell_text
 

@@ -50,7 +50,7 @@ class Attempt:
     scale: str
     evaluators: tuple[str, ...]
     seeds: int  # runs of each row if all of them have the same settings
-    settings: int = 1  # random settings, a run of each row for each; 1: those of one search
+    settings: int = 1  # random settings that each row is run at; 1: those of one search
 
     @property
     def has_random_settings(self) -> bool:

@@ -121,6 +121,21 @@ def test_results_are_written_to_it_and_paths_are_of_the_current_folder(
     assert not (tmp_path / "results").exists()
 
 
+def test_the_variable_may_name_a_folder_below_the_current_one(own, tmp_path, monkeypatch):
+    monkeypatch.setenv("CSEBENCH_PROJECT", "own")
+    assert cli.main(["csv", "--scale", "own_scale"]) == 0
+    assert (own / "results" / "own_scale" / "cells.csv").exists()
+
+
+def test_files_of_export_are_of_the_current_folder(own, tmp_path, monkeypatch):
+    monkeypatch.setenv("CSEBENCH_PROJECT", "")
+    score, *_ = (ROOT / "results" / "mini" / "scores").glob("micse-*.sts.json")
+    shutil.copy(score, tmp_path / score.name)
+    options = ["--out", "card.md", "--project", "own"]
+    assert cli.main(["export", "model-index", score.name, *options]) == 0
+    assert (tmp_path / "card.md").exists()
+
+
 def test_a_spec_as_text_is_no_path_of_the_current_folder(own, monkeypatch, capsys):
     """Its text is longer than the name of a file may be."""
     monkeypatch.setenv("CSEBENCH_PROJECT", "")

@@ -46,6 +46,11 @@ def test_a_new_file_is_valid_under_its_name(kind, project, capsys):
         assert (path.parent / schema).samefile(ROOT / "docs/schemas/paper.json")
 
 
+def test_a_name_may_contain_the_word_template(project):
+    assert cli.main(["new", "method", "myTemplate"]) == 0
+    assert cli.main(["show", "myTemplate"]) == 0
+
+
 @pytest.mark.parametrize(
     ("words", "part"),
     [

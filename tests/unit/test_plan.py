@@ -270,6 +270,10 @@ def test_a_shipped_encoder_is_what_the_scale_says(scale):
         assert pinned == models.model_sha256(folder), f"{scale}: {role}"
 
 
+def test_all_pages_of_a_scale_are_a_target():
+    assert targets.parse_target("mini/all", "smoke") == list(targets.pages("mini"))
+
+
 @pytest.mark.parametrize("scale", ["smoke", "paper"])
 def test_a_job_finds_its_run_and_evaluators_as_the_pages_have_them(scale):
     """A job plans the rows of its method alone."""

@@ -237,6 +237,15 @@ def test_no_advice_asks_for_more_seeds_than_the_command_takes(monkeypatch):
     assert "2,000 seeds, which is out of reach" in attempt_results.advice_on_runs(comparison)
 
 
+def test_two_steps_need_no_model_of_a_pre_training(own):
+    """InfoCSE starts from a run of Condenser, which may not be there yet."""
+    file = make_component_file(own)
+    tried = attempt_paper.open_attempt(
+        file, True, against=("infocse",), scale="smoke", evaluators=("sts",), seeds=1
+    )
+    assert attempt.spec_of_check(tried).run_before is None
+
+
 def test_untrained_rows_have_no_training_that_could_be_the_same(monkeypatch):
     spec = SimpleNamespace(run_id="bert-0000000000")
     plan = SimpleNamespace(specs=[spec], evaluator="sts")
