@@ -27,7 +27,7 @@ from csebench.base.terminal import bar  # noqa: E402
 
 
 def acts(chaos):
-    """Give the disturbances of the project, one after the other, without an end."""
+    """Yield disturbances of the project, endlessly."""
     disks = [()]
     if chaos.mounted:
         disks += [("full",), ("read-only",)]

@@ -9,9 +9,10 @@ sets.
 
 Real, with --scores: give two or more score JSONs of `csebench evaluate --evaluators sts` on the
 same data (a minute and half a GB per model). The first table has the number of clusters of every
-test set, and the largest. It also has the factor by which clusters make the standard error of a
-difference larger, over all pairs of models: as csebench takes clusters, with whole clusters only,
-and with single sentences only (which count a pair twice: 1.41 if no sentence is shared). The second
+test set, and the largest. It also has the factor by which clusters enlarge the standard error of a
+difference, over all pairs of models. The factor is given three times: for csebench's clusters, for
+whole clusters, and for single sentences. Single sentences count each pair twice, so their factor is
+1.41 even if no sentence is shared. The second
 table shows the cost and the precision of other numbers of draws.
 
     python benchmarks/clusters.py

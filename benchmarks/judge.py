@@ -197,7 +197,7 @@ def judge_values(draws: int) -> list[list]:
 
 
 def published(runs: np.ndarray) -> Published:
-    """Print one run, or the mean of several with their deviation, with two digits."""
+    """Return the printed value of a run, or of the mean of several with their deviation."""
     value = round(float(runs.mean()), 2)
     std = None
     if len(runs) > 1:

@@ -8,8 +8,8 @@ Both sides have the same encoder, sentences, precision and threads:
   encode distinct     the same sentences, each once
 
 The two sides alternate, and a ratio is the median over pairs of calls, so that other work on the
-machine slows both. The share is the rate of our matrix products, as part of the rate of a product
-of two square matrices in the same precision, on the same threads.
+machine slows both. The share is the operations per second of our step or encoding, divided by
+those of a product of two square matrices in the same precision, on the same threads.
 
     python benchmarks/peer.py [--seconds 120] [--encoder E] [--batch 64] [--threads 1 2]
                               [--precisions fp32 bf16]
