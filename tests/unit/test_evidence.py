@@ -781,8 +781,8 @@ def test_the_page_says_first_what_all_sources_say_of_a_printed_value():
     pooled = statistics.pooled_group(SIMCSE)
     sources = len(pooled.by_source)
     assert pooled_text().startswith(
-        f"**Against {pooled.summary.n} runs of {sources} sources, the 76.25 printed for"
-        " unsup-SimCSE on BERT-base is "
+        "**The 76.25 printed for unsup-SimCSE on BERT-base, against"
+        f" {pooled.summary.n} runs of {sources} sources, is "
     )
 
 

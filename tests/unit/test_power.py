@@ -255,7 +255,7 @@ def test_claims_need_the_seeds_that_are_reported(capsys):
     seeds = {}
     for row in power(capsys, "claims"):
         if row["paper"] == "micse" and row["against"].startswith("SimCSE"):
-            seeds[row["column"], row["printed"]] = [row["seeds, 0.00"], row["seeds, 0.18"]]
+            seeds[row["column"], row["printed"]] = [row["seeds at 0.00"], row["seeds at 0.18"]]
     assert seeds["0.1%", "+5.91"][0] == "3"
     assert seeds["100%", "+0.73"] == ["23", "42"]
 
@@ -270,7 +270,7 @@ def test_a_baseline_that_two_rows_share_does_not_vary_in_their_difference(capsys
         if (row["paper"], row["column"]) == ("micse", "Δ 0.1%") and row["against"] == "MoCo+SimCSE"
     ]
     assert float(row["sd"]) == pytest.approx(sqrt(0.49**2 + 1.61**2), abs=0.01)
-    assert row["seeds, 0.18"] == "4"
+    assert row["seeds at 0.18"] == "4"
 
 
 def test_a_claim_about_gains_names_the_rows_that_are_subtracted(capsys):

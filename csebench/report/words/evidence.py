@@ -45,7 +45,7 @@ def pooled_text() -> str:
 def pooled_sentence(pooled: PooledMethod) -> str:
     """Give the verdict of all sources on a printed value.
 
-    `**Against 67 runs of 14 sources, the 76.25 printed for X on E is inconclusive: …**`
+    `**The 76.25 printed for X on E, against 67 runs of 14 sources, is inconclusive: …**`
     """
     count = pooled.runs.summary.n
     printed = pooled.printed
@@ -54,7 +54,7 @@ def pooled_sentence(pooled: PooledMethod) -> str:
     answer = verdict_range_text(verdict, printed.seeds, count)
     sources = pooled.runs.effects.sources
     return (
-        f"**Against {count} runs of {sources} sources, the {printed.value.text} printed for {name}"
+        f"**The {printed.value.text} printed for {name}, against {count} runs of {sources} sources,"
         f" is {answer}.**"
     )
 
@@ -75,14 +75,14 @@ def picking_sentence(pooled: PooledMethod) -> str:
         return ""
     if by_test is None:
         most = len(scores.by_test)
-        return f"Even the best of {most} runs of an average source is expected to stay below it."
+        return f"An average source is not expected to reach it, even with the best of {most} runs."
     text = (
-        f"The best of {by_test} runs of an average source is expected to reach it if the test sets"
-        " pick the run"
+        f"An average source is expected to reach it with the best of {by_test} runs by the test"
+        " sets"
     )
     if by_dev is None:
-        return f"{text}, but not the best of {len(scores.by_dev)} if STS-B dev does."
-    return f"{text}, and the best of {by_dev} if STS-B dev does."
+        return f"{text}, but not with the best of {len(scores.by_dev)} by STS-B dev."
+    return f"{text}, or with the best of {by_dev} by STS-B dev."
 
 
 # ---------------------------------------------------------------- the answer of each sweep
@@ -177,7 +177,8 @@ def counts_text() -> str:
 def verdict_range_text(verdict: stats.Verdict, printed_seeds: int, runs: int) -> str:
     """Word the verdict, the distance of a printed value, and the range of further such runs.
 
-    `inconclusive: 1.14 above an average run, inside 73.15 to 76.71; a lucky but possible seed`
+    `inconclusive: 1.14 above an average run, inside their range 73.15 to 76.71; a lucky but
+    possible seed`
 
     Args:
         printed_seeds: number of runs that the printed value is a mean of.
@@ -188,7 +189,7 @@ def verdict_range_text(verdict: stats.Verdict, printed_seeds: int, runs: int) ->
         return text
     word = stats.printed_word(verdict.name)
     side = "outside" if word == PrintedWord.DIFFERS else "inside"
-    text += f", {side} {outward_range(verdict.low, verdict.high)}"
+    text += f", {side} their range {outward_range(verdict.low, verdict.high)}"
     if word == PrintedWord.INCONCLUSIVE and printed_seeds == 1:
         luck = "a lucky" if verdict.distance <= 0 else "an unlucky"
         text += f"; {luck} but possible seed"

@@ -32,12 +32,12 @@ LEGEND = (
     " any number of seeds."
 )
 CLAIMS_HEAD = ["paper", "about", "claim", "row", "against", "column", "printed", "sd"]
-CLAIMS_HEAD += [f"seeds, {share * ITEM_ERROR:.2f}" for share in SHARES]
+CLAIMS_HEAD += [f"seeds at {share * ITEM_ERROR:.2f}" for share in SHARES]
 CLAIMS_LEGEND = (
     f"How many seeds each row needs, so that a test detects the printed difference with"
     f" {100 * POWER:.0f} % power. The error of the difference over test items is not known for the"
-    " papers' encoders, so several are assumed, in points. no number: at this error, no number of"
-    " seeds is enough."
+    " papers' encoders, so each column of seeds assumes one, in points. no number: at this error,"
+    " no number of seeds is enough."
 )
 UNKNOWN = "no seeds are published"
 
