@@ -17,7 +17,7 @@ from tabulate import tabulate
 
 from csebench.base.terminal import bar
 from csebench.report.numbers.estimates import Estimate
-from csebench.report.numbers.over_settings import MOST_PICKED_FROM, Chosen, estimate_of_best
+from csebench.report.numbers.over_settings import MOST_PICKED_FROM, Candidates, estimate_of_best
 from csebench.report.numbers.stats import LEVEL
 
 SEED = 0
@@ -78,13 +78,13 @@ def error_rates(case: Case, draws: int) -> tuple[float, float]:
     return of_mean / draws, of_best / draws
 
 
-def made_up_row(case: Case, shared: np.ndarray, rng: np.random.Generator) -> Chosen:
+def made_up_row(case: Case, shared: np.ndarray, rng: np.random.Generator) -> Candidates:
     """Make up the scores of a row on the test sets and on dev."""
     values = shared + rng.normal(0, case.own, case.settings)
     diverges = rng.random(case.settings) < case.diverging
     values = np.where(diverges, UNTRAINED, values)
     dev = values + rng.normal(0, 0.5, case.settings)
-    return Chosen(dev, values)
+    return Candidates(dev, values)
 
 
 def is_significant(estimate: Estimate) -> bool:

@@ -212,8 +212,8 @@ class Glow(nn.Module):
                 x, output = x.chunk(2, dim=1)
                 outputs.append(output)
             for step in steps.children():
-                x, of_step = step(x)
-                log_det = log_det + of_step
+                x, step_log_det = step(x)
+                log_det = log_det + step_log_det
         return torch.cat([*outputs, x], dim=1), log_det
 
     def initialise(self) -> None:
@@ -264,7 +264,9 @@ def maximise_likelihood(flow: Glow, batches: Iterable[Tensor], params: Hyperpara
     """Train a flow, with a step for each batch (N, D)."""
     optimizer = BertAdam(flow.parameters(), params.learning_rate, params.weight_decay)
     for batch in batches:
-        loss = 2 * bits_per_dimension(*flow(batch)).mean()  # the means of both sides of the pairs
+        loss = (
+            2 * bits_per_dimension(*flow(batch)).mean()
+        )  # the code adds the losses of the two sides of its pairs
         loss.backward()
         clip_grad_norm_(flow.parameters(), params.clip)
         optimizer.step()

@@ -100,8 +100,8 @@ class Method(Base):
         )
 
     def views(self, triplets: list[tuple[str, str, str]]) -> Views:
-        anchors, positives, hard = map(list, zip(*triplets, strict=True))
-        return Views(self.view(anchors), self.view(positives), self.view(hard))
+        anchors, positives, negatives = map(list, zip(*triplets, strict=True))
+        return Views(self.view(anchors), self.view(positives), self.view(negatives))
 
     def words(self, batch: dict[str, Tensor]) -> Tensor:
         return augment(self.encoder.word_vectors(batch), self.p.augmented)

@@ -98,10 +98,11 @@ class Method(Base):
         # the upper layers read [CLS] of the last layer, and the other tokens of the middle layer
         middle = states[self.encoder.num_layers // 2]
         last = states[-1]
-        read = torch.cat([last[:, :1], middle[:, 1:]], dim=1)
-        restored = self.upper(read, masked.encoded.mask)
-        of_upper = masked_lm_loss(self.lm_head, restored, masked.labels)
-        return of_upper + masked_lm_loss(self.lm_head, last, masked.labels)
+        upper_input = torch.cat([last[:, :1], middle[:, 1:]], dim=1)  # (N, T, D)
+        upper_states = self.upper(upper_input, masked.encoded.mask)
+        upper_loss = masked_lm_loss(self.lm_head, upper_states, masked.labels)
+        last_loss = masked_lm_loss(self.lm_head, last, masked.labels)
+        return upper_loss + last_loss
 
     def exported(self) -> dict[str, nn.Module]:
         return {"upper": self.upper, "lm_head": self.lm_head}

@@ -67,7 +67,7 @@ Xu, Weiran}, booktitle={ACL}, year={2021}}"""
             "unsup-consert-base.sh: --cl_rate, of the whole loss; it matters to clipping alone",
         ),
     },
-    "keeps": ["dropout", "pooler"],  # views by edits alone; means of tokens
+    "keeps": ["dropout", "pooler"],  # views differ by edits alone; shuffled tokens need a mean
     "search": {"cutoff": (0.1, 0.2, 0.4)},
     "below": [("cutoff", 1)],
     "variants": {

@@ -187,10 +187,10 @@ def binary_contrast(logits: Tensor, alike: Tensor) -> Tensor:
         logits: (N, N + M).
         alike: (N, N) bool, True where the frozen encoder finds two sentences alike.
     """
-    own, false = targets(logits, alike)
-    probabilities = logits.masked_fill(false, 0.0).softmax(-1)
+    positive, false_negative = positives_and_false_negatives(logits, alike)
+    probabilities = logits.masked_fill(false_negative, 0.0).softmax(-1)
     with torch.autocast(logits.device.type, enabled=False):
-        return binary_cross_entropy(probabilities, own.to(probabilities.dtype))
+        return binary_cross_entropy(probabilities, positive.to(probabilities.dtype))
 
 
 def weighted_contrast(logits: Tensor, alike: Tensor) -> Tensor:
@@ -198,8 +198,8 @@ def weighted_contrast(logits: Tensor, alike: Tensor) -> Tensor:
 
     The positive is not in the denominator. See `binary_contrast` for the arguments.
     """
-    own, false = targets(logits, alike)
-    negatives = logits.masked_fill(own | false, float("-inf"))
+    positive, false_negative = positives_and_false_negatives(logits, alike)
+    negatives = logits.masked_fill(positive | false_negative, float("-inf"))
     return (negatives.logsumexp(-1) - logits.diagonal()).mean()
 
 
@@ -209,11 +209,12 @@ def non_uniformity(logits: Tensor) -> Tensor:
     return (noise.logsumexp(-1) - logits.diagonal()).mean()
 
 
-def targets(logits: Tensor, alike: Tensor) -> tuple[Tensor, Tensor]:
-    """Find the positives and the false negatives among logits, both (N, N + M) bool."""
-    own = torch.eye(*logits.shape, dtype=torch.bool, device=logits.device)
-    false = pad(alike, (0, logits.shape[1] - len(logits))) & ~own  # noise is never false
-    return own, false
+def positives_and_false_negatives(logits: Tensor, alike: Tensor) -> tuple[Tensor, Tensor]:
+    """Mark the positives and the false negatives among logits, both (N, N + M) bool."""
+    positive = torch.eye(*logits.shape, dtype=torch.bool, device=logits.device)
+    noise_columns = logits.shape[1] - len(logits)
+    false_negative = pad(alike, (0, noise_columns)) & ~positive  # noise is never a false negative
+    return positive, false_negative
 
 
 def draw_noise(count: int, like: Tensor) -> Tensor:

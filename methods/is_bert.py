@@ -168,6 +168,6 @@ def jensen_shannon(local: Tensor, summary: Tensor, real: Tensor) -> Tensor:
     own = torch.eye(n, dtype=torch.bool, device=scores.device).unsqueeze(1)  # (N, 1, N)
     counts = real.unsqueeze(-1)  # (N, T, 1)
     tokens = real.sum()
-    of_own = (softplus(-scores) * (counts & own)).sum() / tokens
-    of_others = (softplus(scores) * (counts & ~own)).sum() / (tokens * (n - 1))
-    return of_own + of_others - 2 * math.log(2)
+    own_term = (softplus(-scores) * (counts & own)).sum() / tokens
+    others_term = (softplus(scores) * (counts & ~own)).sum() / (tokens * (n - 1))
+    return own_term + others_term - 2 * math.log(2)

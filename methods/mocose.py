@@ -177,13 +177,15 @@ class Method(Base):
         slow = parameters(self.target, self.target_dense, self.target_projection)
         fast = parameters(self.encoder, self.dense, self.projection)
         # the code counts from 1, and averages equal weights before the first step
-        get_ema_multi_avg_fn(self.momentum(self.step + 1))(slow, fast, None)
+        momentum = self.momentum(self.step + 1)
+        move_towards = get_ema_multi_avg_fn(momentum)
+        move_towards(slow, fast, None)  # the third argument is not read
 
     def momentum(self, step: int) -> float:
         """Return the share of its weights that the target network keeps at a step (mocose.py:43).
 
-        It starts at `momentum` and rises along a cosine. It is 1 at the share `momentum_end` of the
-        run's steps.
+        It starts at `momentum` and rises along a cosine to 1 at the share `momentum_end` of the
+        run's steps. Then it falls again, as in the code.
         """
         progress = step / (self.p.momentum_end * self.p.steps)
         return 1 - (1 - self.p.momentum) * (math.cos(math.pi * progress) + 1) / 2

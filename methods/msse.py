@@ -194,7 +194,9 @@ class Method(ClsHeadMethod):
         return view
 
     def loss(self, views: Views) -> Tensor:
-        hard = None if views.hard is None else views.hard.z
+        hard = None
+        if views.hard is not None:
+            hard = views.hard.z
         loss = self.p.contrast * info_nce(
             views.z1, views.z2, self.p.temperature, views.queue, hard=hard
         )

@@ -78,6 +78,8 @@ DECLARATION = {
 
 class Method(MSSE):
     def views(self, triplets: list[tuple[str, str, str]]) -> Views:
-        anchors, positives, hard = map(list, zip(*triplets, strict=True))
-        hard = self.view(hard) if self.p.hard_negatives else None
+        anchors, positives, negatives = map(list, zip(*triplets, strict=True))
+        hard = None
+        if self.p.hard_negatives:
+            hard = self.view(negatives)
         return Views(self.view(anchors), self.view(positives), hard)

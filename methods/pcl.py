@@ -103,7 +103,8 @@ class Method(SimCSE):
         edits = [augment.copy, augment.copy, *map(self.edit, self.p.edits.split())]
         batch = self.tokenize_edited(sentences, edits)
         views = Views(self.encode(batch), self.encode(batch, self.peer))
-        views.view1.blocks = views.view2.blocks = len(edits)
+        views.view1.blocks = len(edits)
+        views.view2.blocks = len(edits)
         return views
 
     def edit(self, name: str) -> Callable[[Tensor], Tensor]:
@@ -129,15 +130,18 @@ class Method(SimCSE):
 
     def loss(self, views: Views) -> Tensor:
         blocks = views.view1.blocks
-        main, peer = (upcast_fp32(view.z).unflatten(0, (blocks, -1)) for view in views)
-        within = self.rows(main, main), self.rows(peer, peer)
-        across = self.rows(main, peer), self.rows(peer, main)
-        loss = divergence(*within) + divergence(*across)
-        for z, row in zip((main, peer), within, strict=True):
-            labels = torch.zeros_like(row)
+        main = upcast_fp32(views.z1).unflatten(0, (blocks, -1))  # (K, N, D)
+        peer = upcast_fp32(views.z2).unflatten(0, (blocks, -1))  # (K, N, D)
+        main_rows = self.rows(main, main)  # (N, K-1 + N-1)
+        peer_rows = self.rows(peer, peer)
+        within = divergence(main_rows, peer_rows)
+        across = divergence(self.rows(main, peer), self.rows(peer, main))
+        loss = within + across
+        for z, rows in ((main, main_rows), (peer, peer_rows)):
+            labels = torch.zeros_like(rows)
             labels[:, : blocks - 1] = 1  # the columns of positives
             loss = loss + info_nce(z[0], z[1], self.p.temperature)
-            loss = loss + binary_cross_entropy_with_logits(row.softmax(dim=1), labels)
+            loss = loss + binary_cross_entropy_with_logits(rows.softmax(dim=1), labels)
         return loss
 
 

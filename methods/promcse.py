@@ -47,7 +47,7 @@ booktitle={Findings of EMNLP}, year={2022}}"""
         "temperature": (0.05, "run_unsup_example.sh"),
         "prefix": (16, "README table, BERT base: prompt length, P"),
     },
-    "keeps": ["learning_rate"],  # of a prefix: a thousand times that of an encoder
+    "keeps": ["learning_rate"],  # a prefix needs a rate a thousand times an encoder's
     "search": {"learning_rate": (1e-2, 3e-2, 1e-1), "prefix": (8, 16, 32)},
     "below": [(0, "prefix")],
     "deviations": [

@@ -47,7 +47,7 @@ DECLARATION = {
         "hinge": (10.0, "run_sup_example.sh: eh_loss_weight, λ; of RoBERTa large"),
         "margin": (0.2, "run_sup_example.sh: eh_loss_margin, m; of RoBERTa large"),
     },
-    "keeps": ["learning_rate"],  # of a prefix: a thousand times that of an encoder
+    "keeps": ["learning_rate"],  # a prefix needs a rate a thousand times an encoder's
     "search": {"learning_rate": (3e-3, 1e-2, 3e-2), "hinge": (1.0, 10.0, 30.0)},
     "weights": ["hinge"],
     "below": [(0, "prefix")],
@@ -76,8 +76,14 @@ class Method(PromCSE):
 
     def loss(self, views: Views) -> Tensor:
         assert views.hard is not None
-        hard = {"hard": views.hard.z, "hard_weight": self.p.hard_weight}
-        contrast = info_nce(views.z1, views.z2, self.p.temperature, views.queue, **hard)
+        contrast = info_nce(
+            views.z1,
+            views.z2,
+            self.p.temperature,
+            views.queue,
+            hard=views.hard.z,
+            hard_weight=self.p.hard_weight,
+        )
         return contrast + self.p.hinge * energy_hinge(
             views.z1, views.z2, views.hard.z, self.p.margin
         )

@@ -1,8 +1,9 @@
 """RankEncoder: two sentences are alike if they rank the sentences of a corpus alike.
 
 Idea: neighbours say what a sentence means. A trained SimCSE ranks a corpus by its similarity to
-each sentence of the batch. The student learns how alike two such rankings are, where they are
-rather alike. At test, a similarity is a cosine and the agreement of the student's own rankings.
+each sentence of the batch. The student's cosine of two sentences learns how well their rankings
+agree, for pairs that agree between `low` and `high`. At test, the similarity of two sentences is a
+weighted mean of their cosine and of how well the student's own rankings agree.
 
     loss = InfoNCE(z1, z2) + β · mean (cos(z1_i, z2_j) - t_ij)²   over all i, j with low ≤ t_ij ≤ high
     t_ij = Spearman's correlation of cos(h_i, g_c) and cos(h_j, g_c) over the sentences c

@@ -92,11 +92,13 @@ def ranking_consistency(z1: Tensor, z2: Tensor, temperature: float, form: str = 
             the public code computes, -½(H(p) + H(q)), because it clamps the logarithm of the mean
             at a positive number (perceptiveshawty/RankCSE models.py:60).
     """
-    p = log_softmax(cos_sim(z1, z2) / temperature, dim=-1)
-    q = log_softmax(cos_sim(z2, z1) / temperature, dim=-1)
-    if form == "entropy":
-        terms = [(x.exp() * x).sum(-1).mean() for x in (p, q)]
-    else:
-        mean = torch.logsumexp(torch.stack([p, q]), dim=0) - math.log(2)
-        terms = [(x.exp() * (x - mean)).sum(-1).mean() for x in (p, q)]
-    return 0.5 * (terms[0] + terms[1])
+    log_p = log_softmax(cos_sim(z1, z2) / temperature, dim=-1)  # (N, N)
+    log_q = log_softmax(cos_sim(z2, z1) / temperature, dim=-1)  # (N, N)
+    if form == "entropy":  # -H(p) and -H(q)
+        of_p = (log_p.exp() * log_p).sum(-1).mean()
+        of_q = (log_q.exp() * log_q).sum(-1).mean()
+    else:  # KL(p ‖ m) and KL(q ‖ m), where m = (p + q)/2
+        log_m = torch.logsumexp(torch.stack([log_p, log_q]), dim=0) - math.log(2)
+        of_p = (log_p.exp() * (log_p - log_m)).sum(-1).mean()
+        of_q = (log_q.exp() * (log_q - log_m)).sum(-1).mean()
+    return 0.5 * (of_p + of_q)

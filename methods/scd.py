@@ -52,7 +52,7 @@ author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2022}}"""
         "off_diagonal": (0.012, "README: task_lambda"),
         "projector": (4096, "train.py:174-175: width of its three layers"),
     },
-    "keeps": ["temperature", "dropout"],  # of how views are repelled; one of its two rates
+    "keeps": ["temperature", "dropout"],  # it scales the repulsion; it is the rate of view 1
     "search": {"repulsion": (0.3, 1.0, 3.0), "decorrelation": (0.001, 0.005225, 0.02)},
     "weights": ["repulsion", "decorrelation"],
     "below": [("second_dropout", 1)],

@@ -74,7 +74,7 @@ author={Kim, Taeuk and Yoo, Kang Min and Lee, Sang-goo}, booktitle={ACL}, year={
             "modules.py:250 turns on what loss.py:238 had turned off: dropout in the frozen copy",
         ),
     },
-    "keeps": ["pooler"],  # [CLS] learns from means
+    "keeps": ["pooler"],  # the loss trains [CLS] to agree with means
     "choices": {"objective": ["sg_opt", "opt1", "opt2", "opt2_code"]},
     "search": {"regularisation": (0.01, 0.1, 1.0)},
     "weights": ["regularisation"],

@@ -106,5 +106,10 @@ class Method(ClsHeadMethod):
         if self.p.negatives == "none":  # the loss without its denominator
             cosines = cosine_similarity(upcast_fp32(views.z1), upcast_fp32(views.z2))
             return -cosines.mean() / self.p.temperature
-        in_batch = self.p.negatives == "batch"
-        return info_nce(views.z1, views.z2, self.p.temperature, views.queue, in_batch)
+        return info_nce(
+            views.z1,
+            views.z2,
+            self.p.temperature,
+            views.queue,
+            in_batch_negatives=self.p.negatives == "batch",
+        )

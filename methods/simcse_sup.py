@@ -72,5 +72,11 @@ class Method(ClsHeadMethod):
 
     def loss(self, views: Views) -> Tensor:
         assert views.hard is not None
-        hard = {"hard": views.hard.z, "hard_weight": self.p.hard_weight}
-        return info_nce(views.z1, views.z2, self.p.temperature, views.queue, **hard)
+        return info_nce(
+            views.z1,
+            views.z2,
+            self.p.temperature,
+            views.queue,
+            hard=views.hard.z,
+            hard_weight=self.p.hard_weight,
+        )

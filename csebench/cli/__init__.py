@@ -56,7 +56,7 @@ def run_command(argv: list[str] | None) -> int:
     gc.set_threshold(1_000_000)
     try:
         with noted_interrupts() as received:
-            return run_verb(argv)
+            return run_and_report_errors(argv)
     except KeyboardInterrupt as error:
         if not received:
             print(f"csebench: {raised_by_code(error)}", file=sys.stderr)
@@ -100,7 +100,7 @@ def raised_by_code(error: BaseException) -> str:
     return f"{place(error)}: ends the process ({type(error).__name__}); raise an error instead."
 
 
-def run_verb(argv: list[str] | None) -> int:
+def run_and_report_errors(argv: list[str] | None) -> int:
     """Run a verb, and turn its errors into a message and an exit code.
 
     Imports are inside the function, so that Ctrl-C is caught while they load, too.
@@ -111,7 +111,7 @@ def run_verb(argv: list[str] | None) -> int:
     if argv is None:
         argv = sys.argv[1:]
     try:
-        do_verb(argv)
+        parse_and_run(argv)
     except (BadInput, RunFailed) as error:
         print(f"csebench: {visible_lines(str(error))}", file=sys.stderr)
         return exit_code(error)
@@ -125,7 +125,7 @@ def run_verb(argv: list[str] | None) -> int:
     return 0
 
 
-def do_verb(words: list[str]) -> None:
+def parse_and_run(words: list[str]) -> None:
     """Parse the words of a command line, and run the verb."""
     from csebench.base.errors import BadInput, RunFailed
     from csebench.base.extras import check_run_modules

@@ -271,7 +271,7 @@ class Encoder(nn.Module):
 
     @property
     def max_seq_length(self) -> int:
-        """How many tokens of a sentence the encoder reads, limited by its model and tokenizer."""
+        """The most tokens that the encoder reads, limited by its model and its tokenizer."""
         positions = position_limit(self.model) or UNLIMITED
         return min(positions - self.prefix_length, self.tokenizer.model_max_length)
 

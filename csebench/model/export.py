@@ -76,7 +76,7 @@ def save_encoder(
         save_map(folder, transform)
     if isinstance(transform, Affine | MethodMap):
         return
-    if added or needs_csebench(encoder, pooler):
+    if needs_csebench(encoder, pooler, added):
         steps = [ModuleEntry("", "csebench.model.prompt.Prompt")]
     else:
         steps = save_pooling(folder, encoder, pooler)
@@ -90,9 +90,9 @@ def save_encoder(
     write_json(folder / "modules.json", entries)
 
 
-def needs_csebench(encoder: Encoder, pooler: str) -> bool:
-    """Whether the modules of sentence-transformers alone cannot embed as this encoder does."""
-    return pooler in PROMPT_TEMPLATES or encoder.prefix is not None
+def needs_csebench(encoder: Encoder, pooler: str, added: Sequence[Encoder]) -> bool:
+    """Whether sentence-transformers needs a module of csebench to embed as this model does."""
+    return bool(added) or pooler in PROMPT_TEMPLATES or encoder.prefix is not None
 
 
 def weights_without_prefix(encoder: Encoder) -> dict[str, torch.Tensor]:

@@ -1,4 +1,5 @@
-"""The table of encoders: with which poolers an architecture is evaluated, and if it is trained.
+"""The table of encoders. For each architecture it states the poolers to evaluate with, and whether
+csebench trains it.
 
 docs/encoders.md shows this table, and tests/unit/test_encoders.py tests every row with a tiny
 model. An architecture that is not in the table is tried out when it is opened. Such an architecture

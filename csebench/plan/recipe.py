@@ -170,12 +170,13 @@ def resolve(
     """
     stated = {**layers.variant, **layers.recipe}
     # first without the scale, because its changes depend on these values
-    own = fill(declared, {**layers.method, **stated}, where)
-    scale = of_scale.changes(declared, own)
+    before_scale = fill(declared, {**layers.method, **stated}, where)
+    by_scale = of_scale.changes(declared, before_scale)
     if declared.kind != "component":
-        scale = shortened_schedule(own, of_scale.steps_factor) | scale
-    search = {key: value for key, value in layers.search.items() if key not in stated}
-    return fill(declared, {**layers.method, **stated, **scale, **search, **layers.sweep}, where)
+        by_scale = shortened_schedule(before_scale, of_scale.steps_factor) | by_scale
+    by_search = {key: value for key, value in layers.search.items() if key not in stated}
+    complete = {**layers.method, **stated, **by_scale, **by_search, **layers.sweep}
+    return fill(declared, complete, where)
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,11 @@ def evaluate_model(
 
         opened = open_model(model, pooler, evaluation)
         request = replace(request, prompts=opened.prompts)
-        with contextlib.nullcontext() if is_stream(out) else locked(out):
+        if is_stream(out):
+            lock = contextlib.nullcontext()
+        else:
+            lock = locked(out)
+        with lock:
             check_unchanged(before_loading, request.identities())
             return score_model(opened, request, out)
 

@@ -78,8 +78,8 @@ def reason_to_keep(run_id: str, scale_name: str) -> str | None:
     report = training_report(catalog.RUNS / run_id)
     if report is None:
         return UNFINISHED
-    start_models = {spec.encoder.revision for spec in targets.runs(scale_name).values()}
-    if run_id in start_models:
+    starting_points = {spec.run_before for spec in targets.runs(scale_name).values()}
+    if run_id in starting_points:
         return "other runs start from it"
     evaluation = catalog.scale(scale_name).evaluation
     evaluators = sorted(targets.evaluators(run_id, scale_name))

@@ -88,7 +88,7 @@ def read_scores(path: Path) -> dict | None:
 
 
 def value(content: dict, task: str, metric: str | None = None) -> float | None:
-    """Look up the score of a task in a score JSON, as a fraction.
+    """Look up the score of a task in a score JSON, in the unit that the file states.
 
     `Avg.` is computed as papers print it, from values with two decimals.
 

@@ -22,6 +22,7 @@ from csebench.base.runs import PRUNED, has_model, is_done
 from csebench.base.terminal import on_terminal
 from csebench.plan import targets
 from csebench.plan.catalog.files import RUNS
+from csebench.plan.schema.spec import Spec
 from csebench.score.store import score_files, stored_score
 from csebench.sharing.model_index import card_with_scores, read_card
 from csebench.sharing.score_files import SharedScores, read_shared_scores
@@ -62,27 +63,13 @@ def plan_push(run_id: str, scale: str, repository: str, is_private: bool) -> Pus
     check_repository_name(repository)
     spec = targets.run(run_id, scale)
     model = finished_model(run_id, scale)
-    score_paths = []
-    for path in score_files(scale):
-        if path.name.startswith(f"{run_id}."):
-            score_paths.append(path)
+    score_paths = [path for path in score_files(scale) if path.name.startswith(f"{run_id}.")]
     if not score_paths:
         raise BadInput(
             f"{run_id}: has no scores at scale {scale}; `csebench work {run_id} --scale {scale}"
             " --evaluators=sts` makes them, and `csebench publish` puts them into results/."
         )
-    all_scores: list[SharedScores] = []
-    revision = model_sha256(model)
-    for path in score_paths:
-        for scores in read_shared_scores(path):
-            refuse_other_weights(scores, model, revision, scale)
-            _, is_outdated = stored_score(spec, scores.evaluator.text, scale)
-            if is_outdated:
-                raise BadInput(
-                    f"{path}: an older version of {scores.evaluator.text} made it, or other"
-                    f" settings than scale {scale} has. {score_again(scores, scale)}"
-                )
-            all_scores.append(scores)
+    all_scores = current_scores(spec, scale, model, score_paths)
 
     files = {str(name): path for name, path in hashed_files(model).items()}
     files[REPORT] = model / REPORT
@@ -122,6 +109,32 @@ def finished_model(run_id: str, scale: str) -> Path:
             " --evaluators=sts` trains and scores it."
         )
     return folder / "model"
+
+
+def current_scores(spec: Spec, scale: str, model: Path, paths: list[Path]) -> list[SharedScores]:
+    """Read the scores of a run.
+
+    Raises:
+        BadInput: scores are of other weights than the model, or outdated.
+    """
+    revision = model_sha256(model)
+    all_scores: list[SharedScores] = []
+    for path in paths:
+        for scores in read_shared_scores(path):
+            refuse_other_weights(scores, model, revision, scale)
+            refuse_outdated(spec, scores, scale)
+            all_scores.append(scores)
+    return all_scores
+
+
+def refuse_outdated(spec: Spec, scores: SharedScores, scale: str) -> None:
+    """Refuse scores of an older version of the evaluator, or of other settings."""
+    _, is_outdated = stored_score(spec, scores.evaluator.text, scale)
+    if is_outdated:
+        raise BadInput(
+            f"{scores.path}: an older version of {scores.evaluator.text} made it, or other settings"
+            f" than scale {scale} has. {score_again(scores, scale)}"
+        )
 
 
 def refuse_other_weights(scores: SharedScores, model: Path, revision: str, scale: str) -> None:

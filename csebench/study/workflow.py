@@ -284,18 +284,18 @@ def training_minutes(run_id: str, first_scale: str, attempt: int) -> int:
 def trained_run(
     run_id: str, evaluator: str, score_scale: str, first_scale: str, is_dry_run: bool
 ) -> list[Path]:
-    """Return the inputs of a score: the file that says that its run is trained, or nothing.
+    """List the inputs of a score: the file that says that its run is trained, or nothing.
 
-    A published score needs no input if its run is not here and the corpus of the run cannot be
-    fetched. Then the score is used as it is.
+    If the model was deleted, this file is deleted, too, so that a missing score trains the run
+    again. A published score needs no input if its run is not here and the corpus of the run cannot
+    be fetched. Then the score is used as it is.
 
     Args:
-        is_dry_run: delete nothing. Snakemake then does not list the training that a missing score
+        is_dry_run: keep the file. Snakemake then does not list the training that a missing score
             of a deleted model needs. `csebench plan` does.
     """
     done = catalog.RUNS / run_id / DONE
-    if done.with_name(PRUNED).exists() and not is_dry_run:
-        # the model was deleted: without this file, a missing score trains the run again
+    if not is_dry_run and done.with_name(PRUNED).exists():
         done.unlink(missing_ok=True)
     is_published = targets.score_path(run_id, evaluator, score_scale).exists()
     if done.parent.exists() or not is_published:

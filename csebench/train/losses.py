@@ -116,9 +116,9 @@ def dimension_contrast(a, b, form="paper"):
 def layerwise_repulsion(states, noise):
     """Compute a term of MSSE's code that its paper does not have (model.py:51-85, 270-273).
 
-    For each third of the layers, with μ the mean of its [CLS] states:
-    -mean_i logsumexp_j -‖μ_i + noise_i - μ_j‖²/20. The thirds have the weights 0.25, 0.5 and 1.
-    The term is large if sentences are far apart.
+    Each third of the layers has the term -mean_i log Σ_j exp(-‖μ_i + noise_i - μ_j‖²/20), where μ
+    is the mean of its [CLS] states. The terms are summed with the weights 0.25, 0.5 and 1. The sum
+    is large if sentences are far apart.
 
     Args:
         states: list of (N, D): the embedding output and the output of every layer, at position 0.
@@ -169,7 +169,7 @@ def slices_paper(attention):
         attention: list of (N, H, T, T), one a layer. An odd last head is left out.
 
     Returns:
-        (N, R, 2*T*T), R = layers * H//2.
+        (N, R, 2*T*T), R = layers * (H // 2).
     """
     maps = torch.stack(list(attention), dim=1)  # (N, layers, H, T, T)
     n, layers, heads, t, _ = maps.shape

@@ -49,7 +49,7 @@ class View:
         return replace(self, z=z, pooled=pooled, states=states, same=same)
 
     def rows(self, index) -> "View":
-        """Return a view of some rows, without `same` and `states`.
+        """Return a view of some rows, without `same`, `states` and `blocks`.
 
         Args:
             index: any index of a tensor's first dimension.

@@ -111,7 +111,7 @@ def any_rank(flag: bool, device) -> bool:
 
 
 def mean_weight(items: int, device) -> torch.Tensor | float:
-    """Return the weight of this process's mean in the mean over processes.
+    """Return the factor for this process's mean in the average over processes.
 
     Args:
         items: number of items in this process's mean. Other processes may have fewer or more.

@@ -86,22 +86,24 @@ def aligned(view1: View, view2: View, layers: range) -> tuple[list[Tensor], list
     """Select the attention maps of rows that show the same sentence twice.
 
     Returns:
-        Maps of each view, one for each layer. Then (N, T) whether a token comes before the first
-        difference between the two views.
+        The maps of view 1 and of view 2, a tensor for each layer. Then (N, T) bool, True at tokens
+        before the first difference of the two views.
     """
-    rows = slice(None) if view1.same is None else view1.same.nonzero()[:, 0]
-    mask1, mask2 = view1.mask[rows], view2.mask[rows]
+    device = view1.attention[layers[0]].device
+    token_rows: slice | Tensor = slice(None)  # rows of token ids, which are on the host
+    map_rows: slice | Tensor = slice(None)  # the same rows of maps, which are on the device
+    if view1.same is not None:
+        token_rows = view1.same.nonzero()[:, 0]
+        map_rows = to_device(token_rows, device)
+    mask1 = view1.mask[token_rows]
+    mask2 = view2.mask[token_rows]
     length = int(torch.minimum(mask1.sum(1), mask2.sum(1)).max())
     in_both = mask1[:, :length] & mask2[:, :length]
-    equal = view1.ids[rows][:, :length] == view2.ids[rows][:, :length]
+    equal = view1.ids[token_rows][:, :length] == view2.ids[token_rows][:, :length]
     before_difference = (equal & in_both).long().cumprod(1).bool()
 
-    device = view1.attention[layers[0]].device
-    if not isinstance(rows, slice):
-        rows = to_device(rows, device)
-
     def maps(view: View) -> list[Tensor]:
-        return [view.attention[i][rows][:, :, :length, :length].float() for i in layers]
+        return [view.attention[i][map_rows][:, :, :length, :length].float() for i in layers]
 
     return maps(view1), maps(view2), to_device(before_difference, device)
 

@@ -99,8 +99,10 @@ class Component(Base):
         mask = to_device(batch["attention_mask"], device)
         masked = to_device(masked, device)
         filled = in_chunks(self.most_likely, self.discriminator.chunk_size, masked, mask)
-        filled[:, 0] = ids[:, 0]  # [CLS]
-        return filled * mask, ((filled != ids) & mask.bool()).long()
+        filled[:, 0] = ids[:, 0]  # [CLS] is not replaced
+        real = mask.bool()  # (2N, T)
+        replaced = (filled != ids) & real
+        return filled.masked_fill(~real, 0), replaced.long()
 
     def term(self, method: Method, views: Views) -> Tensor:
         batch = concat_views(views, self.tokenizer.pad_token_id)

@@ -17,7 +17,7 @@ from csebench.plan.random_settings import draw_settings
 from csebench.report.figures.over_settings import draw_over_settings
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.compare import answers
-from csebench.report.numbers.over_settings import Chosen, estimate_of_best
+from csebench.report.numbers.over_settings import Candidates, estimate_of_best
 from csebench.report.numbers.selection import chances_of_best
 from csebench.report.pages import draw_page
 from csebench.report.pages.table import table_page
@@ -268,8 +268,8 @@ def test_the_page_shows_both_sentences_and_a_point_for_each_setting(compared):
 
 def test_the_best_of_one_has_the_error_of_a_mean_of_differences():
     rng = np.random.default_rng(0)
-    own = Chosen(rng.normal(size=9), rng.normal(size=9))
-    other = Chosen(rng.normal(size=9), rng.normal(size=9))
+    own = Candidates(rng.normal(size=9), rng.normal(size=9))
+    other = Candidates(rng.normal(size=9), rng.normal(size=9))
 
     error, df = estimate_of_best(1, own, other).error()
 
@@ -280,8 +280,8 @@ def test_the_best_of_one_has_the_error_of_a_mean_of_differences():
 
 def test_choosing_from_several_settings_costs_degrees_of_freedom():
     rng = np.random.default_rng(0)
-    own = Chosen(rng.normal(size=24), rng.normal(size=24))
-    other = Chosen(rng.normal(size=24), rng.normal(size=24))
+    own = Candidates(rng.normal(size=24), rng.normal(size=24))
+    other = Candidates(rng.normal(size=24), rng.normal(size=24))
     _, df = estimate_of_best(8, own, other).error()
     assert df == 16
 

@@ -187,7 +187,7 @@ class WrongSentence:
 
 
 @dataclass(frozen=True)
-class ReadError:
+class ErratumFacts:
     """An erratum, in the words of its file."""
 
     row: str | None  # the row that it explains
@@ -201,7 +201,7 @@ FindingFacts = (
     | InconsistentSetting
     | DifferingCopies
     | WrongSentence
-    | ReadError
+    | ErratumFacts
 )
 
 
@@ -230,7 +230,7 @@ def findings() -> list[Finding]:
     An erratum explains more than a check can. It replaces a finding of the checks with the same
     kind, row and place.
     """
-    errata = read_errors()
+    errata = errata_findings()
     found = [
         *check_cells(),
         *check_claims(),
@@ -241,17 +241,17 @@ def findings() -> list[Finding]:
     return unexplained + errata
 
 
-def read_errors() -> list[Finding]:
+def errata_findings() -> list[Finding]:
     """List the errata of papers/*.yaml and evidence/methods.yaml as findings."""
     errors = []
     for name in paper_names():
-        errors += [read_error(name, erratum) for erratum in paper(name).errata]
+        errors += [erratum_finding(name, erratum) for erratum in paper(name).errata]
     for method in evidence.evidence_names().methods.values():
-        errors += [read_error(method.title, erratum) for erratum in method.errata]
+        errors += [erratum_finding(method.title, erratum) for erratum in method.errata]
     return errors
 
 
-def read_error(owner: str, erratum: Erratum) -> Finding:
+def erratum_finding(owner: str, erratum: Erratum) -> Finding:
     """Make a finding of an erratum.
 
     Args:
@@ -260,7 +260,7 @@ def read_error(owner: str, erratum: Erratum) -> Finding:
     places = [Place(owner, erratum.where)]
     places += [Place(*place) for place in erratum.also.items()]
     rows = (erratum.row,) if erratum.row else ()
-    facts = ReadError(erratum.row, erratum.text)
+    facts = ErratumFacts(erratum.row, erratum.text)
     return Finding(
         FindingKind(erratum.kind), Severity(erratum.severity), tuple(places), facts, rows
     )

@@ -611,16 +611,20 @@ def combine_parts(cell: Cell, parts: list[Cell], function: Callable[..., float])
     )
 
 
+def shared_seeds(cells: Iterable[Cell]) -> list[int]:
+    """List the seeds that cells share, ascending; only 0 if all cells are deterministic."""
+    seeds_by_cell = [set(cell.values) for cell in cells if not cell.is_deterministic]
+    if not seeds_by_cell:
+        return [0]
+    return sorted(set.intersection(*seeds_by_cell))
+
+
 def combine_by_seed(function: Callable[..., float], *cells: Cell) -> dict[int, float]:
     """Apply a function to the values of cells, for every seed that they share.
 
-    A deterministic cell has one value for all seeds. If all cells are deterministic, the result
-    stands under seed 0.
+    A deterministic cell has one value for all seeds.
     """
-    seeds = [0]
-    seeds_by_cell = [set(cell.values) for cell in cells if not cell.is_deterministic]
-    if seeds_by_cell:
-        seeds = sorted(set.intersection(*seeds_by_cell))
+    seeds = shared_seeds(cells)
     by_cell = []
     for cell in cells:
         if cell.is_deterministic:

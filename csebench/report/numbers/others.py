@@ -76,10 +76,10 @@ class Group:
         """Count the runs at or above a value."""
         return len([v for v in self.values if v >= value - stats.SLACK])
 
-    def scaled(self, unit: float) -> "Group":
-        """Convert to other units: multiply every score by `unit`."""
-        values = tuple(unit * value for value in self.values)
-        return replace(self, summary=scaled_summary(self.summary, unit), runs=(), values=values)
+    def scaled(self, factor: float) -> "Group":
+        """Convert to other units: multiply every score by `factor`."""
+        values = tuple(factor * value for value in self.values)
+        return replace(self, summary=scaled_summary(self.summary, factor), runs=(), values=values)
 
 
 @dataclass(frozen=True)
@@ -107,18 +107,18 @@ class PooledGroup(Group):
         """Judge whether a printed value is a plausible result of a new source."""
         return self.effects.verdict(printed, seeds, point)
 
-    def scaled(self, unit: float) -> "Group":
+    def scaled(self, factor: float) -> "Group":
         sources = []
         for source in self.by_source:
-            sources.append(replace(source, summary=scaled_summary(source.summary, unit)))
-        effects = self.effects.scaled(unit)
-        return replace(super().scaled(unit), effects=effects, by_source=tuple(sources))
+            sources.append(replace(source, summary=scaled_summary(source.summary, factor)))
+        effects = self.effects.scaled(factor)
+        return replace(super().scaled(factor), effects=effects, by_source=tuple(sources))
 
 
-def scaled_summary(summary: stats.Summary, unit: float) -> stats.Summary:
-    """Convert to other units: multiply mean and deviation by `unit`."""
-    std = None if summary.std is None else unit * summary.std
-    return stats.Summary(unit * summary.mean, std, summary.n)
+def scaled_summary(summary: stats.Summary, factor: float) -> stats.Summary:
+    """Convert to other units: multiply mean and deviation by `factor`."""
+    std = None if summary.std is None else factor * summary.std
+    return stats.Summary(factor * summary.mean, std, summary.n)
 
 
 @dataclass(frozen=True)

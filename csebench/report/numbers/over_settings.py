@@ -16,7 +16,7 @@ from csebench.plan.catalog.registry import declaration
 from csebench.plan.recipe import shared_settings
 from csebench.plan.schema.declarations import Value
 from csebench.plan.schema.spec import Spec
-from csebench.report.numbers.cells import Cell, combine_by_seed
+from csebench.report.numbers.cells import Cell, combine_by_seed, shared_seeds
 from csebench.report.numbers.estimates import (
     CellPair,
     Estimate,
@@ -85,13 +85,13 @@ def over_settings(pairs: Sequence[CellPair], scale: str) -> OverSettings | None:
     plans = [leaf.plan for cell in cells for leaf in cell.leaves]
     if not all(plan.has_random_settings for plan in plans):
         return None
-    seeds = [*combine_by_seed(lambda *_: 0.0, *cells)]
-    of_row = runs_by_seed(own_cells, seeds, scale)
-    of_against = runs_by_seed(other_cells, seeds, scale)
+    seeds = shared_seeds(cells)
+    row_runs = runs_by_seed(own_cells, seeds, scale)
+    against_runs = runs_by_seed(other_cells, seeds, scale)
     settings = settings_in_common(own_cells, other_cells)
     draws = []
     for seed in seeds:
-        draws.append(SharedDraw(seed, settings.get(seed, {}), of_row[seed], of_against[seed]))
+        draws.append(SharedDraw(seed, settings.get(seed, {}), row_runs[seed], against_runs[seed]))
     sign = own_cells[0].sign
     higher = sum(sign * (draw.row.value - draw.against.value) > 0 for draw in draws)
     return OverSettings(tuple(draws), higher, best_of_several(pairs, draws, scale))
@@ -176,8 +176,8 @@ def best_of_several(
     count = min(MOST_PICKED_FROM, len(draws) // 3)
     cell, _ = pairs[0]
     points = cell.sign * 100 / cell.factor  # of one printed unit
-    own = chosen_by_dev([draw.row for draw in draws], points)
-    other = chosen_by_dev([draw.against for draw in draws], points)
+    own = candidates_of([draw.row for draw in draws], points)
+    other = candidates_of([draw.against for draw in draws], points)
     if count < 2 or own is None or other is None:
         return None
     seeds = [draw.seed for draw in draws]
@@ -187,8 +187,8 @@ def best_of_several(
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The runs of a row, from which STS-B dev chooses."""
+class Candidates:
+    """The runs of a row that STS-B dev chooses from."""
 
     dev: np.ndarray  # (settings,)
     values: np.ndarray  # (settings,) what the chosen run is reported with, in points
@@ -201,12 +201,12 @@ class Chosen:
         """Compute the mean value of the chosen run, over all subsets of `count` runs."""
         return expected_of_best(count, self.dev, self.values)
 
-    def without(self, index: int) -> "Chosen":
+    def without(self, index: int) -> "Candidates":
         """Leave out one setting."""
-        return Chosen(np.delete(self.dev, index), np.delete(self.values, index))
+        return Candidates(np.delete(self.dev, index), np.delete(self.values, index))
 
 
-def chosen_by_dev(runs: Sequence[SettingRun], points: float) -> Chosen | None:
+def candidates_of(runs: Sequence[SettingRun], points: float) -> Candidates | None:
     """Collect the runs of a row; None for a row that is not trained, which dev cannot choose from.
 
     Args:
@@ -216,11 +216,11 @@ def chosen_by_dev(runs: Sequence[SettingRun], points: float) -> Chosen | None:
     if None in devs:
         return None
     values = points * np.array([run.value for run in runs])
-    return Chosen(np.array(devs, dtype=float), values)
+    return Candidates(np.array(devs, dtype=float), values)
 
 
 def estimate_of_best(
-    count: int, own: Chosen, other: Chosen, item_se: float | None = None
+    count: int, own: Candidates, other: Candidates, item_se: float | None = None
 ) -> Estimate:
     """Estimate the difference of two rows, each with the best of `count` settings by dev.
 

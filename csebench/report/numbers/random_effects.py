@@ -43,14 +43,14 @@ class RandomEffects:
         half = stats.quantile(1 - stats.LEVEL, self.sources - 1) * self.error
         return PlausibleRange(self.mean - half, self.mean + half)
 
-    def scaled(self, unit: float) -> "RandomEffects":
-        """Convert to other units: multiply means and deviations by `unit`."""
+    def scaled(self, factor: float) -> "RandomEffects":
+        """Convert to other units: multiply means and deviations by `factor`."""
         return replace(
             self,
-            mean=unit * self.mean,
-            error=unit * self.error,
-            tau=unit * self.tau,
-            within=unit * self.within,
+            mean=factor * self.mean,
+            error=factor * self.error,
+            tau=factor * self.tau,
+            within=factor * self.within,
         )
 
     def new_source_range(self, level: float, runs: int = 1) -> PlausibleRange:

@@ -205,7 +205,7 @@ def picture_title(view: GridView, answered: list[Answer]) -> str:
         return family.question
     if comparison.relation.word in (VerdictWord.CANNOT_TELL, VerdictWord.NOT_TESTED):
         return family.question
-    return words.finding(comparison)  # the plot shows the numbers
+    return words.verdict_sentence(comparison)  # the plot shows the numbers
 
 
 def has_tested(comparisons: Iterable[Comparison]) -> bool:

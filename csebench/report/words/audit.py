@@ -12,12 +12,12 @@ from csebench.report.numbers.audit import (
     LAST_DIGITS,
     DifferingCopies,
     DifferingScore,
+    ErratumFacts,
     Finding,
     FindingKind,
     ImpossibleValue,
     InconsistentSetting,
     Place,
-    ReadError,
     RepeatedScore,
     Severity,
     WrongAverage,
@@ -79,7 +79,7 @@ def finding_text(finding: Finding) -> str:
             return f"{' = '.join(facts.labels)}, but {scores}"
         case WrongSentence() as facts:
             return sentence_text(facts)
-        case ReadError() as facts:
+        case ErratumFacts() as facts:
             return f"{facts.row}: {facts.text}" if facts.row else facts.text
 
 

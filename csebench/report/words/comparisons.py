@@ -86,10 +86,10 @@ def sentence(comparison: Comparison) -> str:
 
     `A is higher than B: +0.67 (95 % +0.26 to +1.07).`
     """
-    return f"{finding(comparison)}: {details_text(comparison)}."
+    return f"{verdict_sentence(comparison)}: {details_text(comparison)}."
 
 
-def finding(comparison: Comparison) -> str:
+def verdict_sentence(comparison: Comparison) -> str:
     """Word the verdict on two rows without its numbers: `A is higher than B`."""
     row = short_label(comparison.row)
     against = short_label(comparison.against)
@@ -231,10 +231,10 @@ def different_data_text(reason: DifferentData) -> str:
 def comparison_row(comparison: Comparison) -> list[str]:
     """Write a row of the table of declared comparisons, with a cell for each of COMPARISON_HEAD."""
     word = comparison.relation.word
-    rows = [comparison.row, comparison.against, comparison.columns]
+    labels = [comparison.row, comparison.against, comparison.columns]
     estimate = comparison.estimate
     if estimate is None:
-        return [*rows, f"{word}: {reason_of_verdict(comparison)}", "–", "–", "–", "–", "–"]
+        return [*labels, f"{word}: {reason_of_verdict(comparison)}", "–", "–", "–", "–", "–"]
     if word == VerdictWord.NOT_TESTED:
         verdict = f"{word}: {reason_of_verdict(comparison)}"
     else:
@@ -247,7 +247,7 @@ def comparison_row(comparison: Comparison) -> list[str]:
         p = f"{comparison.p_family:.2g}"
     settings = ", ".join(setting_difference_text(setting) for setting in comparison.differs) or "–"
     numbers = [f"{estimate.gain:+z.2f}", interval, p, str(estimate.seeds)]
-    return [*rows, verdict, *numbers, settings]
+    return [*labels, verdict, *numbers, settings]
 
 
 # ---------------------------------------------------------------- settings
