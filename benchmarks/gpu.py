@@ -136,7 +136,7 @@ def report(args, gpu: str) -> str:
 
 def matmul_rate() -> float:
     """Measure the bf16 operations per second of a large product."""
-    size = 8192 if CUDA else 512
+    size = 8192 if CUDA else 128
     device = "cuda" if CUDA else "cpu"
     matrix = torch.randn(size, size, dtype=torch.bfloat16, device=device)
     timed(torch.matmul, matrix, matrix)  # warms up
