@@ -93,7 +93,7 @@ def kept_bytes(method, batch: list, precision: str) -> tuple[int, int]:
 
 
 def main():
-    options = parser(__doc__, "two small layers, one process per side, chunks of 8 rows", "fp32")
+    options = parser(__doc__, "two small layers, one process per side, chunks of 4 rows", "fp32")
     options.add_argument("--shape", choices=["base", "large"], default="base")
     options.add_argument(
         "--method", default="simcse", help="with its components (default: %(default)s)"
@@ -118,7 +118,8 @@ def main():
         return
     if args.quick:
         args.shape = "quick"
-        args.chunk_sizes = [8]
+        args.chunk_sizes = [4]
+        args.batch_size = 8
         args.repeats = 1
         args.threads = 1
     print_results(args, measure_in_processes(args))

@@ -128,6 +128,7 @@ def train(args):
         check_tracker(args.log_to)
     # Read everything first: bad input is refused before torch is imported and a GPU is awaited.
     if args.spec:
+        train_options.refuse_options_of_method(args)
         spec = train_options.read_spec(args.spec)
         refuse_unread_files(args, spec)
         corpus = read_corpus_of(spec, args.corpus)
@@ -142,9 +143,11 @@ def train(args):
 
 
 def refuse_unread_files(args, spec: Spec) -> None:
-    """Raise BadInput if an option gives a file that the run would not read."""
+    """Raise BadInput if an option gives, or counts, what the run would not read."""
     if args.corpus is not None and spec.corpus is None:
         raise unread_file("--corpus", args.corpus, spec.method)
+    if args.size is not None and spec.corpus is None:
+        raise BadInput(f"--size {args.size:,}: {spec.method} reads no corpus; leave --size out.")
     if args.positives is not None and not spec.back_translated:
         raise unread_file("--positives", args.positives, spec.method)
 
@@ -171,7 +174,7 @@ def number_to_draw(args, corpus: Corpus | None) -> int:
         0 for a method that reads no corpus.
     """
     if corpus is None:
-        return args.size or 0
+        return 0
     available = len(corpus.sentences)
     if args.size is None:
         return available

@@ -24,6 +24,30 @@ from csebench.plan.schema.spec import TRAINER_VERSION, Spec
 # ---------------------------------------------------------------- a run from options
 
 
+SEED = 42  # of a run, if the user gives none
+
+
+def refuse_options_of_method(args: Namespace) -> None:
+    """Refuse options of --method beside a spec, which states what they would say.
+
+    Raises:
+        BadInput: one of these options is given.
+    """
+    given = {
+        "--variant": args.variant,
+        "--with": args.components,
+        "--set": args.set,
+        "--encoder": args.encoder,
+        "--size": args.size,
+        "--seed": args.seed,
+        "--precision": args.precision,
+        "--threads": args.threads,
+    }
+    for option, value in given.items():
+        if value not in (None, []):
+            raise BadInput(f"train: {option}: is for --method; a spec states it.")
+
+
 def spec_from(args: Namespace, corpus: Corpus | None, size: int) -> Spec:
     """Plan the run that the options of `csebench train` describe.
 
@@ -52,9 +76,10 @@ def spec_from(args: Namespace, corpus: Corpus | None, size: int) -> Spec:
     if method.is_trained:
         dev_sha256 = sha256(data_root_or_default(args.data) / catalog.STSB_DEV)
     recipe = Recipe(method=args.method, variant=args.variant, params=params, components=components)
-    run_settings = RunSettings(precision=args.precision, threads=args.threads)
+    run_settings = RunSettings(precision=args.precision or "fp32", threads=args.threads or 1)
     given = Conditions({method.corpus: corpus_file}, dev_sha256, run_settings)
-    return make_spec(recipe, find_encoder(args.encoder), size, args.seed, given, "--set")
+    seed = SEED if args.seed is None else args.seed
+    return make_spec(recipe, find_encoder(args.encoder), size, seed, given, "--set")
 
 
 def settings_from_options(texts: list[str]) -> dict[str, str]:

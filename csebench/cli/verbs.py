@@ -28,6 +28,7 @@ from csebench.cli import (
     run,
     show,
     status,
+    train_options,
 )
 from csebench.cli.options import (
     described_names,
@@ -365,10 +366,11 @@ def add_train(verbs):
     v.add_argument("--positives", type=Path, help=text)
     text = "sentences to draw from the corpus (default: all)"
     v.add_argument("--size", type=whole(2, 10**12), help=text)
-    text = "seed of sampling and training"
-    v.add_argument("--seed", type=number_type(Seed), default=42, help=text)
-    add_precision(v, "number format of training")
-    v.add_argument("--threads", type=number_type(Threads), default=1, help="CPU threads")
+    text = f"seed of sampling and training (default: {train_options.SEED})"
+    v.add_argument("--seed", type=number_type(Seed), help=text)
+    text = "number format of training (default: fp32)"
+    v.add_argument("--precision", choices=get_args(Precision), help=text)
+    v.add_argument("--threads", type=number_type(Threads), help="CPU threads (default: 1)")
     add_chunk_size(v)
     text = "show the run in a tracker while it trains, too; OUT/log.jsonl has the same numbers"
     v.add_argument("--log-to", choices=TRACKERS, help=text)

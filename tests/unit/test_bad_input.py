@@ -118,6 +118,12 @@ REFUSED = {
         "'paper'",
     ),
     "number that overflows": (setting("clip=1e400"), "clip", "finite number"),
+    "seed beside a spec": ([*spec(), "--seed=7"], "--seed: is for --method"),
+    "setting beside a spec": ([*spec(), "--set", "clip=1"], "--set: is for --method"),
+    "size without a corpus": (
+        ["train", "--method", "bert", "--encoder", "bert-mini-wiki", "--size=5", "--out", "out"],
+        "bert reads no corpus; leave --size out",
+    ),
     "negative seed": (training("--seed=-1"), "--seed", "greater than or equal to 0"),
     "component that the method lacks": (setting("ami.weight=0.1"), "--set ami", "--with ami"),
     "component that the variant lacks": (
