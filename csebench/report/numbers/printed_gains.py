@@ -7,7 +7,7 @@ rows are comparable state no gain and are left out. No score of this project is 
 matters.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -46,8 +46,6 @@ class PrintedGain:
     ratios: tuple[float, ...]  # gain divided by its noise, for each of `deviations`
     p_values: tuple[float, ...]  # two-sided, for each of `deviations`
     quotes: set[str] = field(default_factory=set)  # sentences that rest on it
-    # tables and figures that print it, such as `table2`; claims over several of them count for none
-    places: set[str] = field(default_factory=set)
     states_size: bool = False  # whether one of these sentences states its size
 
     @property
@@ -105,14 +103,22 @@ def published_deviation() -> float | None:
 
 @cached
 def printed_gains() -> PrintedGains:
-    """Collect the gains that claims rest on, each once.
+    """Collect the gains that all claims rest on."""
+    return collect_gains(stated_quotes(DEFAULT_SCALE, paper_names()))
+
+
+def collect_gains(sentences: Iterable[tuple[str, list[Claim]]]) -> PrintedGains:
+    """Collect the gains that sentences rest on, each once.
 
     Two tables of a paper may print the same comparison. It counts once if all its numbers are the
     same.
+
+    Args:
+        sentences: pairs of a paper and the claims of a sentence.
     """
     gains: dict[tuple, PrintedGain] = {}
     without_error = set()
-    for name, claims in stated_quotes(DEFAULT_SCALE, paper_names()):
+    for name, claims in sentences:
         for claim in claims:
             if claim.relation == "comparable":
                 continue
@@ -127,8 +133,6 @@ def printed_gains() -> PrintedGains:
                 if key not in gains:
                     gains[key] = gain_of(name, claim, at_deviations, digits)
                 gains[key].quotes.add(claim.quote)
-                if len(claim.places) == 1:
-                    gains[key].places.add(claim.place)
                 if claim.by is not None or claim.up_to is not None:
                     gains[key].states_size = True
     return PrintedGains(list(gains.values()), len(without_error))
@@ -139,12 +143,17 @@ def find_gain(
 ) -> PrintedGain | None:
     """Find the gain of a row over another one in a column, if a claim of the paper rests on it.
 
+    Only claims about this row are judged, because every page asks for one gain.
+
     Args:
         place: the table or figure that prints it, such as `table2`.
     """
-    for gain in printed_gains().gains:
-        is_meant = (gain.row, gain.versus, gain.column) == (row, versus, column)
-        if gain.paper == paper_name and place in gain.places and is_meant:
+    sentences = []
+    for name, claims in stated_quotes(DEFAULT_SCALE, [paper_name], place):
+        about_row = [claim for claim in claims if claim.row == row and claim.places == [place]]
+        sentences.append((name, about_row))
+    for gain in collect_gains(sentences).gains:
+        if (gain.versus, gain.column) == (versus, column):
             return gain
     return None
 
