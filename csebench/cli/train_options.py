@@ -76,7 +76,8 @@ def spec_from(args: Namespace, corpus: Corpus | None, size: int) -> Spec:
     if method.is_trained:
         dev_sha256 = sha256(data_root_or_default(args.data) / catalog.STSB_DEV)
     recipe = Recipe(method=args.method, variant=args.variant, params=params, components=components)
-    run_settings = RunSettings(precision=args.precision or "fp32", threads=args.threads or 1)
+    stated = {"precision": args.precision, "threads": args.threads}
+    run_settings = RunSettings(**{key: value for key, value in stated.items() if value is not None})
     given = Conditions({method.corpus: corpus_file}, dev_sha256, run_settings)
     seed = SEED if args.seed is None else args.seed
     return make_spec(recipe, find_encoder(args.encoder), size, seed, given, "--set")

@@ -163,10 +163,17 @@ def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
 def planned_grids(scale_name: str) -> list[tuple[str, str]]:
     """List the tables and figures of papers/ that have a page at a scale, as (paper, name)."""
     grids = []
+    for paper_name, name in grids_of_papers():
+        if grid_defect(paper_name, name, scale_name) is None:
+            grids.append((paper_name, name))
+    return grids
+
+
+def grids_of_papers() -> list[tuple[str, str]]:
+    """List all tables and figures of papers/, as (paper, name)."""
+    grids = []
     for paper_name in paper_names():
-        for name in grid_names(paper_name):
-            if grid_defect(paper_name, name, scale_name) is None:
-                grids.append((paper_name, name))
+        grids += [(paper_name, name) for name in grid_names(paper_name)]
     return grids
 
 
@@ -183,11 +190,10 @@ def grid_defect(paper_name: str, name: str, scale_name: str) -> str | None:
 def left_out(scale_name: str) -> list[str]:
     """Say what is wrong with the papers, tables and figures that have no pages at a scale."""
     reasons = [*catalog.broken_papers().values()]
-    for paper_name in paper_names():
-        for name in grid_names(paper_name):
-            defect = grid_defect(paper_name, name, scale_name)
-            if defect is not None:
-                reasons.append(defect)
+    for paper_name, name in grids_of_papers():
+        defect = grid_defect(paper_name, name, scale_name)
+        if defect is not None:
+            reasons.append(defect)
     return reasons
 
 
@@ -275,9 +281,7 @@ def cells_of_method(method: str, scale_name: str) -> list[CellPlan]:
 
     Rows count even if another row of their table has a defect, so that the table has no page.
     """
-    grids = []
-    for paper_name in paper_names():
-        grids += [(paper_name, name) for name in grid_names(paper_name)]
+    grids = grids_of_papers()
     for name in GENERATED:
         grids += page(name, scale_name).grids()
     cells: list[CellPlan] = []
