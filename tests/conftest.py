@@ -114,6 +114,21 @@ def tiny_roberta(tmp_path_factory, sentences):
     return folder
 
 
+# ---------------------------------------------------------------- successors/
+
+
+@pytest.fixture
+def successors(monkeypatch):
+    """Let the folder successors/ join the project. It is not the current folder."""
+    from csebench.base import caches
+    from csebench.base.project import ROOT
+
+    monkeypatch.setenv("CSEBENCH_PROJECT", str(ROOT / "successors"))
+    caches.clear()
+    yield
+    caches.clear()
+
+
 # ---------------------------------------------------------------- tiny runs
 
 

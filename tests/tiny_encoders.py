@@ -11,6 +11,9 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoModel, PreTrainedTokenizerFast, T5EncoderModel
 
+from csebench.model.encoder import Encoder
+from csebench.plan.schema.declarations import EncoderRef
+
 VOCABULARY = (
     "a sentence that goes on with more words than the other one here is text we read and score , ."
 )
@@ -166,3 +169,8 @@ def make_tokenizer(marks):
     )
     roles = {f"{role}_token": token for role, token in marks.roles.items()}
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **roles)
+
+
+def load_local(folder, **options):
+    """Load an encoder of a folder, with options of `Encoder.load`."""
+    return Encoder.load(EncoderRef(name=str(folder), revision="local"), **options)

@@ -96,33 +96,72 @@ booktitle={EMNLP}, year={2022}}"""
 }
 
 
-class Method(Base):
-    def __init__(self, encoder: Encoder, params: Hyperparameters):
+class TwoTemplates(Base):
+    """A method that reads sentences in two templates, which differ in their opening.
+
+    The exported tokenizer puts the opening of template 1 before every sentence.
+
+    Args:
+        name: of the method, for messages.
+        opening1, opening2: the words before the template of the pooler `mask`.
+
+    Attributes:
+        before1, before2: token ids before a sentence in template 1 and in template 2.
+        after: token ids behind a sentence without a template.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        params: Hyperparameters,
+        name: str,
+        opening1: str,
+        opening2: str,
+    ):
         super().__init__(encoder, params)
         if self.p.pooler != "mask":
-            raise BadInput(
-                f"prompt_bert.pooler: {self.p.pooler}: the template needs the pooler `mask`."
-            )
+            raise BadInput(f"{name}.pooler: {self.p.pooler}: the template needs the pooler `mask`.")
         tokenizer = encoder.tokenizer
         before, _, self.after = encoder.parts(tokenizer("")["input_ids"])
         first = before[:1]  # [CLS]
-        self.before1 = [*first, *tokenizer(OPENING_1, add_special_tokens=False)["input_ids"]]
-        self.before2 = [*first, *tokenizer(OPENING_2, add_special_tokens=False)["input_ids"]]
+        self.before1 = [*first, *tokenizer(opening1, add_special_tokens=False)["input_ids"]]
+        self.before2 = [*first, *tokenizer(opening2, add_special_tokens=False)["input_ids"]]
         open_sentences_with(encoder, self.before1, self.after)
+
+    def ids(self, sentences: list[str]) -> list[list[int]]:
+        """Return token ids of sentences behind the opening of template 1.
+
+        A sentence is cut after `max_length` tokens. The opening does not count.
+        """
+        special = self.encoder.special_tokens
+        return self.encoder.ids(sentences, special.before + self.p.max_length + special.after)
+
+    def in_template(self, rows: list[list[int]], before: list[int]) -> dict[str, Tensor]:
+        """Make a padded batch of sentences in a template.
+
+        Args:
+            rows: token ids of sentences, with the opening of template 1.
+            before: token ids of the template's opening.
+        """
+        filled = []
+        for row in self.encoder.in_template(rows, self.p.pooler):
+            filled.append([*before, *row[len(self.before1) :]])
+        return self.encoder.pad(filled)
+
+
+class Method(TwoTemplates):
+    def __init__(self, encoder: Encoder, params: Hyperparameters):
+        super().__init__(encoder, params, "prompt_bert", OPENING_1, OPENING_2)
         self.mlp = Head(encoder.size)
 
     def views(self, sentences: list[str]) -> Views:
-        special = self.encoder.special_tokens
-        limit = special.before + self.p.max_length + special.after
-        rows = self.encoder.ids(sentences, limit)
+        rows = self.ids(sentences)
         return Views(self.denoised(rows, self.before1), self.denoised(rows, self.before2))
 
     def denoised(self, rows: list[list[int]], before: list[int]) -> View:
         """Encode sentences in a template, and take the template's own state off.
 
-        Args:
-            rows: token ids of sentences, with the opening of template 1.
-            before: token ids of the template's opening.
+        See `in_template` for the arguments.
         """
         view = self.encode(self.in_template(rows, before))
         pooled = view.pooled  # (N, D)
@@ -133,13 +172,6 @@ class Method(Base):
             lengths = view.batch["attention_mask"].sum(1) - template_length  # (N,)
             pooled = denoise(pooled, states, to_device(lengths, pooled.device))
         return replace(view, z=self.mlp(pooled), pooled=pooled)
-
-    def in_template(self, rows: list[list[int]], before: list[int]) -> dict[str, Tensor]:
-        """Make a padded batch of sentences in a template. See `denoised`."""
-        filled = []
-        for row in self.encoder.in_template(rows, self.p.pooler):
-            filled.append([*before, *row[len(self.before1) :]])
-        return self.encoder.pad(filled)
 
     def without_words(self, before: list[int]) -> dict[str, Tensor]:
         """Make a batch of a template around 0, 1, … max_length hidden words, (L, T).

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from methods.prompt_bert import open_sentences_with
+from methods.prompt_bert import TwoTemplates
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
@@ -33,7 +33,6 @@ from csebench.model.encoder import Encoder
 from csebench.model.layers import Head
 from csebench.plan.schema.declarations import Hyperparameters
 from csebench.train.losses import info_nce, upcast_fp32
-from csebench.train.method import Method as Base
 from csebench.train.method import Views
 
 # the words before the template of the pooler `mask`, which is `"[X]" means [MASK].`
@@ -114,20 +113,12 @@ Yong and Kong, Lingpeng and Shao, Jing}, journal={arXiv preprint arXiv:2201.0597
 }
 
 
-class Method(Base):
+class Method(TwoTemplates):
     def __init__(self, encoder: Encoder, params: Hyperparameters):
-        super().__init__(encoder, params)
-        if self.p.pooler != "mask":
-            raise BadInput(f"sncse.pooler: {self.p.pooler}: the template needs the pooler `mask`.")
+        super().__init__(encoder, params, "sncse", OPENING_1, OPENING_2)
         self.negator: Negator | None = None
         if self.p.soft_negatives:
             self.negator = Negator()
-        tokenizer = encoder.tokenizer
-        before, _, after = encoder.parts(tokenizer("")["input_ids"])
-        first = before[:1]  # [CLS]
-        self.before1 = [*first, *tokenizer(OPENING_1, add_special_tokens=False)["input_ids"]]
-        self.before2 = [*first, *tokenizer(OPENING_2, add_special_tokens=False)["input_ids"]]
-        open_sentences_with(encoder, self.before1, after)
         self.head = Head(encoder.size)
 
     def views(self, sentences: list[str]) -> Views:
@@ -141,20 +132,11 @@ class Method(Base):
 
     def tokenize(self, sentences: list[str]) -> dict[str, Tensor]:
         """Make a padded batch of sentences in template 1."""
-        return self.encoder.pad(self.rows(sentences))
+        return self.in_template(self.ids(sentences), self.before1)
 
     def in_template_2(self, sentences: list[str]) -> dict[str, Tensor]:
         """Make a padded batch of sentences in template 2."""
-        rows = []
-        for row in self.rows(sentences):
-            rows.append([*self.before2, *row[len(self.before1) :]])
-        return self.encoder.pad(rows)
-
-    def rows(self, sentences: list[str]) -> list[list[int]]:
-        """Return the token ids of sentences in template 1, of at most `max_length` tokens."""
-        special = self.encoder.special_tokens
-        limit = special.before + self.p.max_length + special.after
-        return self.encoder.in_template(self.encoder.ids(sentences, limit), self.p.pooler)
+        return self.in_template(self.ids(sentences), self.before2)
 
     def loss(self, views: Views) -> Tensor:
         loss = info_nce(views.z1, views.z2, self.p.temperature, views.queue)

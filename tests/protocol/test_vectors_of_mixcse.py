@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from vector_cases import Case, cases
+from vector_cases import Case, cases, set_weights
 
 from csebench.base.errors import BadInput
 from csebench.train.method import View, Views
@@ -69,13 +69,6 @@ def test_mixcse_without_its_zeros_leaves_two_mixtures_out_of_each_row():
     loss = mixcse.mixed_info_nce(z1, z2, 0.3, 0.2, "removed")
 
     assert float(loss) == pytest.approx(float(torch.stack(losses).mean()), rel=1e-5)
-
-
-def set_weights(head, weight, bias):
-    """Replace the weights of an MLP head by tensors that get gradients themselves."""
-    del head.dense.weight, head.dense.bias
-    head.dense.weight = weight
-    head.dense.bias = bias
 
 
 # ---------------------------------------------------------------- CompCSE

@@ -10,47 +10,34 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tiny_encoders import load_local
 from transformers import AutoModel, AutoTokenizer
-from vector_cases import Case, cases
+from vector_cases import Case, cases, set_weights
 
-from csebench.base import caches
 from csebench.base.errors import BadInput
-from csebench.base.project import ROOT
-from csebench.model.encoder import Encoder
 from csebench.model.layers import Head
 from csebench.plan.catalog import registry
-from csebench.plan.schema.declarations import EncoderRef
 from csebench.train.losses import info_nce
 
 SENTENCES = ["a man walks along the river", "the city", "", "it was the first of three albums"]
 
 
 @pytest.fixture
-def prompt_bert(monkeypatch):
+def prompt_bert(successors):
     """The class of the method, while its folder has joined the project."""
-    monkeypatch.setenv("CSEBENCH_PROJECT", str(ROOT / "successors"))
-    caches.clear()
-    yield registry.load("prompt_bert")
-    caches.clear()
+    return registry.load("prompt_bert")
 
 
 @pytest.fixture
 def method(prompt_bert, tiny_bert):
     """PromptBERT on a tiny encoder, without dropout."""
-    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
+    encoder = load_local(tiny_bert)
     return prompt_bert(encoder, settings()).to(encoder.device).eval()
 
 
 def settings(**changed):
     values = {"pooler": "mask", "max_length": 32, "temperature": 0.05, "denoising": True}
     return SimpleNamespace(**values | changed)
-
-
-def set_weights(head, weight, bias):
-    """Replace the weights of an MLP head by tensors that get gradients themselves."""
-    del head.dense.weight, head.dense.bias
-    head.dense.weight = weight
-    head.dense.bias = bias
 
 
 @cases("prompt_bert")
@@ -132,7 +119,7 @@ def test_the_exported_tokenizer_opens_every_sentence(method, tmp_path):
     method.encoder.model.save_pretrained(tmp_path)
     method.encoder.tokenizer.save_pretrained(tmp_path)
 
-    exported = Encoder.load(EncoderRef(name=str(tmp_path), revision="local"))
+    exported = load_local(tmp_path)
 
     rows = exported.ids(SENTENCES)
     assert rows == method.encoder.ids(SENTENCES)
@@ -140,7 +127,7 @@ def test_the_exported_tokenizer_opens_every_sentence(method, tmp_path):
 
 
 def test_another_pooler_is_refused(prompt_bert, tiny_bert):
-    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
+    encoder = load_local(tiny_bert)
 
     with pytest.raises(BadInput, match=r"prompt_bert\.pooler: avg: .*`mask`"):
         prompt_bert(encoder, settings(pooler="avg"))

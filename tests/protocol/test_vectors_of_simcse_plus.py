@@ -6,24 +6,18 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from vector_cases import Case, cases
+from tiny_encoders import load_local
+from vector_cases import Case, cases, set_weights
 
-from csebench.base import caches
-from csebench.base.project import ROOT
-from csebench.model.encoder import Encoder
 from csebench.plan.catalog import registry
-from csebench.plan.schema.declarations import EncoderRef
 from csebench.train.losses import info_nce
 from csebench.train.method import View, Views
 
 
 @pytest.fixture
-def simcse_plus(monkeypatch):
+def simcse_plus(successors):
     """The module of the method, while its folder has joined the project."""
-    monkeypatch.setenv("CSEBENCH_PROJECT", str(ROOT / "successors"))
-    caches.clear()
-    yield sys.modules[registry.load("simcse_plus").__module__]
-    caches.clear()
+    return sys.modules[registry.load("simcse_plus").__module__]
 
 
 def settings(**changed):
@@ -37,13 +31,6 @@ def settings(**changed):
         "dimension_temperature": 5.0,
     }
     return SimpleNamespace(**values | changed)
-
-
-def set_weights(head, weight, bias):
-    """Replace the weights of an MLP head by tensors that get gradients themselves."""
-    del head.dense.weight, head.dense.bias
-    head.dense.weight = weight
-    head.dense.bias = bias
 
 
 @cases("simcse_plus")
@@ -68,7 +55,7 @@ def test_simcse_plus_and_its_gradients(name, precision, simcse_plus):
 
 
 def test_only_the_negatives_are_without_dropout(simcse_plus, tiny_bert, sentences):
-    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
+    encoder = load_local(tiny_bert)
     method = simcse_plus.Method(encoder, settings()).to(encoder.device).train()
 
     first = method.views(sentences[:4])

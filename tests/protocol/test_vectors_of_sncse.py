@@ -9,17 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from test_vectors_of_prompt_bert import set_weights, states_at_mask
+from test_vectors_of_prompt_bert import states_at_mask
+from tiny_encoders import load_local
 from transformers import AutoTokenizer
-from vector_cases import Case, cases
+from vector_cases import Case, cases, set_weights
 
-from csebench.base import caches
 from csebench.base.errors import BadInput
-from csebench.base.project import ROOT
-from csebench.model.encoder import Encoder
 from csebench.model.layers import Head
 from csebench.plan.catalog import registry
-from csebench.plan.schema.declarations import EncoderRef
 from csebench.train.method import View, Views
 
 # text, relation, tag and lemma of every word, as spaCy gives them
@@ -119,12 +116,9 @@ class StatedParser:
 
 
 @pytest.fixture
-def sncse(monkeypatch):
+def sncse(successors):
     """The module of the method, while its folder has joined the project."""
-    monkeypatch.setenv("CSEBENCH_PROJECT", str(ROOT / "successors"))
-    caches.clear()
-    yield sys.modules[registry.load("sncse").__module__]
-    caches.clear()
+    return sys.modules[registry.load("sncse").__module__]
 
 
 @pytest.fixture
@@ -138,7 +132,7 @@ def parser(sncse, monkeypatch):
 @pytest.fixture
 def method(sncse, parser, tiny_bert):
     """SNCSE on a tiny encoder, without dropout."""
-    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
+    encoder = load_local(tiny_bert)
     return sncse.Method(encoder, settings()).to(encoder.device).eval()
 
 
@@ -251,7 +245,7 @@ def test_the_exported_tokenizer_opens_every_sentence(method, tmp_path):
     method.encoder.model.save_pretrained(tmp_path)
     method.encoder.tokenizer.save_pretrained(tmp_path)
 
-    exported = Encoder.load(EncoderRef(name=str(tmp_path), revision="local"))
+    exported = load_local(tmp_path)
 
     rows = exported.ids(TRAINED)
     assert rows == method.encoder.ids(TRAINED)
@@ -263,7 +257,7 @@ def test_the_exported_tokenizer_opens_every_sentence(method, tmp_path):
 
 def test_without_a_parser_soft_negatives_are_refused(sncse, tiny_bert, monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy", None)
-    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
+    encoder = load_local(tiny_bert)
 
     with pytest.raises(
         BadInput, match=r"sncse\.soft_negatives: .*pip install 'csebench\[syntax\]'"
@@ -273,7 +267,7 @@ def test_without_a_parser_soft_negatives_are_refused(sncse, tiny_bert, monkeypat
 
 def test_without_soft_negatives_no_parser_is_needed(sncse, tiny_bert, monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy", None)
-    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
+    encoder = load_local(tiny_bert)
 
     method = sncse.Method(encoder, settings(soft_negatives=0.0)).to(encoder.device)
 
@@ -281,7 +275,7 @@ def test_without_soft_negatives_no_parser_is_needed(sncse, tiny_bert, monkeypatc
 
 
 def test_another_pooler_is_refused(sncse, tiny_bert):
-    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
+    encoder = load_local(tiny_bert)
 
     with pytest.raises(BadInput, match=r"sncse\.pooler: avg: .*`mask`"):
         sncse.Method(encoder, settings(pooler="avg"))

@@ -6,31 +6,20 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tiny_encoders import save_tiny
+from tiny_encoders import load_local, save_tiny
 from transformers import AutoModel
 from vector_cases import Case, cases
 
-from csebench.base import caches
 from csebench.base.errors import BadInput
-from csebench.base.project import ROOT
-from csebench.model.encoder import Encoder
 from csebench.plan.catalog import registry
-from csebench.plan.schema.declarations import EncoderRef
 
 SENTENCES = ["a man walks along the river", "the city"]
 
 
 @pytest.fixture
-def tncse(monkeypatch):
+def tncse(successors):
     """The module of the method, while its folder has joined the project."""
-    monkeypatch.setenv("CSEBENCH_PROJECT", str(ROOT / "successors"))
-    caches.clear()
-    yield sys.modules[registry.load("tncse").__module__]
-    caches.clear()
-
-
-def load_local(folder):
-    return Encoder.load(EncoderRef(name=str(folder), revision="local"))
+    return sys.modules[registry.load("tncse").__module__]
 
 
 def settings(**changed):

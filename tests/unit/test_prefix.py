@@ -3,17 +3,12 @@
 import pytest
 import torch
 from safetensors.torch import save_file
-from tiny_encoders import TEXTS, save_tiny
+from tiny_encoders import TEXTS, load_local, save_tiny
 
 from csebench.base.errors import BadInput
-from csebench.model.encoder import MODULES_FILE, PREFIX_KEY, Encoder
+from csebench.model.encoder import MODULES_FILE, PREFIX_KEY
 from csebench.model.export import save_encoder
 from csebench.model.pooling import pool
-from csebench.plan.schema.declarations import EncoderRef
-
-
-def load_local(folder, **options):
-    return Encoder.load(EncoderRef(name=str(folder), revision="local"), **options)
 
 
 @pytest.fixture

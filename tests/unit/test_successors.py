@@ -5,7 +5,6 @@ import pytest
 import yaml
 
 from csebench import cli
-from csebench.base import caches
 from csebench.base.project import ROOT
 from csebench.plan.catalog import files as catalog
 from csebench.plan.catalog import registry
@@ -15,28 +14,19 @@ PAPERS = sorted(file.stem for file in (FOLDER / "papers").glob("*.yaml"))
 METHODS = sorted(file.stem for file in (FOLDER / "methods").glob("*.py"))
 
 
-@pytest.fixture
-def joined(monkeypatch):
-    """The folder has joined the project; it is not the current folder."""
-    monkeypatch.setenv("CSEBENCH_PROJECT", str(FOLDER))
-    caches.clear()
-    yield
-    caches.clear()
-
-
 def read_paper(name):
     return yaml.safe_load((FOLDER / "papers" / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_a_paper_of_the_folder_is_planned(paper, joined, capsys):
+def test_a_paper_of_the_folder_is_planned(paper, successors, capsys):
     assert cli.main(["plan", f"results/{paper}/table1.md", "--scale", "paper"]) == 0
 
     assert f"{paper}/table1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_claims_of_a_paper_of_the_folder_are_listed(paper, joined, capsys):
+def test_claims_of_a_paper_of_the_folder_are_listed(paper, successors, capsys):
     quotes = {claim["quote"] for claim in read_paper(paper)["claims"]}
 
     assert cli.main(["claims", paper]) == 0
@@ -60,7 +50,7 @@ def test_without_the_folder_nothing_of_it_appears():
     assert not {*PAPERS} & {*catalog.paper_names()}
 
 
-def test_its_colours_are_not_those_of_other_methods(joined):
+def test_its_colours_are_not_those_of_other_methods(successors):
     methods_by_colour = {}
     for method in registry.adapter_names(registry.METHODS):
         for colour in registry.declaration(method).colours.values():

@@ -8,24 +8,18 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
-from tiny_encoders import TEXTS, save_tiny
+from tiny_encoders import TEXTS, load_local, save_tiny
 
 from csebench import api
 from csebench.base.errors import BadInput
 from csebench.base.hub import model_files
 from csebench.base.models import FACTS, added_folder, model_sha256
-from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder
 from csebench.model.sentence_encoder import Affine, SentenceEncoder
-from csebench.plan.schema.declarations import EncoderRef
 from csebench.score.models import open_model
 from methods.simcse import Method as SimCSE
 
 POOLER = "avg"
-
-
-def load_local(folder):
-    return Encoder.load(EncoderRef(name=str(folder), revision="local"))
 
 
 def shift_weights(encoder):
