@@ -223,7 +223,8 @@ def make_paths_absolute(args: argparse.Namespace) -> None:
     for key, value in vars(args).items():
         if isinstance(value, Path):
             setattr(args, key, value.absolute())
-        elif key == "scores" and args.what != "ro-crate":  # which names a page, below results/
+        # for ro-crate, `scores` names a page below results/, and no file of the current folder
+        elif key == "scores" and args.what != "ro-crate":
             setattr(args, key, [path.absolute() for path in value])
         elif key == "translators":
             names = [absolute_if_there(name) for name in value.split()]

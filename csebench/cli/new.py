@@ -58,6 +58,7 @@ def new(args):
 
     title = args.name.replace("_", " ").capitalize()
     names = {"template": args.name, "Template": title}
+    # in one pass, because the name itself may contain "template"
     text = re.sub("[Tt]emplate", lambda match: names[match[0]], read_text(ROOT / template))
     unread: list[str] = []
     if args.table is not None:

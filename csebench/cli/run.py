@@ -143,7 +143,7 @@ def train(args):
 
 
 def refuse_unread_files(args, spec: Spec) -> None:
-    """Raise BadInput if an option gives, or counts, what the run would not read."""
+    """Raise BadInput if --corpus, --size or --positives is given and the run reads no such file."""
     if args.corpus is not None and spec.corpus is None:
         raise unread_file("--corpus", args.corpus, spec.method)
     if args.size is not None and spec.corpus is None:

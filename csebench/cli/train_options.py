@@ -24,11 +24,11 @@ from csebench.plan.schema.spec import TRAINER_VERSION, Spec
 # ---------------------------------------------------------------- a run from options
 
 
-SEED = 42  # of a run, if the user gives none
+SEED = 42  # of a run, unless --seed gives another
 
 
 def refuse_options_of_method(args: Namespace) -> None:
-    """Refuse options of --method beside a spec, which states what they would say.
+    """Refuse options that describe a run, if a spec describes it already.
 
     Raises:
         BadInput: one of these options is given.
@@ -45,7 +45,10 @@ def refuse_options_of_method(args: Namespace) -> None:
     }
     for option, value in given.items():
         if value not in (None, []):
-            raise BadInput(f"train: {option}: is for --method; a spec states it.")
+            raise BadInput(
+                f"train: {option}: is for --method. Change the value in the spec, or describe the"
+                " run with --method."
+            )
 
 
 def spec_from(args: Namespace, corpus: Corpus | None, size: int) -> Spec:

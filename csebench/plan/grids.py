@@ -110,15 +110,15 @@ def plan_row(paper_name: str, name: str, index: int, scale_name: str) -> list[Ce
 
 
 def rows_of_method(method: str, paper_name: str, name: str) -> list[int]:
-    """List the rows of `table2` or `figure3` that run a method, by their number from 0."""
+    """List the indexes of the rows of `table2` or `figure3` that run a method."""
     grid = find_grid(paper_name, name)
     if isinstance(grid, UnscoredTable):
         return []
-    numbers = []
+    indexes = []
     for index, row in enumerate(grid.rows):
         if row.run is not None and row.run.method == method:
-            numbers.append(index)
-    return numbers
+            indexes.append(index)
+    return indexes
 
 
 def check_columns(grid: Grid, paper_name: str, name: str) -> None:

@@ -224,8 +224,8 @@ def runs(scale_name: str) -> dict[str, Spec]:
 
 
 def run(run_id: str, scale_name: str) -> Spec:
-    """Look up a run of a scale. Raise BadInput if no page of the scale needs it."""
-    planned = runs_like(run_id, scale_name)
+    """Look up a run of a scale. Raise BadInput if no table or figure of the scale needs it."""
+    planned = runs_including(run_id, scale_name)
     if run_id not in planned:
         hint = f"`csebench plan all --scale {scale_name} --runs` lists the runs."
         edited = "A run has another id after an edit of its method's code or settings;"
@@ -233,13 +233,14 @@ def run(run_id: str, scale_name: str) -> Spec:
     return planned[run_id]
 
 
-def runs_like(run_id: str, scale_name: str) -> dict[str, Spec]:
-    """Collect the runs of a scale that have the method of a run, by id.
+def runs_including(run_id: str, scale_name: str) -> dict[str, Spec]:
+    """Collect the runs of a scale among which to look for one run, by id.
 
-    A job needs one run, and the rows of its method are planned much faster than all pages.
+    To plan the rows of one method is much faster than to plan all pages.
 
     Returns:
-        all runs of the scale if no row of the method has the run, such as a stage of pre-training.
+        the runs of the method that `run_id` names. If the run is not one of them, as a stage of
+        pre-training, all runs of the scale. The run may be missing there, too.
     """
     by_id = runs_of_method(method_of(run_id), scale_name)
     if run_id in by_id:
@@ -248,7 +249,7 @@ def runs_like(run_id: str, scale_name: str) -> dict[str, Spec]:
 
 
 def evaluators(run_id: str, scale_name: str) -> set[str]:
-    """Collect the evaluators whose scores of a run the pages of a scale show.
+    """Collect the evaluators that score a run in the tables and figures of a scale.
 
     Returns:
         none for a run that is only a stage of pre-training.
@@ -279,7 +280,8 @@ def runs_of_method(method: str, scale_name: str) -> dict[str, Spec]:
 def cells_of_method(method: str, scale_name: str) -> list[CellPlan]:
     """List the cells of all rows that run a method. Rows with a defect are left out.
 
-    Rows count even if another row of their table has a defect, so that the table has no page.
+    A defect elsewhere in the table does not matter. A job then still finds its run, although the
+    table has no page.
     """
     grids = grids_of_papers()
     for name in GENERATED:
@@ -293,7 +295,7 @@ def cells_of_method(method: str, scale_name: str) -> list[CellPlan]:
 
 
 def scale_of_run(run_id: str, first: str) -> str:
-    """Find the scale whose pages need a run.
+    """Find the scale whose tables or figures need a run.
 
     Args:
         first: the scale to try before the others.
@@ -302,7 +304,7 @@ def scale_of_run(run_id: str, first: str) -> str:
         BadInput: no page of any scale needs it.
     """
     for name in dict.fromkeys([first, *scale_names()]):
-        if run_id in runs_like(run_id, name):
+        if run_id in runs_including(run_id, name):
             return name
     hint = "`csebench plan all --scale SCALE --runs` lists the runs."
     raise BadInput(f"no table of any scale needs a run {run_id!r}; {hint}")

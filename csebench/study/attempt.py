@@ -101,7 +101,7 @@ def try_method(
             print_note(line)
         if plan:
             return []
-        if may_train(attempt, count):
+        if has_training_left(attempt, count):
             check_two_steps(attempt)
             print_note(f"Two steps of {attempt.name} train, twice with the same result.")
         run_searches(attempt, count)
@@ -164,8 +164,8 @@ def trial_count(attempt: Attempt, trials: int | None) -> int:
     return trials or usual or 1
 
 
-def may_train(attempt: Attempt, trials: int) -> bool:
-    """Whether a run or a trial of a search is left to train.
+def has_training_left(attempt: Attempt, trials: int) -> bool:
+    """Whether a run, or a trial of a search, still has to be trained.
 
     Args:
         trials: number of trials of each search.

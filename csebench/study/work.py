@@ -106,7 +106,7 @@ def memory_of_other_seeds(spec: Spec, scale_name: str) -> int:
         MiB, from the reports of these runs. 0 if none of them ran on a GPU.
     """
     peak_memory = 0
-    for run_id, other in targets.runs_like(spec.run_id, scale_name).items():
+    for run_id, other in targets.runs_including(spec.run_id, scale_name).items():
         if other.cell_id != spec.cell_id:
             continue
         report = read_report(catalog.RUNS / run_id)

@@ -43,7 +43,7 @@ from csebench.train.trainer import fit, untrained_report
 
 @dataclass
 class ModelParts:
-    """What the model of a run consists of."""
+    """The parts of a run's model."""
 
     encoder: Encoder | None  # None for a control, and for a released model
     # encoders whose vectors are added to those of `encoder`
@@ -250,23 +250,23 @@ def card(spec: Spec, parts: ModelParts, divergence: str | None) -> str:
             " csebench computes the vectors.\n"
         )
 
-    start = f"{spec.encoder.name} ({origin})"
+    base_encoder = f"{spec.encoder.name} ({origin})"
     if spec.corpus is None:
-        made = f"exported by csebench from {start}"
+        source = f"exported by csebench from {base_encoder}"
     elif divergence is not None:
-        made = f"training by csebench diverged ({divergence}), so this is {start} as it was before"
+        source = f"training by csebench diverged ({divergence}): this is {base_encoder}, untrained"
     else:
         steps = spec.params.get("steps")
         batch_size = spec.params.get("batch_size")
         corpus = f"{spec.corpus.size:,} {method.corpus} of {spec.corpus.name}"
         if steps and batch_size:
             corpus += f", {steps:,} steps at batch size {batch_size:,},"
-        made = f"trained by csebench on {corpus} from {start}, seed {spec.seed}"
+        source = f"trained by csebench on {corpus} from {base_encoder}, seed {spec.seed}"
     vector = str(spec.params.get("pooler"))
     if parts.added:
         vector += f", summed over {1 + len(parts.added)} encoders"
     return (
-        f"# {spec.run_id}\n\n{method.title}, {made}.\n\nSentence vector: {vector}. Loads with"
+        f"# {spec.run_id}\n\n{method.title}, {source}.\n\nSentence vector: {vector}. Loads with"
         f" {ways_to_load(spec, parts)}.\n\nPaper: {method.paper}\n\n"
         f"```bibtex\n{method.citation}\n```\n"
     )
@@ -276,7 +276,7 @@ def ways_to_load(spec: Spec, parts: ModelParts) -> str:
     """Say with which libraries the model of a run loads, and what they leave out."""
     pooler = spec.params.get("pooler")
     has_prefix = parts.encoder is not None and parts.encoder.prefix is not None
-    left_out = []  # by AutoModel
+    left_out = []  # what the usual ways to load do not have
     if parts.added:
         left_out.append("all encoders but the first")
     if has_prefix:
@@ -286,10 +286,10 @@ def ways_to_load(spec: Spec, parts: ModelParts) -> str:
     if isinstance(parts.transform, Affine | MethodMap):
         ways = (
             "AutoModel, without the map that follows pooling, which only csebench applies;"
-            " SentenceTransformer would pool by the mean, also without the map"
+            " SentenceTransformer leaves the map out, too, and pools by the mean"
         )
         if left_out:
-            ways += f"; it would also leave out {' and '.join(left_out)}"
+            ways += f"; both leave out {' and '.join(left_out)}"
     elif left_out:
         ways = (
             "SentenceTransformer, which needs csebench and trust_remote_code=True; AutoModel would"

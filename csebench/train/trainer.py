@@ -40,7 +40,7 @@ VANISHED = 1e-4  # a loss below this share of the first loss trains almost nothi
 
 @dataclass(frozen=True)
 class Trained:
-    """The results of a training, besides the best weights, which are in its encoder.
+    """The results of a training. The best weights are not here: they are in the trained encoder.
 
     If several processes share the run, only the main process has results. The others have empty
     ones.
@@ -273,8 +273,9 @@ class TrainingTask:
     def fitting_chunk(self, batch: list) -> int:
         """Find a chunk size with which a step fits in memory.
 
-        Sizes are tried from the number of sentences, or from half of the present chunk size, and
-        halved. Several processes cannot try a size, so they get the first one below a whole pass.
+        Half of the present chunk size is tried, or the whole batch if there are no chunks, and then
+        the half of that, until a step fits. Several processes cannot try a size together. They get
+        half of the present size.
 
         Returns:
             The size, or 0 if no size fits.
@@ -304,14 +305,13 @@ class TrainingTask:
         """Score every encoder of the method on STS-B dev, and keep the weights of the best.
 
         The vectors of `added_encoders()` are added to those of each scored encoder, and their
-        weights are kept with the best one's. The best of all steps is kept. If the method or the
-        setting `selection` asks for the last step, only encoders of that step are compared. Of
-        equal scores the first is kept.
+        weights are kept together with those of the best encoder. The best of all steps is kept. If
+        the method or the setting `selection` asks for the last step, only encoders of that step are
+        compared. Of equal scores the first is kept.
         """
         if self.method.keeps_last or self.p.selection == "last":
-            state.best = {
-                "score": -np.inf
-            }  # no earlier step is kept, even if this one has no score
+            # forget earlier steps, even if this step has no score
+            state.best = {"score": -np.inf}
         loss = state.losses[-1][1]
         with self.foreign:
             learned = {name: float(value) for name, value in self.method.learned().items()}

@@ -51,7 +51,7 @@ DECLARATION = {
 Embedding with Soft Negative Samples}, author={Wang, Hao and Li, Yangguang and Huang, Zhen and Dou,
 Yong and Kong, Lingpeng and Shao, Jing}, journal={arXiv preprint arXiv:2201.05979}, year={2022}}"""
     ),
-    "needs": "English sentences; for soft negatives the extra `syntax`, which is a parser",
+    "needs": "English sentences; for soft negatives the extra `syntax`, which installs a parser",
     "trains": "encoder, head",
     "colours": {"": "#A0522D"},
     "params": {
@@ -179,8 +179,8 @@ def ends_with_punctuation(sentence: str) -> bool:
 # ---------------------------------------------------------------- negation
 
 
-# A verb in the present or past is replaced by a form of "do", "not", and its lemma. The form by the
-# tag of the verb:
+# A verb in the present or past is replaced by a form of "do", "not", and its lemma. The tag
+# of the verb decides the form:
 FORMS_OF_DO = {"VBP": "do", "VBZ": "does", "VBD": "did"}
 AUXILIARIES = ("aux", "auxpass")  # relations
 ROOT = "ROOT"  # the relation of the word that depends on no other

@@ -143,7 +143,8 @@ def find_gain(
 ) -> PrintedGain | None:
     """Find the gain of a row over another one in a column, if a claim of the paper rests on it.
 
-    Only claims about this row are judged, because every page asks for one gain.
+    Only the claims about this row are judged: a page needs one gain, and to judge all claims is
+    slow.
 
     Args:
         place: the table or figure that prints it, such as `table2`.

@@ -75,14 +75,17 @@ def picking_sentence(pooled: PooledMethod) -> str:
         return ""
     if by_test is None:
         most = len(scores.by_test)
-        return f"An average source is not expected to reach it, even with the best of {most} runs."
+        return (
+            f"Even the best of {most} runs of an average source is expected to stay below it, also"
+            " if the test sets pick the run."
+        )
     text = (
-        f"An average source is expected to reach it with the best of {by_test} runs by the test"
-        " sets"
+        f"In an average source, the best of {by_test} runs is expected to reach it if the test sets"
+        " pick the run"
     )
     if by_dev is None:
-        return f"{text}, but not with the best of {len(scores.by_dev)} by STS-B dev."
-    return f"{text}, or with the best of {by_dev} by STS-B dev."
+        return f"{text}, but not the best of {len(scores.by_dev)} if STS-B dev picks it."
+    return f"{text}, and the best of {by_dev} if STS-B dev picks it."
 
 
 # ---------------------------------------------------------------- the answer of each sweep
@@ -177,8 +180,8 @@ def counts_text() -> str:
 def verdict_range_text(verdict: stats.Verdict, printed_seeds: int, runs: int) -> str:
     """Word the verdict, the distance of a printed value, and the range of further such runs.
 
-    `inconclusive: 1.14 above an average run, inside their range 73.15 to 76.71; a lucky but
-    possible seed`
+    `inconclusive: 1.14 above an average run, inside the range of such runs, 73.15 to 76.71; a lucky
+    but possible seed`
 
     Args:
         printed_seeds: number of runs that the printed value is a mean of.
@@ -189,7 +192,7 @@ def verdict_range_text(verdict: stats.Verdict, printed_seeds: int, runs: int) ->
         return text
     word = stats.printed_word(verdict.name)
     side = "outside" if word == PrintedWord.DIFFERS else "inside"
-    text += f", {side} their range {outward_range(verdict.low, verdict.high)}"
+    text += f", {side} the range of such runs, {outward_range(verdict.low, verdict.high)}"
     if word == PrintedWord.INCONCLUSIVE and printed_seeds == 1:
         luck = "a lucky" if verdict.distance <= 0 else "an unlucky"
         text += f"; {luck} but possible seed"
