@@ -29,7 +29,8 @@ from csebench.report.words.claims import detail_text
 
 KIND_MEANINGS = {
     FindingKind.SENTENCE: (
-        "the printed numbers go the other way, or differ by another amount than the sentence says"
+        "the printed numbers go the other way, or by another amount than the sentence says, or not"
+        " significantly where it says “significantly”"
     ),
     FindingKind.INCONSISTENT: "one setting has two values",
     FindingKind.NEAR_DUPLICATE: "rows of several tables are equal but for a few cells",

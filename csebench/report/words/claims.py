@@ -97,7 +97,7 @@ def here_text(judged: Judged) -> str:
         text += f"; {excluded_differences(ours.excludes)}"
     if ours.differs:
         settings = map(setting_difference_text, ours.differs)
-        text += f"; not matched: {differences_text(settings)}"
+        text += f"; other settings differ: {differences_text(settings)}"
     return text + tuned_away_part(judged)
 
 
@@ -234,6 +234,8 @@ def limit_text(judgement: Judgement, basis: LimitTest) -> str:
     text = difference_text(judgement, basis.largest)
     if basis.p is None:
         return f"{text}; {no_test(basis.largest)}"
+    if judgement.verdict == ClaimVerdict.MISPRINT:  # rests on the printed digits, not on the test
+        return text
     text += f", {p_text(basis.p, basis.tests)} against the limit"
     if basis.over_seeds_only:
         text += ", over seeds only"
@@ -254,6 +256,8 @@ def contrast_text(judgement: Judgement, contrast: Contrast, tests: int) -> str:
         return f"{text}, within {INACTIVE:g} points"
     if contrast.p is None:
         return f"{text}; {no_test(contrast)}"
+    if judgement.verdict == ClaimVerdict.MISPRINT:  # rests on the printed digits, not on the test
+        return text
     text += f", {p_text(contrast.p, tests)}"
     if contrast.over_seeds_only:
         text += " over seeds only"
@@ -359,12 +363,12 @@ def relation_sign(claim: Claim) -> str:
 
 
 def versus_text(claim: Claim) -> str:
-    """Word the rows that a claim compares its row with: `every other row but PCL of Table 3`."""
+    """Word the rows that a claim compares its row with: `every other row except PCL of Table 3`."""
     text = "every other row"
     if claim.versus != "others":
         text = list_names([gain_name(claim, label) for label in claim.versus])
     if claim.exclude:
-        text += f" but {list_names(claim.exclude)}"
+        text += f" except {list_names(claim.exclude)}"
     if claim.versus_table:
         text += f" of Table {claim.versus_table}"
     if claim.versus_column:

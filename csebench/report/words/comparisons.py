@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
-from csebench.base.terminal import capitalised
+from csebench.base.terminal import capitalised, counted
 from csebench.plan.catalog.files import DEFAULT_SCALE
 from csebench.plan.schema.declarations import Training
 from csebench.report.numbers.compare import INACTIVE, Answer, Comparison
@@ -254,7 +254,7 @@ def comparison_row(comparison: Comparison) -> list[str]:
 
 
 def not_matched(comparisons: Iterable[Comparison]) -> str:
-    """Word the settings that differ: `Not matched: learning rate 3e-5 against 1e-4.`
+    """Word the settings that differ: `Other settings differ: learning rate (3e-5 against 1e-4).`
 
     The text is empty if no setting differs. Comparisons without an estimate are left out. Only the
     first settings are listed, so a start encoder or projector that differs comes first.
@@ -268,12 +268,12 @@ def not_matched(comparisons: Iterable[Comparison]) -> str:
         unmatched = sum(bool(comparison.differs) for comparison in tested)
         where = f" in {unmatched} of {len(tested)} comparisons"
     settings.sort(key=lambda setting: setting.name not in (START_ENCODER, PROJECTOR))
-    return f"Not matched{where}: {differences_text(map(setting_difference_text, settings))}."
+    return f"Other settings differ{where}: {differences_text(map(setting_difference_text, settings))}."
 
 
 def setting_difference_text(setting: Setting) -> str:
-    """Word a setting with both values: `learning rate 3e-5 against 1e-4`."""
-    return f"{setting.name} {setting.here} against {setting.there}"
+    """Word a setting with both values: `learning rate (3e-5 against 1e-4)`."""
+    return f"{setting.name} ({setting.here} against {setting.there})"
 
 
 def differences_text(texts: Iterable[str]) -> str:
@@ -381,9 +381,10 @@ def primary_answers_text(answers: PrimaryAnswers) -> str:
     if not answers.tested:
         return ""
     return (
-        f"Every table and figure has at most one primary question. Of the {answers.tested} answers"
-        f" that are tested, {answers.significant} are significant by themselves, and"
-        f" {answers.after_holm} after Holm's correction over all of them."
+        "A table or figure has at most one primary question. Here"
+        f" {counted(answers.tested, 'primary question')} could be tested. The difference is"
+        f" significant in {answers.significant} of them, and in {answers.after_holm} after Holm's"
+        " correction over all of them."
     )
 
 

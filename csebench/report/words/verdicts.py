@@ -19,6 +19,8 @@ def printed_verdict_text(verdict: stats.Verdict, runs: int, digits: int = 2) -> 
     side = "above" if verdict.distance <= 0 else "below"
     whom = "this run" if runs == 1 else "an average run"
     distance = f"{abs(verdict.distance):.{digits}f} {side} {whom}"
+    if round(verdict.distance, digits) == 0:
+        distance = f"equal to {whom}"
     word = stats.printed_word(verdict.name)
     if word == PrintedWord.NOT_TESTED:
         return f"{word}: {why_value_not_tested(verdict, runs)}; {distance}"
