@@ -18,10 +18,10 @@ from csebench.score.drawing import STYLE, WIDTH, add_heading, write_figure
 from csebench.score.themes import BAND, GREY
 
 PICTURE = "printed_gains.svg"
-HEIGHT = 4.7  # inches, without title and subtitle
+HEIGHT = 5.8  # inches, without title and subtitle
 LIMITS = (-4.0, 10.0)  # of the axis, in units of the noise; ratios beyond are drawn at the edge
 NOISE = 1.96  # ratio that 95 % of gains without a true difference stay below
-PAPER_GAP = 22  # lines between two papers
+PAPER_GAP = 28  # lines between two papers
 COLOURS_ON_WHITE = {
     NoiseVerdict.CLEAR: "#0063a0",
     NoiseVerdict.DEPENDS: "#b04a00",
@@ -144,10 +144,10 @@ def draw_label(axes, block: PaperBlock, gain: PrintedGain) -> None:
     style = {"textcoords": "offset points", "color": colour}
     if gain.verdict in (NoiseVerdict.CLEAR, NoiseVerdict.DEPENDS):
         x = min(gain.ratios[0], LIMITS[1])
-        axes.annotate(gain_label(gain), (x, y), (-5, 0), ha="right", va="bottom", **style)
+        axes.annotate(gain_label(gain), (x, y), (-8, 1), ha="right", va="bottom", **style)
     else:
         x = max(*gain.ratios, NOISE)
-        axes.annotate(gain_label(gain), (x, y), (5, 0), ha="left", va="center", **style)
+        axes.annotate(gain_label(gain), (x, y), (8, 0), ha="left", va="center", **style)
 
 
 def draw_legend(figure, gains: PrintedGains) -> None:
