@@ -18,7 +18,7 @@ from csebench.report.numbers.method_settings import (
     reported_methods,
 )
 from csebench.report.numbers.row_settings import setting_name, setting_text
-from csebench.report.pages.page import PageContent, Part, TextTable, as_list
+from csebench.report.pages.page import PageContent, Part, TextTable, as_list, heading_link
 from csebench.report.provenance import scale_line
 from csebench.report.words.method_settings import (
     changes_sentence,
@@ -40,6 +40,9 @@ def settings_page(scale: str) -> PageContent:
         how_to_read(scale),
     ]
     labels = method_labels()
+    titles = [labels[name] for name in settings_of]
+    titles += [declared.title for declared in valid_declarations(COMPONENTS).values()]
+    parts.append(f"Go to: {' · '.join(heading_link(title, title) for title in titles)}.")
     for name, settings in settings_of.items():
         parts += method_parts(name, labels[name], settings, scale)
     for name, declared in valid_declarations(COMPONENTS).items():
