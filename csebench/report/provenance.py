@@ -178,7 +178,7 @@ def tuned_text(page: Page) -> str:
             texts.append(f"{search}: {settings_text(settings)}")
     if not texts:
         return ""
-    return f"{'; '.join(texts)}; not where a row, variant or sweep sets the same parameter"
+    return f"{'; '.join(texts)}. A row, variant or sweep that sets one of these keeps its own value"
 
 
 def is_tuned_by(spec: Spec, search: str) -> bool:

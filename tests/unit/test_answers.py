@@ -198,7 +198,8 @@ def count_primary(monkeypatch):
         views = []
         for name, compared in by_name.items():
             family = Family(question=name, rows=[("A", "B")], primary=compared not in but)
-            views.append(SimpleNamespace(grid=SimpleNamespace(compare=[family])))
+            grid = SimpleNamespace(compare=[family])
+            views.append(SimpleNamespace(grid=grid, paper="msse", name=f"table{name}"))
         monkeypatch.setattr(
             "csebench.report.numbers.primary_answers.answer",
             lambda _, family: answer(by_name[family.question]),
@@ -215,11 +216,12 @@ def test_primary_answers_of_all_tables_are_corrected_together(count_primary):
     comparisons = [comparison(Relation.NOT_SHOWN, p_family=p) for p in p_values]
     not_primary = comparison(Relation.NOT_SHOWN, p_family=0.0001)
     counts = count_primary(*comparisons, not_primary, but=[not_primary])
-    assert counts == PrimaryAnswers(tested=4, significant=3, after_holm=1)
+    tested = tuple(("msse", f"table{number}") for number in range(4))
+    assert counts == PrimaryAnswers(tested, significant=3, after_holm=1)
     text = primary_answers_text(counts)
-    assert "4 primary questions could be tested" in text
+    assert "4 primary questions could be tested (MSSE Table 0, MSSE Table 1" in text
     assert "significant in 3 of them, and in 1 after" in text
-    assert primary_answers_text(PrimaryAnswers(0, 0, 0)) == ""
+    assert primary_answers_text(PrimaryAnswers((), 0, 0)) == ""
 
 
 @pytest.mark.parametrize("relation", [Relation.INACTIVE, Relation.TUNED_AWAY])

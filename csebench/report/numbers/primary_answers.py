@@ -19,7 +19,7 @@ from csebench.report.numbers.refusals import Relation
 class PrimaryAnswers:
     """How many primary answers of a scale are significant."""
 
-    tested: int
+    tested: tuple[tuple[str, str], ...]  # paper, and name of the table or figure
     significant: int  # each by itself
     after_holm: int  # after Holm's correction over all that are tested
 
@@ -30,6 +30,7 @@ def count_primary_answers(views: Iterable[GridView]) -> PrimaryAnswers:
     Answers that the scale cannot tell are left out. A difference that counts as none, because it is
     shown to be next to nothing, is tested and not significant.
     """
+    tested: list[tuple[str, str]] = []
     p_values: list[float] = []
     for view in views:
         for family in view.grid.compare:
@@ -39,10 +40,11 @@ def count_primary_answers(views: Iterable[GridView]) -> PrimaryAnswers:
                 if comparison.p_family is None or comparison.relation == Relation.CANNOT_TELL:
                     continue
                 counts_as_none = comparison.relation in (Relation.INACTIVE, Relation.TUNED_AWAY)
+                tested.append((view.paper, view.name))
                 p_values.append(1.0 if counts_as_none else comparison.p_family)
     corrected = stats.holm(p_values)
     return PrimaryAnswers(
-        tested=len(p_values),
+        tested=tuple(tested),
         significant=count_significant(p_values),
         after_holm=count_significant(corrected),
     )

@@ -43,7 +43,8 @@ def audit_page(_scale: str) -> PageContent:
         (
             "A count links to its findings. Those of the kind *found by reading* were noted by a"
             " person. All others are recomputed from the numbers as printed. A finding says that"
-            " two things in print do not agree, not which of them is wrong."
+            " something in print does not fit, not where the error is. [What the levels and kinds"
+            " mean](#how-findings-are-made) stands at the end."
         ),
     ]
     for title, section in sections.items():

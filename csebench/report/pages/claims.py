@@ -90,8 +90,8 @@ def claims_page(scale: str) -> PageContent:
         assumption_text(),
         (
             "Printed numbers are tested over the seeds of others. Our runs are tested over seeds"
-            " and test items. Our runs on another encoder compare the rows, but they cannot"
-            " contradict the paper."
+            " and test items. Our runs on another encoder say which row scores higher there. They"
+            " cannot contradict the paper."
         ),
         claims_legend(),
         power_fold(),
@@ -291,5 +291,5 @@ def claims_legend() -> str:
         "#does-the-papers-sentence-hold)). p is two-sided. It is corrected where one of several"
         " comparisons is picked. A printed single run gets the deviation of seeds that others"
         " published for the same encoder, task and kind of data. On the STS average:"
-        f" {on_average}. On a single task it is larger."
+        f" {on_average}. On a single task the deviation is larger."
     )

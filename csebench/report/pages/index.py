@@ -123,9 +123,7 @@ def reproduction_text(scale: str) -> str:
     """Say whether printed numbers reproduce in runs of others, with a link to the evidence."""
     sentences = ["Do the printed numbers reproduce?"]
     if scale != PAPER_SCALE:
-        sentences.append(
-            f"Scale {scale} cannot say, because its encoder or its training is not the papers'."
-        )
+        sentences.append(f"Scale {scale} cannot say, because it does not train as the papers do.")
     sentences.append("Runs of others on the papers' encoders:")
     sentences += [pooled_sentence(pooled) for pooled in pooled_methods()]
     sentences.append(reach_text())
@@ -273,22 +271,25 @@ def signs_legend(scale: str) -> list[str]:
     meanings = [f"{sign} {' or '.join(words)}" for sign, words in words_of.items()]
     return [
         "*Answers here*: one group of signs per question, the main question first. A group has"
-        " several signs if the question is about several rows with several verdicts. A sign says"
-        f" how a row compares with another one: {'; '.join(meanings)}."
+        " several signs if its comparisons have different verdicts. A sign says how a row compares"
+        f" with another one: {'; '.join(meanings)}."
     ]
 
 
 def coverage_legend(views: list[GridView]) -> str:
     """Explain how states are written, and count tables and figures by their state."""
     states = Counter(state(view) for view in views)
-    marks = f"{STALE}: with an older code version or other settings"
+    meanings = []
+    if any(view.outdated for view in views):
+        meanings.append(f"{STALE}: with an older code version or other settings")
     if any(view.elsewhere for view in views):
         data = "on other test data than the rest of the table"
-        marks += f"; {ON_OTHER_DATA}: {data}, so that they do not count"
-    meanings = [f"*{name}*: {MEANINGS[name]}" for name in sorted(states) if name in MEANINGS]
+        meanings.append(f"{ON_OTHER_DATA}: {data}, so that they do not count")
+    meanings += [f"*{name}*: {MEANINGS[name]}" for name in sorted(states) if name in MEANINGS]
     counts = "; ".join(state_count(name, count) for name, count in sorted(states.items()))
-    sentences = [f"{'; '.join([marks, *meanings])}."]
-    sentences.append(f"In all: {counts}.")
+    sentences = [f"In all: {counts}."]
+    if meanings:
+        sentences.insert(0, f"{'; '.join(meanings)}.")
     return " ".join(sentences)
 
 

@@ -24,7 +24,6 @@ from csebench.report.numbers.audit import (
     WrongDifference,
     WrongSentence,
 )
-from csebench.report.numbers.claims import Judgement
 from csebench.report.words.claims import detail_text
 
 KIND_MEANINGS = {
@@ -36,16 +35,17 @@ KIND_MEANINGS = {
     FindingKind.NEAR_DUPLICATE: "rows of several tables are equal but for a few cells",
     FindingKind.WRONG_SUM: "an average or a difference is not that of its row",
     FindingKind.IMPOSSIBLE: (
-        "no count of correct items gives it: a mean of runs, a coarser source, or a misprint"
+        "no count of correct items gives this accuracy; it may be a mean of runs, rounded in its"
+        " source, or a misprint"
     ),
     FindingKind.READING: "not by arithmetic",
 }
 SEVERITY_MEANINGS = {
     Severity.SERIOUS: "contradicts what a paper concludes, significantly or by another size",
-    Severity.NOTABLE: "a sentence, a number or an equation is wrong or doubtful",
+    Severity.NOTABLE: "a sentence, a number or an equation does not fit",
     Severity.MINOR: (
-        f"at most {LAST_DIGITS} units of the last digit, a possible mean of runs, a label, a"
-        " citation, a wording"
+        f"the difference is at most {LAST_DIGITS} units of the last digit, or may come from a mean"
+        " of runs, or concerns only a label, a citation or a wording"
     ),
 }
 
@@ -118,16 +118,16 @@ def differing_score_text(score: DifferingScore) -> str:
 
 def sentence_text(facts: WrongSentence) -> str:
     """Word a sentence with the numbers that contradict it."""
-    details = [claim_detail(judgement, facts.claims > 1) for judgement in facts.wrong]
+    places = {judgement.claim.place for judgement in facts.wrong if judgement.claim is not None}
+    details = []
+    for judgement in facts.wrong:
+        detail = detail_text(judgement)
+        if facts.claims > 1 and judgement.claim is not None:
+            detail = f"{judgement.claim.row}: {detail}"
+            if len(places) > 1:
+                detail = f"{grid_label(judgement.claim.place)}, {detail}"
+        details.append(detail)
     return f"“{facts.quote}”: {'; '.join(dict.fromkeys(details))}"
-
-
-def claim_detail(judgement: Judgement, names_row: bool) -> str:
-    """Word the numbers that contradict a claim; if `names_row`, put its row before them."""
-    detail = detail_text(judgement)
-    if names_row and judgement.claim is not None:
-        return f"{judgement.claim.row}: {detail}"
-    return detail
 
 
 # ---------------------------------------------------------------- places

@@ -154,7 +154,9 @@ def notes(judgement: Judgement) -> list[str]:
 def detail_text(judgement: Judgement) -> str:
     """Word the numbers that decided a judgement."""
     text = basis_text(judgement)
-    return f"no limit is stated; {text}" if judgement.lacks_limit else text
+    if judgement.lacks_limit:
+        return f"the sentence does not say how close is close enough; {text}"
+    return text
 
 
 def basis_text(judgement: Judgement) -> str:
@@ -329,9 +331,9 @@ def open_text(sentences: Iterable[Judged]) -> str:
         if judged.published.verdict == ClaimVerdict.OPEN
     )
     return (
-        f"Of the open sentences, {counts[ClaimOutcome.OTHER_WAY]} have numbers that go the other"
-        " way, which may be chance."
-        f" {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} say “significantly” of a"
+        f"In {counts[ClaimOutcome.OTHER_WAY]} open sentences, marked or not, the numbers go the"
+        " other way, but not significantly."
+        f" {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} open sentences say “significantly” of a"
         " difference that is not significant."
     )
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from math import ceil, floor
 
 from csebench.base.terminal import capitalised, counted
-from csebench.plan.catalog.files import DEFAULT_SCALE
+from csebench.plan.catalog.files import DEFAULT_SCALE, paper
 from csebench.plan.schema.declarations import Training
+from csebench.plan.targets import grid_label
 from csebench.report.numbers.compare import INACTIVE, Answer, Comparison
 from csebench.report.numbers.primary_answers import PrimaryAnswers
 from csebench.report.numbers.refusals import (
@@ -187,8 +188,8 @@ def reason_text(reason: Reason | None) -> str:
         case PremiseNotShown(row, loss, least, printed):
             unit = "point" if least == 1 else "points"
             return (
-                f"{row} loses {loss:z.1f} points here, but the question needs a loss that exceeds"
-                f" {least:g} {unit} beyond chance (in the paper: {printed})"
+                f"{row} drops by {loss:z.1f} points here, but the question needs a drop that is"
+                f" significantly above {least:g} {unit} (in the paper: {printed})"
             )
         case ScaleCannotTell():
             return cannot_tell_text(reason)
@@ -268,7 +269,9 @@ def not_matched(comparisons: Iterable[Comparison]) -> str:
         unmatched = sum(bool(comparison.differs) for comparison in tested)
         where = f" in {unmatched} of {len(tested)} comparisons"
     settings.sort(key=lambda setting: setting.name not in (START_ENCODER, PROJECTOR))
-    return f"Other settings differ{where}: {differences_text(map(setting_difference_text, settings))}."
+    return (
+        f"Other settings differ{where}: {differences_text(map(setting_difference_text, settings))}."
+    )
 
 
 def setting_difference_text(setting: Setting) -> str:
@@ -380,11 +383,12 @@ def primary_answers_text(answers: PrimaryAnswers) -> str:
     """
     if not answers.tested:
         return ""
+    places = [f"{paper(name).label} {grid_label(table)}" for name, table in answers.tested]
     return (
         "A table or figure has at most one primary question. Here"
-        f" {counted(answers.tested, 'primary question')} could be tested. The difference is"
-        f" significant in {answers.significant} of them, and in {answers.after_holm} after Holm's"
-        " correction over all of them."
+        f" {counted(len(places), 'primary question')} could be tested ({', '.join(places)}). The"
+        f" difference is significant in {answers.significant} of them, and in {answers.after_holm}"
+        " after Holm's correction over all of them."
     )
 
 

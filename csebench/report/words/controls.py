@@ -52,7 +52,7 @@ def agreement_text(agreement: RankAgreement) -> str:
     """Word the rank correlation between the differences of a scale and the printed ones."""
     return (
         "Do differences between methods trained without labels resemble the printed ones? Over"
-        f" {agreement.differences} declared differences in {agreement.tables} tables, their rank"
-        f" correlation is {agreement.correlation:+z.2f} (95 % {agreement.low:+z.2f} to"
-        f" {agreement.high:+z.2f}; tables resampled)."
+        f" {agreement.differences} comparisons in {agreement.tables} tables, the rank correlation"
+        f" of our differences and the printed ones is {agreement.correlation:+z.2f} (95 %"
+        f" {agreement.low:+z.2f} to {agreement.high:+z.2f}, by resampling tables)."
     )

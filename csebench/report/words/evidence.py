@@ -51,7 +51,9 @@ def pooled_sentence(pooled: PooledMethod) -> str:
     printed = pooled.printed
     name = f"{method_title(pooled.key)} on {encoder_and_pooler(pooled.key)}"
     verdict = pooled.runs.verdict(printed.value, printed.seeds)
-    answer = verdict_range_text(verdict, printed.seeds, count)
+    effects = pooled.runs.effects
+    lucky = "source" if effects.tau > effects.within else "seed"
+    answer = verdict_range_text(verdict, printed.seeds, count, lucky)
     sources = pooled.runs.effects.sources
     return (
         f"**The {printed.value.text} printed for {name}, against {count} runs of {sources} sources,"
@@ -76,8 +78,8 @@ def picking_sentence(pooled: PooledMethod) -> str:
     if by_test is None:
         most = len(scores.by_test)
         return (
-            f"Even the best of {most} runs of an average source is expected to stay below it, also"
-            " if the test sets pick the run."
+            f"In an average source, the best of {most} runs is expected to stay below it, even if"
+            " the test sets pick the run."
         )
     text = (
         f"In an average source, the best of {by_test} runs is expected to reach it if the test sets"
@@ -165,19 +167,21 @@ def counts_text() -> str:
     """Say how many re-trainings the verdicts rest on, and how many do not count."""
     counts = count_evidence()
     return (
-        f"The verdicts rest on {counts.comparable} runs from {counts.sources} sources. Others"
-        " trained them with the paper's data, budget, objective and pooling, and publish the score"
-        f" of each run. {counts.other_runs} runs are not counted, because they differ in these or"
-        f" are doubtful. Nor are {counts.checkpoints} scores of released checkpoints, and"
-        f" {counts.means} means of several runs without their scores; pooled verdicts use those"
-        " that are comparable."
+        f"The verdicts rest on {counts.comparable} runs from {counts.sources} sources, which"
+        " publish the score of each run. Others trained them with the paper's data, budget,"
+        f" objective and pooling. {counts.other_runs} runs are not counted, because they differ in"
+        f" these or are doubtful. {counts.checkpoints} scores of released checkpoints are not"
+        f" counted either. Nor are {counts.means} means of several runs whose single scores are not"
+        " published. But pooled verdicts use such a mean if its runs are comparable."
     )
 
 
 # ---------------------------------------------------------------- verdicts
 
 
-def verdict_range_text(verdict: stats.Verdict, printed_seeds: int, runs: int) -> str:
+def verdict_range_text(
+    verdict: stats.Verdict, printed_seeds: int, runs: int, lucky: str = "seed"
+) -> str:
     """Word the verdict, the distance of a printed value, and the range of further such runs.
 
     `inconclusive: 1.14 above an average run, inside the range of such runs, 73.15 to 76.71; a lucky
@@ -186,6 +190,7 @@ def verdict_range_text(verdict: stats.Verdict, printed_seeds: int, runs: int) ->
     Args:
         printed_seeds: number of runs that the printed value is a mean of.
         runs: number of runs that it is judged by.
+        lucky: what a value far from the mean may owe its distance to: `seed` or `source`.
     """
     text = printed_verdict_text(verdict, runs)
     if verdict.low is None or verdict.high is None:
@@ -195,7 +200,7 @@ def verdict_range_text(verdict: stats.Verdict, printed_seeds: int, runs: int) ->
     text += f", {side} the range of such runs, {outward_range(verdict.low, verdict.high)}"
     if word == PrintedWord.INCONCLUSIVE and printed_seeds == 1:
         luck = "a lucky" if verdict.distance <= 0 else "an unlucky"
-        text += f"; {luck} but possible seed"
+        text += f"; {luck} but possible {lucky}"
     return text
 
 

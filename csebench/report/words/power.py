@@ -34,10 +34,11 @@ LEGEND = (
 CLAIMS_HEAD = ["paper", "about", "claim", "row", "against", "column", "printed", "sd"]
 CLAIMS_HEAD += [f"seeds at {share * ITEM_ERROR:.2f}" for share in SHARES]
 CLAIMS_LEGEND = (
-    f"How many seeds each row needs, so that a test detects the printed difference with"
-    f" {100 * POWER:.0f} % power. Differences are in points, 0.01 of a score. The error of the difference over test items is not known for the"
-    " papers' encoders, so each column of seeds assumes one, in points. no number: at this error,"
-    " no number of seeds is enough."
+    "How many seeds each row needs, so that a test detects the printed difference with"
+    f" {100 * POWER:.0f} % power. Differences are in points, 0.01 of a score. sd: deviation over"
+    " seeds of the difference between two runs. The difference also has an error over test items,"
+    " which is not known for the papers' encoders: “seeds at 0.09” assumes 0.09 points. no number:"
+    " with this error, no number of seeds is enough."
 )
 UNKNOWN = "no seeds are published"
 
