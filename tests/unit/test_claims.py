@@ -829,7 +829,7 @@ def test_our_runs_support_no_claim_whose_size_they_exclude(difference, verdict):
 
 def test_a_verdict_has_the_stated_size_beside_that_of_the_table():
     text = judgement_text(judge_contrasts(contrast(0.18, 0.01, unit=0.01), by="2.60"))
-    assert text == "*misprint*: +0.18 over B in x where +2.60 is stated, p = 0.01"
+    assert text == "*misprint*: +0.18 over B in x where +2.60 is stated"
 
 
 def test_sentences_about_a_table_that_cannot_be_planned_are_left_out(tmp_path, monkeypatch):
