@@ -1,7 +1,8 @@
 """What every method and component must do.
 
 They are found by file name: `pytest tests/conformance/test_conformance.py -k NAME`. A new file in
-methods/ needs no test of its own, because these are its tests.
+methods/ needs no test of its own, because these are its tests. Trainings of every method are marked
+slow; its first steps, and trainings of each kind of run, are not.
 """
 
 import json
@@ -267,6 +268,7 @@ def losses_of(report):
     return [loss for _, loss in report["losses"]]
 
 
+@pytest.mark.slow
 @runs(PLAIN)
 def test_loss_falls_on_a_repeated_batch(run, make_spec, train, tmp_path, monkeypatch):
     """40 steps see the same batch, with the learning rate raised."""
@@ -298,6 +300,7 @@ def test_the_dropout_that_gpus_fuse_is_the_cpus_where_the_host_draws(dtype):
     assert torch.equal(fused, plain)
 
 
+@pytest.mark.slow
 @runs([*PLAIN, "random"])
 def test_another_seed_gives_another_model(run, finished):
     """test_killed_and_resumed checks that the same seed gives the same model."""
@@ -306,6 +309,7 @@ def test_another_seed_gives_another_model(run, finished):
     assert not np.array_equal(model1.embed(["a"]), model2.embed(["a"]))
 
 
+@pytest.mark.slow
 @runs(PLAIN)
 def test_bf16_moves_the_loss_little(run, make_spec, train, tmp_path):
     """Vectors are compared in fp32, so the first losses of a run in either precision are close."""
@@ -324,6 +328,7 @@ def with_precision(spec, precision):
     return spec.model_copy(update={"precision": precision})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("run", "precision"), [*((run, "fp32") for run in PLAIN), ("micse", "bf16")]
 )
@@ -362,6 +367,7 @@ def modification_times(folder):
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
+@pytest.mark.slow
 @runs(PLAIN)
 def test_roberta(run, tiny_roberta, make_spec, train, sentences, tmp_path):
     """A method trains on another architecture. sentence-transformers reads the result as we do."""
@@ -466,6 +472,7 @@ EXPORTED |= OF_POOLERS
 NOT_EXPORTED = {".bin", ".pt", ".pth", ".pkl", ".part"}  # pickled weights, traces of training
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", EXPORTED)
 def test_export_gives_equal_vectors_everywhere(run, finished, sentences):
     """AutoModel with AutoTokenizer, SentenceTransformer and this project read the same folder in

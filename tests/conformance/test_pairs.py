@@ -28,7 +28,16 @@ REFUSED = [pair for pair in PAIRS if refused_needs(*pair)]
 ACCEPTED = [pair for pair in PAIRS if not refused_needs(*pair)]
 
 
-@pytest.mark.parametrize(("method", "component"), ACCEPTED, ids=map("+".join, ACCEPTED))
+def with_marks(pairs):
+    """Mark the pairs as slow whose method is not SimCSE, for their number."""
+    marked = []
+    for pair in pairs:
+        marks = () if pair[0] == "simcse" else pytest.mark.slow
+        marked.append(pytest.param(*pair, id="+".join(pair), marks=marks))
+    return marked
+
+
+@pytest.mark.parametrize(("method", "component"), with_marks(ACCEPTED))
 def test_makes_steps(method, component, make_spec, sentences):
     """The component takes part: it adds a finite term, gives a queue, or edits what is encoded."""
     spec = make_spec(method, components={component: {}})
