@@ -17,7 +17,7 @@ from csebench.cli.options import parse_targets
 from csebench.plan import targets
 from csebench.plan.catalog import files as catalog
 from csebench.plan.schema.spec import Spec
-from csebench.score.store import failures, read_scores, stale_runs
+from csebench.score.store import failures, outdated_runs, read_scores
 
 NOT_RECORDED = "not recorded"  # stands where no file says anything
 SILENT_SECONDS = 120  # after this time without a write, a run on another host counts as stopped
@@ -153,10 +153,12 @@ def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:
         else:
             text += f"; the hours of their training are {NOT_RECORDED}"
         lines.append(f"{text}.")
-    stale = len(stale_runs(pages))
-    if stale:
-        verb = "has" if stale == 1 else "have"
-        lines.append(f"{stale} of the missing {verb} a score of older code; pages mark it with †.")
+    outdated = len(outdated_runs(pages))
+    if outdated:
+        verb = "has" if outdated == 1 else "have"
+        lines.append(
+            f"{outdated} of the missing {verb} a score of older code; pages mark it with †."
+        )
     return lines
 
 

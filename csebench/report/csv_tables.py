@@ -156,7 +156,7 @@ def cell_record(view: GridView, number: int, cell: Cell) -> dict:
         "column": cell.plan.column.label,
         "n": 0,
         "missing": cell.absent + cell.runs_elsewhere,
-        "outdated": cell.stale,
+        "outdated": cell.is_outdated,
         "verdict": stats.printed_word(cell.verdict) if cell.verdict else "",
         "finer_verdict": cell.verdict,
         "evaluator": cell.plan.evaluator,

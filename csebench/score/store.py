@@ -200,9 +200,9 @@ def completed(name: str, folder: Path, params: dict) -> dict:
         return params
 
 
-def stale_runs(pages: Iterable[Page]) -> set[str]:
+def outdated_runs(pages: Iterable[Page]) -> set[str]:
     """Name the runs of pages that lack a score, so that pages show one of older code instead."""
-    stale = set()
+    outdated = set()
     for page in pages:
         if not newest(page.scale):
             continue
@@ -211,8 +211,8 @@ def stale_runs(pages: Iterable[Page]) -> set[str]:
                 continue
             _, is_outdated = stored_score(spec, evaluator, page.scale)
             if is_outdated:
-                stale.add(run_id)
-    return stale
+                outdated.add(run_id)
+    return outdated
 
 
 # ---------------------------------------------------------------- files next to a score JSON

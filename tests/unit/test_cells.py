@@ -86,7 +86,7 @@ def test_a_cell_misses_as_many_runs_as_the_part_that_misses_most(view_of):
     assert combine_parts(mean, parts, total).absent == 2
 
 
-@pytest.mark.parametrize("mark", ["stale", "unchanged"])
+@pytest.mark.parametrize("mark", ["is_outdated", "unchanged"])
 def test_a_cell_has_the_marks_of_any_part(mark, view_of):
     first, second, mean, _ = cells_of(view_of(), "A")
     parts = [with_values(first, 1.0), with_values(second, 2.0)]
@@ -159,7 +159,7 @@ def test_controls_and_incomplete_or_outdated_rows_are_not_ranked(view_of):
     complete = replace(with_values(cells_of(view, "A")[0], 70.0), absent=0)
     assert complete.is_comparable
     assert not replace(complete, absent=1).is_comparable
-    assert not replace(complete, stale=True).is_comparable
+    assert not replace(complete, is_outdated=True).is_comparable
     assert not replace(complete, values={}).is_comparable
     control = replace(with_values(cells_of(view, "Chance")[0], 70.0), absent=0)
     assert not control.is_comparable
@@ -274,7 +274,7 @@ def test_a_verdict_needs_all_runs_scored_by_todays_code(view_of):
     view = view_of(name="paper", differs="")
     cell = replace(with_values(cells_of(view, "A")[0], 70.0, 71.0, 72.0), absent=0)
     assert cell.verdict == "inconclusive"
-    for change in ({"absent": 1}, {"stale": True}, {"judged": False}):
+    for change in ({"absent": 1}, {"is_outdated": True}, {"judged": False}):
         assert replace(cell, **change).verdict == "not comparable"
     assert replace(cell, published=None).verdict == ""
     assert replace(cell, values={}).verdict == ""

@@ -637,7 +637,7 @@ def complete(view_of):
     [
         ({"absent": 1}, Relation.PARTIAL),
         ({"values": {}}, Relation.NOT_RUN),
-        ({"stale": True}, Relation.OUTDATED),
+        ({"is_outdated": True}, Relation.OUTDATED),
         ({"unchanged": True}, Relation.NOT_ASKED),
         ({"elsewhere": (ScoresElsewhere(OTHER_DATA, DATA, {1: 70.0}),)}, Relation.OTHER_DATA),
         ({"data": OTHER_DATA}, Relation.OTHER_DATA),

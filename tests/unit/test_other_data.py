@@ -297,7 +297,7 @@ def test_outdated_scores_do_not_decide_what_the_data_is(project):
     assert cell("table1", "C", "x").text == "51.33 ± 1.53"
     outdated = cell("table1", "A", "x")
     assert outdated.text == "71.00 ± 1.00‡"
-    assert outdated.stale
+    assert outdated.is_outdated
     assert "71.00 ± 1.00‡†" in page("table1")
 
 
@@ -310,9 +310,9 @@ def test_items_of_older_code_are_no_other_data(project):
 
     outdated = cell("table1", "B", "x")
     assert outdated.text == "61.00 ± 1.00"
-    assert outdated.stale
+    assert outdated.is_outdated
     assert comparison("table1").relation == Relation.OUTDATED
-    assert view("table1").elsewhere == 0
+    assert view("table1").elsewhere_count == 0
     for row in score_rows(SCALE):
         assert " on " not in row.get("protocol", "")
 
@@ -331,7 +331,7 @@ def test_tasks_from_mtebs_hub_have_no_file_and_agree(project):
     for label in "ABC":
         edit("table4", label, on(NO_FILE))
     assert comparison("table4").relation == Relation.BETTER
-    assert view("table4").elsewhere == 0
+    assert view("table4").elsewhere_count == 0
 
 
 # ---------------------------------------------------------------- comparisons
@@ -444,7 +444,7 @@ def test_a_claim_over_two_tables_compares_one_data_only(project):
 
     edit("table5", "A batch", on(OTHERS))
     edit("table5", "B", on(OTHERS))  # Table 1 has these runs, too, and marks them
-    assert view("table5").elsewhere == 0
+    assert view("table5").elsewhere_count == 0
     assert cell("table1", "B", "x").text.endswith("‡")
     judged = claims.judge("made_up", claim, SCALE).ours
     assert judged.direction is None

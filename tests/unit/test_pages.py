@@ -63,7 +63,7 @@ MEASURED = {
         ],
     },
 }
-STALE = {"ESimCSE"}  # trained by an older version of the method
+OUTDATED = {"ESimCSE"}  # trained by an older version of the method
 OLD = {"DiffCSE"}  # scored by an older version of an evaluator
 
 
@@ -194,13 +194,13 @@ def measure(name, scale, rows):
     clear()
 
 
-def write_score(spec, cell, value, scale, stale=STALE):
+def write_score(spec, cell, value, scale, outdated=OUTDATED):
     """Score a run of a cell.
 
     Args:
-        stale: labels of the rows whose runs an older version of the method trained.
+        outdated: labels of the rows whose runs an older version of the method trained.
     """
-    if cell.row.label in stale:
+    if cell.row.label in outdated:
         spec = spec.model_copy(update={"method_version": spec.method_version - 1})
     made_by = {}
     if cell.row.label in OLD and cell.evaluator == "geometry":
@@ -212,7 +212,7 @@ def write_score(spec, cell, value, scale, stale=STALE):
     ("file", "name", "scale"),
     [
         ("table.md", "table7", "tiny"),  # missing seeds, ties
-        # a mean, a difference, less is better, stale cells, a control
+        # a mean, a difference, less is better, outdated cells, a control
         ("derived.md", "table8", "tiny"),
         ("settings.md", "table9", "tiny"),
         ("verdicts.md", "table10", "paper"),  # every sign
@@ -284,14 +284,16 @@ def score_file(project):
     return targets.score_path(cell.specs[0].run_id, "sts", "tiny")
 
 
-@pytest.mark.parametrize(("batch_size", "is_stale"), [(128, False), (7, True)])
-def test_scores_of_other_settings_than_the_scale_has_are_marked(score_file, batch_size, is_stale):
+@pytest.mark.parametrize(("batch_size", "is_outdated"), [(128, False), (7, True)])
+def test_scores_of_other_settings_than_the_scale_has_are_marked(
+    score_file, batch_size, is_outdated
+):
     def change_the_batch_size(content):
         content["evaluations"][0]["batch_size"] = batch_size
 
     edit_score_file(score_file, change_the_batch_size)
     clear()
-    assert grid_view("golden", "table7", "tiny").rows[1][0].stale == is_stale
+    assert grid_view("golden", "table7", "tiny").rows[1][0].is_outdated == is_outdated
 
 
 def test_a_score_file_that_lacks_the_task_is_named(score_file):
@@ -311,11 +313,11 @@ def cell_of(row, column):
     return view.rows[view.grid.row(row)][view.grid.column(column)]
 
 
-def test_a_stale_score_gives_way_to_a_new_one(project):
+def test_an_outdated_score_gives_way_to_a_new_one(project):
     before = cell_of("ESimCSE", "dev")
-    assert before.stale
+    assert before.is_outdated
     for spec in before.plan.specs:
-        write_score(spec, before.plan, 0.77, "tiny", stale=())
+        write_score(spec, before.plan, 0.77, "tiny", outdated=())
     clear()
     assert cell_of("ESimCSE", "dev").text == "77.00 ± 0.00"
 
@@ -334,7 +336,7 @@ def test_scores_of_older_code_are_known_by_what_was_run():
     assert store.unversioned(Spec.model_validate(older)) == store.unversioned(spec)
 
 
-def test_what_is_derived_is_stale_misses_runs_and_leaves_controls_out_as_its_columns_do(project):
+def test_what_is_derived_is_outdated_misses_runs_and_leaves_controls_out_as_its_columns_do(project):
     changed = {
         "ESimCSE": [[0.6, 0.6, 0.6]],
         "PCL": [[0.7, 0.72, None]],
@@ -342,11 +344,11 @@ def test_what_is_derived_is_stale_misses_runs_and_leaves_controls_out_as_its_col
     }
     measure("table8", "tiny", changed)
     for column in ("STS12", "mean", "Δ STS12"):
-        assert cell_of("ESimCSE", column).stale, column
+        assert cell_of("ESimCSE", column).is_outdated, column
         incomplete = cell_of("PCL", column)
         assert sorted(incomplete.values) == [48, 49], column
         assert incomplete.absent, column
-    assert not cell_of("DiffCSE", "mean").stale, "its stale column comes after the mean"
+    assert not cell_of("DiffCSE", "mean").is_outdated, "its outdated column comes after the mean"
     assert cell_of("Random", "mean").ours.mean > cell_of("SimCSE", "mean").ours.mean
 
 

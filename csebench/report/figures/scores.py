@@ -37,8 +37,8 @@ def draw_figure(view: GridView, title: str = "") -> list[Path]:
         figure = Figure(figsize=(WIDTH, 4.4))
         drawn = draw_by_kind(figure, view)
         note = drawn.note
-        if view.elsewhere:
-            note += f" Left out: {counted(view.elsewhere, 'run')} scored on other test data."
+        if view.elsewhere_count:
+            note += f" Left out: {counted(view.elsewhere_count, 'run')} scored on other test data."
 
         if drawn.is_empty:
             scored_runs, _ = view.progress

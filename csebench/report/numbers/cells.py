@@ -54,7 +54,7 @@ class Cell:
     absent: int = 0  # runs without a score
     reasons: tuple[str, ...] = ()  # why runs have no score, if it is known
     # scored with an older code version, or with settings that the scale no longer has
-    stale: bool = False
+    is_outdated: bool = False
     unchanged: bool = False  # the loss is 0 in all runs, so that training changes no weight
     loss_vanished: bool = False  # in all runs, the loss is next to 0 almost from the start
     published: Published | None = None
@@ -135,7 +135,7 @@ class Cell:
     def is_comparable(self) -> bool:
         """Whether its row can be ranked: it is complete, of today's code, and no control."""
         is_complete = bool(self.values) and not self.absent and not self.runs_elsewhere
-        return is_complete and not self.stale and not self.is_control
+        return is_complete and not self.is_outdated and not self.is_control
 
     @property
     def verdict(self) -> str:
@@ -145,7 +145,7 @@ class Cell:
         """
         if self.published is None or not self.values or self.plan.column.delta is not None:
             return ""
-        if not self.judged or self.absent or self.stale or self.runs_elsewhere:
+        if not self.judged or self.absent or self.is_outdated or self.runs_elsewhere:
             return stats.NOT_COMPARABLE
         verdict = stats.verdict(
             self.values.values(),
@@ -280,12 +280,12 @@ class GridView:
         return scored, scored + possible
 
     @property
-    def outdated(self) -> int:
+    def outdated_count(self) -> int:
         """How many runs have only scores of older code or other settings."""
         return sum(outdated is True for outdated in self.runs.values())
 
     @cached_property
-    def elsewhere(self) -> int:
+    def elsewhere_count(self) -> int:
         """How many runs are scored on other test data and therefore not compared."""
         runs = set()
         for leaf in chain.from_iterable(cell.leaves for cell in self.cells):
@@ -441,7 +441,7 @@ def _with_training(cell: Cell, scores: Sequence[RunScore]) -> Cell:
     """Mark a cell whose scores are outdated, or whose runs trained next to nothing."""
     return replace(
         cell,
-        stale=any(score.is_outdated for score in scores),
+        is_outdated=any(score.is_outdated for score in scores),
         unchanged=bool(scores) and not any(score.changed_weights for score in scores),
         loss_vanished=bool(scores) and all(score.loss_vanished for score in scores),
     )
@@ -606,7 +606,7 @@ def combine_parts(cell: Cell, parts: list[Cell], function: Callable[..., float])
     return replace(
         cell,
         values=combine_by_seed(function, *parts),
-        stale=any(part.stale for part in parts),
+        is_outdated=any(part.is_outdated for part in parts),
         unchanged=any(part.unchanged for part in parts),
     )
 

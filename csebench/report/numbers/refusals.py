@@ -179,7 +179,7 @@ def why_not_scored(cells: Sequence[Cell]) -> Refusal | None:
         return Refusal(Relation.PARTIAL)
     if not all(cell.values for cell in cells):
         return Refusal(Relation.NOT_RUN, NoSuchScore())
-    if any(cell.stale for cell in cells):
+    if any(cell.is_outdated for cell in cells):
         return Refusal(Relation.OUTDATED)
     return None
 

@@ -34,7 +34,7 @@ from csebench.report.numbers.refusals import Relation
 from csebench.report.numbers.verdict_words import PrintedWord, VerdictWord
 from csebench.report.pages.answer_text import nothing_to_draw, printed_verdicts
 from csebench.report.pages.page import PageContent, Part, Picture, TextTable, without_empty_columns
-from csebench.report.pages.score_table import STALE
+from csebench.report.pages.score_table import OUTDATED
 from csebench.report.provenance import scale_line
 from csebench.report.words.cells import scored_text
 from csebench.report.words.claim_counts import verdict_counts
@@ -227,9 +227,9 @@ def coverage_label(view: GridView) -> str:
     if name not in ("complete", "partial", "missing"):
         return name
     scored_runs, planned_runs = view.progress
-    if scored_runs == planned_runs and not view.outdated and not view.elsewhere:
+    if scored_runs == planned_runs and not view.outdated_count and not view.elsewhere_count:
         return f"{planned_runs} runs"
-    counts = scored_text(scored_runs, planned_runs, view.outdated, view.elsewhere)
+    counts = scored_text(scored_runs, planned_runs, view.outdated_count, view.elsewhere_count)
     return f"{name}: {counts}"
 
 
@@ -280,9 +280,9 @@ def coverage_legend(views: list[GridView]) -> str:
     """Explain how states are written, and count tables and figures by their state."""
     states = Counter(state(view) for view in views)
     meanings = []
-    if any(view.outdated for view in views):
-        meanings.append(f"{STALE}: with an older code version or other settings")
-    if any(view.elsewhere for view in views):
+    if any(view.outdated_count for view in views):
+        meanings.append(f"{OUTDATED}: with an older code version or other settings")
+    if any(view.elsewhere_count for view in views):
         data = "on other test data than the rest of the table"
         meanings.append(f"{ON_OTHER_DATA}: {data}, so that they do not count")
     meanings += [f"*{name}*: {MEANINGS[name]}" for name in sorted(states) if name in MEANINGS]

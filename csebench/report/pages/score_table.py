@@ -17,7 +17,7 @@ from csebench.report.numbers.verdict_words import PrintedWord
 from csebench.report.pages.page import Fold, Part, TextTable, as_list
 from csebench.report.words import comparisons as words
 
-STALE = "†"  # after a score of an older code version or of other settings
+OUTDATED = "†"  # after a score of an older code version or of other settings
 PRINTED_VALUE_SIGNS = {  # the arrows say where our mean is
     "✓": PrintedWord.AGREES,
     "~": PrintedWord.INCONCLUSIVE,
@@ -156,8 +156,8 @@ def cell_text(cell: Cell, is_bold: bool) -> str:
 def marked_text(cell: Cell, is_bold: bool) -> str:
     """`78.41 ± 0.31†`, with marks for scores that are old, missing or on other test data."""
     text = f"**{cell.text}**" if is_bold else cell.text
-    if cell.stale:
-        text += STALE
+    if cell.is_outdated:
+        text += OUTDATED
     if cell.absent and cell.values:
         text += f" [{cell.absent} missing]"
     if cell.runs_elsewhere and cell.values:

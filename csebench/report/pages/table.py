@@ -38,7 +38,7 @@ from csebench.report.pages.page import (
 from csebench.report.pages.retrieved import texts_fold
 from csebench.report.pages.row_by_row import commands_fold, row_by_row_table
 from csebench.report.pages.score_table import (
-    STALE,
+    OUTDATED,
     best_by_column,
     has_runs,
     is_shown_row_by_row,
@@ -196,13 +196,15 @@ def status_lines(view: GridView) -> list[str]:
     parts = []
     if 0 < scored_runs < planned_runs:
         parts.append(f"{scored_runs} of {planned_runs} runs are scored")
-    if view.outdated:
+    if view.outdated_count:
         code = "with an older code version or other settings"
-        parts.append(f"{STALE}: {view.outdated} of them {code}")
-    if view.elsewhere:
+        parts.append(f"{OUTDATED}: {view.outdated_count} of them {code}")
+    if view.elsewhere_count:
         data = "on other test data than the rest of the table"
         consequence = "which count in no mean and are compared with nothing"
-        parts.append(f"{ON_OTHER_DATA}: {counted(view.elsewhere, 'run')} {data}, {consequence}")
+        parts.append(
+            f"{ON_OTHER_DATA}: {counted(view.elsewhere_count, 'run')} {data}, {consequence}"
+        )
     lines = []
     if parts:
         lines.append(f"{'; '.join(parts)}.")
