@@ -24,6 +24,7 @@ from csebench.judging.lm_eval_samples import (
 )
 from csebench.judging.mteb_results import read_mteb_file, read_mteb_folder, task_files
 from csebench.judging.own_scores import read_own_scores
+from csebench.judging.scales import doubts_on_scales
 from csebench.judging.scoring import score_embedder, score_judged_model
 from csebench.judging.task_scores import TaskScore, why_not_paired
 from csebench.model.embedder import Embedder
@@ -114,7 +115,18 @@ def read_systems(sources: Mapping[str, Sequence[Source]], options: ReadingOption
         doubts += doubts_on_seeds(system, sources[name])
         systems.append(system)
     check_paired(systems, tasks)
+    doubts += doubts_on_scales(json_sources(sources))
     return JudgedSystems(tuple(systems), tuple(tasks), tuple(left_out), tuple(doubts))
+
+
+def json_sources(sources: Mapping[str, Sequence[Source]]) -> list[Path]:
+    """List the sources that are JSON files."""
+    files = []
+    for of_system in sources.values():
+        for source in of_system:
+            if not isinstance(source, Embedder) and Path(source).suffix == ".json":
+                files.append(Path(source))
+    return files
 
 
 def scores_by_system(

@@ -37,9 +37,10 @@ def restart_notices(attempt: Attempt) -> list[str]:
 
 
 def scale_notice(attempt: Attempt) -> list[str]:
-    """Warn if the scale cannot judge methods of this kind. The list is empty if it can."""
+    """Warn if the scale cannot judge methods of this kind, or if that is not known yet."""
     from csebench.report.numbers.controls import why_not_judged
     from csebench.report.words.comparisons import cannot_tell_text
+    from csebench.report.words.controls import unscored_sentences
 
     first_recipe, *_ = attempt.recipes().values()
     training = declaration(first_recipe.method).training
@@ -47,7 +48,7 @@ def scale_notice(attempt: Attempt) -> list[str]:
         return []
     reason = why_not_judged(training, attempt.scale)
     if reason is None:
-        return []
+        return unscored_sentences(training, attempt.scale)
     return [
         f"There will be numbers and no verdict: {cannot_tell_text(reason)}. --scale small trains"
         " BERTs of the hub."

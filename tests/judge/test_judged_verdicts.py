@@ -321,6 +321,18 @@ def test_published_scores_are_paired_over_their_items():
     assert frame.item_error.notna().all()
 
 
+@pytest.mark.parametrize(
+    ("methods", "is_doubtful"), [(("micse", "simcse"), True), (("simcse_sup", "bert"), False)]
+)
+def test_scores_of_a_scale_whose_controls_fail_say_nothing_about_methods(
+    methods, is_doubtful, capsys
+):
+    scores = ROOT / "results" / "mini" / "scores"
+    files = [str(min(scores.glob(f"{method}-*.sts.json"))) for method in methods]
+    assert cli.main(["judge", *files]) == 0
+    assert ("not about their methods: scale mini" in capsys.readouterr().out) == is_doubtful
+
+
 def test_files_are_judged_where_torch_is_not_installed(files):
     code = (
         "import sys; sys.modules |= dict.fromkeys(('torch', 'transformers', 'mteb'));"

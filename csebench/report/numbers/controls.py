@@ -111,6 +111,12 @@ def why_not_judged(training: Training, scale: str) -> ScaleCannotTell | None:
     return ScaleCannotTell(scale, training, len(holding), len(results))
 
 
+def count_unscored(training: Training, scale: str) -> tuple[int, int]:
+    """Count the controls for methods of a kind that have no scores yet, and all controls for it."""
+    results = [result for result in control_results(scale) if training in result.control.judges]
+    return len([result for result in results if result.holds is None]), len(results)
+
+
 def scale_cannot_tell(cells: Sequence[Cell], scale: str) -> bool:
     """Whether a scale gives no verdict on comparisons of these rows."""
     return why_scale_cannot_tell([(cell, cell) for cell in cells], scale) is not None

@@ -27,8 +27,8 @@ class PrimaryAnswers:
 def count_primary_answers(views: Iterable[GridView]) -> PrimaryAnswers:
     """Count the primary answers of tables and figures that have a test and are significant.
 
-    Answers that the scale cannot tell are left out. A difference that counts as none, because it is
-    shown to be next to nothing, is tested and not significant.
+    Answers that the scale cannot tell, or that a search tuned away, are left out. A difference that
+    counts as none, because it is shown to be next to nothing, is tested and not significant.
     """
     tested: list[tuple[str, str]] = []
     p_values: list[float] = []
@@ -37,9 +37,10 @@ def count_primary_answers(views: Iterable[GridView]) -> PrimaryAnswers:
             if not family.primary:
                 continue
             for comparison in answer(view, family).comparisons:
-                if comparison.p_family is None or comparison.relation == Relation.CANNOT_TELL:
+                not_tested = comparison.relation in (Relation.CANNOT_TELL, Relation.TUNED_AWAY)
+                if comparison.p_family is None or not_tested:
                     continue
-                counts_as_none = comparison.relation in (Relation.INACTIVE, Relation.TUNED_AWAY)
+                counts_as_none = comparison.relation == Relation.INACTIVE
                 tested.append((view.paper, view.name))
                 p_values.append(1.0 if counts_as_none else comparison.p_family)
     corrected = stats.holm(p_values)

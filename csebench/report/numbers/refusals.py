@@ -27,7 +27,7 @@ class Relation(StrEnum):
     NOT_SHOWN = "not shown"
     SAME_RUNS = "same runs"
     INACTIVE = "inactive"  # the difference is shown to be next to nothing
-    TUNED_AWAY = "tuned away"  # the same, but a search left the term that differs without effect
+    TUNED_AWAY = "tuned away"  # a search left the term that differs without effect
     CANNOT_TELL = "cannot tell"  # controls of the scale fail, so that nothing is judged
     ONE_SEED = "one seed"  # there is a difference, but nothing to test it with
     PARTIAL = "partial"  # runs without scores
@@ -45,7 +45,7 @@ class Relation(StrEnum):
                 return VerdictWord.HIGHER
             case Relation.WORSE:
                 return VerdictWord.LOWER
-            case Relation.INACTIVE | Relation.TUNED_AWAY:
+            case Relation.INACTIVE:
                 return VerdictWord.SAME
             case Relation.NOT_SHOWN:
                 return VerdictWord.UNCLEAR

@@ -30,7 +30,6 @@ from csebench.report.numbers.controls import control_results
 from csebench.report.numbers.others import pooled_methods
 from csebench.report.numbers.primary_answers import count_primary_answers
 from csebench.report.numbers.rank_agreement import rank_agreement
-from csebench.report.numbers.refusals import Relation
 from csebench.report.numbers.verdict_words import PrintedWord, VerdictWord
 from csebench.report.pages.answer_text import nothing_to_draw, printed_verdicts
 from csebench.report.pages.page import PageContent, Part, Picture, TextTable, without_empty_columns
@@ -165,9 +164,10 @@ def first_page_answer(view: GridView, table_answer: Answer) -> str:
 
 
 def is_blocked_by_controls(table_answer: Answer) -> bool:
-    """Whether a scale cannot tell any of the compared rows apart, because controls fail."""
-    comparisons = table_answer.comparisons
-    return all(comparison.relation == Relation.CANNOT_TELL for comparison in comparisons)
+    """Whether a scale cannot tell any of the scored rows apart, because controls fail."""
+    words = {comparison.relation.word for comparison in table_answer.comparisons}
+    without_verdict = {VerdictWord.CANNOT_TELL, VerdictWord.NOT_TESTED}
+    return VerdictWord.CANNOT_TELL in words and words <= without_verdict
 
 
 def study_text(views: list[GridView]) -> list[str]:

@@ -124,7 +124,7 @@ def reason_of_verdict(comparison: Comparison) -> str:
             return f"within {INACTIVE:g} points"
         case Relation.TUNED_AWAY:
             terms = " and ".join(f"the {term_name(term)}" for term in comparison.tuned_away)
-            return f"within {INACTIVE:g} points; the search left {terms} without effect"
+            return f"the search left {terms} without effect, within {INACTIVE:g} points"
         case Relation.SAME_RUNS:
             return "both rows are the same runs at this scale"
         case Relation.ONE_SEED:
@@ -423,7 +423,7 @@ def shared_reason(group: Sequence[Comparison]) -> str:
     if group[0].relation == Relation.CANNOT_TELL:
         return ""
     if group[0].relation == Relation.TUNED_AWAY:
-        return f"within {INACTIVE:g} points; the search left the term without effect"
+        return f"the search left the term without effect, within {INACTIVE:g} points"
     reasons = {reason_of_verdict(comparison) for comparison in group}
     return reasons.pop() if len(reasons) == 1 else ""
 

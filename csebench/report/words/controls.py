@@ -1,9 +1,10 @@
 """Words for the controls of a scale, on its first page and in `csebench try`."""
 
+from csebench.base.terminal import counted
 from csebench.plan.catalog.files import paper
-from csebench.plan.schema.declarations import Control
+from csebench.plan.schema.declarations import Control, Training
 from csebench.plan.targets import grid_label
-from csebench.report.numbers.controls import ControlResult, why_not_judged
+from csebench.report.numbers.controls import ControlResult, count_unscored, why_not_judged
 from csebench.report.numbers.rank_agreement import RankAgreement
 from csebench.report.words.comparisons import HOW_TRAINED, failed_controls_text
 
@@ -42,10 +43,23 @@ def consequence_text(scale: str) -> str:
         reason = why_not_judged(training, scale)
         if reason is None:
             sentences.append(f"Methods trained {how} are judged.")
+            sentences += unscored_sentences(training, scale)
         else:
             why = failed_controls_text(reason)
             sentences.append(f"**Methods trained {how} get no verdict, because {why}.**")
     return " ".join(sentences)
+
+
+def unscored_sentences(training: Training, scale: str) -> list[str]:
+    """Say that a scale may not tell methods of a kind apart, if a control for it is not scored."""
+    unscored, controls = count_unscored(training, scale)
+    if unscored == 0:
+        return []
+    return [
+        f"Whether scale {scale} tells methods trained {HOW_TRAINED[training]} apart is not known"
+        f" yet: {unscored} of its {counted(controls, 'control')} for them"
+        f" {'has' if unscored == 1 else 'have'} no scores."
+    ]
 
 
 def agreement_text(agreement: RankAgreement) -> str:
