@@ -33,7 +33,9 @@ autodoc_typehints_format = "fully-qualified"
 default_role = "literal"  # `code` in docstrings
 suppress_warnings = ["toc.not_included"]  # pages of earlier versions are in no navigation
 html_theme = "furo"
-html_static_path = html_css_files = ["site.css"]
+html_css_files = ["site.css"]
+html_js_files = ["sort.js"]
+html_static_path = [*html_css_files, *html_js_files]
 html_copy_source = html_show_copyright = html_use_index = html_domain_indices = False
 
 

@@ -105,15 +105,6 @@ def std(table: str, row: str, column: str = "Avg.") -> float:
     return _number(cell(table, row, column), "std")
 
 
-def published(table: str, row: str, column: str = "Avg.") -> str:
-    """Write the published value, with as many digits as ours: `54.55`, or `67.94 ± 1.16`."""
-    values = cell(table, row, column)
-    our_mean = values["text"].split(" ")[0]
-    digits = len(our_mean.partition(".")[2]) or 2
-    numbers = [values["published"], values["published_std"]]
-    return " ± ".join(f"{float(number):.{digits}f}" for number in numbers if number)
-
-
 def score_columns(table: str) -> tuple[str, ...]:
     """List the columns of a table without those of differences (`Δ`)."""
     columns = dict.fromkeys(key[2] for key in cells() if key[0] == table)
@@ -216,11 +207,6 @@ def reached(method: str, encoder: str) -> int:
     return sum(round(float(row["score"]), 2) >= float(row["printed"]) for row in seeds)
 
 
-def kept_last(method: str, encoder: str) -> int:
-    """Count others' runs in which the last checkpoint was the best."""
-    return sum(row["keeps_last_step"] == "1" for row in sweep(method, encoder))
-
-
 @cache
 def selection(method: str, encoder: str, count: int) -> SelectionGain:
     """Compute what the best of `count` seeds adds in others' sweep of a method on an encoder."""
@@ -235,11 +221,6 @@ def selection(method: str, encoder: str, count: int) -> SelectionGain:
 def best_of(method: str, encoder: str, count: int) -> str:
     """Write what the best of `count` seeds on dev adds to the mean on test: `+0.91`."""
     return f"{selection(method, encoder, count).by_dev:+.2f}"
-
-
-def reach_of_best(method: str, encoder: str, count: int) -> str:
-    """Write how often the best of `count` seeds on dev reaches the printed value: `54 %`."""
-    return f"{100 * selection(method, encoder, count).reach:.0f} %"
 
 
 @cache
@@ -322,7 +303,6 @@ FUNCTIONS = (
     text,
     mean,
     std,
-    published,
     answer,
     matched,
     floor,
@@ -331,9 +311,7 @@ FUNCTIONS = (
     sweep,
     others,
     reached,
-    kept_last,
     best_of,
-    reach_of_best,
     pooled,
     new_run_range,
     picked_to_reach,

@@ -137,17 +137,21 @@ def draw_label(axes, block: PaperBlock, gain: PrintedGain) -> None:
     """Write the name of a gain beside its dot, where it covers no line.
 
     A gain above the noise at some deviation has its name on the left. Any other gain has it on the
-    right of the band.
+    right of the band, and a line leads there.
     """
     y = block.top + block.gains.index(gain)
     colour = COLOURS_ON_WHITE[gain.verdict]
-    style = {"textcoords": "offset points", "color": colour}
+    name = gain_label(gain)
+    left, right = LIMITS
+    dot = (min(max(gain.ratios[0], left), right), y)
     if gain.verdict in (NoiseVerdict.CLEAR, NoiseVerdict.DEPENDS):
-        x = min(gain.ratios[0], LIMITS[1])
-        axes.annotate(gain_label(gain), (x, y), (-8, 1), ha="right", va="bottom", **style)
+        style = {"color": colour, "ha": "right", "va": "bottom"}
+        axes.annotate(name, dot, (-8, 1), textcoords="offset points", **style)
     else:
-        x = max(*gain.ratios, NOISE)
-        axes.annotate(gain_label(gain), (x, y), (8, 0), ha="left", va="center", **style)
+        style = {"color": colour, "ha": "left", "va": "center"}
+        leader = {"arrowstyle": "-", "color": colour, "linestyle": ":", "shrinkA": 2, "shrinkB": 2}
+        end_of_line = max(*gain.ratios, NOISE) + 0.15
+        axes.annotate(name, dot, (end_of_line, y), arrowprops=leader, **style)
 
 
 def draw_legend(figure, gains: PrintedGains) -> None:

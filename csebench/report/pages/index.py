@@ -222,13 +222,13 @@ def answer_signs(view: GridView) -> str:
 
 
 def coverage_label(view: GridView) -> str:
-    """`13 runs`, `partial: 8 of 13 runs scored`, or the state of a table without runs."""
+    """`complete`, `partial: 8 of 13 runs scored`, or the state of a table without runs."""
     name = state(view)
     if name not in ("complete", "partial", "missing"):
         return name
     scored_runs, planned_runs = view.progress
     if scored_runs == planned_runs and not view.outdated_count and not view.elsewhere_count:
-        return f"{planned_runs} runs"
+        return name
     counts = scored_text(scored_runs, planned_runs, view.outdated_count, view.elsewhere_count)
     return f"{name}: {counts}"
 

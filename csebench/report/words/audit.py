@@ -41,7 +41,9 @@ KIND_MEANINGS = {
     FindingKind.READING: "not by arithmetic",
 }
 SEVERITY_MEANINGS = {
-    Severity.SERIOUS: "contradicts what a paper concludes, significantly or by another size",
+    Severity.SERIOUS: (
+        "the numbers go against a conclusion of the paper, significantly, or have another size"
+    ),
     Severity.NOTABLE: "a sentence, a number or an equation does not fit",
     Severity.MINOR: (
         f"the difference is at most {LAST_DIGITS} units of the last digit, or may come from a mean"
