@@ -283,6 +283,22 @@ def difference_text(judgement: Judgement, contrast: Contrast) -> str:
     return f"{text} where {stated} is stated" if stated else text
 
 
+def sizes_text(judgement: Judgement) -> str:
+    """Word the difference that decided a judgement, and the stated one: `+1.98, stated +3.94`.
+
+    Empty if no single difference decided it.
+    """
+    match judgement.basis:
+        case PickedContrast(contrast) | ClearestContrast(contrast) | LimitTest(contrast):
+            claim = judgement.claim
+            assert claim is not None, "only the judgement on a claim has contrasts"
+            difference = -contrast.difference if claim.lower else contrast.difference
+            text = f"{difference:+z.{judgement.digits}f}"
+            stated = stated_text(claim)
+            return f"{text}, stated {stated}" if stated else text
+    return ""
+
+
 def stated_text(claim: Claim) -> str:
     """Word the size that a claim states: `+2.60`, `up to +5.91`. Empty if it states no size."""
     if claim.less_than is not None:
