@@ -2,7 +2,7 @@
 
 They are found by file name: `pytest tests/conformance/test_conformance.py -k NAME`. A new file in
 methods/ needs no test of its own, because these are its tests. Trainings of every method are marked
-slow; its first steps, and trainings of each kind of run, are not.
+slow. Recorded first steps, and trainings of each kind of run, are not.
 """
 
 import json
