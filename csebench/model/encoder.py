@@ -850,8 +850,9 @@ class Encoder(nn.Module):
         if not self.stack:
             kind = self.model.config.model_type
             raise BadInput(
-                f"encoder {self.source}: {kind}: csebench can reach attention maps and single"
-                " layers only in a BERT or RoBERTa; use one, or another method or evaluator."
+                f"encoder {self.source}: {kind}: csebench can reach attention maps, single layers,"
+                " prefixes and word vectors only in a BERT or RoBERTa; use one, or another method"
+                " or evaluator."
             )
 
     def check_maps(self) -> None:

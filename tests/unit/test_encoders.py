@@ -260,7 +260,7 @@ LAYERS_ONE_BY_ONE = {
 @pytest.mark.parametrize("model_type", ["distilbert", "modernbert"])
 def test_what_needs_single_layers_says_so(use, model_type, tiny):
     encoder = load(tiny(model_type))
-    message = "attention maps and single layers only in a BERT or RoBERTa"
+    message = "single layers, prefixes and word vectors only in a BERT or RoBERTa"
     with pytest.raises(BadInput, match=message):
         use(encoder)
 
