@@ -219,8 +219,8 @@ def selection(method: str, encoder: str, count: int) -> SelectionGain:
 
 
 def best_of(method: str, encoder: str, count: int) -> str:
-    """Write what the best of `count` seeds on dev adds to the mean on test: `+0.91`."""
-    return f"{selection(method, encoder, count).by_dev:+.2f}"
+    """Write what the best of `count` seeds on dev adds to the mean on test: `0.91`."""
+    return f"{selection(method, encoder, count).by_dev:.2f}"
 
 
 @cache

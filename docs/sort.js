@@ -4,11 +4,12 @@ document.addEventListener("DOMContentLoaded", () => {
     const headings = [...table.querySelectorAll("thead th")];
     if (!headings.some((heading) => heading.textContent.trim() === "answers here")) continue;
     headings.forEach((heading, column) => {
+      if (heading.textContent.trim() === "") heading.setAttribute("aria-label", "table or figure");
       heading.setAttribute("aria-sort", "none");
       heading.tabIndex = 0;
       const sort = () => sortRows(table, headings, column);
       heading.addEventListener("click", sort);
-      heading.addEventListener("keydown", (event) => event.key === "Enter" && sort());
+      heading.addEventListener("keydown", (event) => ["Enter", " "].includes(event.key) && sort());
     });
   }
 });

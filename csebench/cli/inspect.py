@@ -217,28 +217,31 @@ def list_claims(args):
     """Print the claims about tables, with the verdicts on printed numbers and on our runs."""
     from csebench.report.csv_tables import claim_record
     from csebench.report.numbers.claims import judge_all
-    from csebench.report.words.claims import sizes_text
 
     requested = set()
     for page in parse_targets(args.target, args.scale):
         requested |= set(page.grids())
     claims = []
-    sizes = []
     for judged in judge_all(args.scale, catalog.paper_names()):
         if any((judged.paper, place) in requested for place in judged.places):
             claims.append(claim_record(judged))
-            sizes.append(sizes_text(judged.published))
     listed = claims[: args.limit]
     if args.json:
         return print(json_text(listed))
     print_text(f"Scale {args.scale}. `csebench show 'words of a claim'` has the numbers behind it.")
-    before = ["paper", "place", "claim", "printed numbers"]
-    after = ["at smaller deviations", "our runs"]
+    heads = {  # of columns, by the key of a record
+        "paper": "paper",
+        "place": "place",
+        "claim": "claim",
+        "printed numbers": "printed numbers",
+        "printed difference": "printed gain",
+        "at smaller deviations": "if seeds vary less",
+        "our runs": "our runs",
+    }
     rows = []
-    for claim, size in zip(listed, sizes, strict=False):
-        stated = [claim[column] for column in before]
-        rows.append([*stated, size, *(claim[column] for column in after)])
-    print_table([*before, "printed difference", *after], rows)
+    for claim in listed:
+        rows.append([claim[key] for key in heads])
+    print_table(list(heads.values()), rows)
     ours = []
     for claim in claims:
         has_one_verdict = "," not in claim["our runs"]

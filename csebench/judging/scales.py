@@ -11,25 +11,34 @@ from csebench.base.files import read_json
 from csebench.plan.catalog.files import results_folder, scale_names
 from csebench.plan.catalog.registry import METHODS, adapter_names, declaration
 from csebench.plan.schema.declarations import Training
-from csebench.report.numbers.controls import why_not_judged
+from csebench.report.numbers.controls import most_labelled, why_not_judged
 from csebench.report.words.comparisons import cannot_tell_text
+from csebench.report.words.controls import unscored_sentences
 
 
 def doubts_on_scales(files: Iterable[Path]) -> list[str]:
-    """Word which of these score files are of a scale that cannot tell their methods apart."""
-    doubts: dict[str, None] = {}
+    """Word which scales of these score files cannot tell the methods of the files apart.
+
+    As in a table, methods are compared as trained with labels if one of them is.
+    """
+    trainings_at: dict[str, set[Training | None]] = {}
     for file in files:
         scale = scale_of_file(file)
-        training = training_of_file(file) if scale is not None else None
-        if scale is None or training is None:
+        if scale is not None:
+            trainings_at.setdefault(scale, set()).add(training_of_file(file))
+
+    doubts = []
+    for scale, trainings in trainings_at.items():
+        training = most_labelled(trainings)
+        if training is None:
             continue
         reason = why_not_judged(training, scale)
-        if reason is not None:
-            doubts[
-                f"The verdict is about these models, not about their methods:"
-                f" {cannot_tell_text(reason)}."
-            ] = None
-    return list(doubts)
+        if reason is None:
+            doubts += unscored_sentences(training, scale)
+            continue
+        about_models = "The verdict is about these models, not about their methods"
+        doubts.append(f"{about_models}: {cannot_tell_text(reason)}.")
+    return doubts
 
 
 def scale_of_file(file: Path) -> str | None:

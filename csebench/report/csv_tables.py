@@ -23,6 +23,7 @@ from csebench.report.numbers.compare import Comparison, answers
 from csebench.report.numbers.printed_spread import ASSUMED_DEVIATIONS
 from csebench.report.numbers.verdict_words import VerdictWord
 from csebench.report.words.claims import (
+    deciding_difference_text,
     detail_text,
     notes,
     other_verdicts_text,
@@ -267,6 +268,7 @@ def claim_record(judged: Judged) -> dict:
         "claim": judged.claims[0].quote,
         "scale": judged.scale,
         "printed numbers": judged.published.verdict,
+        "printed difference": deciding_difference_text(judged.published),
         "at smaller deviations": other_verdicts_text(judged),
         "printed verdicts": printed_verdicts_record(judged),
         "our runs": our_runs,

@@ -178,7 +178,9 @@ def tuned_text(page: Page) -> str:
             texts.append(f"{search}: {settings_text(settings)}")
     if not texts:
         return ""
-    return f"{'; '.join(texts)}. A row, variant or sweep that sets one of these keeps its own value"
+    return (
+        f"{'; '.join(texts)}. A row, variant or sweep that sets one of these keeps its own value."
+    )
 
 
 def is_tuned_by(spec: Spec, search: str) -> bool:

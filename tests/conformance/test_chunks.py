@@ -16,11 +16,11 @@ from csebench.model.encoder import Encoder
 from csebench.train import trainer
 
 CHUNK = 5  # divides no batch of these tests
-# together they have every kind of forward pass; the other runs are slow tests, for their number
+# together they have every kind of forward pass; the others are slow tests, because there are many
 EVERY_PASS = ("simcse", "diffcse", "infocse", "msse", "simcse+ami")
 
 
-def slow_but_for(quick, ids):
+def slow_except(quick, ids):
     """Mark the runs as slow that are not among the quick ones."""
     return [run if run in quick else pytest.param(run, marks=pytest.mark.slow) for run in ids]
 
@@ -118,7 +118,7 @@ def replayed_and_kept(spec, sentences, monkeypatch, precision="fp32"):
     return replayed, kept
 
 
-@runs(slow_but_for(EVERY_PASS, TRAINED))
+@runs(slow_except(EVERY_PASS, TRAINED))
 def test_without_dropout_it_is_the_plain_step(run, make_spec, sentences):
     spec = make_spec(**RUNS[run])
     in_chunks = two_steps(spec, sentences, CHUNK, dropout=False)
@@ -126,7 +126,7 @@ def test_without_dropout_it_is_the_plain_step(run, make_spec, sentences):
     assert_equal(in_chunks, plain)
 
 
-@runs(slow_but_for(EVERY_PASS, PLAIN))
+@runs(slow_except(EVERY_PASS, PLAIN))
 def test_dropout_is_replayed(run, make_spec, sentences, monkeypatch):
     replayed, kept = replayed_and_kept(make_spec(**RUNS[run]), sentences, monkeypatch)
     assert_equal(replayed, kept)

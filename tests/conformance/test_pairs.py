@@ -29,7 +29,7 @@ ACCEPTED = [pair for pair in PAIRS if not refused_needs(*pair)]
 
 
 def with_marks(pairs):
-    """Mark the pairs as slow whose method is not SimCSE, for their number."""
+    """Mark the pairs as slow whose method is not SimCSE, because there are many."""
     marked = []
     for pair in pairs:
         marks = () if pair[0] == "simcse" else pytest.mark.slow

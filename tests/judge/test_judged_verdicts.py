@@ -322,7 +322,12 @@ def test_published_scores_are_paired_over_their_items():
 
 
 @pytest.mark.parametrize(
-    ("methods", "is_doubtful"), [(("micse", "simcse"), True), (("simcse_sup", "bert"), False)]
+    ("methods", "is_doubtful"),
+    [
+        (("micse", "simcse"), True),
+        (("simcse_sup", "bert"), False),
+        (("simcse_sup", "simcse"), False),
+    ],
 )
 def test_scores_of_a_scale_whose_controls_fail_say_nothing_about_methods(
     methods, is_doubtful, capsys

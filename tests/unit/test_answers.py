@@ -220,7 +220,10 @@ def test_primary_answers_of_all_tables_are_corrected_together(count_primary):
     assert counts == PrimaryAnswers(tested, significant=3, after_holm=1)
     text = primary_answers_text(counts)
     assert "4 primary questions could be tested (MSSE Table 0, MSSE Table 1" in text
-    assert "significant in 3 of them, and in 1 after" in text
+    assert (
+        "Significant differences: 3; after Holm's correction over all of these questions: 1."
+        in text
+    )
     assert primary_answers_text(PrimaryAnswers((), 0, 0)) == ""
 
 

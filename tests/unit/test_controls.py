@@ -18,6 +18,7 @@ from csebench.report.pages.index import index_page
 from csebench.report.pages.table import table_page
 from csebench.report.words.claims import here_text
 from csebench.report.words.comparisons import family_sentence, sentence
+from csebench.report.words.controls import unscored_sentences
 
 METHODS = {
     "SimCSE": "simcse",
@@ -158,6 +159,9 @@ def test_a_control_without_scores_says_nothing(scale):
 
     assert [result.holds for result in control_results(name)] == [None, True]
     assert relations(name)["SimCSE", "CT"] == Relation.BETTER
+    (warning,) = unscored_sentences("unlabelled", name)
+    assert "is not known yet: no control for them has scores" in warning
+    assert not unscored_sentences("labelled", name)
 
 
 def test_no_score_is_bold_that_the_scale_cannot_tell_from_others(scale):

@@ -5,7 +5,7 @@ scale that does not see it cannot tell methods of this kind apart. Its compariso
 keep their numbers and get no verdict.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -81,6 +81,11 @@ def training_of(pairs: Sequence[CellPair]) -> Training | None:
     for cell in chain.from_iterable(pairs):
         for leaf in cell.leaves:
             trainings |= {declaration(spec.method).training for spec in leaf.plan.specs}
+    return most_labelled(trainings)
+
+
+def most_labelled(trainings: Collection[Training | None]) -> Training | None:
+    """Say how compared rows count as trained: `labelled` if any is; None if none is trained."""
     for training in ("labelled", "unlabelled"):
         if training in trainings:
             return training

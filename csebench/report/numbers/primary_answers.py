@@ -17,7 +17,7 @@ from csebench.report.numbers.refusals import Relation
 
 @dataclass(frozen=True)
 class PrimaryAnswers:
-    """How many primary answers of a scale are significant."""
+    """Which primary questions of a scale are tested, and how many answers are significant."""
 
     tested: tuple[tuple[str, str], ...]  # paper, and name of the table or figure
     significant: int  # each by itself

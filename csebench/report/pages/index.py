@@ -122,7 +122,9 @@ def reproduction_text(scale: str) -> str:
     """Say whether printed numbers reproduce in runs of others, with a link to the evidence."""
     sentences = ["Do the printed numbers reproduce?"]
     if scale != PAPER_SCALE:
-        sentences.append(f"Scale {scale} cannot say, because it does not train as the papers do.")
+        sentences.append(
+            f"Scale {scale} cannot say, because its encoder or its training is another one."
+        )
     sentences.append("Runs of others on the papers' encoders:")
     sentences += [pooled_sentence(pooled) for pooled in pooled_methods()]
     sentences.append(reach_text())
@@ -164,7 +166,7 @@ def first_page_answer(view: GridView, table_answer: Answer) -> str:
 
 
 def is_blocked_by_controls(table_answer: Answer) -> bool:
-    """Whether a scale cannot tell any of the scored rows apart, because controls fail."""
+    """Whether no comparison has a verdict, and failing controls are a reason."""
     words = {comparison.relation.word for comparison in table_answer.comparisons}
     without_verdict = {VerdictWord.CANNOT_TELL, VerdictWord.NOT_TESTED}
     return VerdictWord.CANNOT_TELL in words and words <= without_verdict

@@ -28,8 +28,8 @@ from csebench.report.words.claims import detail_text
 
 KIND_MEANINGS = {
     FindingKind.SENTENCE: (
-        "the printed numbers go the other way, or by another amount than the sentence says, or not"
-        " significantly where it says “significantly”"
+        "the printed numbers go the other way, have another size than the sentence says, or are not"
+        " significant where it says “significantly”"
     ),
     FindingKind.INCONSISTENT: "one setting has two values",
     FindingKind.NEAR_DUPLICATE: "rows of several tables are equal but for a few cells",
@@ -42,7 +42,7 @@ KIND_MEANINGS = {
 }
 SEVERITY_MEANINGS = {
     Severity.SERIOUS: (
-        "the numbers go against a conclusion of the paper, significantly, or have another size"
+        "the numbers are significantly against a conclusion of the paper, or of another size"
     ),
     Severity.NOTABLE: "a sentence, a number or an equation does not fit",
     Severity.MINOR: (

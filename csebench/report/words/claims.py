@@ -234,10 +234,10 @@ def picked_text(judgement: Judgement, basis: PickedContrast) -> str:
 def limit_text(judgement: Judgement, basis: LimitTest) -> str:
     """Word the test of the largest difference against a stated limit."""
     text = difference_text(judgement, basis.largest)
-    if basis.p is None:
-        return f"{text}; {no_test(basis.largest)}"
     if judgement.verdict == ClaimVerdict.MISPRINT:  # rests on the printed digits, not on the test
         return text
+    if basis.p is None:
+        return f"{text}; {no_test(basis.largest)}"
     text += f", {p_text(basis.p, basis.tests)} against the limit"
     if basis.over_seeds_only:
         text += ", over seeds only"
@@ -254,12 +254,12 @@ def contrast_text(judgement: Judgement, contrast: Contrast, tests: int) -> str:
         tests: the number of tests that p is corrected for.
     """
     text = difference_text(judgement, contrast)
+    if judgement.verdict == ClaimVerdict.MISPRINT:  # rests on the printed digits, not on the test
+        return text
     if contrast.is_inactive:
         return f"{text}, within {INACTIVE:g} points"
     if contrast.p is None:
         return f"{text}; {no_test(contrast)}"
-    if judgement.verdict == ClaimVerdict.MISPRINT:  # rests on the printed digits, not on the test
-        return text
     text += f", {p_text(contrast.p, tests)}"
     if contrast.over_seeds_only:
         text += " over seeds only"
@@ -270,8 +270,7 @@ def difference_text(judgement: Judgement, contrast: Contrast) -> str:
     """Word a difference: `0.40 below SimCSE in Avg. where less than 0.4 is stated`."""
     claim = judgement.claim
     assert claim is not None, "only the judgement on a claim has contrasts"
-    # the difference of a contrast is positive if it agrees with the claim, also if less is better
-    difference = -contrast.difference if claim.lower else contrast.difference
+    difference = signed_difference(claim, contrast)
     size = f"{abs(difference):.{judgement.digits}f}"
     text = f"+{size} over" if difference >= 0 else f"{size} below"
     text += f" {contrast.versus} in {contrast.column}"
@@ -283,7 +282,7 @@ def difference_text(judgement: Judgement, contrast: Contrast) -> str:
     return f"{text} where {stated} is stated" if stated else text
 
 
-def sizes_text(judgement: Judgement) -> str:
+def deciding_difference_text(judgement: Judgement) -> str:
     """Word the difference that decided a judgement, and the stated one: `+1.98, stated +3.94`.
 
     Empty if no single difference decided it.
@@ -292,11 +291,18 @@ def sizes_text(judgement: Judgement) -> str:
         case PickedContrast(contrast) | ClearestContrast(contrast) | LimitTest(contrast):
             claim = judgement.claim
             assert claim is not None, "only the judgement on a claim has contrasts"
-            difference = -contrast.difference if claim.lower else contrast.difference
-            text = f"{difference:+z.{judgement.digits}f}"
+            text = f"{signed_difference(claim, contrast):+z.{judgement.digits}f}"
             stated = stated_text(claim)
             return f"{text}, stated {stated}" if stated else text
     return ""
+
+
+def signed_difference(claim: Claim, contrast: Contrast) -> float:
+    """Give the difference between the rows of a claim.
+
+    That of a contrast is positive if it agrees with the claim, also if less is better.
+    """
+    return -contrast.difference if claim.lower else contrast.difference
 
 
 def stated_text(claim: Claim) -> str:
@@ -347,8 +353,8 @@ def open_text(sentences: Iterable[Judged]) -> str:
         if judged.published.verdict == ClaimVerdict.OPEN
     )
     return (
-        f"In {counts[ClaimOutcome.OTHER_WAY]} open sentences, marked or not, the numbers go the"
-        " other way, but not significantly."
+        f"In {counts[ClaimOutcome.OTHER_WAY]} open sentences, with or without {DEPENDS}, the"
+        " numbers go the other way, but not significantly."
         f" {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} open sentences say “significantly” of a"
         " difference that is not significant."
     )

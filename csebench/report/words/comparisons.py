@@ -124,7 +124,7 @@ def reason_of_verdict(comparison: Comparison) -> str:
             return f"within {INACTIVE:g} points"
         case Relation.TUNED_AWAY:
             terms = " and ".join(f"the {term_name(term)}" for term in comparison.tuned_away)
-            return f"the search left {terms} without effect, within {INACTIVE:g} points"
+            return f"the search left {terms} without effect (at most {INACTIVE:g} points)"
         case Relation.SAME_RUNS:
             return "both rows are the same runs at this scale"
         case Relation.ONE_SEED:
@@ -386,9 +386,9 @@ def primary_answers_text(answers: PrimaryAnswers) -> str:
     places = [f"{paper(name).label} {grid_label(table)}" for name, table in answers.tested]
     return (
         "A table or figure has at most one primary question. Here"
-        f" {counted(len(places), 'primary question')} could be tested ({', '.join(places)}). The"
-        f" difference is significant in {answers.significant} of them, and in {answers.after_holm}"
-        " after Holm's correction over all of them."
+        f" {counted(len(places), 'primary question')} could be tested ({', '.join(places)})."
+        f" Significant differences: {answers.significant or 'none'}; after Holm's correction over"
+        f" all of these questions: {answers.after_holm or 'none'}."
     )
 
 
@@ -423,7 +423,7 @@ def shared_reason(group: Sequence[Comparison]) -> str:
     if group[0].relation == Relation.CANNOT_TELL:
         return ""
     if group[0].relation == Relation.TUNED_AWAY:
-        return f"the search left the term without effect, within {INACTIVE:g} points"
+        return f"the search left the term without effect (at most {INACTIVE:g} points)"
     reasons = {reason_of_verdict(comparison) for comparison in group}
     return reasons.pop() if len(reasons) == 1 else ""
 

@@ -1,6 +1,5 @@
 """Words for the controls of a scale, on its first page and in `csebench try`."""
 
-from csebench.base.terminal import counted
 from csebench.plan.catalog.files import paper
 from csebench.plan.schema.declarations import Control, Training
 from csebench.plan.targets import grid_label
@@ -55,11 +54,10 @@ def unscored_sentences(training: Training, scale: str) -> list[str]:
     unscored, controls = count_unscored(training, scale)
     if unscored == 0:
         return []
-    return [
-        f"Whether scale {scale} tells methods trained {HOW_TRAINED[training]} apart is not known"
-        f" yet: {unscored} of its {counted(controls, 'control')} for them"
-        f" {'has' if unscored == 1 else 'have'} no scores."
-    ]
+    text = f"Whether scale {scale} tells methods trained {HOW_TRAINED[training]} apart is not known"
+    if unscored == controls:
+        return [f"{text} yet: no control for them has scores."]
+    return [f"{text} yet: only {controls - unscored} of {controls} controls for them have scores."]
 
 
 def agreement_text(agreement: RankAgreement) -> str:

@@ -52,8 +52,8 @@ def pooled_sentence(pooled: PooledMethod) -> str:
     name = f"{method_title(pooled.key)} on {encoder_and_pooler(pooled.key)}"
     verdict = pooled.runs.verdict(printed.value, printed.seeds)
     effects = pooled.runs.effects
-    lucky = "source" if effects.tau > effects.within else "seed"
-    answer = verdict_range_text(verdict, printed.seeds, count, lucky)
+    what_varies = "source" if effects.tau > effects.within else "seed"
+    answer = verdict_range_text(verdict, printed.seeds, count, what_varies)
     sources = pooled.runs.effects.sources
     return (
         f"**The {printed.value.text} printed for {name}, against {count} runs of {sources} sources,"
@@ -180,7 +180,7 @@ def counts_text() -> str:
 
 
 def verdict_range_text(
-    verdict: stats.Verdict, printed_seeds: int, runs: int, lucky: str = "seed"
+    verdict: stats.Verdict, printed_seeds: int, runs: int, what_varies: str = "seed"
 ) -> str:
     """Word the verdict, the distance of a printed value, and the range of further such runs.
 
@@ -190,7 +190,8 @@ def verdict_range_text(
     Args:
         printed_seeds: number of runs that the printed value is a mean of.
         runs: number of runs that it is judged by.
-        lucky: what a value far from the mean may owe its distance to: `seed` or `source`.
+        what_varies: what a value may owe its distance to: `seed`, or `source` where runs differ
+            more between sources than within one.
     """
     text = printed_verdict_text(verdict, runs)
     if verdict.low is None or verdict.high is None:
@@ -198,9 +199,10 @@ def verdict_range_text(
     word = stats.printed_word(verdict.name)
     side = "outside" if word == PrintedWord.DIFFERS else "inside"
     text += f", {side} the range of such runs, {outward_range(verdict.low, verdict.high)}"
-    if word == PrintedWord.INCONCLUSIVE and printed_seeds == 1:
+    is_apart = round(verdict.distance, 2) != 0
+    if word == PrintedWord.INCONCLUSIVE and printed_seeds == 1 and is_apart:
         luck = "a lucky" if verdict.distance <= 0 else "an unlucky"
-        text += f"; {luck} but possible {lucky}"
+        text += f"; {luck} but possible {what_varies}"
     return text
 
 

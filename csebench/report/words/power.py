@@ -37,7 +37,7 @@ CLAIMS_LEGEND = (
     "How many seeds each row needs, so that a test detects the printed difference with"
     f" {100 * POWER:.0f} % power. Differences are in points, 0.01 of a score. sd: deviation over"
     " seeds of the difference between two runs. The difference also has an error over test items,"
-    " which is not known for the papers' encoders: “seeds at 0.09” assumes 0.09 points. no number:"
+    " which is not known for the papers' encoders: “seeds at” names the assumed one. no number:"
     " with this error, no number of seeds is enough."
 )
 UNKNOWN = "no seeds are published"
