@@ -142,9 +142,9 @@ def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
             parts.append(claimed_difference_text(view, answer))
 
         if not is_one_remark:
-            parts.append(words.not_matched(answer.comparisons))
+            parts.append(words.other_settings_text(answer.comparisons))
         elif number == 0:
-            parts.append(words.not_matched(comparisons))
+            parts.append(words.other_settings_text(comparisons))
         parts.append(words.tuned_away(new_terms(answered, number)))
         for comparison in answer.comparisons:
             parts += settings_sentences(comparison)

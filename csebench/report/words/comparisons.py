@@ -254,7 +254,7 @@ def comparison_row(comparison: Comparison) -> list[str]:
 # ---------------------------------------------------------------- settings
 
 
-def not_matched(comparisons: Iterable[Comparison]) -> str:
+def other_settings_text(comparisons: Iterable[Comparison]) -> str:
     """Word the settings that differ: `Other settings differ: learning rate (3e-5 against 1e-4).`
 
     The text is empty if no setting differs. Comparisons without an estimate are left out. Only the
@@ -303,7 +303,7 @@ def remarks(comparisons: Sequence[Comparison]) -> str:
             others += comparison.tuned_away
     texts = [tuned_away_text(term) for term in explained]
     texts += [term_name(term) for term in others if term not in explained]
-    sentences = [not_matched(comparisons), tuned_away_sentence(texts)]
+    sentences = [other_settings_text(comparisons), tuned_away_sentence(texts)]
     return " ".join(sentence for sentence in sentences if sentence)
 
 

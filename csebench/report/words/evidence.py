@@ -23,7 +23,7 @@ from csebench.report.numbers.printed_averages import AuthorsPrint, PrintedAverag
 from csebench.report.numbers.selection import best_scores, runs_to_reach
 from csebench.report.numbers.verdict_words import PrintedWord
 from csebench.report.words.comparisons import outward_range
-from csebench.report.words.verdicts import printed_verdict_text
+from csebench.report.words.verdicts import equals_mean, printed_verdict_text
 
 SETUPS_TITLE = "The setups of the sweeps"  # of the folded section with `circumstances`
 # `code` of a setup starts with this if the source does not use the authors' code
@@ -54,10 +54,9 @@ def pooled_sentence(pooled: PooledMethod) -> str:
     effects = pooled.runs.effects
     what_varies = "source" if effects.tau > effects.within else "seed"
     answer = verdict_range_text(verdict, printed.seeds, count, what_varies)
-    sources = pooled.runs.effects.sources
     return (
-        f"**The {printed.value.text} printed for {name}, against {count} runs of {sources} sources,"
-        f" is {answer}.**"
+        f"**The {printed.value.text} printed for {name}, against {count} runs of"
+        f" {effects.sources} sources, is {answer}.**"
     )
 
 
@@ -199,8 +198,7 @@ def verdict_range_text(
     word = stats.printed_word(verdict.name)
     side = "outside" if word == PrintedWord.DIFFERS else "inside"
     text += f", {side} the range of such runs, {outward_range(verdict.low, verdict.high)}"
-    is_apart = round(verdict.distance, 2) != 0
-    if word == PrintedWord.INCONCLUSIVE and printed_seeds == 1 and is_apart:
+    if word == PrintedWord.INCONCLUSIVE and printed_seeds == 1 and not equals_mean(verdict):
         luck = "a lucky" if verdict.distance <= 0 else "an unlucky"
         text += f"; {luck} but possible {what_varies}"
     return text

@@ -19,12 +19,17 @@ def printed_verdict_text(verdict: stats.Verdict, runs: int, digits: int = 2) -> 
     side = "above" if verdict.distance <= 0 else "below"
     whom = "this run" if runs == 1 else "an average run"
     distance = f"{abs(verdict.distance):.{digits}f} {side} {whom}"
-    if round(verdict.distance, digits) == 0:
+    if equals_mean(verdict, digits):
         distance = f"equal to {whom}"
     word = stats.printed_word(verdict.name)
     if word == PrintedWord.NOT_TESTED:
         return f"{word}: {why_value_not_tested(verdict, runs)}; {distance}"
     return f"{word}: {distance}"
+
+
+def equals_mean(verdict: stats.Verdict, digits: int = 2) -> bool:
+    """Whether a published value shows no distance from the mean of runs in so many decimals."""
+    return round(verdict.distance, digits) == 0
 
 
 def why_value_not_tested(verdict: stats.Verdict, seeds: int) -> str:
