@@ -9,7 +9,11 @@ document.addEventListener("DOMContentLoaded", () => {
       heading.tabIndex = 0;
       const sort = () => sortRows(table, headings, column);
       heading.addEventListener("click", sort);
-      heading.addEventListener("keydown", (event) => ["Enter", " "].includes(event.key) && sort());
+      heading.addEventListener("keydown", (event) => {
+        if (!["Enter", " "].includes(event.key)) return;
+        event.preventDefault(); // Space would scroll the page
+        sort();
+      });
     });
   }
 });

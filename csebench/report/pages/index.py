@@ -289,9 +289,10 @@ def coverage_legend(views: list[GridView]) -> str:
         meanings.append(f"{ON_OTHER_DATA}: {data}, so that they do not count")
     meanings += [f"*{name}*: {MEANINGS[name]}" for name in sorted(states) if name in MEANINGS]
     counts = "; ".join(state_count(name, count) for name, count in sorted(states.items()))
-    sentences = [f"In all: {counts}."]
+    sentences = []
     if meanings:
-        sentences.insert(0, f"{'; '.join(meanings)}.")
+        sentences.append(f"{'; '.join(meanings)}.")
+    sentences.append(f"In all: {counts}.")
     return " ".join(sentences)
 
 

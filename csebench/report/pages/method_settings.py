@@ -40,12 +40,13 @@ def settings_page(scale: str) -> PageContent:
         how_to_read(scale),
     ]
     labels = method_labels()
+    components = valid_declarations(COMPONENTS)
     titles = [labels[name] for name in settings_of]
-    titles += [declared.title for declared in valid_declarations(COMPONENTS).values()]
+    titles += [declared.title for declared in components.values()]
     parts.append(f"Go to: {' · '.join(heading_link(title, title) for title in titles)}.")
     for name, settings in settings_of.items():
         parts += method_parts(name, labels[name], settings, scale)
-    for name, declared in valid_declarations(COMPONENTS).items():
+    for name, declared in components.items():
         parts.append(f"## {declared.title}")
         parts += component_parts(name, scale)
     title = "Settings of all methods, in the papers and here"
