@@ -47,6 +47,9 @@ jobs.start(SCALE)
 if workflow.is_main_process:  # jobs read this file, too
     if not workflow.dryrun:
         jobs.hold_folder()
+        environments = workflow.deployment_settings.deployment_method
+        if workflow.local_exec and not environments and not GPU:
+            jobs.start_job_server()
     jobs.report_defects(SCALE)
 
 

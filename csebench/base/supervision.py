@@ -4,8 +4,9 @@ A method or an evaluator is code of others. If it ends the process (`os._exit(0)
 inside the process can notice. Exit code 0 would then stand for a run that nobody finished. So a
 command works in a child process, and announces its end to the parent.
 
-base/processes.py starts other programs. This module imports nothing of the project, so that a
-command forks before it loads anything.
+base/processes.py starts other programs, and base/job_server.py runs the jobs of a workflow in forks
+of one process. This module imports nothing of the project, so that a command forks before it loads
+anything.
 """
 
 import atexit
@@ -14,11 +15,13 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NoReturn
 
-PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# SIGCHLD says that a child ended; the others are passed on.
+AWAITED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 ANNOUNCEMENT = b"done"
 NOT_FINISHED = (
     "csebench: the command ended without finishing: code of a method, component or evaluator ended"
@@ -40,33 +43,97 @@ _watched: Watched | None = None  # set in the child
 def supervised(work: Callable[[], int]) -> int:
     """Do the work of a command in a child process, and return its exit code.
 
-    Signals are passed on to the child, except Ctrl-C in a terminal, which reaches the child by
-    itself. If a signal kills the child, this process dies by the same signal, so that callers see
-    what they would see without the child. If this process is killed, the child gets SIGTERM.
+    If a signal kills the child, this process dies by the same signal, so that callers see what they
+    would see without the child.
 
     Returns:
         1 instead of 0 if the child has not announced its end.
     """
     if "WORLD_SIZE" in os.environ:  # the parent is torchrun, which holds the lock of the run
         end_with_parent()
+    return exit_like(watch(work))
+
+
+def watch(work: Callable[[], int], is_wanted: Callable[[], bool] = lambda: True) -> int:
+    """Do the work of a command in a child process, and wait for its end.
+
+    Signals are passed on to the child, except Ctrl-C in a terminal, which reaches the child by
+    itself. If this process is killed, the child gets SIGTERM.
+
+    Args:
+        is_wanted: asked every second. If nobody wants the work any more, the child gets SIGTERM.
+
+    Returns:
+        The exit code of the child, but 1 instead of 0 if the child has not announced its end. If a
+        signal killed the child, the negative number of the signal.
+    """
     read_end, write_end = os.pipe()  # for the announcement
-    awaited: set[int] = {signal.SIGCHLD, *PASSED_ON}
-    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # they stay pending until `_wait` takes them
-    child = os.fork()
-    if child == 0:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
-        os.close(read_end)
-        end_with_parent()
-        _work_and_exit(work, write_end)
-    os.close(write_end)
-    code = _wait(child, awaited)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
-    if code < 0:
-        _die_by(-code)
+    with signals_held():
+        child = os.fork()
+        if child == 0:
+            os.close(read_end)
+            end_with_parent()
+            _work_and_exit(work, write_end)
+        os.close(write_end)
+        code = wait_and_pass_on(child, partial(_exit_code_of, child), is_wanted)
     if code == 0 and not _is_announced(read_end):
         print(NOT_FINISHED, file=sys.stderr)
         return 1
     return code
+
+
+@contextlib.contextmanager
+def signals_held() -> Iterator[None]:
+    """Keep signals pending in the block, so that `wait_and_pass_on` takes them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, AWAITED)
+
+
+def wait_and_pass_on(
+    process: int,
+    find_code: Callable[[], int | None],
+    is_wanted: Callable[[], bool] = lambda: True,
+    interval: float = 1,
+) -> int:
+    """Wait for the end of a process, and pass on the signals that this process gets.
+
+    Call it in a block of `signals_held`.
+
+    Args:
+        find_code: gives the exit code of the process, or None while it works.
+        is_wanted: see `watch`.
+        interval: seconds after which `find_code` and `is_wanted` are asked at the latest.
+    """
+    was_wanted = True
+    while True:
+        code = find_code()
+        if code is not None:
+            return code
+        if was_wanted and not is_wanted():
+            was_wanted = False
+            _send(signal.SIGTERM, process)
+        received = signal.sigtimedwait(AWAITED, interval)
+        if received is None or received.si_signo == signal.SIGCHLD:
+            continue
+        # The terminal sends Ctrl-C to both processes. The kernel is then the sender, which a
+        # positive code shows. A closed terminal tells only the first process.
+        is_ctrl_c = received.si_signo == signal.SIGINT and received.si_code > 0
+        if not is_ctrl_c:
+            _send(received.si_signo, process)
+
+
+def exit_like(code: int) -> int:
+    """Return an exit code, or die by the signal that killed the child if the code is negative."""
+    if code >= 0:
+        return code
+    number = -code
+    with contextlib.suppress(OSError):  # SIGKILL can have no handler
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    return 128 + number  # never reached: the signal ends this process
 
 
 def announce_end() -> None:
@@ -94,6 +161,7 @@ def _work_and_exit(work: Callable[[], int], pipe: int) -> NoReturn:
     """Do the work in the child, announce its end, and exit."""
     global _watched
     _watched = Watched(os.getpid(), pipe)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, AWAITED)
     code = work()
     sys.stdout.flush()
     with contextlib.suppress(OSError):  # the terminal was closed
@@ -105,24 +173,18 @@ def _work_and_exit(work: Callable[[], int], pipe: int) -> NoReturn:
     os._exit(code)
 
 
-def _wait(child: int, signals: Iterable[int]) -> int:
-    """Wait for the end of the child, and pass signals on.
+def _send(number: int, process: int) -> None:
+    """Send a signal to a process, if it has not ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, number)
 
-    Returns:
-        The exit code of the child. If a signal killed it, the negative number of the signal.
-    """
-    while True:
-        received = signal.sigwaitinfo(signals)
-        if received.si_signo == signal.SIGCHLD:
-            ended, status = os.waitpid(child, os.WNOHANG)
-            if ended:
-                return os.waitstatus_to_exitcode(status)
-            continue
-        # The terminal sends Ctrl-C to the child as well. The kernel is then the sender, which a
-        # positive code shows. A closed terminal tells only this process.
-        is_ctrl_c = received.si_signo == signal.SIGINT and received.si_code > 0
-        if not is_ctrl_c:
-            os.kill(child, received.si_signo)
+
+def _exit_code_of(child: int) -> int | None:
+    """Return the exit code of a child, negative if a signal killed it, or None if it works."""
+    ended, status = os.waitpid(child, os.WNOHANG)
+    if not ended:
+        return None
+    return os.waitstatus_to_exitcode(status)
 
 
 def _is_announced(pipe: int) -> bool:
@@ -133,10 +195,3 @@ def _is_announced(pipe: int) -> bool:
         return os.read(pipe, len(ANNOUNCEMENT)) == ANNOUNCEMENT
     except BlockingIOError:
         return False
-
-
-def _die_by(number: int) -> None:
-    """End this process by a signal."""
-    with contextlib.suppress(OSError):  # SIGKILL can have no handler
-        signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)

@@ -37,9 +37,16 @@ def main(argv: list[str] | None = None) -> int:
             child process.
     """
     open_closed_streams()
-    if argv is None and is_supervised():
-        return supervised(partial(run_command, argv))
-    return run_command(argv)
+    if argv is not None or not is_supervised():
+        return run_command(argv)
+    code = None
+    if "CSEBENCH_JOB_SERVER" in os.environ:
+        from csebench.base.job_server import run_in_fork
+
+        code = run_in_fork(sys.argv[1:])
+    if code is None:
+        code = supervised(partial(run_command, None))
+    return code
 
 
 def is_supervised() -> bool:

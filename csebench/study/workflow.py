@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import wraps
 from pathlib import Path
 
+from csebench.base import job_server
 from csebench.base.errors import BadInput, last_error
 from csebench.base.files import matches
 from csebench.base.runs import DONE, PRUNED
@@ -71,10 +72,11 @@ def start(scale: str) -> None:
 
 
 def hold_folder() -> None:
-    """Lock the folder of the workflow until this process ends, and delete stale locks in it.
+    """Lock the folder of the workflow until this process ends, and delete stale files in it.
 
-    Several Snakemakes may share the folder. A killed one leaves locks behind, and Snakemake cannot
-    tell them from locks of a running one. They are deleted if no other Snakemake is running.
+    Several Snakemakes may share the folder. A killed one leaves locks and its socket behind, and
+    Snakemake cannot tell its locks from those of a running one. They are deleted if no other
+    Snakemake is running.
     Nothing happens if the folder cannot be written, or if its file system has no locks.
     """
     folder = Path(".snakemake")
@@ -85,13 +87,18 @@ def hold_folder() -> None:
         try:
             # every running Snakemake shares the lock, so an exclusive one means that none runs
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for stale_lock in folder.glob("locks/*.lock"):
-                stale_lock.unlink()
+            for stale in [*folder.glob("locks/*.lock"), *folder.glob("*.sock")]:
+                stale.unlink()
         except BlockingIOError:  # another Snakemake is running, and the locks are its own
             pass
         fcntl.flock(file, fcntl.LOCK_SH)
     except OSError:
         return
+
+
+def start_job_server() -> None:
+    """Start the process that runs jobs in its forks, until this process ends."""
+    job_server.start_server(Path(".snakemake") / f"jobs-{os.getpid()}.sock")
 
 
 @refusing

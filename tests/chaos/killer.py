@@ -38,6 +38,8 @@ STAGES = {  # what each command makes; RUN stands for the id of a run
     "html": ["results/html"],
 }
 TRAINING = "work RUN"
+# how the processes of jobs were started: by a rule, and as the server that forks for them
+JOBS = (["-m", "csebench"], ["-m", "csebench.base.job_server"])
 
 
 class Chaos:
@@ -235,11 +237,11 @@ class Chaos:
             self.kills["snakemake, SIGKILL"] += 1
 
     def jobs(self) -> list[psutil.Process]:
-        """Find the jobs of Snakemake, also of a Snakemake that has ended."""
+        """Find the jobs of Snakemake, also of a Snakemake that has ended, and their server."""
         jobs = []
         for process in psutil.process_iter(["cwd", "cmdline"]):
             command = process.info["cmdline"] or []
-            is_csebench = command[1:3] == ["-m", "csebench"]
+            is_csebench = command[1:3] in JOBS
             if is_csebench and process.info["cwd"] == str(self.folder):
                 jobs.append(process)
         return jobs
