@@ -1,32 +1,40 @@
 """Output on a terminal and output for programs: progress bars, tables, colours, JSON and CSV.
 
-base/shown.py decides which characters of a text may be shown. The callers decide what a table says.
-Only the words of verdicts are repeated here, in VERDICT_COLOURS, because they have colours.
+rich lays out tables and colours words. It is imported when something is printed, because it takes a
+moment to load. base/shown.py decides which characters of a text may be shown. The callers decide
+what a table says. Only the words of verdicts are repeated here, in VERDICT_COLOURS, because they
+have colours.
 """
+
+from __future__ import annotations
 
 import csv
 import io
 import json
-import os
 import re
 import shutil
 import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
 from itertools import zip_longest
 from math import sqrt
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
 from csebench.base.processes import is_main_process
 from csebench.base.shown import as_csv_cell, as_json_escapes, visible, visible_lines
 
-GAP = "  "  # between columns
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+GAP = 2  # spaces between columns
 NO_VALUE = "–"
-NUMBER_CELL = re.compile(rf"([-+]?[\d.,]+( ?± ?[\d.]+)?|{NO_VALUE})?")
-LONGEST_WORD = 24  # a narrow column may break words with more characters
+NUMBER_CELL = re.compile(rf"([-+]?[\d.,]+(e[-+]\d+)?( ?± ?[\d.]+)?|{NO_VALUE})?")
+LONGEST_WORD = 24  # a column may break words with more characters
+NARROWEST_COLUMN = 8  # characters for longer words, or else the table is shown line by line
 
 
 def on_terminal() -> bool:
@@ -62,17 +70,18 @@ def capitalised(text: str) -> str:
 def print_text(text: str) -> None:
     """Print a text, which may hold tables.
 
-    Lines that are wider than the terminal are broken between words. A terminal shows verdicts in
-    colour.
+    Lines that are wider than the terminal are broken between words. rich would also break words,
+    such as an address that somebody copies. A terminal shows verdicts in colour.
     """
+    from rich.text import Text
+
     width = shutil.get_terminal_size().columns
-    has_colours = shows_colours()
+    lines = []
     for line in visible_lines(text).split("\n"):
-        filled = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
-        if has_colours:
-            filled = with_coloured_verdicts(filled)
-        print(filled)
-    sys.stdout.flush()
+        filled = Text(textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False))
+        filled.highlight_regex(VERDICT_IN_TEXT, colour_of)
+        lines.append(filled)
+    print(rendered(Text("\n", no_wrap=True, overflow="ignore").join(lines)), flush=True)
 
 
 def command_text(command: str) -> str:
@@ -106,7 +115,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False,
     visible_rows = []
     for record in by_column:
         visible_rows.append([record.get(column) for column in visible_columns])
-    print(table_text(visible_columns, visible_rows, has_colours=shows_colours()))
+    print(rendered(laid_out(visible_columns, visible_rows)))
 
 
 def summary_line(
@@ -132,161 +141,154 @@ def summary_line(
     return " ".join(sentences)
 
 
-def table_text(
-    columns: Sequence[str],
-    rows: Iterable[Sequence],
-    floatfmt: str = "g",
-    has_colours: bool = False,
-) -> str:
-    """Lay out a table that fits the terminal.
-
-    Text is wrapped. Columns of numbers are aligned at the right. None is shown as `–`.
+def table_text(columns: Sequence[str], rows: Iterable[Sequence], floatfmt: str = "g") -> str:
+    """Lay out a table that fits the terminal, without colours.
 
     Args:
         columns: the titles. If there are none, the table has no head.
         rows: short rows are filled with empty cells.
-        has_colours: whether verdicts get the escape codes of colours.
     """
-    table = [_cell_texts(columns, floatfmt)]
-    table += [_cell_texts(row, floatfmt) for row in rows]
-    table_by_column = list(zip_longest(*table, fillvalue=""))
-    widths = column_widths(table_by_column, shutil.get_terminal_size().columns)
-    layout = []
-    for width, texts in zip(widths, table_by_column, strict=True):
-        is_coloured = has_colours and texts[0] in VERDICT_COLUMNS
-        layout.append(_Column(width, texts, is_coloured))
-
-    full_rows = list(zip(*table_by_column, strict=True))
-    lines = []
-    if columns:
-        lines.extend(_row_lines(full_rows[0], layout))
-        lines.append(GAP.join("-" * width for width in widths))
-    for row in full_rows[1:]:
-        lines.extend(_row_lines(row, layout))
-    return "\n".join(lines)
+    return rendered(laid_out(columns, rows, floatfmt), has_colours=False)
 
 
-def _cell_texts(row: Sequence, floatfmt: str) -> list[str]:
-    """Turn the values of a row into the texts of its cells."""
-    texts = []
-    for value in row:
-        if value is None:
-            texts.append(NO_VALUE)
-        elif isinstance(value, float):
-            texts.append(f"{value:{floatfmt}}")
-        else:
-            texts.append(visible(str(value)))
-    return texts
+def laid_out(columns: Sequence[str], rows: Iterable[Sequence], floatfmt: str = "g") -> Table:
+    """Lay out a table. Columns of numbers are aligned at the right. None is shown as `–`.
+
+    If the terminal is too narrow for the columns, every value gets a line of its own.
+    """
+    from rich.rule import Rule
+    from rich.table import Table
+    from rich.text import Text
+
+    titles = [visible(title) for title in columns]
+    texts_by_row = [[shown_value(value, floatfmt) for value in row] for row in rows]
+    texts_by_column = list(zip_longest(titles, *texts_by_row, fillvalue=""))
+    room = shutil.get_terminal_size().columns - GAP * (len(texts_by_column) - 1)
+    if columns and sum(longest_words(texts_by_column, NARROWEST_COLUMN)) > room:
+        return laid_out([], values_by_line(titles, texts_by_row))
+
+    table = Table(box=None, show_header=False, padding=(0, GAP, 0, 0), pad_edge=False)
+    cells_by_column = []
+    for width, texts in zip(column_widths(texts_by_column, room), texts_by_column, strict=True):
+        title, *values = texts
+        is_number = all(NUMBER_CELL.fullmatch(value) for value in values)
+        table.add_column(
+            justify="right" if is_number else "left",
+            max_width=width,
+            overflow="fold",  # rich would cut long words off
+        )
+        cells: list[RenderableType] = []
+        if columns:
+            cells += [Text(title), Rule(characters="-", style="none")]
+        for value in values:
+            cell = Text(value)
+            if title in VERDICT_COLUMNS:
+                cell.stylize(colour_of(value))
+            cells.append(cell)
+        cells_by_column.append(cells)
+    for row in zip(*cells_by_column, strict=True):
+        table.add_row(*row)
+    return table
 
 
-class _Column:
-    """The layout of a column: its width, the side at which its text is aligned, its colours."""
-
-    def __init__(self, width: int, texts: Sequence[str], has_colours: bool):
-        self.width = width
-        self.has_colours = has_colours
-        self.is_number = all(NUMBER_CELL.fullmatch(text) for text in texts[1:])  # not the title
-
-    def pad(self, text: str) -> str:
-        """Fill a text up to the width of the column."""
-        if self.is_number:
-            return text.rjust(self.width)
-        return text.ljust(self.width)
-
-    def lines(self, text: str) -> list[str]:
-        """Break the text of a cell into lines of the column's width, in the colour of its verdict.
-
-        Spaces at the right have no colour, so that the end of a row can be cut.
-        """
-        lines = []
-        for line in textwrap.wrap(text, self.width):
-            padded = self.pad(line)
-            if self.has_colours:
-                padded = padded.replace(line, coloured(line, colour_of(text)))
-            lines.append(padded)
-        return lines
+def shown_value(value: object, floatfmt: str) -> str:
+    """Turn a value into the text of a cell."""
+    if value is None:
+        return NO_VALUE
+    if isinstance(value, float):
+        return f"{value:{floatfmt}}"
+    return visible(str(value))
 
 
-def _row_lines(row: Sequence[str], layout: Sequence[_Column]) -> list[str]:
-    """Lay out a row. It has as many lines as its longest cell has after wrapping."""
-    cells = [column.lines(text) for text, column in zip(row, layout, strict=True)]
-    height = max(len(lines) for lines in cells)
-    for lines, column in zip(cells, layout, strict=True):
-        lines += [column.pad("")] * (height - len(lines))
-    return [GAP.join(parts).rstrip() for parts in zip(*cells, strict=True)]
+def values_by_line(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> list[list[str]]:
+    """Turn each row of a table into lines of a title and a value, with an empty line between."""
+    lines: list[list[str]] = []
+    for row in rows:
+        if lines:
+            lines.append([])
+        for title, text in zip(titles, row, strict=False):
+            lines.append([title, text])
+    return lines
 
 
-def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Choose widths with which columns of text fit side by side.
+def column_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Choose the largest width of each column, so that words stay whole if they can.
 
-    Every column starts with the width of its longest text. Then one column after the other loses a
-    character, until all fit. Columns with more text keep more of their width. Words are broken only
-    if there is no room otherwise.
+    rich narrows the widest columns until all are equal, even if this breaks words. So this function
+    first narrows the columns that keep their words whole: titles that are longer than all values,
+    then columns with little text for their width. What then is still too wide is left to rich.
 
     Args:
-        columns: the texts of each column.
-        width: the room for all columns and the gaps between them.
+        columns: the texts of each column, beginning with its title.
+        room: for all columns, without the gaps between them.
     """
-    widths = []
-    longest_words = []
-    shares = []  # how much of the room each column should get, relative to the others
-    for texts in columns:
-        lengths = [len(text) for text in texts]
-        word_lengths = [len(word) for word in " ".join(texts).split()]
-        widths.append(max(1, *lengths))
-        longest_words.append(min(LONGEST_WORD, max(word_lengths, default=0)))
-        shares.append(max(1.0, sqrt(sum(lengths))))
+    lengths_by_column = [[len(text) for text in texts] for texts in columns]
+    widths = [max(1, *lengths) for lengths in lengths_by_column]
+    shares = [max(1.0, sqrt(sum(lengths))) for lengths in lengths_by_column]
+    narrowest = longest_words(columns, LONGEST_WORD)
 
-    def whole_words_then_widest(index: int) -> tuple[bool, bool, float]:
-        """Order columns by how well each can lose a character.
+    def title_then_widest_for_its_text(index: int) -> tuple[bool, float]:
+        longest_value = max(lengths_by_column[index][1:], default=0)
+        return widths[index] > longest_value, widths[index] / shares[index]
 
-        The best one keeps its words whole, and is the widest for its share.
-        """
-        keeps_words_whole = widths[index] > longest_words[index]
-        can_be_narrower = widths[index] > 1
-        return keeps_words_whole, can_be_narrower, widths[index] / shares[index]
-
-    gaps = len(GAP) * (len(columns) - 1)
-    excess = sum(widths) + gaps - width
-    for _ in range(excess):
-        narrowed = max(range(len(widths)), key=whole_words_then_widest)
-        widths[narrowed] = max(1, widths[narrowed] - 1)
+    while sum(widths) > room:
+        narrowable = [index for index, width in enumerate(widths) if width > narrowest[index]]
+        if not narrowable:
+            break
+        widths[max(narrowable, key=title_then_widest_for_its_text)] -= 1
     return widths
+
+
+def longest_words(columns: Sequence[Sequence[str]], limit: int) -> list[int]:
+    """Count the letters of the longest word of each column, up to a limit."""
+    lengths = []
+    for texts in columns:
+        words = " ".join(texts).split()
+        lengths.append(min(limit, max((len(word) for word in words), default=1)))
+    return lengths
+
+
+def rendered(content: RenderableType, has_colours: bool = True) -> str:
+    """Render a table or text for stdout: in colours on a terminal, else as plain text.
+
+    rich respects NO_COLOR (https://no-color.org) and TERM=dumb.
+    """
+    from rich.console import Console
+
+    size = shutil.get_terminal_size()
+    console = Console(
+        width=size.columns,
+        height=size.lines,
+        force_terminal=has_colours and sys.stdout.isatty(),
+    )
+    with console.capture() as capture:
+        console.print(content, crop=False)
+    lines = capture.get().removesuffix("\n").split("\n")
+    return "\n".join(line.rstrip() for line in lines)
 
 
 # ---------------------------------------------------------------- colours
 
 
-class TerminalColour(StrEnum):
-    """The codes of ANSI terminals for the colour of letters."""
-
-    DEFAULT = ""
-    RED = "31"
-    GREEN = "32"
-    YELLOW = "33"
-    BLUE = "34"
-    GREY = "90"
-
-
 # By the words with which a verdict begins. They repeat VerdictWord, PrintedWord, ClaimVerdict and
 # Severity (csebench/report/numbers), which this room must not import.
 VERDICT_COLOURS = {
-    "higher": TerminalColour.GREEN,
-    "supported": TerminalColour.GREEN,
-    "agrees": TerminalColour.GREEN,
-    "lower": TerminalColour.RED,
-    "against": TerminalColour.RED,
-    "differs": TerminalColour.RED,
-    "serious": TerminalColour.RED,
-    "open": TerminalColour.YELLOW,
-    "unclear": TerminalColour.YELLOW,
-    "inconclusive": TerminalColour.YELLOW,
-    "misprint": TerminalColour.YELLOW,
-    "notable": TerminalColour.YELLOW,
-    "same": TerminalColour.BLUE,
-    "not tested": TerminalColour.GREY,
-    "cannot tell": TerminalColour.GREY,
-    "minor": TerminalColour.GREY,
+    "higher": "green",
+    "supported": "green",
+    "agrees": "green",
+    "lower": "red",
+    "against": "red",
+    "differs": "red",
+    "serious": "red",
+    "open": "yellow",
+    "unclear": "yellow",
+    "inconclusive": "yellow",
+    "misprint": "yellow",
+    "notable": "yellow",
+    "same": "blue",
+    "not tested": "bright_black",
+    "cannot tell": "bright_black",
+    "minor": "bright_black",
 }
 VERDICT_COLUMNS = ("verdict", "printed numbers", "our runs", "severity")  # titles
 VERDICT_WORDS = "|".join(VERDICT_COLOURS).replace(" ", r"\s+")
@@ -298,34 +300,13 @@ VERDICT_IN_TEXT = re.compile(
 )
 
 
-def shows_colours() -> bool:
-    """Whether stdout is a terminal that shows colours, and the user has not refused them.
-
-    NO_COLOR (https://no-color.org) refuses them if it is set and not empty.
-    """
-    refused = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return not refused and sys.stdout.isatty()
-
-
-def colour_of(text: str) -> TerminalColour:
-    """Find the colour of the verdict with which a text begins, or DEFAULT."""
+def colour_of(text: str) -> str:
+    """Find the colour of the verdict with which a text begins. Empty if it begins with none."""
     match = VERDICT_AT_START.match(text)
     if match is None:
-        return TerminalColour.DEFAULT
+        return ""
     words = match[1].lower().split()
     return VERDICT_COLOURS[" ".join(words)]
-
-
-def coloured(text: str, colour: TerminalColour) -> str:
-    """Show a text in a colour, with the escape codes of ANSI terminals."""
-    if colour == TerminalColour.DEFAULT:
-        return text
-    return f"\033[{colour}m{text}\033[0m"
-
-
-def with_coloured_verdicts(text: str) -> str:
-    """Show the verdicts in a text in their colours, such as `higher` in `higher: +0.67`."""
-    return VERDICT_IN_TEXT.sub(lambda match: coloured(match[0], colour_of(match[0])), text)
 
 
 # ---------------------------------------------------------------- JSON and CSV

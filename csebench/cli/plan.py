@@ -124,7 +124,7 @@ def plan_summary(work: Work, runs: list[RunStatus], shown_in: dict[str, list[str
     if states["failed"]:
         lines.append(f"{states['failed']} of those missing failed; `csebench status` says why.")
     complete = sum(not work.steps(scores) for scores in work.cells.values())
-    lines.append(f"{counted(len(work.cells), 'cell')}: {complete} complete.")
+    lines.append(f"{counted(len(work.cells), 'cell')}: {complete:,} complete.")
     return "\n".join(lines)
 
 

@@ -13,6 +13,8 @@ from csebench.report.numbers.claims import ClaimVerdict
 from csebench.report.numbers.verdict_words import PrintedWord, VerdictWord
 
 ESCAPES = re.compile(r"\x1b\[\d+m")
+GREEN = "32"  # codes of ANSI terminals
+GREY = "90"
 
 
 class Screen(io.StringIO):
@@ -45,15 +47,15 @@ def test_verdicts_have_a_colour_and_nothing_else_has():
     for colour, text in in_colour:
         words_by_colour[colour] = f"{words_by_colour.get(colour, '')} {text}".strip()
     assert words_by_colour == {
-        terminal.TerminalColour.GREEN: "supported, of another size than the sentence states higher",
-        terminal.TerminalColour.GREY: "cannot tell",
+        GREEN: "supported, of another size than the sentence states higher",
+        GREY: "cannot tell",
     }
 
 
 @pytest.mark.parametrize("words", [VerdictWord, PrintedWord, ClaimVerdict, Severity])
 def test_every_word_of_a_verdict_has_a_colour(words):
     for word in words:
-        assert terminal.colour_of(word) != terminal.TerminalColour.DEFAULT
+        assert terminal.colour_of(word)
 
 
 def test_a_pipe_gets_the_same_text_without_colours():
