@@ -81,7 +81,7 @@ def print_text(text: str) -> None:
         filled = Text(textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False))
         filled.highlight_regex(VERDICT_IN_TEXT, colour_of)
         lines.append(filled)
-    print(rendered(Text("\n", no_wrap=True, overflow="ignore").join(lines)), flush=True)
+    print(rendered(Text("\n").join(lines), is_filled=True), flush=True)
 
 
 def command_text(command: str) -> str:
@@ -248,10 +248,13 @@ def longest_words(columns: Sequence[Sequence[str]], limit: int) -> list[int]:
     return lengths
 
 
-def rendered(content: RenderableType, has_colours: bool = True) -> str:
+def rendered(content: RenderableType, has_colours: bool = True, is_filled: bool = False) -> str:
     """Render a table or text for stdout: in colours on a terminal, else as plain text.
 
     rich respects NO_COLOR (https://no-color.org) and TERM=dumb.
+
+    Args:
+        is_filled: whether lines are broken already. If not, rich breaks them.
     """
     from rich.console import Console
 
@@ -262,7 +265,7 @@ def rendered(content: RenderableType, has_colours: bool = True) -> str:
         force_terminal=has_colours and sys.stdout.isatty(),
     )
     with console.capture() as capture:
-        console.print(content, crop=False)
+        console.print(content, soft_wrap=is_filled)
     lines = capture.get().removesuffix("\n").split("\n")
     return "\n".join(line.rstrip() for line in lines)
 

@@ -47,8 +47,9 @@ from csebench.study.attempt import SEEDS_OF_A_ROW, SETTINGS
 from csebench.study.attempt_results import MOST_SEEDS
 
 DESCRIPTION = """\
-Re-run the experiments behind the tables of four papers on unsupervised sentence embeddings, and compare the results.
-Each verb also works without Snakemake; `csebench VERB --help` lists its options."""  # noqa: E501
+Re-run the experiments behind the tables of four papers on unsupervised
+sentence embeddings, and compare the results. Each verb also works without
+Snakemake; `csebench VERB --help` lists its options."""
 GROUPS = {  # the verbs as `csebench --help` lists them
     "What the papers print": ("claims", "audit"),
     "Rerun": ("plan", "power", "check", "fetch", "status"),
@@ -75,10 +76,9 @@ NEXT = """), for example
   csebench compare micse/table2   do its rows differ?
   csebench plan micse/table2      runs and hours that it takes
 (more: docs/tutorial.md"""
-COMPLETION = (
-    'Completion of verbs, options and names in bash or zsh: eval "$(register-python-argcomplete'
-    ' csebench)"'
-)
+COMPLETION = """\
+Completion of verbs, options and names in bash or zsh:
+  eval "$(register-python-argcomplete csebench)\""""
 PROJECT = "folder with your own methods, papers, scales …; it gets the results; may be repeated"
 TARGET = "all, a paper (micse), a table or figure (table2, micse/table2), or the path of a page"
 SCALE = catalog.DEFAULT_SCALE  # default of verbs that plan or run

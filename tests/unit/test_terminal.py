@@ -78,6 +78,47 @@ def test_what_comes_from_outside_gets_no_colour_of_its_own():
     assert "\x1b" not in screen.getvalue()
 
 
+def test_texts_of_users_are_no_markup(capsys):
+    terminal.print_text("[bold]a[/bold] :warning:")
+    terminal.print_table(["x"], [["[red]b[/red] :warning:"]])
+    printed = capsys.readouterr().out
+    assert "[bold]a[/bold] :warning:" in printed
+    assert "[red]b[/red] :warning:" in printed
+
+
+def test_an_address_is_never_broken_in_a_text(capsys):
+    address = f"https://example.org/{'a' * 60}"
+    terminal.print_text(f"see {address}")
+    assert capsys.readouterr().out == f"see\n{address}\n"
+
+
+def test_numbers_are_aligned_at_the_right():
+    table = terminal.table_text(["run", "p"], [["a", 10.5], ["b", None], ["c", "3.7e-21"]])
+    assert table.splitlines() == [
+        "run        p",
+        "---  -------",
+        "a       10.5",
+        "b          –",
+        "c    3.7e-21",
+    ]
+
+
+def test_a_narrow_table_keeps_words_whole_and_loses_no_text():
+    words = "comparable in the full-shot scenario"
+    long_word = "x" * 50
+    table = terminal.table_text(["claim", "verdict", "run"], [[words, "same", long_word]])
+    assert {*words.split()} <= {*table.split()}
+    assert table.count("x") == len(long_word)
+    assert all(len(line) <= 40 for line in table.splitlines())
+
+
+def test_a_table_without_room_for_its_columns_has_a_line_for_each_value():
+    columns = [f"column{i}" for i in range(6)]
+    lines = terminal.table_text(columns, [range(6), range(6)]).splitlines()
+    assert lines[:2] == ["column0  0", "column1  1"]
+    assert lines[6:8] == ["", "column0  0"]
+
+
 def test_a_long_command_is_broken_where_a_shell_goes_on(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     command = "snakemake -j4 --config scale=mini -- results/mini/micse/table2.md"
