@@ -112,7 +112,11 @@ def print_declared_comparisons(views: list[GridView], as_json: bool) -> None:
             if not is_smoke:
                 sentences = [words.family_sentence(answer), words.remarks(answer.comparisons)]
                 print_text(" ".join(filter(None, sentences)))
-            rows = [words.comparison_row(comparison) for comparison in answer.comparisons]
+            rows = []
+            for comparison in answer.comparisons:
+                row, against, *cells = words.comparison_row(comparison)
+                # the whole labels have citations, which leave no room for whole words elsewhere
+                rows.append([words.short_label(row), words.short_label(against), *cells])
             print_table(words.COMPARISON_HEAD, rows)
     if len(views) > 1 and not is_smoke:
         print_text(f"\n{words.primary_answers_text(count_primary_answers(views))}")
