@@ -84,7 +84,7 @@ DECLARATION = {
             "shared_axes": True,
         },
     },
-    "needs": "a BERT or RoBERTa encoder; for the task syntax the extra `syntax`",
+    "needs": "an encoder laid out like BERT; for the task syntax the extra `syntax`",
     "source": "miCSE Figures 5, 6, 8 and App. B, D (no code)",
     "deviations": [
         (
@@ -204,13 +204,13 @@ def distinct_sentences(files: list[Path]) -> list[str]:
 
 def check_has_attention(model: SentenceEncoder) -> None:
     """Refuse a model whose attention cannot be read."""
-    from csebench.model.encoder import BERTS
+    from csebench.model.families import BERT_LAYERS
 
     encoder = getattr(model, "encoder", None)
-    if encoder is None or encoder.model.config.model_type not in BERTS:
+    if encoder is None or not encoder.stack:
         raise BadInput(
-            "attention: needs a model with attention maps: an encoder of the kinds"
-            f" {', '.join(BERTS)}."
+            "attention: needs a model with attention maps, an encoder laid out like BERT"
+            f" ({BERT_LAYERS}); use one, or another evaluator."
         )
 
 

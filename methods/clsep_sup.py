@@ -38,7 +38,7 @@ DECLARATION = {
 author={Wang, Qian and Zhang, Weiqi and Lei, Tianyi and Cao, Yu and Peng, Dezhong and Wang, Xu},
 journal={Knowledge-Based Systems}, volume={266}, pages={110381}, year={2023}}"""
     ),
-    "needs": "triplets; BERT or RoBERTa",
+    "needs": "triplets; an encoder laid out like BERT",
     "refuses": {
         "queue": "its vectors come from three layers, those of a queue from the pooler's alone",
         "tokens": "its sentence vectors have 4,096 dimensions, and those of tokens have fewer",

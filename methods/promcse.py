@@ -31,7 +31,7 @@ DECLARATION = {
 Contrastive Learning and Energy-based Learning}, author={Jiang, Yuxin and Zhang, Linhan and Wang, Wei},
 booktitle={Findings of EMNLP}, year={2022}}"""
     ),
-    "needs": "BERT or RoBERTa",
+    "needs": "an encoder laid out like BERT",
     "refuses": {
         "attention": "its tokens also attend to a prefix, so attention maps are not over tokens alone"
     },

@@ -27,7 +27,7 @@ DECLARATION = {
     "title": "PromCSE (supervised)",
     "paper": "Jiang et al. 2022 (Findings of EMNLP)",
     "citation": "see methods/promcse.py",
-    "needs": "triplets; BERT or RoBERTa",
+    "needs": "triplets; an encoder laid out like BERT",
     "refuses": {
         "attention": "its tokens also attend to a prefix, so attention maps are not over tokens alone"
     },

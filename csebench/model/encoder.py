@@ -45,7 +45,13 @@ from csebench.base.models import (
     unreadable_model,
 )
 from csebench.model.chunks import in_chunks
-from csebench.model.families import AVERAGES, LAST_TOKEN, dropout_keys, family_of
+from csebench.model.families import (
+    AVERAGES,
+    BERT_LAYERS,
+    LAST_TOKEN,
+    dropout_keys,
+    family_of,
+)
 from csebench.model.layers import (
     Layers,
     Prefix,
@@ -73,7 +79,15 @@ logging.disable_progress_bar()
 MODULES_FILE = "modules.safetensors"  # further modules that a method exports
 PREFIX_KEY = "prefix.vectors"  # there, the weights of a prefix
 NO_MASK = "the tokenizer has no mask token; name one as mask_token in tokenizer_config.json."
-BERTS = ("bert", "roberta")  # their modules have the same layout
+# The modules of masked-LM heads, in the order in which transformers calls them.
+HEADS = (
+    ("cls",),  # BERT
+    ("lm_head",),  # RoBERTa
+    ("predictions",),  # ALBERT
+    ("head", "decoder"),  # ModernBERT
+    ("generator_predictions", "generator_lm_head"),  # ELECTRA
+    ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),  # DistilBERT
+)
 # Pad batches to a multiple of so many tokens, by type of device. A layer is compiled for each
 # shape, so there should be few shapes. Other devices compile nothing, and pad to the longest row.
 PADDED_TO = {"cuda": 8}
@@ -238,6 +252,14 @@ class Encoder(nn.Module):
         return self.model.get_input_embeddings().embedding_dim
 
     @property
+    def feed_forward_size(self) -> int:
+        """The width of the feed-forward part of a layer."""
+        config = self.model.config
+        if hasattr(config, "intermediate_size"):
+            return config.intermediate_size
+        return config.hidden_dim  # a DistilBERT's name for it
+
+    @property
     def num_layers(self) -> int:
         return self.model.config.num_hidden_layers
 
@@ -247,13 +269,13 @@ class Encoder(nn.Module):
 
     @property
     def stack(self) -> Any:
-        """The layers of a BERT or RoBERTa, which csebench computes one by one.
+        """The layers of an encoder that is laid out like BERT, which csebench computes one by one.
 
-        The stack is empty for other architectures, whose layout csebench does not know, and for a
-        BERT that reads from left to right. Such models are computed by their own `forward`.
+        The stack is empty for other architectures, and for a BERT that reads from left to right.
+        Such models are computed by their own `forward`.
         """
         config = self.model.config
-        if config.model_type not in BERTS or getattr(config, "is_decoder", False):
+        if not family_of(config.model_type).bert_layers or getattr(config, "is_decoder", False):
             return nn.ModuleList()
         return self.model.encoder.layer
 
@@ -422,7 +444,7 @@ class Encoder(nn.Module):
         """Encode a tokenised batch.
 
         Only what the pooler reads is computed. Some poolers read the state at one position. Then,
-        after its attention, the last layer of a BERT or RoBERTa works on this position only, and
+        after its attention, the last layer of the `stack` works on this position only, and
         `last_hidden_state` is (N, 1, D). In training, a batch of more than `chunk_size` sentences
         is computed in chunks.
 
@@ -432,7 +454,7 @@ class Encoder(nn.Module):
             scale: factors on the output of the embedding layer, (N, 1, D) by feature or (N, T, 1)
                 by token. D is `embedding_size`.
             words: (N, T, D) word vectors that are read in place of `word_vectors(batch)`. Needs a
-                BERT or RoBERTa.
+                `stack`. D is `embedding_size`.
         """
         ids = to_device(batch["input_ids"], self.device)
         mask = to_device(batch["attention_mask"], self.device)
@@ -476,11 +498,7 @@ class Encoder(nn.Module):
                 )
             return output, ()
 
-        with self.embeddings_changed(first, scale):
-            # positions are counted from the start of the prefix
-            states = self.model.embeddings(
-                input_ids=ids, inputs_embeds=words, past_key_values_length=self.prefix_length
-            )  # (N, T, D)
+        states = self.embedded(ids, first, scale, words)  # (N, T, D)
         encoded = Encoded(None, ids, mask.bool(), self.tokenizer.mask_token_id)
         hidden = []
         if keeps_states:
@@ -506,10 +524,23 @@ class Encoder(nn.Module):
                 maps.append(attention)
 
         pooled = None
-        if self.model.pooler is not None:
-            pooled = self.model.pooler(states)
+        pooler_layer = getattr(self.model, "pooler", None)  # an ELECTRA has no such attribute
+        if pooler_layer is not None:
+            pooled = pooler_layer(states)
         all_states = tuple(hidden) if keeps_states else None
         return BaseModelOutputWithPooling(states, pooled, all_states), tuple(maps)
+
+    def embedded(self, ids, first, scale, words) -> torch.Tensor:
+        """Compute what the lowest layer of the `stack` reads, (N, T, D)."""
+        with self.embeddings_changed(first, scale):
+            # positions are counted from the start of the prefix
+            states = self.model.embeddings(
+                input_ids=ids, inputs_embeds=words, past_key_values_length=self.prefix_length
+            )
+        widen = getattr(self.model, "embeddings_project", None)  # of a small ELECTRA
+        if widen is not None:
+            states = widen(states)
+        return states
 
     def with_prefix_shown(self, mask: torch.Tensor) -> torch.Tensor:
         """Extend the mask of a batch, so that all tokens see the prefix, (N, T) -> (N, P + T)."""
@@ -599,7 +630,7 @@ class Encoder(nn.Module):
         the first token is then `length`, so the encoder reads that many tokens fewer.
 
         Raises:
-            BadInput: the encoder is neither a BERT nor a RoBERTa, has a prefix already, or has no
+            BadInput: the encoder is not laid out like BERT, has a prefix already, or has no
                 positions left for words.
         """
         self.check_layers()
@@ -842,17 +873,31 @@ class Encoder(nn.Module):
         return None
 
     def check_layers(self) -> None:
-        """Check that csebench knows the layout of this encoder, and so can reach each layer.
+        """Check that this encoder is laid out like BERT, so that csebench can reach each layer.
 
         Raises:
-            BadInput: it is neither a BERT nor a RoBERTa.
+            BadInput: it is not.
         """
         if not self.stack:
             kind = self.model.config.model_type
             raise BadInput(
                 f"encoder {self.source}: {kind}: csebench can reach attention maps, single layers,"
-                " prefixes and word vectors only in a BERT or RoBERTa; use one, or another method"
-                " or evaluator."
+                f" prefixes and word vectors only in an encoder laid out like BERT ({BERT_LAYERS});"
+                " use one, or another method or evaluator."
+            )
+
+    def check_embedding_size(self) -> None:
+        """Check that a sentence vector can stand among the outputs of the embedding layer.
+
+        Raises:
+            BadInput: the embedding layer is narrower than a sentence vector.
+        """
+        if self.embedding_size != self.size:
+            kind = self.model.config.model_type
+            raise BadInput(
+                f"encoder {self.source}: {kind}: its embedding layer has {self.embedding_size}"
+                f" dimensions and a sentence vector {self.size}, which the method needs to be"
+                " equal; use another encoder or method."
             )
 
     def check_maps(self) -> None:
@@ -986,21 +1031,17 @@ def has_bert_pooler(model: Any) -> bool:
 
 
 def head_of(masked_lm) -> nn.Module:
-    """Return the masked-LM head of a BERT (`cls`), a RoBERTa (`lm_head`) or a DistilBERT.
-
-    The head of a DistilBERT is four separate modules, which are joined here.
+    """Return the masked-LM head of a model. If the head is several modules, they are joined.
 
     Raises:
-        BadInput: the model is of another kind.
+        BadInput: the model has another head than those of HEADS.
     """
-    for name in ("cls", "lm_head"):
-        if hasattr(masked_lm, name):
-            return getattr(masked_lm, name)
-    if hasattr(masked_lm, "vocab_projector"):
-        # in the order in which DistilBertForMaskedLM calls them
-        names = ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector")
-        return nn.Sequential(OrderedDict((name, getattr(masked_lm, name)) for name in names))
+    for names in HEADS:
+        if all(hasattr(masked_lm, name) for name in names):
+            parts = OrderedDict((name, getattr(masked_lm, name)) for name in names)
+            if len(parts) == 1:
+                return parts[names[0]]
+            return nn.Sequential(parts)
     raise BadInput(
-        f"{type(masked_lm).__name__}: its masked-LM head is not known; use a BERT, RoBERTa or"
-        " DistilBERT."
+        f"{type(masked_lm).__name__}: its masked-LM head is not known; use a BERT or RoBERTa."
     )

@@ -1,5 +1,5 @@
-"""The table of encoders. For each architecture it states the poolers to evaluate with, and whether
-csebench trains it.
+"""The table of encoders. For each architecture it states the poolers to evaluate with, whether
+csebench trains it, and whether csebench computes its layers one by one.
 
 docs/encoders.md shows this table, and tests/unit/test_encoders.py tests every row with a tiny
 model. An architecture that is not in the table is tried out when it is opened. Such an architecture
@@ -39,6 +39,8 @@ class EncoderFamily:
         not_trained: the reason why the family is not trained.
         states: which hidden states are pooled, if a model has several kinds.
         encoder_only: load the encoder half of an encoder-decoder.
+        bert_layers: transformers gives it the same modules as BERT, so that `bert_layer` computes
+            its layers one by one.
     """
 
     title: str
@@ -48,16 +50,23 @@ class EncoderFamily:
     not_trained: str = ""
     states: str = ""
     encoder_only: bool = False
+    bert_layers: bool = False
 
 
 FAMILIES = (
-    EncoderFamily("BERT", ("bert",), dropout=BERT_DROPOUT),
-    EncoderFamily("RoBERTa", ("roberta",), dropout=BERT_DROPOUT),
-    EncoderFamily("XLM-R, CamemBERT", ("xlm-roberta", "camembert"), dropout=BERT_DROPOUT),
-    EncoderFamily("ERNIE", ("ernie",), dropout=BERT_DROPOUT),
+    EncoderFamily("BERT", ("bert",), dropout=BERT_DROPOUT, bert_layers=True),
+    EncoderFamily("RoBERTa", ("roberta",), dropout=BERT_DROPOUT, bert_layers=True),
+    EncoderFamily(
+        "XLM-R, CamemBERT",
+        ("xlm-roberta", "camembert"),
+        dropout=BERT_DROPOUT,
+        bert_layers=True,
+    ),
+    EncoderFamily("ERNIE", ("ernie",), dropout=BERT_DROPOUT, bert_layers=True),
+    EncoderFamily("data2vec", ("data2vec-text",), dropout=BERT_DROPOUT, bert_layers=True),
     EncoderFamily("MPNet", ("mpnet",), dropout=BERT_DROPOUT),
     EncoderFamily("ALBERT", ("albert",), dropout=BERT_DROPOUT),
-    EncoderFamily("ELECTRA", ("electra",), NO_POOLER, BERT_DROPOUT),
+    EncoderFamily("ELECTRA", ("electra",), NO_POOLER, BERT_DROPOUT, bert_layers=True),
     EncoderFamily(
         "DeBERTa, DeBERTa-v2, DeBERTa-v3", ("deberta", "deberta-v2"), NO_POOLER, BERT_DROPOUT
     ),
@@ -71,7 +80,7 @@ FAMILIES = (
     EncoderFamily("NomicBERT", ("nomic_bert",), NO_POOLER, BERT_DROPOUT),
     EncoderFamily(
         "BERT's relatives",
-        ("data2vec-text", "megatron-bert", "rembert", "roberta-prelayernorm", "xlm-roberta-xl"),
+        ("megatron-bert", "rembert", "roberta-prelayernorm", "xlm-roberta-xl"),
         dropout=BERT_DROPOUT,
     ),
     EncoderFamily("RoFormer", ("roformer",), NO_POOLER, BERT_DROPOUT),
@@ -103,6 +112,7 @@ OTHER = EncoderFamily(
     "any other with a last hidden state for every token", (), POOLERS, not_trained=NOT_TRIED
 )
 BY_MODEL_TYPE = {model_type: family for family in FAMILIES for model_type in family.model_types}
+BERT_LAYERS = ", ".join(family.title for family in FAMILIES if family.bert_layers)  # for messages
 
 
 def family_of(model_type: str) -> EncoderFamily:
@@ -127,7 +137,10 @@ def dropout_keys(model_type: str, what: str) -> tuple[str, ...]:
 
 def encoder_table() -> str:
     """Return the table in Markdown, as docs/encoders.md shows it."""
-    lines = ["| architecture | `model_type` | evaluated with | trained |", "|---|---|---|---|"]
+    lines = [
+        "| architecture | `model_type` | evaluated with | trained | layers one by one |",
+        "|---|---|---|---|---|",
+    ]
     for family in (*FAMILIES, OTHER):
         names = "any other"
         if family.model_types:
@@ -138,7 +151,8 @@ def encoder_table() -> str:
         trained = "yes"
         if not family.dropout:
             trained = f"no: {family.not_trained}"
-        lines.append(f"| {family.title} | {names} | {poolers} | {trained} |")
+        layers = "yes" if family.bert_layers else "no"
+        lines.append(f"| {family.title} | {names} | {poolers} | {trained} | {layers} |")
     return "\n".join(lines)
 
 

@@ -21,7 +21,7 @@ from csebench.model.chunks import in_chunks
 def bert_layer(
     layer, states, mask, keeps: bool = False, select: Callable | None = None, prefix=None
 ):
-    """Compute one layer of a BERT or RoBERTa, (N, T, D), (N, 1, 1, T) -> (N, T, D).
+    """Compute one layer of an encoder laid out like BERT, (N, T, D), (N, 1, 1, T) -> (N, T, D).
 
     The layer is an argument, so that one compiled graph serves all layers. The layer's own
     `forward` in transformers returns no attention map, and a hook that reads the map would break

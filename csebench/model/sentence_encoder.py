@@ -199,7 +199,10 @@ def check_length(
         BadInput: the model reads fewer tokens.
     """
     if length > max_seq_length:
-        raise BadInput(f"{setting} {length}: {name} reads {max_seq_length} tokens at most.")
+        raise BadInput(
+            f"{setting} {length}: {name} reads {max_seq_length} tokens at most;"
+            " use a smaller length."
+        )
 
 
 # ---------------------------------------------------------------- fitted maps

@@ -71,12 +71,12 @@ class Component(Base):
     def __init__(self, method: Method, params: Hyperparameters):
         super().__init__(method, params)
         encoder = method.encoder
-        config = encoder.model.config
+        encoder.check_embedding_size()
         self.tokenizer = encoder.tokenizer
         self.head = encoder.lm_head(tied=True)
-        heads = self.p.heads or config.num_attention_heads
+        heads = self.p.heads or encoder.model.config.num_attention_heads
         layer = nn.TransformerDecoderLayer(
-            encoder.size, heads, config.intermediate_size, 0.1, batch_first=True
+            encoder.size, heads, encoder.feed_forward_size, 0.1, batch_first=True
         )
         self.decoder = nn.TransformerDecoder(layer, self.p.layers)
         use_cheap_dropout(self.decoder)

@@ -324,7 +324,7 @@ def test_a_roberta_with_a_prompt_is_left_as_it_was(tiny_roberta, smoke_data):
 
 def test_a_model_without_attention(finished, smoke_data):
     model = open_model(str(finished("random") / "model"))
-    message = "needs a model with attention maps: an encoder of the kinds bert, roberta"
+    message = "needs a model with attention maps, an encoder laid out like BERT"
     with pytest.raises(BadInput, match=message):
         attention.evaluate(model, smoke_data, **params("attention"))
 

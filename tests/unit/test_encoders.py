@@ -25,6 +25,7 @@ from csebench.score.models import open_model
 from csebench.train.run import checked_map, load_encoder
 
 TRAINED = [name for name in MODELS if family_of(name).dropout]
+LAID_OUT_LIKE_BERT = [name for name in MODELS if family_of(name).bert_layers]
 ONLY_EVALUATED = [name for name in MODELS if not family_of(name).dropout]
 
 
@@ -137,7 +138,25 @@ def test_the_embeddings_of_a_row_can_be_scaled(model_type, tiny):
     assert not torch.allclose(states(factors)[0], plain[0])
 
 
-@pytest.mark.parametrize("model_type", ["bert", "roberta"])
+@pytest.mark.parametrize("model_type", LAID_OUT_LIKE_BERT)
+def test_states_and_attention_maps_computed_layer_by_layer_are_its_own(model_type, tiny):
+    encoder = load(tiny(model_type), new_pooler=True).eval()
+    encoder.attention_layers = {0, 1}
+    batch = encoder.tokenize(TEXTS)
+
+    with torch.no_grad():
+        ours = encoder(batch)
+        own = encoder.model(**batch, output_hidden_states=True, output_attentions=True)
+
+    for ours_of_layer, own_of_layer in zip(
+        ours.output.hidden_states, own.hidden_states, strict=True
+    ):
+        assert torch.equal(ours_of_layer, own_of_layer)
+    for ours_of_layer, own_of_layer in zip(ours.attention.values(), own.attentions, strict=True):
+        assert torch.equal(ours_of_layer, own_of_layer)
+
+
+@pytest.mark.parametrize("model_type", LAID_OUT_LIKE_BERT)
 def test_the_word_vectors_of_a_row_can_be_changed(model_type, tiny):
     encoder = load(tiny(model_type), dropout=0.0, new_pooler=True).eval()
     batch = encoder.tokenize(TEXTS)
@@ -148,7 +167,7 @@ def test_the_word_vectors_of_a_row_can_be_changed(model_type, tiny):
     plain = states()
     words = encoder.word_vectors(batch).detach()
     assert torch.equal(states(words), plain)
-    words[0, 1] += torch.arange(16.0)
+    words[0, 1] += torch.arange(float(encoder.embedding_size))
     torch.testing.assert_close(states(words)[1:], plain[1:])
     assert not torch.allclose(states(words)[0], plain[0])
 
@@ -260,7 +279,7 @@ LAYERS_ONE_BY_ONE = {
 @pytest.mark.parametrize("model_type", ["distilbert", "modernbert"])
 def test_what_needs_single_layers_says_so(use, model_type, tiny):
     encoder = load(tiny(model_type))
-    message = "single layers, prefixes and word vectors only in a BERT or RoBERTa"
+    message = "single layers, prefixes and word vectors only in an encoder laid out like BERT"
     with pytest.raises(BadInput, match=message):
         use(encoder)
 

@@ -11,9 +11,9 @@ from csebench.model.export import save_encoder
 from csebench.model.pooling import pool
 
 
-@pytest.fixture
-def bert_folder(tmp_path):
-    return save_tiny("bert", tmp_path / "bert")
+@pytest.fixture(params=["bert", "xlm-roberta", "electra"])
+def bert_folder(request, tmp_path):
+    return save_tiny(request.param, tmp_path / "bert")
 
 
 @pytest.fixture
