@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, cross_entropy
 
 from csebench.base.errors import BadInput
-from csebench.model.encoder import Encoder, check_summable
+from csebench.model.encoder import Encoder, check_summable, has_bert_pooler
 from csebench.plan.schema.declarations import EncoderRef, Hyperparameters
 from csebench.train.losses import cos_sim, upcast_fp32
 from csebench.train.method import Method as Base
@@ -181,11 +181,18 @@ def pooler_layer(encoder: Encoder) -> nn.Module:
     """Load the pooler layer of the checkpoint that an encoder comes from, or make a new one.
 
     Raises:
-        BadInput: the architecture has no such layer.
+        BadInput: the architecture has no such layer, or its encoder cannot be trained.
     """
+    where = f"tncse: encoder {encoder.source}"
     checkpoint = EncoderRef(name=str(encoder.source), revision="local")
     whole = Encoder.load(checkpoint, with_pooler=True, new_pooler=True)
-    whole.check_trainable("cls", f"tncse: encoder {encoder.source}")
+    whole.check_trainable("cls_before_pooler", where)
+    if not has_bert_pooler(whole.model):
+        kind = whole.model.config.model_type
+        raise BadInput(
+            f"{where}: {kind} has no pooler layer like BERT's, which the loss needs whatever"
+            " `pooler` is; use an encoder that has one, such as a BERT, RoBERTa or XLM-R."
+        )
     return whole.model.pooler
 
 

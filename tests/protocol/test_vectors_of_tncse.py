@@ -101,7 +101,9 @@ def test_the_second_encoder_must_have_the_vocabulary_of_the_first(
         tncse.load_second(f"some/model@{40 * '0'}", encoder, 0.1)
 
 
-def test_an_architecture_without_a_pooler_layer_is_refused(tncse, tmp_path):
-    encoder = load_local(save_tiny("distilbert", tmp_path / "distilbert"))
-    with pytest.raises(BadInput, match=r"tncse: encoder .*distilbert.*pooler cls"):
-        tncse.pooler_layer(encoder)
+@pytest.mark.parametrize("model_type", ["distilbert", "albert"])
+def test_an_architecture_without_a_pooler_layer_like_berts_is_refused(model_type, tncse, tmp_path):
+    encoder = load_local(save_tiny(model_type, tmp_path / model_type))
+    message = f"^tncse: encoder .*: {model_type} has no pooler layer like BERT's.*; use an encoder"
+    with pytest.raises(BadInput, match=message):
+        tncse.Method(encoder, settings())
