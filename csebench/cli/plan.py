@@ -123,7 +123,7 @@ def plan_summary(work: Work, runs: list[RunStatus], shown_in: dict[str, list[str
     lines = [first_line, *stored_lines(work.pages, runs)]
     if states["failed"]:
         lines.append(f"{states['failed']} of those missing failed; `csebench status` says why.")
-    complete = sum(not work.steps(scores) for scores in work.cells.values())
+    complete = sum(work.is_complete(scores) for scores in work.cells.values())
     lines.append(f"{counted(len(work.cells), 'cell')}: {complete:,} complete.")
     return "\n".join(lines)
 
@@ -183,7 +183,7 @@ def tables_rows(work: Work) -> list[list]:
         if not scores_by_cell:
             continue
         steps = work.steps(set().union(*scores_by_cell))
-        complete = sum(not work.steps(scores) for scores in scores_by_cell)
+        complete = sum(work.is_complete(scores) for scores in scores_by_cell)
         to_train = sum(step.kind == "train" for step in steps)
         row = [target_name(*grid), f"{complete} of {len(scores_by_cell)}", to_train]
         rows.append(row + hours_cells(work, steps))

@@ -36,6 +36,7 @@ from csebench.plan.catalog.registry import (
     METHODS,
     adapter_names,
     files,
+    literal_of,
     parse_python,
     read_literal,
 )
@@ -72,7 +73,7 @@ def normalised(path: Path, imported: bool = False) -> list | str:
             uses.add(type(node.ctx))
     declared = None
     if ast.Load in uses or (uses and not imported):
-        literal, _ = read_literal(path, DECLARATION)
+        literal, _ = literal_of(tree, path, DECLARATION)
         declared = without_text(literal)
     is_evaluator = path.parent.name == EVALUATORS.name
     return _plain(_Arithmetic(declared, draws=is_evaluator).visit(tree))

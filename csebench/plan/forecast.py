@@ -338,10 +338,15 @@ class Work:
             steps |= self._training(run_id)
         return steps
 
-    def _training(self, run_id: str) -> set[Step]:
+    def is_complete(self, scores: Iterable[ScoreKey]) -> bool:
+        """Whether all scores exist."""
+        return self.scored.issuperset(scores)
+
+    @cached
+    def _training(self, run_id: str) -> frozenset[Step]:
         """Collect the steps that must be done for the model of a run."""
         if has_model(catalog.RUNS / run_id):
-            return set()
+            return frozenset()
         spec = self.specs[run_id]
         steps = {Step("train", run_id)}
         if spec.run_before is not None:
@@ -349,7 +354,7 @@ class Work:
         positives = positives_path(spec)
         if positives is not None and not positives.exists():
             steps.add(Step("translate", positives.stem))
-        return steps
+        return frozenset(steps)
 
     @cached
     def price(self, step: Step) -> TimeEstimate | None:

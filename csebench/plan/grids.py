@@ -100,12 +100,9 @@ def plan_row(paper_name: str, name: str, index: int, scale_name: str) -> list[Ce
         missing = recipe_defect(row.run.method, row.run.components, f"{where}: {row.label}")
     if row.run is None or missing:
         return [CellPlan(row, column, missing=missing) for column in grid.columns]
-    settings = scale(scale_name)
-    number = grid.random_settings or grid.run_seeds
-    seeds = settings.seeds_of(f"{paper_name}/{name}", number)
     cells = []
     for column in grid.columns:
-        cells.append(_cell(grid, row, row.run, column, settings, seeds, where))
+        cells.append(_cell(paper_name, name, index, column, scale_name))
     return cells
 
 
@@ -150,45 +147,21 @@ def check_figure_kind(figure: Figure, paper_name: str, name: str) -> None:
         raise BadInput(f"{where}: {names} both draw {figure.kind!r}: rename it in one's `panels`.")
 
 
-def _cell(
-    grid: Grid, row: Row, run: Recipe, column: Column, scale: Scale, seeds: list[int], where: str
-) -> CellPlan:
-    """Plan a cell of a row that has a recipe, at a scale.
-
-    Args:
-        seeds: seeds of the table. The scale may have others for a size of the training set.
-        where: file and key of the row, for messages.
-    """
+def _cell(paper_name: str, name: str, index: int, column: Column, scale_name: str) -> CellPlan:
+    """Plan a cell of a row that has a recipe, at a scale. See `plan_row` for the arguments."""
+    grid, row, run = _row_with_recipe(paper_name, name, index)
     if column.task is None:
         return CellPlan(row, column)  # computed from other cells
-    missing = missing_at_scale(grid, run, column, scale, where)
+    settings = scale(scale_name)
+    where = place_in_paper(paper_name, name, "rows", index)
+    missing = missing_at_scale(grid, run, column, settings, where)
     if missing is not None:
         return CellPlan(row, column, missing=missing)
-
-    # the runs of the cell
-    encoder = scale.encoders[run.encoder or grid.encoder]
-    sweep = substitute_sweep(run.sweep | column.sweep, scale)
-    recipe = run.model_copy(update={"sweep": sweep})
-    size = scale.sizes[column.size]
-    where = f"{where}: {row.label}, with config/{scale.scale}.yaml"
-    if grid.random_settings is not None:
-        given = conditions(scale)
-        specs = [random_run(recipe, encoder, size, seed, scale, where) for seed in seeds]
-    else:
-        tuned = {}
-        if encoder == scale.encoders.get(tuning.ENCODER):
-            tuned = tuning.tuned_settings(scale.scale)
-        given = conditions(scale, tuned)
-        seeds = scale.seeds_by_size.get(column.size, seeds)
-        specs = [make_spec(recipe, encoder, size, seed, given, where) for seed in seeds]
-    by_id = {spec.run_id: spec for spec in specs}  # an untrained method has one run for all seeds
-    before: tuple[Spec, ...] = ()
-    stage = pretraining(specs[0].params, encoder, given, where)
-    if stage is not None:
-        before = (stage,)
+    sweep = tuple(column.sweep.items())
+    runs = _runs_of_cell(paper_name, name, index, column.size, sweep, scale_name)
 
     # the score to read from each run
-    evaluator = substitute(grid.column_evaluator(column), scale)
+    evaluator = substitute(grid.column_evaluator(column), settings)
     assert evaluator is not None, column.label  # missing_at_scale has refused such cells
     scored_by = protocol(evaluator)
     task = column.task
@@ -197,13 +170,74 @@ def _cell(
     return CellPlan(
         row,
         column,
-        specs=tuple(by_id.values()),
+        specs=runs.specs,
         evaluator=evaluator,
         task=task,
         metric=column.metric or scored_by.metric,
-        before=before,
+        before=runs.before,
         has_random_settings=grid.random_settings is not None,
     )
+
+
+def _row_with_recipe(paper_name: str, name: str, index: int) -> tuple[Grid, Row, Recipe]:
+    """Look up a table or figure, one of its rows, and the recipe of this row."""
+    grid = find_grid(paper_name, name)
+    assert not isinstance(grid, UnscoredTable), name
+    row = grid.rows[index]
+    assert row.run is not None, row.label
+    return grid, row, row.run
+
+
+@dataclass(frozen=True)
+class CellRuns:
+    """The runs of a cell, one per seed, and the pre-training runs that they start from."""
+
+    specs: tuple[Spec, ...]
+    before: tuple[Spec, ...]
+
+
+@cached
+def _runs_of_cell(
+    paper_name: str,
+    name: str,
+    index: int,
+    column_size: str,
+    column_sweep: tuple[tuple[str, Value], ...],
+    scale_name: str,
+) -> CellRuns:
+    """Make the runs of a cell. Columns of one size and sweep share them, so they are made once.
+
+    Args:
+        index: of the row, from 0.
+        column_size, column_sweep: of the column.
+    """
+    grid, row, run = _row_with_recipe(paper_name, name, index)
+    settings = scale(scale_name)
+    place = place_in_paper(paper_name, name, "rows", index)
+    where = f"{place}: {row.label}, with config/{scale_name}.yaml"
+    encoder = settings.encoders[run.encoder or grid.encoder]
+    sweep = substitute_sweep({**run.sweep, **dict(column_sweep)}, settings)
+    recipe = run.model_copy(update={"sweep": sweep})
+    size = settings.sizes[column_size]
+    number = grid.random_settings or grid.run_seeds
+    seeds = settings.seeds_of(f"{paper_name}/{name}", number)
+
+    if grid.random_settings is not None:
+        given = conditions(settings)
+        specs = [random_run(recipe, encoder, size, seed, settings, where) for seed in seeds]
+    else:
+        tuned = {}
+        if encoder == settings.encoders.get(tuning.ENCODER):
+            tuned = tuning.tuned_settings(scale_name)
+        given = conditions(settings, tuned)
+        seeds = settings.seeds_by_size.get(column_size, seeds)
+        specs = [make_spec(recipe, encoder, size, seed, given, where) for seed in seeds]
+    by_id = {spec.run_id: spec for spec in specs}  # an untrained method has one run for all seeds
+    before: tuple[Spec, ...] = ()
+    stage = pretraining(specs[0].params, encoder, given, where)
+    if stage is not None:
+        before = (stage,)
+    return CellRuns(tuple(by_id.values()), before)
 
 
 def random_run(

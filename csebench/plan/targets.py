@@ -347,12 +347,11 @@ def finished_runs(pages: Iterable[Page]) -> set[str]:
     it if all scores of the run on these pages exist, and all runs that start from it are finished.
     """
     specs: dict[str, Spec] = {}
-    unscored: set[str] = set()
+    scores: set[tuple[str, str, str]] = set()  # pages share many
     for page in pages:
         specs |= page.available_runs()
-        for run_id, evaluator in page.available():
-            if not is_scored(run_id, evaluator, page.scale):
-                unscored.add(run_id)
+        scores |= {(*score, page.scale) for score in page.available()}
+    unscored = {score[0] for score in scores if not is_scored(*score)}
 
     unfinished = {run_id for run_id in unscored if not has_model(RUNS / run_id)}
     started_from = {specs[run_id].run_before for run_id in unfinished}

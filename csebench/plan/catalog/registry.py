@@ -408,8 +408,24 @@ def load_drawing(kind: str) -> Drawing:
 # ---------------------------------------------------------------- reading a file without running it
 
 
+@cached
 def read_literal(path: Path, variable: str) -> tuple[Any, Lines]:
     """Read a literal that a file assigns to a variable at its top, without running the file.
+
+    Returns:
+        the value, and the lines of its keys. Several callers share both, so none may change them.
+
+    Raises:
+        BadInput: see `literal_of`, or the file is not valid Python.
+    """
+    return literal_of(parse_python(path), path, variable)
+
+
+def literal_of(tree: ast.Module, path: Path, variable: str) -> tuple[Any, Lines]:
+    """Find a literal that a parsed file assigns to a variable at its top.
+
+    Args:
+        path: of the file, for messages.
 
     Returns:
         the value, and the lines of its keys.
@@ -418,7 +434,7 @@ def read_literal(path: Path, variable: str) -> tuple[Any, Lines]:
         BadInput: the file has no such literal, changes the variable a second time, or has a key
             twice. Python would keep the last one, and say nothing.
     """
-    statements = [node for node in parse_python(path).body if variable in changed_names(node)]
+    statements = [node for node in tree.body if variable in changed_names(node)]
     if not statements or not isinstance(statements[0], ast.Assign):
         raise BadInput(
             f"{path}: no {variable} = {{...}} at the top of the file; `csebench new` writes one."
