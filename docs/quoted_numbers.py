@@ -100,23 +100,10 @@ def mean(table: str, row: str, column: str = "Avg.") -> float:
     return _number(cell(table, row, column), "ours")
 
 
-def std(table: str, row: str, column: str = "Avg.") -> float:
-    """Give the sample standard deviation of our seeds, in the unit of the printed value."""
-    return _number(cell(table, row, column), "std")
-
-
 def score_columns(table: str) -> tuple[str, ...]:
     """List the columns of a table without those of differences (`Δ`)."""
     columns = dict.fromkeys(key[2] for key in cells() if key[0] == table)
     return tuple(column for column in columns if not column.startswith("Δ"))
-
-
-def answer(page: str) -> str:
-    """Quote the answer at the head of a page of results/mini."""
-    line = re.search(r"^\*\*.*", read_text(MINI / f"{page}.md"), re.MULTILINE)
-    if line is None:
-        raise BadInput(f"{page}: no answer")
-    return line[0]
 
 
 def tested() -> list[dict]:
@@ -302,8 +289,6 @@ FUNCTIONS = (
     cell,
     text,
     mean,
-    std,
-    answer,
     matched,
     floor,
     item_error,

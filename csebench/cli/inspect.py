@@ -32,6 +32,15 @@ BROKEN_GROUP = "Broken files"
 GROUPS = [PAPER_GROUP, BASELINE_GROUP, CONTROL_GROUP, COMPONENT_GROUP, BROKEN_GROUP]
 TABLE_COLUMNS = ["name", "kind", "paper", "search"]
 METHOD_COLUMNS = ["group", *TABLE_COLUMNS, "variants", "encoders", "needs", "trains"]
+CLAIM_COLUMNS = [
+    "paper",
+    "place",
+    "claim",
+    "printed numbers",
+    "printed gain",
+    "if seeds vary less",
+    "our runs",
+]
 MORE = "`csebench show NAME` describes one of them fully; --json has all fields of all of them."
 
 
@@ -229,19 +238,10 @@ def list_claims(args):
     if args.json:
         return print(json_text(listed))
     print_text(f"Scale {args.scale}. `csebench show 'words of a claim'` has the numbers behind it.")
-    heads = {  # of columns, by the key of a record
-        "paper": "paper",
-        "place": "place",
-        "claim": "claim",
-        "printed numbers": "printed numbers",
-        "printed difference": "printed gain",
-        "at smaller deviations": "if seeds vary less",
-        "our runs": "our runs",
-    }
     rows = []
     for claim in listed:
-        rows.append([claim[key] for key in heads])
-    print_table(list(heads.values()), rows)
+        rows.append([claim[column] for column in CLAIM_COLUMNS])
+    print_table(CLAIM_COLUMNS, rows)
     ours = []
     for claim in claims:
         has_one_verdict = "," not in claim["our runs"]

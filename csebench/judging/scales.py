@@ -11,9 +11,10 @@ from csebench.plan.catalog.files import results_folder, scale_names
 from csebench.plan.catalog.registry import METHODS, adapter_names, declaration
 from csebench.plan.schema.declarations import Training
 from csebench.plan.targets import method_of
-from csebench.report.numbers.controls import most_labelled, why_not_judged
-from csebench.report.words.comparisons import cannot_tell_text
-from csebench.report.words.controls import unscored_sentences
+from csebench.report.numbers.controls import most_labelled
+from csebench.report.words.controls import scale_doubt
+
+ONLY_MODELS = "The verdict is about these models, not about their methods: {reason}."
 
 
 def doubts_on_scales(files: Iterable[Path]) -> list[str]:
@@ -33,14 +34,9 @@ def doubts_on_scales(files: Iterable[Path]) -> list[str]:
         training = most_labelled(trainings)
         if training is None:
             continue
-        reason = why_not_judged(training, scale)
-        if reason is None:
-            doubts += unscored_sentences(training, scale)
-        else:
-            doubts.append(
-                "The verdict is about these models, not about their methods:"
-                f" {cannot_tell_text(reason)}."
-            )
+        doubt = scale_doubt(training, scale, ONLY_MODELS)
+        if doubt:
+            doubts.append(doubt)
     return doubts
 
 

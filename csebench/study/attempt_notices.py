@@ -18,6 +18,10 @@ from csebench.plan.schema.spec import Spec
 from csebench.score.store import read_scores
 from csebench.study.attempt_paper import Attempt
 
+ONLY_NUMBERS = (
+    "There will be numbers and no verdict: {reason}. --scale small trains BERTs of the hub."
+)
+
 
 def restart_notices(attempt: Attempt) -> list[str]:
     """Say which results are made again because the code that makes them changed."""
@@ -38,21 +42,14 @@ def restart_notices(attempt: Attempt) -> list[str]:
 
 def scale_notice(attempt: Attempt) -> list[str]:
     """Warn if the scale cannot judge methods of this kind, or if that is not known yet."""
-    from csebench.report.numbers.controls import why_not_judged
-    from csebench.report.words.comparisons import cannot_tell_text
-    from csebench.report.words.controls import unscored_sentences
+    from csebench.report.words.controls import scale_doubt
 
     first_recipe, *_ = attempt.recipes().values()
     training = declaration(first_recipe.method).training
     if training is None:
         return []
-    reason = why_not_judged(training, attempt.scale)
-    if reason is None:
-        return unscored_sentences(training, attempt.scale)
-    return [
-        f"There will be numbers and no verdict: {cannot_tell_text(reason)}. --scale small trains"
-        " BERTs of the hub."
-    ]
+    doubt = scale_doubt(training, attempt.scale, ONLY_NUMBERS)
+    return [doubt] if doubt else []
 
 
 def is_changed(code_now: str | None, codes: set[str | None]) -> bool:

@@ -291,7 +291,7 @@ def test_the_verdict_on_print_is_given_at_smaller_deviations(wide_spread, claim,
     assert other_verdicts_text(judged) == text
     is_marked = on_print_text(judged).startswith(f"{DEPENDS} *")
     assert judged.depends_on_deviation == is_marked == (text != "")
-    assert claim_record(judged)["at smaller deviations"] == text
+    assert claim_record(judged)["if seeds vary less"] == text
 
 
 def test_no_larger_deviation_than_the_published_one_is_assumed(project):

@@ -18,7 +18,7 @@ from csebench.report.pages.index import index_page
 from csebench.report.pages.table import table_page
 from csebench.report.words.claims import here_text
 from csebench.report.words.comparisons import family_sentence, sentence
-from csebench.report.words.controls import unscored_sentences
+from csebench.report.words.controls import scale_doubt
 
 METHODS = {
     "SimCSE": "simcse",
@@ -159,9 +159,9 @@ def test_a_control_without_scores_says_nothing(scale):
 
     assert [result.holds for result in control_results(name)] == [None, True]
     assert relations(name)["SimCSE", "CT"] == Relation.BETTER
-    (warning,) = unscored_sentences("unlabelled", name)
+    warning = scale_doubt("unlabelled", name, "no verdict: {reason}")
     assert "is not known yet: no control for them has scores" in warning
-    assert not unscored_sentences("labelled", name)
+    assert not scale_doubt("labelled", name, "no verdict: {reason}")
 
 
 def test_no_score_is_bold_that_the_scale_cannot_tell_from_others(scale):
@@ -203,7 +203,7 @@ def test_the_first_page_has_the_controls_beside_print(scale):
     assert failed[1:3] == ["+19.55 (Somebody Table 1)", "+1.52"]
     assert failed[4:] == ["above 2", "**no** |"]
     assert rows["With labels above SimCSE"][5] == "yes |"
-    assert "Methods trained without labels get no verdict" in text
+    assert "No verdict: scale" in text and "methods trained without labels apart" in text
     assert "Methods trained with labels are judged." in text
 
 

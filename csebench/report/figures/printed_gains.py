@@ -109,11 +109,17 @@ def draw_block(axes, block: PaperBlock) -> None:
 def draw_gain(axes, y: int, gain: PrintedGain) -> None:
     """Draw a dot at the largest deviation, and a line to the ratio at the smallest."""
     colour = COLOURS_ON_WHITE[gain.verdict]
-    left, right = LIMITS
-    first, last = (min(max(ratio, left), right) for ratio in (gain.ratios[0], gain.ratios[-1]))
+    first = within_limits(gain.ratios[0])
+    last = within_limits(gain.ratios[-1])
     axes.plot([first, last], [y, y], color=colour, linewidth=0.5, alpha=0.6, zorder=2)
     marker = MARKERS_OF_VERDICTS[gain.verdict]
     axes.plot(first, y, marker, color=colour, markersize=2.6, markeredgewidth=0, zorder=3)
+
+
+def within_limits(ratio: float) -> float:
+    """Move a ratio beyond an edge of the axis to that edge."""
+    left, right = LIMITS
+    return min(max(ratio, left), right)
 
 
 def named_gains(gains: list[PrintedGain]) -> list[PrintedGain]:
@@ -142,8 +148,7 @@ def draw_label(axes, block: PaperBlock, gain: PrintedGain) -> None:
     y = block.top + block.gains.index(gain)
     colour = COLOURS_ON_WHITE[gain.verdict]
     name = gain_label(gain)
-    left, right = LIMITS
-    dot = (min(max(gain.ratios[0], left), right), y)
+    dot = (within_limits(gain.ratios[0]), y)
     if gain.verdict in (NoiseVerdict.CLEAR, NoiseVerdict.DEPENDS):
         style = {"color": colour, "ha": "right", "va": "bottom"}
         axes.annotate(name, dot, (-8, 1), textcoords="offset points", **style)

@@ -108,18 +108,16 @@ def why_not_judged(training: Training, scale: str) -> ScaleCannotTell | None:
 
     Only a control that fails takes verdicts away. A control without scores takes none.
     """
-    results = control_results(scale)
-    failed = [result for result in results if result.holds is False]
-    if not any(training in result.control.judges for result in failed):
+    if not any(result.holds is False for result in controls_for(training, scale)):
         return None
+    results = control_results(scale)
     holding = [result for result in results if result.holds is True]
     return ScaleCannotTell(scale, training, len(holding), len(results))
 
 
-def count_unscored(training: Training, scale: str) -> tuple[int, int]:
-    """Count the controls for methods of a kind that have no scores yet, and all controls for it."""
-    results = [result for result in control_results(scale) if training in result.control.judges]
-    return len([result for result in results if result.holds is None]), len(results)
+def controls_for(training: Training, scale: str) -> list[ControlResult]:
+    """List the controls that decide whether a scale judges methods of a kind."""
+    return [result for result in control_results(scale) if training in result.control.judges]
 
 
 def scale_cannot_tell(cells: Sequence[Cell], scale: str) -> bool:

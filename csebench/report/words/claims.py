@@ -233,15 +233,12 @@ def picked_text(judgement: Judgement, basis: PickedContrast) -> str:
 
 def limit_text(judgement: Judgement, basis: LimitTest) -> str:
     """Word the test of the largest difference against a stated limit."""
-    text = difference_text(judgement, basis.largest)
-    if judgement.verdict == ClaimVerdict.MISPRINT:  # rests on the printed digits, not on the test
-        return text
     if basis.p is None:
-        return f"{text}; {no_test(basis.largest)}"
-    text += f", {p_text(basis.p, basis.tests)} against the limit"
+        return with_test(judgement, basis.largest, f"; {no_test(basis.largest)}")
+    test = f", {p_text(basis.p, basis.tests)} against the limit"
     if basis.over_seeds_only:
-        text += ", over seeds only"
-    return text
+        test += ", over seeds only"
+    return with_test(judgement, basis.largest, test)
 
 
 # ---------------------------------------------------------------- one contrast
@@ -253,17 +250,22 @@ def contrast_text(judgement: Judgement, contrast: Contrast, tests: int) -> str:
     Args:
         tests: the number of tests that p is corrected for.
     """
-    text = difference_text(judgement, contrast)
-    if judgement.verdict == ClaimVerdict.MISPRINT:  # rests on the printed digits, not on the test
-        return text
     if contrast.is_inactive:
-        return f"{text}, within {INACTIVE:g} points"
+        return with_test(judgement, contrast, f", within {INACTIVE:g} points")
     if contrast.p is None:
-        return f"{text}; {no_test(contrast)}"
-    text += f", {p_text(contrast.p, tests)}"
+        return with_test(judgement, contrast, f"; {no_test(contrast)}")
+    test = f", {p_text(contrast.p, tests)}"
     if contrast.over_seeds_only:
-        text += " over seeds only"
-    return text
+        test += " over seeds only"
+    return with_test(judgement, contrast, test)
+
+
+def with_test(judgement: Judgement, contrast: Contrast, test: str) -> str:
+    """Word a difference, followed by its test unless the judgement rests on the digits alone."""
+    text = difference_text(judgement, contrast)
+    if judgement.verdict == ClaimVerdict.MISPRINT:
+        return text
+    return f"{text}{test}"
 
 
 def difference_text(judgement: Judgement, contrast: Contrast) -> str:

@@ -206,14 +206,9 @@ def reason_text(reason: Reason | None) -> str:
 def cannot_tell_text(reason: ScaleCannotTell) -> str:
     """Word why a scale gives no verdict on methods of a kind, and how many of its controls fail."""
     how = HOW_TRAINED[reason.training]
-    controls = failed_controls_text(reason, "its ")
-    return f"scale {reason.scale} does not tell methods trained {how} apart ({controls})"
-
-
-def failed_controls_text(reason: ScaleCannotTell, whose: str = "") -> str:
-    """Word how many controls of a scale fail: `2 of 3 controls fail`."""
     verb = "fails" if reason.failed == 1 else "fail"
-    return f"{reason.failed} of {whose}{reason.controls} controls {verb}"
+    controls = f"{reason.failed} of its {reason.controls} controls {verb}"
+    return f"scale {reason.scale} does not tell methods trained {how} apart ({controls})"
 
 
 def different_data_text(reason: DifferentData) -> str:

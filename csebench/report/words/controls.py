@@ -3,9 +3,9 @@
 from csebench.plan.catalog.files import paper
 from csebench.plan.schema.declarations import Control, Training
 from csebench.plan.targets import grid_label
-from csebench.report.numbers.controls import ControlResult, count_unscored, why_not_judged
+from csebench.report.numbers.controls import ControlResult, controls_for, why_not_judged
 from csebench.report.numbers.rank_agreement import RankAgreement
-from csebench.report.words.comparisons import HOW_TRAINED, failed_controls_text
+from csebench.report.words.comparisons import HOW_TRAINED, cannot_tell_text
 
 CONTROL_HEAD = ["control", "in print", "here", "95 % interval", "needed (points)", "holds"]
 
@@ -39,25 +39,32 @@ def consequence_text(scale: str) -> str:
     """Say which kinds of methods get verdicts at a scale."""
     sentences = []
     for training, how in HOW_TRAINED.items():
-        reason = why_not_judged(training, scale)
-        if reason is None:
-            sentences.append(f"Methods trained {how} are judged.")
-            sentences += unscored_sentences(training, scale)
-        else:
-            why = failed_controls_text(reason)
-            sentences.append(f"**Methods trained {how} get no verdict, because {why}.**")
+        doubt = scale_doubt(training, scale, "**No verdict: {reason}.**")
+        sentences.append(doubt or f"Methods trained {how} are judged.")
     return " ".join(sentences)
 
 
-def unscored_sentences(training: Training, scale: str) -> list[str]:
-    """Say that a scale may not tell methods of a kind apart, if a control for it is not scored."""
-    unscored, controls = count_unscored(training, scale)
-    if unscored == 0:
-        return []
+def scale_doubt(training: Training, scale: str, no_verdict: str) -> str:
+    """Say that a scale does not tell methods of a kind apart, or that this is not known yet.
+
+    Args:
+        no_verdict: the sentence for a scale whose controls fail. `{reason}` stands for
+            `scale mini does not tell methods trained without labels apart (2 of …)`.
+
+    Returns:
+        An empty text if all controls for these methods are scored and none fails.
+    """
+    reason = why_not_judged(training, scale)
+    if reason is not None:
+        return no_verdict.format(reason=cannot_tell_text(reason))
+    controls = controls_for(training, scale)
+    scored = [control for control in controls if control.holds is not None]
+    if len(scored) == len(controls):
+        return ""
     text = f"Whether scale {scale} tells methods trained {HOW_TRAINED[training]} apart is not known"
-    if unscored == controls:
-        return [f"{text} yet: no control for them has scores."]
-    return [f"{text} yet: only {controls - unscored} of {controls} controls for them have scores."]
+    if not scored:
+        return f"{text} yet: no control for them has scores."
+    return f"{text} yet: only {len(scored)} of {len(controls)} controls for them have scores."
 
 
 def agreement_text(agreement: RankAgreement) -> str:
