@@ -17,6 +17,7 @@ wildcard_constraints:
     evaluator=r"[\w.-]+",
     folder=r"(?!partial/)(\w+/)?",
     page=jobs.PAGE,
+    row=jobs.ROW,
     figure=r"(?!partial/)(\w+/){1,2}figure\w+",
     key=r"[0-9a-f]+",
 

@@ -51,6 +51,16 @@ use rule page as figure with:
         "results/.logs/{figure}.log",
 
 
+# The scores of one row of a table, to train and score this row alone.
+use rule page as row with:
+    input:
+        inputs("results/{row}.csv"),
+    output:
+        page="results/{row}.csv",
+    log:
+        "results/.logs/{row}.log",
+
+
 rule csv:
     input:
         inputs("results/{folder}scores.csv"),

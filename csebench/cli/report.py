@@ -20,6 +20,7 @@ from csebench.cli.options import parse_targets
 from csebench.plan import targets
 from csebench.plan.catalog import files as catalog
 from csebench.plan.page_records import recording
+from csebench.plan.rows import TableRow, find_row, short_label
 from csebench.plan.schema.paper import UnscoredTable
 
 if TYPE_CHECKING:
@@ -73,7 +74,6 @@ def index_of_row(view: GridView, name: str) -> int:
     Raises:
         BadInput: no row has the label, or several have it.
     """
-    from csebench.report.words.comparisons import short_label
 
     labels = [row.label for row in view.score_grid.rows]
     matching = []
@@ -149,25 +149,23 @@ def nothing_to_compare(view: GridView) -> Iterator[str]:
 def render(args):
     """Print a page, or write it to --out with its pictures beside it.
 
-    A figure is always written to its place in results/. The target `all` writes a whole scale, or
-    with --check only compares its files with the scores.
+    A figure is always written to its place in results/. A row of a table is always CSV.
     """
-    from csebench.report.pages import PAGES, write_all
+    from csebench.report.pages import PAGES
 
     catalog.scale(args.scale)
-    if args.check and args.target != "all":
-        raise BadInput("render --check: is for the target `all`.")
-    if args.target == "all" and args.out is not None:
-        raise BadInput("render all: writes every page to its place; leave out --out.")
-    if args.target == "all" and args.check:
-        return check_pages(args.scale)
     if args.target == "all":
-        return print(*write_all(args.scale), sep="\n")
+        return render_all(args.scale, args.out, args.check)
+    if args.check:
+        raise BadInput("render --check: is for the target `all`.")
     names, scale = targets.split_target(args.target, args.scale)
     if len(names) == 1 and names[0] in PAGES:
         return render_over_all(names[0], scale, args.out, args.format)
     if len(names) == 1 and is_mistyped_page(names[0], scale):
         raise unknown("target", names[0], PAGES)
+    row = find_row(args.target, args.scale)
+    if row is not None:
+        return render_row(row, args.out)
     pages = targets.parse_target(args.target, args.scale)
     if args.out is not None and len(pages) > 1:
         count = f"{args.target} has {len(pages)} pages, but --out is one file"
@@ -179,6 +177,18 @@ def render(args):
         else:
             render_page(page, args.out, args.format)
     return None
+
+
+def render_all(scale: str, out: Path | None, is_check: bool) -> None:
+    """Write all pages of a scale, or only compare its files with the scores."""
+    from csebench.report.pages import write_all
+
+    if out is not None:
+        raise BadInput("render all: writes every page to its place; leave out --out.")
+    if is_check:
+        check_pages(scale)
+    else:
+        print(*write_all(scale), sep="\n")
 
 
 def is_mistyped_page(name: str, scale: str) -> bool:
@@ -257,6 +267,18 @@ def render_page(page: targets.Page, out: Path | None, form: str) -> None:
         write_page(out, table_page(page).write(form), form)
         if out == page.path:
             draw_page(page)
+    return None
+
+
+def render_row(row: TableRow, out: Path | None) -> None:
+    """Print the scores of one row of a table as CSV, or write them."""
+    from csebench.report.csv_tables import row_csv
+
+    row.available()  # refuses a row that cannot be run
+    if out is None:
+        return print(row_csv(row), end="")
+    with recording(row.path, out):
+        write_page(out, row_csv(row), "csv")
     return None
 
 

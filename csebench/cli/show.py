@@ -28,6 +28,7 @@ from csebench.plan.catalog.registry import (
     any_declaration,
     protocol,
 )
+from csebench.plan.rows import short_label
 from csebench.plan.schema.declarations import Declaration, EvaluatorDeclaration, Variant
 from csebench.plan.schema.paper import Row, UnscoredTable
 
@@ -316,7 +317,6 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
     """
     from csebench.report.csv_tables import cell_rows
     from csebench.report.numbers.cells import grid_view
-    from csebench.report.words.comparisons import short_label
 
     def is_meant(given: str | None, label: str) -> bool:
         return given in (None, label, short_label(label))

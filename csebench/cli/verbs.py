@@ -509,7 +509,10 @@ def add_report_verbs(verbs):
     about = "render a page, or draw a figure, from the scores that exist"
     examples = ("micse/table2 --scale mini", "claims --out claims.md")
     v = add_verb(verbs, "render", report.render, about, *examples, scale=SCALE)
-    text = "table2, micse/table2, micse/figure3, index, claims, audit, settings, …"
+    text = (
+        "table2, micse/table2, micse/figure3, index, claims, audit, settings, …;"
+        " micse/table2/simcse: the scores of one row, as CSV"
+    )
     add_completed(v, target_names, "target", help=text)
     v.add_argument("--out", type=output_file, help="file of the page (default: print it)")
     forms = ("markdown", "latex", "csv", "json")

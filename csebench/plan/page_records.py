@@ -18,6 +18,7 @@ from csebench.base.project import PACKAGE, folders, name_of
 from csebench.plan import targets, tuning
 from csebench.plan.catalog import files as catalog
 from csebench.plan.controls import control_scores
+from csebench.plan.rows import find_row
 from csebench.plan.targets import Page
 
 PARTIAL = catalog.RESULTS / "partial"  # pages that are made from the scores that exist
@@ -134,7 +135,11 @@ def project_sources(output: Path) -> list[Path]:
 
 
 def made_by_rules(output: Path) -> list[Path]:
-    """List the files that rules make for a file below results/: scores, pages, searches."""
+    """List the files that rules make for a file below results/: scores, pages, searches.
+
+    Raises:
+        BadInput: there is no such page or row, or nothing of the row can be run.
+    """
     name, scale = name_and_scale(output)
     if name == "evidence":
         return []
@@ -142,6 +147,9 @@ def made_by_rules(output: Path) -> list[Path]:
         return scores_of_pages(targets.pages(scale))
     if name == "html":
         return copied_pages(scale)
+    row = find_row(str(output), scale)
+    if row is not None:
+        return score_paths(row.available(), scale)
     if name in catalog.OVER_ALL:
         pages = targets.pages(scale)
         return scores_of_pages(pages) + [page.path for page in pages]
@@ -166,9 +174,13 @@ def scores_of_pages(pages: Iterable[Page]) -> list[Path]:
     """List the score JSONs that pages show."""
     paths: set[Path] = set()
     for page in pages:
-        for run_id, evaluator in page.available():
-            paths.add(targets.score_path(run_id, evaluator, page.scale))
+        paths.update(score_paths(page.available(), page.scale))
     return sorted(paths)
+
+
+def score_paths(scores: Iterable[tuple[str, str]], scale: str) -> list[Path]:
+    """List the score JSONs of scores, each given as (run id, evaluator)."""
+    return [targets.score_path(run_id, evaluator, scale) for run_id, evaluator in scores]
 
 
 def name_and_scale(output: Path) -> tuple[str, str]:

@@ -86,23 +86,11 @@ class Page:
     @cached
     def scores(self) -> dict[tuple[str, str], Spec]:
         """Collect the scores that the page shows, as (run id, evaluator), with the run of each."""
-        scores = {}
-        for cell in self.cells():
-            scores |= {(spec.run_id, cell.evaluator): spec for spec in cell.specs}
-        return scores
+        return scores_of(self.cells())
 
     def available(self) -> dict[tuple[str, str], Spec]:
-        """Collect the scores of the page that exist or can be made.
-
-        A score cannot be made if its evaluator lacks data that no public source has.
-        """
-        evaluators = {evaluator for _, evaluator in self.scores()}
-        usable = {name for name in evaluators if unavailable(name, self.scale) is None}
-        available = {}
-        for (run_id, evaluator), spec in self.scores().items():
-            if evaluator in usable or score_path(run_id, evaluator, self.scale).exists():
-                available[run_id, evaluator] = spec
-        return available
+        """Collect the scores of the page that exist or can be made."""
+        return available_scores(self.scores(), self.scale)
 
     def available_runs(self) -> dict[str, Spec]:
         """Collect the runs of the available scores, by id, and the runs that they start from."""
@@ -110,6 +98,33 @@ class Page:
         for spec in self.available().values():
             needed |= {spec.run_id, spec.run_before}
         return {run_id: spec for run_id, spec in self.runs().items() if run_id in needed}
+
+
+# ---------------------------------------------------------------- scores
+
+
+def scores_of(cells: Iterable[CellPlan]) -> dict[tuple[str, str], Spec]:
+    """Collect the scores that cells show, as (run id, evaluator), with the run of each."""
+    scores = {}
+    for cell in cells:
+        scores |= {(spec.run_id, cell.evaluator): spec for spec in cell.specs}
+    return scores
+
+
+def available_scores(
+    scores: dict[tuple[str, str], Spec], scale_name: str
+) -> dict[tuple[str, str], Spec]:
+    """Choose the scores that exist or can be made.
+
+    A score cannot be made if its evaluator lacks data that no public source has.
+    """
+    evaluators = {evaluator for _, evaluator in scores}
+    usable = {name for name in evaluators if unavailable(name, scale_name) is None}
+    available = {}
+    for (run_id, evaluator), spec in scores.items():
+        if evaluator in usable or score_path(run_id, evaluator, scale_name).exists():
+            available[run_id, evaluator] = spec
+    return available
 
 
 # ---------------------------------------------------------------- pages of a scale

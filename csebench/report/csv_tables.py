@@ -2,7 +2,8 @@
 
 `scores.csv` has a row per score, `cells.csv` a row per cell of a table or figure,
 `comparisons.csv` a row per declared comparison, and `claims.csv` a row per judged sentence of a
-paper. All follow from the score JSONs and the papers.
+paper. A row of a table has a file of its own, too, with its scores by seed. All follow from the
+score JSONs and the papers.
 Verbs that print JSON get comparisons and claims as plain values from here, too.
 """
 
@@ -14,6 +15,7 @@ from pathlib import Path
 from csebench.base.errors import by_number
 from csebench.base.terminal import csv_text
 from csebench.plan.catalog.files import DEFAULT_SCALE, paper_names, results_folder
+from csebench.plan.rows import TableRow
 from csebench.plan.schema.spec import Spec
 from csebench.plan.targets import pages
 from csebench.report.numbers import stats
@@ -58,6 +60,20 @@ CELLS = [
     "metric",
     "factor",
     "runs",
+]
+ROW_SCORES = [  # of the file of one row: a line per column and seed
+    "paper",
+    "table",
+    "number",
+    "row",
+    "column",
+    "seed",
+    "ours",
+    "published",
+    "evaluator",
+    "task",
+    "metric",
+    "run",
 ]
 COMPARISON_COLUMNS = [  # without the question that the comparison belongs to
     "row",
@@ -189,6 +205,35 @@ def scored_runs(cell: Cell, scale: str) -> list[str]:
     if cell.parts:  # a run may be in several parts
         return sorted(set(run_ids))
     return run_ids
+
+
+# ---------------------------------------------------------------- one row of a table
+
+
+def row_csv(row: TableRow) -> str:
+    """Make the CSV file of one row: its scores by column and seed, in the unit of the paper.
+
+    Differences to another row are left out, because they need the scores of that row.
+    """
+    view = grid_view(row.paper, row.table, row.scale)
+    records: list[dict] = []
+    for cell in view.rows[row.index]:
+        if cell.plan.column.delta is None:
+            records += seed_records(view, row.index + 1, cell)
+    return csv_text(ROW_SCORES, records)
+
+
+def seed_records(view: GridView, number: int, cell: Cell) -> Iterator[dict]:
+    """Describe the values of a cell as rows under ROW_SCORES. An average of cells has no run.
+
+    Args:
+        number: number of its row in the table, from 1.
+    """
+    of_cell = cell_record(view, number, cell)
+    runs = {spec.seed: spec.run_id for spec in cell.plan.specs}
+    for seed, value in sorted(cell.values.items()):
+        record = {column: of_cell.get(column, "") for column in ROW_SCORES}
+        yield record | {"seed": seed, "ours": value, "run": runs.get(seed, "")}
 
 
 # ---------------------------------------------------------------- comparisons and claims

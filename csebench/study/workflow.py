@@ -27,12 +27,15 @@ from csebench.plan.catalog.data_sources import (
 )
 from csebench.plan.catalog.registry import protocol
 from csebench.plan.code_versions import changed_without_bump
+from csebench.plan.rows import find_row
 from csebench.plan.schema.declarations import Scale
 from csebench.plan.schema.spec import Spec, digest
 from csebench.score.score_file import settings
 
 # paths of the rule `page`, without results/ and .md; `inputs_of` refuses those that are no pages
 PAGE = r"(?!partial/)(\w+/){0,2}(?!evidence\b)\w+"
+# paths of the rule `row`, without results/ and .csv
+ROW = r"(?!partial/)(\w+/){1,2}table\w+/[\w.-]+"
 
 
 def refusing(function):
@@ -256,25 +259,34 @@ def fetched_markers(names: Iterable[str], scale: Scale) -> list[Path]:
 def wanted_evaluators(run_id: str, first_scale: str, wanted: Iterable[str]) -> str:
     """List the evaluators that score a run while its model is in memory, comma-separated.
 
-    These are the evaluators of the requested pages, or of all pages if the targets include other
-    files, such as reports, folders and score files.
+    These are the evaluators of the requested pages and rows, or of all pages if the targets include
+    other files, such as reports, folders and score files.
 
     Args:
         wanted: the targets of the workflow.
     """
     scale_name = targets.scale_of_run(run_id, first_scale)
-    pages: list[targets.Page] = []
+    scores: set[tuple[str, str]] = set()
     try:
         for target in wanted:
-            pages += targets.parse_target(target, scale_name)
-    except BadInput:  # a target is not a page
-        pages = []
-    evaluators = set()
-    for page in pages or targets.pages(scale_name):
-        for scored_run, evaluator in page.available():
-            if scored_run == run_id:
-                evaluators.add(evaluator)
+            scores |= scores_of_target(target, scale_name)
+    except BadInput:  # a target is neither a page nor a row
+        scores = set()
+    if not scores:
+        scores = scores_of_target("all", scale_name)
+    evaluators = {evaluator for scored_run, evaluator in scores if scored_run == run_id}
     return ",".join(sorted(evaluators))
+
+
+def scores_of_target(target: str, scale_name: str) -> set[tuple[str, str]]:
+    """Collect the scores that pages or a row show and that can be made, as (run id, evaluator)."""
+    row = find_row(target, scale_name)
+    if row is not None:
+        return {*row.available()}
+    scores = set()
+    for page in targets.parse_target(target, scale_name):
+        scores |= {*page.available()}
+    return scores
 
 
 @refusing

@@ -26,8 +26,8 @@ from csebench.report.numbers import stats
 from csebench.report.numbers.cells import grid_view
 from csebench.report.pages import draw_page
 from csebench.report.pages.index import state
-from csebench.report.pages.page import Fold, PageContent, TextTable
-from csebench.report.pages.row_by_row import commands_fold, row_by_row_table, verdict_text
+from csebench.report.pages.page import Command, Fold, PageContent, TextTable
+from csebench.report.pages.row_by_row import row_by_row_table, verdict_text
 from csebench.report.pages.score_table import best_by_column
 from csebench.report.pages.settings import is_equal
 from csebench.report.pages.table import grid_section
@@ -110,7 +110,8 @@ def test_a_table_begins_with_the_column_that_sums_it_up():
     """Where our encoder is not the papers', the verdict is on the runs of others."""
     view = grid_view("infocse", "table2", "mini")
     table = row_by_row_table(view, best_by_column(view))
-    assert table.head[1:] == ["Avg. in print", "here (mini)", "others' runs", "verdict on print"]
+    shown = ["Avg. in print", "here (mini)", "others' runs", "verdict on print", "command"]
+    assert table.head[1:] == shown
     (simcse,) = [row for row in table.rows if row[0] == "SimCSE-BERTbase"]
     assert simcse[1] == "76.25"
     assert simcse[3].endswith(" sources")
@@ -121,13 +122,13 @@ def test_a_cited_row_has_its_printed_number_alone():
     view = grid_view("micse", "table1", "mini")
     table = row_by_row_table(view, best_by_column(view))
     (cited,) = [row for row in table.rows if row[0].startswith("ArcCSE")]
-    assert cited[2:] == ["–", "–", "–"]
+    assert cited[2:] == ["–", "–", "–", "–"]
 
 
 def test_our_runs_judge_a_printed_value_where_they_can(project):
     view = grid_view("golden", "table10", "paper")
     table = row_by_row_table(view, best_by_column(view))
-    verdicts = {row[0]: row[-1] for row in table.rows}
+    verdicts = {row[0]: row[table.head.index("verdict on print")] for row in table.rows}
     assert verdicts["SimCSE"] == "differs: 6.00 below an average run"
 
 
@@ -152,20 +153,24 @@ def test_a_printed_setting_may_be_any_text(printed, ours, equal):
     assert is_equal(printed, ours) == equal
 
 
-def test_the_command_of_a_row_names_its_score_files_and_no_others(tmp_path):
-    """A difference to another row brings no runs of that row."""
-    view = grid_view("infocse", "table5", "mini")
-    (fold,) = commands_fold(view)
-    (table,) = fold.parts
-    label, command = table.rows[1]
-    assert label == "w/o MLM loss"
+def test_a_row_with_runs_has_a_command_and_a_cited_row_has_none():
+    view = grid_view("micse", "table1", "mini")
+    table = row_by_row_table(view, best_by_column(view))
+    commands = {row[0]: row[-1] for row in table.rows}
+    assert commands["miCSE"] == "snakemake -j4 results/mini/micse/table1/micse.csv"
+    (cited,) = [label for label in commands if label.startswith("ArcCSE")]
+    assert commands[cited] == "–"
 
-    words = command.strip("`").split(maxsplit=2)[2]
-    expanded = subprocess.check_output(["bash", "-c", f"echo {words}"], text=True).split()
 
-    scores = view.rows[1][0]
-    files = [targets.score_file(s.run_id, scores.plan.evaluator, "mini") for s in scores.plan.specs]
-    assert expanded == [str(file) for file in files]
+def test_a_command_is_folded_on_a_page_and_left_out_of_latex():
+    table = TextTable(["Model", "command"], [["A", Command("snakemake a")], ["B", "–"]])
+    page = PageContent("Title", "", [table])
+    assert (
+        "| A | <details><summary>run</summary><code>snakemake a</code></details> |"
+        in page.write("markdown")
+    )
+    assert "snakemake" not in page.write("latex")
+    assert json.loads(page.write("json"))["tables"][0]["rows"][0]["command"] == "snakemake a"
 
 
 def add_other_tasks(content):

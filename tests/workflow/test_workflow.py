@@ -41,6 +41,15 @@ def test_pages_and_scores(project):
     assert trained_on == content["spec"]["corpus"]["sha256"]
 
 
+def test_a_row_is_made_alone(project):
+    """Its scores exist, so that nothing is trained or scored."""
+    done = project.make("results/tiny/table2/simcse.csv")
+    assert project.started(done) == {"row"}
+    head, *lines = project.read("tiny/table2/simcse.csv").splitlines()
+    assert head.startswith("paper,table,number,row,column,seed,ours,")
+    assert [line.split(",")[3] for line in lines] == ["SimCSE", "SimCSE"]
+
+
 def test_a_moved_checkout_plans_no_job(made, tmp_path):
     """It plans no job either if CSEBENCH_DATA has moved with it."""
     first = made.copy_to(tmp_path / "first")

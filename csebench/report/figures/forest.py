@@ -12,11 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from csebench.plan.rows import short_label
 from csebench.plan.targets import grid_path
 from csebench.report.figures.lines import ChartLine, draw_chart_lines, draw_zero
 from csebench.report.numbers.cells import GridView
 from csebench.report.numbers.compare import Answer, Comparison
-from csebench.report.words.comparisons import ends_text, outward_range, short_label
+from csebench.report.words.comparisons import ends_text, outward_range
 from csebench.score.drawing import STYLE, WIDTH, add_heading, write_figure
 from csebench.score.themes import GREY, on_white
 

@@ -8,11 +8,12 @@ The same scores always give the same bytes.
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from csebench.plan.rows import short_label
 from csebench.plan.targets import grid_path
 from csebench.report.numbers.cells import GridView
 from csebench.report.numbers.compare import Comparison
 from csebench.report.numbers.over_settings import SharedDraw
-from csebench.report.words.comparisons import numbers_text, short_label
+from csebench.report.words.comparisons import numbers_text
 from csebench.score.drawing import COLOURS, MARKERS, STYLE, WIDTH, add_heading, write_figure
 from csebench.score.themes import GREY, on_white
 

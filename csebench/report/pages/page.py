@@ -17,6 +17,10 @@ from csebench.plan.targets import grid_path
 from csebench.report.pages.latex import LATEX_PACKAGES, latex_comment, latex_table
 
 
+class Command(str):
+    """A cell with a command line, which pages fold away because it is long."""
+
+
 class TextTable(NamedTuple):
     """A table of texts: a head and the rows below it."""
 
@@ -86,7 +90,7 @@ class PageContent(NamedTuple):
             *self.runs,
         ]
         blocks = ["\n".join(latex_comment(comment) for comment in comments if comment)]
-        for table in tables:
+        for table in map(without_commands, tables):
             block = latex_table(table.head, table.rows)
             if table.title:
                 block = f"{latex_comment(table.title)}\n{block}"
@@ -107,8 +111,22 @@ def without_empty_columns(table: TextTable, empty: str = "") -> TextTable:
     for index in range(len(table.head)):
         if any(row[index] != empty for row in table.rows):
             used.append(index)
-    head = [table.head[index] for index in used]
-    rows = [[row[index] for index in used] for row in table.rows]
+    return choose_columns(table, used)
+
+
+def without_commands(table: TextTable) -> TextTable:
+    """Leave out the columns of a table that have commands."""
+    others: list[int] = []
+    for index in range(len(table.head)):
+        if not any(isinstance(row[index], Command) for row in table.rows):
+            others.append(index)
+    return choose_columns(table, others)
+
+
+def choose_columns(table: TextTable, indexes: Sequence[int]) -> TextTable:
+    """Choose columns of a table by their index."""
+    head = [table.head[index] for index in indexes]
+    rows = [[row[index] for index in indexes] for row in table.rows]
     return TextTable(head, rows, table.title)
 
 
@@ -145,7 +163,12 @@ def markdown_row(cells: Sequence[str]) -> str:
 
 
 def escape_cell(text: str) -> str:
-    """Keep a text inside its cell: escape pipes, line ends, HTML and an unpaired backtick."""
+    """Keep a text inside its cell: escape pipes, line ends, HTML and an unpaired backtick.
+
+    A command is folded, so that a table with long commands stays narrow.
+    """
+    if isinstance(text, Command):
+        return f"<details><summary>run</summary><code>{escape_html(text)}</code></details>"
     text = escape_html(visible(text)).replace("|", "\\|")
     is_paired = text.count("`") % 2 == 0
     return text if is_paired else text.replace("`", "\\`")

@@ -4,17 +4,14 @@ A table has many columns. The first table of its page shows the one column that 
 a reader asks first whether that number holds.
 """
 
-from collections.abc import Iterable
-
 from csebench.base.project import snakemake
 from csebench.base.terminal import NO_VALUE
-from csebench.plan import targets
+from csebench.plan.rows import TableRow, row_names
 from csebench.plan.schema.paper import Published
-from csebench.plan.schema.spec import Spec
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import Cell, GridView
 from csebench.report.numbers.others import Group, PooledGroup
-from csebench.report.pages.page import Fold, Part, TextTable, without_empty_columns
+from csebench.report.pages.page import Command, TextTable, without_empty_columns
 from csebench.report.pages.score_table import (
     BestRows,
     bold_cells,
@@ -25,7 +22,7 @@ from csebench.report.words.verdicts import printed_verdict_text
 
 
 def row_by_row_table(view: GridView, best: BestRows) -> TextTable:
-    """Tabulate the main column of a table: printed value, our mean, others' runs and verdict.
+    """Tabulate the main column: printed value, our mean, others' runs, verdict and command.
 
     Rows and columns without any value are left out.
 
@@ -37,12 +34,13 @@ def row_by_row_table(view: GridView, best: BestRows) -> TextTable:
     lines = []
     for row, cells in enumerate(view.rows):
         texts = cell_texts(cells[column], is_bold=(row, column) in bold)
+        texts.append(row_command(view, row))
         if any(text != NO_VALUE for text in texts):
             lines.append([view.grid.rows[row].label, *texts])
 
     label = view.score_grid.columns[column].label
     here = f"here ({view.scale})"
-    head = ["Model", f"{label} in print", here, "others' runs", "verdict on print"]
+    head = ["Model", f"{label} in print", here, "others' runs", "verdict on print", "command"]
     return without_empty_columns(TextTable(head, lines), NO_VALUE)
 
 
@@ -84,45 +82,10 @@ def others_verdict_text(cell: Cell, others: Group, published: Published) -> str:
 # ---------------------------------------------------------------- commands
 
 
-def commands_fold(view: GridView) -> list[Part]:
-    """Fold a command per row, which trains and scores the runs of the row and nothing else."""
-    rows = []
-    for row, cells in zip(view.grid.rows, view.rows, strict=True):
-        files = files_of_row(cells, view.scale)
-        if files:
-            rows.append([row.label, f"`{snakemake(*files)}`"])
-    if not rows:
-        return []
-    return [Fold("Commands: train and score one row", [TextTable(["Model", "command"], rows)])]
-
-
-def files_of_row(cells: Iterable[Cell], scale: str) -> list[str]:
-    """List the score files of a row, with the runs of one name in braces, as a shell reads them.
-
-    `results/mini/scores/simcse-{002ae00650,7d1c2b6f03}.sts.json`
-    """
-    digests_of: dict[tuple[str, str], list[str]] = {}  # by folder with name, and ending
-    for spec, evaluator in runs_of(cells):
-        path = str(targets.score_file(spec.run_id, evaluator, scale))
-        before, digest, after = path.partition(spec.run_id.rpartition("-")[2])
-        digests = digests_of.setdefault((before, after), [])
-        if digest not in digests:
-            digests.append(digest)
-    files = []
-    for (before, after), digests in digests_of.items():
-        names = ",".join(digests)
-        if len(digests) > 1:
-            names = f"{{{names}}}"
-        files.append(f"{before}{names}{after}")
-    return files
-
-
-def runs_of(cells: Iterable[Cell]) -> list[tuple[Spec, str]]:
-    """List the runs of a row, each with the evaluator of its score."""
-    runs = []
-    for cell in cells:
-        is_difference = cell.plan.column.delta is not None  # has runs of another row, too
-        if not is_difference:
-            for leaf in cell.leaves:
-                runs += [(spec, leaf.plan.evaluator) for spec in leaf.plan.specs]
-    return runs
+def row_command(view: GridView, row: int) -> str:
+    """Give the command that trains and scores one row; `–` if nothing of the row is run."""
+    if not any(cell.plan.specs for cell in view.rows[row]):
+        return NO_VALUE
+    name = row_names(view.paper, view.name)[row]
+    file = TableRow(view.paper, view.name, row, name, view.scale).path
+    return Command(snakemake(file))

@@ -9,6 +9,7 @@ from itertools import chain
 from math import inf
 
 from csebench.plan.catalog.files import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE
+from csebench.plan.rows import short_label
 from csebench.plan.schema.paper import Figure
 from csebench.report.numbers import stats
 from csebench.report.numbers.cells import ON_OTHER_DATA, Cell, GridView
@@ -262,6 +263,6 @@ def possibly_best(view: GridView, best: BestRows) -> dict[tuple[str, ...], list[
         for rows in best[column]:
             if len(rows) < 2:
                 continue
-            labels = tuple(words.short_label(view.grid.rows[row].label) for row in sorted(rows))
+            labels = tuple(short_label(view.grid.rows[row].label) for row in sorted(rows))
             columns_of.setdefault(labels, []).append(view.score_grid.columns[column].label)
     return columns_of

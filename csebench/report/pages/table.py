@@ -36,7 +36,7 @@ from csebench.report.pages.page import (
     relative_path,
 )
 from csebench.report.pages.retrieved import texts_fold
-from csebench.report.pages.row_by_row import commands_fold, row_by_row_table
+from csebench.report.pages.row_by_row import row_by_row_table
 from csebench.report.pages.score_table import (
     OUTDATED,
     best_by_column,
@@ -157,8 +157,6 @@ def grid_section(view: GridView, folder: Path) -> PageSection:
         visible += score_parts(view, best)
 
     folded: list[Part] = []
-    if is_table:
-        folded += commands_fold(view)
     if is_run:
         folded += printed_fold(view)
     folded += others_fold(view)

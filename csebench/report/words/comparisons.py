@@ -4,13 +4,13 @@ They are the same on pages, in verbs, JSON and figures. Bounds are rounded outwa
 outside of a printed interval is excluded.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
 from csebench.base.terminal import capitalised, counted
 from csebench.plan.catalog.files import DEFAULT_SCALE, paper
+from csebench.plan.rows import short_label
 from csebench.plan.schema.declarations import Training
 from csebench.plan.targets import grid_label
 from csebench.report.numbers.compare import INACTIVE, Answer, Comparison
@@ -538,12 +538,3 @@ def ends_text(counts: Iterable[int]) -> str:
     if len(present) == 1:
         return str(present[0])
     return f"{present[0]} to {present[-1]}"
-
-
-def short_label(label: str) -> str:
-    """Leave out the citation after a row's name: `SimCSE` for `SimCSE (Gao et al., 2021)`."""
-    name, _, citation = label.rpartition(" (")
-    ends_in_year = re.search(r"\b(19|20)\d\d[a-z]?\)$", citation)
-    if "et al" in citation or ends_in_year:
-        return name
-    return label

@@ -1,9 +1,10 @@
 """Words for two rows that are compared over random settings which they share."""
 
 from csebench.base.terminal import counted
+from csebench.plan.rows import short_label
 from csebench.report.numbers.compare import Comparison
 from csebench.report.numbers.estimates import Estimate
-from csebench.report.words.comparisons import numbers_text, outward_range, short_label
+from csebench.report.words.comparisons import numbers_text, outward_range
 
 
 def settings_sentences(comparison: Comparison) -> list[str]:

@@ -1,6 +1,7 @@
 """Sentences about printed gains and their noise over seeds; title and labels of their figure."""
 
 from csebench.plan.catalog.evidence import evidence_names
+from csebench.plan.rows import short_label
 from csebench.report.numbers.printed_gains import (
     NoiseVerdict,
     PrintedGain,
@@ -12,7 +13,6 @@ from csebench.report.numbers.printed_spread import REFERENCE_ENCODER
 from csebench.report.numbers.stats import LEVEL
 from csebench.report.words.audit import paper_label
 from csebench.report.words.claims import p_text
-from csebench.report.words.comparisons import short_label
 
 
 def gains_finding(gains: PrintedGains) -> str:
