@@ -7,6 +7,7 @@ An answer follows from the declared comparisons of a table or figure
 from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
+from pathlib import Path
 
 from csebench.plan.catalog.files import DEFAULT_SCALE, VARIANTS
 from csebench.plan.catalog.files import scale as read_scale
@@ -18,17 +19,19 @@ from csebench.report.numbers.printed_gains import find_gain
 from csebench.report.numbers.refusals import Relation
 from csebench.report.numbers.tuned_away import TunedAway
 from csebench.report.numbers.verdict_words import PrintedWord, VerdictWord
+from csebench.report.pages.questions import owner_text
 from csebench.report.words import comparisons as words
 from csebench.report.words.over_settings import settings_sentences
 from csebench.report.words.printed_gains import support_text
 from csebench.score.store import stored_score
 
 
-def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
+def answer_lines(view: GridView, answered: list[Answer], folder: Path) -> list[str]:
     """Write the lines at the head of a page, the answer first and in bold.
 
     Args:
         answered: the declared questions of the table or figure, the primary one first.
+        folder: folder of the page, from which links start.
     """
     if view.scale == DEFAULT_SCALE:
         return [f"**{words.SMOKE}**"]
@@ -38,7 +41,7 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     if view.judged:
         lines.append(f"**{printed_values_text(view.cells)}**")
     lines += cannot_tell_lines(answered)
-    lines += question_lines(view, answered)
+    lines += question_lines(view, answered, folder)
     scored_runs, planned_runs = view.progress
     if not lines and not scored_runs:
         reason = nothing_to_draw(view)
@@ -113,10 +116,11 @@ def judged_cells(cells: list[Cell]) -> list[Cell]:
     return [cell for cell in cells if cell.judged and cell.published and cell.plan.specs]
 
 
-def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
+def question_lines(view: GridView, answered: list[Answer], folder: Path) -> list[str]:
     """Write a line per question: the question, its answer, and what is not matched or tuned away.
 
-    The main question of a page is not repeated, because it is what the page is about.
+    The main question of a page is not repeated, because it is what the page is about. A question
+    that another page answers for the first page of the scale has a link to that page.
     """
     comparisons = all_comparisons(answered)
     differing_settings = {c.differs for c in comparisons if c.estimate}
@@ -148,6 +152,7 @@ def question_lines(view: GridView, answered: list[Answer]) -> list[str]:
         parts.append(words.tuned_away(new_terms(answered, number)))
         for comparison in answer.comparisons:
             parts += settings_sentences(comparison)
+        parts.append(owner_text(view, answer.family, folder))
         lines.append(" ".join(part for part in parts if part))
     return lines
 

@@ -33,6 +33,7 @@ from csebench.report.numbers.rank_agreement import rank_agreement
 from csebench.report.numbers.verdict_words import PrintedWord, VerdictWord
 from csebench.report.pages.answer_text import nothing_to_draw, printed_verdicts
 from csebench.report.pages.page import PageContent, Part, Picture, TextTable, without_empty_columns
+from csebench.report.pages.questions import first_page_questions
 from csebench.report.pages.score_table import OUTDATED
 from csebench.report.provenance import scale_line
 from csebench.report.words.cells import scored_text
@@ -137,10 +138,9 @@ def questions(views: list[GridView]) -> str:
     """List the questions that tables declare for the first page, each with all its answers."""
     answers_to: dict[str, list[str]] = {}  # by question
     for view in views:
-        for family in view.grid.compare:
-            if family.first_page:
-                text = first_page_answer(view, answer(view, family))
-                answers_to.setdefault(family.first_page, []).append(text)
+        for family in first_page_questions(view.grid):
+            text = first_page_answer(view, answer(view, family))
+            answers_to.setdefault(family.first_page or "", []).append(text)
     lines = []
     for number, (question, texts) in enumerate(answers_to.items(), 1):
         lines.append(f"{number}. {question} {' '.join(texts)}")

@@ -165,7 +165,7 @@ def grid_section(view: GridView, folder: Path) -> PageSection:
     folded += claims_fold(view, folder)
     folded += texts_fold(view)
     folded += notes_fold(view)
-    return PageSection(answer_lines(view, answered), visible, folded)
+    return PageSection(answer_lines(view, answered, folder), visible, folded)
 
 
 def pictures(view: GridView, answered: list[Answer], folder: Path) -> list[Picture]:
