@@ -473,7 +473,7 @@ def draw_clouds(figure: FigureBase, columns: dict[str, np.ndarray]) -> Axes:
         axes.text(0.02, height, label, color=colour, transform=axes.transAxes, va="top")
     arrow = {"arrowstyle": "<->", "color": GREY, "linewidth": 1.5, "shrinkA": 6, "shrinkB": 6}
     axes.annotate("", *centroids, arrowprops=arrow)
-    axes.margins(y=0.2)
+    axes.margins(y=0.3)  # so that no point lies behind the names
     return axes
 
 

@@ -21,14 +21,15 @@ from csebench.score.themes import GREY, GROUND, INK, on_both, on_white, with_dar
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#808080", "#B8A900")
 MARKERS = ("o", "s", "^", "D", "v")
 WIDTH = 7.3  # inches; the width of a page of the site, so that text keeps its size
+NARROW = 3.7  # inches; the width of a page on a phone of 390 pixels
 TITLE_SIZE = 11  # points; 72 points are an inch, or 96 pixels at the width of a page
 TEXT_SIZE = 9
-SMALL_SIZE = 8
+SMALL_SIZE = 8.5  # 10 pixels on a phone, where a wide figure is 640 pixels wide
 EDGE = 0.1  # inches between the edge of a figure and its texts
 TITLE_LINE = 0.2  # inches: height of a line of the title
 SUBTITLE_LINE = 0.17
-TITLE_CHARACTERS = 78  # that fit into a line of the title
-SUBTITLE_CHARACTERS = 106
+TITLE_CHARACTERS = 10.6  # that fit into an inch of the title
+SUBTITLE_CHARACTERS = 14.5
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "csebench",
     "svg.fonttype": "none",  # text stays text
@@ -109,8 +110,9 @@ def add_heading(figure, title: str, subtitle: str) -> None:
         title: what the figure shows, or the question that it cannot answer.
         subtitle: what intervals, units and numbers of runs mean.
     """
-    titles = textwrap.wrap(title, TITLE_CHARACTERS)
-    subtitles = textwrap.wrap(subtitle, SUBTITLE_CHARACTERS)
+    width = figure.get_figwidth()
+    titles = textwrap.wrap(title, int(TITLE_CHARACTERS * width))
+    subtitles = textwrap.wrap(subtitle, int(SUBTITLE_CHARACTERS * width))
     end_of_title = EDGE + TITLE_LINE * len(titles)
     height_of_heading = end_of_title + SUBTITLE_LINE * len(subtitles) + EDGE
     below = figure.get_figheight()
@@ -123,10 +125,12 @@ def add_heading(figure, title: str, subtitle: str) -> None:
         layout.set(rect=(0, 0, 1, below / height))
     else:
         for axes in figure.axes:
-            left, bottom, width, axes_height = axes.get_position().bounds
-            axes.set_position((left, bottom * below / height, width, axes_height * below / height))
+            left, bottom, axes_width, axes_height = axes.get_position().bounds
+            axes.set_position(
+                (left, bottom * below / height, axes_width, axes_height * below / height)
+            )
 
-    x = EDGE / figure.get_figwidth()
+    x = EDGE / width
     style = {"va": "top", "linespacing": 1.25}
     y_title = 1 - EDGE / height
     y_subtitle = 1 - end_of_title / height

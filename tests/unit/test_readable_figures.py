@@ -6,10 +6,13 @@ import re
 import pytest
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from csebench.report.figures.lines import ChartLine, draw_chart_lines
 from csebench.report.figures.parts import interval_text
 from csebench.report.figures.point_labels import PointLabel, write_point_labels
+from csebench.report.figures.scores import draw_by_kind
+from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.stats import summarise
 from csebench.score.drawing import COLOURS, STYLE, add_heading, write_figure
 from csebench.score.end_labels import spread_labels
@@ -94,3 +97,29 @@ def test_labels_of_equal_points_do_not_cover_one_another():
     assert len(boxes) == 4
     for first, second in itertools.combinations(boxes, 2):
         assert not first.overlaps(second)
+
+
+NARROW_FIGURES = [
+    ("micse", "figure3"),  # lines
+    ("micse", "figure4"),  # many sizes, and differences below
+    ("informin_cl", "figure3"),  # points
+    ("msse", "figure6"),  # paths
+]
+
+
+@pytest.mark.parametrize(("paper", "name"), NARROW_FIGURES)
+def test_lines_and_points_fit_into_a_phone_with_all_their_texts(paper, name):
+    """No text is cut, none is smaller than 10 pixels, and no line of the key covers another."""
+    with rc_context(STYLE):
+        figure = Figure()
+        draw_by_kind(figure, grid_view(paper, name, "mini"))
+        add_heading(figure, "A question that has a rather long text?", "What is shown. " * 12)
+        figure.draw_without_rendering()
+    assert 96 * figure.get_figwidth() <= 358
+    everything = figure.get_tightbbox()  # in inches
+    assert 0 <= everything.x0 < everything.x1 <= figure.get_figwidth()
+    for text in figure.findobj(Text):
+        assert text.get_fontsize() * 96 / 72 >= 10
+    for axes in figure.axes:
+        for first, second in itertools.combinations(axes.get_legend().get_texts(), 2):
+            assert not first.get_window_extent().overlaps(second.get_window_extent())

@@ -27,14 +27,12 @@ NEAR_PT = 20  # a label that is farther from its point gets a line to it
 
 @dataclass(frozen=True)
 class PointLabel:
-    """A text for a point with its interval, in units of the axes."""
+    """A text for a point, in units of the axes."""
 
     text: str
     x: float
     y: float
     colour: str
-    x_margin: float = 0  # half the width of the interval
-    y_margin: float = 0
 
 
 @dataclass(frozen=True)
@@ -83,11 +81,8 @@ def write_point_labels(
     """
     axes.autoscale_view()  # else the limits are chosen when the figure is written
     frame = axes_box(axes)
-    taken = [bar_box(axes, x, x, y, y) for x, y in others]
-    for label in labels:
-        x, y = label.x, label.y
-        taken.append(bar_box(axes, x - label.x_margin, x + label.x_margin, y, y))
-        taken.append(bar_box(axes, x, x, y - label.y_margin, y + label.y_margin))
+    taken = [point_box(axes, x, y) for x, y in others]
+    taken += [point_box(axes, label.x, label.y) for label in labels]
     for label in labels:
         place = free_place(axes, label, taken, frame)
         taken.append(place.box)
@@ -132,15 +127,14 @@ def label_place(axes, label: PointLabel, dx: float, dy: float) -> LabelPlace:
     return LabelPlace(dx, dy, box)
 
 
-def bar_box(axes, left: float, right: float, bottom: float, top: float) -> Box:
-    """Give the rectangle of a point or of an error bar, whose ends are in units of the axes."""
-    left_pt, bottom_pt = to_pt(axes, left, bottom)
-    right_pt, top_pt = to_pt(axes, right, top)
+def point_box(axes, x: float, y: float) -> Box:
+    """Give the rectangle of a point, which is in units of the axes."""
+    x_pt, y_pt = to_pt(axes, x, y)
     return Box(
-        left=left_pt - HALF_MARK_PT,
-        right=right_pt + HALF_MARK_PT,
-        bottom=bottom_pt - HALF_MARK_PT,
-        top=top_pt + HALF_MARK_PT,
+        left=x_pt - HALF_MARK_PT,
+        right=x_pt + HALF_MARK_PT,
+        bottom=y_pt - HALF_MARK_PT,
+        top=y_pt + HALF_MARK_PT,
     )
 
 

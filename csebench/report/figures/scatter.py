@@ -1,50 +1,56 @@
 """Figures of kind `scatter`: a point per row, its first column over its second one."""
 
+import textwrap
+
 from csebench.plan.schema.paper import Figure
+from csebench.report.figures.narrow import KeyEntry, stacked_axes, write_key
 from csebench.report.figures.parts import DrawnFigure, figure_of_cells
-from csebench.report.figures.point_labels import PointLabel, write_point_labels
 from csebench.report.numbers.cells import Cell, GridView
 from csebench.report.numbers.stats import Summary
 from csebench.score.drawing import MARKERS, row_colour
 
-LARGEST_MARKER = 11  # points; every further row has a smaller one, so that none is hidden
+LARGEST_MARKER = 18  # points; every further row has a smaller one, so that none is hidden
 SMALLEST_MARKER = 5
+LABEL_CHARACTERS = 34  # that fit beside the axes
 
 
 def draw_scatter(figure, view: GridView) -> DrawnFigure:
-    """Draw an open point per row with its label, and dotted lines at printed values.
+    """Draw an open point per row, named below the axes, and dotted lines at printed values.
 
-    A third column is a number in the label.
+    A third column is a number beside the name.
     """
     grid = view.figure
-    axes = figure.add_axes((0.1, 0.11, 0.87, 0.86))
-    labels = []
+    (axes,) = stacked_axes(figure, 1, len(grid.rows))
+    key = []
     for place, (row, cells) in enumerate(zip(grid.rows, view.rows, strict=True)):
         x, y, *others = cells
         colour = row_colour(row, place)
         draw_printed(axes, f"{row.label}, published", x, y, colour)
         if x.ours and y.ours:
-            draw_point(axes, x.ours, y.ours, place, len(grid.rows), colour)
+            point = draw_point(axes, x.ours, y.ours, place, len(grid.rows), colour)
             text = row.label
             if others and others[0].ours:
                 text += f": {others[0].number(others[0].mean)}"
-            label = PointLabel(text, x.ours.mean, y.ours.mean, colour, x.ours.margin, y.ours.margin)
-            labels.append(label)
+            key.append(KeyEntry(point, text, y.ours.mean))
 
-    axes.set(xlabel=x_label(grid), ylabel=grid.axis)
-    axes.margins(0.12, 0.25)  # with room for labels
+    axes.set(xlabel=x_label(grid), ylabel="\n".join(textwrap.wrap(grid.axis, LABEL_CHARACTERS)))
+    axes.margins(0.12)
     if not axes.has_data():
         return figure_of_cells(view, is_empty=True)
-    write_point_labels(axes, labels)
+    write_key(axes, key, mark_scale=0.5)
     remark = ""
     if len(grid.columns) > 2:
-        remark = f"Numbers beside the points: {grid.columns[2].label}."
+        remark = f"Numbers beside the names: {grid.columns[2].label}."
     return figure_of_cells(view, is_empty=False, remark=remark)
 
 
-def draw_point(axes, x: Summary, y: Summary, place: int, rows: int, colour: str) -> None:
-    """Draw the means of a row as an open marker, with their 95 % intervals."""
-    axes.errorbar(
+def draw_point(axes, x: Summary, y: Summary, place: int, rows: int, colour: str):
+    """Draw the means of a row as an open marker, with their 95 % intervals.
+
+    Returns:
+        What was drawn, for the key.
+    """
+    return axes.errorbar(
         x.mean,
         y.mean,
         y.margin,
@@ -54,7 +60,8 @@ def draw_point(axes, x: Summary, y: Summary, place: int, rows: int, colour: str)
         marker=MARKERS[place % len(MARKERS)],
         markersize=marker_size(place, rows),
         markerfacecolor="none",
-        markeredgewidth=1.4,
+        markeredgewidth=1.1,
+        elinewidth=0.7,
     )
 
 

@@ -5,6 +5,7 @@ from itertools import chain
 
 from csebench.base.terminal import capitalised
 from csebench.plan.schema.paper import Row
+from csebench.report.figures.narrow import KeyEntry, stacked_axes, write_key
 from csebench.report.figures.parts import DrawnFigure, row_style, seeds_note
 from csebench.report.figures.point_labels import PointLabel, write_point_labels
 from csebench.report.numbers import stats
@@ -37,9 +38,9 @@ class TrainingCurve:
 def draw_training(figure, view: GridView) -> DrawnFigure:
     """Draw a path per row in the plane of uniformity and alignment, the mean over its seeds.
 
-    Texts name the first and the last step of a path. The last one has an arrow head.
+    A path is named below the axes. Its first step has a text, its last one an arrow head.
     """
-    axes = figure.add_axes((0.12, 0.11, 0.85, 0.86))
+    (axes,) = stacked_axes(figure, 1, len(view.figure.rows))
     table: list[list] = [TRAINING_HEAD]
     seeds = []
     paths: list[DrawnPath] = []
@@ -52,13 +53,14 @@ def draw_training(figure, view: GridView) -> DrawnFigure:
         seeds.append(len(curve.runs))
         paths.append(draw_path(axes, row, place, curve))
 
-    axes.set_xlabel("uniformity on STS-B dev (log of the mean potential, less is better)")
+    axes.set_xlabel("uniformity on STS-B dev\n(log of the mean potential, less is better)")
     axes.set_ylabel("alignment on STS-B dev\n(mean squared distance, less is better)")
     axes.margins(0.12)
     labels = list(chain.from_iterable(path.labels for path in paths))
     points = list(chain.from_iterable(path.points for path in paths))
     write_point_labels(axes, labels, points)
-    remark = "Beside the last step: Spearman x 100 on STS-B dev."
+    write_key(axes, [path.key for path in paths])
+    remark = "Beside the names: Spearman x 100 on STS-B dev at the last step."
     note = f"{capitalised(view.figure.axis)}: {seeds_note(seeds)}. {remark}"
     return DrawnFigure(table, note, is_empty=not seeds)
 
@@ -102,14 +104,15 @@ def training_rows(row: Row, curve: TrainingCurve) -> list[list]:
 
 @dataclass(frozen=True)
 class DrawnPath:
-    """A path that was drawn, with the labels that it needs."""
+    """A path that was drawn, with the texts that it needs."""
 
-    labels: list[PointLabel]  # its name and score at the last step, and the first step
+    key: KeyEntry  # its name, with the score at the last step
+    labels: list[PointLabel]  # the first step
     points: list[tuple[float, float]]
 
 
 def draw_path(axes, row: Row, place: int, curve: TrainingCurve) -> DrawnPath:
-    """Draw the path of a row. Its labels are written when all paths are drawn."""
+    """Draw the path of a row. Its texts are written when all paths are drawn."""
     x = [summaries["uniformity"].mean for summaries in curve.steps.values()]
     y = [summaries["alignment"].mean for summaries in curve.steps.values()]
     first_step = min(curve.steps)
@@ -118,7 +121,7 @@ def draw_path(axes, row: Row, place: int, curve: TrainingCurve) -> DrawnPath:
 
     style = row_style(row, place)
     markers = range(max(1, len(x) - 1))  # the last point has the arrow head
-    axes.plot(
+    (line,) = axes.plot(
         x,
         y,
         **style,
@@ -130,8 +133,8 @@ def draw_path(axes, row: Row, place: int, curve: TrainingCurve) -> DrawnPath:
         arrow = {"arrowstyle": "-|>", "color": style["color"]}
         axes.annotate("", (x[-1], y[-1]), (x[-2], y[-2]), arrowprops=arrow)
 
-    last_text = f"{row.label}, step {last_step}: {last_score:.2f}"
-    labels = [PointLabel(last_text, x[-1], y[-1], style["color"])]
+    key = KeyEntry(line, f"{row.label}, step {last_step}: {last_score:.2f}", y[-1])
+    labels = []
     if first_step != last_step:
         labels.append(PointLabel(f"step {first_step}", x[0], y[0], style["color"]))
-    return DrawnPath(labels, list(zip(x, y, strict=True)))
+    return DrawnPath(key, labels, list(zip(x, y, strict=True)))
