@@ -1,5 +1,7 @@
 """Controls of a scale: differences that it must see before it judges methods of a kind."""
 
+from math import isnan
+
 import pytest
 from made_up import clear, made_up, table
 from score_files import write_scores
@@ -12,6 +14,12 @@ from csebench.report.numbers import compare
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.claims import judge_all
 from csebench.report.numbers.controls import control_results, why_not_judged
+from csebench.report.numbers.rank_agreement import (
+    DifferencePair,
+    difference_pairs,
+    rank_agreement,
+    rank_correlation,
+)
 from csebench.report.numbers.refusals import Relation
 from csebench.report.numbers.verdict_words import VerdictWord
 from csebench.report.pages.index import index_page
@@ -240,3 +248,74 @@ def test_a_control_names_what_exists(changed, message, scale):
 
     with pytest.raises(BadInput, match=message):
         control_results(name)
+
+
+# ---------------------------------------------------------------- agreement with the papers
+
+
+def pairs_of(table_name, printed):
+    """Pair the differences 1, 2, 3, … here with printed ones."""
+    return [DifferencePair(table_name, here, value) for here, value in enumerate(printed, 1)]
+
+
+@pytest.fixture
+def agreement(monkeypatch):
+    """Correlate given pairs: `agreement(pairs)`."""
+
+    def correlate(pairs):
+        path = "csebench.report.numbers.rank_agreement.difference_pairs"
+        monkeypatch.setattr(path, lambda views, training: pairs)
+        return rank_agreement([], "unlabelled")
+
+    return correlate
+
+
+def test_agreement_with_the_papers_is_one_of_ranks():
+    """Two of four ranks are swapped: 1 - 6 · (1 + 1) / (4 · 15)."""
+    assert rank_correlation(pairs_of("a", [1, 3, 2, 90])) == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(("here", "printed"), [((1, 1), (1, 2)), ((1, 2), (1, 1))])
+def test_equal_differences_have_no_rank_correlation(here, printed):
+    pairs = [DifferencePair("a", *values) for values in zip(here, printed, strict=True)]
+    assert isnan(rank_correlation(pairs))
+
+
+def test_agreement_is_as_unsure_as_its_tables_are_few(agreement):
+    """One of the two tables agrees entirely, the other not at all. A quarter of the resamples has
+    the first table twice, and a quarter the second."""
+    found = agreement(pairs_of("a", range(5)) + pairs_of("b", range(5)[::-1]))
+    assert (found.low, found.high) == pytest.approx((-1, 1))
+    assert found.correlation == pytest.approx(0)
+    assert (found.differences, found.tables) == (10, 2)
+
+
+def test_agreement_within_every_table_is_sure(agreement):
+    found = agreement(pairs_of("a", range(5)) + pairs_of("b", range(5)))
+    assert (found.low, found.high) == pytest.approx((1, 1))
+
+
+def test_a_resample_without_any_order_is_left_out(agreement):
+    """All differences of the second table are equal, so twice this table has no correlation."""
+    equal = [DifferencePair("b", 1, 1)] * 5
+    found = agreement(pairs_of("a", range(1, 6)) + equal)
+    assert found.low > 0
+    assert found.high == pytest.approx(1)
+
+
+def test_fewer_than_ten_differences_have_no_agreement(agreement):
+    assert agreement(pairs_of("a", range(9))) is None
+
+
+def test_agreement_is_about_one_kind_of_training(scale):
+    """What trains nothing, or with labels, does not count."""
+    view = grid_view("made_up", "table1", scale(WORKS))
+    pairs = [
+        (pair.table, pair.here, pair.printed) for pair in difference_pairs([view], "unlabelled")
+    ]
+    # a run's score has 0.01 for each number of its seed
+    assert pairs == [
+        ("made_up/table1", pytest.approx(10), pytest.approx(76.25 - 72.05)),
+        ("made_up/table1", pytest.approx(20, abs=0.05), pytest.approx(76.25 - 56.70)),
+        ("made_up/table1", pytest.approx(10, abs=0.05), pytest.approx(72.05 - 56.70)),
+    ]
