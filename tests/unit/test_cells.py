@@ -11,6 +11,7 @@ from csebench.plan.grids import untrained_cell
 from csebench.plan.schema.paper import EvidenceKey
 from csebench.report.numbers.cells import combine_by_seed, combine_parts, grid_view, printed_view
 from csebench.report.numbers.contrasts import differ_in_size_unseen
+from csebench.report.numbers.losses import row_losses
 
 COLUMNS = [
     {"label": "x", "task": "STS-B"},
@@ -220,6 +221,39 @@ def test_one_run_with_a_loss_has_changed_something(view_of):
         scores = [("STS-B", "spearman", 0.7)]
         write_scores(spec, "sts", view.scale, scores, curve=NO_LOSS)
     assert not cells_of(read_again(view), "A")[0].unchanged
+
+
+def write_curves(view, label, *curves):
+    """Write the training curves of a row's first runs: losses by step."""
+    for spec, curve in zip(cells_of(view, label)[0].plan.specs, curves, strict=False):
+        points = [curve_point("run", step) | {"loss": loss} for step, loss in curve.items()]
+        scores = [("STS-B", "spearman", 0.7), ("SICK-R", "spearman", 0.7)]
+        write_scores(spec, "sts", view.scale, scores, curve=points)
+
+
+def test_the_loss_of_a_row_is_a_mean_over_its_runs_at_both_ends_of_training(view_of):
+    """0.6 of 0.5 and 0.7, then 0.2 of 0.1 and 0.3. The third run has no score."""
+    view = view_of(ONE_SCORE)
+    write_curves(view, "A", {10: 0.5, 20: 9.0, 30: 0.1}, {5: 0.7, 25: 0.3})
+    (loss,) = row_losses(read_again(view))
+    assert (loss.row, loss.runs) == ("A", 2)
+    assert (loss.first_step, loss.last_step) == (5, 30)
+    assert (loss.first, loss.last) == pytest.approx((0.6, 0.2))
+
+
+def test_the_loss_of_a_row_leaves_out_the_runs_that_are_subtracted_from_it(view_of):
+    """The last column is a difference to row B."""
+    view = view_of()
+    write_curves(view, "A", {1: 0.5})
+    write_curves(view, "B", {1: 4.0}, {1: 6.0})
+    losses = [(loss.row, loss.runs, loss.first) for loss in row_losses(read_again(view))]
+    assert losses == [("A", 1, 0.5), ("B", 2, 5.0)]
+
+
+def test_a_run_without_a_training_curve_has_no_loss(view_of):
+    view = view_of(ONE_SCORE)
+    write(view, "BERT", [0.50])
+    assert row_losses(read_again(view)) == []
 
 
 def test_progress_counts_runs_that_have_the_score(view_of):

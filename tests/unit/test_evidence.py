@@ -637,6 +637,11 @@ def test_published_scores_are_counted_by_what_they_can_be_used_for(text, added, 
     assert {key: after[key] - before[key] for key in after if after[key] != before[key]} == added
 
 
+def test_without_published_scores_every_count_is_0(monkeypatch):
+    monkeypatch.setattr(evidence, "all_evidence", lambda: [])
+    assert set(dataclasses.asdict(statistics.count_evidence()).values()) == {0}
+
+
 def test_experiments_of_one_source_are_one_source(joined):
     before = statistics.count_evidence().sources
     write_experiments(joined, experiment([70.11]), experiment([71.11]))
