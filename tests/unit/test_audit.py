@@ -268,7 +268,20 @@ def test_what_copies_of_a_row_differ_in_is_told(tmp_path, monkeypatch):
     assert finding.rows == ("A", "B")
     assert finding.places == (("m", "table1"), ("m", "table2"))
     assert [score.task for score in finding.facts.scores] == STS[3:5]
-    assert finding.severity == Severity.NOTABLE, "the larger of both is off by eleven last digits"
+
+
+@pytest.mark.parametrize(
+    ("off", "severity"),
+    [
+        (("73.05", "74.10"), Severity.MINOR),
+        (("73.05", "74.11"), Severity.NOTABLE),
+        (("73.11", "74.05"), Severity.NOTABLE),
+    ],
+)
+def test_copies_are_as_severe_as_their_largest_difference(off, severity, tmp_path, monkeypatch):
+    """More than ten last digits are notable."""
+    (finding,) = rows_in_two_tables(monkeypatch, tmp_path, FIVE, [*FIVE[:3], *off])
+    assert finding.severity == severity
 
 
 def test_rows_of_one_table_are_no_copies(tmp_path, monkeypatch):
