@@ -63,6 +63,11 @@ def test_an_interval_of_a_point_or_more_is_inconclusive(off, name, factor, dista
     assert verdict.distance == pytest.approx(distance * point)
 
 
+def test_an_interval_of_exactly_one_point_to_each_side_is_inconclusive():
+    """Without randomness the interval is one printed unit to each side, here a point."""
+    assert stats.verdict([78.0], printed("78"), deterministic=True).name == stats.INCONCLUSIVE
+
+
 def test_two_seeds_are_too_few():
     verdict = stats.verdict([78.0, 78.0], printed("78.00"))
     assert verdict.name == stats.TOO_FEW

@@ -154,7 +154,7 @@ def order_range(
     """
     ordered = sorted(values)
     # the range starts at the value of this rank from below and ends at the one from above
-    rank = int(level * (len(ordered) + 1) / 2 + SLACK)
+    rank = int(level * (len(ordered) + 1) / 2)
     if rank == 0:
         return None
     half_unit = published.unit / 2
