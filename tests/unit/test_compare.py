@@ -374,6 +374,13 @@ def test_an_interval_does_not_contain_0_where_holms_test_shows_a_difference():
     assert worse.family_high == 0.0
 
 
+@pytest.mark.parametrize(("p", "relation"), [(0.0499, Relation.BETTER), (0.05, Relation.NOT_SHOWN)])
+def test_a_p_of_5_percent_shows_no_difference(p, relation):
+    above = estimates.Estimate(0.5, 5, 0.4, 0.1)
+    comparison = compare.Comparison("A", "B", "Avg.", Relation.NOT_SHOWN, above, above.p())
+    assert compare.judged(comparison, p, 1).relation == relation
+
+
 def test_equality_of_one_in_a_family_needs_its_share_of_the_level():
     """The 90 % interval of one comparison lies within 0.02 points, the simultaneous one of 21 does
     not."""

@@ -12,7 +12,13 @@ from csebench.report.figures.printed_gains import draw_gains
 from csebench.report.numbers import printed_gains as gains_module
 from csebench.report.numbers import printed_spread
 from csebench.report.numbers.others import Spread
-from csebench.report.numbers.printed_gains import NoiseVerdict, find_gain, printed_gains
+from csebench.report.numbers.printed_gains import (
+    NoiseVerdict,
+    PrintedGain,
+    PrintedGains,
+    find_gain,
+    printed_gains,
+)
 from csebench.report.pages.audit import audit_page
 from csebench.report.pages.claims import claims_page
 from csebench.report.words.printed_gains import support_text
@@ -95,6 +101,38 @@ def test_a_gain_stands_over_its_noise_at_every_deviation(project):
 )
 def test_a_sentence_says_whether_print_supports_a_gain(versus, text, project):
     assert re.fullmatch(text, support_text(gains_of_paper()[versus]))
+
+
+def gain_with(*p_values, gain=1.0, ratio=2.0):
+    """Make a gain with these p-values, one for each deviation."""
+    ratios = (ratio,) * len(p_values)
+    return PrintedGain("m", "A", "B", "x", gain, 2, False, False, ratios, p_values)
+
+
+@pytest.mark.parametrize(
+    ("p_values", "gain", "verdict"),
+    [
+        ((0.049, 0.049), 1.0, NoiseVerdict.CLEAR),
+        ((0.05, 0.049), 1.0, NoiseVerdict.DEPENDS),
+        ((0.05, 0.05), 1.0, NoiseVerdict.WITHIN),
+        ((0.001, 0.001), -1.0, NoiseVerdict.REVERSED),
+        ((1.0, 1.0), 0.0, NoiseVerdict.WITHIN),
+    ],
+)
+def test_a_gain_is_above_noise_below_5_percent(p_values, gain, verdict):
+    assert gain_with(*p_values, gain=gain).verdict == verdict
+
+
+def test_gains_are_counted_that_go_the_claims_way_below_5_percent():
+    gains = [gain_with(0.049, 0.9), gain_with(0.05, 0.049), gain_with(0.001, 0.001, gain=-1.0)]
+    found = PrintedGains(gains, without_error=0)
+    assert [found.count_significant(index) for index in range(2)] == [1, 1]
+
+
+def test_the_gain_that_is_smallest_for_its_noise_comes_first():
+    gains = [gain_with(0.5, ratio=ratio) for ratio in (1.0, -3.0, 2.0)]
+    ordered = PrintedGains(gains, without_error=0).of_paper("m")
+    assert [gain.ratios[0] for gain in ordered] == [-3.0, 1.0, 2.0]
 
 
 def test_a_gain_is_found_only_for_a_table_that_a_claim_is_about(project):
