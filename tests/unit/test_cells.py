@@ -323,6 +323,12 @@ def test_a_printed_mean_is_judged_as_the_mean_of_its_seeds(view_of):
     assert replace(off, published_seeds=100).verdict == "close"
 
 
+def test_a_column_may_print_means_of_more_seeds_than_its_table(view_of):
+    columns = [{"label": "x", "task": "STS-B", "seeds": 5}, {"label": "y", "task": "SICK-R"}]
+    of_five, of_one = cells_of(view_of(columns), "A")
+    assert (of_five.published_seeds, of_one.published_seeds) == (5, 1)
+
+
 # ---------------------------------------------------------------- how much runs see
 
 
