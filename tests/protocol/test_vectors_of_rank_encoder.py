@@ -54,6 +54,13 @@ def test_no_pair_in_the_range_gives_no_error():
     assert squared_error_within(similarities, similarities - 2, 0.5, 0.9) == 0
 
 
+def test_both_ends_of_the_range_are_in_it():
+    """0.5 and 0.75 are: their squares have the mean 0.40625."""
+    taught = torch.tensor([[0.5, 0.75], [0.25, 1.0]])
+    error = squared_error_within(torch.zeros(2, 2), taught, low=0.5, high=0.75)
+    assert error.item() == pytest.approx(0.40625)
+
+
 # ---------------------------------------------------------------- at test
 
 
