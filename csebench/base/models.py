@@ -95,7 +95,7 @@ class Facts(BaseModel):
     pooler: str | None = None
     control: str | None = None
     released: dict[str, Any] | None = None  # an EncoderRef
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = {}  # of a control, and of a method that makes a feature layer
     seed: int = Field(default=0, ge=0, lt=2**32)
     # of how many encoders the sentence vectors are the sum; all but the first are in `added_folder`
     encoders: int = Field(default=1, ge=1, le=99)

@@ -38,6 +38,7 @@ from csebench.base.files import read_json
 from csebench.base.gpus import device_type
 from csebench.base.hub import check_local_model, fetch_model
 from csebench.base.models import (
+    FACTS,
     added_folder,
     check_foreign,
     check_vocabulary,
@@ -70,6 +71,7 @@ from csebench.model.pooling import (
     Encoded,
 )
 from csebench.model.weights import check_weights
+from csebench.plan.catalog.registry import METHODS, adapter_names, load, typed_params
 from csebench.plan.schema.declarations import EncoderRef
 from csebench.plan.schema.spec import RUNS
 
@@ -78,6 +80,8 @@ logging.disable_progress_bar()
 
 MODULES_FILE = "modules.safetensors"  # further modules that a method exports
 PREFIX_KEY = "prefix.vectors"  # there, the weights of a prefix
+FEATURE_LAYER = "feature_layer"  # there, the name before the weights of a feature layer
+OF_FEATURES = (None, "avg")  # poolers with which a forward pass computes features
 NO_MASK = "the tokenizer has no mask token; name one as mask_token in tokenizer_config.json."
 # The modules of masked-LM heads, in the order in which transformers calls them.
 HEADS = (
@@ -149,7 +153,7 @@ class Encoder(nn.Module):
         dropout: float | None = None,
         with_pooler: bool = False,
         new_pooler: bool = False,
-        from_sum: bool = False,
+        as_part: bool = False,
     ) -> "Encoder":
         """Load an encoder in fp32, on the GPU if there is one.
 
@@ -159,11 +163,11 @@ class Encoder(nn.Module):
             dropout: probability to train with. None: the checkpoint's own.
             with_pooler: load the pooler layer, if the architecture has one.
             new_pooler: if the checkpoint lacks the pooler layer, make a new one, to be trained.
-            from_sum: load the first encoder of a model that sums several. `load_all` sets this.
+            as_part: load an encoder although its model has more parts. `load_all` sets this.
 
         Raises:
             BadInput: there is no such encoder, it cannot be read, weights are missing, csebench
-                cannot use its architecture, or the model sums several encoders.
+                cannot use its architecture, or the model has more parts than one encoder.
             RunFailed: the hub cannot be reached, or PyTorch cannot use the GPU.
         """
         # Get the files, and check them.
@@ -172,8 +176,8 @@ class Encoder(nn.Module):
         check_local_model(ref)
         check_foreign(source)
         check_full_precision(source)
-        if not from_sum:
-            refuse_sum(source, what)
+        if not as_part:
+            refuse_more_parts(source, what)
 
         # Choose the class and the settings with which transformers loads them.
         config = read_config(source, what)
@@ -223,21 +227,27 @@ class Encoder(nn.Module):
     def load_all(cls, ref: EncoderRef, with_pooler: bool = False) -> list["Encoder"]:
         """Load the encoders of a model. Most models have one; others sum the vectors of several.
 
+        An encoder gets its feature layer, if it has one.
+
         Args:
             with_pooler: see `load`.
 
         Raises:
-            BadInput: see `load`; or the vectors of the encoders cannot be added.
+            BadInput: see `load`; or the vectors of the encoders cannot be added, or a feature layer
+                cannot be made.
             RunFailed: see `load`.
         """
-        first = cls.load(ref, with_pooler=with_pooler, from_sum=True)
+        first = cls.load(ref, with_pooler=with_pooler, as_part=True)
+        facts = read_facts(first.source)
         encoders = [first]
-        for number in range(2, read_facts(first.source)["encoders"] + 1):
+        for number in range(2, facts["encoders"] + 1):
             folder = added_folder(first.source.resolve(), number)
             part = EncoderRef(name=str(folder), revision="local")
-            added = cls.load(part, with_pooler=with_pooler)
+            added = cls.load(part, with_pooler=with_pooler, as_part=True)
             check_summable(first, added, f"encoder {folder}")
             encoders.append(added)
+        for encoder in encoders:
+            encoder.load_feature_layer(facts)
         return encoders
 
     # ---------------------------------------------------------------- properties
@@ -290,6 +300,31 @@ class Encoder(nn.Module):
         if self.prefix is None:
             return 0
         return self.prefix.length
+
+    @property
+    def feature_layer(self) -> nn.Module | None:
+        """What makes features from token states before pooling, or None (`add_feature_layer`)."""
+        return getattr(self.model, FEATURE_LAYER, None)
+
+    @property
+    def vector_size(self) -> int:
+        """The width of a sentence vector, which a feature layer may change."""
+        if self.feature_layer is None:
+            return self.size
+        state = torch.zeros(1, 1, self.size, device=self.device)
+        is_real = torch.ones(1, 1, dtype=torch.bool, device=self.device)
+        with torch.no_grad():
+            return self.feature_layer(state, is_real).shape[-1]
+
+    @property
+    def added_modules(self) -> dict[str, nn.Module]:
+        """The modules of the model that its architecture does not have, by name."""
+        modules = {}
+        if self.prefix is not None:
+            modules["prefix"] = self.prefix
+        if self.feature_layer is not None:
+            modules[FEATURE_LAYER] = self.feature_layer
+        return modules
 
     @property
     def max_seq_length(self) -> int:
@@ -470,7 +505,10 @@ class Encoder(nn.Module):
         chunk_size = self.chunk_size if self.training else None
         output, maps = in_chunks(run, chunk_size, ids, mask, first, scale, words)
         attention = dict(zip(layers, maps, strict=True))
-        return Encoded(output, ids, mask.bool(), self.tokenizer.mask_token_id, attention)
+        encoded = Encoded(output, ids, mask.bool(), self.tokenizer.mask_token_id, attention)
+        if self.feature_layer is not None and pooler in OF_FEATURES:
+            encoded.features = self.feature_layer(output.last_hidden_state, encoded.mask)
+        return encoded
 
     def _run(
         self, pooler: str | None, dropout: float | None, ids, mask, first, scale, words
@@ -661,19 +699,53 @@ class Encoder(nn.Module):
         Raises:
             BadInput: the exported weights cannot be read, or do not fit the encoder.
         """
-        file = self.source / MODULES_FILE
-        if not file.exists():
+        shape = exported_shapes(self.source).get(PREFIX_KEY)
+        if shape is None:
             return
         try:
-            with safe_open(file, "numpy") as exported:
-                names = list(exported.keys())
-                if PREFIX_KEY not in names:
-                    return
-                _, _, length, _ = exported.get_slice(PREFIX_KEY).get_shape()
-        except (SafetensorError, ValueError) as error:
+            _, _, length, _ = shape
+        except ValueError as error:
+            file = self.source / MODULES_FILE
             raise unreadable_model(f"{file}: prefix", error) from None
         self.add_prefix(length)
         self.load_module("prefix", self.model.prefix)
+
+    def add_feature_layer(self, layer: nn.Module) -> None:
+        """Let a trained layer make features from the states of tokens. Their mean is pooled.
+
+        The layer is part of the model: it is copied, trained and exported with it.
+
+        Args:
+            layer: maps states (N, T, H) and a mask (N, T), True at real tokens, to features
+                (N, T, D). Padding must not change the features of real tokens.
+        """
+        self.model.add_module(FEATURE_LAYER, layer.to(self.device))
+
+    def load_feature_layer(self, facts: dict) -> None:
+        """Add the feature layer that an earlier run exported, if it exported one.
+
+        Its method makes the layer, and the exported weights fill it.
+
+        Args:
+            facts: of the model, with the name of the method and its parameters.
+
+        Raises:
+            BadInput: the exported weights cannot be read or do not fit, or the project does not
+                have the method.
+        """
+        if not has_feature_layer(self.source):
+            return
+        method = facts["method"]
+        if method is None or method not in adapter_names(METHODS):
+            name = method or f"which {FACTS} does not state"
+            raise BadInput(
+                f"{self.source / MODULES_FILE}: the method that trained this feature layer ({name})"
+                f" also makes it, but this project does not have the method. Add its file to"
+                f" {METHODS}/."
+            )
+        params = typed_params(method, facts["params"])
+        self.add_feature_layer(load(method).feature_layer(self.size, params))
+        self.load_module(FEATURE_LAYER, self.model.get_submodule(FEATURE_LAYER))
 
     def new_layers(self, count: int) -> Layers:
         """Make new layers of this encoder's kind and size."""
@@ -854,6 +926,8 @@ class Encoder(nn.Module):
     def why_not(self, pooler: str) -> str | None:
         """Return the reason why a pooler cannot make sentence vectors, or None if it can."""
         traits = self.traits
+        if self.feature_layer is not None and pooler not in OF_FEATURES:
+            return "its vectors are the mean of what a feature layer makes of all token states"
         if pooler not in family_of(self.model.config.model_type).poolers:
             return "this architecture has no such vector (docs/encoders.md)"
         if pooler == "cls" and not traits.pooler:
@@ -930,14 +1004,44 @@ def read_config(source: Any, what: str) -> Any:
     return config
 
 
-def refuse_sum(folder: Path, what: str) -> None:
-    """Refuse a model that sums several encoders, if one encoder is needed."""
+def refuse_more_parts(folder: Path, what: str) -> None:
+    """Refuse a model that has more parts than one encoder, if one encoder is needed."""
     count = read_facts(folder)["encoders"]
     if count > 1:
         raise BadInput(
             f"{what}: its vectors are the sum of {count} encoders, but one encoder is needed here;"
             " use another model."
         )
+    if has_feature_layer(folder):
+        raise BadInput(
+            f"{what}: a feature layer follows its encoder, but an encoder alone is needed here; use"
+            " another model."
+        )
+
+
+def has_feature_layer(folder: Path) -> bool:
+    """Whether an earlier run exported a feature layer into the folder of a model."""
+    return any(name.startswith(f"{FEATURE_LAYER}.") for name in exported_shapes(folder))
+
+
+def exported_shapes(folder: Path) -> dict[str, list[int]]:
+    """Read the shapes of the further modules' weights in the folder of a model, by name.
+
+    Raises:
+        BadInput: the file of these weights cannot be read.
+    """
+    file = folder / MODULES_FILE
+    if not file.exists():
+        return {}
+    shapes = {}
+    try:
+        with safe_open(file, "numpy") as exported:
+            names = list(exported.keys())
+            for name in names:
+                shapes[name] = exported.get_slice(name).get_shape()
+    except SafetensorError as error:
+        raise unreadable_model(str(file), error) from None
+    return shapes
 
 
 def check_summable(first: Encoder, added: Encoder, what: str) -> None:

@@ -44,12 +44,13 @@ def save_encoder(
 ) -> None:
     """Write an encoder, its tokenizer, and the modules of sentence-transformers that pool.
 
-    Modules of csebench encode with prompts (a template, or a prefix), sum the vectors of several
-    encoders, and rank a corpus. To load such a model, csebench must be installed, and the call is
-    `SentenceTransformer(…, trust_remote_code=True)`. AutoModel loads the first encoder alone, and
-    without its prefix. sentence-transformers cannot apply an affine map, or one that a method
-    computes, so no `modules.json` is written for them. It opens such a folder all the same, as an
-    encoder that is pooled by the mean, without the map. The card warns of this.
+    Modules of csebench encode with prompts (a template, or a prefix), make features of token
+    states, sum the vectors of several encoders, and rank a corpus. To load such a model, csebench
+    must be installed, and the call is `SentenceTransformer(…, trust_remote_code=True)`. AutoModel
+    loads the first encoder alone, without its prefix and its feature layer. sentence-transformers
+    cannot apply an affine map, or one that a method computes, so no `modules.json` is written for
+    them. It opens such a folder all the same, as an encoder that is pooled by the mean, without the
+    map. The card warns of this.
 
     Args:
         transform: the fitted map that follows pooling, or None.
@@ -62,12 +63,12 @@ def save_encoder(
 
     # The pooling module of sentence-transformers for two layers needs the states of all layers.
     encoder.model.config.output_hidden_states = pooler in TWO_LAYERS
-    if encoder.prefix is None:
-        encoder.model.save_pretrained(folder)
+    if encoder.added_modules:
+        # AutoModel does not know these modules, so their weights are not among those of the model
+        modules = {**modules, **encoder.added_modules}
+        encoder.model.save_pretrained(folder, state_dict=weights_of_architecture(encoder))
     else:
-        # AutoModel knows no prefix, so its weights are not among those of the model
-        modules = {**modules, "prefix": encoder.prefix}
-        encoder.model.save_pretrained(folder, state_dict=weights_without_prefix(encoder))
+        encoder.model.save_pretrained(folder)
     save_tokenizer(folder, encoder.tokenizer)
     if modules:
         save_modules(folder, modules)
@@ -92,13 +93,14 @@ def save_encoder(
 
 def needs_csebench(encoder: Encoder, pooler: str, added: Sequence[Encoder]) -> bool:
     """Whether sentence-transformers needs a module of csebench to embed as this model does."""
-    return bool(added) or pooler in PROMPT_TEMPLATES or encoder.prefix is not None
+    return bool(added) or pooler in PROMPT_TEMPLATES or bool(encoder.added_modules)
 
 
-def weights_without_prefix(encoder: Encoder) -> dict[str, torch.Tensor]:
-    """Return the weights that the architecture of a model with a prefix has without it."""
+def weights_of_architecture(encoder: Encoder) -> dict[str, torch.Tensor]:
+    """Return the weights that a model has without its prefix and its feature layer."""
+    added = tuple(f"{name}." for name in encoder.added_modules)
     weights = encoder.model.state_dict()
-    return {key: value for key, value in weights.items() if not key.startswith("prefix.")}
+    return {key: value for key, value in weights.items() if not key.startswith(added)}
 
 
 def save_tokenizer(folder: Path, tokenizer) -> None:

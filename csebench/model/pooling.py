@@ -33,6 +33,8 @@ class Encoded:
     mask_id: int  # id of the token [MASK]
     # attention maps by layer, (N, H, T, T), after attention dropout
     attention: dict[int, torch.Tensor] = field(default_factory=dict)
+    # (N, T, D) from the last layer, if the encoder has a feature layer and the pooler reads it
+    features: torch.Tensor | None = None
 
     def position(self, pooler: str) -> torch.Tensor | None:
         """Return the position of the [MASK] that a pooler reads in each row, (N,).
@@ -56,7 +58,7 @@ def pool(pooler: str, encoded: Encoded):
 
     - `cls` is the output of the encoder's own pooler layer.
     - `cls_before_pooler` is the state at position 0.
-    - `avg` is the mean over the last layer.
+    - `avg` is the mean over the last layer, or over the features that the encoder makes of it.
     - `avg_top2` and `avg_first_last` are means over two layers. `avg_first_last` differs silently
       between forks of SimCSE. Until 2022-01-14, "first" was the embedding output. This is `_2021`,
       the reading that gives the published 56.70. Since then it is the first layer, `_2022`.
@@ -82,6 +84,8 @@ def pool(pooler: str, encoded: Encoded):
         return states * mask.any(1, keepdim=True)  # 0 for a text without tokens
     if pooler == "cls":
         return output.pooler_output
+    if pooler == "avg" and encoded.features is not None:
+        return mean_pool(encoded.features, mask)
     if pooler == "avg":
         return mean_pool(output.last_hidden_state, mask)
     raise BadInput(f"unknown pooler {pooler!r}")

@@ -1,8 +1,9 @@
-"""Encoding with prompts, or by several encoders, for sentence-transformers.
+"""Encoding with prompts, by several encoders, or with a feature layer, for sentence-transformers.
 
 sentence-transformers has no module that reads the state at [MASK] of a template, attends to a
-prefix, or sums the vectors of several encoders. If an exported model needs one of these, its
-`modules.json` names the class `Prompt` (csebench/model/export.py).
+prefix, makes features without reading padding, or sums the vectors of several encoders. If an
+exported model needs one of these, its `modules.json` names the class `Prompt`
+(csebench/model/export.py).
 """
 
 import json
@@ -42,7 +43,7 @@ class Prompt(InputModule):
         return {**features, "sentence_embedding": vectors}
 
     def get_embedding_dimension(self) -> int:
-        return self.encoder.size
+        return self.encoder.vector_size
 
     def save(self, output_path, *_, **__):
         raise NotImplementedError("to save this model, copy the folder that it was loaded from")

@@ -140,10 +140,29 @@ class Method(nn.Module):
 
     def __init__(self, encoder: Encoder, params: Hyperparameters):
         super().__init__()
+        layer = self.feature_layer(encoder.size, params)
+        if layer is not None:
+            encoder.add_feature_layer(layer)
+            encoder.check_pooler(params.pooler, type(self).__module__)
         self.encoder = encoder
         self.p = params
         self.head: nn.Module | None = None
         self.edits: list[Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]] = []
+
+    @staticmethod
+    def feature_layer(size: int, params: Hyperparameters) -> nn.Module | None:
+        """Make the layer between the states of tokens and their mean. None: there is none.
+
+        The layer is trained, scored on STS-B dev, and exported with the encoder. When an exported
+        model is opened, this function makes its layer again, before it gets its weights.
+
+        Args:
+            size: H, the width of the encoder's states.
+
+        Returns:
+            A module that `Encoder.add_feature_layer` takes.
+        """
+        return None
 
     def encoders(self) -> list[Encoder]:
         """Return the encoders that are scored on STS-B dev. The best of them is kept.

@@ -216,6 +216,8 @@ def export(spec: Spec, params: Hyperparameters, out: Path, report: dict, parts: 
         facts["pooler"] = params.pooler
         if parts.added:
             facts["encoders"] = 1 + len(parts.added)
+        if encoder.feature_layer is not None:
+            facts["params"] = spec.params  # the method makes the layer from them again
         save_encoder(part, encoder, params.pooler, parts.transform, parts.modules, parts.added)
     elif declaration(spec.method).kind == "released":
         facts["released"] = spec.encoder.model_dump()
@@ -263,6 +265,8 @@ def card(spec: Spec, parts: ModelParts, divergence: str | None) -> str:
             corpus += f", {steps:,} steps at batch size {batch_size:,},"
         source = f"trained by csebench on {corpus} from {base_encoder}, seed {spec.seed}"
     vector = str(spec.params.get("pooler"))
+    if parts.encoder.feature_layer is not None:
+        vector += " of what a feature layer makes of token states"
     if parts.added:
         vector += f", summed over {1 + len(parts.added)} encoders"
     return (
@@ -275,12 +279,12 @@ def card(spec: Spec, parts: ModelParts, divergence: str | None) -> str:
 def ways_to_load(spec: Spec, parts: ModelParts) -> str:
     """Say with which libraries the model of a run loads, and what they leave out."""
     pooler = spec.params.get("pooler")
-    has_prefix = parts.encoder is not None and parts.encoder.prefix is not None
     left_out = []  # what the usual ways to load do not have
     if parts.added:
         left_out.append("all encoders but the first")
-    if has_prefix:
-        left_out.append("the prefix")
+    if parts.encoder is not None:
+        for module in parts.encoder.added_modules:
+            left_out.append(f"the {module.replace('_', ' ')}")
 
     ways = "AutoModel and SentenceTransformer"
     if isinstance(parts.transform, Affine | MethodMap):

@@ -31,7 +31,7 @@ from csebench.plan.catalog.registry import (
     fill,
     typed_params,
 )
-from csebench.plan.schema.declarations import Evaluation
+from csebench.plan.schema.declarations import EncoderRef, Evaluation
 from csebench.score.models import load_map, open_model
 from csebench.train import trainer
 
@@ -443,7 +443,10 @@ def pooled_vectors(model, sentences, pooler):
         output = encoder(
             **batch | with_prefix(prefix, mask, encoder.config), output_hidden_states=True
         )
-    encoded = Encoded(output, batch["input_ids"], mask, tokenizer.mask_token_id)
+        encoded = Encoded(output, batch["input_ids"], mask, tokenizer.mask_token_id)
+        layer = exported_feature_layer(model)
+        if layer is not None:
+            encoded.features = layer(output.last_hidden_state, mask)
     return pool(pooler, encoded).numpy()
 
 
@@ -456,6 +459,12 @@ def exported_prefix(model):
     if file.exists():
         return load_file(file).get(PREFIX_KEY, NO_PREFIX)
     return NO_PREFIX
+
+
+def exported_feature_layer(model):
+    """Return the feature layer of an exported encoder, or None if it has none."""
+    encoder, *_ = Encoder.load_all(EncoderRef(name=str(model), revision="local"))
+    return encoder.feature_layer
 
 
 def with_prefix(prefix, mask, config):
@@ -492,8 +501,8 @@ NOT_EXPORTED = {".bin", ".pt", ".pth", ".pkl", ".part"}  # pickled weights, trac
 @pytest.mark.parametrize("run", EXPORTED)
 def test_export_gives_equal_vectors_everywhere(run, finished, sentences):
     """AutoModel with AutoTokenizer, SentenceTransformer and this project read the same folder in
-    the same way. AutoModel is given the prefix of an encoder that has one. The model card names the
-    run. There are no pickled weights and no traces of training."""
+    the same way. AutoModel is given the prefix and the feature layer, if there is one. The model
+    card names the run. There are no pickled weights and no traces of training."""
     model = finished(**EXPORTED[run]) / "model"
     facts = read_facts(model)
     pooler = facts["pooler"]

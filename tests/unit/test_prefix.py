@@ -69,7 +69,7 @@ def test_a_damaged_file_of_a_prefix_is_refused(content, bert_folder):
         save_file({PREFIX_KEY: torch.zeros(3, 16)}, file)  # of another form
     else:
         file.write_bytes(content)
-    with pytest.raises(BadInput, match=r"modules\.safetensors: prefix: cannot be read"):
+    with pytest.raises(BadInput, match=r"modules\.safetensors: (prefix: )?cannot be read"):
         load_local(bert_folder)
 
 
