@@ -5,11 +5,14 @@ TINY = {"steps": 4, "batch_size": 8, "evaluate_every": 2, "warmup_steps": 0}
 TINY_SUBSTITUTES = {
     "augmentation": {"back_translation": "insert_copies"},
     "buffer": {"1024": 12},
+    "document_lines": {"100": 4},
     "generator": {
         "distilbert/distilbert-base-uncased@12040accade4e8a0f71eabdb258fecc2e7e948be": "self"
     },
     "groups": {"128": 8},
-    "max_length": {"131": 64},
+    "max_length": {"131": 64, "510": 64},
+    "max_span": {"512": 12},
+    "min_span": {"32": 3},
     "neighbours": {"16": 3},
     "pretraining": {"condenser": "none", "simcse": "none"},
     "projector": {"4096": 64},

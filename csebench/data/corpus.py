@@ -1,7 +1,7 @@
 """Read the corpora that methods train on: sentences, triplets, and back-translations of sentences.
 
-This module also draws few-shot subsets. data/sts.py and evaluators read test sets.
-data/translate.py makes back-translations. Never imports torch.
+This module also joins lines to documents and draws few-shot subsets. data/sts.py and evaluators
+read test sets. data/translate.py makes back-translations. Never imports torch.
 """
 
 import csv
@@ -105,6 +105,17 @@ def read_positives(path: Path, corpus_sha256: str, translators: str, count: int)
             f"{path}: {len(positives)} lines for a corpus of {count}: truncated; translate again."
         )
     return positives
+
+
+def join_lines(lines: Sequence[str], count: int) -> list[str]:
+    """Join every `count` consecutive lines of a corpus to a document of one line.
+
+    Lines that remain at the end are left out.
+    """
+    documents = []
+    for end in range(count, len(lines) + 1, count):
+        documents.append(" ".join(lines[end - count : end]))
+    return documents
 
 
 def draw_subset(sentences: Sequence, size: int, seed: int) -> Sequence:

@@ -285,13 +285,27 @@ def refuse_contradictions(spec: Spec, where: str) -> None:
     steps, warmup = spec.number("steps"), spec.number("warmup_steps")
     if warmup > steps:
         raise BadInput(f"{where}: warmup_steps: {warmup} is above steps, {steps}.")
-    batch = spec.number("batch_size")
-    if spec.corpus is not None and batch > spec.corpus.size:
-        corpus = f"the {spec.corpus.size} {method.corpus} of the corpus"
-        raise BadInput(f"{where}: batch_size: {batch} is above {corpus}.")
+    if spec.corpus is not None:
+        refuse_large_batch(spec, spec.corpus.size, where)
     refuse_order(method, spec.params, where)
     for name, component in spec.components.items():
         refuse_order(declaration(name, COMPONENTS), component.params, where)
+
+
+def refuse_large_batch(spec: Spec, size: int, where: str) -> None:
+    """Raise BadInput if a batch is larger than what a run draws from its corpus.
+
+    Args:
+        size: number of sentences or triplets that the run draws.
+    """
+    batch = spec.number("batch_size")
+    drawn = size
+    kind = declaration(spec.method).corpus
+    if spec.document_lines > 0:
+        drawn = size // spec.document_lines
+        kind = f"documents of {spec.document_lines} lines"
+    if batch > drawn:
+        raise BadInput(f"{where}: batch_size: {batch} is above the {drawn} {kind} of the corpus.")
 
 
 def refuse_order(declared: Declaration, params: Mapping[str, Value], where: str) -> None:

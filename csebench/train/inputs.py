@@ -10,7 +10,14 @@ from pathlib import Path
 
 from csebench.base.errors import BadInput
 from csebench.base.files import DataRoot, sha256
-from csebench.data.corpus import Corpus, check_sha256, draw_subset, read_corpus, read_positives
+from csebench.data.corpus import (
+    Corpus,
+    check_sha256,
+    draw_subset,
+    join_lines,
+    read_corpus,
+    read_positives,
+)
 from csebench.data.sts import Pairs, read_sts
 from csebench.plan.catalog.files import STSB_DEV
 from csebench.plan.catalog.registry import declaration
@@ -21,7 +28,8 @@ from csebench.plan.schema.spec import Spec
 class Inputs:
     """The inputs of one run."""
 
-    sentences: Sequence  # sentences, or tuples of sentences; empty if nothing is trained
+    # sentences, documents, or tuples of sentences; empty if nothing is trained
+    sentences: Sequence
     dev: Pairs | None  # STS-B dev, which selects the best step
     sha256: dict[str, str | None]  # of each file read, for the provenance
 
@@ -55,6 +63,9 @@ def read_inputs(
 ) -> Inputs:
     """Gather what a run trains on: the sentences that it draws from its corpus, and STS-B dev.
 
+    If the method has the parameter `document_lines`, so many consecutive lines are a document, and
+    documents are drawn instead of sentences: as many as the run's number of sentences makes.
+
     Args:
         corpus: the corpus of the run, from `read_corpus_of`.
         data_root: folder of benchmark data, with STS-B dev.
@@ -78,7 +89,11 @@ def read_inputs(
             rewritten = read_positives(positives, spec.corpus.sha256, translators, len(sentences))
             sentences = list(zip(sentences, rewritten, strict=True))
             digests["positives"] = sha256(positives)
-        sentences = draw_subset(sentences, spec.corpus.size, spec.corpus.subset_seed)
+        size = spec.corpus.size
+        if spec.document_lines > 0:
+            sentences = join_lines(sentences, spec.document_lines)
+            size //= spec.document_lines
+        sentences = draw_subset(sentences, size, spec.corpus.subset_seed)
 
     dev = None
     if spec.dev_sha256 is not None:

@@ -42,6 +42,7 @@ CASES |= {
     "dclr": {"method": "dclr", "params": {"noise": 0.0}},  # nothing is drawn
     "distillcse": {"method": "distillcse", "params": {"group_share": 0.0}},  # nothing is drawn
     "vascl": {"method": "vascl", "params": {"radius": 0.0}},  # what is drawn is not used
+    "declutr": {"method": "declutr", "params": {"anchors": 99}},  # spans are whole documents
     "msse": {"method": "msse", "params": {"augmentation": "reverse"}},
     "infocse": {"method": "infocse", "components": {"auxiliary_mlm": {"weight": 1.0}}},
     "simcse+mlm": {"method": "simcse", "components": {"mlm": {"weight": 1.0}}},
@@ -88,6 +89,7 @@ def work(rank, processes, folder, specs, sentences, chunk_size):
         )
     for module in (
         "methods.condenser",
+        "methods.declutr",
         "methods.components.mlm",
         "methods.components.auxiliary_mlm",
     ):

@@ -128,6 +128,11 @@ class Spec(Strict):
         return value
 
     @property
+    def document_lines(self) -> int:
+        """How many consecutive lines of the corpus are one document. 0: the run reads none."""
+        return int(self.number("document_lines"))
+
+    @property
     def back_translated(self) -> bool:
         """Whether the positives of the run are the back-translated corpus that
         csebench/data/translate.py writes."""
