@@ -5,6 +5,7 @@ methods/ needs no test of its own, because these are its tests. Trainings of eve
 slow. Recorded first steps, and trainings of each kind of run, are not.
 """
 
+import functools
 import json
 import platform
 from pathlib import Path
@@ -190,11 +191,24 @@ ADDED_RUNS = {
 }
 
 
+@functools.cache
+def loaded(encoder, dropout, with_pooler):
+    """Load an encoder once for all runs that start from it, because loading takes long.
+
+    Returns:
+        the encoder, to be copied, and the state of torch's random numbers after it was loaded.
+    """
+    torch.manual_seed(0)
+    return Encoder.load(encoder, dropout, with_pooler, new_pooler=True), torch.get_rng_state()
+
+
 def assembled(spec, chunk_size=None):
     """Return the modules and the optimiser of a run, always with the same random weights."""
-    torch.manual_seed(0)
-    with_pooler = spec.params["pooler"] == "cls"
-    encoder = Encoder.load(spec.encoder, spec.params["dropout"], with_pooler, new_pooler=True)
+    encoder, random_state = loaded(
+        spec.encoder, spec.params["dropout"], spec.params["pooler"] == "cls"
+    )
+    encoder = encoder.copy()
+    torch.set_rng_state(random_state)
     params = typed_params(spec.method, spec.params)
     components = {}
     for name, component in spec.components.items():
