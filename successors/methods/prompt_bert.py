@@ -85,8 +85,8 @@ booktitle={EMNLP}, year={2022}}"""
             " (78.87)"
         ),
         (
-            "the templates are those for BERT; the official script has others for RoBERTa, not run"
-            " here"
+            "the templates are those for BERT; the official script has others for RoBERTa, with"
+            " apostrophes in place of quotation marks, not run here"
         ),
         (
             "the exported tokenizer puts the opening of template 1 before every sentence, so other"

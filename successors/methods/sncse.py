@@ -99,7 +99,7 @@ Yong and Kong, Lingpeng and Shao, Jing}, journal={arXiv preprint arXiv:2201.0597
         ),
         (
             "weight and templates are those for BERT; for RoBERTa, the official code halves the"
-            " weight and has other tokens around the sentence, not run here"
+            " weight (5e-4) and has other tokens around the sentence, not run here"
         ),
         (
             "two other uses of soft negatives, as positives and as hard negatives, are comments in"
