@@ -11,7 +11,7 @@ from csebench.score.drawing import MARKERS, row_colour
 
 LARGEST_MARKER = 18  # points; every further row has a smaller one, so that none is hidden
 SMALLEST_MARKER = 5
-LABEL_CHARACTERS = 34  # that fit beside the axes
+AXIS_LABEL_CHARACTERS = 34  # that fit beside the axes
 
 
 def draw_scatter(figure, view: GridView) -> DrawnFigure:
@@ -33,7 +33,9 @@ def draw_scatter(figure, view: GridView) -> DrawnFigure:
                 text += f": {others[0].number(others[0].mean)}"
             key.append(KeyEntry(point, text, y.ours.mean))
 
-    axes.set(xlabel=x_label(grid), ylabel="\n".join(textwrap.wrap(grid.axis, LABEL_CHARACTERS)))
+    axes.set(
+        xlabel=x_label(grid), ylabel="\n".join(textwrap.wrap(grid.axis, AXIS_LABEL_CHARACTERS))
+    )
     axes.margins(0.12)
     if not axes.has_data():
         return figure_of_cells(view, is_empty=True)

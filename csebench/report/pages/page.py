@@ -168,7 +168,7 @@ def escape_cell(text: str) -> str:
     A command is folded, so that a table with long commands stays narrow.
     """
     if isinstance(text, Command):
-        return f"<details><summary>run</summary><code>{escape_html(text)}</code></details>"
+        return f"<details><summary>run</summary>`{escape_html(text)}`</details>"
     text = escape_html(visible(text)).replace("|", "\\|")
     is_paired = text.count("`") % 2 == 0
     return text if is_paired else text.replace("`", "\\`")
