@@ -581,6 +581,12 @@ def test_rows_are_ranked_with_rows_on_their_encoder(view_of):
     assert compare.row_pairs(view, question(rows=[("others", "A")])) == [(1, 0)]
 
 
+def test_a_row_that_states_the_tables_encoder_is_ranked_with_those_that_state_none(view_of):
+    rows = {"A": ("simcse", [None]), "B": ("ct", [None])}
+    view = view_of(rows, columns("STS12"), recipes={"B": {"encoder": "bert-base"}})
+    assert compare.row_pairs(view, question(rows=[("others", "A")])) == [(1, 0)]
+
+
 def printed_gain(view_of, values, scores, indices, **settings):
     """Take the printed difference of two rows over some columns."""
     rows = {"A": ("simcse", values[0]), "B": ("ct", values[1])}
