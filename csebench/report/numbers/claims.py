@@ -750,7 +750,6 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
         ),
         contrary_p=p,
         contrary=max(contrary, default=None),
-        controls_fail=any(row.controls_fail for row in rows),
         differs=unique_settings(rows),
         strict=rows[0].strict,
         claims_significance=any(row.claims_significance for row in rows),
