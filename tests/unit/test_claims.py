@@ -633,6 +633,12 @@ def test_an_unknown_test_leaves_it_open_whether_rows_are_comparable(contrasts, o
     assert judged.basis.others_untested == others_untested
 
 
+@pytest.mark.parametrize("p", [0.01, 0.5, None])
+def test_a_claim_that_rows_are_comparable_is_told_to_lack_a_limit(p):
+    text = detail_text(judge_contrasts(contrast(0.3, p), **LIMIT))
+    assert text.startswith("the sentence does not say how close is close enough; ")
+
+
 def test_rows_that_are_shown_to_differ_are_not_comparable_by_the_clearest_difference():
     judged = judge_contrasts(contrast(-1.5, 0.01), contrast(3.0, 0.5), **LIMIT)
     assert outcome(judged) == (Direction.OPPOSES, Significance.YES)
