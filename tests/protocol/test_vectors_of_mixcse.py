@@ -3,6 +3,7 @@
 vector_cases.py says which files have them. What no official code gives is computed by hand.
 """
 
+from math import exp, log
 from types import SimpleNamespace
 
 import pytest
@@ -60,6 +61,18 @@ def two_views():
     z1 = torch.randn(5, 6, generator=generator)
     z2 = 0.5 * z1 + torch.randn(5, 6, generator=generator)
     return z1, z2
+
+
+def test_a_queue_adds_negatives_of_the_anchors_to_mixcse():
+    """At a temperature of 0.5, the six logits of the batch are 2 where a vector meets itself and 0
+    elsewhere: three of each in a row. The queue adds 2 and 1.2 to one row, 0 and 1.6 to the
+    other."""
+    z = torch.eye(2)
+    queue = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
+    loss = mixcse.mixed_info_nce(z, z, 0.5, share=1.0, queue=queue)
+    of_batch = 3 * exp(2) + 3
+    denominators = (of_batch + exp(2) + exp(1.2), of_batch + exp(0) + exp(1.6))
+    assert loss.item() == pytest.approx(sum(log(d) - 2 for d in denominators) / 2)
 
 
 def test_mixcse_without_its_zeros_leaves_two_mixtures_out_of_each_row():

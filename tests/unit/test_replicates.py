@@ -132,6 +132,11 @@ def test_items_that_share_a_sentence_are_one_unit():
     assert len(set(itertools.chain.from_iterable(units))) == 78
 
 
+def test_units_have_the_same_numbers_in_whatever_order_python_lists_a_set():
+    """Else two runs would not have the same resamples. A set of 1 and 8 is listed with 8 first."""
+    assert units_of([[8, 1], [1, 20]]) == [[0, 1], [0, 2]]
+
+
 def test_a_huge_cluster_is_resampled_by_sentence():
     """Five of twenty items are a cluster. Each of them belongs to its two sentences, and an item
     of equal sentences to one."""
