@@ -571,6 +571,15 @@ def test_columns_in_which_one_row_cannot_be_run_are_left_out(view_of):
     assert compare.compare(view, 0, 1, [0, 1]).columns == "STS12"
 
 
+@pytest.mark.parametrize("row", [0, 1])
+def test_a_column_that_one_row_lacks_is_left_out(row, view_of):
+    rows = {"A": ("simcse", [None] * 2), "B": ("ct", [None] * 2)}
+    view = view_of(rows, columns("STS12", "STS13"))
+    cell = view.rows[row][1]
+    view.rows[row][1] = dataclasses.replace(cell, plan=dataclasses.replace(cell.plan, specs=()))
+    assert compare.compare(view, 0, 1, [0, 1]).columns == "STS12"
+
+
 def test_rows_are_ranked_with_rows_on_their_encoder(view_of):
     methods = {"A": "simcse", "B": "ct", "C": "mirror_bert", "D": None}
     rows = {label: (method, [None]) for label, method in methods.items()}
