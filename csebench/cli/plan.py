@@ -144,7 +144,7 @@ def hours_table(work: Work) -> str:
     device = "measured on no device"
     if work.device:
         device = f"on one {work.device}, one run after the other"
-    columns = ["still to be made", "number", "hours (range)", "not measured"]
+    columns = ["still to be made", "number", "hours (range)", "without a forecast"]
     lines = [f"Forecast {device}:", table_text(columns, rows)]
     others = sorted({times.device for times in forecast.step_times()} - {work.device})
     if others:

@@ -60,7 +60,7 @@ def page_conditions(page: Page) -> list[list[str]]:
         ["Encoder", encoders_text(scale)],
         ["Checkpoints chosen on", dev_text(page)],
         *corpus_rows(page),
-        ["Sentences of a column", sizes_text(scale, grids)],
+        ["Corpus size by column", sizes_text(scale, grids)],
         ["Seeds", seeds_text(page)],
         ["Settings of the scale", changed_settings(page) or "none: the papers' own settings"],
         ["Precision, threads", precision],
@@ -79,11 +79,11 @@ def grids_of_scores(page: Page) -> list[Grid]:
 def encoders_text(scale: Scale) -> str:
     """Name the encoder of each role, with its revision.
 
-    ``bert-base: `google-bert/bert-base-uncased` @ 86b5e0934494``
+    ``in place of bert-base: `encoders/bert-mini-wiki` @ 86b5e0934494``
     """
     texts = []
     for role, encoder in sorted(scale.encoders.items()):
-        texts.append(f"{role}: `{encoder.name}` @ {encoder.revision[:12]}")
+        texts.append(f"in place of {role}: `{encoder.name}` @ {encoder.revision[:12]}")
     return "; ".join(texts)
 
 
@@ -179,7 +179,7 @@ def tuned_text(page: Page) -> str:
     if not texts:
         return ""
     return (
-        f"{'; '.join(texts)}. A row, variant or sweep that sets one of these keeps its own value."
+        f"{'; '.join(texts)}. A row that states its own value keeps it."
     )
 
 

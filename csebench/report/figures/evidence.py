@@ -1,4 +1,4 @@
-"""The picture of the page "Does it reproduce?": others' runs against the printed values."""
+"""The picture of the page "Do others reach the printed scores?": others' runs against the printed values."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ RUN_COLUMNS = [
 ]
 SWEEPS_SUBTITLE = (
     "Average of the seven STS test sets (Spearman x 100): a mark for each of n runs. Bar and"
-    " numbers: mean and its 95 % interval over runs. Hollow: the last checkpoint was the best."
+    " numbers: mean and its 95 % interval over runs. Hollow: its last checkpoint was its best."
 )
 LABELS = {
     GroupKind.SWEEP: "seed sweep",
@@ -119,7 +119,7 @@ def draw_panel(axis, sweep: Sweep) -> None:
     axis.set_xlim(-0.6, 2.6)
     reach = drawn[0].reach(printed.value)
     title = f"{method_title(sweep.key)}, {encoder_title(sweep.key)}"
-    axis.set_title(f"{title}\n{reach} of {drawn[0].summary.n} seeds reach print")
+    axis.set_title(f"{title}\n{reach} of {drawn[0].summary.n} seeds reach the printed value")
 
 
 def runs_label(group: Group) -> str:

@@ -74,7 +74,7 @@ def draw_gains(folder: Path) -> list[Path]:
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlabel(
-            "Printed gain divided by its noise over seeds. Ratios beyond an edge are drawn at it."
+            "Printed gain divided by its standard error. Larger ratios are drawn at the edge."
         )
         draw_legend(figure, gains)
         add_heading(figure, gains_finding(gains), gains_unit(gains))

@@ -41,7 +41,7 @@ class FindingKind(StrEnum):
     SENTENCE = "sentence against table"
     INCONSISTENT = "inconsistent value"
     NEAR_DUPLICATE = "near-duplicate rows"
-    WRONG_SUM = "wrong sum"
+    WRONG_SUM = "wrong average or difference"
     IMPOSSIBLE = "impossible value"
     READING = "found by reading"
 

@@ -42,9 +42,9 @@ def audit_page(_scale: str) -> PageContent:
         links_table(sections),
         (
             "A count links to its findings. Those of the kind *found by reading* were noted by a"
-            " person. All others are recomputed from the numbers as printed. A finding says that"
-            " something in print does not fit, not where the error is. [What the levels and kinds"
-            " mean](#how-findings-are-made) stands at the end."
+            " person. All others are recomputed from the numbers as printed. A finding shows"
+            " that two printed things disagree. It does not say which is wrong. The end of the page"
+            " [explains levels and kinds](#how-findings-are-made)."
         ),
     ]
     for title, section in sections.items():

@@ -82,7 +82,7 @@ def claims_page(scale: str) -> PageContent:
     ]
     for verdict in contradictions():
         parts += verdict_parts(verdict, sentences, scale, folder)
-    parts += ["## Every printed gain beside its noise over seeds", gains_picture(folder)]
+    parts += ["## Which printed gains exceed their noise over seeds", gains_picture(folder)]
     for verdict in other_verdicts():
         parts += verdict_parts(verdict, sentences, scale, folder)
     parts += [
@@ -97,7 +97,7 @@ def claims_page(scale: str) -> PageContent:
         power_fold(),
     ]
     return PageContent(
-        "What the papers say of their tables", scale_line(page(SIDE_BY_SIDE, scale)), parts
+        "Do the papers' claims hold?", scale_line(page(SIDE_BY_SIDE, scale)), parts
     )
 
 
@@ -134,16 +134,16 @@ def verdicts_table(sentences: list[Judged]) -> TextTable:
     rows.append([all_papers_label(), *(str(totals[verdict]) for verdict in order)])
     ranges = [verdict_range(sentences, verdict) for verdict in order]
     tried = ", ".join(f"{deviation:.2g}" for deviation in deviations())
-    rows.append([f"all, range over {tried} points", *ranges])
+    rows.append([f"all, range if seeds deviate by {tried} points", *ranges])
     return TextTable(["paper", *order], rows)
 
 
 def all_papers_label() -> str:
-    """Name the row of all papers: `all, at 0.84 points`; `all` if others published no deviation."""
+    """Name the row of all papers: `all, if seeds deviate by 0.84 points`; `all` if others published no deviation."""
     published = published_deviation()
     if published is None:
         return "all"
-    return f"all, at {published:.2f} points"
+    return f"all, if seeds deviate by {published:.2f} points"
 
 
 def section_title(name: str, verdict: ClaimVerdict) -> str:

@@ -1,4 +1,4 @@
-"""The page "Does it reproduce?" (`results/evidence.md`): what others' runs say of printed values.
+"""The page "Do others reach the printed scores?" (`results/evidence.md`): what others' runs say of printed values.
 
 It arranges numbers (csebench/report/numbers/others.py) and sentences
 (csebench/report/words/evidence.py) in tables. The picture is drawn in
@@ -47,8 +47,8 @@ POOLED_COLUMNS = [
     "method, encoder",
     "printed",
     "verdict on the printed value",
-    "one run of a new source (95 %)",
-    "mean of sources (95 %)",
+    "95 % range of one new run",
+    "mean over sources (95 % interval)",
     "sources",
     "runs",
     "sd within sources",
@@ -96,7 +96,7 @@ def evidence_page(_scale: str) -> PageContent:
             " holds 95 % of further such runs. It *agrees* if it is inside, and the range is"
             f" narrower than ±{stats.AGREEMENT:g} point. It is *inconclusive* if it is inside a"
             " wider range, because such a range rules out little. It *differs* if it is outside"
-            " (docs/statistics.md)."
+            " ([statistics](../docs/statistics.md))."
         ),
         counts_text(),
         Fold(
@@ -115,7 +115,7 @@ def evidence_page(_scale: str) -> PageContent:
         ),
         "Regenerate: `snakemake -j4 results/evidence.md`.",
     ]
-    return PageContent("Does it reproduce?", "", parts)
+    return PageContent("Do others reach the printed scores?", "", parts)
 
 
 # ---------------------------------------------------------------- runs of several sources
@@ -133,8 +133,8 @@ def pooled_parts(methods: list[PooledMethod]) -> list[Part]:
         (
             "Each source counts the same, whatever its number of runs. *sd within sources* is the"
             " deviation between runs of one source, taken to be the same in all sources. τ is the"
-            " deviation between the means of sources. *Do sources differ?*: Cochran's Q, with the"
-            " chance of such a large Q if τ is 0 (docs/statistics.md)."
+            " deviation between the means of sources. Cochran's Q tests whether sources differ; p is"
+            " the chance of such a large Q if they do not ([statistics](../docs/statistics.md))."
         ),
         TextTable(POOLED_SOURCE_COLUMNS, rows_of_sources),
     ]
@@ -193,7 +193,7 @@ def best_parts(methods: list[PooledMethod]) -> list[Part]:
     return [
         (
             "The mean over sources, plus what picking adds in the seed sweep on the same encoder."
-            " The source and its runs are average: one that starts higher needs fewer runs."
+            " This holds for an average source; a better one needs fewer runs."
         ),
         TextTable(head, rows),
     ]
@@ -278,6 +278,8 @@ def selection_parts(all_sweeps: list[Sweep]) -> list[Part]:
             " dev picks the seed, then if the test sets themselves do. Both are exact, over all"
             " subsets of the seeds. In brackets: the chance that the seed picked by dev reaches the"
             " printed value. STS-B test is one of the seven test sets."
+            " Picking by dev can get worse with more seeds, because dev and test may rank seeds"
+            " differently."
         ),
         TextTable(head, rows),
         as_list(lines),

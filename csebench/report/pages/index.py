@@ -124,7 +124,7 @@ def reproduction_text(scale: str) -> str:
     sentences = ["Do the printed numbers reproduce?"]
     if scale != PAPER_SCALE:
         sentences.append(
-            f"Scale {scale} cannot say, because its encoder or its training is another one."
+            f"Scale {scale} cannot say, because its encoder and its training differ from the papers'."
         )
     sentences.append("Runs of others on the papers' encoders:")
     sentences += [pooled_sentence(pooled) for pooled in pooled_methods()]
@@ -185,7 +185,7 @@ def tables_of_all_papers(views: list[GridView]) -> str:
     """Link to the pages that collect the tables of the same number from all papers."""
     names = {view.name for view in views if view.name.startswith("table")}
     links = [f"[{grid_label(name)}]({name}.md)" for name in sorted(names, key=by_number)]
-    return f"The tables of the same number, of all papers on one page: {' · '.join(links)}."
+    return f"Compare the tables of one number side by side: {' · '.join(links)}."
 
 
 def answers_by_paper(views: list[GridView]) -> list[Part]:

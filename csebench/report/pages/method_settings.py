@@ -58,10 +58,11 @@ def how_to_read(scale: str) -> str:
     return (
         "The declared value is that of the paper or of its authors' code; its source says where it"
         " stands, or that the choice is ours. Our value is the declared one, or that of"
-        f" config/{scale}.yaml, or the choice of a search on STS-B dev. Methods of a kind share the"
-        " choices of one search for learning rate, temperature and pooler. A row, variant or sweep"
-        " of a table may state other values, and runs on other encoders than bert-base take no"
-        " choice of a search."
+        f" config/{scale}.yaml, or the choice of a search on STS-B dev. Most methods"
+        " trained without labels share learning rate, temperature and pooler, as SimCSE's search"
+        " chose them. Those trained with labels share the choices of a search of their own. A row"
+        " of a table may state other values. Runs on other encoders than bert-base use the declared"
+        " values."
     )
 
 

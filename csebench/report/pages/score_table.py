@@ -219,7 +219,7 @@ def legend_parts(view: GridView, rows: list[int], best: BestRows) -> list[Part]:
         sentences.append("–: no run or no number.")
     if view.sentences_seen:
         sentences.append(
-            "A column limits the sentences that a run may draw from. Every run sees"
+            "A column says from which share of the corpus a run draws. Every run sees"
             f" {view.sentences_seen:,} sentences."
         )
 

@@ -79,7 +79,7 @@ def finding_text(finding: Finding) -> str:
             return "; ".join(repeated_score_text(score) for score in facts.scores)
         case DifferingCopies() as facts:
             scores = ". ".join(differing_score_text(score) for score in facts.scores)
-            return f"{' = '.join(facts.labels)}, but {scores}"
+            return f"These are copies ({', '.join(facts.labels)}), but differ. {scores}"
         case WrongSentence() as facts:
             return sentence_text(facts)
         case ErratumFacts() as facts:
@@ -93,7 +93,7 @@ def impossible_text(facts: ImpossibleValue) -> str:
         printed += " %"
     nearest = ", ".join(f"{share:.{facts.digits}f}" for share in facts.nearest)
     return (
-        f"{facts.row}, {facts.column}: {printed} is impossible with {facts.items:,} items;"
+        f"{facts.row}, {facts.column}: no run on {facts.items:,} items gives {printed};"
         f" nearest: {nearest}"
     )
 

@@ -155,7 +155,7 @@ def detail_text(judgement: Judgement) -> str:
     """Word the numbers that decided a judgement."""
     text = basis_text(judgement)
     if judgement.lacks_limit:
-        return f"the sentence does not say how close is close enough; {text}"
+        return f"the sentence sets no limit for “comparable”; {text}"
     return text
 
 
@@ -235,7 +235,7 @@ def limit_text(judgement: Judgement, basis: LimitTest) -> str:
     """Word the test of the largest difference against a stated limit."""
     if basis.p is None:
         return with_test(judgement, basis.largest, f"; {no_test(basis.largest)}")
-    test = f", {p_text(basis.p, basis.tests)} against the limit"
+    test = f", {p_text(basis.p, basis.tests)} for a difference within the limit"
     if basis.over_seeds_only:
         test += ", over seeds only"
     return with_test(judgement, basis.largest, test)
@@ -245,7 +245,7 @@ def limit_text(judgement: Judgement, basis: LimitTest) -> str:
 
 
 def contrast_text(judgement: Judgement, contrast: Contrast, tests: int) -> str:
-    """Word a contrast and its test: `+0.24 over SimCSE in Avg. where +2.60 is stated, p = 0.018`.
+    """Word a contrast and its test: `+0.24 over SimCSE in Avg. (the sentence says +2.60), p = 0.018`.
 
     Args:
         tests: the number of tests that p is corrected for.
@@ -269,19 +269,20 @@ def with_test(judgement: Judgement, contrast: Contrast, test: str) -> str:
 
 
 def difference_text(judgement: Judgement, contrast: Contrast) -> str:
-    """Word a difference: `0.40 below SimCSE in Avg. where less than 0.4 is stated`."""
+    """Word a difference: `0.40 below SimCSE in Avg. (the sentence says less than 0.4)`."""
     claim = judgement.claim
     assert claim is not None, "only the judgement on a claim has contrasts"
     difference = signed_difference(claim, contrast)
     size = f"{abs(difference):.{judgement.digits}f}"
-    text = f"+{size} over" if difference >= 0 else f"{size} below"
-    text += f" {contrast.versus} in {contrast.column}"
+    side = f"+{size} over" if difference >= 0 else f"{size} below"
+    compared = "larger" if difference >= 0 else "smaller"
     if claim.statistic == "std":
-        text = f"deviation {text}"
+        side = f"deviation {compared} by {size} than that of"
     if claim.gains_over:
-        text = f"gain {text}"
+        side = f"gain {compared} by {size} than that of"
+    text = f"{side} {contrast.versus} in {contrast.column}"
     stated = stated_text(claim)
-    return f"{text} where {stated} is stated" if stated else text
+    return f"{text} (the sentence says {stated})" if stated else text
 
 
 def deciding_difference_text(judgement: Judgement) -> str:
@@ -319,9 +320,9 @@ def stated_text(claim: Claim) -> str:
 
 
 def p_text(p: float, tests: int) -> str:
-    """Word a p with Bonferroni's correction: `p = 0.072 for 4 comparisons`."""
+    """Word a p with Bonferroni's correction: `p = 0.072, corrected for 4 comparisons`."""
     text = f"p = {min(1.0, p * tests):.2g}"
-    return f"{text} for {tests} comparisons" if tests > 1 else text
+    return f"{text}, corrected for {tests} comparisons" if tests > 1 else text
 
 
 def no_test(contrast: Contrast) -> str:
@@ -355,10 +356,9 @@ def open_text(sentences: Iterable[Judged]) -> str:
         if judged.published.verdict == ClaimVerdict.OPEN
     )
     return (
-        f"In {counts[ClaimOutcome.OTHER_WAY]} open sentences, with or without {DEPENDS}, the"
-        " numbers go the other way, but not significantly."
-        f" {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} open sentences say “significantly” of a"
-        " difference that is not significant."
+        f"In {counts[ClaimOutcome.OTHER_WAY]} open sentences, the numbers go the other way, but not"
+        f" significantly. {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} open sentences claim a"
+        " significant difference that is not significant."
     )
 
 
@@ -394,7 +394,7 @@ def versus_text(claim: Claim) -> str:
     if claim.versus != "others":
         text = list_names([gain_name(claim, label) for label in claim.versus])
     if claim.exclude:
-        text += f" except {list_names(claim.exclude)}"
+        text += f" except {', '.join(claim.exclude)}"
     if claim.versus_table:
         text += f" of Table {claim.versus_table}"
     if claim.versus_column:

@@ -188,8 +188,8 @@ def reason_text(reason: Reason | None) -> str:
         case PremiseNotShown(row, loss, least, printed):
             unit = "point" if least == 1 else "points"
             return (
-                f"{row} drops by {loss:z.1f} points here, but the question needs a drop that is"
-                f" significantly above {least:g} {unit} (in the paper: {printed})"
+                f"in the paper, {row} loses {printed}. Here it loses {loss:z.1f}, but the question"
+                f" needs a loss significantly above {least:g} {unit}"
             )
         case ScaleCannotTell():
             return cannot_tell_text(reason)
@@ -308,9 +308,9 @@ def tuned_away(terms: Iterable[TunedAway]) -> str:
 
 
 def tuned_away_sentence(texts: Iterable[str]) -> str:
-    """Join the texts of terms: `Without effect after the search: A, B and 2 more.`"""
+    """Join the texts of terms: `A search left these terms without effect: A, B and 2 more.`"""
     terms = differences_text(texts)
-    return f"Without effect after the search: {terms}." if terms else ""
+    return f"A search left these terms without effect: {terms}." if terms else ""
 
 
 def term_name(term: TunedAway) -> str:
@@ -319,30 +319,30 @@ def term_name(term: TunedAway) -> str:
 
 
 def tuned_away_text(term: TunedAway) -> str:
-    """Word a term, the weights that the search tried, and their scores on dev.
+    """Word a term, its scores on dev, and the weights that the search tried.
 
-    `λ of A (63.87 on STS-B dev with the chosen weight 3e-5; 63.85 with 1e-5; 62.46 with the paper's
-    0.4; 12 weights from 1e-5 to 4 were tried, 0 was not)`
+    `λ of A (STS-B dev: 63.87 with the chosen 3e-5, 63.85 with 1e-5, 62.46 with the paper's 0.4; it
+    tried 12 weights from 1e-5 to 4, not 0)`
     """
     search = term.search
     weakest = search.weakest
     chosen = search.chosen
     untuned = search.untuned
     choice = setting_text(chosen.weight)
-    how_chosen = f"the chosen weight {choice}"
+    how_chosen = f"the chosen {choice}"
     if untuned == chosen:
-        how_chosen = f"the paper's weight {choice}, which was chosen"
-    scores = [f"{chosen.dev:.2f} on STS-B dev with {how_chosen}"]
+        how_chosen = f"the paper's {choice}, which it chose"
+    scores = [f"{chosen.dev:.2f} with {how_chosen}"]
     if weakest != chosen:
         scores.append(f"{weakest.dev:.2f} with {setting_text(weakest.weight)}")
     if untuned is not None and untuned not in (chosen, weakest):
         scores.append(f"{untuned.dev:.2f} with the paper's {setting_text(untuned.weight)}")
 
     ends = f"{setting_text(weakest.weight)} to {setting_text(search.strongest)}"
-    tried = f"{search.values} weights from {ends} were tried"
+    tried = f"it tried {search.values} weights from {ends}"
     if weakest.weight > 0:
-        tried += ", 0 was not"
-    return f"{term_name(term)} ({'; '.join([*scores, tried])})"
+        tried += ", not 0"
+    return f"{term_name(term)} (STS-B dev: {', '.join(scores)}; {tried})"
 
 
 # ---------------------------------------------------------------- a question
@@ -380,10 +380,10 @@ def primary_answers_text(answers: PrimaryAnswers) -> str:
         return ""
     places = [f"{paper(name).label} {grid_label(table)}" for name, table in answers.tested]
     return (
-        "A table or figure has at most one primary question. Here"
+        "The main question of a table or figure is its *primary question*. Here"
         f" {counted(len(places), 'primary question')} could be tested ({', '.join(places)})."
-        f" Significant differences: {answers.significant or 'none'}; after Holm's correction over"
-        f" all of these questions: {answers.after_holm or 'none'}."
+        f" Significant: {answers.significant or 'none'}; with Holm's correction over all of them:"
+        f" {answers.after_holm or 'none'}."
     )
 
 

@@ -1,7 +1,7 @@
 """Sentences for runs that other people published, and names of methods, encoders and tables.
 
 The numbers are in csebench/report/numbers/others.py and printed_averages.py. The tables of the page
-"Does it reproduce?" are made in csebench/report/pages/evidence.py.
+"Do others reach the printed scores?" are made in csebench/report/pages/evidence.py.
 """
 
 from csebench.plan.catalog import evidence
@@ -45,7 +45,7 @@ def pooled_text() -> str:
 def pooled_sentence(pooled: PooledMethod) -> str:
     """Give the verdict of all sources on a printed value.
 
-    `**The 76.25 printed for X on E, against 67 runs of 14 sources, is inconclusive: …**`
+    `**X on E: 76.25 is printed; 67 runs of 14 sources average 75.27. Verdict: inconclusive: …**`
     """
     count = pooled.runs.summary.n
     printed = pooled.printed
@@ -55,8 +55,8 @@ def pooled_sentence(pooled: PooledMethod) -> str:
     what_varies = "source" if effects.tau > effects.within else "seed"
     answer = verdict_range_text(verdict, printed.seeds, count, what_varies)
     return (
-        f"**The {printed.value.text} printed for {name}, against {count} runs of"
-        f" {effects.sources} sources, is {answer}.**"
+        f"**{name}: {printed.value.text} is printed; {count} runs of {effects.sources} sources"
+        f" average {effects.mean:.2f}. Verdict: {answer}.**"
     )
 
 
@@ -77,16 +77,16 @@ def picking_sentence(pooled: PooledMethod) -> str:
     if by_test is None:
         most = len(scores.by_test)
         return (
-            f"In an average source, the best of {most} runs is expected to stay below it, even if"
-            " the test sets pick the run."
+            f"An average source stays below {pooled.printed.value.text} even with the best of {most}"
+            " runs by test score."
         )
     text = (
-        f"In an average source, the best of {by_test} runs is expected to reach it if the test sets"
-        " pick the run"
+        f"To reach {pooled.printed.value.text}, an average source needs the best of {by_test} runs if"
+        " it picks by test score"
     )
     if by_dev is None:
-        return f"{text}, but not the best of {len(scores.by_dev)} if STS-B dev picks it."
-    return f"{text}, and the best of {by_dev} if STS-B dev picks it."
+        return f"{text}. The best of {len(scores.by_dev)} by STS-B dev does not reach it."
+    return f"{text}, and the best of {by_dev} if it picks by STS-B dev."
 
 
 # ---------------------------------------------------------------- the answer of each sweep
@@ -168,10 +168,11 @@ def counts_text() -> str:
     return (
         f"The verdicts rest on {counts.comparable} runs from {counts.sources} sources, which"
         " publish the score of each run. Others trained them with the paper's data, budget,"
-        f" objective and pooling. {counts.other_runs} runs are not counted, because they differ in"
+        " objective and pooling; details of the optimiser may differ (see the setups below)."
+        f" {counts.other_runs} runs are not counted, because they differ in"
         f" these or are doubtful. {counts.checkpoints} scores of released checkpoints are not"
-        f" counted either. Nor are {counts.means} means of several runs whose single scores are not"
-        " published. But pooled verdicts use such a mean if its runs are comparable."
+        f" counted either. {counts.means} means of several runs are published without single scores;"
+        " only pooled verdicts use them."
     )
 
 
@@ -199,9 +200,22 @@ def verdict_range_text(
     side = "outside" if word == PrintedWord.DIFFERS else "inside"
     text += f", {side} the range of such runs, {outward_range(verdict.low, verdict.high)}"
     if word == PrintedWord.INCONCLUSIVE and printed_seeds == 1 and not equals_mean(verdict):
-        luck = "a lucky" if verdict.distance <= 0 else "an unlucky"
-        text += f"; {luck} but possible {what_varies}"
+        text += f"; {possible_text(verdict, what_varies)}"
     return text
+
+
+def possible_text(verdict: stats.Verdict, what_varies: str) -> str:
+    """Say how such a printed value may come about: `a lucky but possible seed`.
+
+    A seed is ordinary if it lies in the middle half of the range of further runs.
+    """
+    if what_varies == "source":
+        return "possible, because sources differ by more than seeds"
+    assert verdict.low is not None and verdict.high is not None, "only a range makes it possible"
+    if abs(verdict.distance) <= (verdict.high - verdict.low) / 4:
+        return "an ordinary seed"
+    luck = "a lucky" if verdict.distance <= 0 else "an unlucky"
+    return f"{luck} but possible seed"
 
 
 # ---------------------------------------------------------------- where a value is printed
@@ -215,7 +229,7 @@ def print_place(printed: AuthorsPrint) -> str:
     if printed.row is not None:
         place = average_place(printed.row)
     else:
-        place = printed.note or "quoted by the source"
+        place = printed.note or "quoted by others"
     others = [f"{row.value.text} in {average_place(row)}" for row in printed.other_rows]
     return "; ".join([place, *others])
 

@@ -34,7 +34,7 @@ def gains_unit(gains: PrintedGains) -> str:
         origin = " (others' runs)"
     sentences = [
         (
-            f"Gain divided by its noise over seeds; n = {len(gains.gains)} comparisons that claims"
+            f"Gain divided by its standard error over seeds; n = {len(gains.gains)} comparisons that claims"
             " of the papers rest on."
         ),
         (
@@ -46,7 +46,7 @@ def gains_unit(gains: PrintedGains) -> str:
             " of the data). Gains below 0 go against the claim."
         ),
         (
-            f"Band: {100 - 100 * LEVEL:g} % of pure noise (±1.96). Colour: t test at"
+            f"Band: {100 - 100 * LEVEL:g} % of gains by chance alone (±1.96). Colour: t test at"
             f" {100 * LEVEL:g} %, which allows for the number of seeds."
         ),
     ]
@@ -62,7 +62,7 @@ def gain_label(gain: PrintedGain) -> str:
     size = f"{abs(difference):.{gain.digits}f}"
     text = f"{size} below" if difference < 0 else f"+{size} over"
     if gain.is_of_gains:
-        text = f"gain {text}"
+        text = f"gain {'smaller' if difference < 0 else 'larger'} by {size} than that of"
     text += f" {short_label(gain.versus)} in {gain.column}"
     if gain.row.startswith(paper_label(gain.paper)):
         return text
