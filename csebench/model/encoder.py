@@ -33,7 +33,7 @@ from transformers import (
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import logging
 
-from csebench.base.errors import BadInput, first_line
+from csebench.base.errors import BadInput, first_line, validated
 from csebench.base.files import read_json
 from csebench.base.gpus import device_type
 from csebench.base.hub import check_local_model, fetch_model
@@ -71,7 +71,7 @@ from csebench.model.pooling import (
     Encoded,
 )
 from csebench.model.weights import check_weights
-from csebench.plan.catalog.registry import METHODS, adapter_names, load, typed_params
+from csebench.plan.catalog.registry import METHODS, adapter_names, declaration, load
 from csebench.plan.schema.declarations import EncoderRef
 from csebench.plan.schema.spec import RUNS
 
@@ -730,8 +730,8 @@ class Encoder(nn.Module):
             facts: of the model, with the name of the method and its parameters.
 
         Raises:
-            BadInput: the exported weights cannot be read or do not fit, or the project does not
-                have the method.
+            BadInput: the exported weights cannot be read or do not fit, the method has no such
+                parameters, or the project does not have the method.
         """
         if not has_feature_layer(self.source):
             return
@@ -743,7 +743,9 @@ class Encoder(nn.Module):
                 f" also makes it, but this project does not have the method. Add its file to"
                 f" {METHODS}/."
             )
-        params = typed_params(method, facts["params"])
+        declared = declaration(method)
+        stated = {**declared.unstated, **facts["params"]}
+        params = validated(declared.hyperparameters, stated, f"{self.source / FACTS}: params")
         self.add_feature_layer(load(method).feature_layer(self.size, params))
         self.load_module(FEATURE_LAYER, self.model.get_submodule(FEATURE_LAYER))
 

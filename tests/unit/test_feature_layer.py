@@ -38,8 +38,8 @@ def model(layered, tmp_path):
     return folder
 
 
-def state_facts(folder, method):
-    content = {"pooler": "avg", "method": method, "params": {"channels": CHANNELS}}
+def state_facts(folder, method, **params):
+    content = {"pooler": "avg", "method": method, "params": {"channels": CHANNELS, **params}}
     (folder / FACTS).write_text(json.dumps(content))
 
 
@@ -117,6 +117,12 @@ def test_another_pooler_than_the_mean_is_refused(model):
 def test_a_layer_of_a_method_that_the_project_lacks_is_refused(model, method):
     state_facts(model, method)
     with pytest.raises(BadInput, match=r"this project does not have the method\. Add its file"):
+        open_model(str(model))
+
+
+def test_a_damaged_parameter_is_named(model):
+    state_facts(model, "is_bert", channels="many")
+    with pytest.raises(BadInput, match=r"csebench\.json: params: .*channels"):
         open_model(str(model))
 
 
