@@ -576,6 +576,15 @@ def test_a_bare_mean_is_judged_by_its_deviation():
     assert mean.verdict(printed, 1).name == stats.LOWER
 
 
+@pytest.mark.parametrize(("step", "name"), [(0.18, stats.AGREES), (0.21, stats.INCONCLUSIVE)])
+def test_scores_of_others_are_percentages_unless_a_point_is_stated(step, name):
+    """A further run is within t(2) · step · √(1 + 1/3) of the mean, which is 0.89 or 1.04. If it is
+    more than a point, nothing agrees."""
+    values = (70 - step, 70.0, 70 + step)
+    group = statistics.Group(statistics.GroupKind.SWEEP, stats.summarise(values), (), (), values)
+    assert group.verdict(Published(value=70.0, text="70.00"), 1).name == name
+
+
 def test_runs_at_a_printed_value_reach_it():
     assert [SWEEP.runs.reach(value) for value in (74.0, 77.0, 77.01, 79.0)] == [3, 2, 1, 0]
 
