@@ -763,6 +763,13 @@ def test_a_deviation_of_0_or_of_one_run_is_not_tested(sides):
         assert contrast_deviations(PAIR, 1, pair, 0.01).p is None
 
 
+@pytest.mark.parametrize(("unit", "reason"), [(0.01, "the spread is not known"), (0.0, "one seed")])
+def test_only_our_deviations_are_said_to_be_of_one_seed(unit, reason):
+    """The unit is that of the last printed digit, and 0 for our runs."""
+    untested = contrast_deviations(PAIR, 1, [KNOWN, Summary(70.0, 0.4, 1)], unit)
+    assert no_test(untested) == reason
+
+
 def test_a_deviation_of_0_is_not_called_one_seed():
     without_spread = contrast_deviations(PAIR, 1, [KNOWN, Summary(70.0, 0.0, 4)], 0.0)
     assert no_test(without_spread) == "a deviation is 0"
