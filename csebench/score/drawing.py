@@ -28,8 +28,8 @@ SMALL_SIZE = 8.5  # 10 pixels on a phone, where a wide figure is 640 pixels wide
 EDGE = 0.1  # inches between the edge of a figure and its texts
 TITLE_LINE = 0.2  # inches: height of a line of the title
 SUBTITLE_LINE = 0.17
-TITLE_CHARACTERS = 10.6  # that fit into an inch of the title
-SUBTITLE_CHARACTERS = 14.5
+TITLE_CHARACTERS = 10.7  # that fit into an inch of the title
+SUBTITLE_CHARACTERS = 14.55
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "csebench",
     "svg.fonttype": "none",  # text stays text
