@@ -354,7 +354,7 @@ def test_a_limit_that_is_exceeded_is_no_serious_mistake_by_itself(findings_of, l
         (
             {"by": "2.00"},
             Severity.SERIOUS,
-            "“better”: +1.76 over Theirs in Avg. where +2.00 is stated",
+            "“better”: +1.76 over Theirs in Avg. (the sentence says +2.00)",
         ),
         ({"row": "Theirs", "by": None}, Severity.NOTABLE, "“better”: 1.76 below Ours in Avg."),
     ],

@@ -636,7 +636,7 @@ def test_an_unknown_test_leaves_it_open_whether_rows_are_comparable(contrasts, o
 @pytest.mark.parametrize("p", [0.01, 0.5, None])
 def test_a_claim_that_rows_are_comparable_is_told_to_lack_a_limit(p):
     text = detail_text(judge_contrasts(contrast(0.3, p), **LIMIT))
-    assert text.startswith("the sentence does not say how close is close enough; ")
+    assert text.startswith("the sentence sets no limit for “comparable”; ")
 
 
 def test_rows_that_are_shown_to_differ_are_not_comparable_by_the_clearest_difference():
@@ -842,7 +842,7 @@ def test_our_runs_support_no_claim_whose_size_they_exclude(difference, verdict):
 
 def test_a_verdict_has_the_stated_size_beside_that_of_the_table():
     text = judgement_text(judge_contrasts(contrast(0.18, 0.01, unit=0.01), by="2.60"))
-    assert text == "*misprint*: +0.18 over B in x where +2.60 is stated"
+    assert text == "*misprint*: +0.18 over B in x (the sentence says +2.60)"
 
 
 def test_sentences_about_a_table_that_cannot_be_planned_are_left_out(tmp_path, monkeypatch):

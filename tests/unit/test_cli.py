@@ -192,7 +192,7 @@ def test_a_claim_is_shown_by_its_words_with_its_numbers(capsys):
     assert claim["place"] == "table2"
     assert claim["printed numbers"] == "supported"
     words = printed(capsys, "show", "up to (+5.91)").split()
-    assert "where up to +5.91 is stated" in " ".join(words)
+    assert "(the sentence says up to +5.91)" in " ".join(words)
 
 
 def test_findings_of_a_target_are_those_about_its_paper(capsys):

@@ -215,7 +215,7 @@ def test_the_best_of_several_settings_is_chosen_by_dev(compared):
     assert best.settings == 2
     # the last setting is in 7 of the 28 pairs, and is chosen from each
     assert best.estimate.gain == pytest.approx(8 * 7 / 28)
-    assert "Each with the best of 2 by STS-B dev: +2.00" in settings_sentences(comparison)[1]
+    assert "If STS-B dev picks the best of 2 settings for each: +2.00" in settings_sentences(comparison)[1]
 
 
 def test_without_scores_on_dev_there_is_no_best_of_several(compared):
@@ -257,7 +257,7 @@ def test_the_page_shows_both_sentences_and_a_point_for_each_setting(compared):
     picture, points = draw_page(page)
 
     assert "Over 8 shared settings: B − A +2.50" in text
-    assert "Each with the best of 2 by STS-B dev" in text
+    assert "If STS-B dev picks the best of 2 settings for each" in text
     assert "table1.svg" in text
     assert picture.name == "table1.svg"
     assert len(points.read_text().splitlines()) == 1 + 8

@@ -83,7 +83,7 @@ def here_text(judged: Judged) -> str:
     """Word what our runs show of a claim or sentence, with the numbers.
 
     At the scale of the papers this is a verdict on the claim. Runs on other encoders only compare
-    rows: `*higher*: +0.18 over SimCSE in Avg. where +2.60 is stated, p = 0.01`
+    rows: `*higher*: +0.18 over SimCSE in Avg. (the sentence says +2.60), p = 0.01`
     """
     ours = judged.ours
     if judged.scale == PAPER_SCALE:
