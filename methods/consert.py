@@ -97,7 +97,7 @@ Xu, Weiran}, booktitle={ACL}, year={2021}}"""
         "no early stop after 10 evaluations without a better one: the best step is kept anyway",
         "AdamW corrects its bias and has epsilon 1e-8; in the code, no correction and 1e-6",
         (
-            "ours: if the pooler reads the first position, [CLS] keeps its place; the code moves"
+            "our choice: if the pooler reads the first position, [CLS] keeps its place; the code moves"
             " its position, too"
         ),
         (

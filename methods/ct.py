@@ -71,7 +71,7 @@ Hellqvist, Erik Ylip{\\"a}{\\"a} and Sahlgren, Magnus}, booktitle={ICLR}, year={
         "the trainer's gradient clipping at 1.0 applies",
         "miCSE does not say which pooling its CT rows have; the mean is CT's own",
         (
-            "ours: with the component moco, queue entries are further negatives of every vector of"
+            "our choice: with the component moco, queue entries are further negatives of every vector of"
             " encoder 1"
         ),
     ],

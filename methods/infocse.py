@@ -91,7 +91,7 @@ booktitle={Findings of EMNLP}, year={2022}}"""
         ),
     },
     "deviations": [
-        "Table 5's `w/o MLM loss` is the component's weight at 0",
+        "`w/o MLM loss` (Table 5) is run with the weight of the auxiliary loss set to 0",
     ],
 }
 

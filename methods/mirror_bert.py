@@ -90,7 +90,10 @@ Collier, Nigel}, booktitle={EMNLP}, year={2021}}"""
             "miCSE claims both the authors' settings, which have 50 steps, and a constant number of"
             " steps over sizes: 50 steps at the papers' scale, the scale's number elsewhere"
         ),
-        "the variant code averages padding in training only; the official code does so in its evaluation, too",
+        (
+            "the variant code averages padding in training only; the official code does so in its"
+            " evaluation, too"
+        ),
     ],
 }
 

@@ -94,8 +94,8 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
         ),
         "STS-B dev is embedded in the run's precision; the official trainer uses fp32",
         (
-            "`without negatives` (miCSE Appendix E) has two readings: zeroed logits as coded, or no"
-            " denominator at all, which then has no use for a queue either"
+            "`without negatives` (miCSE Appendix E) has two readings, each a variant: logits of other"
+            " sentences are 0 (the code), or there is no denominator, and then no use for a queue"
         ),
     ],
 }

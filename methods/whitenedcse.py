@@ -102,7 +102,7 @@ Yang, Yi}, booktitle={ACL}, year={2023}}"""
             " have; here the [CLS] state is evaluated, as the script chooses the best step"
         ),
         (
-            "ours: if several processes share a run, each draws its own divisions into groups, so"
+            "our choice: if several processes share a run, each draws its own divisions into groups, so"
             " their losses differ"
         ),
     ],

@@ -28,7 +28,7 @@ TABLE_COLUMNS = [
     "cells complete",
     "runs to train",
     "hours (range)",
-    "not measured",
+    "without a forecast",
 ]
 RUN_COLUMNS = ["run", "sentences", "seed", "state", "seconds", "tables"]
 

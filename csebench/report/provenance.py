@@ -178,9 +178,7 @@ def tuned_text(page: Page) -> str:
             texts.append(f"{search}: {settings_text(settings)}")
     if not texts:
         return ""
-    return (
-        f"{'; '.join(texts)}. A row that states its own value keeps it."
-    )
+    return f"{'; '.join(texts)}. A row that states its own value keeps it."
 
 
 def is_tuned_by(spec: Spec, search: str) -> bool:
@@ -202,7 +200,7 @@ class Replacement(NamedTuple):
 
 
 def substitutions(page: Page, grids: Sequence[Grid]) -> list[str]:
-    """List what the page's scale replaces: `evaluator transfer by transfer:fasttest`.
+    """List what the page's scale replaces: `transfer:fasttest instead of evaluator transfer`.
 
     A scale can replace settings of runs, evaluators and swept values.
     """
@@ -214,7 +212,10 @@ def substitutions(page: Page, grids: Sequence[Grid]) -> list[str]:
     texts = []
     for name, replacement in sorted(replacements.items()):
         if replacement.new is not None and replacement.new != replacement.old:
-            texts.append(f"{name} by {replacement.new}")
+            new = replacement.new
+            if new == "self":  # as RTD and the methods with a teacher name it
+                new = "the run's own encoder"
+            texts.append(f"{new} instead of {name}")
     return texts
 
 

@@ -42,24 +42,25 @@ DECLARATION = {
             " without it"
         ),
         (
-            "layers: in form paper the last third of the stack, which is 9 to 12 of 12 (the paper"
-            " says 8-12); in form code the code's 7:11 of 12; both scale with the encoder's depth"
+            "layers: with `form: paper` the last third of the stack, which is 9 to 12 of 12 (the"
+            " paper says 8-12); with `form: code` the code's 7:11 of 12; both scale with the"
+            " encoder's depth"
         ),
         (
             "entries that attention dropout zeroed in either view are left out (the paper is"
             " silent; the code does so)"
         ),
         (
-            "ours: rho² is cut at 1 - 1e-6, so that equal views (CT's first step: two equal"
+            "our choice: rho² is cut at 1 - 1e-6, so that equal views (CT's first step: two equal"
             " encoders, no dropout) give a finite value without gradient; the code returns the"
             " constant 100 when it meets NaN"
         ),
         (
-            "ours: in form paper only tokens before the first difference of the two views count"
+            "our choice: with `form: paper`, only tokens before the first difference of the two views count"
             " (Mirror-BERT's span mask shifts the tokens behind it); for dropout views these are"
-            " all tokens. Form code compares by position"
+            " all tokens. With `form: code`, tokens are compared by position"
         ),
-        "ours: pairs of different sentences (CT's negatives) do not count",
+        "our choice: pairs of different sentences (CT's negatives) do not count",
         (
             "the same weight for every corpus size and host method: the paper does not say which it"
             " used"

@@ -64,7 +64,7 @@ DECLARATION = {
             " right for [CLS] only"
         ),
         (
-            "ours: with ct, views of encoder 2 give their vectors, too, and the lower layers are"
+            "our choice: with ct, views of encoder 2 give their vectors, too, and the lower layers are"
             " encoder 1's"
         ),
     ],

@@ -35,12 +35,12 @@ DECLARATION = {
     "below": [(0, "queue"), ("momentum", 1), ("dropout", 1)],
     "deviations": [
         (
-            "ours, where the paper is silent: the first view queries the queue (as in ESimCSE), the"
+            "our choices, where the paper is silent: the first view queries the queue (as in ESimCSE), the"
             " queue is used before it is full, momentum vectors pass the shared MLP, dropout 0.3"
             " covers attention too, the batch is enqueued after the optimiser step and the moving"
             " average follows it"
         ),
-        "the queue drops its oldest entries beyond 384: with a batch of 50, this cuts a batch",
+        "the queue keeps the newest 384 entries; with a batch of 50, it holds part of its oldest batch",
         (
             "the momentum encoder starts from the pre-trained weights (ESimCSE's starts from random"
             " ones by accident)"

@@ -215,7 +215,10 @@ def test_the_best_of_several_settings_is_chosen_by_dev(compared):
     assert best.settings == 2
     # the last setting is in 7 of the 28 pairs, and is chosen from each
     assert best.estimate.gain == pytest.approx(8 * 7 / 28)
-    assert "If STS-B dev picks the best of 2 settings for each: +2.00" in settings_sentences(comparison)[1]
+    assert (
+        "If STS-B dev picks the best of 2 settings for each: +2.00"
+        in settings_sentences(comparison)[1]
+    )
 
 
 def test_without_scores_on_dev_there_is_no_best_of_several(compared):

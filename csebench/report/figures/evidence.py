@@ -1,4 +1,4 @@
-"""The picture of the page "Do others reach the printed scores?": others' runs against the printed values."""
+"""The picture of results/evidence.md: others' runs against the printed values."""
 
 from pathlib import Path
 from typing import Any, NamedTuple

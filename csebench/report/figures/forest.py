@@ -105,6 +105,8 @@ def forest_subtitle(comparisons: Sequence[Comparison]) -> str:
         parts.append("Grey stroke: difference in print.")
     if any(c.differs for c in comparisons):
         parts.append("Open dot: rows with different settings.")
+    if not any(c.is_judged for c in comparisons):
+        parts.append("No verdict: this scale cannot tell such methods apart.")
     return " ".join(parts)
 
 

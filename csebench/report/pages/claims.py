@@ -96,9 +96,7 @@ def claims_page(scale: str) -> PageContent:
         claims_legend(),
         power_fold(),
     ]
-    return PageContent(
-        "Do the papers' claims hold?", scale_line(page(SIDE_BY_SIDE, scale)), parts
-    )
+    return PageContent("Do the papers' claims hold?", scale_line(page(SIDE_BY_SIDE, scale)), parts)
 
 
 # ---------------------------------------------------------------- counts and links
@@ -139,7 +137,10 @@ def verdicts_table(sentences: list[Judged]) -> TextTable:
 
 
 def all_papers_label() -> str:
-    """Name the row of all papers: `all, if seeds deviate by 0.84 points`; `all` if others published no deviation."""
+    """Name the row of all papers: `all, if seeds deviate by 0.84 points`.
+
+    It is `all` if others published no deviation.
+    """
     published = published_deviation()
     if published is None:
         return "all"
@@ -160,7 +161,8 @@ def dependence_text(sentences: list[Judged]) -> str:
     return (
         f"A count links to its sentences. {DEPENDS} marks the {changing} sentences whose verdict"
         f" depends on how much scores vary between seeds. Deviations of {', '.join(larger)} and"
-        f" {smallest} points are tried ([how claims are judged](#how-claims-are-judged))."
+        f" {smallest} points of the STS average are tried; scores of one task get their own, larger"
+        " deviation ([how claims are judged](#how-claims-are-judged))."
     )
 
 

@@ -1,4 +1,4 @@
-"""The page "Do others reach the printed scores?" (`results/evidence.md`): what others' runs say of printed values.
+"""The page `results/evidence.md`: what others' runs say of printed values.
 
 It arranges numbers (csebench/report/numbers/others.py) and sentences
 (csebench/report/words/evidence.py) in tables. The picture is drawn in
@@ -133,8 +133,8 @@ def pooled_parts(methods: list[PooledMethod]) -> list[Part]:
         (
             "Each source counts the same, whatever its number of runs. *sd within sources* is the"
             " deviation between runs of one source, taken to be the same in all sources. τ is the"
-            " deviation between the means of sources. Cochran's Q tests whether sources differ; p is"
-            " the chance of such a large Q if they do not ([statistics](../docs/statistics.md))."
+            " deviation between the means of sources. Cochran's Q tests whether sources differ; p"
+            " is the chance of such a large Q if they do not ([statistics](../docs/statistics.md))."
         ),
         TextTable(POOLED_SOURCE_COLUMNS, rows_of_sources),
     ]

@@ -124,7 +124,8 @@ def reproduction_text(scale: str) -> str:
     sentences = ["Do the printed numbers reproduce?"]
     if scale != PAPER_SCALE:
         sentences.append(
-            f"Scale {scale} cannot say, because its encoder and its training differ from the papers'."
+            f"Scale {scale} cannot say, because its encoder and its training are not those of the"
+            " papers."
         )
     sentences.append("Runs of others on the papers' encoders:")
     sentences += [pooled_sentence(pooled) for pooled in pooled_methods()]

@@ -40,7 +40,14 @@ def row_by_row_table(view: GridView, best: BestRows) -> TextTable:
 
     label = view.score_grid.columns[column].label
     here = f"here ({view.scale})"
-    head = ["Model", f"{label} in print", here, "others' runs", "print against others' runs", "command"]
+    head = [
+        "Model",
+        f"{label} in print",
+        here,
+        "others' runs",
+        "print against others' runs",
+        "command",
+    ]
     return without_empty_columns(TextTable(head, lines), NO_VALUE)
 
 

@@ -233,6 +233,8 @@ def provenance_folds(page: targets.Page) -> list[Part]:
     parts: list[Part] = [Fold("How it was made", [provenance_lines(page), settings])]
     choices = deviation_lines(page)
     if choices:
-        summary = "How our methods deviate from the papers, and what we chose where a paper is silent"
+        summary = (
+            "How our methods deviate from the papers, and what we chose where a paper is silent"
+        )
         parts.append(Fold(summary, ["\n".join(choices)]))
     return parts

@@ -245,7 +245,7 @@ def limit_text(judgement: Judgement, basis: LimitTest) -> str:
 
 
 def contrast_text(judgement: Judgement, contrast: Contrast, tests: int) -> str:
-    """Word a contrast and its test: `+0.24 over SimCSE in Avg. (the sentence says +2.60), p = 0.018`.
+    """Word a contrast and its test: `+0.24 over A in Avg. (the sentence says +2.60), p = 0.018`.
 
     Args:
         tests: the number of tests that p is corrected for.

@@ -77,12 +77,12 @@ def picking_sentence(pooled: PooledMethod) -> str:
     if by_test is None:
         most = len(scores.by_test)
         return (
-            f"An average source stays below {pooled.printed.value.text} even with the best of {most}"
-            " runs by test score."
+            f"An average source stays below {pooled.printed.value.text} even with the best of"
+            f" {most} runs by test score."
         )
     text = (
-        f"To reach {pooled.printed.value.text}, an average source needs the best of {by_test} runs if"
-        " it picks by test score"
+        f"To reach {pooled.printed.value.text}, an average source needs the best of {by_test} runs"
+        " if it picks by test score"
     )
     if by_dev is None:
         return f"{text}. The best of {len(scores.by_dev)} by STS-B dev does not reach it."
@@ -169,10 +169,10 @@ def counts_text() -> str:
         f"The verdicts rest on {counts.comparable} runs from {counts.sources} sources, which"
         " publish the score of each run. Others trained them with the paper's data, budget,"
         " objective and pooling; details of the optimiser may differ (see the setups below)."
-        f" {counts.other_runs} runs are not counted, because they differ in"
-        f" these or are doubtful. {counts.checkpoints} scores of released checkpoints are not"
-        f" counted either. {counts.means} means of several runs are published without single scores;"
-        " only pooled verdicts use them."
+        f" {counts.other_runs} runs are not counted, because they differ in these or are doubtful."
+        f" {counts.checkpoints} scores of released checkpoints are not counted either."
+        f" {counts.means} means of several runs are published without single scores; only pooled"
+        " verdicts use them."
     )
 
 

@@ -28,7 +28,9 @@ def settings_sentences(comparison: Comparison) -> list[str]:
     ]
     if over.best is not None:
         best = estimate_text(over.best.estimate)
-        sentences.append(f"If STS-B dev picks the best of {over.best.settings} settings for each: {best}.")
+        sentences.append(
+            f"If STS-B dev picks the best of {over.best.settings} settings for each: {best}."
+        )
     for label, number in zip((row, against), over.diverged, strict=True):
         if number:
             runs = counted(number, "run")
