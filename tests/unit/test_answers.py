@@ -116,9 +116,9 @@ NOT_COMPARED = [
     ),
     (
         Relation.NOT_ASKED,
-        PremiseNotShown("B", 0.31, 1.0, "9.9"),
-        "B drops by 0.3 points here, but the question needs a drop that is significantly above"
-        " 1 point (in the paper: 9.9)",
+        PremiseNotShown("B", 0.31, 1.0, "9.9 points"),
+        "in the paper, B loses 9.9 points. Here it loses 0.3, but the question needs a loss"
+        " significantly above 1 point",
     ),
     (
         Relation.UNPAIRED,
@@ -220,10 +220,7 @@ def test_primary_answers_of_all_tables_are_corrected_together(count_primary):
     assert counts == PrimaryAnswers(tested, significant=3, after_holm=1)
     text = primary_answers_text(counts)
     assert "4 primary questions could be tested (MSSE Table 0, MSSE Table 1" in text
-    assert (
-        "Significant differences: 3; after Holm's correction over all of these questions: 1."
-        in text
-    )
+    assert "Significant: 3; with Holm's correction over all of them: 1." in text
     assert primary_answers_text(PrimaryAnswers((), 0, 0)) == ""
 
 

@@ -341,7 +341,9 @@ def test_size(project, claim, on_print, on_runs):
 def test_the_comparison_that_goes_against_a_claim_is_shown(project):
     judged = judge(columns=["x", "y"], versus=["B", "C"]).published
     assert judged.outcome == OTHER_WAY
-    assert "the one that disagrees most: 0.40 below C in y, p = 1 for 4 " in detail_text(judged)
+    assert "the one that disagrees most: 0.40 below C in y, p = 1, corrected for 4 " in detail_text(
+        judged
+    )
 
 
 def test_up_to_asks_for_one_of_several_comparisons(project):
@@ -427,7 +429,7 @@ def test_a_claim_may_compare_the_gains_of_rows_over_others(project):
     assert (judged.published.outcome, judged.ours.outcome) == (SUPPORTED, AGAINST)
     # three trained rows have a deviation of 0.40; nothing trains BERT
     p = 2 * scipy.stats.norm.sf(1.50 / (0.40 * 3**0.5))
-    assert detail_text(judged.published) == f"gain +1.50 over C in x, p = {p:.2g}"
+    assert detail_text(judged.published) == f"gain larger by 1.50 than that of C in x, p = {p:.2g}"
     assert claim_formula(claim_of(**GAINS)) == "Ours − B > C − BERT; column x"
 
 

@@ -795,8 +795,8 @@ def test_the_page_says_first_what_all_sources_say_of_a_printed_value():
     pooled = statistics.pooled_group(SIMCSE)
     sources = len(pooled.by_source)
     assert pooled_text().startswith(
-        "**The 76.25 printed for unsup-SimCSE on BERT-base, against"
-        f" {pooled.summary.n} runs of {sources} sources, is "
+        "**unsup-SimCSE on BERT-base: 76.25 is printed;"
+        f" {pooled.summary.n} runs of {sources} sources average "
     )
 
 

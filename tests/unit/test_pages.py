@@ -110,7 +110,13 @@ def test_a_table_begins_with_the_column_that_sums_it_up():
     """Where our encoder is not the papers', the verdict is on the runs of others."""
     view = grid_view("infocse", "table2", "mini")
     table = row_by_row_table(view, best_by_column(view))
-    shown = ["Avg. in print", "here (mini)", "others' runs", "verdict on print", "command"]
+    shown = [
+        "Avg. in print",
+        "here (mini)",
+        "others' runs",
+        "verdict on the printed value",
+        "command",
+    ]
     assert table.head[1:] == shown
     (simcse,) = [row for row in table.rows if row[0] == "SimCSE-BERTbase"]
     assert simcse[1] == "76.25"
@@ -128,7 +134,7 @@ def test_a_cited_row_has_its_printed_number_alone():
 def test_our_runs_judge_a_printed_value_where_they_can(project):
     view = grid_view("golden", "table10", "paper")
     table = row_by_row_table(view, best_by_column(view))
-    verdicts = {row[0]: row[table.head.index("verdict on print")] for row in table.rows}
+    verdicts = {row[0]: row[table.head.index("verdict on the printed value")] for row in table.rows}
     assert verdicts["SimCSE"] == "differs: 6.00 below an average run"
 
 

@@ -45,7 +45,7 @@ def row_by_row_table(view: GridView, best: BestRows) -> TextTable:
         f"{label} in print",
         here,
         "others' runs",
-        "print against others' runs",
+        "verdict on the printed value",
         "command",
     ]
     return without_empty_columns(TextTable(head, lines), NO_VALUE)

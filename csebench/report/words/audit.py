@@ -24,6 +24,7 @@ from csebench.report.numbers.audit import (
     WrongDifference,
     WrongSentence,
 )
+from csebench.report.numbers.claims import ClaimOutcome
 from csebench.report.words.claims import detail_text, remark_on_outcome
 
 KIND_MEANINGS = {
@@ -123,7 +124,9 @@ def sentence_text(facts: WrongSentence) -> str:
     places = {judgement.claim.place for judgement in facts.wrong if judgement.claim is not None}
     details = []
     for judgement in facts.wrong:
-        detail = "; ".join(filter(None, [remark_on_outcome(judgement), detail_text(judgement)]))
+        detail = detail_text(judgement)
+        if judgement.outcome == ClaimOutcome.UNPROVEN_SIGNIFICANCE:
+            detail = f"{remark_on_outcome(judgement)}; {detail}"
         if facts.claims > 1 and judgement.claim is not None:
             detail = f"{judgement.claim.row}: {detail}"
             if len(places) > 1:

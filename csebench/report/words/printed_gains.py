@@ -34,8 +34,8 @@ def gains_unit(gains: PrintedGains) -> str:
         origin = " (others' runs)"
     sentences = [
         (
-            f"Gain divided by its standard error over seeds; n = {len(gains.gains)} comparisons that"
-            " claims of the papers rest on."
+            f"Gain divided by its standard error over seeds; n = {len(gains.gains)} comparisons"
+            " that claims of the papers rest on."
         ),
         (
             f"Dot: the ratio if seeds deviate by {first:.2f} points of the STS average on"
