@@ -1,16 +1,20 @@
-"""MixCSE: a sentence must tell its positive from mixtures of that positive with another sentence.
+"""MixCSE: mixtures of a sentence with the next one of its batch are further negatives.
 
 Idea: random sentences of a batch soon are easy negatives, and then give little gradient. A mixture
-of the positive and another sentence stays hard. Mixtures have no gradient. So the loss moves
-anchors and positives away from them, and not the mixtures themselves.
+of a positive with another sentence stays hard. Mixtures of a positive with the next sentence are
+further negatives, for all anchors. So are mixtures of an anchor with the next one, for all
+positives. They have no gradient, so the loss moves the anchors and positives away from them.
 
-    mix(z)_i = λ z_i + (1-λ) z_(i+1),   without gradient
+    mix(z)_i = λ z_i + (1-λ) z_(i+1),   without gradient,   λ = `mixing`
     loss = cross-entropy with target i over the columns
            cos(z1_i, z2_j)/τ,   cos(z1_i, mix(z2)_j)/τ,   cos(mix(z1)_i, z2_j)/τ
 
-mix(z2)_(i-1) has the share 1-λ of z2_i, and mix(z1)_i has the share 1-λ of z1_(i+1). So the logits
-cos(z1_i, mix(z2)_(i-1)) and cos(mix(z1)_i, z2_(i+1)) hold too much of a positive pair. The released
-code sets them to 0 and does not remove them.
+Two logits of a row compare a positive pair in part:
+
+- `cos(z1_i, mix(z2)_(i-1))`: this mixture contains (1-λ) z2_i, the positive.
+- `cos(mix(z1)_i, z2_(i+1))`: this mixture contains (1-λ) z1_(i+1), the anchor of z2_(i+1).
+
+The released code sets both to 0 instead of removing them.
 
 Source: official code: BDBC-KG-NLP/MixCSE_AAAI2022 mixcse/models_mix.py:166-275,
 run_unsup_example.sh.
@@ -47,10 +51,16 @@ Mao, Yongyi}, booktitle={AAAI}, year={2022}}"""
         "evaluate_every": (125, "run_unsup_example.sh"),
         "pooler": (
             "cls_before_pooler",
-            "run_unsup_example.sh: its last line evaluates without the MLP; the README with it",
+            "run_unsup_example.sh:28 evaluates without the MLP; the README with it",
         ),
         "temperature": (0.05, "run_unsup_example.sh"),
-        "mixing": (0.2, "run_unsup_example.sh: lambdas, the share of the positive"),
+        "mixing": (
+            0.2,
+            (
+                "run_unsup_example.sh: lambdas, the share of the positive; it had 0.6 until commit"
+                " 8a8add3 (2022-06-14)"
+            ),
+        ),
         "form": (
             "code",
             "code: models_mix.py:220-271; removed: without its logits of 0",
@@ -64,8 +74,8 @@ Mao, Yongyi}, booktitle={AAAI}, year={2022}}"""
             "as released",
             (
                 "every sentence has 2N further logits as negatives: its vector against N mixed"
-                " positives, and its own mixture against N positives; the two that hold too much of"
-                " a positive pair are 0"
+                " positives, and its own mixture against N positives; the two that compare a positive"
+                " pair in part are 0"
             ),
         ),
         "removed": (
@@ -80,6 +90,11 @@ Mao, Yongyi}, booktitle={AAAI}, year={2022}}"""
             "the script has no mlp_only_train, so its best step on STS-B dev is chosen with the MLP;"
             " here it is chosen without, as at test"
         ),
+        "precision as the scale says, fp32 or bf16; the script trains in fp32",
+        (
+            "hard_negative_weight is left out: the code adds it to the logits of a sentence's own"
+            " two mixtures (models_mix.py:239-243, 267-271), and it is 0 by default"
+        ),
         "ours: with the component moco, the queue adds further negatives of the unmixed anchors",
     ],
 }
@@ -92,14 +107,15 @@ class Method(SimCSE):
         )
 
 
-def mix(z: Tensor, share: float) -> Tensor:
+def mix(z: Tensor, mixing: float) -> Tensor:
     """Mix each vector with the next one of the batch, (N, D) -> (N, D), without gradient.
 
+    The last vector mixes with the first.
+
     Args:
-        share: of the vector itself. The rest is the next vector's. The last vector mixes with the
-            first.
+        mixing: share of the vector itself. The rest is the next vector's.
     """
-    mixed = share * z + (1 - share) * z.roll(-1, dims=0)
+    mixed = mixing * z + (1 - mixing) * z.roll(-1, dims=0)
     return mixed.detach()
 
 
@@ -107,7 +123,7 @@ def mixed_info_nce(
     z1: Tensor,
     z2: Tensor,
     temperature: float,
-    share: float,
+    mixing: float,
     form: str = "code",
     queue: Tensor | None = None,
 ) -> Tensor:
@@ -115,24 +131,26 @@ def mixed_info_nce(
 
     Args:
         z1, z2: (N, D).
-        share: of the positive in its mixture, and of the anchor in its own.
-        form: what becomes of the two logits of a row that hold too much of a positive pair. `code`
+        mixing: share of the positive in its mixture, and of the anchor in its own.
+        form: what becomes of the two logits of a row that compare a positive pair in part. `code`
             sets them to 0, `removed` leaves them out.
         queue: (Q, D) further negatives, without gradient.
     """
     z1 = upcast_fp32(z1)
     z2 = upcast_fp32(z2)
-    mixed_positives = cos_sim(z1, mix(z2, share)) / temperature  # (N, N)
-    mixed_anchors = cos_sim(mix(z1, share), z2) / temperature  # (N, N)
+    mixed_positives = cos_sim(z1, mix(z2, mixing)) / temperature  # (N, N)
+    mixed_anchors = cos_sim(mix(z1, mixing), z2) / temperature  # (N, N)
 
-    # mixture i-1 has 1-λ of positive i; mixed anchor i has 1-λ of the anchor of positive i+1
     own = torch.eye(len(z1), dtype=torch.bool, device=z1.device)
+    previous = own.roll(1, dims=0)  # True at (i, i-1)
+    following = own.roll(1, dims=1)  # True at (i, i+1)
     fill = 0.0 if form == "code" else float("-inf")
-    columns = [
-        cos_sim(z1, z2) / temperature,
-        mixed_positives.masked_fill(own.roll(1, dims=0), fill),
-        mixed_anchors.masked_fill(own.roll(1, dims=1), fill),
-    ]
+    # mixture i-1 contains a part of positive i
+    mixed_positives = mixed_positives.masked_fill(previous, fill)
+    # mixed anchor i contains a part of anchor i+1
+    mixed_anchors = mixed_anchors.masked_fill(following, fill)
+
+    columns = [cos_sim(z1, z2) / temperature, mixed_positives, mixed_anchors]
     if queue is not None:
         columns.append(cos_sim(z1, queue.detach()) / temperature)
     logits = torch.cat(columns, dim=1)

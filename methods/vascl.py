@@ -1,13 +1,15 @@
-"""VaSCL (virtual augmentation): the second pair of a sentence is its vector, moved towards neighbours.
+"""VaSCL: a vector, moved to where it is hardest to tell from neighbours, is a second positive.
 
-Idea: text has no general augmentation. So one is made in the space of vectors. A sentence's vector
-is moved as far as allowed, to where it is hardest to tell from the sentence's neighbours in the
-batch. The head must still tell the moved vector from them.
+Idea: text has no general augmentation. So a virtual one is made in the space of vectors. A second
+positive of a sentence is its own vector, moved by a fixed distance to where it is hardest to tell
+from its neighbours in the batch. The head must still tell the moved vector from them.
 
-    loss = NT-Xent(z1, z2) + NT-Xent of (z1, z*), each row against its neighbours' rows alone
+    loss = NT-Xent(z1, z2) + NT-Xent(sg z1, z*), whose only negatives are the neighbours' rows
     z*_i = head(e_i + r g_i/|g_i|)
-    g_i = gradient by δ_i of -log exp c_ii / (exp c_ii + Σ_k exp c_ik),   k among the K neighbours
-    c_ij = cos(head(e_i + δ_i), z1_j)/τ,   δ_i random, |δ_i| = r
+    g_i = gradient by d_i of -log exp c_ii / (exp c_ii + Σ_k exp c_ik),   k among the K neighbours
+    c_ij = cos(head(e_i + r d_i), z1_j)/τ,   d_i random, |d_i| = 1
+
+sg: without gradient. The second term takes e without gradient, too, so it trains the head alone.
 
 Source: official code: amazon-science/sentence-representations VaSCL/training.py:109-125,
 learners/contrastive_utils.py, learners/vat_utils.py:33-74, models/Transformers.py:7-53, main.py.
@@ -49,14 +51,15 @@ booktitle={Findings of ACL}, year={2022}}"""
         "learning_rate": (5e-6, "run_vascl.sh, for RoBERTa base; constant"),
         "clip": (1e9, "training.py:122-124 clips nothing"),
         "max_length": (32, "main.py:61"),
-        "evaluate_every": (500, "run_vascl.sh: logging_step"),
+        "evaluate_every": (500, "run_vascl.sh: logging_step; main.py:52 has 100"),
         "pooler": ("avg", "models/Transformers.py:41-45"),
         "temperature": (0.05, "main.py:73"),
         "head_rate": (
             100.0,
             (
-                "main.py:65: lr_scale, times the encoder's learning rate; run_vascl.sh and the"
-                " README have 100,000, which makes it 0.5"
+                "README and run_vascl.sh of commits a42917e to b6d8116 (2022-03-15), and"
+                " main.py:65: lr_scale, times the encoder's learning rate; the last commit of that"
+                " day, 8061463, has 100,000, which makes the head's rate 0.5"
             ),
         ),
         "neighbours": (16, "main.py:74: topk"),
@@ -68,8 +71,8 @@ booktitle={Findings of ACL}, year={2022}}"""
         "default": (
             "released, repaired",
             (
-                "the script, which a comment cuts off in its middle and which ends after about 100"
-                " steps: here with main.py's learning rate of the head, and all of its 5 epochs"
+                "the README's command of the first commit (a42917e) without two faults: a comment"
+                " behind a backslash, with which it does not start, and a limit of 100 steps"
             ),
         ),
     },
@@ -79,10 +82,28 @@ booktitle={Findings of ACL}, year={2022}}"""
             "as in the code, the term of moved vectors has no gradient to the encoder"
             " (training.py:117; vat_utils.py:52): it trains the head, which is not used at test"
         ),
-        "the code first drops sentences that occur twice in the corpus",
         (
-            "the script ends after about 100 steps (max_iter), as a test would; here are the 5"
-            " epochs that it also states"
+            "the README drops repeated sentences of the corpus; here they stay, and 4,885 steps"
+            " count them"
+        ),
+        (
+            "the last script has the same comment. Without it, it makes 106 steps, as if for a trial"
+            " run (max_iter 100; every later epoch makes one more, training.py:101-104). Here are the"
+            " 5 epochs that it also states. The authors' own command in commit a42917e has 10,000"
+            " steps of 256 sentences"
+        ),
+        "precision as the scale says, fp32 or bf16; the code trains in fp32",
+        (
+            "the code's Adam has an epsilon of 1e-8 for the head; here it is 1e-8 divided by"
+            " `head_rate`"
+        ),
+        (
+            "on several GPUs, the code finds neighbours within a GPU's share and uses their indices"
+            " on the whole batch; here neighbours are found in the whole batch"
+        ),
+        (
+            "the code fails on a batch of `neighbours` sentences or fewer; here all other sentences"
+            " of such a batch are neighbours"
         ),
     ],
 }
@@ -101,15 +122,16 @@ class Method(Base):
         near = nearest(vectors, self.p.neighbours)
 
         # Find in which direction each vector is hardest to tell from its neighbours.
-        start = random_directions(vectors, len(views.view1.ids)).requires_grad_()
+        share = len(views.view1.ids)  # tokens are this process's, and vectors are all processes'
+        start = random_directions(vectors, share).requires_grad_()
         trial = self.project(vectors + self.p.radius * start)
-        hardness = neighbour_contrast(trial, anchors, near, self.p.temperature)
-        (gradient,) = torch.autograd.grad(hardness, start)
-        hardest = unit(gradient)
+        neighbour_loss = neighbour_contrast(trial, anchors, near, self.p.temperature)
+        (gradient,) = torch.autograd.grad(neighbour_loss, start)
+        direction = unit(gradient)
 
-        moved = self.project(vectors + self.p.radius * hardest)
-        term = neighbour_nt_xent(anchors, moved, near, self.p.temperature)
-        return nt_xent(views.z1, views.z2, self.p.temperature, views.queue) + term
+        moved = self.project(vectors + self.p.radius * direction)
+        moved_loss = neighbour_nt_xent(anchors, moved, near, self.p.temperature)
+        return nt_xent(views.z1, views.z2, self.p.temperature, views.queue) + moved_loss
 
     def learning_rate_factor(self, step: int) -> float:
         return 1.0
@@ -119,8 +141,13 @@ class FastLinear(nn.Linear):
     """A linear layer without bias that learns `rate` times as fast as other layers.
 
     Its weights are stored divided by the rate. A step of Adam is about as long as the learning
-    rate, whatever the size of the gradient. So the weights that are applied move by `rate` times
-    the learning rate.
+    rate, if the gradient is much larger than Adam's epsilon. So the weights that are applied move
+    by `rate` times the learning rate. In full, with Adam's averages m of the gradient and v of its
+    square by the applied weights, they move by
+
+        rate · learning rate · m / (√v + epsilon/rate)
+
+    This holds without weight decay, which is not multiplied by `rate`.
     """
 
     def __init__(self, inputs: int, outputs: int, rate: float):

@@ -29,7 +29,7 @@ def test_mixcse_and_its_gradients(name, precision):
     case.check_gradients(loss, z1=z1, z2=z2)
 
 
-def rows_of_logits(z1, z2, temperature, share):
+def rows_of_logits(z1, z2, temperature, mixing):
     """Compute the logits of each sentence one by one, without the two that the code sets to 0.
 
     The first logit of a row is the positive's.
@@ -40,7 +40,7 @@ def rows_of_logits(z1, z2, temperature, share):
         return float(torch.cosine_similarity(a, b, dim=0) / temperature)
 
     def mixed(z, i):
-        return share * z[i] + (1 - share) * z[(i + 1) % n]
+        return mixing * z[i] + (1 - mixing) * z[(i + 1) % n]
 
     rows = []
     for i in range(n):
@@ -69,7 +69,7 @@ def test_a_queue_adds_negatives_of_the_anchors_to_mixcse():
     other."""
     z = torch.eye(2)
     queue = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
-    loss = mixcse.mixed_info_nce(z, z, 0.5, share=1.0, queue=queue)
+    loss = mixcse.mixed_info_nce(z, z, 0.5, mixing=1.0, queue=queue)
     of_batch = 3 * exp(2) + 3
     denominators = (of_batch + exp(2) + exp(1.2), of_batch + exp(0) + exp(1.6))
     assert loss.item() == pytest.approx(sum(log(d) - 2 for d in denominators) / 2)
