@@ -10,7 +10,7 @@ TINY_SUBSTITUTES = {
         "distilbert/distilbert-base-uncased@12040accade4e8a0f71eabdb258fecc2e7e948be": "self"
     },
     "groups": {"128": 8},
-    "max_length": {"131": 64, "510": 64},
+    "max_length": {"131": 64, "512": 64},
     "max_span": {"512": 12},
     "min_span": {"32": 3},
     "neighbours": {"16": 3},

@@ -102,8 +102,9 @@ def test_a_document_without_room_for_spans_is_its_own_anchor_and_positive(tokens
     assert spans.positives == [slice(0, tokens)] * 4
 
 
-def test_the_learning_rate_begins_and_ends_at_a_32nd():
+def test_the_learning_rate_of_a_step_is_that_of_allennlp():
+    """AllenNLP numbers the steps from 1. Here are the steps 1, 5, 10, 55 and 100 of 100."""
     method = SimpleNamespace(p=SimpleNamespace(steps=100, warmup_steps=10))
-    factors = [declutr.Method.learning_rate_factor(method, step) for step in (0, 5, 10, 55, 100)]
+    factors = [declutr.Method.learning_rate_factor(method, step) for step in (0, 4, 9, 54, 99)]
 
-    assert factors == pytest.approx([1 / 32, 33 / 64, 1, 33 / 64, 1 / 32])
+    assert factors == pytest.approx([(1 + 0.1 * 31) / 32, 33 / 64, 1, 33 / 64, 1 / 32])
