@@ -207,12 +207,12 @@ def verdict_range_text(
 def possible_text(verdict: stats.Verdict, what_varies: str) -> str:
     """Say how such a printed value may come about: `a lucky but possible seed`.
 
-    A seed is ordinary if it lies in the middle half of the range of further runs.
+    A seed is ordinary if it lies in the middle quarter of the range of further runs.
     """
     if what_varies == "source":
         return "possible, because sources differ by more than seeds"
     assert verdict.low is not None and verdict.high is not None, "only a range makes it possible"
-    if abs(verdict.distance) <= (verdict.high - verdict.low) / 4:
+    if abs(verdict.distance) <= (verdict.high - verdict.low) / 8:
         return "an ordinary seed"
     luck = "a lucky" if verdict.distance <= 0 else "an unlucky"
     return f"{luck} but possible seed"
