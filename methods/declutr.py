@@ -112,7 +112,7 @@ Representations}, author={Giorgi, John and Nitski, Osvald and Wang, Bo and Bader
         "the last batch of an epoch may be smaller; the code drops it",
         "the best step on STS-B dev is kept; the code keeps the last one",
         (
-            "ours: edits of components, such as mlm's form in_place, reach the positives only,"
+            "our choice: edits of components, such as mlm's form in_place, reach the positives only,"
             " because the anchors are masked already"
         ),
     ],

@@ -31,7 +31,7 @@ Sentence Embeddings}, author={Wu, Xing and Gao, Chaochen and Lin, Zijia and Han,
 Wang, Zhongyuan and Hu, Songlin},
 booktitle={Findings of EMNLP}, year={2022}}"""
     ),
-    "needs": "a run of condenser",
+    "needs": "a model that condenser trained",
     "trains": "encoder, head, auxiliary layers",
     "colours": {"": "#009E73"},
     "params": {

@@ -95,7 +95,7 @@ Mao, Yongyi}, booktitle={AAAI}, year={2022}}"""
             "hard_negative_weight is left out: the code adds it to the logits of a sentence's own"
             " two mixtures (models_mix.py:239-243, 267-271), and it is 0 by default"
         ),
-        "ours: with the component moco, the queue adds further negatives of the unmixed anchors",
+        "our choice: with the component moco, the queue adds further negatives of the unmixed anchors",
     ],
 }
 

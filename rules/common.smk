@@ -47,10 +47,10 @@ jobs.start(SCALE)
 if workflow.is_main_process:  # jobs read this file, too
     if not workflow.dryrun:
         jobs.hold_folder()
-        environments = workflow.deployment_settings.deployment_method
-        if workflow.local_exec and not environments and not GPU:
-            jobs.start_job_server()
     jobs.report_defects(SCALE)
+    environments = workflow.deployment_settings.deployment_method
+    if workflow.local_exec and not (workflow.dryrun or environments or GPU):
+        jobs.start_job_server()
 
 
 def inputs(output):

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from csebench.base.supervision import (
+    AWAITED,
     end_with_parent,
     exit_like,
     signals_held,
@@ -34,8 +35,8 @@ from csebench.base.supervision import (
 )
 
 JOB_SERVER = "CSEBENCH_JOB_SERVER"  # of the environment: the path of the server's socket
-VERBS = ("work", "publish")  # the verbs of jobs that need torch, or of which there are many
-# What these verbs import from other packages, without what these import themselves.
+VERBS = ("work", "publish")  # `work` needs torch, and `publish` runs often
+# Modules of other packages that the verbs import. What these import in turn is not listed.
 PRELOADED = (
     "torch",
     "transformers.models.auto.modeling_auto",
@@ -61,7 +62,7 @@ def start_server(path: Path) -> None:
     Args:
         path: of its socket.
     """
-    command = [sys.executable, "-m", "csebench.base.job_server", str(path)]
+    command = [sys.executable, "-m", "csebench.base.job_server", str(path), str(os.getpid())]
     subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     os.environ[JOB_SERVER] = str(path.absolute())
 
@@ -69,34 +70,35 @@ def start_server(path: Path) -> None:
 # ---------------------------------------------------------------- in a job
 
 
-def run_in_fork(words: list[str]) -> int | None:
-    """Run a command in a fork of the server, with this process's environment and streams.
+def run_in_fork() -> int | None:
+    """Run the command line of this process in a fork of the server.
 
-    Args:
-        words: the words after `csebench`.
+    The fork gets the environment and the streams of this process.
 
     Returns:
-        The exit code. None if no server runs this command; it has not begun then.
+        The exit code. None if no server took the command. The command has not begun then.
     """
     path = os.environ.get(JOB_SERVER)
-    if path is None or not words or words[0] not in VERBS:
+    if path is None or sys.argv[1:2] not in [[verb] for verb in VERBS]:
         return None
     with socket.socket(socket.AF_UNIX) as connection, signals_held():
         try:
             connection.connect(path)
-            send_job(connection, words)
+            send_job(connection)
             fork = receive_number(connection)
         except OSError:  # there is no server at this path
             return None
         if fork is None:  # the server ended
             return None
+        if signal.SIGINT in signal.sigpending():  # Ctrl-C came before there was a fork
+            os.kill(fork, signal.SIGINT)
         code = wait_and_pass_on(fork, lambda: sent_code(connection), interval=INTERVAL)
     return exit_like(code)
 
 
-def send_job(connection: socket.socket, words: list[str]) -> None:
-    """Send a command, the current folder, the environment and the streams to the server."""
-    job = {"words": words, "folder": os.getcwd(), "environment": dict(os.environ)}
+def send_job(connection: socket.socket) -> None:
+    """Send this process's command, folder, environment and streams to the server."""
+    job = {"command": sys.argv, "folder": os.getcwd(), "environment": dict(os.environ)}
     content = json.dumps(job).encode()
     socket.send_fds(connection, [NUMBER.pack(len(content))], STREAMS)
     connection.sendall(content)
@@ -106,7 +108,7 @@ def sent_code(connection: socket.socket) -> int | None:
     """Return the exit code that a fork has sent, or None if it still works.
 
     Returns:
-        A negative number stands for a signal: that of a killed fork, which sends nothing.
+        -SIGKILL if the fork ended without sending a code, because only a kill ends it so.
     """
     try:
         code = receive_number(connection, socket.MSG_DONTWAIT)
@@ -128,14 +130,20 @@ def receive_number(connection: socket.socket, flags: int = 0) -> int | None:
 # ---------------------------------------------------------------- in the server
 
 
-def serve(path: Path) -> NoReturn:
-    """Wait for jobs, and fork for each, until the Snakemake that started the server ends."""
+def serve(path: Path, snakemake: int) -> NoReturn:
+    """Wait for jobs, and fork for each, until the Snakemake that started the server ends.
+
+    Args:
+        path: of the socket.
+        snakemake: id of the process that started the server.
+    """
     end_with_parent()
-    in_fork = {
-        signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),  # Ctrl-C is for the jobs
-        signal.SIGCHLD: signal.signal(signal.SIGCHLD, signal.SIG_IGN),  # nobody waits for forks
-        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda *_: end_server(path)),
-    }
+    if os.getppid() != snakemake:  # it has ended already
+        sys.exit()
+    handlers_before = {number: signal.getsignal(number) for number in AWAITED}
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the jobs
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for forks
+    signal.signal(signal.SIGTERM, lambda *_: end_server(path))
     gc.set_threshold(1_000_000)  # imports make many objects and free none
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -146,11 +154,12 @@ def serve(path: Path) -> NoReturn:
         while True:
             connection, _ = listener.accept()
             preload()
-            if os.fork() == 0:
-                for number, handler in in_fork.items():
-                    signal.signal(number, handler)
-                listener.close()
-                run_job(connection)
+            with signals_held():
+                if os.fork() == 0:
+                    for number, handler in handlers_before.items():
+                        signal.signal(number, handler)
+                    listener.close()
+                    run_job(connection)
             connection.close()
 
 
@@ -168,7 +177,10 @@ def preload() -> None:
 
 
 def run_job(connection: socket.socket) -> NoReturn:
-    """Run the job that a connection sends, in this fork, and send its exit code."""
+    """Run the job that a connection sends, in this fork, and send its exit code.
+
+    Signals are held in the fork, so that `watch` takes all of them.
+    """
     content, streams, _, _ = socket.recv_fds(connection, NUMBER.size, len(STREAMS))
     (length,) = NUMBER.unpack(content)
     job = json.loads(connection.recv(length, socket.MSG_WAITALL))
@@ -177,7 +189,7 @@ def run_job(connection: socket.socket) -> NoReturn:
     os.environ.update(job["environment"])
     del os.environ[JOB_SERVER]  # what the job starts is no job
     use_streams(streams)
-    sys.argv[1:] = job["words"]
+    sys.argv = job["command"]
 
     from csebench.cli import run_command
 
@@ -211,4 +223,4 @@ def is_open(connection: socket.socket) -> bool:
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    serve(Path(sys.argv[1]), int(sys.argv[2]))

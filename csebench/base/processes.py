@@ -1,7 +1,8 @@
 """This process among others: its rank, its threads, the signals it gets, the programs it runs.
 
 Other modules have the locks between processes (base/locks.py), GPUs (base/gpus.py), the process
-around a whole command (base/supervision.py), and the exchange of tensors (train/parallel.py).
+around a whole command (base/supervision.py), the forks that run jobs (base/job_server.py), and the
+exchange of tensors (train/parallel.py).
 """
 
 import contextlib

@@ -84,12 +84,12 @@ def watch(work: Callable[[], int], is_wanted: Callable[[], bool] = lambda: True)
 
 @contextlib.contextmanager
 def signals_held() -> Iterator[None]:
-    """Keep signals pending in the block, so that `wait_and_pass_on` takes them."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
+    """Keep signals pending in the block, so that `wait_and_pass_on` takes them. May be nested."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, AWAITED)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def wait_and_pass_on(

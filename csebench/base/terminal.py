@@ -214,9 +214,9 @@ def values_by_line(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> list
 def column_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
     """Choose the largest width of each column, so that words stay whole if they can.
 
-    rich narrows the widest columns until all are equal, even if this breaks words. So this function
-    first narrows the columns that keep their words whole: titles that are longer than all values,
-    then columns with little text for their width. What then is still too wide is left to rich.
+    rich narrows the widest columns until all are equal, even if this breaks words. This function
+    narrows columns without breaking words: first those whose title is longer than every value, then
+    those with little text for their width. What then is still too wide is left to rich.
 
     Args:
         columns: the texts of each column, beginning with its title.

@@ -40,10 +40,10 @@ def main(argv: list[str] | None = None) -> int:
     if argv is not None or not is_supervised():
         return run_command(argv)
     code = None
-    if "CSEBENCH_JOB_SERVER" in os.environ:
+    if "CSEBENCH_JOB_SERVER" in os.environ:  # else the import would be in vain
         from csebench.base.job_server import run_in_fork
 
-        code = run_in_fork(sys.argv[1:])
+        code = run_in_fork()
     if code is None:
         code = supervised(partial(run_command, None))
     return code

@@ -116,7 +116,7 @@ def print_declared_comparisons(views: list[GridView], as_json: bool) -> None:
             for comparison in answer.comparisons:
                 row, against, *cells = words.comparison_row(comparison)
                 # the whole labels have citations, which leave no room for whole words elsewhere
-                rows.append([words.short_label(row), words.short_label(against), *cells])
+                rows.append([short_label(row), short_label(against), *cells])
             print_table(words.COMPARISON_HEAD, rows)
     if len(views) > 1 and not is_smoke:
         print_text(f"\n{words.primary_answers_text(count_primary_answers(views))}")

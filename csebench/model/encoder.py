@@ -83,7 +83,7 @@ PREFIX_KEY = "prefix.vectors"  # there, the weights of a prefix
 FEATURE_LAYER = "feature_layer"  # there, the name before the weights of a feature layer
 OF_FEATURES = (None, "avg")  # poolers with which a forward pass computes features
 NO_MASK = "the tokenizer has no mask token; name one as mask_token in tokenizer_config.json."
-# The modules of masked-LM heads, in the order in which transformers calls them.
+# Masked-LM heads. Each row names the modules of one head, first to last.
 HEADS = (
     ("cls",),  # BERT
     ("lm_head",),  # RoBERTa
@@ -244,10 +244,11 @@ class Encoder(nn.Module):
             folder = added_folder(first.source.resolve(), number)
             part = EncoderRef(name=str(folder), revision="local")
             added = cls.load(part, with_pooler=with_pooler, as_part=True)
-            check_summable(first, added, f"encoder {folder}")
             encoders.append(added)
         for encoder in encoders:
             encoder.load_feature_layer(facts)
+        for added in encoders[1:]:
+            check_summable(first, added, f"encoder {added.source}")
         return encoders
 
     # ---------------------------------------------------------------- properties
@@ -746,7 +747,13 @@ class Encoder(nn.Module):
         declared = declaration(method)
         stated = {**declared.unstated, **facts["params"]}
         params = validated(declared.hyperparameters, stated, f"{self.source / FACTS}: params")
-        self.add_feature_layer(load(method).feature_layer(self.size, params))
+        layer = load(method).feature_layer(self.size, params)
+        if layer is None:
+            raise BadInput(
+                f"{self.source / MODULES_FILE}: {method} makes no feature layer with the parameters"
+                f" in {FACTS}; restore its file as it was when the model was trained."
+            )
+        self.add_feature_layer(layer)
         self.load_module(FEATURE_LAYER, self.model.get_submodule(FEATURE_LAYER))
 
     def new_layers(self, count: int) -> Layers:
@@ -1007,7 +1014,7 @@ def read_config(source: Any, what: str) -> Any:
 
 
 def refuse_more_parts(folder: Path, what: str) -> None:
-    """Refuse a model that has more parts than one encoder, if one encoder is needed."""
+    """Refuse a model that is more than one encoder, for callers that need exactly one."""
     count = read_facts(folder)["encoders"]
     if count > 1:
         raise BadInput(
@@ -1059,8 +1066,8 @@ def check_summable(first: Encoder, added: Encoder, what: str) -> None:
     """
     if added.tokenizer.get_vocab() != first.tokenizer.get_vocab():
         problem = "it has another vocabulary"
-    elif added.size != first.size:
-        problem = f"its vectors have {added.size} dimensions, not {first.size}"
+    elif added.vector_size != first.vector_size:
+        problem = f"its vectors have {added.vector_size} dimensions, not {first.vector_size}"
     elif added.max_seq_length < first.max_seq_length:
         problem = f"it reads {added.max_seq_length} tokens at most, not {first.max_seq_length}"
     else:
@@ -1149,5 +1156,6 @@ def head_of(masked_lm) -> nn.Module:
                 return parts[names[0]]
             return nn.Sequential(parts)
     raise BadInput(
-        f"{type(masked_lm).__name__}: its masked-LM head is not known; use a BERT or RoBERTa."
+        f"{type(masked_lm).__name__}: its masked-LM head is not known; use another encoder, such as"
+        " a BERT."
     )

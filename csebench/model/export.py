@@ -56,7 +56,7 @@ def save_encoder(
         transform: the fitted map that follows pooling, or None.
         modules: further modules that the method exports, by name.
         added: encoders whose vectors are added to those of `encoder`. Each has a folder of its own
-            in `folder`, from which it can be loaded alone.
+            in `folder`, from which it can be loaded alone if it has no feature layer.
     """
     for number, other in enumerate(added, start=2):
         save_encoder(added_folder(folder, number), other, pooler, None, {})

@@ -55,13 +55,13 @@ def find_row(target: str, scale_name: str) -> TableRow | None:
         scale_name: for a target that names no scale.
 
     Returns:
-        None if the target has not the form of a row.
+        None if the target has not the form of a row, or names a page or a figure.
 
     Raises:
         BadInput: the paper has no such table of scores, or the table has no such row.
     """
     parts, scale_name = targets.split_target(target.removesuffix(".csv"), scale_name)
-    if len(parts) != 3:
+    if len(parts) != 3 or target.endswith((".md", ".svg")):
         return None
     paper_name, table, name = parts
     if not isinstance(find_grid(paper_name, table), Table):
@@ -74,10 +74,10 @@ def find_row(target: str, scale_name: str) -> TableRow | None:
 
 
 def row_names(paper_name: str, table: str) -> list[str]:
-    """Name the rows of a table by their labels, each row differently: `simcse`, `ami-simcse`.
+    """Make a name for each row of a table from its label: `simcse`, `ami-simcse`.
 
-    Only letters, digits, `_`, `-` and decimal points are left, so that a shell reads a name as one
-    word.
+    No two rows have the same name. Only letters, digits, `_`, `-` and decimal points are left, so
+    that a shell reads a name as one word.
     """
     grid = find_grid(paper_name, table)
     assert isinstance(grid, Table), table

@@ -79,11 +79,11 @@ def grids_of_scores(page: Page) -> list[Grid]:
 def encoders_text(scale: Scale) -> str:
     """Name the encoder of each role, with its revision.
 
-    ``in place of bert-base: `encoders/bert-mini-wiki` @ 86b5e0934494``
+    ``bert-base is `google-bert/bert-base-uncased` @ 86b5e0934494``
     """
     texts = []
     for role, encoder in sorted(scale.encoders.items()):
-        texts.append(f"in place of {role}: `{encoder.name}` @ {encoder.revision[:12]}")
+        texts.append(f"{role} is `{encoder.name}` @ {encoder.revision[:12]}")
     return "; ".join(texts)
 
 

@@ -49,7 +49,9 @@ def scale_notice(attempt: Attempt) -> list[str]:
     if training is None:
         return []
     doubt = scale_doubt(training, attempt.scale, ONLY_NUMBERS)
-    return [doubt] if doubt else []
+    if not doubt:
+        return []
+    return [doubt]
 
 
 def is_changed(code_now: str | None, codes: set[str | None]) -> bool:

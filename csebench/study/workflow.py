@@ -78,8 +78,8 @@ def hold_folder() -> None:
     """Lock the folder of the workflow until this process ends, and delete stale files in it.
 
     Several Snakemakes may share the folder. A killed one leaves locks and its socket behind, and
-    Snakemake cannot tell its locks from those of a running one. They are deleted if no other
-    Snakemake is running.
+    Snakemake cannot tell stale locks from those of a running Snakemake. They are deleted if no
+    other Snakemake is running.
     Nothing happens if the folder cannot be written, or if its file system has no locks.
     """
     folder = Path(".snakemake")
@@ -100,8 +100,9 @@ def hold_folder() -> None:
 
 
 def start_job_server() -> None:
-    """Start the process that runs jobs in its forks, until this process ends."""
-    job_server.start_server(Path(".snakemake") / f"jobs-{os.getpid()}.sock")
+    """Start the process that runs jobs in its forks, until this process ends. Only on Linux."""
+    if sys.platform == "linux":
+        job_server.start_server(Path(".snakemake") / f"jobs-{os.getpid()}.sock")
 
 
 @refusing

@@ -59,8 +59,8 @@ DECLARATION = {
         ),
     ],
 }
-# These misread the numbers of `additive`, which spare others a wait for the GPU: DeBERTa takes them
-# for the opposite mask, and ModernBERT for the mask of every layer, also of its local ones.
+# These get the mask of zeros and ones: DeBERTa reads the mask that `additive` makes inverted, and
+# ModernBERT would lose its local layers. Others get that mask, which spares a wait for the GPU.
 READ_PLAIN_MASKS = ("deberta", "deberta-v2", "modernbert")
 
 

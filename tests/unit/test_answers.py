@@ -117,7 +117,7 @@ NOT_COMPARED = [
     (
         Relation.NOT_ASKED,
         PremiseNotShown("B", 0.31, 1.0, "9.9 points"),
-        "in the paper, B loses 9.9 points. Here it loses 0.3, but the question needs a loss"
+        "B loses 0.3 points here, and 9.9 points in the paper; the question needs a loss"
         " significantly above 1 point",
     ),
     (

@@ -341,7 +341,7 @@ def test_size(project, claim, on_print, on_runs):
 def test_the_comparison_that_goes_against_a_claim_is_shown(project):
     judged = judge(columns=["x", "y"], versus=["B", "C"]).published
     assert judged.outcome == OTHER_WAY
-    assert "the one that disagrees most: 0.40 below C in y, p = 1, corrected for 4 " in detail_text(
+    assert "the one that disagrees most: 0.40 below C in y, p = 1 (corrected for 4 " in detail_text(
         judged
     )
 

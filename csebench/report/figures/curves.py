@@ -17,7 +17,7 @@ from csebench.score.drawing import row_colour
 from csebench.score.themes import GREY
 
 OFFSET = 1.035  # between rows at the same size: a factor, as sizes are on a logarithmic axis
-MOST_LEVEL_TICKS = 4  # more labels of sizes are upright
+MOST_HORIZONTAL_LABELS = 4  # with more sizes, their labels are vertical
 BELOW_UPRIGHT_TICKS = 1.2  # inches, for them and the label of the axis
 LINE_STYLE = {"markersize": 5, "linewidth": 1.5, "elinewidth": 0.9}
 
@@ -28,7 +28,7 @@ def draw_curves(figure, view: GridView) -> DrawnFigure:
     sentences = read_scale(view.scale).sizes
     sizes = [sentences[column.size] for column in grid.columns]
     key_lines = len(grid.rows) + 1  # with the untrained encoder, or the baseline
-    below = BELOW_UPRIGHT_TICKS if len({*sizes}) > MOST_LEVEL_TICKS else BELOW_AXES
+    below = BELOW_UPRIGHT_TICKS if len({*sizes}) > MOST_HORIZONTAL_LABELS else BELOW_AXES
     count = 2 if grid.baseline else 1
     scores, *differences = stacked_axes(figure, count, key_lines, below)
     for axes in (scores, *differences):
@@ -110,7 +110,7 @@ def size_points(sizes: list[int], cells: list[Cell]) -> list[SizePoint]:
 def set_size_axis(axes, sizes: list[int]) -> None:
     """Give the sizes a logarithmic axis, with a tick at each."""
     ticks = sorted(set(sizes))
-    rotation = 90 if len(ticks) > MOST_LEVEL_TICKS else 0
+    rotation = 90 if len(ticks) > MOST_HORIZONTAL_LABELS else 0
     axes.set(xscale="log", xlim=(ticks[0] / 1.5, ticks[-1] * 1.5))
     axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=rotation)
     axes.minorticks_off()

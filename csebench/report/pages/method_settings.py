@@ -61,8 +61,8 @@ def how_to_read(scale: str) -> str:
         f" config/{scale}.yaml, or the choice of a search on STS-B dev. Most methods"
         " trained without labels share learning rate, temperature and pooler, as SimCSE's search"
         " chose them. Those trained with labels share the choices of a search of their own. A row"
-        " of a table may state other values. Runs on other encoders than bert-base use the declared"
-        " values."
+        " of a table may state other values. Runs on other encoders than bert-base use no value"
+        " that a search chose."
     )
 
 

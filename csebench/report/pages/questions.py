@@ -18,7 +18,7 @@ def first_page_questions(grid: Grid | UnscoredTable) -> list[Family]:
 
 
 def owner_text(view: GridView, family: Family, folder: Path) -> str:
-    """Say which other table answers a question of a table or figure on the first page.
+    """Link to the table whose answer to this question the first page of a scale shows.
 
     Two questions are the same if each compares one pair of rows, and their labels are the same
     without citations.
@@ -27,9 +27,9 @@ def owner_text(view: GridView, family: Family, folder: Path) -> str:
         folder: folder of the page, from which the link starts.
 
     Returns:
-        An empty text if no other table of the paper answers it there.
+        An empty text if the first page shows the answer of this table, or of none.
     """
-    if not family.is_one_comparison:
+    if family.first_page or not family.is_one_comparison:
         return ""
     for paper_name, name in planned_grids(view.scale):
         if paper_name != view.paper or name == view.name:

@@ -6,6 +6,7 @@ a reader asks first whether that number holds.
 
 from csebench.base.project import snakemake
 from csebench.base.terminal import NO_VALUE
+from csebench.plan import targets
 from csebench.plan.rows import TableRow, row_names
 from csebench.plan.schema.paper import Published
 from csebench.report.numbers import stats
@@ -90,8 +91,9 @@ def others_verdict_text(cell: Cell, others: Group, published: Published) -> str:
 
 
 def row_command(view: GridView, row: int) -> str:
-    """Give the command that trains and scores one row; `–` if nothing of the row is run."""
-    if not any(cell.plan.specs for cell in view.rows[row]):
+    """Give the command that trains and scores one row; `–` if nothing of the row can be run."""
+    scores = targets.scores_of(cell.plan for cell in view.rows[row])
+    if not targets.available_scores(scores, view.scale):
         return NO_VALUE
     name = row_names(view.paper, view.name)[row]
     file = TableRow(view.paper, view.name, row, name, view.scale).path

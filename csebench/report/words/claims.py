@@ -107,7 +107,7 @@ def tuned_away_part(judged: Judged) -> str:
     contrasts = chain.from_iterable(part.ours.contrasts for part in parts)
     terms = chain.from_iterable(contrast.tuned_away for contrast in contrasts)
     names = differences_text(term_name(term) for term in terms)
-    return f"; without effect after the search: {names}" if names else ""
+    return f"; a search left these terms without effect: {names}" if names else ""
 
 
 def excluded_differences(bound: float) -> str:
@@ -274,15 +274,29 @@ def difference_text(judgement: Judgement, contrast: Contrast) -> str:
     assert claim is not None, "only the judgement on a claim has contrasts"
     difference = signed_difference(claim, contrast)
     size = f"{abs(difference):.{judgement.digits}f}"
-    side = f"+{size} over" if difference >= 0 else f"{size} below"
-    compared = "larger" if difference >= 0 else "smaller"
+    noun = ""
     if claim.statistic == "std":
-        side = f"deviation {compared} by {size} than that of"
+        noun = "deviation"
     if claim.gains_over:
-        side = f"gain {compared} by {size} than that of"
-    text = f"{side} {contrast.versus} in {contrast.column}"
+        noun = "gain"
+    text = f"{side_text(difference, size, noun)} {contrast.versus} in {contrast.column}"
     stated = stated_text(claim)
     return f"{text} (the sentence says {stated})" if stated else text
+
+
+def side_text(difference: float, size: str, noun: str = "") -> str:
+    """Word on which side of another row a row is: `+0.40 over`, `gain larger by 0.40 than that of`.
+
+    Args:
+        size: of the difference, without its sign.
+        noun: what differs, if it is not the score itself.
+    """
+    if noun:
+        compared = "smaller" if difference < 0 else "larger"
+        return f"{noun} {compared} by {size} than that of"
+    if difference < 0:
+        return f"{size} below"
+    return f"+{size} over"
 
 
 def deciding_difference_text(judgement: Judgement) -> str:
@@ -320,9 +334,9 @@ def stated_text(claim: Claim) -> str:
 
 
 def p_text(p: float, tests: int) -> str:
-    """Word a p with Bonferroni's correction: `p = 0.072, corrected for 4 comparisons`."""
+    """Word a p with Bonferroni's correction: `p = 0.072 (corrected for 4 comparisons)`."""
     text = f"p = {min(1.0, p * tests):.2g}"
-    return f"{text}, corrected for {tests} comparisons" if tests > 1 else text
+    return f"{text} (corrected for {tests} comparisons)" if tests > 1 else text
 
 
 def no_test(contrast: Contrast) -> str:

@@ -188,7 +188,7 @@ def reason_text(reason: Reason | None) -> str:
         case PremiseNotShown(row, loss, least, printed):
             unit = "point" if least == 1 else "points"
             return (
-                f"in the paper, {row} loses {printed}. Here it loses {loss:z.1f}, but the question"
+                f"{row} loses {loss:z.1f} points here, and {printed} in the paper; the question"
                 f" needs a loss significantly above {least:g} {unit}"
             )
         case ScaleCannotTell():

@@ -12,7 +12,7 @@ from csebench.report.numbers.printed_gains import (
 from csebench.report.numbers.printed_spread import REFERENCE_ENCODER
 from csebench.report.numbers.stats import LEVEL
 from csebench.report.words.audit import paper_label
-from csebench.report.words.claims import p_text
+from csebench.report.words.claims import p_text, side_text
 
 
 def gains_finding(gains: PrintedGains) -> str:
@@ -60,9 +60,8 @@ def gain_label(gain: PrintedGain) -> str:
     """
     difference = -gain.gain if gain.lower else gain.gain
     size = f"{abs(difference):.{gain.digits}f}"
-    text = f"{size} below" if difference < 0 else f"+{size} over"
-    if gain.is_of_gains:
-        text = f"gain {'smaller' if difference < 0 else 'larger'} by {size} than that of"
+    noun = "gain" if gain.is_of_gains else ""
+    text = side_text(difference, size, noun)
     text += f" {short_label(gain.versus)} in {gain.column}"
     if gain.row.startswith(paper_label(gain.paper)):
         return text
