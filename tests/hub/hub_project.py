@@ -42,8 +42,11 @@ CUT = {  # keys of config/paper.yaml
     "substitutes": {
         "batch_size": {"16": 8},
         "buffer": {"1024": 12},
+        "document_lines": {"100": 2},
         "groups": {"128": 16},
-        "max_length": {"131": 64},
+        "max_length": {"131": 64, "512": 64},
+        "max_span": {"512": 12},
+        "min_span": {"32": 3},
         "neighbours": {"16": 3},
         "projector": {"4096": 64},
         "queue": {"160": 12, "384": 12},
