@@ -50,9 +50,9 @@ DECLARATION = {
     "below": [("probability", 1), ("lower_dropout", 1)],
     "deviations": [
         (
-            "upper layers and masked-LM head come from the encoder's own pre-training where it is a"
-            " run of condenser; else the layers are copies of the encoder's last ones; the head is"
-            " the checkpoint's"
+            "if condenser pre-trained the encoder, the upper layers and the masked-LM head are"
+            " condenser's; otherwise the layers are copies of the encoder's last ones, and the head"
+            " is that of its checkpoint"
         ),
         (
             "the lower layers are the first half of the checkpoint (6 of 12; the large script takes"

@@ -219,7 +219,7 @@ def test_primary_answers_of_all_tables_are_corrected_together(count_primary):
     tested = tuple(("msse", f"table{number}") for number in range(4))
     assert counts == PrimaryAnswers(tested, significant=3, after_holm=1)
     text = primary_answers_text(counts)
-    assert "4 primary questions could be tested (MSSE Table 0, MSSE Table 1" in text
+    assert "4 primary questions get a verdict (MSSE Table 0, MSSE Table 1" in text
     assert "Significant: 3; with Holm's correction over all of them: 1." in text
     assert primary_answers_text(PrimaryAnswers((), 0, 0)) == ""
 

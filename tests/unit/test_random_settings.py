@@ -216,7 +216,7 @@ def test_the_best_of_several_settings_is_chosen_by_dev(compared):
     # the last setting is in 7 of the 28 pairs, and is chosen from each
     assert best.estimate.gain == pytest.approx(8 * 7 / 28)
     assert (
-        "If STS-B dev picks the best of 2 settings for each: +2.00"
+        "If each keeps the best of 2 of these settings by STS-B dev: +2.00"
         in settings_sentences(comparison)[1]
     )
 
@@ -260,7 +260,7 @@ def test_the_page_shows_both_sentences_and_a_point_for_each_setting(compared):
     picture, points = draw_page(page)
 
     assert "Over 8 shared settings: B − A +2.50" in text
-    assert "If STS-B dev picks the best of 2 settings for each" in text
+    assert "If each keeps the best of 2 of these settings by STS-B dev" in text
     assert "table1.svg" in text
     assert picture.name == "table1.svg"
     assert len(points.read_text().splitlines()) == 1 + 8

@@ -92,7 +92,7 @@ def test_a_term_that_is_tuned_away_does_not_score_the_same(controls_hold):
     assert "left the reconstruction of InforMin-CL-BERT_base without effect" in answer
     assert "is not tested" in answer
     assert "the same as" not in answer
-    assert "62.46 with the paper's 0.4" in remarks(primary.comparisons)
+    assert "62.46 with the declared 0.4" in remarks(primary.comparisons)
     (term,) = comparison.tuned_away
     assert "not 0)" in tuned_away_text(term)
 

@@ -159,10 +159,12 @@ def dependence_text(sentences: list[Judged]) -> str:
         tried[0] += " (others' runs)"
     *larger, smallest = tried
     return (
-        f"A count links to its sentences. {DEPENDS} marks the {changing} sentences whose verdict"
-        f" depends on how much scores vary between seeds. Deviations of {', '.join(larger)} and"
-        f" {smallest} points of the STS average are tried; scores of one task get their own, larger"
-        " deviation ([how claims are judged](#how-claims-are-judged))."
+        f"A count links to its sentences. {DEPENDS} marks a verdict, of a sentence or of a part of"
+        f" it, that depends on how much scores vary between seeds; {changing} sentences have such a"
+        f" verdict. The STS average of BERT-base is taken to deviate by {', '.join(larger)} or"
+        f" {smallest} points. Other encoders have a first value of their own, and the deviation of"
+        " a single task shrinks with that of the average ([how claims are"
+        " judged](#how-claims-are-judged))."
     )
 
 

@@ -64,7 +64,7 @@ def printed_fold(view: GridView) -> list[Part]:
         parts.append(table)
     parts.append(source_list(view))
     encoders = dict.fromkeys(cell.published_encoder for cell in view.cells if cell.published)
-    summary = f"Printed on {', '.join(encoders)}, and where each value comes from"
+    summary = f"The printed values ({', '.join(encoders)}), and where each comes from"
     return [Fold(summary, parts)]
 
 

@@ -95,7 +95,9 @@ def evidence_page(_scale: str) -> PageContent:
             " value*: runs at or above it. *Verdict*: the printed value against the range that"
             " holds 95 % of further such runs. It *agrees* if it is inside, and the range is"
             f" narrower than ±{stats.AGREEMENT:g} point. It is *inconclusive* if it is inside a"
-            " wider range, because such a range rules out little. It *differs* if it is outside"
+            " wider range, because such a range rules out little. It *differs* if it is outside."
+            f" With {stats.ORDER_STATISTICS} or more runs, the range comes from the sorted runs"
+            " themselves; with fewer, from a normal distribution"
             " ([statistics](../docs/statistics.md))."
         ),
         counts_text(),

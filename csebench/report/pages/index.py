@@ -124,8 +124,8 @@ def reproduction_text(scale: str) -> str:
     sentences = ["Do the printed numbers reproduce?"]
     if scale != PAPER_SCALE:
         sentences.append(
-            f"Scale {scale} cannot say, because it does not train the papers' encoders as long as"
-            " the papers do."
+            f"Scale {scale} cannot say, because its encoder or its number of steps differs from"
+            " that of the papers."
         )
     sentences.append("Runs of others on the papers' encoders:")
     sentences += [pooled_sentence(pooled) for pooled in pooled_methods()]

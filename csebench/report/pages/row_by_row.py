@@ -21,6 +21,8 @@ from csebench.report.pages.score_table import (
 )
 from csebench.report.words.verdicts import printed_verdict_text
 
+VERDICT = "verdict on the printed value"  # title of a column
+
 
 def row_by_row_table(view: GridView, best: BestRows) -> TextTable:
     """Tabulate the main column: printed value, our mean, others' runs, verdict and command.
@@ -41,15 +43,22 @@ def row_by_row_table(view: GridView, best: BestRows) -> TextTable:
 
     label = view.score_grid.columns[column].label
     here = f"here ({view.scale})"
-    head = [
-        "Model",
-        f"{label} in print",
-        here,
-        "others' runs",
-        "verdict on the printed value",
-        "command",
-    ]
+    head = ["Model", f"{label} in print", here, "others' runs", VERDICT, "command"]
     return without_empty_columns(TextTable(head, lines), NO_VALUE)
+
+
+def row_by_row_legend(table: TextTable) -> str:
+    """Explain the verdicts and the pooled means of a table row by row; empty if it has none."""
+    sentences = []
+    if VERDICT in table.head:
+        sentences.append(
+            "*Verdict*: against the range of 95 % of further such runs, the printed value *agrees*"
+            f" inside a range narrower than ±{stats.AGREEMENT:g} point, is *inconclusive* inside a"
+            " wider one, and *differs* outside."
+        )
+    if any("sources" in text for row in table.rows for text in row):
+        sentences.append("Over several sources, ± is the deviation of one run of a new source.")
+    return " ".join(sentences)
 
 
 def cell_texts(cell: Cell, is_bold: bool) -> list[str]:

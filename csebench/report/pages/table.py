@@ -36,7 +36,7 @@ from csebench.report.pages.page import (
     relative_path,
 )
 from csebench.report.pages.retrieved import texts_fold
-from csebench.report.pages.row_by_row import row_by_row_table
+from csebench.report.pages.row_by_row import row_by_row_legend, row_by_row_table
 from csebench.report.pages.score_table import (
     OUTDATED,
     best_by_column,
@@ -153,7 +153,11 @@ def grid_section(view: GridView, folder: Path) -> PageSection:
     elif has_values(view) or not is_figure:
         best = best_by_column(view)
         if is_table:
-            visible.append(row_by_row_table(view, best))
+            table = row_by_row_table(view, best)
+            visible.append(table)
+            legend = row_by_row_legend(table)
+            if legend:
+                visible.append(legend)
         visible += score_parts(view, best)
 
     folded: list[Part] = []

@@ -4,6 +4,7 @@ They are the same on pages, in verbs, JSON and figures. Bounds are rounded outwa
 outside of a printed interval is excluded.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
@@ -260,13 +261,14 @@ def other_settings_text(comparisons: Iterable[Comparison]) -> str:
     if not settings:
         return ""
     where = ""
+    unmatched = sum(bool(comparison.differs) for comparison in tested)
     if len({comparison.differs for comparison in tested}) > 1:
-        unmatched = sum(bool(comparison.differs) for comparison in tested)
         where = f" in {unmatched} of {len(tested)} comparisons"
     settings.sort(key=lambda setting: setting.name not in (START_ENCODER, PROJECTOR))
-    return (
-        f"Other settings differ{where}: {differences_text(map(setting_difference_text, settings))}."
-    )
+    texts = []
+    for text, count in Counter(map(setting_difference_text, settings)).items():
+        texts.append(text if count == unmatched else f"{text} in {count}")
+    return f"Other settings differ{where}: {differences_text(texts)}."
 
 
 def setting_difference_text(setting: Setting) -> str:
@@ -321,7 +323,7 @@ def term_name(term: TunedAway) -> str:
 def tuned_away_text(term: TunedAway) -> str:
     """Word a term, its scores on dev, and the weights that the search tried.
 
-    `λ of A (STS-B dev: 63.87 with the chosen 3e-5, 63.85 with 1e-5, 62.46 with the paper's 0.4; it
+    `λ of A (STS-B dev: 63.87 with the chosen 3e-5, 63.85 with 1e-5, 62.46 with the declared 0.4; it
     tried 12 weights from 1e-5 to 4, not 0)`
     """
     search = term.search
@@ -331,12 +333,12 @@ def tuned_away_text(term: TunedAway) -> str:
     choice = setting_text(chosen.weight)
     how_chosen = f"the chosen {choice}"
     if untuned == chosen:
-        how_chosen = f"the paper's {choice}, which it chose"
+        how_chosen = f"the declared {choice}, which it chose"
     scores = [f"{chosen.dev:.2f} with {how_chosen}"]
     if weakest != chosen:
         scores.append(f"{weakest.dev:.2f} with {setting_text(weakest.weight)}")
     if untuned is not None and untuned not in (chosen, weakest):
-        scores.append(f"{untuned.dev:.2f} with the paper's {setting_text(untuned.weight)}")
+        scores.append(f"{untuned.dev:.2f} with the declared {setting_text(untuned.weight)}")
 
     ends = f"{setting_text(weakest.weight)} to {setting_text(search.strongest)}"
     tried = f"it tried {search.values} weights from {ends}"
@@ -381,7 +383,7 @@ def primary_answers_text(answers: PrimaryAnswers) -> str:
     places = [f"{paper(name).label} {grid_label(table)}" for name, table in answers.tested]
     return (
         "The main question of a table or figure is its *primary question*. Here"
-        f" {counted(len(places), 'primary question')} could be tested ({', '.join(places)})."
+        f" {counted(len(places), 'primary question')} get a verdict ({', '.join(places)})."
         f" Significant: {answers.significant or 'none'}; with Holm's correction over all of them:"
         f" {answers.after_holm or 'none'}."
     )

@@ -210,7 +210,7 @@ def possible_text(verdict: stats.Verdict, what_varies: str) -> str:
     A seed is ordinary if it lies in the middle quarter of the range of further runs.
     """
     if what_varies == "source":
-        return "possible, because sources differ by more than seeds"
+        return "possible, because the means of sources vary more than the seeds of one source"
     assert verdict.low is not None and verdict.high is not None, "only a range makes it possible"
     if abs(verdict.distance) <= (verdict.high - verdict.low) / 8:
         return "an ordinary seed"

@@ -11,7 +11,7 @@ def settings_sentences(comparison: Comparison) -> list[str]:
     """Word a comparison over random settings: the mean, the best of several, and divergences.
 
     `Over 24 shared settings: miCSE − SimCSE +0.70 (95 % -0.30 to +1.70), higher in 15.`
-    `If STS-B dev picks the best of 8 settings for each: +0.40 (95 % -0.80 to +1.60).`
+    `If each keeps the best of 8 of these settings by STS-B dev: +0.40 (95 % -0.80 to +1.60).`
 
     Returns:
         No sentence if the comparison has no result over random settings.
@@ -28,8 +28,9 @@ def settings_sentences(comparison: Comparison) -> list[str]:
     ]
     if over.best is not None:
         best = estimate_text(over.best.estimate)
+        count = over.best.settings
         sentences.append(
-            f"If STS-B dev picks the best of {over.best.settings} settings for each: {best}."
+            f"If each keeps the best of {count} of these settings by STS-B dev: {best}."
         )
     for label, number in zip((row, against), over.diverged, strict=True):
         if number:
