@@ -324,11 +324,11 @@ class ClsHeadMethod(Method):
             initialise(encoder.model.pooler.dense)
         projector = getattr(self.p, "projector", "mlp")
         if projector == "batchnorm":
-            self.head = Projector(encoder.vector_size)
+            self.head = Projector(encoder.size)
         elif projector == "linear":
-            self.head = nn.Linear(encoder.vector_size, encoder.vector_size)
+            self.head = nn.Linear(encoder.size, encoder.size)
         elif projector == "mlp" and self.p.pooler == "cls_before_pooler":
-            self.head = Head(encoder.vector_size)
+            self.head = Head(encoder.size)
 
 
 class Component(nn.Module):
