@@ -158,7 +158,7 @@ def test_printed_values_are_not_judged_on_other_data(project):
     on_sts, on_transfer = first_comparisons()
     assert not on_sts.is_judged
     assert on_transfer.is_judged
-    folded = text.split("Printed on")[1]
+    folded = text.split("The printed values (")[1]
     assert "| A | 71.00 |" in folded, "printed values that no cell shows are in the fold"
 
 
