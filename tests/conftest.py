@@ -310,3 +310,18 @@ def golden(request):
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """`tiny("electra")`: the folder of a tiny model, made once."""
+    made = {}
+
+    def make(model_type):
+        from tiny_encoders import save_tiny  # it imports torch
+
+        if model_type not in made:
+            made[model_type] = save_tiny(model_type, tmp_path_factory.mktemp("tiny") / model_type)
+        return made[model_type]
+
+    return make

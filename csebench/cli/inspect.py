@@ -32,7 +32,7 @@ BROKEN_GROUP = "Broken files"
 GROUPS = [PAPER_GROUP, BASELINE_GROUP, CONTROL_GROUP, COMPONENT_GROUP, BROKEN_GROUP]
 TABLE_COLUMNS = ["name", "kind", "paper", "search"]
 METHOD_COLUMNS = ["group", *TABLE_COLUMNS, "variants", "encoders", "needs", "trains"]
-CLAIM_COLUMNS = [
+LISTED_COLUMNS = [
     "paper",
     "place",
     "claim",
@@ -240,8 +240,8 @@ def list_claims(args):
     print_text(f"Scale {args.scale}. `csebench show 'words of a claim'` has the numbers behind it.")
     rows = []
     for claim in listed:
-        rows.append([claim[column] for column in CLAIM_COLUMNS])
-    print_table(CLAIM_COLUMNS, rows)
+        rows.append([claim[column] for column in LISTED_COLUMNS])
+    print_table(LISTED_COLUMNS, rows)
     ours = []
     for claim in claims:
         has_one_verdict = "," not in claim["our runs"]

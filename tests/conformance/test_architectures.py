@@ -6,7 +6,7 @@
 import pytest
 import torch
 from test_conformance import PLAIN, RUNS, batches
-from tiny_encoders import TEXTS, load_local, save_tiny
+from tiny_encoders import TEXTS, load_local
 
 from csebench.base.errors import BadInput
 from csebench.plan.catalog.registry import COMPONENTS, declaration, load, typed_params
@@ -27,19 +27,6 @@ READ_LAYERS = [
 ]
 # These put a sentence vector among word vectors.
 READ_WORDS = ["diffcse", "msse", "msse_sup", "simcse+compensation", "simcse+rtd"]
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    """`tiny("electra")`: the folder of a tiny model, made once."""
-    made = {}
-
-    def make(model_type):
-        if model_type not in made:
-            made[model_type] = save_tiny(model_type, tmp_path_factory.mktemp("tiny") / model_type)
-        return made[model_type]
-
-    return make
 
 
 @pytest.fixture

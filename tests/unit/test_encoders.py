@@ -29,19 +29,6 @@ LAID_OUT_LIKE_BERT = [name for name in MODELS if family_of(name).bert_layers]
 ONLY_EVALUATED = [name for name in MODELS if not family_of(name).dropout]
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    """`tiny("t5")`: the folder of a tiny model, made once."""
-    made = {}
-
-    def make(model_type):
-        if model_type not in made:
-            made[model_type] = save_tiny(model_type, tmp_path_factory.mktemp("tiny") / model_type)
-        return made[model_type]
-
-    return make
-
-
 def own_vectors(folder, texts, loader=AutoModel, **truncation):
     """Return the mean of the last hidden states that transformers gives for each text alone."""
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
