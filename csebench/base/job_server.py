@@ -79,7 +79,8 @@ def run_in_fork() -> int | None:
         The exit code. None if no server took the command. The command has not begun then.
     """
     path = os.environ.get(JOB_SERVER)
-    if path is None or sys.argv[1:2] not in [[verb] for verb in VERBS]:
+    is_job = len(sys.argv) > 1 and sys.argv[1] in VERBS
+    if path is None or not is_job:
         return None
     with socket.socket(socket.AF_UNIX) as connection, signals_held():
         try:
@@ -193,6 +194,8 @@ def run_job(connection: socket.socket) -> NoReturn:
 
     from csebench.cli import run_command
 
+    # A Ctrl-C until now came before there was a child to end. The job sends it again.
+    signal.sigtimedwait([signal.SIGINT], 0)
     connection.sendall(NUMBER.pack(os.getpid()))
     code = watch(lambda: run_command(None), is_wanted=lambda: is_open(connection))
     with contextlib.suppress(OSError):  # the job was killed

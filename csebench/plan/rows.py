@@ -42,8 +42,11 @@ class TableRow:
         if available:
             return available
         reasons = [cell.missing for cell in cells if cell.missing]
-        reasons += [unavailable(evaluator, self.scale) or "" for _, evaluator in scores]
-        reason = "; ".join(dict.fromkeys(filter(None, reasons)))
+        for _, evaluator in scores:
+            why = unavailable(evaluator, self.scale)
+            if why is not None:
+                reasons.append(why)
+        reason = "; ".join(dict.fromkeys(reasons))  # each once
         raise BadInput(f"{self.path}: nothing of this row can be run: {reason}.")
 
 
@@ -98,6 +101,6 @@ def short_label(label: str) -> str:
     """Leave out the citation after a row's name: `SimCSE` for `SimCSE (Gao et al., 2021)`."""
     name, _, citation = label.rpartition(" (")
     ends_in_year = re.search(r"\b(19|20)\d\d[a-z]?\)$", citation)
-    if "et al" in citation or ends_in_year:
+    if name and ("et al" in citation or ends_in_year):
         return name
     return label

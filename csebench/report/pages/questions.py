@@ -18,7 +18,7 @@ def first_page_questions(grid: Grid | UnscoredTable) -> list[Family]:
 
 
 def owner_text(view: GridView, family: Family, folder: Path) -> str:
-    """Link to the table whose answer to this question the first page of a scale shows.
+    """Link to the table of the same paper whose answer the first page of the scale shows.
 
     Two questions are the same if each compares one pair of rows, and their labels are the same
     without citations.
@@ -27,7 +27,7 @@ def owner_text(view: GridView, family: Family, folder: Path) -> str:
         folder: folder of the page, from which the link starts.
 
     Returns:
-        An empty text if the first page shows the answer of this table, or of none.
+        An empty text if the first page shows this table's answer, or no other table's.
     """
     if family.first_page or not family.is_one_comparison:
         return ""

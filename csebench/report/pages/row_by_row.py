@@ -52,9 +52,9 @@ def row_by_row_legend(table: TextTable) -> str:
     sentences = []
     if VERDICT in table.head:
         sentences.append(
-            "*Verdict*: against the range of 95 % of further such runs, the printed value *agrees*"
-            f" inside a range narrower than ±{stats.AGREEMENT:g} point, is *inconclusive* inside a"
-            " wider one, and *differs* outside."
+            "*Verdict*: a printed value *differs* if it is outside the range of 95 % of further"
+            " such runs. Inside, it *agrees* if the range is narrower than"
+            f" ±{stats.AGREEMENT:g} point, and is *inconclusive* otherwise."
         )
     if any("sources" in text for row in table.rows for text in row):
         sentences.append("Over several sources, ± is the deviation of one run of a new source.")
