@@ -22,9 +22,11 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.page_records import recording
 from csebench.plan.rows import TableRow, find_row, short_label
 from csebench.plan.schema.paper import UnscoredTable
+from csebench.study.attempt import SETTINGS
 
 if TYPE_CHECKING:
     from csebench.report.numbers.cells import GridView
+    from csebench.report.numbers.compare import Answer
 
 
 # ---------------------------------------------------------------- compare
@@ -34,8 +36,13 @@ def compare_rows(args):
     """Print the declared comparisons of tables, or the comparison of two rows of a table."""
     from csebench.report.numbers.cells import grid_view
 
+    pages = parse_targets(args.target, args.scale)
+    if args.over == "settings":
+        pages = pages_over_settings(pages, args.settings or SETTINGS)
+    elif args.settings is not None:
+        raise BadInput("compare --settings: needs --over settings.")
     views = []
-    for page in parse_targets(args.target, args.scale):
+    for page in pages:
         views += [grid_view(*grid, page.scale) for grid in page.grids()]
     if not args.rows:
         return print_declared_comparisons(views, args.json)
@@ -45,6 +52,17 @@ def compare_rows(args):
         table = f"{args.target[0]} is a table of {views[0].grid.kind}"
         raise BadInput(f"compare: {table}: it has no scores to compare.")
     return print_comparison(views[0], args.rows, args.json)
+
+
+def pages_over_settings(pages: list[targets.Page], settings: int) -> list[targets.Page]:
+    """Put each table of pages in a paper of its own, over random settings. Return their pages."""
+    from csebench.study.table_over_settings import over_settings_page
+
+    found = []
+    for page in pages:
+        for paper_name, name in page.grids():
+            found.append(over_settings_page(paper_name, name, page.scale, settings))
+    return found
 
 
 def print_comparison(view: GridView, names: list[str], as_json: bool) -> None:
@@ -107,20 +125,42 @@ def print_declared_comparisons(views: list[GridView], as_json: bool) -> None:
     for view in views:
         for reason in nothing_to_compare(view):
             print_text(f"\n{targets.target_name(view.paper, view.name)}: {reason}")
-        for answer in answers(view):
-            print_text(f"\n{answer.family.question}")
-            if not is_smoke:
-                sentences = [words.family_sentence(answer), words.remarks(answer.comparisons)]
-                print_text(" ".join(filter(None, sentences)))
-            rows = []
-            for comparison in answer.comparisons:
-                row, against, *cells = words.comparison_row(comparison)
-                # the whole labels have citations, which leave no room for whole words elsewhere
-                rows.append([short_label(row), short_label(against), *cells])
-            print_table(words.COMPARISON_HEAD, rows)
+        if has_scores(view):
+            for answer in answers(view):
+                print_answer(answer, is_smoke)
     if len(views) > 1 and not is_smoke:
         print_text(f"\n{words.primary_answers_text(count_primary_answers(views))}")
     return None
+
+
+def print_answer(answer: Answer, is_smoke: bool) -> None:
+    """Print a question, its answer in words, and its comparisons as a table.
+
+    Args:
+        is_smoke: whether the scores are of the default scale, which answers nothing.
+    """
+    from csebench.report.words import comparisons as words
+    from csebench.report.words.over_settings import settings_sentences
+
+    print_text(f"\n{answer.family.question}")
+    if not is_smoke:
+        sentences = [words.family_sentence(answer), words.remarks(answer.comparisons)]
+        print_text(" ".join(filter(None, sentences)))
+    rows = []
+    for comparison in answer.comparisons:
+        row, against, *cells = words.comparison_row(comparison)
+        # the whole labels have citations, which leave no room for whole words elsewhere
+        rows.append([short_label(row), short_label(against), *cells])
+    print_table(words.COMPARISON_HEAD, rows)
+    if not is_smoke:
+        for comparison in answer.comparisons:
+            for sentence in settings_sentences(comparison):
+                print_text(sentence)
+
+
+def has_scores(view: GridView) -> bool:
+    """Whether a run of a table or figure is scored."""
+    return any(cell.values for cell in view.cells)
 
 
 def nothing_to_compare(view: GridView) -> Iterator[str]:
@@ -134,9 +174,15 @@ def nothing_to_compare(view: GridView) -> Iterator[str]:
     if not runs:
         yield "it has no runs; none of its rows has a recipe that this scale can run."
         return
-    if not any(cell.values for cell in view.cells):
+    if not has_scores(view):
         command = snakemake(targets.grid_path(view.paper, view.name, view.scale, "md"))
-        yield f"none of its {counted(len(runs), 'run')} is scored yet; `{command}` makes them."
+        forecast = (
+            f"csebench plan {targets.target_name(view.paper, view.name)} --scale {view.scale}"
+        )
+        yield (
+            f"none of its {counted(len(runs), 'run')} is scored yet; `{command}` makes them, and"
+            f" `{forecast}` says how long that takes."
+        )
     if not view.grid.compare:
         target = targets.target_name(view.paper, view.name)
         rows = " ".join(repr(row.label) for row in view.grid.rows[:2])

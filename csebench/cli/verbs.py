@@ -490,7 +490,11 @@ def add_publish_and_prune(verbs):
 
 def add_report_verbs(verbs):
     about = "compare rows of a table, over seeds and test items"
-    examples = ("micse/table2", "micse/table2 miCSE AMI+SimCSE")
+    examples = (
+        "micse/table2",
+        "micse/table2 miCSE AMI+SimCSE",
+        "micse/table2 --over settings",
+    )
     v = add_verb(
         verbs,
         "compare",
@@ -503,6 +507,10 @@ def add_report_verbs(verbs):
     )
     text = "two rows (default: the comparisons that the table declares)"
     v.add_argument("rows", nargs="*", metavar="ROW", help=text)
+    text = "settings: compare at random settings that the rows share, in a table of their own"
+    v.add_argument("--over", choices=["seeds", "settings"], default="seeds", help=text)
+    text = f"with --over settings: how many (default: {SETTINGS})"
+    v.add_argument("--settings", type=whole(2, MOST_SEEDS), help=text)
 
     add_judge(verbs)
 

@@ -9,12 +9,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from csebench.base import caches
 from csebench.base.errors import BadInput, look_up
-from csebench.base.files import near_file, read_text, write_text
-from csebench.base.outputs import is_taken, not_ours
+from csebench.base.files import near_file
 from csebench.base.project import folders, join
 from csebench.plan import targets, tuning
 from csebench.plan.catalog import files as catalog
@@ -36,8 +33,7 @@ from csebench.plan.recipe import (
     recipe_name,
 )
 from csebench.plan.schema.paper import Recipe
-
-WRITTEN_BY_TRY = "# Written by `csebench try`.\n"  # the first line of its papers
+from csebench.study.generated_paper import paper_file, write_generated_paper
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,7 @@ class Attempt:
 
     @property
     def paper_file(self) -> Path:
-        return folders()[-1] / "papers" / f"{self.paper}.yaml"
+        return paper_file(self.paper)
 
     @property
     def pages(self) -> list[targets.Page]:
@@ -170,12 +166,7 @@ def write_paper(attempt: Attempt) -> None:
     Raises:
         BadInput: a file of this name exists, and `csebench try` did not write it.
     """
-    path = attempt.paper_file
-    if is_taken(path) and not read_text(path).startswith(WRITTEN_BY_TRY):
-        raise not_ours(path, "a paper that `csebench try` wrote")
-    content = yaml.safe_dump(paper_content(attempt), sort_keys=False, allow_unicode=True)
-    write_text(path, f"{WRITTEN_BY_TRY}{content}")
-    caches.clear()
+    write_generated_paper(paper_content(attempt), "try")
 
 
 def paper_content(attempt: Attempt) -> dict:

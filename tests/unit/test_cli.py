@@ -280,7 +280,7 @@ def test_closed_streams_end_no_verb(closed, tmp_path):
         (
             "micse/table2",
             "paper",
-            "runs is scored yet; `snakemake -j4 results/paper/micse/table2.md` makes them.",
+            "runs is scored yet; `snakemake -j4 results/paper/micse/table2.md` makes them,",
         ),
         (
             "micse/figure5",

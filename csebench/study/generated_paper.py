@@ -1,0 +1,34 @@
+"""Write a paper of the project from a command, so that the workflow makes its runs and pages."""
+
+from pathlib import Path
+
+import yaml
+
+from csebench.base import caches
+from csebench.base.files import read_text, write_text
+from csebench.base.outputs import is_taken, not_ours
+from csebench.base.project import folders
+
+
+def paper_file(name: str) -> Path:
+    """Return the file of a paper in the folder that gets the results."""
+    return folders()[-1] / "papers" / f"{name}.yaml"
+
+
+def write_generated_paper(content: dict, verb: str) -> None:
+    """Write a paper into its file. The first line names the command that wrote it.
+
+    Args:
+        content: the fields of `csebench.plan.schema.paper.Paper`.
+        verb: name of the command.
+
+    Raises:
+        BadInput: a file of this name exists, and this command did not write it.
+    """
+    path = paper_file(content["name"])
+    first_line = f"# Written by `csebench {verb}`.\n"
+    if is_taken(path) and not read_text(path).startswith(first_line):
+        raise not_ours(path, f"a paper that `csebench {verb}` wrote")
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    write_text(path, f"{first_line}{text}")
+    caches.clear()
