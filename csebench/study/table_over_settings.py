@@ -1,8 +1,8 @@
 """Put a table in a paper of its own, over random settings.
 
-`csebench compare TABLE --over settings` does so. The paper has the rows that the table's questions compare, and asks the same questions. All rows run
-at the same random settings (csebench/plan/random_settings.py). The workflow makes its runs and its
-page as for any other paper.
+`csebench compare TABLE --over settings` does so. The paper has the rows that the table's questions
+compare, and asks the same questions. All rows run at the same random settings
+(csebench/plan/random_settings.py). The workflow makes its runs and its page as for any other paper.
 """
 
 from collections.abc import Sequence
