@@ -87,8 +87,9 @@ Collier, Nigel}, booktitle={EMNLP}, year={2021}}"""
         ),
         "no gradient clipping is stated; the trainer's 1.0 applies",
         (
-            "miCSE claims both the authors' settings, which have 50 steps, and a constant number of"
-            " steps over sizes: 50 steps at the papers' scale, the scale's number elsewhere"
+            "miCSE says that it kept the authors' settings, which have 50 steps, and also that all"
+            " sizes have the same number of steps; here, runs have 50 steps at scale paper, and the"
+            " scale's own number at other scales"
         ),
         (
             "the variant code averages padding in training only; the official code does so in its"

@@ -22,7 +22,7 @@ COPIED = (".md", ".svg", ".png", ".csv")  # endings of files that the site has
 DOORS = """
 ```{container} doors
 - **[Check a claim](CLAIMS)** What four papers say, against their own numbers and against runs.
-- **[Rerun a table](docs/rerun.md)** One command trains, scores and compares.
+- **[Rerun a table](docs/rerun.md)** A few commands download, train, score and compare.
 - **[Try a method](docs/methods.md)** Write one file; csebench tests it, trains it and compares it.
 - **[Judge results](docs/judge.md)** Compare systems by the scores that you have.
 ```

@@ -169,7 +169,7 @@ def comparison_lines(record: dict) -> list[str]:
     if record["differs"]:
         lines.append(f"Other settings differ: {record['differs']}.")
     if record["tuned_away"]:
-        lines.append(f"A search left these terms without effect: {record['tuned_away']}.")
+        lines.append(f"A search found no effect of these terms: {record['tuned_away']}.")
     if record["settings_sentences"]:
         lines += record["settings_sentences"]
     elif record["gain"] != "":

@@ -116,9 +116,9 @@ NOT_COMPARED = [
     ),
     (
         Relation.NOT_ASKED,
-        PremiseNotShown("B", 0.31, 1.0, "9.9 points"),
-        "B loses 0.3 points here, and 9.9 points in the paper; the question needs a loss"
-        " significantly above 1 point",
+        PremiseNotShown("B", "100%", "1%, 10%", 0.31, 1.0, "9.9 points"),
+        "B loses 0.3 points here (column 100% against the mean of 1%, 10%), and in the paper 9.9"
+        " points; the question is asked if the loss here is significantly above 1 point",
     ),
     (
         Relation.UNPAIRED,
@@ -219,8 +219,8 @@ def test_primary_answers_of_all_tables_are_corrected_together(count_primary):
     tested = tuple(("msse", f"table{number}") for number in range(4))
     assert counts == PrimaryAnswers(tested, significant=3, after_holm=1)
     text = primary_answers_text(counts)
-    assert "4 primary questions get a verdict (MSSE Table 0, MSSE Table 1" in text
-    assert "Significant: 3; with Holm's correction over all of them: 1." in text
+    assert "4 primary questions can be tested here (MSSE Table 0, MSSE Table 1" in text
+    assert "Significant answers: 3; with Holm's correction over all of them: 1." in text
     assert primary_answers_text(PrimaryAnswers((), 0, 0)) == ""
 
 
@@ -228,7 +228,7 @@ def test_primary_answers_of_all_tables_are_corrected_together(count_primary):
     ("relation", "expected"), [(Relation.INACTIVE, (2, 1, 0)), (Relation.TUNED_AWAY, (1, 1, 1))]
 )
 def test_a_difference_next_to_nothing_is_no_significant_answer(relation, expected, count_primary):
-    """Where a search left a term without effect, nothing is tested."""
+    """Where a search found no effect of a term, nothing is tested."""
     next_to_nothing = comparison(relation, p_family=0.001)
     better = comparison(Relation.BETTER, p_family=0.03)
     counts = count_primary(next_to_nothing, better)

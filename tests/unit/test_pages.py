@@ -111,7 +111,7 @@ def test_a_table_begins_with_the_column_that_sums_it_up():
     view = grid_view("infocse", "table2", "mini")
     table = row_by_row_table(view, best_by_column(view))
     shown = [
-        "Avg. in print",
+        "printed (Avg.)",
         "here (mini)",
         "others' runs",
         "verdict on the printed value",

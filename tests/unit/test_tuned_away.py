@@ -1,4 +1,4 @@
-"""Terms that a search has left without effect: how they are found, and what pages say of them."""
+"""Terms of which a search found no effect: how they are found, and what pages say of them."""
 
 from dataclasses import replace
 
@@ -89,7 +89,7 @@ def test_a_term_that_is_tuned_away_does_not_score_the_same(controls_hold):
     (comparison,) = primary.comparisons
     assert comparison.relation == Relation.TUNED_AWAY
     answer = family_sentence(primary)
-    assert "left the reconstruction of InforMin-CL-BERT_base without effect" in answer
+    assert "found no effect of the reconstruction in InforMin-CL-BERT_base" in answer
     assert "is not tested" in answer
     assert "the same as" not in answer
     assert "62.46 with the declared 0.4" in remarks(primary.comparisons)
@@ -107,7 +107,7 @@ def test_a_sweep_of_the_weight_itself_is_not_called_tuned_away():
 def test_a_term_that_one_comparison_explains_is_not_named_again(controls_hold):
     (comparison,) = answers(grid_view("informin_cl", "table2", "mini"))[0].comparisons
     text = remarks([replace(comparison, relation=Relation.NOT_SHOWN), comparison])
-    assert text.count("reconstruction of InforMin-CL") == 1
+    assert text.count("reconstruction in InforMin-CL") == 1
     assert text == remarks([comparison])
 
 

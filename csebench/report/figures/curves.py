@@ -119,5 +119,5 @@ def set_size_axis(axes, sizes: list[int]) -> None:
 def size_label(view: GridView) -> str:
     label = "sentences in the training pool"
     if view.sentences_seen:
-        label += f"\n(every run sees {view.sentences_seen:,})"
+        label += f"\n(a run sees {view.sentences_seen:,})"
     return label

@@ -306,7 +306,7 @@ class GridView:
 
     @property
     def sentences_seen(self) -> int | None:
-        """How many sentences every run sees, if the largest training set of a column has more.
+        """How many sentences a run with the scale's batch sees, if some training set has more.
 
         None if all training sets have one size, or if runs see every sentence.
         """

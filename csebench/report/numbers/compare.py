@@ -130,7 +130,14 @@ def premise_not_shown(view: GridView, family: Family) -> PremiseNotShown | None:
     low, _ = estimate.interval()
     if low > premise.least:
         return None
-    return PremiseNotShown(premise.row, estimate.gain, premise.least, premise.printed)
+    return PremiseNotShown(
+        row=premise.row,
+        most=premise.most,
+        less=columns_label(premise.less),
+        loss=estimate.gain,
+        least=premise.least,
+        printed=premise.printed,
+    )
 
 
 def row_pairs(view: GridView, family: Family) -> list[tuple[int, int]]:
@@ -240,11 +247,6 @@ def runnable_pairs(
 
 def without_result(view: GridView, row: int, against: int, pairs: Sequence[CellPair]) -> Comparison:
     """State what is compared, which settings differ, what is printed and how many runs exist."""
-    labels = [cell.plan.column.label for cell, _ in pairs]
-    columns = ", ".join(labels)
-    if len(labels) > 2:
-        columns = f"{labels[0]} to {labels[-1]}"
-
     runs = set()
     for cell in chain.from_iterable(pairs):
         for leaf in cell.leaves:
@@ -254,7 +256,7 @@ def without_result(view: GridView, row: int, against: int, pairs: Sequence[CellP
     return Comparison(
         view.score_grid.rows[row].label,
         view.score_grid.rows[against].label,
-        columns,
+        columns_label([cell.plan.column.label for cell, _ in pairs]),
         Relation.NOT_RUN,
         differs=setting_differences(pairs),
         tuned_away=terms_tuned_away(pairs, view.scale),
@@ -262,6 +264,13 @@ def without_result(view: GridView, row: int, against: int, pairs: Sequence[CellP
         scored=(scored, len(runs)),
         pairs=tuple(pairs),
     )
+
+
+def columns_label(labels: Sequence[str]) -> str:
+    """Name columns that are averaged: `1%, 10%`, `0.1% to 100%`."""
+    if len(labels) > 2:
+        return f"{labels[0]} to {labels[-1]}"
+    return ", ".join(labels)
 
 
 def with_result(comparison: Comparison, scale: str) -> Comparison:

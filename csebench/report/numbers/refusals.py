@@ -82,6 +82,8 @@ class PremiseNotShown:
     """A row does not lose as much as the question takes for granted."""
 
     row: str
+    most: str  # label of the column that it loses from
+    less: str  # labels of the columns that it loses to
     loss: float  # points, as estimated here
     least: float  # points that it must be shown to lose more than
     printed: str  # its loss in the paper, and where

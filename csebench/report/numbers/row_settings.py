@@ -6,7 +6,7 @@ both rows have, the encoder that a run starts from, the projector, training data
 versions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -59,24 +59,44 @@ def setting_differences(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[Setting, ..
     the settings that the rows state differently.
     """
     settings: list[Setting] = []
+    for first, second in plans_with_runs(pairs):
+        excluded = subjects(first, second)
+        differing = differing_parts(first, second)
+        settings += [setting for key, setting in differing.items() if key not in excluded]
+    return tuple(dict.fromkeys(settings))
+
+
+def kept_differences(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[str, ...]:
+    """Name the settings that differ because one of two methods keeps its own, each once."""
+    names: list[str] = []
+    for first, second in plans_with_runs(pairs):
+        here = first.specs[0].method
+        there = second.specs[0].method
+        if here != there:
+            kept = {*declaration(here).keeps, *declaration(there).keeps}
+            differing = differing_parts(first, second)
+            names += [setting.name for key, setting in differing.items() if key in kept]
+    return tuple(dict.fromkeys(names))
+
+
+def plans_with_runs(pairs: Sequence[tuple[Cell, Cell]]) -> Iterator[tuple[CellPlan, CellPlan]]:
+    """Go through the pairs of cells that both have runs, and yield the plans of both."""
     for cell, base in pairs:
         first = first_plan_with_runs(cell)
         second = first_plan_with_runs(base)
         if first is not None and second is not None:
-            settings += differences_of_plans(first, second)
-    return tuple(dict.fromkeys(settings))
+            yield first, second
 
 
-def differences_of_plans(first: CellPlan, second: CellPlan) -> list[Setting]:
-    """List the settings that runs of both plans have, and in which they differ."""
+def differing_parts(first: CellPlan, second: CellPlan) -> dict[str, Setting]:
+    """Collect the settings that runs of both plans have, and in which they differ, by key."""
     here = shared_parts(first.specs[0], second.specs[0])
     there = shared_parts(second.specs[0], first.specs[0])
-    excluded = subjects(first, second)
     first_keys = [key for key in LISTED_FIRST if key in here]
-    settings = []
+    settings = {}
     for key in dict.fromkeys([*first_keys, *here]):
-        if key in there and key not in excluded and here[key] != there[key]:
-            settings.append(Setting(setting_name(key), here[key], there[key]))
+        if key in there and here[key] != there[key]:
+            settings[key] = Setting(setting_name(key), here[key], there[key])
     return settings
 
 

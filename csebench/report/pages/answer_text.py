@@ -119,8 +119,7 @@ def judged_cells(cells: list[Cell]) -> list[Cell]:
 def question_lines(view: GridView, answered: list[Answer], folder: Path) -> list[str]:
     """Write a line per question: the question, its answer, and what is not matched or tuned away.
 
-    The main question of a page is not repeated, because it is what the page is about. A question
-    that another page answers for the first page of the scale has a link to that page.
+    A question that another page answers for the first page of the scale has a link to that page.
     """
     comparisons = all_comparisons(answered)
     differing_settings = {c.differs for c in comparisons if c.estimate}
@@ -131,7 +130,7 @@ def question_lines(view: GridView, answered: list[Answer], folder: Path) -> list
     for number, answer in enumerate(answered):
         is_main = answer.family.primary and len(answer.comparisons) == 1
         parts = []
-        if not is_main and view.paper != VARIANTS:
+        if view.paper != VARIANTS:
             parts.append(answer.family.question)
 
         sentence = words.family_sentence(answer)
@@ -174,7 +173,10 @@ def printed_difference_text(answer: Answer) -> str:
     (comparison,) = answer.comparisons
     if comparison.printed is None:
         return ""
-    return f"The paper prints {comparison.printed:+z.2f}."
+    text = f"The paper prints {comparison.printed:+z.2f}"
+    if len(comparison.pairs) > 1:
+        text += " on average"
+    return f"{text}."
 
 
 def claimed_difference_text(view: GridView, answer: Answer) -> str:

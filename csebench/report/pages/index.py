@@ -56,20 +56,26 @@ OTHER_PAGES = (
 )
 
 MEANINGS = {  # of the states of tables without runs
-    "cited only": "every value comes from another paper, so nothing is run",
+    "cited only": "no row has a method here, so nothing is run",
+    "not run here": "this scale lacks what the rows need, such as their encoder",
     "settings": "a table of hyper-parameters, which are compared with ours",
     "texts": "a table of texts, such as examples",
 }
 
 
+BLOCKED = "Where a control fails, the answer is *cannot tell*, even if a difference is significant."
 ANSWERS_HEAD = ["", "title", "answers here", "claims, by printed numbers", "state"]
 COMPARISON_SIGNS = {  # of a row against another, in the order in which they are written
     VerdictWord.HIGHER: "↑",
     VerdictWord.SAME: "=",
     VerdictWord.LOWER: "↓",
     VerdictWord.UNCLEAR: "?",
-    VerdictWord.CANNOT_TELL: "?",
+    VerdictWord.CANNOT_TELL: "·",
     VerdictWord.NOT_TESTED: "–",
+}
+SIGN_REASONS = {
+    VerdictWord.UNCLEAR: "not significant",
+    VerdictWord.CANNOT_TELL: "a control fails",
 }
 
 
@@ -81,7 +87,7 @@ def index_page(scale: str) -> PageContent:
         if controls:  # without controls, the page begins with the questions and needs no headings
             parts += ["## Controls", *controls, "## Questions"]
         methods_view = grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale)
-        parts.append(questions([methods_view, *views]))
+        parts += questions([methods_view, *views])
         parts += study_text(views)
         if any(not is_blocked_by_controls(answered) for answered in answers(methods_view)):
             alt = "Every method against the untrained encoder and against SimCSE"
@@ -124,8 +130,8 @@ def reproduction_text(scale: str) -> str:
     sentences = ["Do the printed numbers reproduce?"]
     if scale != PAPER_SCALE:
         sentences.append(
-            f"Scale {scale} cannot say, because its encoder or its number of steps differs from"
-            " that of the papers."
+            f"Scale {scale} cannot say, because it does not have both the encoder and the number"
+            " of steps of the papers."
         )
     sentences.append("Runs of others on the papers' encoders:")
     sentences += [pooled_sentence(pooled) for pooled in pooled_methods()]
@@ -135,17 +141,26 @@ def reproduction_text(scale: str) -> str:
     return " ".join(sentences)
 
 
-def questions(views: list[GridView]) -> str:
-    """List the questions that tables declare for the first page, each with all its answers."""
+def questions(views: list[GridView]) -> list[str]:
+    """List the questions that tables declare for the first page, each with all its answers.
+
+    If failing controls decide some answers, a sentence before the list says so.
+    """
     answers_to: dict[str, list[str]] = {}  # by question
+    is_any_blocked = False
     for view in views:
         for family in first_page_questions(view.grid):
-            text = first_page_answer(view, answer(view, family))
+            table_answer = answer(view, family)
+            is_any_blocked = is_any_blocked or is_blocked_by_controls(table_answer)
+            text = first_page_answer(view, table_answer)
             answers_to.setdefault(family.first_page or "", []).append(text)
     lines = []
     for number, (question, texts) in enumerate(answers_to.items(), 1):
         lines.append(f"{number}. {question} {' '.join(texts)}")
-    return "\n".join(lines)
+    questions_list = "\n".join(lines)
+    if is_any_blocked:
+        return [BLOCKED, questions_list]
+    return [questions_list]
 
 
 def first_page_answer(view: GridView, table_answer: Answer) -> str:
@@ -186,7 +201,7 @@ def tables_of_all_papers(views: list[GridView]) -> str:
     """Link to the pages that collect the tables of the same number from all papers."""
     names = {view.name for view in views if view.name.startswith("table")}
     links = [f"[{grid_label(name)}]({name}.md)" for name in sorted(names, key=by_number)]
-    return f"Compare the tables of one number side by side: {' · '.join(links)}."
+    return f"The tables of all papers that have the same number, on one page: {' · '.join(links)}."
 
 
 def answers_by_paper(views: list[GridView]) -> list[Part]:
@@ -241,7 +256,7 @@ def state(view: GridView) -> str:
 
     Returns:
         `complete`, `partial`, `missing` or `nothing to draw`, depending on its scored runs. A table
-        without planned runs is `cited only`, `settings` or `texts`.
+        without planned runs is `cited only`, `not run here`, `settings` or `texts`.
     """
     if isinstance(view.grid, SettingsTable):
         return "settings"
@@ -249,7 +264,8 @@ def state(view: GridView) -> str:
         return "texts"
     scored_runs, planned_runs = view.progress
     if not planned_runs:
-        return "cited only"
+        has_recipe = any(row.run is not None for row in view.grid.rows)
+        return "not run here" if has_recipe else "cited only"
     if scored_runs == planned_runs:
         return "complete"
     if scored_runs:
@@ -268,14 +284,18 @@ def signs_legend(scale: str) -> list[str]:
     """Explain the signs of answers. Scale smoke has none."""
     if scale == DEFAULT_SCALE:
         return []
-    words_of: dict[str, list[str]] = {}  # by sign
+    meanings = []
     for word, sign in COMPARISON_SIGNS.items():
-        words_of.setdefault(sign, []).append(word)
-    meanings = [f"{sign} {' or '.join(words)}" for sign, words in words_of.items()]
+        meaning = f"{sign} {word}"
+        if word in SIGN_REASONS:
+            meaning += f" ({SIGN_REASONS[word]})"
+        meanings.append(meaning)
     return [
         "*Answers here*: one group of signs per question, the main question first. A group has"
         " several signs if its comparisons have different verdicts. A sign says how a row compares"
-        f" with another one: {'; '.join(meanings)}."
+        f" with another one: {'; '.join(meanings)}. A table without signs declares no comparison.",
+        "*Claims*: numbers are ranges over three assumed deviations of seeds"
+        " ([verdicts on claims](claims.md)). A claim about several tables is counted at each.",
     ]
 
 

@@ -11,10 +11,12 @@ from csebench.report.words.cells import reasons_of_cell
 
 def notes_fold(view: GridView) -> list[Part]:
     """Fold the notes of a table or figure, and the reasons for what is missing."""
-    notes = [*view.grid.notes, *merge_labels(missing_scores(view))]
+    missing = merge_labels(missing_scores(view))
+    notes = [*view.grid.notes, *missing]
     if not notes:
         return []
-    return [Fold("Notes, and rows not run here", [as_list(notes)])]
+    title = "Notes, and rows not run here" if missing else "Notes"
+    return [Fold(title, [as_list(notes)])]
 
 
 def missing_scores(view: GridView) -> Iterator[tuple[str, str]]:

@@ -4,9 +4,11 @@ A table has many columns. The first table of its page shows the one column that 
 a reader asks first whether that number holds.
 """
 
-from csebench.base.project import snakemake
+from csebench.base.project import REPOSITORY, snakemake
 from csebench.base.terminal import NO_VALUE
 from csebench.plan import targets
+from csebench.plan.catalog import files as catalog
+from csebench.plan.catalog.data_sources import source_of
 from csebench.plan.rows import TableRow, row_names
 from csebench.plan.schema.paper import Published
 from csebench.report.numbers import stats
@@ -21,7 +23,9 @@ from csebench.report.pages.score_table import (
 )
 from csebench.report.words.verdicts import printed_verdict_text
 
-VERDICT = "verdict on the printed value"  # title of a column
+# titles of columns
+VERDICT = "verdict on the printed value"
+COMMAND = "command"
 
 
 def row_by_row_table(view: GridView, best: BestRows) -> TextTable:
@@ -43,12 +47,12 @@ def row_by_row_table(view: GridView, best: BestRows) -> TextTable:
 
     label = view.score_grid.columns[column].label
     here = f"here ({view.scale})"
-    head = ["Model", f"{label} in print", here, "others' runs", VERDICT, "command"]
+    head = ["Model", f"printed ({label})", here, "others' runs", VERDICT, COMMAND]
     return without_empty_columns(TextTable(head, lines), NO_VALUE)
 
 
-def row_by_row_legend(table: TextTable) -> str:
-    """Explain the verdicts and the pooled means of a table row by row; empty if it has none."""
+def row_by_row_legend(table: TextTable, scale: str) -> str:
+    """Explain verdicts, pooled means and commands of a table row by row; empty if it has none."""
     sentences = []
     if VERDICT in table.head:
         sentences.append(
@@ -57,8 +61,25 @@ def row_by_row_legend(table: TextTable) -> str:
             f" ±{stats.AGREEMENT:g} point, and is *inconclusive* otherwise."
         )
     if any("sources" in text for row in table.rows for text in row):
-        sentences.append("Over several sources, ± is the deviation of one run of a new source.")
+        sentences.append(
+            "With several sources, ± is the standard deviation that one run from a new source would"
+            " have. Runs of this paper are not among them."
+        )
+    if COMMAND in table.head and not has_public_corpus(scale):
+        guide = f"{REPOSITORY}/blob/main/docs/rerun.md#choose-a-scale"
+        sentences.append(
+            "The commands need training sentences that are not public;"
+            f" [other scales]({guide}) have public data."
+        )
     return " ".join(sentences)
+
+
+def has_public_corpus(scale: str) -> bool:
+    """Whether the project has the training sentences of a scale, or a public source does."""
+    settings = catalog.scale(scale)
+    if settings.data_root is not None:
+        return True
+    return source_of(catalog.dataset(settings.corpus).path) is not None
 
 
 def cell_texts(cell: Cell, is_bold: bool) -> list[str]:

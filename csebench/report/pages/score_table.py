@@ -219,8 +219,8 @@ def legend_parts(view: GridView, rows: list[int], best: BestRows) -> list[Part]:
         sentences.append("–: no run or no number.")
     if view.sentences_seen:
         sentences.append(
-            "A column says from which share of the corpus a run draws. Every run sees"
-            f" {view.sentences_seen:,} sentences."
+            "A column says from which share of the corpus a run draws. With the scale's batch, a"
+            f" run sees {view.sentences_seen:,} sentences."
         )
 
     parts: list[Part] = [" ".join(sentences)]

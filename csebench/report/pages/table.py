@@ -155,7 +155,7 @@ def grid_section(view: GridView, folder: Path) -> PageSection:
         if is_table:
             table = row_by_row_table(view, best)
             visible.append(table)
-            legend = row_by_row_legend(table)
+            legend = row_by_row_legend(table, view.scale)
             if legend:
                 visible.append(legend)
         visible += score_parts(view, best)

@@ -33,6 +33,7 @@ from csebench.report.numbers.row_settings import (
     PROJECTOR,
     START_ENCODER,
     Setting,
+    kept_differences,
     setting_name,
     setting_text,
 )
@@ -113,6 +114,8 @@ def details_text(comparison: Comparison) -> str:
     if comparison.estimate is None:
         return reason
     numbers = numbers_text(comparison)
+    if len(comparison.pairs) > 1:
+        numbers += f" on average over the columns {comparison.columns}"
     if comparison.relation == Relation.CANNOT_TELL:
         return f"{reason}; the difference is {numbers}"
     return f"{reason}; {numbers}" if reason else numbers
@@ -125,7 +128,7 @@ def reason_of_verdict(comparison: Comparison) -> str:
             return f"within {INACTIVE:g} points"
         case Relation.TUNED_AWAY:
             terms = " and ".join(f"the {term_name(term)}" for term in comparison.tuned_away)
-            return f"the search left {terms} without effect (at most {INACTIVE:g} points)"
+            return f"the search found no effect of {terms} (at most {INACTIVE:g} points)"
         case Relation.SAME_RUNS:
             return "both rows are the same runs at this scale"
         case Relation.ONE_SEED:
@@ -186,11 +189,12 @@ def reason_text(reason: Reason | None) -> str:
             return f"the loss of {row} is 0 from the start, so training changes nothing"
         case EqualScores():
             return "both rows have the same score in every run"
-        case PremiseNotShown(row, loss, least, printed):
+        case PremiseNotShown(row, most, less, loss, least, printed):
             unit = "point" if least == 1 else "points"
             return (
-                f"{row} loses {loss:z.1f} points here, and {printed} in the paper; the question"
-                f" needs a loss significantly above {least:g} {unit}"
+                f"{row} loses {loss:z.1f} points here (column {most} against the mean of {less}),"
+                f" and in the paper {printed}; the question is asked if the loss here is"
+                f" significantly above {least:g} {unit}"
             )
         case ScaleCannotTell():
             return cannot_tell_text(reason)
@@ -253,8 +257,9 @@ def comparison_row(comparison: Comparison) -> list[str]:
 def other_settings_text(comparisons: Iterable[Comparison]) -> str:
     """Word the settings that differ: `Other settings differ: learning rate (3e-5 against 1e-4).`
 
-    The text is empty if no setting differs. Comparisons without an estimate are left out. Only the
-    first settings are listed, so a start encoder or projector that differs comes first.
+    Settings that a method keeps by definition are named after them, without values. The text is
+    empty if no other setting differs. Comparisons without an estimate are left out. Only the first
+    settings are listed, so a start encoder or projector that differs comes first.
     """
     tested = [comparison for comparison in comparisons if comparison.estimate]
     settings = [setting for comparison in tested for setting in comparison.differs]
@@ -268,7 +273,14 @@ def other_settings_text(comparisons: Iterable[Comparison]) -> str:
     texts = []
     for text, count in Counter(map(setting_difference_text, settings)).items():
         texts.append(text if count == unmatched else f"{text} in {count}")
-    return f"Other settings differ{where}: {differences_text(texts)}."
+    text = f"Other settings differ{where}: {differences_text(texts)}."
+    kept: list[str] = []
+    for comparison in tested:
+        kept += kept_differences(comparison.pairs)
+    if kept:
+        names = ", ".join(dict.fromkeys(kept))
+        text += f" So do settings that a method keeps by definition: {names}."
+    return text
 
 
 def setting_difference_text(setting: Setting) -> str:
@@ -305,26 +317,26 @@ def remarks(comparisons: Sequence[Comparison]) -> str:
 
 
 def tuned_away(terms: Iterable[TunedAway]) -> str:
-    """Word which terms a search left without effect, and what it tried. Empty if there are none."""
+    """Word of which terms a search found no effect, and what it tried. Empty if there are none."""
     return tuned_away_sentence(tuned_away_text(term) for term in terms)
 
 
 def tuned_away_sentence(texts: Iterable[str]) -> str:
-    """Join the texts of terms: `A search left these terms without effect: A, B and 2 more.`"""
-    terms = differences_text(texts)
-    return f"A search left these terms without effect: {terms}." if terms else ""
+    """Join the texts of terms: `A search found no effect of the A, the B and 2 more.`"""
+    terms = differences_text(f"the {text}" for text in texts)
+    return f"A search found no effect of {terms}." if terms else ""
 
 
 def term_name(term: TunedAway) -> str:
-    """Name a term by its weight and row: `reconstruction of InforMin-CL`."""
-    return f"{setting_name(term.search.parameter)} of {short_label(term.row)}"
+    """Name a term by its weight and row: `reconstruction in InforMin-CL`."""
+    return f"{setting_name(term.search.parameter)} in {short_label(term.row)}"
 
 
 def tuned_away_text(term: TunedAway) -> str:
     """Word a term, its scores on dev, and the weights that the search tried.
 
-    `λ of A (STS-B dev: 63.87 with the chosen 3e-5, 63.85 with 1e-5, 62.46 with the declared 0.4; it
-    tried 12 weights from 1e-5 to 4, not 0)`
+    `λ in A (STS-B dev: 63.87 with the chosen 3e-5, 63.85 with 1e-5, 62.46 with the declared 0.4; 12
+    weights tried, from 1e-5 to 4, not 0)`
     """
     search = term.search
     weakest = search.weakest
@@ -333,7 +345,7 @@ def tuned_away_text(term: TunedAway) -> str:
     choice = setting_text(chosen.weight)
     how_chosen = f"the chosen {choice}"
     if untuned == chosen:
-        how_chosen = f"the declared {choice}, which it chose"
+        how_chosen = f"the declared {choice}, which was chosen"
     scores = [f"{chosen.dev:.2f} with {how_chosen}"]
     if weakest != chosen:
         scores.append(f"{weakest.dev:.2f} with {setting_text(weakest.weight)}")
@@ -341,7 +353,7 @@ def tuned_away_text(term: TunedAway) -> str:
         scores.append(f"{untuned.dev:.2f} with the declared {setting_text(untuned.weight)}")
 
     ends = f"{setting_text(weakest.weight)} to {setting_text(search.strongest)}"
-    tried = f"it tried {search.values} weights from {ends}"
+    tried = f"{search.values} weights tried, from {ends}"
     if weakest.weight > 0:
         tried += ", not 0"
     return f"{term_name(term)} (STS-B dev: {', '.join(scores)}; {tried})"
@@ -382,10 +394,10 @@ def primary_answers_text(answers: PrimaryAnswers) -> str:
         return ""
     places = [f"{paper(name).label} {grid_label(table)}" for name, table in answers.tested]
     return (
-        "The main question of a table or figure is its *primary question*. Here"
-        f" {counted(len(places), 'primary question')} get a verdict ({', '.join(places)})."
-        f" Significant: {answers.significant or 'none'}; with Holm's correction over all of them:"
-        f" {answers.after_holm or 'none'}."
+        "The main question of a table or figure is its *primary question*."
+        f" {counted(len(places), 'primary question')} can be tested here ({', '.join(places)})."
+        f" Significant answers: {answers.significant or 'none'}; with Holm's correction over all of"
+        f" them: {answers.after_holm or 'none'}."
     )
 
 
@@ -420,7 +432,7 @@ def shared_reason(group: Sequence[Comparison]) -> str:
     if group[0].relation == Relation.CANNOT_TELL:
         return ""
     if group[0].relation == Relation.TUNED_AWAY:
-        return f"the search left the term without effect (at most {INACTIVE:g} points)"
+        return f"the search found no effect of the term (at most {INACTIVE:g} points)"
     reasons = {reason_of_verdict(comparison) for comparison in group}
     return reasons.pop() if len(reasons) == 1 else ""
 
