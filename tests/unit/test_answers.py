@@ -116,7 +116,7 @@ NOT_COMPARED = [
     ),
     (
         Relation.NOT_ASKED,
-        PremiseNotShown("B", "100%", "1%, 10%", 0.31, 1.0, "9.9 points"),
+        PremiseNotShown("B", "100%", "the mean of 1%, 10%", 0.31, 1.0, "9.9 points"),
         "B loses 0.3 points here (column 100% against the mean of 1%, 10%), and in the paper 9.9"
         " points; the question is asked if the loss here is significantly above 1 point",
     ),

@@ -130,10 +130,13 @@ def premise_not_shown(view: GridView, family: Family) -> PremiseNotShown | None:
     low, _ = estimate.interval()
     if low > premise.least:
         return None
+    less = columns_label(premise.less)
+    if len(premise.less) > 1:
+        less = f"the mean of {less}"
     return PremiseNotShown(
         row=premise.row,
         most=premise.most,
-        less=columns_label(premise.less),
+        less=less,
         loss=estimate.gain,
         least=premise.least,
         printed=premise.printed,

@@ -83,7 +83,7 @@ class PremiseNotShown:
 
     row: str
     most: str  # label of the column that it loses from
-    less: str  # labels of the columns that it loses to
+    less: str  # the column that it loses to, or `the mean of 0.01% to 0.1%`
     loss: float  # points, as estimated here
     least: float  # points that it must be shown to lose more than
     printed: str  # its loss in the paper, and where

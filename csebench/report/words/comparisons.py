@@ -192,7 +192,7 @@ def reason_text(reason: Reason | None) -> str:
         case PremiseNotShown(row, most, less, loss, least, printed):
             unit = "point" if least == 1 else "points"
             return (
-                f"{row} loses {loss:z.1f} points here (column {most} against the mean of {less}),"
+                f"{row} loses {loss:z.1f} points here (column {most} against {less}),"
                 f" and in the paper {printed}; the question is asked if the loss here is"
                 f" significantly above {least:g} {unit}"
             )
