@@ -206,8 +206,9 @@ def selection(method: str, encoder: str, count: int) -> SelectionGain:
 
 
 def best_of(method: str, encoder: str, count: int) -> str:
-    """Write what the best of `count` seeds on dev adds to the mean on test: `0.91`."""
-    return f"{selection(method, encoder, count).by_dev:.2f}"
+    """Write what the best of `count` seeds on dev is expected to score on test: `76.02`."""
+    scores = [float(row["score"]) for row in sweep(method, encoder)]
+    return f"{average(scores) + selection(method, encoder, count).by_dev:.2f}"
 
 
 @cache
