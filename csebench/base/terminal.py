@@ -62,6 +62,14 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}s"
 
 
+def and_list(names: list[str]) -> str:
+    """Write one or more names in a sentence: `A`, `A and B`, `A, B and C`."""
+    *first, last = names
+    if not first:
+        return last
+    return f"{', '.join(first)} and {last}"
+
+
 def capitalised(text: str) -> str:
     """Write the first letter in upper case. The others stay as they are."""
     return text[:1].upper() + text[1:]

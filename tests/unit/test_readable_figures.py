@@ -8,6 +8,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from csebench.report.figures.evidence import draw_runs
 from csebench.report.figures.lines import ChartLine, draw_chart_lines
 from csebench.report.figures.parts import interval_text
 from csebench.report.figures.point_labels import PointLabel, write_point_labels
@@ -97,6 +98,13 @@ def test_labels_of_equal_points_do_not_cover_one_another():
     assert len(boxes) == 4
     for first, second in itertools.combinations(boxes, 2):
         assert not first.overlaps(second)
+
+
+def test_the_figure_of_others_runs_fits_into_a_phone(tmp_path):
+    svg, _ = draw_runs(tmp_path)
+    width = re.search(r'width="([\d.]+)pt"', svg.read_text(encoding="utf-8"))
+    assert width is not None
+    assert float(width[1]) * 96 / 72 <= 358
 
 
 NARROW_FIGURES = [

@@ -1,18 +1,25 @@
-"""The picture of results/evidence.md: others' runs against the printed values."""
+"""The picture of results/evidence.md: others' runs against the printed values.
+
+It is as narrow as a phone.
+"""
 
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from csebench.report.figures.narrow import KeyEntry, stacked_axes, write_key
 from csebench.report.numbers.others import Group, GroupKind, Sweep, groups, sweeps
 from csebench.report.words.evidence import encoder_title, method_title
-from csebench.score.drawing import COLOURS, STYLE, WIDTH, add_heading, write_figure
+from csebench.score.drawing import COLOURS, STYLE, add_heading, write_figure
 from csebench.score.themes import GREY, on_white
 
 BIN = 0.15  # dots whose scores fall into a bin of this size stand side by side
 DOT_DISTANCE = 0.08  # between dots side by side, in units of the x axis
 PRINTED_X = 0.8  # of the printed value: between the dots of a sweep and of single runs
+# inches of a panel, above and below its axes
+ABOVE_PANEL = 0.5  # for a title of two lines
+BELOW_PANEL = 0.15  # for an axis without ticks
 RUN_COLUMNS = [
     "method",
     "encoder",
@@ -24,14 +31,10 @@ RUN_COLUMNS = [
     "printed",
 ]
 SWEEPS_SUBTITLE = (
-    "Average of the seven STS test sets (Spearman x 100): a mark for each of n runs. Bar and"
-    " numbers: mean and its 95 % interval over runs. Hollow: its last checkpoint was its best."
+    "Average of the seven STS test sets (Spearman x 100): a mark for each of n runs. Bar, and"
+    " numbers below: mean and its 95 % interval over runs. Hollow: a run whose last checkpoint was"
+    " its best."
 )
-LABELS = {
-    GroupKind.SWEEP: "seed sweep",
-    GroupKind.SINGLE: "single runs",
-    GroupKind.LATER: "later papers",
-}
 
 
 class Mark(NamedTuple):
@@ -50,7 +53,7 @@ MARKS = {
 
 
 def draw_runs(folder: Path) -> list[Path]:
-    """Draw a panel per seed sweep, with a dot per run and the printed value as a line.
+    """Draw a panel per seed sweep, with a mark per run and the printed value as a line.
 
     Returns:
         The files that were written: the picture, and the table of what it shows.
@@ -61,13 +64,11 @@ def draw_runs(folder: Path) -> list[Path]:
     all_sweeps = sweeps()
     table: list[list] = [RUN_COLUMNS]
     with matplotlib.rc_context(STYLE):
-        rows = max((len(all_sweeps) + 1) // 2, 1)  # of two panels each
-        figure = Figure(figsize=(WIDTH, 3.3 * rows + 0.4), layout="constrained")
-        axes = figure.subplots(rows, 2, sharey=True, squeeze=False).flat
-        for axis in axes[len(all_sweeps) :]:
-            axis.set_visible(False)
-        for axis, sweep in zip(axes, all_sweeps, strict=False):
-            draw_panel(axis, sweep)
+        figure = Figure()
+        panels = stacked_axes(figure, len(all_sweeps), len(MARKS), BELOW_PANEL, ABOVE_PANEL)
+        for panel, sweep in zip(panels, all_sweeps, strict=True):
+            panel.sharey(panels[0])
+            draw_panel(panel, sweep)
             table += run_rows(sweep)
         add_heading(figure, sweeps_finding(all_sweeps), SWEEPS_SUBTITLE)
         return write_figure(folder / "evidence.svg", figure, table)
@@ -103,10 +104,16 @@ def run_rows(sweep: Sweep) -> list[list]:
 
 
 def draw_panel(axis, sweep: Sweep) -> None:
-    """Draw all groups of runs of a method on an encoder, and the printed value."""
+    """Draw all groups of runs of a method on an encoder, and the printed value.
+
+    Number, mean and interval of each group stand below.
+    """
     drawn = groups_with_runs(sweep)  # the seed sweep first
+    key = []
     for group in drawn:
-        draw_group(axis, group)
+        mark = draw_group(axis, group)
+        key.append(KeyEntry(mark, runs_label(group), place=-MARKS[group.kind].x))
+    write_key(axis, key, BELOW_PANEL)
 
     printed = sweep.printed.value
     axis.axhline(printed.value, color=GREY, lw=1.2, ls="--", zorder=0)
@@ -114,8 +121,7 @@ def draw_panel(axis, sweep: Sweep) -> None:
     style: dict[str, Any] = {"textcoords": "offset points", "ha": "center"}
     axis.annotate(f"printed {printed.text}", between_groups, (0, 3), **style)
 
-    labels = [runs_label(group) for group in drawn]
-    axis.set_xticks([MARKS[group.kind].x for group in drawn], labels)
+    axis.set_xticks([])
     axis.set_xlim(-0.6, 2.6)
     reach = drawn[0].reach(printed.value)
     title = f"{method_title(sweep.key)}, {encoder_title(sweep.key)}"
@@ -123,17 +129,26 @@ def draw_panel(axis, sweep: Sweep) -> None:
 
 
 def runs_label(group: Group) -> str:
-    """Name a group, with its runs, mean and interval, below one another."""
+    """Name a group, with its number of runs, mean and interval.
+
+    `seed sweep, n = 50: 75.11 (74.9 to 75.3)`
+    """
     mean, _, runs = group.summary
-    lines = [LABELS[group.kind], f"n = {runs}", f"{mean:.2f}"]
+    text = f"{group.kind}, n = {runs}: {mean:.2f}"
     margin = group.summary.margin
     if margin:
-        lines.append(f"({mean - margin:.1f} to {mean + margin:.1f})")
-    return "\n".join(lines)
+        text += f" ({mean - margin:.1f} to {mean + margin:.1f})"
+    return text
 
 
-def draw_group(axis, group: Group) -> None:
-    """Draw a dot per run, and a bar for mean and interval to the right of the dots."""
+def draw_group(axis, group: Group):
+    """Draw a mark per run, and a bar for mean and interval to the right of the marks.
+
+    Returns:
+        A mark, for the key.
+    """
+    from matplotlib.lines import Line2D
+
     mark = MARKS[group.kind]
     offsets = dot_offsets(group.values)
     for run, score, offset in zip(group.runs, group.values, offsets, strict=True):
@@ -143,6 +158,7 @@ def draw_group(axis, group: Group) -> None:
         bar: dict[str, Any] = {"fmt": "_", "ms": 9, "color": GREY, "lw": 1.2, "capsize": 3}
         x = mark.x + offsets.max() + 0.2
         axis.errorbar(x, group.summary.mean, group.summary.margin, **bar)
+    return Line2D([], [], color=mark.colour, marker=mark.marker, ms=4, ls="none")
 
 
 def dot_offsets(values: tuple[float, ...]) -> np.ndarray:

@@ -28,19 +28,22 @@ class KeyEntry:
     place: float = 0.0  # of the mark on the vertical axis; the highest stands first
 
 
-def stacked_axes(figure, count: int, key_lines: int, below: float = BELOW_AXES) -> list:
+def stacked_axes(
+    figure, count: int, key_lines: int, below: float = BELOW_AXES, above: float = ABOVE_AXES
+) -> list:
     """Give a figure the width of a phone, and make axes below one another with room for keys.
 
     Args:
         key_lines: number of lines of each key.
         below: inches between axes and their key.
+        above: inches above axes, for their title.
     """
-    part_height = ABOVE_AXES + AXES_HEIGHT + below + KEY_LINE * key_lines + BELOW_KEY
+    part_height = above + AXES_HEIGHT + below + KEY_LINE * key_lines + BELOW_KEY
     height = count * part_height
     figure.set_size_inches(NARROW, height)
     stacked = []
     for number in range(count):
-        bottom = height - number * part_height - ABOVE_AXES - AXES_HEIGHT
+        bottom = height - number * part_height - above - AXES_HEIGHT
         width = NARROW - LEFT - RIGHT
         place = (LEFT / NARROW, bottom / height, width / NARROW, AXES_HEIGHT / height)
         stacked.append(figure.add_axes(place))

@@ -18,10 +18,12 @@ from csebench.score.drawing import STYLE, WIDTH, add_heading, write_figure
 from csebench.score.themes import BAND, GREY
 
 PICTURE = "printed_gains.svg"
-HEIGHT = 5.8  # inches, without title and subtitle
+HEIGHT = 6.0  # inches, without title and subtitle
 LIMITS = (-4.0, 10.0)  # of the axis, in units of the noise; ratios beyond are drawn at the edge
 NOISE = 1.96  # ratio that 95 % of gains without a true difference stay below
-PAPER_GAP = 28  # lines between two papers
+PAPER_GAP = 48  # lines between two papers, for a label and a title
+TITLE_GAP = 12  # lines from the middle of a title to the first gain
+NAMED_SIZE = 5.5  # points; size of the dot of a gain with a name
 COLOURS_ON_WHITE = {
     NoiseVerdict.CLEAR: "#0063a0",
     NoiseVerdict.DEPENDS: "#b04a00",
@@ -65,7 +67,6 @@ def draw_gains(folder: Path) -> list[Path]:
         figure = Figure(figsize=(WIDTH, HEIGHT))
         axes = figure.add_axes((0.02, 0.15, 0.96, 0.84))
         axes.axvspan(-NOISE, NOISE, color=BAND, zorder=0)
-        axes.axvline(0, color=GREY, linewidth=0.8, zorder=1)
         for block in blocks:
             draw_block(axes, block)
         axes.set_xlim(LIMITS)
@@ -98,11 +99,11 @@ def paper_blocks(gains: PrintedGains) -> list[PaperBlock]:
 def draw_block(axes, block: PaperBlock) -> None:
     """Draw a line per gain, and name the few that most sentences rest on."""
     title = f"{block.title}, {len(block.gains)} gains"
-    axes.text(LIMITS[0], block.top - PAPER_GAP / 2, title, va="center", fontweight="bold")
+    axes.text(LIMITS[0], block.top - TITLE_GAP, title, va="center", fontweight="bold")
+    axes.plot([0, 0], [block.top, block.end], color=GREY, linewidth=0.8, zorder=1)
     for y, gain in enumerate(block.gains, start=block.top):
         draw_gain(axes, y, gain)
-    named = named_gains(block.gains)
-    for gain in named:
+    for gain in named_gains(block.gains):
         draw_label(axes, block, gain)
 
 
@@ -140,23 +141,26 @@ def named_gains(gains: list[PrintedGain]) -> list[PrintedGain]:
 
 
 def draw_label(axes, block: PaperBlock, gain: PrintedGain) -> None:
-    """Write the name of a gain beside its dot, where it covers no line.
+    """Enlarge the dot of a gain, and write its name where it covers no line.
 
-    A gain above the noise at some deviation has its name on the left. Any other gain has it on the
-    right of the band, and a line leads there.
+    Ratios fall from the top down. So a name has room on the left above its dot, and on the right
+    of the end of its line. Below zero, ratios of other gains are on the right, so the name is below
+    them.
     """
     y = block.top + block.gains.index(gain)
     colour = COLOURS_ON_WHITE[gain.verdict]
     name = gain_label(gain)
     dot = (within_limits(gain.ratios[0]), y)
+    marker = MARKERS_OF_VERDICTS[gain.verdict]
+    axes.plot(*dot, marker, color=colour, markersize=NAMED_SIZE, markeredgewidth=0, zorder=4)
+    style: dict[str, Any] = {"color": colour, "textcoords": "offset points"}
     if gain.verdict in (NoiseVerdict.CLEAR, NoiseVerdict.DEPENDS):
-        style = {"color": colour, "ha": "right", "va": "bottom"}
-        axes.annotate(name, dot, (-8, 1), textcoords="offset points", **style)
+        axes.annotate(name, dot, (-8, 1), ha="right", va="bottom", **style)
+    elif gain.verdict == NoiseVerdict.REVERSED:
+        axes.annotate(name, dot, (4, -4), ha="left", va="top", **style)
     else:
-        style = {"color": colour, "ha": "left", "va": "center"}
-        leader = {"arrowstyle": "-", "color": colour, "linestyle": ":", "shrinkA": 2, "shrinkB": 2}
-        end_of_line = max(*gain.ratios, NOISE) + 0.15
-        axes.annotate(name, dot, (end_of_line, y), arrowprops=leader, **style)
+        end_of_line = (within_limits(max(gain.ratios)), y)
+        axes.annotate(name, end_of_line, (8, 4), ha="left", va="top", **style)
 
 
 def draw_legend(figure, gains: PrintedGains) -> None:

@@ -1,5 +1,6 @@
 """Sentences about printed gains and their noise over seeds; title and labels of their figure."""
 
+from csebench.base.terminal import and_list
 from csebench.plan.catalog.evidence import evidence_names
 from csebench.plan.rows import short_label
 from csebench.report.numbers.printed_gains import (
@@ -28,26 +29,29 @@ def gains_finding(gains: PrintedGains) -> str:
 def gains_unit(gains: PrintedGains) -> str:
     """Say what the figure shows: unit, number, deviations and level."""
     first, *_, last = deviations()
+    tried = and_list([f"{deviation:.2g}" for deviation in deviations()])
     encoder = evidence_names().encoders[REFERENCE_ENCODER]
     origin = ""
     if published_deviation() is not None:
         origin = " (others' runs)"
     sentences = [
         (
-            f"Gain divided by its standard error over seeds; n = {len(gains.gains)} comparisons"
-            " that claims of the papers rest on."
+            "A line for each gain that a claim rests on: the gain divided by its standard error"
+            f" over seeds, in each paper the largest on top. n = {len(gains.gains)}; for"
+            f" {gains.without_error} more, the standard error is not known."
         ),
         (
             f"Dot: the ratio if seeds deviate by {first:.2f} points of the STS average on"
             f" {encoder}{origin}."
         ),
         (
-            f"The line ends at the ratio for {last:g} points (the median that papers print at 10 %"
-            " of the data). Gains below 0 go against the claim."
+            f"The line ends at the ratio for {last:g} points (the median deviation that papers"
+            " print for 10 % of the corpus). Gains below 0 go against the claim."
         ),
         (
-            f"Band: {100 - 100 * LEVEL:g} % of gains by chance alone (±1.96). Colour: t test at"
-            f" {100 * LEVEL:g} %, which allows for the number of seeds."
+            f"Band: {100 - 100 * LEVEL:g} % of gains by chance alone (±1.96). Colour: significant"
+            f" by a t test ({100 * LEVEL:g} %) at all deviations that are tried"
+            f" ({tried}), at some, or at none."
         ),
     ]
     return " ".join(sentences)
