@@ -365,12 +365,14 @@ def test_a_method_that_no_named_paper_has_is_printed_by_its_own(joined):
 
 def test_the_first_line_of_the_page_counts_the_sweeps_of_each_method_apart(joined):
     before = reach_text()
-    assert before.startswith("**In 3 of 4 seed sweeps of unsup-SimCSE no run reaches")
+    assert before.startswith(
+        "**Seed sweeps of unsup-SimCSE (50 seeds per encoder, of one source): no"
+    )
 
     runs = "".join(f"      - {{seed: {n}, scores: {{Avg.: {70 + n}.5}}}}\n" for n in range(4))
     joined("evidence/aaa.yaml", SOURCE.replace(RUN, runs).replace("method: simcse", "method: ct"))
-    of_ct = "**In 0 of 1 seed sweeps of CT no run reaches the printed value**; on BERT-base 2 of 4"
-    assert reach_text() == f"{before} {of_ct} runs do."
+    of_ct = "**Seed sweeps of CT (4 seeds per encoder, of one source): on BERT-base 2 of 4"
+    assert reach_text() == f"{before} {of_ct} reach the printed value.**"
     assert "the last checkpoint of at least half of the runs was the best" in sweeps_text()
     assert "of one re-implementation" not in sweeps_text()  # aaa does not say whose code it is
 
@@ -635,9 +637,27 @@ def write_experiments(joined, *experiments, name="aaa", head=HEAD):
         (experiment([70.11], sure="false"), {"other_runs": 1}),
         (experiment([70.11, 70.21, 70.31], kind="checkpoint"), {"checkpoints": 3}),
         (experiment([70.11], kind="authors"), {}),
+        (experiment([70.11], setting="dropout 0.2"), {"other_runs": 1}),
+        (experiment([70.11], method="bert"), {}),
+        (experiment("runs: [{scores: {STS-B: 70.11}}]"), {"without_average": 1}),
         (experiment("summary: {n: 5, scores: {Avg.: 70.11}}"), {"means": 1}),
+        (
+            experiment("summary: {n: 5, scores: {Avg.: 70.11}}", comparable="false"),
+            {"other_means": 1},
+        ),
     ],
-    ids=["comparable", "other setup", "doubtful", "checkpoints", "of the authors", "mean"],
+    ids=[
+        "comparable",
+        "other setup",
+        "doubtful",
+        "checkpoints",
+        "of the authors",
+        "another setting",
+        "no training",
+        "another score",
+        "mean",
+        "mean of another setup",
+    ],
 )
 def test_published_scores_are_counted_by_what_they_can_be_used_for(text, added, joined):
     before = dataclasses.asdict(statistics.count_evidence())
@@ -795,8 +815,8 @@ def test_the_page_says_first_what_all_sources_say_of_a_printed_value():
     pooled = statistics.pooled_group(SIMCSE)
     sources = len(pooled.by_source)
     assert pooled_text().startswith(
-        "**unsup-SimCSE on BERT-base: 76.25 is printed;"
-        f" {pooled.summary.n} runs of {sources} sources average "
+        f"**unsup-SimCSE on BERT-base: 76.25 is printed; the means of {sources} sources"
+        f" ({pooled.summary.n} runs) average "
     )
 
 

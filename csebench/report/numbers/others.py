@@ -23,6 +23,8 @@ from csebench.report.numbers import stats
 from csebench.report.numbers.printed_averages import AuthorsPrint, printed_by_authors, score_of
 from csebench.report.numbers.random_effects import RandomEffects, pool_sources
 
+UNTRAINED = "bert"  # method of evidence/methods.yaml: an encoder as it was released
+
 
 class GroupKind(StrEnum):
     """How the runs of a group belong together."""
@@ -150,12 +152,17 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class EvidenceCounts:
-    """Numbers of published scores, by what they can be used for."""
+    """Numbers of published scores of trained models, by what they can be used for.
 
-    comparable: int  # runs that the verdicts rest on
+    A mean of several runs counts here if its source gives no scores of single runs.
+    """
+
+    comparable: int  # runs that the verdicts on the STS average rest on
     sources: int  # of the comparable runs
+    means: int  # comparable means of several runs
+    without_average: int  # comparable runs that state other scores only
     other_runs: int  # re-trained runs that are doubtful or have another setup
-    means: int  # means of several runs whose own scores are not given
+    other_means: int  # means of such runs
     checkpoints: int  # scores of released checkpoints
 
 
@@ -324,7 +331,7 @@ def keys_with_runs() -> list[MatchKey]:
     largest_group: dict[MatchKey, int] = {}
     for e in evidence.all_evidence():
         key = evidence.key_of(e.experiment)
-        is_trained = e.experiment.setting is None and key.method != "bert"
+        is_trained = e.experiment.setting is None and key.method != UNTRAINED
         if is_trained and groups(key):
             largest_group[key] = max(group.summary.n for group in groups(key))
 
@@ -352,27 +359,37 @@ def sweeps() -> list[Sweep]:
 
 
 def count_evidence() -> EvidenceCounts:
-    """Count the published scores, by what they can be used for."""
+    """Count the published scores of trained models, by what they can be used for."""
     comparable = 0
     sources = set()
-    other_runs = 0
     means = 0
+    without_average = 0
+    other_runs = 0
+    other_means = 0
     checkpoints = 0
     for e in evidence.all_evidence():
         experiment = e.experiment
         runs = len(experiment.runs)
         if experiment.kind == "checkpoint":
             checkpoints += runs
-        if not is_retraining(experiment):
+        if not is_retraining(experiment) or experiment.method == UNTRAINED:
             continue
-        if not is_usable(experiment):
+        is_mean = experiment.summary is not None and not runs
+        if not is_usable(experiment) or experiment.setting is not None or experiment.size != FULL:
             other_runs += runs
-        elif runs:
-            comparable += runs
-            sources.add(e.name)
-        if experiment.summary is not None and not runs:
+            if is_mean:
+                other_means += 1
+            continue
+        averages = len([run for run in experiment.runs if AVERAGE in run.scores])
+        comparable += averages
+        without_average += runs - averages
+        if is_mean:
             means += 1
-    return EvidenceCounts(comparable, len(sources), other_runs, means, checkpoints)
+        if averages:
+            sources.add(e.name)
+    return EvidenceCounts(
+        comparable, len(sources), means, without_average, other_runs, other_means, checkpoints
+    )
 
 
 # ---------------------------------------------------------------- for a cell of a table

@@ -8,6 +8,7 @@ the same bytes.
 
 from itertools import zip_longest
 
+from csebench.base.terminal import and_list
 from csebench.plan.catalog import evidence
 from csebench.plan.catalog.evidence import EvidenceSource, MatchKey
 from csebench.report.numbers import stats
@@ -27,6 +28,7 @@ from csebench.report.words.audit import paper_label
 from csebench.report.words.claims import p_text
 from csebench.report.words.comparisons import outward_range
 from csebench.report.words.evidence import (
+    MEAN_OVER_SOURCES,
     SETUPS_TITLE,
     budget_text,
     circumstances,
@@ -53,26 +55,26 @@ POOLED_COLUMNS = [
     "runs",
     "sd within sources",
     "sd between sources (τ)",
-    "do sources differ?",
+    "Cochran's Q",
 ]
-POOLED_SOURCE_COLUMNS = ["method, encoder", "source", "others' runs", "n", "mean", "sd"]
+POOLED_SOURCE_COLUMNS = ["method, encoder", "source", "kind of runs", "n", "mean", "sd"]
 EVIDENCE_COLUMNS = [
     "method, encoder",
     "printed",
-    "others' runs",
+    "kind of runs, source",
     "verdict on the printed value",
     "n",
     "mean ± sd",
     "min to max",
     "reach the printed value",
 ]
-SOURCE_COLUMNS = ["source", "who", "where", "licence", "date", "scores"]
+SOURCE_COLUMNS = ["source", "who", "where", "licence", "date", "scored models"]
 SOURCE_KINDS = {
     "retrained": "trained again by others",
     "paper": "re-run in a later paper",
-    "checkpoint": "released checkpoint scored by others",
+    "checkpoint": "released by the authors, scored by others",
     "authors": "given by the authors outside their paper",
-    "untrained": "model without training",
+    "untrained": "without training",
 }
 
 
@@ -89,6 +91,7 @@ def evidence_page(_scale: str) -> PageContent:
         reach_text(),
         sweeps_text(),
         Picture("evidence.svg", "Others' runs against the printed values"),
+        *judged_alone_parts(all_pooled),
         TextTable(EVIDENCE_COLUMNS, rows_of_keys(keys_of_sweeps)),
         (
             "Scores are averages of the seven STS test sets, Spearman × 100. *Reach the printed"
@@ -97,7 +100,8 @@ def evidence_page(_scale: str) -> PageContent:
             f" narrower than ±{stats.AGREEMENT:g} point. It is *inconclusive* if it is inside a"
             " wider range, because such a range rules out little. It *differs* if it is outside."
             f" With {stats.ORDER_STATISTICS} or more runs, the range comes from the sorted runs"
-            " themselves; with fewer, from a normal distribution"
+            " themselves; with fewer, from a normal distribution. Half a unit of the last printed"
+            " digit is added at both ends, because printed values are rounded"
             " ([statistics](../docs/statistics.md))."
         ),
         counts_text(),
@@ -113,7 +117,13 @@ def evidence_page(_scale: str) -> PageContent:
         Fold("Reports without a number that can be used", [remarks_list()]),
         Fold(
             "Sources",
-            ["Numbers are facts with a source. How to add one: docs/evidence.md.", source_table()],
+            [
+                (
+                    "*Scored models*: trained runs, or models that were only scored."
+                    " [Add a source](../docs/evidence.md)."
+                ),
+                source_table(),
+            ],
         ),
         "Regenerate: `snakemake -j4 results/evidence.md`.",
     ]
@@ -133,12 +143,33 @@ def pooled_parts(methods: list[PooledMethod]) -> list[Part]:
     return [
         TextTable(POOLED_COLUMNS, [pooled_row(pooled) for pooled in methods]),
         (
+            "*Printed* is what a method's authors print. If `papers/` does not have their paper, as"
+            " that of SimCSE, the value is read from a table that copies it (in brackets), or from"
+            " people who quote it (*quoted by others*)."
+        ),
+        (
             "Each source counts the same, whatever its number of runs. *sd within sources* is the"
             " deviation between runs of one source, taken to be the same in all sources. τ is the"
-            " deviation between the means of sources. Cochran's Q tests whether sources differ; p"
-            " is the chance of such a large Q if they do not ([statistics](../docs/statistics.md))."
+            " deviation between the true means of sources: what remains of the spread of their"
+            " means without the part that the noise of their own runs explains. Cochran's Q tests"
+            " whether sources differ; p is the chance of such a large Q if they do not"
+            " ([statistics](../docs/statistics.md))."
+        ),
+        (
+            f"The sources follow. A *seed sweep* has {stats.SEEDS_NEEDED} or more runs of one"
+            " source that state their seeds. *Single runs* are fewer, or do not state them."
         ),
         TextTable(POOLED_SOURCE_COLUMNS, rows_of_sources),
+    ]
+
+
+def judged_alone_parts(methods: list[PooledMethod]) -> list[Part]:
+    """Say which verdict counts if a group of runs and all sources together have different ones."""
+    if not methods:
+        return []
+    return [
+        "The next table judges each group of runs by itself. A seed sweep shows only how the seeds"
+        " of its source vary. If the first table has a verdict over all sources, that one counts."
     ]
 
 
@@ -153,7 +184,7 @@ def pooled_row(pooled: PooledMethod) -> list[str]:
     return [
         key_title(pooled.key),
         f"{printed.value.text} ({print_place(printed)})",
-        printed_verdict_text(verdict, runs.summary.n),
+        printed_verdict_text(verdict, runs.summary.n, mean=MEAN_OVER_SOURCES),
         outward_range(new_run.low, new_run.high),
         f"{effects.mean:.2f} ({outward_range(mean_range.low, mean_range.high)})",
         str(effects.sources),
@@ -184,7 +215,7 @@ def best_parts(methods: list[PooledMethod]) -> list[Part]:
         if scores is None:
             continue
         title = key_title(pooled.key)
-        head += [f"{title}: by STS-B dev", "by the test sets"]
+        head += [f"{title}: picked by STS-B dev", f"{title}: picked by the test sets"]
         columns.append([f"{score:.2f}" for score in scores.by_dev])
         columns.append([f"{score:.2f}" for score in scores.by_test])
     if not columns:
@@ -194,8 +225,9 @@ def best_parts(methods: list[PooledMethod]) -> list[Part]:
         rows.append([str(count), *cells])
     return [
         (
-            "The mean over sources, plus what picking adds in the seed sweep on the same encoder."
-            " This holds for an average source; a better one needs fewer runs."
+            "The next table gives the expected score of the best of k runs of an average source."
+            " It is the mean over sources, plus what picking adds in the seed sweep on the same"
+            " encoder. A source with a higher mean needs fewer runs."
         ),
         TextTable(head, rows),
     ]
@@ -272,14 +304,14 @@ def selection_parts(all_sweeps: list[Sweep]) -> list[Part]:
             f" {selection.best_by_dev:.2f} on test, the best on test"
             f" {selection.best_by_test:.2f}."
         )
-    head = ["", "correlation of dev and test", "mean"]
+    head = ["", "Pearson correlation of dev and test", "mean"]
     head += [f"best of {count}" for count in PICKED_FROM]
     return [
         (
             "A cell says how much the best of k seeds adds to the mean: first if the score on STS-B"
             " dev picks the seed, then if the test sets themselves do. Both are exact, over all"
             " subsets of the seeds. In brackets: the chance that the seed picked by dev reaches the"
-            " printed value. STS-B test is one of the seven test sets."
+            " printed value. Dev is related to test: STS-B's own test set is one of the seven."
             " Picking by dev can get worse with more seeds, because dev and test may rank seeds"
             " differently."
         ),
@@ -352,21 +384,18 @@ def source_place(source: EvidenceSource) -> str:
 
 def tables_text(numbers: list[str]) -> str:
     """Name tables: `Table 1`, `Tables 1, 2 and 3`."""
-    *first, last = numbers
-    if not first:
-        return f"Table {last}"
-    return f"Tables {', '.join(first)} and {last}"
+    noun = "Table" if len(numbers) == 1 else "Tables"
+    return f"{noun} {and_list(numbers)}"
 
 
 def scores_text(source: EvidenceSource) -> str:
-    """Count the scores of a source and name their kinds: `3: re-run in a later paper`."""
-    count = 0
+    """Count the scored models of a source by kind: `4 without training, 6 trained again by …`."""
+    counts: dict[str, int] = {}  # by kind
     for experiment in source.experiments:
-        if experiment.runs:
-            count += len(experiment.runs)
-        elif experiment.summary is not None:
-            count += experiment.summary.n
-    if count == 0:
-        return "remarks"
-    kinds = dict.fromkeys(SOURCE_KINDS[experiment.kind] for experiment in source.experiments)
-    return f"{count}: {', '.join(kinds)}"
+        models = len(experiment.runs)
+        if not models and experiment.summary is not None:
+            models = experiment.summary.n
+        counts[experiment.kind] = counts.get(experiment.kind, 0) + models
+    if not counts:
+        return "none, only remarks"
+    return ", ".join(f"{count} {SOURCE_KINDS[kind]}" for kind, count in counts.items())

@@ -4,6 +4,7 @@ The numbers are in csebench/report/numbers/others.py and printed_averages.py. Th
 "Do others reach the printed scores?" are made in csebench/report/pages/evidence.py.
 """
 
+from csebench.base.terminal import and_list, counted
 from csebench.plan.catalog import evidence
 from csebench.plan.catalog.evidence import MatchKey, Remark, Setup
 from csebench.plan.catalog.files import paper
@@ -20,48 +21,75 @@ from csebench.report.numbers.others import (
     sweeps,
 )
 from csebench.report.numbers.printed_averages import AuthorsPrint, PrintedAverage
+from csebench.report.numbers.random_effects import SOURCES_NEEDED
 from csebench.report.numbers.selection import best_scores, runs_to_reach
 from csebench.report.numbers.verdict_words import PrintedWord
 from csebench.report.words.comparisons import outward_range
-from csebench.report.words.verdicts import equals_mean, printed_verdict_text
+from csebench.report.words.verdicts import distance_text, equals_mean, printed_verdict_text
 
 SETUPS_TITLE = "The setups of the sweeps"  # of the folded section with `circumstances`
 # `code` of a setup starts with this if the source does not use the authors' code
-OWN_CODE = "own re-implementation"
+REIMPLEMENTATION = "re-implementation"
+MEAN_OVER_SOURCES = "the mean over sources"
 
 # ---------------------------------------------------------------- the answer over sources
 
 
 def pooled_text() -> str:
-    """Say whether printed values are plausible over all sources, a sentence or two per method."""
-    texts = []
+    """Say whether printed values are plausible over all sources, a paragraph per method."""
+    paragraphs = []
     for pooled in pooled_methods():
-        texts += [pooled_sentence(pooled), picking_sentence(pooled)]
-    if not texts:
+        paragraphs.append(f"{pooled_sentence(pooled)} {picking_sentence(pooled)}".rstrip())
+    if not paragraphs:
         return "**No method has runs of enough sources to pool them.**"
-    return " ".join(text for text in texts if text)
+    paragraphs.append(
+        "Other methods and encoders follow below. Their runs are not pooled over sources: fewer"
+        f" than {SOURCES_NEEDED} sources have runs, or no source has several, so that the deviation"
+        " between runs is not known."
+    )
+    return "\n\n".join(paragraphs)
 
 
 def pooled_sentence(pooled: PooledMethod) -> str:
     """Give the verdict of all sources on a printed value.
 
-    `**X on E: 76.25 is printed; 67 runs of 14 sources average 75.27. Verdict: inconclusive: …**`
+    `**X on E: 76.25 is printed; the means of 14 sources (67 runs) average 75.27. The …**`
     """
-    count = pooled.runs.summary.n
-    printed = pooled.printed
-    name = f"{method_title(pooled.key)} on {encoder_and_pooler(pooled.key)}"
-    verdict = pooled.runs.verdict(printed.value, printed.seeds)
+    printed = pooled.printed.value.text
     effects = pooled.runs.effects
-    what_varies = "source" if effects.tau > effects.within else "seed"
-    answer = verdict_range_text(verdict, printed.seeds, count, what_varies)
+    name = f"{method_title(pooled.key)} on {encoder_and_pooler(pooled.key)}"
     return (
-        f"**{name}: {printed.value.text} is printed; {count} runs of {effects.sources} sources"
-        f" average {effects.mean:.2f}. Verdict: {answer}.**"
+        f"**{name}: {printed} is printed; the means of {effects.sources} sources"
+        f" ({pooled.runs.summary.n} runs) average {effects.mean:.2f}. {pooled_verdict(pooled)}**"
     )
 
 
+def pooled_verdict(pooled: PooledMethod) -> str:
+    """Word the verdict of all sources, and why a value that is inconclusive is possible.
+
+    `The verdict is *differs*: 76.25 is 2.10 above the mean over sources, and outside …`
+    """
+    printed = pooled.printed
+    effects = pooled.runs.effects
+    verdict = pooled.runs.verdict(printed.value, printed.seeds)
+    assert verdict.low is not None and verdict.high is not None, "a pool always has a range"
+    word = stats.printed_word(verdict.name)
+    distance = distance_text(verdict, pooled.runs.summary.n, mean=MEAN_OVER_SOURCES)
+    side = "outside" if word == PrintedWord.DIFFERS else "inside"
+    what = "one run" if printed.seeds == 1 else f"the mean of {printed.seeds} runs"
+    ends = outward_range(verdict.low, verdict.high)
+    text = (
+        f"The verdict is *{word}*: {printed.value.text} is {distance}, and {side} the 95 % range of"
+        f" {what} by a new source ({ends})."
+    )
+    if word == PrintedWord.INCONCLUSIVE and printed.seeds == 1 and not equals_mean(verdict):
+        what_varies = "source" if effects.tau > effects.within else "seed"
+        text += f" It is {possible_text(verdict, what_varies)}."
+    return text
+
+
 def picking_sentence(pooled: PooledMethod) -> str:
-    """Say how many runs an average source needs, so that its best is expected to reach a value.
+    """Say of how many runs of an average source the best is expected to reach a printed value.
 
     Returns:
         Empty if an average run reaches it, or if nothing is known about picking.
@@ -75,18 +103,17 @@ def picking_sentence(pooled: PooledMethod) -> str:
     if by_test == 1:
         return ""
     if by_test is None:
-        most = len(scores.by_test)
         return (
-            f"An average source stays below {pooled.printed.value.text} even with the best of"
-            f" {most} runs by test score."
+            f"For an average source, even the best of {len(scores.by_test)} runs is expected to"
+            f" stay below {printed.text}, also if the test sets pick it."
         )
     text = (
-        f"To reach {pooled.printed.value.text}, an average source needs the best of {by_test} runs"
-        " if it picks by test score"
+        f"For an average source, the best of {by_test} runs is expected to reach {printed.text} if"
+        " the test sets pick it"
     )
     if by_dev is None:
-        return f"{text}. The best of {len(scores.by_dev)} by STS-B dev does not reach it."
-    return f"{text}, and the best of {by_dev} if it picks by STS-B dev."
+        return f"{text}. If STS-B dev picks it, the best of {len(scores.by_dev)} does not."
+    return f"{text}, and the best of {by_dev} if STS-B dev picks it."
 
 
 # ---------------------------------------------------------------- the answer of each sweep
@@ -103,27 +130,35 @@ def reach_text() -> str:
 
 
 def reach_sentence(sweeps_of_method: list[Sweep]) -> str:
-    """Say which sweeps of a method have no run that reaches the printed value.
+    """Say on which encoders no run of a method's sweeps reaches the printed value.
 
-    `**In 3 of 4 seed sweeps of X no run reaches the printed value** (…); on E 5 of 50 runs do.`
+    `**Seed sweeps of X (50 seeds per encoder, of one source): no run reaches the printed value on A
+    and B; on C 5 of 50 do.**`
     """
     encoders_without = []
-    texts_of_others = []
+    reached = []
+    seeds = set()
+    sources = set()
     for sweep in sweeps_of_method:
         encoder = encoder_and_pooler(sweep.key)
+        seeds.add(sweep.runs.summary.n)
+        sources.update(sweep.runs.sources)
         count = sweep.runs.reach(sweep.printed.value.value)
         if count:
-            texts_of_others.append(f"on {encoder} {count} of {sweep.runs.summary.n} runs do")
+            reached.append(f"on {encoder} {count} of {sweep.runs.summary.n}")
         else:
             encoders_without.append(encoder)
+
+    origin = "one source" if len(sources) == 1 else f"{len(sources)} sources"
+    numbers = " or ".join(map(str, sorted(seeds)))
     method = method_title(sweeps_of_method[0].key)
-    counts = f"{len(encoders_without)} of {len(sweeps_of_method)} seed sweeps of {method}"
-    text = f"**In {counts} no run reaches the printed value**"
-    if encoders_without:
-        text += f" ({', '.join(encoders_without)})"
-    if texts_of_others:
-        text += f"; {', '.join(texts_of_others)}"
-    return f"{text}."
+    text = f"**Seed sweeps of {method} ({numbers} seeds per encoder, of {origin}): "
+    if not encoders_without:
+        return f"{text}{and_list(reached)} reach the printed value.**"
+    text += f"no run reaches the printed value on {and_list(encoders_without)}"
+    if reached:
+        text += f"; {and_list(reached)} do"
+    return f"{text}.**"
 
 
 def sweeps_text() -> str:
@@ -151,7 +186,7 @@ def code_text(found: list[Sweep]) -> str:
     sources = ", ".join(sorted(names))
     codes = [sweep.runs.evidence[0].setup.code or "" for sweep in found]
     differences = f"“{SETUPS_TITLE}” (below) lists how it differs."
-    if all(code.startswith(OWN_CODE) for code in codes):
+    if all(code.startswith(REIMPLEMENTATION) for code in codes):
         return f"of one re-implementation ({sources}), not of the authors' code. {differences}"
     return f"of one source ({sources}). {differences}"
 
@@ -163,44 +198,50 @@ def still_rises(runs: Group) -> bool:
 
 
 def counts_text() -> str:
-    """Say how many re-trainings the verdicts rest on, and how many do not count."""
+    """Say how many runs the verdicts rest on, and how many do not count."""
     counts = count_evidence()
-    return (
-        f"The verdicts rest on {counts.comparable} runs from {counts.sources} sources, which"
-        " publish the score of each run. Others trained them with the paper's data, budget,"
-        " objective and pooling; details of the optimiser may differ (see the setups below)."
-        f" {counts.other_runs} runs are not counted, because they differ in these or are doubtful."
-        f" {counts.checkpoints} scores of released checkpoints are not counted either."
-        f" {counts.means} means of several runs are published without single scores; only pooled"
-        " verdicts use them."
+    text = (
+        f"The verdicts on this page rest on {counts.comparable} runs from {counts.sources} sources,"
+        " which publish the average of each run."
     )
+    if counts.means:
+        text += (
+            f" Pooled verdicts also use {counted(counts.means, 'mean')} of several runs whose"
+            " single averages are not published."
+        )
+    text += (
+        " All were trained with the paper's data, budget, objective and pooling; details of the"
+        " optimiser may differ (see the setups below)."
+        f" {counts.other_runs} runs and {counted(counts.other_means, 'mean')} of several runs are"
+        " not counted, because they differ in these or are doubtful."
+        f" {counts.without_average} more runs state no average of the seven STS test sets."
+        f" {counts.checkpoints} scores of released checkpoints are not counted either."
+    )
+    return text
 
 
 # ---------------------------------------------------------------- verdicts
 
 
-def verdict_range_text(
-    verdict: stats.Verdict, printed_seeds: int, runs: int, what_varies: str = "seed"
-) -> str:
-    """Word the verdict, the distance of a printed value, and the range of further such runs.
+def verdict_range_text(verdict: stats.Verdict, printed_seeds: int, runs: int) -> str:
+    """Word the verdict of runs on a printed value, its distance, and the range of a further run.
 
-    `inconclusive: 1.14 above an average run, inside the range of such runs, 73.15 to 76.71; a lucky
-    but possible seed`
+    `inconclusive: 1.14 above an average run, inside the 95 % range of a further run (73.15 to
+    76.71); a lucky but possible seed`
 
     Args:
         printed_seeds: number of runs that the printed value is a mean of.
         runs: number of runs that it is judged by.
-        what_varies: what a value may owe its distance to: `seed`, or `source` where runs differ
-            more between sources than within one.
     """
     text = printed_verdict_text(verdict, runs)
     if verdict.low is None or verdict.high is None:
         return text
     word = stats.printed_word(verdict.name)
     side = "outside" if word == PrintedWord.DIFFERS else "inside"
-    text += f", {side} the range of such runs, {outward_range(verdict.low, verdict.high)}"
+    what = "a further run" if printed_seeds == 1 else f"the mean of {printed_seeds} further runs"
+    text += f", {side} the 95 % range of {what} ({outward_range(verdict.low, verdict.high)})"
     if word == PrintedWord.INCONCLUSIVE and printed_seeds == 1 and not equals_mean(verdict):
-        text += f"; {possible_text(verdict, what_varies)}"
+        text += f"; {possible_text(verdict, 'seed')}"
     return text
 
 
@@ -208,6 +249,10 @@ def possible_text(verdict: stats.Verdict, what_varies: str) -> str:
     """Say how such a printed value may come about: `a lucky but possible seed`.
 
     A seed is ordinary if it lies in the middle quarter of the range of further runs.
+
+    Args:
+        what_varies: what a value may owe its distance to: `seed`, or `source` where runs differ
+            more between sources than within one.
     """
     if what_varies == "source":
         return "possible, because the means of sources vary more than the seeds of one source"
@@ -224,7 +269,7 @@ def possible_text(verdict: stats.Verdict, what_varies: str) -> str:
 def print_place(printed: AuthorsPrint) -> str:
     """Say where authors print an average, and which other values other tables have.
 
-    `final version; 78.14 in miCSE, Table 1`
+    `final version of its paper; 78.14 in miCSE, Table 1`
     """
     if printed.row is not None:
         place = average_place(printed.row)
@@ -291,9 +336,11 @@ def circumstances(setup: Setup) -> str:
     parts = [setup.code, setup.precision, setup.versions]
     if setup.gpu:
         parts.append(f"GPU {setup.gpu}")
+    if setup.selection:
+        parts.append(f"scored checkpoint: {setup.selection}")
     if setup.evaluate_every:
         parts.append(f"evaluated every {setup.evaluate_every} steps")
-    parts += [setup.selection, setup.differs]
+    parts.append(setup.differs)
     return "; ".join(part for part in parts if part)
 
 

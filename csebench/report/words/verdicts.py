@@ -6,7 +6,9 @@ from csebench.report.numbers import stats
 from csebench.report.numbers.verdict_words import PrintedWord
 
 
-def printed_verdict_text(verdict: stats.Verdict, runs: int, digits: int = 2) -> str:
+def printed_verdict_text(
+    verdict: stats.Verdict, runs: int, digits: int = 2, mean: str = "an average run"
+) -> str:
     """Word the verdict on a published value, and how far the value is from the mean of runs.
 
     `inconclusive: 1.14 above an average run`; `not tested: 2 seeds, at least 3 are needed; …`
@@ -14,17 +16,28 @@ def printed_verdict_text(verdict: stats.Verdict, runs: int, digits: int = 2) -> 
     Args:
         runs: number of runs that it is judged by.
         digits: decimals of the distance.
+        mean: name of the mean of several runs.
     """
-    # the distance is the mean minus the published value; the side is of the published value
-    side = "above" if verdict.distance <= 0 else "below"
-    whom = "this run" if runs == 1 else "an average run"
-    distance = f"{abs(verdict.distance):.{digits}f} {side} {whom}"
-    if equals_mean(verdict, digits):
-        distance = f"equal to {whom}"
+    distance = distance_text(verdict, runs, digits, mean)
     word = stats.printed_word(verdict.name)
     if word == PrintedWord.NOT_TESTED:
         return f"{word}: {why_value_not_tested(verdict, runs)}; {distance}"
     return f"{word}: {distance}"
+
+
+def distance_text(
+    verdict: stats.Verdict, runs: int, digits: int = 2, mean: str = "an average run"
+) -> str:
+    """Say how far a published value is from the mean of runs: `1.14 above an average run`.
+
+    Takes the arguments of `printed_verdict_text`.
+    """
+    # the distance is the mean minus the published value; the side is of the published value
+    side = "above" if verdict.distance <= 0 else "below"
+    whom = "this run" if runs == 1 else mean
+    if equals_mean(verdict, digits):
+        return f"equal to {whom}"
+    return f"{abs(verdict.distance):.{digits}f} {side} {whom}"
 
 
 def equals_mean(verdict: stats.Verdict, digits: int = 2) -> bool:
