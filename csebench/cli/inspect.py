@@ -197,9 +197,8 @@ def power_of_claims(with_unknown: bool) -> dict[str, list]:
     from csebench.report.words import power
 
     rows_by_paper: dict[str, list] = {}
-    for row in power.claim_rows():
-        if with_unknown or power.UNKNOWN not in row:
-            rows_by_paper.setdefault(row[0], []).append(row)
+    for row in power.claim_rows(with_unknown):
+        rows_by_paper.setdefault(row[0], []).append(row)
     return rows_by_paper
 
 
@@ -254,7 +253,7 @@ def list_claims(args):
 
 
 def list_findings(args):
-    """Print the inconsistencies in the published tables of papers."""
+    """Print the inconsistencies in papers."""
     from csebench.report.numbers.audit import findings
     from csebench.report.words.audit import finding_text, in_reading_order, place_label
 

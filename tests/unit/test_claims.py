@@ -341,8 +341,9 @@ def test_size(project, claim, on_print, on_runs):
 def test_the_comparison_that_goes_against_a_claim_is_shown(project):
     judged = judge(columns=["x", "y"], versus=["B", "C"]).published
     assert judged.outcome == OTHER_WAY
-    assert "the one that disagrees most: 0.40 below C in y, p = 1 (corrected for 4 " in detail_text(
-        judged
+    assert detail_text(judged).endswith(
+        "in the one that disagrees most, Ours is 0.40 below C in column y,"
+        " p = 1 (corrected for 4 comparisons)"
     )
 
 
@@ -350,18 +351,18 @@ def test_up_to_asks_for_one_of_several_comparisons(project):
     judged = judge(columns=["x", "y"], versus=["B", "C"], up_to="2.00").published
     assert judged.outcome == SUPPORTED
     assert judged.size == StatedSize.AS_STATED
-    assert "+2.00 over B in x" in detail_text(judged)
+    assert "Ours is 2.00 above B in column x" in detail_text(judged)
 
 
 def test_the_p_of_several_comparisons_is_that_of_the_weakest(project):
     p_of_weakest = detail_text(judge(versus=["C"]).published).split("p = ")[1]
     text = detail_text(judge(versus=["B", "C"]).published)
-    assert text.endswith(f"weakest: +0.50 over C in x, p = {p_of_weakest}")
+    assert text.endswith(f"weakest, Ours is 0.50 above C in column x, p = {p_of_weakest}")
 
 
 def test_an_average_is_one_comparison(project):
     judged = judge(table="2", columns=["1%", "10%"], on_average=True).published
-    assert detail_text(judged).startswith("+2.05 over B in average")
+    assert detail_text(judged).startswith("Ours is 2.05 above B in the mean of the columns")
 
 
 @pytest.mark.parametrize(
@@ -417,6 +418,19 @@ def test_two_differences_to_one_baseline_have_the_p_of_their_rows(project):
 
 
 # gains of 2.00 and 0.50 on print, of 4.9 and 20.9 in our runs
+def test_a_claim_may_compare_two_columns_of_a_row(project):
+    columns = {"columns": ["10%"], "versus": ["Ours"], "versus_column": "1%"}
+    judged = judge(table="2", **columns).published
+    assert detail_text(judged).startswith("Ours is 1.00 higher in column 10% than in column 1%, ")
+    assert claim_formula(claim_of(table="2", **columns)) == "Ours: column 10% > column 1%"
+
+
+def test_a_difference_is_said_not_to_be_shown_to_be_below_a_stated_limit(project):
+    judged = judge(versus=["B"], **LIMIT | {"less_than": "2.5"}).published
+    test = "not shown to be below 2.5 (test against the limit, p = "
+    assert test in detail_text(judged)
+
+
 GAINS = {
     "table": "8",
     "versus": ["C"],
@@ -429,7 +443,8 @@ def test_a_claim_may_compare_the_gains_of_rows_over_others(project):
     assert (judged.published.outcome, judged.ours.outcome) == (SUPPORTED, AGAINST)
     # three trained rows have a deviation of 0.40; nothing trains BERT
     p = 2 * scipy.stats.norm.sf(1.50 / (0.40 * 3**0.5))
-    assert detail_text(judged.published) == f"gain larger by 1.50 than that of C in x, p = {p:.2g}"
+    difference = "the gain of Ours is larger by 1.50 than that of C in column x"
+    assert detail_text(judged.published) == f"{difference}, p = {p:.2g}"
     assert claim_formula(claim_of(**GAINS)) == "Ours − B > C − BERT; column x"
 
 
@@ -589,7 +604,7 @@ def test_if_controls_fail_for_any_contrast_the_scale_cannot_tell():
     assert (judged.word, judged.basis) == (VerdictWord.CANNOT_TELL, fails)
     in_part = judge_contrasts(contrast(2.0, 0.01), fails)
     assert in_part.word == VerdictWord.CANNOT_TELL
-    assert notes(in_part) == ["1 of 2 comparisons can be made", "controls of the scale fail"]
+    assert notes(in_part) == ["controls of the scale fail", "only 1 of 2 comparisons can be made"]
 
 
 @pytest.mark.parametrize(
@@ -638,7 +653,7 @@ def test_an_unknown_test_leaves_it_open_whether_rows_are_comparable(contrasts, o
 @pytest.mark.parametrize("p", [0.01, 0.5, None])
 def test_a_claim_that_rows_are_comparable_is_told_to_lack_a_limit(p):
     text = detail_text(judge_contrasts(contrast(0.3, p), **LIMIT))
-    assert text.startswith("the sentence sets no limit for “comparable”; ")
+    assert text.startswith("the sentence says that rows are alike, but states no limit; ")
 
 
 def test_rows_that_are_shown_to_differ_are_not_comparable_by_the_clearest_difference():
@@ -819,6 +834,7 @@ def test_without_a_contrast_nothing_is_tested():
         ({}, -1.0, 0.01, ClaimVerdict.AGAINST),
         ({"quote": "significantly better"}, 1.0, 0.5, ClaimVerdict.OPEN),
         ({}, 1.0, None, ClaimVerdict.CANNOT_TELL),
+        ({}, -1.0, None, ClaimVerdict.CANNOT_TELL),
         ({"by": "1.00"}, 1.0, 0.01, ClaimVerdict.SUPPORTED),
         ({"by": "2.60"}, 0.18, 0.01, ClaimVerdict.MISPRINT),
         ({"by": "2.60"}, 0.18, 0.5, ClaimVerdict.MISPRINT),
@@ -844,7 +860,7 @@ def test_our_runs_support_no_claim_whose_size_they_exclude(difference, verdict):
 
 def test_a_verdict_has_the_stated_size_beside_that_of_the_table():
     text = judgement_text(judge_contrasts(contrast(0.18, 0.01, unit=0.01), by="2.60"))
-    assert text == "*misprint*: +0.18 over B in x (the sentence says +2.60)"
+    assert text == "*misprint*: Ours is 0.18 above B in column x (the sentence says +2.60)"
 
 
 def test_sentences_about_a_table_that_cannot_be_planned_are_left_out(tmp_path, monkeypatch):
@@ -1013,7 +1029,7 @@ def test_what_papers_say_of_their_numbers(no_runs, paper, words, difference, sta
     (claim,) = [claim for claim in catalog.paper(paper).claims if words in claim.quote]
     judged = claims.judge(paper, claim, SCALE)
     assert judged.published.size == stated
-    assert detail_text(judged.published).startswith(f"{difference:+.2f} over ")
+    assert f" is {difference:.2f} above SimCSE" in detail_text(judged.published)
     assert judged.ours.outcome == UNTESTABLE
 
 

@@ -11,9 +11,12 @@ from made_up import clear, made_up, table
 from score_files import write_scores
 
 from csebench.cli import main
+from csebench.plan.schema.paper import Claim
 from csebench.report.numbers.cells import grid_view
 from csebench.report.numbers.estimates import Estimate
 from csebench.report.numbers.power import (
+    ClaimPower,
+    by_seeds_needed,
     claim_powers,
     noncentrality,
     seeds_by_item_error,
@@ -207,6 +210,12 @@ def test_a_difference_whose_seeds_nobody_published_counts_first(made_up_paper):
     made_up_paper(claim_on(["C", "D"]))
     (power,) = claim_powers()
     assert (power.versus, power.seed_sd, power.needs) == ("D", None, ())
+
+
+def test_of_several_such_differences_the_smallest_counts():
+    claim = Claim(**claim_on(["C", "D"]))
+    unknown = [ClaimPower("p", claim, "C", "x", points, None) for points in (2.0, 0.7)]
+    assert max(unknown, key=by_seeds_needed).difference == 0.7
 
 
 @pytest.mark.parametrize(

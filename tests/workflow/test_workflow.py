@@ -90,7 +90,7 @@ def test_edited_label_renders_again_and_trains_nothing(project):
     assert project.started(project.make("all")) == WRITERS | {"evidence"}
     for name in ("table2.md", "tiny/table3.md", "tiny/figure1.csv", "tiny/figure1.svg"):
         assert "SimCSE (renamed)" in project.read(name), name
-    assert "+36.54 over BERT" in project.read("claims.md")
+    assert "36.54 above BERT" in project.read("claims.md")
 
 
 def test_partial_page_schedules_no_training(project):

@@ -205,14 +205,15 @@ class Judgement:
         """Give the verdict in a word.
 
         Printed numbers of another size than the sentence states are a misprint, unless the opposite
-        is shown. Our runs support no claim whose size they exclude.
+        is shown. Without a test no other verdict is possible, whichever way the numbers go. Our
+        runs support no claim whose size they exclude.
         """
         outcome = self.outcome
         if outcome == ClaimOutcome.AGAINST:
             return ClaimVerdict.AGAINST
         if self.strict and self.is_misprinted:
             return ClaimVerdict.MISPRINT
-        if outcome == ClaimOutcome.UNTESTABLE:
+        if self.direction is None or self.significance == Significance.UNTESTED:
             return ClaimVerdict.CANNOT_TELL
         if outcome == ClaimOutcome.SUPPORTED and not self.excludes_stated_size:
             return ClaimVerdict.SUPPORTED

@@ -22,14 +22,16 @@ from csebench.plan.catalog.files import (
     paper_names,
     results_folder,
 )
+from csebench.plan.schema.paper import Claim
 from csebench.plan.targets import grid_label, page
 from csebench.report.figures.printed_gains import PICTURE as PRINTED_GAINS
-from csebench.report.numbers.cells import PAPER_SCALE
+from csebench.report.numbers.cells import PAPER_SCALE, printed_view
 from csebench.report.numbers.claims import (
     ClaimVerdict,
     Judged,
     judge_all,
 )
+from csebench.report.numbers.controls import why_not_judged
 from csebench.report.numbers.others import spread
 from csebench.report.numbers.printed_gains import (
     deviations,
@@ -41,6 +43,7 @@ from csebench.report.numbers.printed_spread import (
     PART_OF_DATA,
     REFERENCE_ENCODER,
     deviations_on_part,
+    mean_of_sweep,
 )
 from csebench.report.pages.page import (
     Fold,
@@ -60,8 +63,10 @@ from csebench.report.words.claims import (
     here_text,
     on_print_text,
     open_text,
+    quoted,
     verdict_range,
 )
+from csebench.report.words.comparisons import HOW_TRAINED, cannot_tell_text
 from csebench.report.words.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
 from csebench.report.words.printed_gains import gains_finding
 
@@ -76,28 +81,41 @@ def claims_page(scale: str) -> PageContent:
     folder = results_folder(scale)
     parts: list[Part] = [
         f"**{len(sentences)} sentences, by the papers' own numbers: {verdict_counts(sentences)}.**",
+        VERDICT_MEANINGS,
         verdicts_table(sentences),
         dependence_text(sentences),
         open_text(sentences),
     ]
-    for verdict in contradictions():
-        parts += verdict_parts(verdict, sentences, scale, folder)
-    parts += ["## Which printed gains exceed their noise over seeds", gains_picture(folder)]
-    for verdict in other_verdicts():
+    controls = controls_text(scale)
+    if controls:
+        parts.append(controls)
+    for verdict in (*contradictions(), *other_verdicts()):
         parts += verdict_parts(verdict, sentences, scale, folder)
     parts += [
+        "## Which printed gains exceed their noise over seeds",
+        "A gain is one printed difference that a claim rests on.",
+        gains_picture(folder),
         "## How claims are judged",
         assumption_text(),
+        published_deviations_text(),
         (
-            "Printed numbers are tested over the seeds of others. Our runs are tested over seeds"
-            " and test items. Our runs on another encoder say which row scores higher there. They"
-            " cannot contradict the paper."
+            "Tests on printed numbers allow for chance between seeds, with the deviation of others'"
+            " runs. Tests on our runs allow for seeds and test items. Our runs on another encoder"
+            " say which row scores higher there. They cannot contradict the paper."
         ),
         claims_legend(),
         power_fold(),
     ]
     return PageContent("Do the papers' claims hold?", scale_line(page(SIDE_BY_SIDE, scale)), parts)
 
+
+VERDICT_MEANINGS = (
+    "*Supported*: every printed difference goes the claimed way, significantly. *Open*: chance is"
+    " not ruled out. *Against*: a difference goes the other way, significantly. *Misprint*: the"
+    " sentence states another size than its table. *Cannot tell*: there are no numbers, or how much"
+    f" they vary between seeds is not known ([more]({REPOSITORY}/blob/main/docs/statistics.md"
+    "#does-the-papers-sentence-hold))."
+)
 
 # ---------------------------------------------------------------- counts and links
 
@@ -153,18 +171,53 @@ def section_title(name: str, verdict: ClaimVerdict) -> str:
 
 def dependence_text(sentences: list[Judged]) -> str:
     """Say which sentences depend on the deviation over seeds that is assumed."""
-    changing = len([judged for judged in sentences if judged.depends_on_deviation])
+    changing = 0
+    changing_in_part = 0
+    for sentence in sentences:
+        if sentence.depends_on_deviation:
+            changing += 1
+        elif any(row.depends_on_deviation for row in sentence.rows):
+            changing_in_part += 1
     tried = [f"{deviation:.2g}" for deviation in deviations()]
     if published_deviation() is not None:
         tried[0] += " (others' runs)"
     *larger, smallest = tried
     return (
-        f"A count links to its sentences. {DEPENDS} marks a verdict, of a sentence or of a part of"
-        f" it, that depends on how much scores vary between seeds; {changing} sentences have such a"
-        f" verdict. The STS average of BERT-base is taken to deviate by {', '.join(larger)} or"
-        f" {smallest} points. Other encoders have a first value of their own, and the deviation of"
-        " a single task shrinks with that of the average ([how claims are"
-        " judged](#how-claims-are-judged))."
+        f"A count links to its sentences. {DEPENDS} marks a verdict that depends on how much scores"
+        f" vary between seeds: that of {counted(changing, 'sentence')}, and of"
+        f" {changing_in_part} more only in a part. The STS average of BERT-base is taken to deviate"
+        f" by {', '.join(larger)} or {smallest} points. {other_encoders_text()}Deviations of single"
+        " tasks shrink with that of the average ([how claims are judged](#how-claims-are-judged))."
+    )
+
+
+def other_encoders_text() -> str:
+    """Say which deviation stands in place of the published one on other encoders."""
+    published = published_deviation()
+    if published is None:
+        return ""
+    return (
+        f"For other encoders, {published:.2f} is replaced by the deviation that others published on"
+        " that encoder. "
+    )
+
+
+def controls_text(scale: str) -> str:
+    """Say which methods a scale does not judge, and why. Empty if its controls take no verdict."""
+    not_judged = []
+    judged = []
+    for training, how in HOW_TRAINED.items():
+        reason = why_not_judged(training, scale)
+        if reason is None:
+            judged.append(f" Methods trained {how} are judged.")
+        else:
+            not_judged.append(f" {capitalised(cannot_tell_text(reason))}.")
+    if not not_judged:
+        return ""
+    return (
+        f"**Our runs.**{''.join(not_judged)} So their verdict on these methods is *cannot"
+        f" tell*.{''.join(judged)} [Controls](index.md#controls) are differences that a scale must"
+        " see before it judges methods."
     )
 
 
@@ -202,33 +255,52 @@ def assumption_text() -> str:
     """Say what the verdicts on printed numbers assume about the deviation over seeds."""
     reference = evidence_names().encoders[REFERENCE_ENCODER]
     borrowed = spread(REFERENCE_ENCODER, AVERAGE)
+    lowest_average = mean_of_sweep(REFERENCE_ENCODER)
     printed = deviations_on_part()
-    if borrowed is None or not printed:
+    if borrowed is None or lowest_average is None or not printed:
         return f"{DEPENDS}: the verdict depends on the deviation over seeds."
     median = float(np.median(printed))
     root_mean_square = float(np.sqrt(np.mean(np.square(printed))))
     assumed = " and ".join(f"{deviation:g}" for deviation in ASSUMED_DEVIATIONS)
+    share = PART_OF_DATA.replace("%", " %")
     return (
         "What is assumed: papers print most numbers from a single run, without a deviation. Each"
-        " such number gets the deviation of seeds that others published:"
-        f" {borrowed.std:.2f} points of the STS average on {reference}. It may be too large. Papers"
-        f" print {len(printed)} deviations at {PART_OF_DATA.replace('%', ' %')} of the data. Their"
-        f" median is {median:.2f}, their root mean square {root_mean_square:.2f}. So every sentence"
-        f" is also judged as if seeds moved the STS average by {assumed} points only. The"
-        " deviations of other tasks and encoders are reduced by the same factor. “Supported if"
-        f" seeds deviate by {ASSUMED_DEVIATIONS[0]:g} or less” means supported at"
+        " such number gets the deviation of seeds that others published for the same encoder, task"
+        f" and kind of data: {borrowed.std:.2f} points of the STS average on {reference}. This"
+        f" deviation may be too large. Papers print {len(printed)} deviations for methods trained"
+        f" on {share} of the corpus (only rows that reach {lowest_average:.2f} on all of it; weaker"
+        f" rows vary more). Their median is {median:.2f}, their root mean square"
+        f" {root_mean_square:.2f}. So every sentence is also judged as if seeds moved the STS"
+        f" average by {assumed} points only. The deviations of other tasks and encoders then shrink"
+        " by the same factor, but that of an encoder's STS average never below the assumed value."
+        f" “Supported if seeds deviate by {ASSUMED_DEVIATIONS[0]:g} or less” means supported at"
         f" {ASSUMED_DEVIATIONS[0]:g} and at every smaller deviation that is tried."
+    )
+
+
+def published_deviations_text() -> str:
+    """List the deviations that others published, by encoder, with their sources."""
+    by_source: dict[str, list[str]] = {}
+    for encoder, title in evidence_names().encoders.items():
+        seed_spread = spread(encoder, AVERAGE)
+        if seed_spread is not None:
+            method = evidence_names().methods[seed_spread.method].title
+            source = f"{seed_spread.n} seeds of {method}, {seed_spread.source}"
+            by_source.setdefault(source, []).append(f"{title} {seed_spread.std:.2f}")
+    texts = [f"{', '.join(encoders)} ({source})" for source, encoders in by_source.items()]
+    return (
+        f"Published deviations of the STS average: {'; '.join(texts) or 'none'}. On a single task"
+        " the deviation is usually larger."
     )
 
 
 def power_fold() -> Fold:
     """Fold how many seeds it would take to show each claim."""
     rows = []
-    for name, *cells in claim_rows():
-        rows.append([paper(name).label, *cells])
-    return Fold(
-        "How many seeds would show each claim", [CLAIMS_LEGEND, TextTable(CLAIMS_HEAD, rows)]
-    )
+    for name, place, *cells in claim_rows(with_unknown=True):
+        rows.append([paper(name).label, grid_label(place), *cells])
+    head = ["table" if column == "about" else column for column in CLAIMS_HEAD]
+    return Fold("How many seeds would show each claim", [CLAIMS_LEGEND, TextTable(head, rows)])
 
 
 def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> TextTable:
@@ -243,20 +315,35 @@ def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> TextTab
     for sentence in sentences:
         has_parts = len(sentence.rows) > 1
         places = "" if has_parts else place_links(sentence, scale, folder)
-        lines.append([quote_text(sentence), places, *verdict_cells(sentence)])
+        printed, ours = verdict_cells(sentence)
+        if is_in_erratum(sentence):
+            printed += f" (but [the audit]({audit_link(scale, folder)}) contradicts the sentence)"
+        lines.append([quote_text(sentence), places, printed, ours])
         if has_parts:
             for row in sentence.rows:
                 formula = f"· {claim_formula(row.claims[0])}"
                 lines.append([formula, place_links(row, scale, folder), *verdict_cells(row)])
-    ours = "our runs" if scale == PAPER_SCALE else f"here ({scale})"
-    return TextTable(["claim", "about", "by printed numbers", f"by our runs: {ours}"], lines)
+    ours = "by our runs" if scale == PAPER_SCALE else f"by our runs (scale {scale})"
+    return TextTable(["claim", "table or figure", "by printed numbers", ours], lines)
 
 
 def quote_text(sentence: Judged) -> str:
     """Quote a sentence, with its paper and sections."""
     sections = dict.fromkeys(section_text(claim.section) for claim in sentence.claims)
     source = ", ".join([paper(sentence.paper).label, *sections])
-    return f"“{sentence.claims[0].quote}” ({source})"
+    return f"{quoted(sentence.claims[0].quote)} ({source})"
+
+
+def is_in_erratum(sentence: Judged) -> bool:
+    """Whether an erratum of the paper quotes a sentence that no number of its table contradicts."""
+    quote = quoted(sentence.claims[0].quote)
+    errata = paper(sentence.paper).errata
+    return any(erratum.text.startswith(quote) for erratum in errata)
+
+
+def audit_link(scale: str, folder: Path) -> str:
+    """Give the path of the audit's page from a folder."""
+    return os.path.relpath(results_folder(scale) / "audit.md", folder)
 
 
 def section_text(section: str) -> str:
@@ -270,7 +357,16 @@ def place_links(judged: Judged, scale: str, folder: Path) -> str:
     for place in judged.places:
         path = relative_path(judged.paper, place, scale, "md", folder)
         links.append(f"[{grid_label(place)}]({path})")
-    return ", ".join(links)
+    baselines = [baseline_text(judged.paper, claim, scale) for claim in judged.claims]
+    return ", ".join([*links, *dict.fromkeys(text for text in baselines if text)])
+
+
+def baseline_text(paper_name: str, claim: Claim, scale: str) -> str:
+    """Say over which row the columns of a claim are gains. Empty if they are no gains."""
+    grid = printed_view(paper_name, claim.place, scale).score_grid
+    if all(grid.columns[grid.column(label)].delta is None for label in claim.columns):
+        return ""
+    return f"Δ: gain over {grid.baseline}"
 
 
 def verdict_cells(judged: Judged) -> list[str]:
@@ -280,20 +376,9 @@ def verdict_cells(judged: Judged) -> list[str]:
 
 
 def claims_legend() -> str:
-    """Explain how claims are judged, with the deviations that single printed runs get."""
-    encoder_texts = []
-    for encoder, title in evidence_names().encoders.items():
-        seed_spread = spread(encoder, AVERAGE)
-        if seed_spread is not None:
-            method = evidence_names().methods[seed_spread.method].title
-            source = f"{seed_spread.n} seeds of {method}, {seed_spread.source}"
-            encoder_texts.append(f"{title} {seed_spread.std:.2f} ({source})")
-    on_average = ", ".join(encoder_texts) or "none"
+    """Explain what a verdict is about, and its p."""
     return (
-        "A sentence has one verdict. If it makes several claims, each has its own line and verdict"
-        f" ([what the words mean]({REPOSITORY}/blob/main/docs/statistics.md"
-        "#does-the-papers-sentence-hold)). p is two-sided. It is corrected where one of several"
-        " comparisons is picked. A printed single run gets the deviation of seeds that others"
-        " published for the same encoder, task and kind of data. On the STS average:"
-        f" {on_average}. On a single task the deviation is larger."
+        "A sentence has one verdict. If it makes several claims, each has its own line and verdict."
+        " p is two-sided. It is corrected where one of several comparisons is picked. *Mean of the"
+        " columns*: we average the columns. *Avg.*: the average as printed."
     )

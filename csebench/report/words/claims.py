@@ -16,6 +16,7 @@ from csebench.report.numbers.claims import (
     ClaimOutcome,
     ClaimVerdict,
     ClearestContrast,
+    Direction,
     Judged,
     Judgement,
     LimitTest,
@@ -26,10 +27,11 @@ from csebench.report.numbers.claims import (
 )
 from csebench.report.numbers.compare import INACTIVE
 from csebench.report.numbers.contrasts import Contrast, NoContrast, Obstacle
-from csebench.report.numbers.refusals import EqualScores
+from csebench.report.numbers.refusals import EqualScores, Refusal, Relation
 from csebench.report.numbers.stats import SLACK
 from csebench.report.numbers.verdict_words import VerdictWord
 from csebench.report.words.comparisons import (
+    OUTDATED_SCORES,
     differences_text,
     outward,
     reason_text,
@@ -44,7 +46,7 @@ DEPENDS = "◇"
 def on_print_text(judged: Judged) -> str:
     """Word what the printed numbers say: a verdict, its numbers, and the deviations that change it.
 
-    `◇ *open*: +1.98 over SimCSE in Avg., p = 0.1; supported if seeds deviate by 0.5 or less`
+    `◇ *open*: A is 1.98 above B in column Avg., p = 0.1; supported if seeds deviate by 0.5 or less`
     """
     text = judgement_text(judged.published)
     if not judged.depends_on_deviation:
@@ -75,7 +77,7 @@ def other_verdicts_text(judged: Judged) -> str:
 
 def judgement_text(judgement: Judgement) -> str:
     """Word a judgement: the verdict in italics, why it is not clearer, and the numbers."""
-    parts = [remark_on_outcome(judgement), detail_text(judgement), *notes(judgement)]
+    parts = [remark_on_outcome(judgement), detail_with_notes(judgement)]
     return f"*{judgement.verdict}*: {'; '.join(part for part in parts if part)}"
 
 
@@ -83,7 +85,7 @@ def here_text(judged: Judged) -> str:
     """Word what our runs show of a claim or sentence, with the numbers.
 
     At the scale of the papers this is a verdict on the claim. Runs on other encoders only compare
-    rows: `*higher*: +0.18 over SimCSE in Avg. (the sentence says +2.60), p = 0.01`
+    rows: `*higher*: A is 0.18 above B in column Avg. (the sentence says +2.60), p = 0.01`
     """
     ours = judged.ours
     if judged.scale == PAPER_SCALE:
@@ -92,9 +94,9 @@ def here_text(judged: Judged) -> str:
         parts = parts_text(judged.words)
         is_one_word = len(set(judged.words)) == 1
         return f"*{judged.words[0]}*: {parts}" if is_one_word else parts
-    text = f"*{ours.word}*: {'; '.join([detail_text(ours), *notes(ours)])}"
+    text = f"*{ours.word}*: {detail_with_notes(ours)}"
     if ours.word == VerdictWord.UNCLEAR and ours.excludes < inf:
-        text += f"; {excluded_differences(ours.excludes)}"
+        text += f"; {excluded_differences(ours)}"
     if ours.differs:
         settings = map(setting_difference_text, ours.differs)
         text += f"; other settings differ: {differences_text(settings)}"
@@ -110,11 +112,22 @@ def tuned_away_part(judged: Judged) -> str:
     return f"; a search left these terms without effect: {names}" if names else ""
 
 
-def excluded_differences(bound: float) -> str:
-    """Word which differences in the claim's direction are excluded."""
-    if bound <= 0:
-        return "any such difference is excluded"
-    return f"above {outward(bound)} is excluded"
+def excluded_differences(judgement: Judgement) -> str:
+    """Word which differences the 95 % intervals of our runs exclude.
+
+    A claim that a row is above several others fails as soon as one interval excludes it. So several
+    intervals exclude only that all differences are this large.
+    """
+    claim = judgement.claim
+    assert claim is not None, "a sentence over several claims excludes nothing"
+    bound = outward(judgement.excludes)
+    if claim.relation == "comparable":
+        return f"a difference above {bound} is excluded"
+    if len(judgement.contrasts) > 1 and claim.up_to is None:
+        return f"that all differences exceed {bound} in the claimed direction is excluded"
+    if judgement.excludes <= 0:
+        return "any difference in the claimed direction is excluded"
+    return f"a difference above {bound} in the claimed direction is excluded"
 
 
 def remark_on_outcome(judgement: Judgement) -> str:
@@ -140,23 +153,36 @@ def remark_on_outcome(judgement: Judgement) -> str:
 # ---------------------------------------------------------------- the numbers of a judgement
 
 
+def detail_with_notes(judgement: Judgement) -> str:
+    """Word the numbers of a judgement, after the reasons why they are not all.
+
+    `only 1 of 6 comparisons can be made (A is 0.62 above B in column Avg., p = 0.089)`
+    """
+    reasons = notes(judgement)
+    detail = detail_text(judgement)
+    return f"{'; '.join(reasons)} ({detail})" if reasons else detail
+
+
 def notes(judgement: Judgement) -> list[str]:
-    """Say how many contrasts could be made, if not all of them, and whether controls fail."""
+    """Say whether controls fail, and how many contrasts could be made, if not all of them."""
     made = len(judgement.contrasts)
     if not 0 < made < judgement.contrasts_asked:
         return []
-    texts = [f"{made} of {judgement.contrasts_asked} comparisons can be made"]
+    texts = []
     if judgement.word == VerdictWord.CANNOT_TELL:
         texts.append(OBSTACLES[Obstacle.CANNOT_TELL])
+    texts.append(f"only {made} of {judgement.contrasts_asked} comparisons can be made")
     return texts
 
 
 def detail_text(judgement: Judgement) -> str:
     """Word the numbers that decided a judgement."""
     text = basis_text(judgement)
-    if judgement.lacks_limit:
-        return f"the sentence sets no limit for “comparable”; {text}"
-    return text
+    if not judgement.lacks_limit or judgement.claim is None:
+        return text
+    if judgement.claim.relation == "not worse":
+        return f"the sentence says “on par or better”, but states no limit for “on par”; {text}"
+    return f"the sentence says that rows are alike, but states no limit; {text}"
 
 
 def basis_text(judgement: Judgement) -> str:
@@ -171,7 +197,7 @@ def basis_text(judgement: Judgement) -> str:
         case ClearestContrast() as basis:
             text = contrast_text(judgement, basis.contrast, basis.tests)
             if basis.others_untested:
-                text += f"; of others {no_test(basis.contrast)}"
+                text += f"; {untested_text(basis.contrast)}"
             return text
         case LimitTest() as basis:
             return limit_text(judgement, basis)
@@ -209,16 +235,26 @@ def obstacle_text(no_contrast: NoContrast) -> str:
     match no_contrast.obstacle:
         case Obstacle.NOT_COMPARABLE:
             assert no_contrast.refusal is not None
-            return reason_text(no_contrast.refusal.reason) or no_contrast.refusal.relation
+            return refusal_text(no_contrast.refusal)
         case Obstacle.NOT_STANDARD:
             return f"the test data of {no_contrast.row} is not known to be the standard set"
     return OBSTACLES[no_contrast.obstacle]
 
 
+def refusal_text(refusal: Refusal) -> str:
+    """Say why our scores of two rows are not compared."""
+    match refusal.relation:
+        case Relation.PARTIAL:
+            return "some of the runs have no score"
+        case Relation.OUTDATED:
+            return OUTDATED_SCORES
+    return reason_text(refusal.reason) or refusal.relation
+
+
 PICKS = {
-    Pick.AGAINST: "the one that disagrees most",
-    Pick.SMALLEST: "the smallest",
-    Pick.WEAKEST: "the weakest",
+    Pick.AGAINST: "in the one that disagrees most",
+    Pick.SMALLEST: "in the smallest",
+    Pick.WEAKEST: "in the weakest",
 }
 
 
@@ -228,16 +264,32 @@ def picked_text(judgement: Judgement, basis: PickedContrast) -> str:
     if basis.compared == 1:
         return text
     counts = f"{basis.agreeing} of {basis.compared} comparisons agree"
-    return f"{counts}; {PICKS[basis.pick]}: {text}"
+    text = f"{counts}; {PICKS[basis.pick]}, {text}"
+    if basis.pick == Pick.SMALLEST and basis.contrast.p is not None:
+        text += f"; {untested_text(basis.contrast)}"
+    return text
+
+
+def untested_text(tested: Contrast) -> str:
+    """Say why comparisons beside a tested one have no p."""
+    return f"for other comparisons, {no_test(tested)}"
 
 
 def limit_text(judgement: Judgement, basis: LimitTest) -> str:
-    """Word the test of the largest difference against a stated limit."""
+    """Word the test of the largest difference against a stated limit.
+
+    `A is 0.14 below B in column Avg., not shown to be below 0.4 (test against the limit, p = 0.71)`
+    """
     if basis.p is None:
         return with_test(judgement, basis.largest, f"; {no_test(basis.largest)}")
-    test = f", {p_text(basis.p, basis.tests)} for a difference within the limit"
+    assert judgement.claim is not None and judgement.claim.less_than is not None
+    shown = "shown" if judgement.significance == Significance.YES else "not shown"
+    side = "below" if judgement.direction == Direction.AGREES else "above"
+    p = p_text(basis.p, basis.tests)
     if basis.over_seeds_only:
-        test += ", over seeds only"
+        p += ", over seeds only"
+    limit = judgement.claim.less_than.text
+    test = f", {shown} to be {side} {limit} (test against the limit, {p})"
     return with_test(judgement, basis.largest, test)
 
 
@@ -245,7 +297,9 @@ def limit_text(judgement: Judgement, basis: LimitTest) -> str:
 
 
 def contrast_text(judgement: Judgement, contrast: Contrast, tests: int) -> str:
-    """Word a contrast and its test: `+0.24 over A in Avg. (the sentence says +2.60), p = 0.018`.
+    """Word a contrast and its test.
+
+    `A is 0.24 above B in column Avg. (the sentence says +2.60), p = 0.018`
 
     Args:
         tests: the number of tests that p is corrected for.
@@ -269,34 +323,58 @@ def with_test(judgement: Judgement, contrast: Contrast, test: str) -> str:
 
 
 def difference_text(judgement: Judgement, contrast: Contrast) -> str:
-    """Word a difference: `0.40 below SimCSE in Avg. (the sentence says less than 0.4)`."""
+    """Word a difference: `A is 0.40 below SimCSE in column Avg. (the sentence says +0.2)`."""
     claim = judgement.claim
     assert claim is not None, "only the judgement on a claim has contrasts"
     difference = signed_difference(claim, contrast)
     size = f"{abs(difference):.{judgement.digits}f}"
-    noun = ""
-    if claim.statistic == "std":
-        noun = "deviation"
-    if claim.gains_over:
-        noun = "gain"
-    text = f"{side_text(difference, size, noun)} {contrast.versus} in {contrast.column}"
+    if is_within_row(claim, contrast.versus):
+        text = columns_difference(claim, difference, size)
+    else:
+        text = rows_difference(claim, contrast, difference, size)
+        text += f" in {column_text(claim, contrast)}"
     stated = stated_text(claim)
     return f"{text} (the sentence says {stated})" if stated else text
 
 
-def side_text(difference: float, size: str, noun: str = "") -> str:
-    """Word on which side of another row a row is: `+0.40 over`, `gain larger by 0.40 than that of`.
+def rows_difference(claim: Claim, contrast: Contrast, difference: float, size: str) -> str:
+    """Word on which side of another row a row is: `A is 0.40 above B`, `A equals B`.
 
     Args:
-        size: of the difference, without its sign.
-        noun: what differs, if it is not the score itself.
+        size: of the difference, as it is printed without its sign.
     """
-    if noun:
+    row = subject(claim)
+    versus = versus_name(claim, contrast.versus)
+    if row != claim.row:
         compared = "smaller" if difference < 0 else "larger"
-        return f"{noun} {compared} by {size} than that of"
-    if difference < 0:
-        return f"{size} below"
-    return f"+{size} over"
+        return f"{row} is {compared} by {size} than that of {versus}"
+    if float(size) == 0:
+        return f"{row} equals {versus}"
+    side = "below" if difference < 0 else "above"
+    return f"{row} is {size} {side} {versus}"
+
+
+def columns_difference(claim: Claim, difference: float, size: str) -> str:
+    """Word a difference between two columns of a row: `A is 0.40 higher in column x than in y`."""
+    compared = "lower" if difference < 0 else "higher"
+    columns = f"column {claim.columns[0]} than in column {claim.versus_column}"
+    return f"{subject(claim)} is {size} {compared} in {columns}"
+
+
+def subject(claim: Claim) -> str:
+    """Name what a claim compares of its row: the row itself, its gain or its deviation."""
+    if claim.gains_over:
+        return f"the gain of {claim.row}"
+    if claim.statistic == "std":
+        return f"the deviation of {claim.row}"
+    return claim.row
+
+
+def column_text(claim: Claim, contrast: Contrast) -> str:
+    """Name the column of a contrast. A mean that we compute is told from a column of the paper."""
+    if claim.on_average:
+        return "the mean of the columns"
+    return f"column {contrast.column}"
 
 
 def deciding_difference_text(judgement: Judgement) -> str:
@@ -371,24 +449,63 @@ def open_text(sentences: Iterable[Judged]) -> str:
     )
     return (
         f"In {counts[ClaimOutcome.OTHER_WAY]} open sentences, the numbers go the other way, but not"
-        f" significantly. {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} open sentences claim a"
-        " significant difference that is not significant."
+        f" significantly. {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} open sentences call a"
+        " difference significant that no test shows to be so."
     )
 
 
 # ---------------------------------------------------------------- the claim itself
 
 
+def quoted(text: str) -> str:
+    """Put a text in quotation marks. Those inside become single."""
+    return f"“{text.replace('“', '‘').replace('”', '’')}”"
+
+
 def claim_formula(claim: Claim) -> str:
     """Word what a claim compares: `miCSE > SimCSE, PCL; column Avg.`"""
+    if claim.versus == [claim.row] and is_within_row(claim, claim.row):
+        sign = relation_sign(claim)
+        return f"{claim.row}: column {claim.columns[0]} {sign} column {claim.versus_column}"
     row = gain_name(claim, claim.row)
     if claim.statistic == "std":
         row = f"deviation of {claim.row}"
     columns = ", ".join(claim.columns)
-    if claim.on_average:
-        columns = f"the average of {columns}"
     word = "column" if len(claim.columns) == 1 else "columns"
+    if claim.on_average:
+        word = f"mean of {word}"
     return f"{row} {relation_sign(claim)} {versus_text(claim)}; {word} {columns}"
+
+
+def is_within_row(claim: Claim, versus: str) -> bool:
+    """Whether a claim compares a row with itself in another column.
+
+    Args:
+        versus: label of the row that it is compared with.
+    """
+    is_other_column = claim.versus_column is not None and claim.versus_table is None
+    return is_other_column and row_label(claim, versus) == claim.row
+
+
+def row_label(claim: Claim, versus: str) -> str:
+    """Give the label of the other row of a contrast, without the column that may follow it."""
+    return versus.removesuffix(f" ({claim.versus_column})")
+
+
+def versus_name(claim: Claim, versus: str) -> str:
+    """Name the other row of a contrast: `SimCSE`, `SimCSE (Table 1, column Avg.)`, `column 1%`.
+
+    Args:
+        versus: as `Contrast` and `ClaimPower` have it.
+    """
+    if claim.versus_column is None:
+        return versus
+    if is_within_row(claim, versus):
+        return f"column {claim.versus_column}"
+    place = f"column {claim.versus_column}"
+    if claim.versus_table:
+        place = f"Table {claim.versus_table}, {place}"
+    return f"{row_label(claim, versus)} ({place})"
 
 
 def relation_sign(claim: Claim) -> str:
@@ -409,10 +526,10 @@ def versus_text(claim: Claim) -> str:
         text = list_names([gain_name(claim, label) for label in claim.versus])
     if claim.exclude:
         text += f" except {', '.join(claim.exclude)}"
+    if claim.versus_column:
+        return versus_name(claim, text)
     if claim.versus_table:
         text += f" of Table {claim.versus_table}"
-    if claim.versus_column:
-        text += f" ({claim.versus_column})"
     return text
 
 

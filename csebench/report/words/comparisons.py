@@ -46,6 +46,7 @@ SMOKE = f"Not tested: scale {DEFAULT_SCALE} only shows that the workflow runs."
 MOST_ROWS = 6  # that a sentence lists
 MOST_COLUMNS = 3  # of a row that a sentence lists, if not all
 MOST_SETTINGS = 3  # that a sentence lists
+OUTDATED_SCORES = "the scores are of older code or of other settings"
 HOW_TRAINED: dict[Training, str] = {"unlabelled": "without labels", "labelled": "with labels"}
 PREPOSITIONS = {  # between a verdict and the row that others are compared with
     VerdictWord.HIGHER: " than",
@@ -134,7 +135,7 @@ def reason_of_verdict(comparison: Comparison) -> str:
         case Relation.ONE_SEED:
             return "one seed"
         case Relation.OUTDATED:
-            return "the scores are of older code or of other settings"
+            return OUTDATED_SCORES
         case Relation.PARTIAL:
             scored, runs = comparison.scored
             return f"{scored} of {runs} runs are scored"

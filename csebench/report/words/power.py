@@ -12,7 +12,7 @@ from csebench.report.numbers.power import (
     claim_powers,
     table_power,
 )
-from csebench.report.words.claims import gain_name
+from csebench.report.words.claims import gain_name, versus_name
 
 POWER_COLUMNS = [
     "table",
@@ -28,17 +28,20 @@ POWER_COLUMNS = [
 ]
 LEGEND = (
     "In points (0.01 of a score). detects: the smallest true difference that a two-sided test at"
-    f" 0.05 detects with {100 * POWER:.0f} % power; no number: test items alone vary too much for"
-    " any number of seeds."
+    f" 0.05 detects with {100 * POWER:.0f} % power; none: test items alone vary too much for any"
+    " number of seeds."
 )
-CLAIMS_HEAD = ["paper", "about", "claim", "row", "against", "column", "printed", "sd"]
-CLAIMS_HEAD += [f"seeds at {share * ITEM_ERROR:.2f}" for share in SHARES]
+SEEDS_HEAD = [f"seeds at {share * ITEM_ERROR:.2f}" for share in SHARES]
+CLAIMS_HEAD = ["paper", "about", "claim", "row", "against", "column", "printed", "sd", *SEEDS_HEAD]
 CLAIMS_LEGEND = (
-    "How many seeds each row needs, so that a test detects the printed difference with"
-    f" {100 * POWER:.0f} % power. Differences are in points, 0.01 of a score. sd: deviation over"
-    " seeds of the difference between two runs. The difference also has an error over test items,"
-    " which is not known for the papers' encoders: “seeds at” names the assumed one. no number:"
-    " with this error, no number of seeds is enough."
+    "The table says how many seeds each row needs, so that a test detects the printed difference"
+    f" with {100 * POWER:.0f} % power. Differences are in points; a point is 0.01 of a score, so"
+    " that 0.0312 in print is 3.12. “sd” is the deviation over seeds of the difference between two"
+    " runs. The error over test items is not known for the papers' encoders: each column “seeds at"
+    " …” assumes one, in points. “none”: no number of seeds is enough. “–”: others published no"
+    " seeds of such scores. Of a claim with several comparisons, the table lists the one that needs"
+    " most seeds. If the claim says “up to”, it lists the largest difference; if others published"
+    " no seeds, the smallest. Comparisons that go the other way are left out."
 )
 UNKNOWN = "no seeds are published"
 
@@ -66,27 +69,36 @@ def power_row(power: ComparisonPower) -> list:
     return [*comparison, sd, source, power.seeds, detects, needs]
 
 
-def claim_rows() -> list[list]:
-    """Write the seeds that would show each claim, with a cell for each of CLAIMS_HEAD."""
-    return [claim_row(power) for power in claim_powers()]
+def claim_rows(with_unknown: bool) -> list[list]:
+    """Write the seeds that would show each claim, with a cell for each of CLAIMS_HEAD.
+
+    Args:
+        with_unknown: also list claims for which no seeds are published.
+    """
+    powers = claim_powers()
+    if not with_unknown:
+        powers = [power for power in powers if power.seed_sd is not None]
+    return [claim_row(power) for power in powers]
 
 
 def claim_row(power: ClaimPower) -> list:
     """Write the row of one claim."""
     claim = power.claim
     row = gain_name(claim, claim.row)
-    versus = gain_name(claim, power.versus)
+    versus = versus_name(claim, power.versus)
+    if claim.gains_over:
+        versus = gain_name(claim, power.versus)
     stated = [power.paper, claim.place, claim.quote, row, versus, power.column]
     # a difference is positive if it agrees with the claim, also with one that says "below"
     difference = -power.difference if claim.lower else power.difference
     printed = f"{difference:+z.2f}"
     if power.seed_sd is None:
-        return [*stated, printed, "–", *[UNKNOWN] * len(SHARES)]
+        return [*stated, printed, *["–"] * (1 + len(SHARES))]
     return [*stated, printed, f"{power.seed_sd:.2f}", *map(needed_seeds_text, power.needs)]
 
 
 def needed_seeds_text(seeds: float) -> str:
-    """Write a number of seeds: `13`, or `no number` if test items alone vary too much."""
+    """Write a number of seeds: `13`, or `none` if test items alone vary too much."""
     if seeds == inf:
-        return "no number"
+        return "none"
     return f"{seeds:.0f}"

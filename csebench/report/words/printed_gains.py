@@ -13,7 +13,7 @@ from csebench.report.numbers.printed_gains import (
 from csebench.report.numbers.printed_spread import REFERENCE_ENCODER
 from csebench.report.numbers.stats import LEVEL
 from csebench.report.words.audit import paper_label
-from csebench.report.words.claims import p_text, side_text
+from csebench.report.words.claims import p_text
 
 
 def gains_finding(gains: PrintedGains) -> str:
@@ -70,6 +70,21 @@ def gain_label(gain: PrintedGain) -> str:
     if gain.row.startswith(paper_label(gain.paper)):
         return text
     return f"{short_label(gain.row)}: {text}"
+
+
+def side_text(difference: float, size: str, noun: str = "") -> str:
+    """Word on which side of another row a row is: `+0.40 over`, `gain larger by 0.40 than that of`.
+
+    Args:
+        size: of the difference, without its sign.
+        noun: what differs, if it is not the score itself.
+    """
+    if noun:
+        compared = "smaller" if difference < 0 else "larger"
+        return f"{noun} {compared} by {size} than that of"
+    if difference < 0:
+        return f"{size} below"
+    return f"+{size} over"
 
 
 def support_text(gain: PrintedGain) -> str:
