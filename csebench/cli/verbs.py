@@ -308,7 +308,7 @@ def add_listing_verbs(verbs):
     )
     add_limit(v)
 
-    about = "list inconsistencies in the published tables"
+    about = "list inconsistencies in the papers"
     v = add_verb(verbs, "audit", inspect.list_findings, about, "micse", targets="*", json=True)
     add_limit(v)
     v.set_defaults(scale=SCALE)  # targets are read at a scale, but printed numbers have none

@@ -130,7 +130,7 @@ def test_a_setting_with_two_values_is_found(findings_of):
     assert finding.kind == FindingKind.INCONSISTENT
     assert finding.severity == Severity.MINOR
     assert finding.places == (("clean", "table1"), ("clean", "table4"))
-    assert finding_text(finding) == "STS-B: 78.66 in Table 1 (Ours), 78.70 in Table 4 (again)"
+    assert finding_text(finding) == "STS-B: 78.66 in Table 1 (Ours), but 78.70 in Table 4 (again)"
 
 
 def erratum_of(row):
@@ -310,6 +310,7 @@ encoders: {}
 methods:
   mine:
     title: Mine
+    paper: Mine and Yours (2020)
     errata:
       - {where: sec. 4, text: a slip., also: {clean: table1}, severity: notable}
 """
@@ -321,7 +322,7 @@ def test_an_erratum_of_a_method_without_a_paper_file_is_a_finding(tmp_path, find
     (finding,) = findings_of()
     assert finding.kind == FindingKind.READING
     assert finding.severity == Severity.NOTABLE
-    assert finding.papers == ["Mine", "clean"]
+    assert finding.papers == ["Mine and Yours (2020)", "clean"]
     assert finding.rows == ()
 
 
@@ -354,9 +355,13 @@ def test_a_limit_that_is_exceeded_is_no_serious_mistake_by_itself(findings_of, l
         (
             {"by": "2.00"},
             Severity.SERIOUS,
-            "“better”: +1.76 over Theirs in Avg. (the sentence says +2.00)",
+            "“better”: Ours is 1.76 above Theirs in column Avg. (the sentence says +2.00)",
         ),
-        ({"row": "Theirs", "by": None}, Severity.NOTABLE, "“better”: 1.76 below Ours in Avg."),
+        (
+            {"row": "Theirs", "by": None},
+            Severity.NOTABLE,
+            "“better”: Theirs is 1.76 below Ours in column Avg.",
+        ),
     ],
 )
 def test_a_wrong_sentence_is_found(findings_of, claim, severity, text):

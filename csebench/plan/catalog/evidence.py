@@ -233,6 +233,7 @@ class EvidenceMethod(Strict):
     title: Line
     # encoder -> average that the authors print, if no row of papers/ has it
     printed: dict[str, Printed] = {}
+    paper: Line | None = None  # name of its paper, for `errata`; None: the title
     errata: list[Erratum] = []  # errors of a paper that is not in papers/
 
 

@@ -1,4 +1,4 @@
-"""Inconsistencies in the published tables: in a table, between tables, and between tables and text.
+"""Inconsistencies in papers: in a table, between tables, and between tables and text.
 
 The checks are arithmetic on the printed numbers. They read no score and no run. What they cannot
 find is listed as `errata` in papers/*.yaml and evidence/methods.yaml. Findings are values here.
@@ -57,7 +57,7 @@ class Severity(StrEnum):
 class Place(NamedTuple):
     """Where something is printed."""
 
-    paper: str  # its name, or the title of a method of evidence/methods.yaml
+    paper: str  # its name, in papers/ or as evidence/methods.yaml gives it
     where: str  # table2, or a place in the text
 
 
@@ -247,7 +247,8 @@ def errata_findings() -> list[Finding]:
     for name in paper_names():
         errors += [erratum_finding(name, erratum) for erratum in paper(name).errata]
     for method in evidence.evidence_names().methods.values():
-        errors += [erratum_finding(method.title, erratum) for erratum in method.errata]
+        owner = method.paper or method.title
+        errors += [erratum_finding(owner, erratum) for erratum in method.errata]
     return errors
 
 
@@ -255,7 +256,7 @@ def erratum_finding(owner: str, erratum: Erratum) -> Finding:
     """Make a finding of an erratum.
 
     Args:
-        owner: name of the paper, or title of the method.
+        owner: name of the paper in papers/, or the name that evidence/methods.yaml gives it.
     """
     places = [Place(owner, erratum.where)]
     places += [Place(*place) for place in erratum.also.items()]

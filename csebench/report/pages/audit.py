@@ -1,19 +1,28 @@
-"""The page of the audit: where published tables contradict themselves or one another.
+"""The page of the audit: where papers contradict themselves or one another.
 
 It arranges findings (csebench/report/numbers/audit.py) and their sentences
 (csebench/report/words/audit.py) by paper.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from itertools import chain
 
-from csebench.base.terminal import counted
+from csebench.base.terminal import capitalised, counted
 from csebench.plan.catalog.files import paper_names
-from csebench.report.numbers.audit import Finding, FindingKind, Severity, findings
+from csebench.report.numbers.audit import (
+    ErratumFacts,
+    Finding,
+    FindingKind,
+    Severity,
+    WrongSentence,
+    findings,
+)
 from csebench.report.pages.page import Fold, PageContent, Part, TextTable, as_list, linked_count
 from csebench.report.words.audit import (
     KIND_MEANINGS,
     SEVERITY_MEANINGS,
+    contrary_numbers,
     finding_text,
     in_reading_order,
     paper_label,
@@ -21,6 +30,7 @@ from csebench.report.words.audit import (
     where_label,
 )
 from csebench.report.words.claim_counts import severity_counts
+from csebench.report.words.claims import quoted
 
 SEVERAL = "Several papers"
 
@@ -33,7 +43,7 @@ def audit_page(_scale: str) -> PageContent:
     sections = findings_by_section()
     in_order = list(chain.from_iterable(sections.values()))
     parts: list[Part] = [
-        f"**{len(in_order)} inconsistencies in the published tables: {severity_counts(in_order)}.**"
+        f"**{len(in_order)} inconsistencies in the papers: {severity_counts(in_order)}.**"
     ]
     serious = [finding for finding in in_order if finding.severity == Severity.SERIOUS]
     if serious:
@@ -41,24 +51,39 @@ def audit_page(_scale: str) -> PageContent:
     parts += [
         links_table(sections),
         (
-            "A count links to its findings. Those of the kind *found by reading* were noted by a"
-            " person. All others are recomputed from the numbers as printed. A finding shows"
-            " that two printed things disagree. It does not say which is wrong. The end of the page"
-            " [explains levels and kinds](#how-findings-are-made)."
+            f"A count links to its findings. {noted_text(in_order)} A finding shows that two"
+            " printed things disagree. It does not say which is wrong. The end of the page"
+            " [explains kinds and levels](#kinds-and-levels-of-findings)."
         ),
     ]
     for title, section in sections.items():
         parts += section_parts(title, section)
     parts += [
-        "## How findings are made",
+        "## Kinds and levels of findings",
+        counts_table(in_order),
+        "Kinds:",
+        meanings_list(KIND_MEANINGS),
+        "Levels:",
+        meanings_list(SEVERITY_MEANINGS),
         (
             "If one paper copies a value and another runs the model again, the two values may"
             " differ. Such a difference is not a finding."
         ),
-        counts_table(in_order),
-        meanings_list(),
     ]
-    return PageContent("Inconsistencies in the published tables", "", parts)
+    return PageContent("Inconsistencies in the papers", "", parts)
+
+
+def noted_text(all_findings: list[Finding]) -> str:
+    """Say which findings a person noted, and which are recomputed."""
+    noted = 0
+    for finding in all_findings:
+        if isinstance(finding.facts, ErratumFacts) and finding.kind != FindingKind.READING:
+            noted += 1
+    others = f" and {noted} of other kinds" if noted else ""
+    return (
+        f"Those of the kind *{FindingKind.READING}*{others} were noted by a person. The rest are"
+        " recomputed from the numbers as printed."
+    )
 
 
 def findings_by_section() -> dict[str, list[Finding]]:
@@ -84,7 +109,7 @@ def links_table(sections: dict[str, list[Finding]]) -> TextTable:
         for severity in Severity:
             cells.append(linked_count(counts[severity], severity_heading(title, severity)))
         rows.append([title, *cells])
-    return TextTable(["about", *Severity], rows)
+    return TextTable(["paper", *Severity], rows)
 
 
 def severity_heading(title: str, severity: Severity) -> str:
@@ -111,8 +136,15 @@ def section_parts(title: str, section: list[Finding]) -> list[Part]:
 
 def serious_line(finding: Finding) -> str:
     """Word a serious finding for the top of the page."""
+    level = capitalised(finding.severity)
+    if isinstance(finding.facts, WrongSentence):
+        paper = paper_label(finding.papers[0])
+        places = ", ".join(where_label(place) for place in finding.places)
+        quote = quoted(finding.facts.quote)
+        numbers = "; ".join(contrary_numbers(finding.facts))
+        return f"{level}: {paper} ({places}) states {quote}. By its table, {numbers}."
     places = ", ".join(place_label(place) for place in finding.places)
-    return f"{finding.severity}, {places}: {finding_text(finding)}"
+    return f"{level}: {places}. {finding_text(finding)}"
 
 
 def counts_table(all_findings: list[Finding]) -> TextTable:
@@ -124,14 +156,13 @@ def counts_table(all_findings: list[Finding]) -> TextTable:
     return TextTable([f"{len(all_findings)} findings", *Severity], rows)
 
 
-def meanings_list() -> str:
-    """Say what the names of kinds and severities mean."""
-    meanings = KIND_MEANINGS | SEVERITY_MEANINGS
+def meanings_list(meanings: Mapping[FindingKind, str] | Mapping[Severity, str]) -> str:
+    """Say what the names of kinds, or of severities, mean."""
     return as_list(f"*{name}*: {meaning}." for name, meaning in meanings.items())
 
 
 def section_table(section: list[Finding], names_papers: bool) -> TextTable:
-    """Make the table of a section.
+    """Make the table of a section. Each of several wrong claims of a sentence has a line.
 
     Args:
         names_papers: whether the name of a place includes its paper.
@@ -140,5 +171,16 @@ def section_table(section: list[Finding], names_papers: bool) -> TextTable:
     rows = []
     for finding in section:
         places = "; ".join(label(place) for place in finding.places)
-        rows.append([places, finding_text(finding), finding.kind])
+        lines = finding_lines(finding)
+        rows.append([places, lines[0], finding.kind])
+        rows += [["", f"· {line}", ""] for line in lines[1:]]
     return TextTable(["place", "finding", "kind"], rows)
+
+
+def finding_lines(finding: Finding) -> list[str]:
+    """Word a finding, in a line unless it is about several claims of a sentence."""
+    if isinstance(finding.facts, WrongSentence):
+        numbers = contrary_numbers(finding.facts)
+        if len(numbers) > 1:
+            return [quoted(finding.facts.quote), *numbers]
+    return [finding_text(finding)]

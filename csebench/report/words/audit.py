@@ -18,6 +18,7 @@ from csebench.report.numbers.audit import (
     ImpossibleValue,
     InconsistentSetting,
     Place,
+    PrintedCell,
     RepeatedScore,
     Severity,
     WrongAverage,
@@ -25,7 +26,7 @@ from csebench.report.numbers.audit import (
     WrongSentence,
 )
 from csebench.report.numbers.claims import ClaimOutcome
-from csebench.report.words.claims import detail_text, remark_on_outcome
+from csebench.report.words.claims import detail_text, quoted, remark_on_outcome
 
 KIND_MEANINGS = {
     FindingKind.SENTENCE: (
@@ -39,11 +40,12 @@ KIND_MEANINGS = {
         "no count of correct items gives this accuracy; it may be a mean of runs, rounded in its"
         " source, or a misprint"
     ),
-    FindingKind.READING: "not by arithmetic",
+    FindingKind.READING: "a person found it in the text, not a computation",
 }
 SEVERITY_MEANINGS = {
     Severity.SERIOUS: (
-        "the numbers are significantly against a conclusion of the paper, or of another size"
+        "the numbers are significantly against a sentence, or differ from the size that it states"
+        " (an exceeded limit is notable)"
     ),
     Severity.NOTABLE: "a sentence, a number or an equation does not fit",
     Severity.MINOR: (
@@ -77,10 +79,10 @@ def finding_text(finding: Finding) -> str:
         case ImpossibleValue() as facts:
             return impossible_text(facts)
         case InconsistentSetting() as facts:
-            return "; ".join(repeated_score_text(score) for score in facts.scores)
+            return inconsistent_text(facts)
         case DifferingCopies() as facts:
-            scores = ". ".join(differing_score_text(score) for score in facts.scores)
-            return f"These are copies ({', '.join(facts.labels)}), but differ. {scores}"
+            scores = "; ".join(differing_score_text(score) for score in facts.scores)
+            return f"copies of one row ({', '.join(facts.labels)}) differ in {scores}"
         case WrongSentence() as facts:
             return sentence_text(facts)
         case ErratumFacts() as facts:
@@ -99,40 +101,76 @@ def impossible_text(facts: ImpossibleValue) -> str:
     )
 
 
-def repeated_score_text(score: RepeatedScore) -> str:
-    """Word the values of one setting: `STS-B: 78.66 in Table 1 (Ours), 78.70 in Table 4 (Ours)`."""
-    places_by_value: dict[str, list[str]] = {}
+def inconsistent_text(facts: InconsistentSetting) -> str:
+    """Word the values of one setting, with each pattern of places once.
+
+    `STS-B and SICK-R: 78.66 and 70.10 in Table 1 (Ours), but 78.70 and 70.20 in Table 4 (again)`
+    """
+    scores_by_places: dict[tuple[str, ...], list[RepeatedScore]] = {}
+    for score in facts.scores:
+        places = tuple(cells_text(cells) for cells in by_printed_value(score).values())
+        scores_by_places.setdefault(places, []).append(score)
+    texts = []
+    for places, scores in scores_by_places.items():
+        columns = enumerated(score.column for score in scores)
+        # for each group of places, the value of every score
+        values = zip(*(by_printed_value(score) for score in scores), strict=True)
+        groups = []
+        for values_here, where in zip(values, places, strict=True):
+            groups.append(f"{enumerated(values_here)} in {where}")
+        texts.append(f"{columns}: {', but '.join(groups)}")
+    return "; ".join(texts)
+
+
+def by_printed_value(score: RepeatedScore) -> dict[str, list[PrintedCell]]:
+    """Group the cells of a score by what they print."""
+    cells_by_value: dict[str, list[PrintedCell]] = {}
     for cell in score.cells:
-        place = f"{grid_label(cell.place.where)} ({cell.row.label})"
-        places_by_value.setdefault(cell.value.text, []).append(place)
-    values = [f"{value} in {' and '.join(places)}" for value, places in places_by_value.items()]
-    return f"{score.column}: {', '.join(values)}"
+        cells_by_value.setdefault(cell.value.text, []).append(cell)
+    return cells_by_value
+
+
+def cells_text(cells: Iterable[PrintedCell]) -> str:
+    """Name the rows of cells, each with its tables: `Table 2 and Table 3 (SimCSE)`."""
+    places_by_row: dict[str, list[str]] = {}
+    for cell in cells:
+        places_by_row.setdefault(cell.row.label, []).append(grid_label(cell.place.where))
+    return enumerated(f"{enumerated(places)} ({row})" for row, places in places_by_row.items())
+
+
+def enumerated(texts: Iterable[str]) -> str:
+    """Join texts: `a, b and c`."""
+    *first, last = texts
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def differing_score_text(score: DifferingScore) -> str:
-    """Word what copies print of a score: `STS-B: 78.66 in A Table 1; 78.70 in B Table 2`."""
+    """Word what copies print of a score: `STS-B: 78.66 in A Table 1, but 78.70 in B Table 2`."""
     values = []
     for cells in score.cells_by_value:
-        places = ", ".join(place_label(cell.place) for cell in cells)
+        places = enumerated(place_label(cell.place) for cell in cells)
         values.append(f"{cells[0].value.text} in {places}")
     name = score.task if score.size == "100%" else f"{score.task} ({score.size})"
-    return f"{name}: {'; '.join(values)}"
+    return f"{name}: {', but '.join(values)}"
 
 
 def sentence_text(facts: WrongSentence) -> str:
     """Word a sentence with the numbers that contradict it."""
+    return f"{quoted(facts.quote)}: {'; '.join(contrary_numbers(facts))}"
+
+
+def contrary_numbers(facts: WrongSentence) -> list[str]:
+    """Word the numbers that contradict a sentence, a text for each of its wrong claims."""
     places = {judgement.claim.place for judgement in facts.wrong if judgement.claim is not None}
     details = []
     for judgement in facts.wrong:
         detail = detail_text(judgement)
         if judgement.outcome == ClaimOutcome.UNPROVEN_SIGNIFICANCE:
             detail = f"{remark_on_outcome(judgement)}; {detail}"
-        if facts.claims > 1 and judgement.claim is not None:
-            detail = f"{judgement.claim.row}: {detail}"
-            if len(places) > 1:
-                detail = f"{grid_label(judgement.claim.place)}, {detail}"
+        if len(places) > 1 and judgement.claim is not None:
+            detail = f"{grid_label(judgement.claim.place)}: {detail}"
         details.append(detail)
-    return f"“{facts.quote}”: {'; '.join(dict.fromkeys(details))}"
+    return list(dict.fromkeys(details))
 
 
 # ---------------------------------------------------------------- places
@@ -154,7 +192,10 @@ def where_label(place: Place) -> str:
 
 
 def paper_label(name: str) -> str:
-    """Give the short name of a paper: `miCSE` for `micse`. Return the title of a method as is."""
+    """Give the short name of a paper: `miCSE` for `micse`.
+
+    The name of a paper that is not in papers/ stays as it is.
+    """
     if name not in paper_names():
         return name
     return paper(name).label or name
