@@ -59,7 +59,7 @@ class Comparison:
     family_high: float | None = None
     family_size: int = 1  # tested comparisons of the family
     differs: tuple[Setting, ...] = ()  # settings in which the rows should agree, and do not
-    # terms that only one row has, and that a search has left without effect
+    # terms that only one row has, and of which a search found no effect
     tuned_away: tuple[TunedAway, ...] = ()
     # why there is no estimate or no verdict; None if the relation says it
     reason: Reason | None = None

@@ -27,7 +27,7 @@ class Relation(StrEnum):
     NOT_SHOWN = "not shown"
     SAME_RUNS = "same runs"
     INACTIVE = "inactive"  # the difference is shown to be next to nothing
-    TUNED_AWAY = "tuned away"  # a search left the term that differs without effect
+    TUNED_AWAY = "tuned away"  # a search found no effect of the term that differs
     CANNOT_TELL = "cannot tell"  # controls of the scale fail, so that nothing is judged
     ONE_SEED = "one seed"  # there is a difference, but nothing to test it with
     PARTIAL = "partial"  # runs without scores

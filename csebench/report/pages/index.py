@@ -50,7 +50,7 @@ from csebench.report.words.evidence import pooled_sentence, reach_text
 OTHER_PAGES = (
     f"[All methods]({SIDE_BY_SIDE}.md) · [their settings, in the papers and here](settings.md) ·"
     f" [papers and released code]({VARIANTS}.md) ·"
-    " [claims](claims.md) · [inconsistencies in the published tables](audit.md) · [every"
+    " [claims](claims.md) · [inconsistencies in the papers](audit.md) · [every"
     " score](scores.csv) · [every cell](cells.csv) · [every comparison](comparisons.csv) · [every"
     " claim](claims.csv)"
 )

@@ -21,6 +21,7 @@ from csebench.report.pages.score_table import (
     main_column,
     marked_text,
 )
+from csebench.report.words.evidence import MEAN_OVER_SOURCES
 from csebench.report.words.verdicts import printed_verdict_text
 
 # titles of columns
@@ -114,7 +115,10 @@ def verdict_text(cell: Cell) -> str:
 def others_verdict_text(cell: Cell, others: Group, published: Published) -> str:
     """Word the verdict on the printed value of a cell by the runs of others."""
     verdict = others.verdict(published, cell.published_seeds, cell.point)
-    return printed_verdict_text(verdict, others.summary.n, cell.digits)
+    runs = others.summary.n
+    if isinstance(others, PooledGroup):
+        return printed_verdict_text(verdict, runs, cell.digits, mean=MEAN_OVER_SOURCES)
+    return printed_verdict_text(verdict, runs, cell.digits)
 
 
 # ---------------------------------------------------------------- commands

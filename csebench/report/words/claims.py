@@ -104,12 +104,12 @@ def here_text(judged: Judged) -> str:
 
 
 def tuned_away_part(judged: Judged) -> str:
-    """Word which terms a search left without effect in our runs; empty if none."""
+    """Word of which terms a search found no effect in our runs; empty if none."""
     parts = judged.rows or [judged]
     contrasts = chain.from_iterable(part.ours.contrasts for part in parts)
     terms = chain.from_iterable(contrast.tuned_away for contrast in contrasts)
     names = differences_text(term_name(term) for term in terms)
-    return f"; a search left these terms without effect: {names}" if names else ""
+    return f"; a search found no effect of these terms: {names}" if names else ""
 
 
 def excluded_differences(judgement: Judgement) -> str:
