@@ -101,8 +101,8 @@ Xu, Weiran}, booktitle={ACL}, year={2021}}"""
             " its position, too"
         ),
         (
-            "the README's large model was trained again with 43 tokens in place of 67; its printed"
-            " row is older"
+            "the authors trained the README's large model again, with at most 43 tokens instead of"
+            " 67; the printed row of the large model is from before that"
         ),
     ],
 }

@@ -72,8 +72,8 @@ and Wang, Zhongyuan and Hu, Songlin}, booktitle={COLING}, year={2022}}"""
         ),
         "the moving average follows the optimiser's step; the official one precedes it",
         (
-            "how many tokens the paper repeats at most is known from its re-implementations; the N"
-            " of that range counts [CLS] and [SEP], as in the code"
+            "the largest number of repeated tokens is taken from re-implementations of the paper;"
+            " the length of a sentence counts [CLS] and [SEP], as in the code"
         ),
     ],
 }

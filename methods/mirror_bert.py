@@ -92,7 +92,7 @@ Collier, Nigel}, booktitle={EMNLP}, year={2021}}"""
             " scale's own number at other scales"
         ),
         (
-            "the variant code averages padding in training only; the official code does so in its"
+            "the variant `code` averages padding, too, in training only; the official code does so in its"
             " evaluation, too"
         ),
     ],

@@ -54,7 +54,7 @@ booktitle={Findings of EMNLP}, year={2022}}"""
         "the paper was not at hand: settings and loss are those of the public code and its README",
         (
             "precision as the scale says, fp32 or bf16, where the official script trains in fp16;"
-            " cosines in fp32 in all"
+            " cosines are in fp32 in all three"
         ),
     ],
 }

@@ -90,7 +90,7 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
     "deviations": [
         (
             "precision as the scale says, fp32 or bf16, where the official script trains in fp16;"
-            " cosines in fp32 in all"
+            " cosines are in fp32 in all three"
         ),
         "STS-B dev is embedded in the run's precision; the official trainer uses fp32",
         (

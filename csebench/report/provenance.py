@@ -79,11 +79,11 @@ def grids_of_scores(page: Page) -> list[Grid]:
 def encoders_text(scale: Scale) -> str:
     """Name the encoder of each role, with its revision.
 
-    ``bert-base is `google-bert/bert-base-uncased` @ 86b5e0934494``
+    ``for bert-base: `google-bert/bert-base-uncased` @ 86b5e0934494``
     """
     texts = []
     for role, encoder in sorted(scale.encoders.items()):
-        texts.append(f"{role} is `{encoder.name}` @ {encoder.revision[:12]}")
+        texts.append(f"for {role}: `{encoder.name}` @ {encoder.revision[:12]}")
     return "; ".join(texts)
 
 
@@ -199,8 +199,11 @@ class Replacement(NamedTuple):
     new: Any  # None if the scale leaves it out
 
 
+Replacements = dict[tuple[str, str], Replacement]  # by parameter (or `evaluator`) and old value
+
+
 def substitutions(page: Page, grids: Sequence[Grid]) -> list[str]:
-    """List what the page's scale replaces: `transfer:fasttest instead of evaluator transfer`.
+    """List what the page's scale replaces: `evaluator transfer:fasttest instead of transfer`.
 
     A scale can replace settings of runs, evaluators and swept values.
     """
@@ -210,24 +213,24 @@ def substitutions(page: Page, grids: Sequence[Grid]) -> list[str]:
         replacements |= evaluator_replacements(grid, scale)
         replacements |= sweep_replacements(grid, scale)
     texts = []
-    for name, replacement in sorted(replacements.items()):
+    for (key, _), replacement in sorted(replacements.items()):
         if replacement.new is not None and replacement.new != replacement.old:
             new = replacement.new
             if new == "self":  # as RTD and the methods with a teacher name it
                 new = "the run's own encoder"
-            texts.append(f"{new} instead of {name}")
+            texts.append(f"{key} {new} instead of {replacement.old}")
     return texts
 
 
-def setting_replacements(page: Page, scale: Scale) -> dict[str, Replacement]:
-    """Find settings that runs of a page use in place of others, by `parameter old-value`."""
+def setting_replacements(page: Page, scale: Scale) -> Replacements:
+    """Find settings that runs of a page use in place of others."""
     replacements = {}
     for spec in page.runs().values():
         used = settings_not_overridden(spec, scale)
         for key, values in scale.substitutes.items():
             for old, new in values.items():
                 if (key, new) in used:
-                    replacements[f"{key} {old}"] = Replacement(old, new)
+                    replacements[key, str(old)] = Replacement(old, new)
     return replacements
 
 
@@ -244,18 +247,18 @@ def settings_not_overridden(spec: Spec, scale: Scale) -> set[tuple[str, Any]]:
     return settings
 
 
-def evaluator_replacements(grid: Grid, scale: Scale) -> dict[str, Replacement]:
+def evaluator_replacements(grid: Grid, scale: Scale) -> Replacements:
     """Find the evaluators of a table, with what the scale uses for them."""
     replacements = {}
     for column in grid.columns:
         if column.task:
             evaluator = grid.column_evaluator(column)
             new = substitute(evaluator, scale)
-            replacements[f"evaluator {evaluator}"] = Replacement(evaluator, new)
+            replacements["evaluator", evaluator] = Replacement(evaluator, new)
     return replacements
 
 
-def sweep_replacements(grid: Grid, scale: Scale) -> dict[str, Replacement]:
+def sweep_replacements(grid: Grid, scale: Scale) -> Replacements:
     """Find the swept values of a table, with what the scale uses for them."""
     sweeps = [row.run.sweep for row in grid.rows if row.run]
     sweeps += [column.sweep for column in grid.columns]
@@ -263,7 +266,7 @@ def sweep_replacements(grid: Grid, scale: Scale) -> dict[str, Replacement]:
     for sweep in sweeps:
         for key, value in sweep.items():
             new = substitute_sweep({key: value}, scale).get(key)
-            replacements[f"{key} {value}"] = Replacement(value, new)
+            replacements[key, str(value)] = Replacement(value, new)
     return replacements
 
 

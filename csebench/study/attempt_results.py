@@ -167,7 +167,7 @@ def comparison_lines(record: dict) -> list[str]:
     """Word the numbers, the cost and the next step of a comparison, for below its sentence."""
     lines = []
     if record["differs"]:
-        lines.append(f"Other settings differ: {record['differs']}.")
+        lines.append(f"Besides what is compared, these settings differ: {record['differs']}.")
     if record["tuned_away"]:
         lines.append(f"A search found no effect of these terms: {record['tuned_away']}.")
     if record["settings_sentences"]:

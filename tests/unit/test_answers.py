@@ -117,8 +117,8 @@ NOT_COMPARED = [
     (
         Relation.NOT_ASKED,
         PremiseNotShown("B", "100%", "the mean of 1%, 10%", 0.31, 1.0, "9.9 points"),
-        "B loses 0.3 points here (column 100% against the mean of 1%, 10%), and in the paper 9.9"
-        " points; the question is asked if the loss here is significantly above 1 point",
+        "from 100% to the mean of 1%, 10%, B drops by 0.3 points here, and the question needs a"
+        " drop significantly above 1 point (in the paper: 9.9 points)",
     ),
     (
         Relation.UNPAIRED,

@@ -112,7 +112,7 @@ def test_a_shared_setting_that_differs_is_named(own):
     record = results(own, [0.80, 0.81, 0.82])
 
     assert "dropout (0.2 against 0.1)" in record["differs"]
-    assert "Other settings differ" in attempt_results.comparison_lines(record)[0]
+    assert "these settings differ: " in attempt_results.comparison_lines(record)[0]
 
 
 def on_other_data(content):

@@ -92,7 +92,7 @@ def test_a_term_that_is_tuned_away_does_not_score_the_same(controls_hold):
     assert "found no effect of the reconstruction in InforMin-CL-BERT_base" in answer
     assert "is not tested" in answer
     assert "the same as" not in answer
-    assert "62.46 with the declared 0.4" in remarks(primary.comparisons)
+    assert "the declared weight 0.4 scores 62.46" in remarks(primary.comparisons)
     (term,) = comparison.tuned_away
     assert "not 0)" in tuned_away_text(term)
 

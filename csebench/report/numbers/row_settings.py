@@ -175,7 +175,7 @@ def version_parts(spec: Spec) -> dict[str, str]:
 
 
 def start_encoder(spec: Spec, other: Spec) -> str:
-    """Name the encoder of a run's start: `bert-mini-wiki`, or `condenser's model`.
+    """Name the encoder of a run's start: `bert-mini-wiki`, or `one that condenser trained`.
 
     If the other run starts from a run of the same method, the id of the run is given. If it starts
     from another revision of the same encoder, the revision is given.
@@ -185,7 +185,7 @@ def start_encoder(spec: Spec, other: Spec) -> str:
     if spec.run_before is not None:
         method = method_of(spec.run_before)
         if other.run_before is None or method_of(other.run_before) != method:
-            return f"{method}'s model"
+            return f"one that {method} trained"
         return spec.run_before
     if encoder.name == other_encoder.name and encoder.revision != other_encoder.revision:
         return f"{encoder.name} at {str(encoder.revision)[:12]}"

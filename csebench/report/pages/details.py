@@ -32,11 +32,13 @@ SOURCES = {
 HOW_COMPARED = (
     "Differences are in points (0.01 of a score), paired by seed; the interval is over seeds and"
     " test items. Interval and p are corrected for all comparisons of a question (Bonferroni,"
-    f" Holm). [How rows are compared]({REPOSITORY}/blob/main/docs/statistics.md)."
+    " Holm). *What else differs* leaves out what a method keeps by definition."
+    f" [How rows are compared]({REPOSITORY}/blob/main/docs/statistics.md)."
 )
 DEPENDS_LEGEND = (
-    f"{DEPENDS}: the verdict on print depends on how far a seed moves the STS average ([what is"
-    f" assumed]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
+    f"{DEPENDS}: the verdict by printed numbers depends on the assumed deviation of the STS average"
+    " over seeds ([what is assumed]"
+    f"({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
 )
 
 

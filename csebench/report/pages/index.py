@@ -16,6 +16,7 @@ from csebench.plan.catalog.files import (
     paper_names,
     results_folder,
 )
+from csebench.plan.catalog.files import scale as read_scale
 from csebench.plan.schema.paper import SettingsTable, TextsTable
 from csebench.plan.targets import grid_label, left_out, page, planned_grids
 from csebench.report.numbers.cells import (
@@ -70,7 +71,7 @@ COMPARISON_SIGNS = {  # of a row against another, in the order in which they are
     VerdictWord.SAME: "=",
     VerdictWord.LOWER: "↓",
     VerdictWord.UNCLEAR: "?",
-    VerdictWord.CANNOT_TELL: "·",
+    VerdictWord.CANNOT_TELL: "×",
     VerdictWord.NOT_TESTED: "–",
 }
 SIGN_REASONS = {
@@ -129,16 +130,21 @@ def reproduction_text(scale: str) -> str:
     """Say whether printed numbers reproduce in runs of others, with a link to the evidence."""
     sentences = ["Do the printed numbers reproduce?"]
     if scale != PAPER_SCALE:
-        sentences.append(
-            f"Scale {scale} cannot say, because it does not have both the encoder and the number"
-            " of steps of the papers."
-        )
+        sentences.append(f"Scale {scale} cannot say, because {difference_from_papers(scale)}.")
     sentences.append("Runs of others on the papers' encoders:")
     sentences += [pooled_sentence(pooled) for pooled in pooled_methods()]
     sentences.append(reach_text())
     path = os.path.relpath(results_folder(DEFAULT_SCALE) / "evidence.md", results_folder(scale))
     sentences.append(f"[Evidence]({path})")
     return " ".join(sentences)
+
+
+def difference_from_papers(scale: str) -> str:
+    """Say why runs of a scale are not those of the papers: other encoders, or other settings."""
+    printed_encoders = read_scale(PAPER_SCALE).encoders
+    if all(printed_encoders.get(role) == own for role, own in read_scale(scale).encoders.items()):
+        return "its settings, such as the number of steps, are not those of the papers"
+    return "its encoders are not those of the papers"
 
 
 def questions(views: list[GridView]) -> list[str]:
@@ -294,8 +300,9 @@ def signs_legend(scale: str) -> list[str]:
         "*Answers here*: one group of signs per question, the main question first. A group has"
         " several signs if its comparisons have different verdicts. A sign says how a row compares"
         f" with another one: {'; '.join(meanings)}. A table without signs declares no comparison.",
-        "*Claims*: numbers are ranges over three assumed deviations of seeds"
-        " ([verdicts on claims](claims.md)). A claim about several tables is counted at each.",
+        "*Claims*: “0 to 1” is the range over three assumed deviations of scores over seeds; a"
+        " single number holds for all three ([verdicts on claims](claims.md)). A claim about"
+        " several tables is counted at each.",
     ]
 
 

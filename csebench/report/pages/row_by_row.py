@@ -63,8 +63,9 @@ def row_by_row_legend(table: TextTable, scale: str) -> str:
         )
     if any("sources" in text for row in table.rows for text in row):
         sentences.append(
-            "With several sources, ± is the standard deviation that one run from a new source would"
-            " have. Runs of this paper are not among them."
+            "*Others' runs* leave out those of this paper. Where a cell names a number of sources,"
+            " the mean is that of the sources' means, and ± is the standard deviation of one run of"
+            " a new source. Elsewhere, ± is that of the n runs."
         )
     if COMMAND in table.head and not has_public_corpus(scale):
         guide = f"{REPOSITORY}/blob/main/docs/rerun.md#choose-a-scale"

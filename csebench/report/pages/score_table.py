@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from itertools import chain
 from math import inf
 
+from csebench.base.terminal import NO_VALUE
 from csebench.plan.catalog.files import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE
 from csebench.plan.rows import short_label
 from csebench.plan.schema.paper import Figure
@@ -41,7 +42,10 @@ def score_parts(view: GridView, best: BestRows) -> list[Part]:
     legend = legend_parts(view, rows, best)
     if is_shown_row_by_row(view) and len(view.score_grid.columns) == 1:
         return legend
-    return [*score_tables(view, rows, best), *legend]
+    tables = score_tables(view, rows, best)
+    if is_shown_row_by_row(view):
+        return [f"Our scores at scale {view.scale}, all columns:", *tables, *legend]
+    return [*tables, *legend]
 
 
 def is_shown_row_by_row(view: GridView) -> bool:
@@ -215,8 +219,11 @@ def legend_parts(view: GridView, rows: list[int], best: BestRows) -> list[Part]:
         sentences.append("Bold: best at 95 %.")
     if not is_folded:
         sentences += [f"Possibly best in {line}" for line in lines]
-    if any(cell.ours is None and not cell.runs_elsewhere for cell in cells):
-        sentences.append("–: no run or no number.")
+    texts = {cell.text for cell in cells}
+    if "missing" in texts:
+        sentences.append("missing: can be run here, but was not run yet.")
+    if NO_VALUE in texts:
+        sentences.append(f"{NO_VALUE}: no run or no number.")
     if view.sentences_seen:
         sentences.append(
             "A column says from which share of the corpus a run draws. With the scale's batch, a"

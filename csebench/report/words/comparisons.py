@@ -193,9 +193,8 @@ def reason_text(reason: Reason | None) -> str:
         case PremiseNotShown(row, most, less, loss, least, printed):
             unit = "point" if least == 1 else "points"
             return (
-                f"{row} loses {loss:z.1f} points here (column {most} against {less}),"
-                f" and in the paper {printed}; the question is asked if the loss here is"
-                f" significantly above {least:g} {unit}"
+                f"from {most} to {less}, {row} drops by {loss:z.1f} points here, and the question"
+                f" needs a drop significantly above {least:g} {unit} (in the paper: {printed})"
             )
         case ScaleCannotTell():
             return cannot_tell_text(reason)
@@ -256,7 +255,9 @@ def comparison_row(comparison: Comparison) -> list[str]:
 
 
 def other_settings_text(comparisons: Iterable[Comparison]) -> str:
-    """Word the settings that differ: `Other settings differ: learning rate (3e-5 against 1e-4).`
+    """Word the settings that differ although the comparison is about something else.
+
+    `Besides what is compared, these settings differ: learning rate (3e-5 against 1e-4).`
 
     Settings that a method keeps by definition are named after them, without values. The text is
     empty if no other setting differs. Comparisons without an estimate are left out. Only the first
@@ -272,15 +273,16 @@ def other_settings_text(comparisons: Iterable[Comparison]) -> str:
         where = f" in {unmatched} of {len(tested)} comparisons"
     settings.sort(key=lambda setting: setting.name not in (START_ENCODER, PROJECTOR))
     texts = []
-    for text, count in Counter(map(setting_difference_text, settings)).items():
-        texts.append(text if count == unmatched else f"{text} in {count}")
-    text = f"Other settings differ{where}: {differences_text(texts)}."
+    counts = Counter(map(setting_difference_text, settings))
+    for text, count in counts.items():
+        texts.append(f"{text} in {count}" if min(counts.values()) < unmatched else text)
+    text = f"Besides what is compared, these settings differ{where}: {differences_text(texts)}."
     kept: list[str] = []
     for comparison in tested:
         kept += kept_differences(comparison.pairs)
     if kept:
         names = ", ".join(dict.fromkeys(kept))
-        text += f" So do settings that a method keeps by definition: {names}."
+        text += f" Settings that a method keeps by definition differ, too: {names}."
     return text
 
 
@@ -336,28 +338,28 @@ def term_name(term: TunedAway) -> str:
 def tuned_away_text(term: TunedAway) -> str:
     """Word a term, its scores on dev, and the weights that the search tried.
 
-    `λ in A (STS-B dev: 63.87 with the chosen 3e-5, 63.85 with 1e-5, 62.46 with the declared 0.4; 12
-    weights tried, from 1e-5 to 4, not 0)`
+    `λ in A (on STS-B dev, the chosen weight 3e-5 scores 63.87, 1e-5 scores 63.85, the declared
+    weight 0.4 scores 62.46; 12 weights were tried, from 1e-5 to 4, not 0)`
     """
     search = term.search
     weakest = search.weakest
     chosen = search.chosen
     untuned = search.untuned
     choice = setting_text(chosen.weight)
-    how_chosen = f"the chosen {choice}"
+    scores = [f"the chosen weight {choice} scores {chosen.dev:.2f}"]
     if untuned == chosen:
-        how_chosen = f"the declared {choice}, which was chosen"
-    scores = [f"{chosen.dev:.2f} with {how_chosen}"]
+        scores = [f"the declared weight {choice} scores {chosen.dev:.2f} and was chosen"]
     if weakest != chosen:
-        scores.append(f"{weakest.dev:.2f} with {setting_text(weakest.weight)}")
+        scores.append(f"{setting_text(weakest.weight)} scores {weakest.dev:.2f}")
     if untuned is not None and untuned not in (chosen, weakest):
-        scores.append(f"{untuned.dev:.2f} with the declared {setting_text(untuned.weight)}")
+        declared = setting_text(untuned.weight)
+        scores.append(f"the declared weight {declared} scores {untuned.dev:.2f}")
 
     ends = f"{setting_text(weakest.weight)} to {setting_text(search.strongest)}"
-    tried = f"{search.values} weights tried, from {ends}"
+    tried = f"{search.values} weights were tried, from {ends}"
     if weakest.weight > 0:
         tried += ", not 0"
-    return f"{term_name(term)} (STS-B dev: {', '.join(scores)}; {tried})"
+    return f"{term_name(term)} (on STS-B dev, {', '.join(scores)}; {tried})"
 
 
 # ---------------------------------------------------------------- a question
