@@ -34,8 +34,9 @@ def settings_sentences(comparison: Comparison) -> list[str]:
         )
     for label, number in zip((row, against), over.diverged, strict=True):
         if number:
+            count = "counts" if number == 1 else "count"
             runs = counted(number, "run")
-            sentences.append(f"{runs} of {label} diverged and count as the untrained encoder.")
+            sentences.append(f"{runs} of {label} diverged and {count} as the untrained encoder.")
     return sentences
 
 
