@@ -25,6 +25,7 @@ from csebench.report.numbers.power import (
     table_power,
 )
 from csebench.report.numbers.stats import quantile
+from csebench.report.words.power import claim_rows
 
 
 def varying(std, item_variance=0.0):
@@ -201,6 +202,20 @@ def test_a_claim_counts_by_the_difference_that_needs_most_seeds(made_up_paper):
     assert power.needs == seeds_by_item_error(power.difference, varying(power.seed_sd))
 
 
+def test_seeds_are_compared_without_an_error_over_items_first():
+    """The deviation over seeds of C is larger, and the difference to D is smaller."""
+    claim = Claim(**claim_on(["C", "D"]))
+    more = ClaimPower("p", claim, "C", "x", 0.73, 1.19, (23, 26, 42, inf))
+    fewer = ClaimPower("p", claim, "D", "x", 0.55, 0.52, (10, 11, 45, inf))
+    assert max((fewer, more), key=by_seeds_needed) == more
+
+
+def test_a_comparison_that_two_claims_of_a_sentence_rest_on_has_one_row(made_up_paper):
+    made_up_paper(claim_on(["B"], quote="q"), claim_on(["B", "BERT"], quote="q"))
+    assert len(claim_powers()) == 2
+    assert len(claim_rows(with_unknown=True)) == 1
+
+
 def test_a_claim_about_the_largest_difference_counts_by_it(made_up_paper):
     made_up_paper(claim_on(["B", "C"], up_to="4.00"))
     assert [power.versus for power in claim_powers()] == ["B"]
@@ -278,7 +293,7 @@ def test_a_baseline_that_two_rows_share_does_not_vary_in_their_difference(capsys
         for row in rows
         if (row["paper"], row["column"]) == ("micse", "Δ 0.1%") and row["against"] == "MoCo+SimCSE"
     ]
-    assert float(row["sd"]) == pytest.approx(sqrt(0.49**2 + 1.61**2), abs=0.01)
+    assert float(row["deviation"]) == pytest.approx(sqrt(0.49**2 + 1.61**2), abs=0.01)
     assert row["seeds at 0.18"] == "4"
 
 

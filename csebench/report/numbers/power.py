@@ -195,8 +195,9 @@ def claim_powers() -> list[ClaimPower]:
     """Compute the seeds that would show the printed difference of each claim that a row is above.
 
     The papers' own scale is taken. A claim with several differences counts by the one that needs
-    most seeds, or by the largest if it states `up_to`. If others published no seeds for some, it
-    counts by the smallest of these. Claims are left out if no printed difference goes their way.
+    most seeds without an error over items, or by the largest if it states `up_to`. If others
+    published no seeds for some, it counts by the smallest of these. Claims are left out if no
+    printed difference goes their way.
     """
     powers = []
     for paper, claims_of_quote in claims.stated_quotes("paper", paper_names()):
@@ -218,10 +219,10 @@ def by_difference(power: ClaimPower) -> float:
 def by_seeds_needed(power: ClaimPower) -> tuple[bool, list[float], float]:
     """Order differences by the seeds that they need; unknown numbers come last.
 
-    `needs` is in ascending order of the error over items. The largest error is compared first. Of
-    differences that need equally many, or an unknown number, the smallest comes last.
+    `needs` is in ascending order of the error over items, so the smallest error is compared first.
+    Of differences that need equally many, or an unknown number, the smallest comes last.
     """
-    return power.seed_sd is None, list(reversed(power.needs)), -power.difference
+    return power.seed_sd is None, list(power.needs), -power.difference
 
 
 def contrast_powers(paper: str, claim: Claim) -> Iterator[ClaimPower]:

@@ -32,16 +32,27 @@ LEGEND = (
     " number of seeds."
 )
 SEEDS_HEAD = [f"seeds at {share * ITEM_ERROR:.2f}" for share in SHARES]
-CLAIMS_HEAD = ["paper", "about", "claim", "row", "against", "column", "printed", "sd", *SEEDS_HEAD]
+CLAIMS_HEAD = [
+    "paper",
+    "about",
+    "claim",
+    "row",
+    "against",
+    "column",
+    "printed",
+    "deviation",
+    *SEEDS_HEAD,
+]
 CLAIMS_LEGEND = (
     "The table says how many seeds each row needs, so that a test detects the printed difference"
     f" with {100 * POWER:.0f} % power. Differences are in points; a point is 0.01 of a score, so"
-    " that 0.0312 in print is 3.12. “sd” is the deviation over seeds of the difference between two"
-    " runs. The error over test items is not known for the papers' encoders: each column “seeds at"
-    " …” assumes one, in points. “none”: no number of seeds is enough. “–”: others published no"
-    " seeds of such scores. Of a claim with several comparisons, the table lists the one that needs"
-    " most seeds. If the claim says “up to”, it lists the largest difference; if others published"
-    " no seeds, the smallest. Comparisons that go the other way are left out."
+    " that 0.0312 in print is 3.12. “deviation” is the standard deviation over seeds of the"
+    " difference between two runs. The error over test items is not known for the papers' encoders:"
+    " each column “seeds at …” assumes one, in points. “none”: no number of seeds is enough. “–”:"
+    " others published no seeds of such scores. Of a claim with several comparisons, the table"
+    f" lists the one with most “seeds at {SHARES[0] * ITEM_ERROR:.2f}”. If others published no"
+    " seeds for some of them, it lists the smallest of these. If the claim says “up to”, it lists"
+    " the largest difference. Comparisons that go the other way are left out."
 )
 UNKNOWN = "no seeds are published"
 
@@ -72,13 +83,20 @@ def power_row(power: ComparisonPower) -> list:
 def claim_rows(with_unknown: bool) -> list[list]:
     """Write the seeds that would show each claim, with a cell for each of CLAIMS_HEAD.
 
+    Two claims of a sentence may rest on the same comparison. It has one row.
+
     Args:
         with_unknown: also list claims for which no seeds are published.
     """
     powers = claim_powers()
     if not with_unknown:
         powers = [power for power in powers if power.seed_sd is not None]
-    return [claim_row(power) for power in powers]
+    rows = []
+    for power in powers:
+        row = claim_row(power)
+        if row not in rows:
+            rows.append(row)
+    return rows
 
 
 def claim_row(power: ClaimPower) -> list:
@@ -88,7 +106,8 @@ def claim_row(power: ClaimPower) -> list:
     versus = versus_name(claim, power.versus)
     if claim.gains_over:
         versus = gain_name(claim, power.versus)
-    stated = [power.paper, claim.place, claim.quote, row, versus, power.column]
+    column = "mean of the columns" if claim.on_average else power.column
+    stated = [power.paper, claim.place, claim.quote, row, versus, column]
     # a difference is positive if it agrees with the claim, also with one that says "below"
     difference = -power.difference if claim.lower else power.difference
     printed = f"{difference:+z.2f}"
