@@ -25,10 +25,10 @@ from csebench.report.numbers.printed_spread import ASSUMED_DEVIATIONS, REFERENCE
 class NoiseVerdict(StrEnum):
     """How a printed gain stands to its noise over seeds, at all deviations that are tried."""
 
-    CLEAR = "above noise"  # significant at every deviation
+    CLEAR = "significant"  # at every deviation
     DEPENDS = "depends on the deviation"
-    WITHIN = "within noise"  # significant at no deviation
-    REVERSED = "below zero"  # it goes against the claim
+    WITHIN = "not significant"  # at no deviation
+    REVERSED = "against the claim"
 
 
 @dataclass

@@ -143,9 +143,10 @@ def pooled_parts(methods: list[PooledMethod]) -> list[Part]:
     return [
         TextTable(POOLED_COLUMNS, [pooled_row(pooled) for pooled in methods]),
         (
-            "*Printed* is what a method's authors print. If `papers/` does not have their paper, as"
-            " that of SimCSE, the value is read from a table that copies it (in brackets), or from"
-            " people who quote it (*quoted by others*)."
+            "*Printed* is what a method's authors print. The brackets say where the value was read."
+            " `papers/` does not have the paper of every method, for example not SimCSE's. Then the"
+            " value is that of a table that copies it, of the method's README or final version, or"
+            " of people who quote it (*quoted by others*)."
         ),
         (
             "Each source counts the same, whatever its number of runs. *sd within sources* is the"
@@ -156,8 +157,10 @@ def pooled_parts(methods: list[PooledMethod]) -> list[Part]:
             " ([statistics](../docs/statistics.md))."
         ),
         (
-            f"The sources follow. A *seed sweep* has {stats.SEEDS_NEEDED} or more runs of one"
-            " source that state their seeds. *Single runs* are fewer, or do not state them."
+            f"The sources follow. *Seed sweep*: one source has {stats.SEEDS_NEEDED} or more runs"
+            f" and states their seeds. *Single runs*: a source has fewer than {stats.SEEDS_NEEDED},"
+            " or does not state their seeds. *Re-run in later papers*: another paper trained the"
+            " method as its baseline. *Mean only*: the source gives only the mean of n runs."
         ),
         TextTable(POOLED_SOURCE_COLUMNS, rows_of_sources),
     ]

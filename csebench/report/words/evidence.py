@@ -43,9 +43,9 @@ def pooled_text() -> str:
     if not paragraphs:
         return "**No method has runs of enough sources to pool them.**"
     paragraphs.append(
-        "Other methods and encoders follow below. Their runs are not pooled over sources: fewer"
-        f" than {SOURCES_NEEDED} sources have runs, or no source has several, so that the deviation"
-        " between runs is not known."
+        "Other methods and encoders follow below. Their runs are not pooled over sources, because"
+        f" fewer than {SOURCES_NEEDED} sources have runs, or no source has several runs. In the"
+        " second case, the deviation between runs is not known."
     )
     return "\n\n".join(paragraphs)
 
@@ -80,11 +80,12 @@ def pooled_verdict(pooled: PooledMethod) -> str:
     ends = outward_range(verdict.low, verdict.high)
     text = (
         f"The verdict is *{word}*: {printed.value.text} is {distance}, and {side} the 95 % range of"
-        f" {what} by a new source ({ends})."
+        f" {what} by a new source ({ends})"
     )
+    text += ", which is too wide to confirm it." if word == PrintedWord.INCONCLUSIVE else "."
     if word == PrintedWord.INCONCLUSIVE and printed.seeds == 1 and not equals_mean(verdict):
         what_varies = "source" if effects.tau > effects.within else "seed"
-        text += f" It is {possible_text(verdict, what_varies)}."
+        text += f" {printed.value.text} is {possible_text(verdict, what_varies)}."
     return text
 
 

@@ -1,4 +1,4 @@
-"""Sentences about printed gains and their noise over seeds; title and labels of their figure."""
+"""Sentences about printed gains and their tests over seeds; title and labels of their figure."""
 
 from csebench.base.terminal import and_list
 from csebench.plan.catalog.evidence import evidence_names
@@ -17,17 +17,18 @@ from csebench.report.words.claims import p_text
 
 
 def gains_finding(gains: PrintedGains) -> str:
-    """Say how many gains exceed their noise over seeds, at the first and the last deviation.
+    """Say how many gains are significant over seeds, as a range over the deviations.
 
-    `189 to 277 of 388 printed gains exceed the noise over seeds`
+    `189 to 277 of 388 printed gains are significant over seeds (t test, 5 %)`
     """
     counts = [gains.count_significant(index) for index in range(len(deviations()))]
     ends = " to ".join(dict.fromkeys(map(str, (min(counts), max(counts)))))
-    return f"{ends} of {len(gains.gains)} printed gains exceed the noise over seeds"
+    test = f"t test, {100 * LEVEL:g} %"
+    return f"{ends} of {len(gains.gains)} printed gains are significant over seeds ({test})"
 
 
 def gains_unit(gains: PrintedGains) -> str:
-    """Say what the figure shows: unit, number, deviations and level."""
+    """Say what the figure shows: unit, number and deviations."""
     first, *_, last = deviations()
     tried = and_list([f"{deviation:.2g}" for deviation in deviations()])
     encoder = evidence_names().encoders[REFERENCE_ENCODER]
@@ -37,7 +38,7 @@ def gains_unit(gains: PrintedGains) -> str:
     sentences = [
         (
             "A line for each gain that a claim rests on: the gain divided by its standard error"
-            f" over seeds, in each paper the largest on top. n = {len(gains.gains)}; for"
+            f" over seeds; in each paper, the largest ratio on top. n = {len(gains.gains)}; for"
             f" {gains.without_error} more, the standard error is not known."
         ),
         (
@@ -46,12 +47,12 @@ def gains_unit(gains: PrintedGains) -> str:
         ),
         (
             f"The line ends at the ratio for {last:g} points (the median deviation that papers"
-            " print for 10 % of the corpus). Gains below 0 go against the claim."
+            " print for 10 % of the corpus)."
         ),
         (
-            f"Band: {100 - 100 * LEVEL:g} % of gains by chance alone (±1.96). Colour: significant"
-            f" by a t test ({100 * LEVEL:g} %) at all deviations that are tried"
-            f" ({tried}), at some, or at none."
+            f"Band (±1.96): without a true difference, {100 - 100 * LEVEL:g} % of ratios lie in it"
+            " if the deviation is known well. If it comes from few seeds, a gain needs a larger"
+            f" ratio. Colour: whether it is significant at deviations of {tried}."
         ),
     ]
     return " ".join(sentences)
