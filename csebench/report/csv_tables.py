@@ -314,7 +314,7 @@ def claim_record(judged: Judged) -> dict:
         "scale": judged.scale,
         "printed numbers": judged.published.verdict,
         "printed gain": deciding_difference_text(judged.published),
-        "if seeds vary less": other_verdicts_text(judged),
+        "if seeds vary less": other_verdicts_text(judged.printed_verdicts),
         "printed verdicts": printed_verdicts_record(judged),
         "our runs": our_runs,
         "parts": parts,

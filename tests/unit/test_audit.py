@@ -11,7 +11,9 @@ import pytest
 from made_up import clear, made_up, table
 from test_compare import STS, columns
 
+from csebench.report.numbers import printed_spread
 from csebench.report.numbers.audit import FindingKind, Severity, findings
+from csebench.report.numbers.others import Spread
 from csebench.report.words.audit import finding_text
 
 # Their means are 76.297 and 74.543.
@@ -370,3 +372,13 @@ def test_a_wrong_sentence_is_found(findings_of, claim, severity, text):
     assert finding.severity == severity
     assert finding.places == (("clean", "sec. 9 on table1"),)
     assert finding_text(finding).startswith(text)
+
+
+def test_a_sentence_is_marked_if_a_smaller_deviation_changes_its_verdict(findings_of, monkeypatch):
+    """The rows differ by 1.76, whose standard error is 1.19 or, at 0.5, 0.71."""
+    published = Spread(0.84, 50, "simcse", "someone")
+    monkeypatch.setattr(printed_spread, "seed_spread", lambda *_: published)
+    (finding,) = findings_of(row="Theirs", by=None)
+    text = finding_text(finding)
+    assert text.startswith("“better”: ◇ Theirs is 1.76 below Ours in column Avg., p = ")
+    assert text.endswith("; against if seeds deviate by 0.5 or less")

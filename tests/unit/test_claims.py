@@ -288,7 +288,7 @@ def wide_spread(project, monkeypatch):
 def test_the_verdict_on_print_is_given_at_smaller_deviations(wide_spread, claim, verdict, text):
     judged = judge(**claim)
     assert judged.published.outcome == verdict
-    assert other_verdicts_text(judged) == text
+    assert other_verdicts_text(judged.printed_verdicts) == text
     is_marked = on_print_text(judged).startswith(f"{DEPENDS} *")
     assert judged.depends_on_deviation == is_marked == (text != "")
     assert claim_record(judged)["if seeds vary less"] == text
@@ -342,7 +342,7 @@ def test_the_comparison_that_goes_against_a_claim_is_shown(project):
     judged = judge(columns=["x", "y"], versus=["B", "C"]).published
     assert judged.outcome == OTHER_WAY
     assert detail_text(judged).endswith(
-        "in the one that disagrees most, Ours is 0.40 below C in column y,"
+        "1 of 4 comparisons goes the other way (not significant): Ours is 0.40 below C in column y,"
         " p = 1 (corrected for 4 comparisons)"
     )
 
@@ -391,7 +391,7 @@ def test_what_nobody_published_seeds_of_cannot_be_tested(project, monkeypatch):
     monkeypatch.setattr(printed_spread, "seed_spread", lambda *_: None)
     judged = judge(versus=["B"]).published
     assert judged.outcome == UNTESTABLE
-    assert judgement_text(judged).endswith("; the spread is not known")
+    assert judgement_text(judged).endswith("; the deviation over seeds is not known")
     assert judge(versus=["B"], **LIMIT).published.outcome == UNTESTABLE
     assert judge(row="B", versus=["Ours"]).published.outcome == OTHER_WAY
 
@@ -427,7 +427,7 @@ def test_a_claim_may_compare_two_columns_of_a_row(project):
 
 def test_a_difference_is_said_not_to_be_shown_to_be_below_a_stated_limit(project):
     judged = judge(versus=["B"], **LIMIT | {"less_than": "2.5"}).published
-    test = "not shown to be below 2.5 (test against the limit, p = "
+    test = "; it is not shown that the difference is smaller than 2.5 (test against the limit, p = "
     assert test in detail_text(judged)
 
 
@@ -604,7 +604,7 @@ def test_if_controls_fail_for_any_contrast_the_scale_cannot_tell():
     assert (judged.word, judged.basis) == (VerdictWord.CANNOT_TELL, fails)
     in_part = judge_contrasts(contrast(2.0, 0.01), fails)
     assert in_part.word == VerdictWord.CANNOT_TELL
-    assert notes(in_part) == ["controls of the scale fail", "only 1 of 2 comparisons can be made"]
+    assert notes(in_part) == ["controls of the scale fail", "only 1 of 2 comparisons is judged"]
 
 
 @pytest.mark.parametrize(
@@ -780,7 +780,9 @@ def test_a_deviation_of_0_or_of_one_run_is_not_tested(sides):
         assert contrast_deviations(PAIR, 1, pair, 0.01).p is None
 
 
-@pytest.mark.parametrize(("unit", "reason"), [(0.01, "the spread is not known"), (0.0, "one seed")])
+@pytest.mark.parametrize(
+    ("unit", "reason"), [(0.01, "the deviation over seeds is not known"), (0.0, "one seed")]
+)
 def test_only_our_deviations_are_said_to_be_of_one_seed(unit, reason):
     """The unit is that of the last printed digit, and 0 for our runs."""
     untested = contrast_deviations(PAIR, 1, [KNOWN, Summary(70.0, 0.4, 1)], unit)

@@ -21,8 +21,11 @@ from csebench.report.numbers.claims import (
     Direction,
     Judgement,
     Significance,
+    VerdictAtDeviation,
+    judge_at_smaller_deviations,
     judge_printed,
     stated_quotes,
+    verdicts_at_deviations,
 )
 from csebench.report.numbers.printed_averages import rows_with_scores
 from csebench.report.numbers.stats import SLACK
@@ -178,11 +181,19 @@ class DifferingCopies:
 
 
 @dataclass(frozen=True)
+class WrongClaim:
+    """A claim that the printed numbers contradict, or whose size is another one."""
+
+    judgement: Judgement
+    verdicts: list[VerdictAtDeviation]  # at the largest deviation over seeds first
+
+
+@dataclass(frozen=True)
 class WrongSentence:
-    """A sentence with claims that the printed numbers contradict, or whose size is another one."""
+    """A sentence with wrong claims."""
 
     quote: str
-    wrong: tuple[Judgement, ...]
+    wrong: tuple[WrongClaim, ...]
     claims: int  # number of claims in the sentence, wrong or not
 
 
@@ -434,8 +445,9 @@ def check_sentence(paper_name: str, claims: list[Claim]) -> Finding | None:
         has_other_size = judgement.is_misprinted
         if not judgement.outcome.goes_against and not has_other_size:
             continue
+        assumed = judge_at_smaller_deviations(paper_name, claim, DEFAULT_SCALE)
         wrong_claims.append(claim)
-        wrong.append(judgement)
+        wrong.append(WrongClaim(judgement, verdicts_at_deviations(judgement, assumed)))
         is_significant = judgement.significance == Significance.YES
         if judgement.direction != Direction.AGREES and is_significant:
             is_serious = True

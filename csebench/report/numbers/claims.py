@@ -318,10 +318,7 @@ class Judged:
     @property
     def printed_verdicts(self) -> list[VerdictAtDeviation]:
         """List the verdicts on the printed numbers, at the largest deviation first."""
-        verdicts = [VerdictAtDeviation(None, self.published.verdict)]
-        for assumed in self.assumed:
-            verdicts.append(VerdictAtDeviation(assumed.deviation, assumed.judgement.verdict))
-        return verdicts
+        return verdicts_at_deviations(self.published, self.assumed)
 
     @property
     def depends_on_deviation(self) -> bool:
@@ -339,6 +336,16 @@ class Judged:
     def places(self) -> list[str]:
         """Name the tables and figures of the claims, each once."""
         return list(dict.fromkeys(claim.place for claim in self.claims))
+
+
+def verdicts_at_deviations(
+    published: Judgement, assumed: Iterable[AssumedJudgement]
+) -> list[VerdictAtDeviation]:
+    """List the verdict at the published deviation, then those at the assumed ones."""
+    verdicts = [VerdictAtDeviation(None, published.verdict)]
+    for at in assumed:
+        verdicts.append(VerdictAtDeviation(at.deviation, at.judgement.verdict))
+    return verdicts
 
 
 # ---------------------------------------------------------------- from papers to judgements
@@ -398,12 +405,20 @@ def judge_quote(paper_name: str, quote: str, scale: str) -> Judged:
 def judge(paper_name: str, claim: Claim, scale: str) -> Judged:
     """Judge a claim by itself."""
     published = judge_printed(paper_name, claim, scale)
+    assumed = judge_at_smaller_deviations(paper_name, claim, scale)
+    ours = judge_runs(paper_name, claim, scale)
+    return Judged(paper_name, scale, [claim], published, assumed, ours, [])
+
+
+def judge_at_smaller_deviations(
+    paper_name: str, claim: Claim, scale: str
+) -> tuple[AssumedJudgement, ...]:
+    """Judge a claim by the printed numbers at each of ASSUMED_DEVIATIONS."""
     assumed = []
     for deviation in ASSUMED_DEVIATIONS:
         judgement = judge_printed(paper_name, claim, scale, deviation)
         assumed.append(AssumedJudgement(deviation, judgement))
-    ours = judge_runs(paper_name, claim, scale)
-    return Judged(paper_name, scale, [claim], published, tuple(assumed), ours, [])
+    return tuple(assumed)
 
 
 def judge_printed(

@@ -8,7 +8,7 @@ Every p is two-sided and of one contrast by itself. It is not corrected for thei
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
 from math import inf, sqrt
@@ -39,6 +39,11 @@ class Pairing:
     column: str  # its label, or `average`
     pairs: CellPairs  # one, or one per column if the claim is about an average
 
+    @property
+    def less_is_better(self) -> bool:
+        """Whether a lower score is better in the column."""
+        return self.pairs[0][0].plan.column.lower
+
 
 @dataclass(frozen=True)
 class Contrast:
@@ -58,6 +63,7 @@ class Contrast:
     is_inactive: bool = False
     tuned_away: tuple[TunedAway, ...] = ()  # terms that only one row has, without effect
     has_zero_deviation: bool = False  # a compared deviation is 0, so that no F test is possible
+    less_is_better: bool = False  # in the column
 
     @property
     def is_printed(self) -> bool:
@@ -172,11 +178,18 @@ def contrast_printed(
     own_varying, other_varying = zip(*varying_pairs, strict=True)
     sides_varying = (own_varying, other_varying)
     variance = add([row_variance(cells, deviation=deviation) for cells in sides_varying])
+    contrast = Contrast(
+        pairing.versus,
+        pairing.column,
+        difference,
+        unit=unit,
+        less_is_better=pairing.less_is_better,
+    )
     if variance is None:
-        return Contrast(pairing.versus, pairing.column, difference, unit=unit)
+        return contrast
     squared_error, df = variance
     p = stats.two_sided(difference, variance)
-    return Contrast(pairing.versus, pairing.column, difference, sqrt(squared_error), df, p, unit)
+    return replace(contrast, error=sqrt(squared_error), df=df, p=p)
 
 
 def varying_cells(own: Cell, other: Cell) -> tuple[Cell, Cell]:
@@ -246,6 +259,7 @@ def contrast_runs(
         over_seeds_only=is_over_seeds_only(estimate, pairs),
         is_inactive=is_inactive,
         tuned_away=terms_tuned_away(pairs, scale),
+        less_is_better=pairing.less_is_better,
     )
 
 

@@ -18,6 +18,7 @@ from csebench.report.numbers.audit import (
     WrongSentence,
     findings,
 )
+from csebench.report.numbers.stats import LEVEL
 from csebench.report.pages.page import Fold, PageContent, Part, TextTable, as_list, linked_count
 from csebench.report.words.audit import (
     KIND_MEANINGS,
@@ -30,7 +31,7 @@ from csebench.report.words.audit import (
     where_label,
 )
 from csebench.report.words.claim_counts import severity_counts
-from csebench.report.words.claims import quoted
+from csebench.report.words.claims import DEPENDS, quoted
 
 SEVERAL = "Several papers"
 
@@ -52,8 +53,15 @@ def audit_page(_scale: str) -> PageContent:
         links_table(sections),
         (
             f"A count links to its findings. {noted_text(in_order)} A finding shows that two"
-            " printed things disagree. It does not say which is wrong. The end of the page"
-            " [explains kinds and levels](#kinds-and-levels-of-findings)."
+            " printed things do not fit together, or that one cannot be right. Of two, it does not"
+            " say which is wrong. The end of the page [explains kinds and"
+            " levels](#kinds-and-levels-of-findings)."
+        ),
+        (
+            f"A difference is significant if p is below {LEVEL:g}. p depends on the standard"
+            " deviation over seeds. If a paper prints none, that of others' runs is assumed ([how"
+            f" claims are judged](claims.md#how-claims-are-judged)). {DEPENDS} marks a sentence"
+            " that has another verdict if seeds deviate less."
         ),
     ]
     for title, section in sections.items():
@@ -74,15 +82,15 @@ def audit_page(_scale: str) -> PageContent:
 
 
 def noted_text(all_findings: list[Finding]) -> str:
-    """Say which findings a person noted, and which are recomputed."""
+    """Say which findings a person noted, and which are computed."""
     noted = 0
     for finding in all_findings:
         if isinstance(finding.facts, ErratumFacts) and finding.kind != FindingKind.READING:
             noted += 1
     others = f" and {noted} of other kinds" if noted else ""
     return (
-        f"Those of the kind *{FindingKind.READING}*{others} were noted by a person. The rest are"
-        " recomputed from the numbers as printed."
+        f"Those of the kind *{FindingKind.READING}*{others} were noted by a person. The others are"
+        " computed from the printed numbers."
     )
 
 

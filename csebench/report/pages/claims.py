@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from csebench.base.project import REPOSITORY
-from csebench.base.terminal import capitalised, counted
+from csebench.base.terminal import and_list, capitalised, counted
 from csebench.plan.catalog.evidence import AVERAGE, evidence_names
 from csebench.plan.catalog.files import (
     DEFAULT_SCALE,
@@ -45,6 +45,7 @@ from csebench.report.numbers.printed_spread import (
     deviations_on_part,
     mean_of_sweep,
 )
+from csebench.report.numbers.verdict_words import VerdictWord
 from csebench.report.pages.page import (
     Fold,
     PageContent,
@@ -55,6 +56,7 @@ from csebench.report.pages.page import (
     relative_path,
 )
 from csebench.report.provenance import scale_line
+from csebench.report.words import power
 from csebench.report.words.audit import paper_label
 from csebench.report.words.claim_counts import verdict_counts
 from csebench.report.words.claims import (
@@ -67,7 +69,6 @@ from csebench.report.words.claims import (
     verdict_range,
 )
 from csebench.report.words.comparisons import HOW_TRAINED, cannot_tell_text
-from csebench.report.words.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
 from csebench.report.words.printed_gains import gains_finding
 
 
@@ -81,40 +82,57 @@ def claims_page(scale: str) -> PageContent:
     folder = results_folder(scale)
     parts: list[Part] = [
         f"**{len(sentences)} sentences, by the papers' own numbers: {verdict_counts(sentences)}.**",
+        dependence_text(sentences),
         VERDICT_MEANINGS,
         verdicts_table(sentences),
-        dependence_text(sentences),
-        open_text(sentences),
+        f"A count links to its sentences. {open_text(sentences)}",
     ]
-    controls = controls_text(scale)
-    if controls:
-        parts.append(controls)
+    for text in (controls_text(scale), words_text(scale)):
+        if text:
+            parts.append(text)
     for verdict in (*contradictions(), *other_verdicts()):
         parts += verdict_parts(verdict, sentences, scale, folder)
     parts += [
-        "## Which printed gains exceed their noise over seeds",
+        "## Which printed gains are significant over seeds",
         "A gain is one printed difference that a claim rests on.",
         gains_picture(folder),
         "## How claims are judged",
         assumption_text(),
         published_deviations_text(),
         (
-            "Tests on printed numbers allow for chance between seeds, with the deviation of others'"
-            " runs. Tests on our runs allow for seeds and test items. Our runs on another encoder"
-            " say which row scores higher there. They cannot contradict the paper."
+            "Tests on printed numbers allow for chance between seeds, with the deviation that the"
+            " paper prints, or else an assumed one. Tests on our runs allow for seeds and test"
+            " items. Our runs on another encoder say which row scores higher there. They cannot"
+            " contradict the paper."
         ),
-        claims_legend(),
+        SENTENCE_OF_PARTS,
+        P_AND_MEANS,
         power_fold(),
     ]
     return PageContent("Do the papers' claims hold?", scale_line(page(SIDE_BY_SIDE, scale)), parts)
 
 
 VERDICT_MEANINGS = (
-    "*Supported*: every printed difference goes the claimed way, significantly. *Open*: chance is"
-    " not ruled out. *Against*: a difference goes the other way, significantly. *Misprint*: the"
-    " sentence states another size than its table. *Cannot tell*: there are no numbers, or how much"
-    f" they vary between seeds is not known ([more]({REPOSITORY}/blob/main/docs/statistics.md"
-    "#does-the-papers-sentence-hold))."
+    "*Supported*: every printed difference goes the claimed way, significantly. If a sentence says"
+    " “up to”, only the largest difference counts. *Open*: chance is not ruled out. *Against*: a"
+    " difference goes the other way, significantly. *Misprint*: the sentence states another size"
+    " than its table. *Cannot tell*: there are no numbers, or no deviation of such scores is known"
+    f" ([more]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
+)
+SENTENCE_OF_PARTS = (
+    "A sentence has one verdict. If it makes several claims, each is a part with its own line and"
+    " verdict. The sentence is *against* if a part goes the other way, significantly (corrected for"
+    " the number of parts), and a *misprint* if a part is. It is *supported* only if every part is."
+    " If a part cannot be tested, the sentence is *cannot tell*, unless a test of another part"
+    " finds no significance for a difference that goes the other way, or that the sentence calls"
+    " significant. Then, and in all other cases, it is *open*."
+)
+P_AND_MEANS = (
+    "p is two-sided. It is corrected (Bonferroni) if one comparison is enough for the verdict: the"
+    " largest for “up to”, the clearest of those that go the other way, or the clearest difference"
+    " between rows that are said to be alike. If all comparisons have to be significant, the p of"
+    " the weakest needs no correction. *Mean of the columns*: we average the columns. *Avg.*: the"
+    " average as printed."
 )
 
 # ---------------------------------------------------------------- counts and links
@@ -149,20 +167,20 @@ def verdicts_table(sentences: list[Judged]) -> TextTable:
     totals = Counter(sentence.published.verdict for sentence in sentences)
     rows.append([all_papers_label(), *(str(totals[verdict]) for verdict in order)])
     ranges = [verdict_range(sentences, verdict) for verdict in order]
-    tried = ", ".join(f"{deviation:.2g}" for deviation in deviations())
-    rows.append([f"all, range if seeds deviate by {tried} points", *ranges])
+    tried = and_list([f"{deviation:.2g}" for deviation in deviations()])
+    rows.append([f"all, range over deviations of {tried} points", *ranges])
     return TextTable(["paper", *order], rows)
 
 
 def all_papers_label() -> str:
-    """Name the row of all papers: `all, if seeds deviate by 0.84 points`.
+    """Name the row of all papers: `all, at a deviation of 0.84 points`.
 
     It is `all` if others published no deviation.
     """
     published = published_deviation()
     if published is None:
         return "all"
-    return f"all, if seeds deviate by {published:.2f} points"
+    return f"all, at a deviation of {published:.2f} points"
 
 
 def section_title(name: str, verdict: ClaimVerdict) -> str:
@@ -170,7 +188,7 @@ def section_title(name: str, verdict: ClaimVerdict) -> str:
 
 
 def dependence_text(sentences: list[Judged]) -> str:
-    """Say which sentences depend on the deviation over seeds that is assumed."""
+    """Say which deviation over seeds is assumed, and how many verdicts depend on it."""
     changing = 0
     changing_in_part = 0
     for sentence in sentences:
@@ -182,12 +200,15 @@ def dependence_text(sentences: list[Judged]) -> str:
     if published_deviation() is not None:
         tried[0] += " (others' runs)"
     *larger, smallest = tried
+    have = "has" if changing == 1 else "have"
     return (
-        f"A count links to its sentences. {DEPENDS} marks a verdict that depends on how much scores"
-        f" vary between seeds: that of {counted(changing, 'sentence')}, and of"
-        f" {changing_in_part} more only in a part. The STS average of BERT-base is taken to deviate"
-        f" by {', '.join(larger)} or {smallest} points. {other_encoders_text()}Deviations of single"
+        "Most printed numbers come from one run. So their standard deviation over seeds has to be"
+        " assumed; it is called *deviation* below. That of the STS average on BERT-base is taken to"
+        f" be {', '.join(larger)} or {smallest} points. {other_encoders_text()}Deviations of single"
         " tasks shrink with that of the average ([how claims are judged](#how-claims-are-judged))."
+        f" {DEPENDS} marks a verdict that changes with the assumed deviation."
+        f" {capitalised(counted(changing, 'sentence'))} {have} such a verdict. In"
+        f" {changing_in_part} more, only a part has one."
     )
 
 
@@ -215,9 +236,21 @@ def controls_text(scale: str) -> str:
     if not not_judged:
         return ""
     return (
-        f"**Our runs.**{''.join(not_judged)} So their verdict on these methods is *cannot"
-        f" tell*.{''.join(judged)} [Controls](index.md#controls) are differences that a scale must"
-        " see before it judges methods."
+        f"**Our runs.**{''.join(not_judged)} So our runs give no verdict on these methods: their"
+        f" cells say *{VerdictWord.CANNOT_TELL}*, or *{VerdictWord.NOT_TESTED}* if the comparison"
+        f" cannot be run at this scale.{''.join(judged)} [Controls](index.md#controls) are"
+        " differences that a scale must see before it judges methods."
+    )
+
+
+def words_text(scale: str) -> str:
+    """Define the words of the column of our runs. Empty at a scale without them."""
+    if scale in (DEFAULT_SCALE, PAPER_SCALE):
+        return ""
+    return (
+        f"In the column of our runs, *{VerdictWord.NOT_TESTED}* means that a comparison was not"
+        f" made, and *{VerdictWord.UNCLEAR}* that it was made and is not significant ([all"
+        f" words]({REPOSITORY}/blob/main/docs/statistics.md#does-one-row-beat-another))."
     )
 
 
@@ -246,7 +279,7 @@ def verdict_parts(
 
 
 def gains_picture(folder: Path) -> Picture:
-    """Show all printed gains beside their noise over seeds."""
+    """Show all printed gains beside their standard errors over seeds."""
     file = os.path.relpath(RESULTS / PRINTED_GAINS, folder)
     return Picture(file, gains_finding(printed_gains()))
 
@@ -259,6 +292,7 @@ def assumption_text() -> str:
     printed = deviations_on_part()
     if borrowed is None or lowest_average is None or not printed:
         return f"{DEPENDS}: the verdict depends on the deviation over seeds."
+    method = evidence_names().methods[borrowed.method].title
     median = float(np.median(printed))
     root_mean_square = float(np.sqrt(np.mean(np.square(printed))))
     assumed = " and ".join(f"{deviation:g}" for deviation in ASSUMED_DEVIATIONS)
@@ -268,11 +302,14 @@ def assumption_text() -> str:
         " such number gets the deviation of seeds that others published for the same encoder, task"
         f" and kind of data: {borrowed.std:.2f} points of the STS average on {reference}. This"
         f" deviation may be too large. Papers print {len(printed)} deviations for methods trained"
-        f" on {share} of the corpus (only rows that reach {lowest_average:.2f} on all of it; weaker"
-        f" rows vary more). Their median is {median:.2f}, their root mean square"
-        f" {root_mean_square:.2f}. So every sentence is also judged as if seeds moved the STS"
-        f" average by {assumed} points only. The deviations of other tasks and encoders then shrink"
-        " by the same factor, but that of an encoder's STS average never below the assumed value."
+        f" on {share} of the corpus. Only methods count that reach {lowest_average:.2f}, the mean"
+        f" of the {borrowed.n} published seeds of {method}, when they train on the whole corpus;"
+        f" weaker methods vary more. The median of these deviations is {median:.2f}, their root"
+        f" mean square {root_mean_square:.2f}. So every sentence is also judged as if the STS"
+        f" average deviated by {assumed} points only. The deviations of single"
+        " tasks then shrink by the same factor. So do those on an encoder with a larger published"
+        f" deviation than {reference}. On an encoder with a smaller one, they shrink only until the"
+        " STS average deviates by the assumed value, and not at all if it deviates less already."
         f" “Supported if seeds deviate by {ASSUMED_DEVIATIONS[0]:g} or less” means supported at"
         f" {ASSUMED_DEVIATIONS[0]:g} and at every smaller deviation that is tried."
     )
@@ -294,13 +331,18 @@ def published_deviations_text() -> str:
     )
 
 
+# headings of columns on this page, where “against” is a verdict
+POWER_HEADINGS = {"about": "table", "against": "compared with"}
+
+
 def power_fold() -> Fold:
     """Fold how many seeds it would take to show each claim."""
     rows = []
-    for name, place, *cells in claim_rows(with_unknown=True):
+    for name, place, *cells in power.claim_rows(with_unknown=True):
         rows.append([paper(name).label, grid_label(place), *cells])
-    head = ["table" if column == "about" else column for column in CLAIMS_HEAD]
-    return Fold("How many seeds would show each claim", [CLAIMS_LEGEND, TextTable(head, rows)])
+    head = [POWER_HEADINGS.get(column, column) for column in power.CLAIMS_HEAD]
+    table = TextTable(head, rows)
+    return Fold("How many seeds would show each claim", [power.CLAIMS_LEGEND, table])
 
 
 def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> TextTable:
@@ -373,12 +415,3 @@ def verdict_cells(judged: Judged) -> list[str]:
     """Word the judgements by the printed numbers and by our runs."""
     ours = "–" if judged.scale == DEFAULT_SCALE else here_text(judged)
     return [on_print_text(judged), ours]
-
-
-def claims_legend() -> str:
-    """Explain what a verdict is about, and its p."""
-    return (
-        "A sentence has one verdict. If it makes several claims, each has its own line and verdict."
-        " p is two-sided. It is corrected where one of several comparisons is picked. *Mean of the"
-        " columns*: we average the columns. *Avg.*: the average as printed."
-    )

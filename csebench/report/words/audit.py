@@ -26,7 +26,12 @@ from csebench.report.numbers.audit import (
     WrongSentence,
 )
 from csebench.report.numbers.claims import ClaimOutcome
-from csebench.report.words.claims import detail_text, quoted, remark_on_outcome
+from csebench.report.words.claims import (
+    detail_text,
+    marked_if_it_depends,
+    quoted,
+    remark_on_outcome,
+)
 
 KIND_MEANINGS = {
     FindingKind.SENTENCE: (
@@ -161,14 +166,16 @@ def sentence_text(facts: WrongSentence) -> str:
 
 def contrary_numbers(facts: WrongSentence) -> list[str]:
     """Word the numbers that contradict a sentence, a text for each of its wrong claims."""
-    places = {judgement.claim.place for judgement in facts.wrong if judgement.claim is not None}
+    claims = [wrong.judgement.claim for wrong in facts.wrong]
+    places = {claim.place for claim in claims if claim is not None}
     details = []
-    for judgement in facts.wrong:
-        detail = detail_text(judgement)
-        if judgement.outcome == ClaimOutcome.UNPROVEN_SIGNIFICANCE:
-            detail = f"{remark_on_outcome(judgement)}; {detail}"
-        if len(places) > 1 and judgement.claim is not None:
-            detail = f"{grid_label(judgement.claim.place)}: {detail}"
+    for wrong, claim in zip(facts.wrong, claims, strict=True):
+        detail = detail_text(wrong.judgement)
+        if wrong.judgement.outcome == ClaimOutcome.UNPROVEN_SIGNIFICANCE:
+            detail = f"{remark_on_outcome(wrong.judgement)}; {detail}"
+        detail = marked_if_it_depends(detail, wrong.verdicts)
+        if len(places) > 1 and claim is not None:
+            detail = f"{grid_label(claim.place)}: {detail}"
         details.append(detail)
     return list(dict.fromkeys(details))
 

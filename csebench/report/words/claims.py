@@ -24,6 +24,7 @@ from csebench.report.numbers.claims import (
     PickedContrast,
     RowVerdicts,
     Significance,
+    VerdictAtDeviation,
 )
 from csebench.report.numbers.compare import INACTIVE
 from csebench.report.numbers.contrasts import Contrast, NoContrast, Obstacle
@@ -48,22 +49,27 @@ def on_print_text(judged: Judged) -> str:
 
     `◇ *open*: A is 1.98 above B in column Avg., p = 0.1; supported if seeds deviate by 0.5 or less`
     """
-    text = judgement_text(judged.published)
-    if not judged.depends_on_deviation:
-        return text
-    return f"{DEPENDS} {text}; {other_verdicts_text(judged)}"
+    return marked_if_it_depends(judgement_text(judged.published), judged.printed_verdicts)
 
 
-def other_verdicts_text(judged: Judged) -> str:
+def marked_if_it_depends(text: str, verdicts: list[VerdictAtDeviation]) -> str:
+    """Add to the text of a verdict which smaller deviations change it, with a mark. None may."""
+    others = other_verdicts_text(verdicts)
+    return f"{DEPENDS} {text}; {others}" if others else text
+
+
+def other_verdicts_text(verdicts: list[VerdictAtDeviation]) -> str:
     """Word the verdicts at smaller deviations: `supported if seeds deviate by 0.5 or less`.
 
     A deviation is that of the STS average on BERT-base over seeds, in points.
+
+    Args:
+        verdicts: on printed numbers, at the largest deviation first.
 
     Returns:
         The text. It is empty if no verdict differs.
     """
     texts = []
-    verdicts = judged.printed_verdicts
     for verdict, group in groupby(verdicts, attrgetter("verdict")):
         deviations = [at.deviation for at in group]
         if deviations[0] is None:  # the verdict at the published deviation stands before the text
@@ -108,8 +114,8 @@ def tuned_away_part(judged: Judged) -> str:
     parts = judged.rows or [judged]
     contrasts = chain.from_iterable(part.ours.contrasts for part in parts)
     terms = chain.from_iterable(contrast.tuned_away for contrast in contrasts)
-    names = differences_text(term_name(term) for term in terms)
-    return f"; a search found no effect of these terms: {names}" if names else ""
+    names = differences_text(f"the {term_name(term)}" for term in terms)
+    return f"; a search found no effect of {names}" if names else ""
 
 
 def excluded_differences(judgement: Judgement) -> str:
@@ -124,30 +130,43 @@ def excluded_differences(judgement: Judgement) -> str:
     if claim.relation == "comparable":
         return f"a difference above {bound} is excluded"
     if len(judgement.contrasts) > 1 and claim.up_to is None:
-        return f"that all differences exceed {bound} in the claimed direction is excluded"
+        return f"the intervals exclude that all differences in the claimed direction exceed {bound}"
     if judgement.excludes <= 0:
         return "any difference in the claimed direction is excluded"
     return f"a difference above {bound} in the claimed direction is excluded"
 
 
 def remark_on_outcome(judgement: Judgement) -> str:
-    """Word how numbers go against a claim, or lack what it says. Empty if its verdict says it.
+    """Word how numbers go against a claim, or lack what it says.
 
     `the numbers go the other way by 0.40 (not significant)`
+
+    Returns:
+        Empty if the verdict says it, or if `picked_text` counts the comparisons that disagree.
     """
     if judgement.outcome == ClaimOutcome.UNPROVEN_SIGNIFICANCE:
-        return "the sentence says “significantly”, but the difference is not significant"
+        text = "the sentence says “significantly”, but"
+        if isinstance(judgement.basis, PickedContrast) and judgement.basis.compared == 1:
+            return f"{text} the difference is not significant"
+        return f"{text} not every difference is significant"
     goes_other_way = judgement.outcome in (ClaimOutcome.AGAINST, ClaimOutcome.OTHER_WAY)
     if not goes_other_way or judgement.contrary is None or judgement.contrary <= SLACK:
         return ""
-    text = f"the numbers go the other way by {judgement.contrary:.3g}"
-    match judgement.significance:
-        case Significance.YES:
-            return f"{text} (significant)"
-        case Significance.NO:
-            return f"{text} (not significant)"
-        case Significance.UNTESTED:
-            return f"{text} (not tested)"
+    if isinstance(judgement.basis, PickedContrast) and judgement.basis.compared > 1:
+        return ""
+    text = "the numbers go the other way by"
+    if isinstance(judgement.basis, RowVerdicts):
+        text = f"{text} up to"
+        if judgement.direction == Direction.MIXED:
+            text = f"in part, {text}"
+    return f"{text} {judgement.contrary:.3g} ({SIGNIFICANCE_TEXTS[judgement.significance]})"
+
+
+SIGNIFICANCE_TEXTS = {
+    Significance.YES: "significant",
+    Significance.NO: "not significant",
+    Significance.UNTESTED: "not tested",
+}
 
 
 # ---------------------------------------------------------------- the numbers of a judgement
@@ -156,7 +175,7 @@ def remark_on_outcome(judgement: Judgement) -> str:
 def detail_with_notes(judgement: Judgement) -> str:
     """Word the numbers of a judgement, after the reasons why they are not all.
 
-    `only 1 of 6 comparisons can be made (A is 0.62 above B in column Avg., p = 0.089)`
+    `only 1 of 6 comparisons is judged (A is 0.62 above B in column Avg., p = 0.089)`
     """
     reasons = notes(judgement)
     detail = detail_text(judgement)
@@ -164,14 +183,15 @@ def detail_with_notes(judgement: Judgement) -> str:
 
 
 def notes(judgement: Judgement) -> list[str]:
-    """Say whether controls fail, and how many contrasts could be made, if not all of them."""
+    """Say whether controls fail, and how many contrasts are judged, if not all of them."""
     made = len(judgement.contrasts)
     if not 0 < made < judgement.contrasts_asked:
         return []
     texts = []
     if judgement.word == VerdictWord.CANNOT_TELL:
         texts.append(OBSTACLES[Obstacle.CANNOT_TELL])
-    texts.append(f"only {made} of {judgement.contrasts_asked} comparisons can be made")
+    verb = "is" if made == 1 else "are"
+    texts.append(f"only {made} of {judgement.contrasts_asked} comparisons {verb} judged")
     return texts
 
 
@@ -197,7 +217,7 @@ def basis_text(judgement: Judgement) -> str:
         case ClearestContrast() as basis:
             text = contrast_text(judgement, basis.contrast, basis.tests)
             if basis.others_untested:
-                text += f"; {untested_text(basis.contrast)}"
+                text += f"; {untested_text(judgement, basis.contrast)}"
             return text
         case LimitTest() as basis:
             return limit_text(judgement, basis)
@@ -251,45 +271,65 @@ def refusal_text(refusal: Refusal) -> str:
     return reason_text(refusal.reason) or refusal.relation
 
 
-PICKS = {
-    Pick.AGAINST: "in the one that disagrees most",
-    Pick.SMALLEST: "in the smallest",
-    Pick.WEAKEST: "in the weakest",
-}
-
-
 def picked_text(judgement: Judgement, basis: PickedContrast) -> str:
     """Word the contrast that decides whether a row is above others, after how many agree."""
     text = contrast_text(judgement, basis.contrast, basis.tests)
     if basis.compared == 1:
         return text
     counts = f"{basis.agreeing} of {basis.compared} comparisons agree"
-    text = f"{counts}; {PICKS[basis.pick]}, {text}"
-    if basis.pick == Pick.SMALLEST and basis.contrast.p is not None:
-        text += f"; {untested_text(basis.contrast)}"
+    match basis.pick:
+        case Pick.AGAINST:
+            return f"{other_way_text(judgement, basis)} {text}"
+        case Pick.WEAKEST:
+            return f"{counts}; in the weakest, {text}"
+        case Pick.SMALLEST:
+            text = f"{counts}; in the smallest, {text}"
+    if basis.contrast.p is not None:
+        text += f"; {untested_text(judgement, basis.contrast)}"
     return text
 
 
-def untested_text(tested: Contrast) -> str:
+def other_way_text(judgement: Judgement, basis: PickedContrast) -> str:
+    """Count the contrasts that go against a claim, and introduce the clearest of them.
+
+    `1 of 49 comparisons goes the other way (not significant):`
+    """
+    against = basis.compared - basis.agreeing
+    verb = "goes" if against == 1 else "go"
+    text = f"{against} of {basis.compared} comparisons {verb} the other way"
+    text += f" ({SIGNIFICANCE_TEXTS[judgement.significance]})"
+    if against == 1:
+        return f"{text}:"
+    clearest = "largest" if basis.contrast.p is None else "clearest"
+    return f"{text}; in the {clearest},"
+
+
+def untested_text(judgement: Judgement, tested: Contrast) -> str:
     """Say why comparisons beside a tested one have no p."""
-    return f"for other comparisons, {no_test(tested)}"
+    untested = [contrast for contrast in judgement.contrasts if contrast.p is None]
+    others = "one other comparison"
+    if len(untested) > 1:
+        others = f"{len(untested)} other comparisons"
+    return f"for {others}, {no_test(tested)}"
 
 
 def limit_text(judgement: Judgement, basis: LimitTest) -> str:
     """Word the test of the largest difference against a stated limit.
 
-    `A is 0.14 below B in column Avg., not shown to be below 0.4 (test against the limit, p = 0.71)`
+    `A is 0.14 below B in column Avg.; it is not shown that the difference is smaller than 0.4 (test
+    against the limit, p = 0.71)`
     """
     if basis.p is None:
         return with_test(judgement, basis.largest, f"; {no_test(basis.largest)}")
     assert judgement.claim is not None and judgement.claim.less_than is not None
     shown = "shown" if judgement.significance == Significance.YES else "not shown"
-    side = "below" if judgement.direction == Direction.AGREES else "above"
+    compared = "smaller" if judgement.direction == Direction.AGREES else "larger"
     p = p_text(basis.p, basis.tests)
     if basis.over_seeds_only:
         p += ", over seeds only"
     limit = judgement.claim.less_than.text
-    test = f", {shown} to be {side} {limit} (test against the limit, {p})"
+    test = f"; it is {shown} that the difference is {compared} than {limit}"
+    test += f" (test against the limit, {p})"
     return with_test(judgement, basis.largest, test)
 
 
@@ -374,6 +414,8 @@ def column_text(claim: Claim, contrast: Contrast) -> str:
     """Name the column of a contrast. A mean that we compute is told from a column of the paper."""
     if claim.on_average:
         return "the mean of the columns"
+    if contrast.less_is_better:
+        return f"column {contrast.column} (less is better)"
     return f"column {contrast.column}"
 
 
@@ -421,7 +463,7 @@ def no_test(contrast: Contrast) -> str:
     """Say why a contrast has no p."""
     if contrast.has_zero_deviation:
         return "a deviation is 0"
-    return "the spread is not known" if contrast.is_printed else "one seed"
+    return "the deviation over seeds is not known" if contrast.is_printed else "one seed"
 
 
 # ---------------------------------------------------------------- many sentences
@@ -449,8 +491,8 @@ def open_text(sentences: Iterable[Judged]) -> str:
     )
     return (
         f"In {counts[ClaimOutcome.OTHER_WAY]} open sentences, the numbers go the other way, but not"
-        f" significantly. {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} open sentences call a"
-        " difference significant that no test shows to be so."
+        f" significantly. {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} others call a difference"
+        " significant, but the test does not find it so."
     )
 
 
@@ -468,13 +510,15 @@ def claim_formula(claim: Claim) -> str:
         sign = relation_sign(claim)
         return f"{claim.row}: column {claim.columns[0]} {sign} column {claim.versus_column}"
     row = gain_name(claim, claim.row)
+    versus = versus_text(claim)
     if claim.statistic == "std":
         row = f"deviation of {claim.row}"
+        versus = f"that of {versus}"
     columns = ", ".join(claim.columns)
     word = "column" if len(claim.columns) == 1 else "columns"
     if claim.on_average:
         word = f"mean of {word}"
-    return f"{row} {relation_sign(claim)} {versus_text(claim)}; {word} {columns}"
+    return f"{row} {relation_sign(claim)} {versus}; {word} {columns}"
 
 
 def is_within_row(claim: Claim, versus: str) -> bool:
@@ -523,7 +567,7 @@ def versus_text(claim: Claim) -> str:
     """Word the rows that a claim compares its row with: `every other row except PCL of Table 3`."""
     text = "every other row"
     if claim.versus != "others":
-        text = list_names([gain_name(claim, label) for label in claim.versus])
+        text = ", ".join(gain_name(claim, label) for label in claim.versus)
     if claim.exclude:
         text += f" except {', '.join(claim.exclude)}"
     if claim.versus_column:
@@ -537,8 +581,3 @@ def gain_name(claim: Claim, label: str) -> str:
     """Name a row, or its gain: `AMI+CT`, `AMI+CT − CT`."""
     base = claim.gains_over.get(label)
     return label if base is None else f"{label} − {base}"
-
-
-def list_names(labels: list[str]) -> str:
-    """List up to three names, or count the rows."""
-    return ", ".join(labels) if len(labels) <= 3 else f"{len(labels)} rows"
