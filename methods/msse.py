@@ -153,8 +153,9 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}"""
             " other terms"
         ),
         (
-            "variants released and code have the released total with its TypeError repaired;"
-            " released keeps its pairing"
+            "the variants `released` and `code` use the total loss of the released code, with the"
+            " line that ends in a TypeError read as it was meant; `released` also keeps that code's"
+            " pairing of unrelated sentences in L_DCM"
         ),
         (
             "the released code has no run scripts: its variants take the paper's batch, learning"

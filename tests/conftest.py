@@ -292,6 +292,7 @@ def pytest_collection_modifyitems(items):
     items[:] = workflow + quick[:middle] + other_slow + quick[middle:]
 
     gc.freeze()  # what was imported stays; garbage collection need not go through it any more
+    gc.set_threshold(100_000, 20, 50)  # tests make many objects that are not freed by it
 
 
 def pytest_addoption(parser):

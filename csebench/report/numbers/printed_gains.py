@@ -28,7 +28,7 @@ class NoiseVerdict(StrEnum):
     CLEAR = "significant"  # at every deviation
     DEPENDS = "depends on the deviation"
     WITHIN = "not significant"  # at no deviation
-    REVERSED = "against the claim"
+    REVERSED = "goes the other way"  # significantly or not
 
 
 @dataclass

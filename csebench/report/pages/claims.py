@@ -123,9 +123,9 @@ SENTENCE_OF_PARTS = (
     "A sentence has one verdict. If it makes several claims, each is a part with its own line and"
     " verdict. The sentence is *against* if a part goes the other way, significantly (corrected for"
     " the number of parts), and a *misprint* if a part is. It is *supported* only if every part is."
-    " If a part cannot be tested, the sentence is *cannot tell*, unless a test of another part"
-    " finds no significance for a difference that goes the other way, or that the sentence calls"
-    " significant. Then, and in all other cases, it is *open*."
+    " If a part cannot be tested, the sentence is *cannot tell*, with one exception: it is *open*"
+    " if another part was tested and is not significant, and this part goes the other way or the"
+    " sentence calls it significant. In all other cases, too, the sentence is *open*."
 )
 P_AND_MEANS = (
     "p is two-sided. It is corrected (Bonferroni) if one comparison is enough for the verdict: the"
@@ -301,17 +301,18 @@ def assumption_text() -> str:
         "What is assumed: papers print most numbers from a single run, without a deviation. Each"
         " such number gets the deviation of seeds that others published for the same encoder, task"
         f" and kind of data: {borrowed.std:.2f} points of the STS average on {reference}. This"
-        f" deviation may be too large. Papers print {len(printed)} deviations for methods trained"
-        f" on {share} of the corpus. Only methods count that reach {lowest_average:.2f}, the mean"
-        f" of the {borrowed.n} published seeds of {method}, when they train on the whole corpus;"
-        f" weaker methods vary more. The median of these deviations is {median:.2f}, their root"
-        f" mean square {root_mean_square:.2f}. So every sentence is also judged as if the STS"
-        f" average deviated by {assumed} points only. The deviations of single"
+        f" deviation may be too large: for methods that reach {lowest_average:.2f} (the mean of the"
+        f" {borrowed.n} published seeds of {method}) when they train on the whole corpus, papers"
+        f" print {len(printed)} deviations at {share} of the corpus, with the median {median:.2f}"
+        f" and the root mean square {root_mean_square:.2f}. Weaker methods vary more and are left"
+        f" out. So every sentence is also judged as if the STS average on {reference} deviated by"
+        f" {assumed} points only. The deviations of single"
         " tasks then shrink by the same factor. So do those on an encoder with a larger published"
         f" deviation than {reference}. On an encoder with a smaller one, they shrink only until the"
         " STS average deviates by the assumed value, and not at all if it deviates less already."
         f" “Supported if seeds deviate by {ASSUMED_DEVIATIONS[0]:g} or less” means supported at"
-        f" {ASSUMED_DEVIATIONS[0]:g} and at every smaller deviation that is tried."
+        f" {ASSUMED_DEVIATIONS[0]:g} and at every smaller deviation that is tried. It names the"
+        f" deviation on {reference}, also in rows about other encoders."
     )
 
 

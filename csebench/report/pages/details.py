@@ -119,8 +119,8 @@ def losses_fold(view: GridView) -> list[Part]:
     for loss in losses:
         readings = [f"{loss.first:.3g}", f"{loss.last:.3g}"]
         rows.append([loss.row, str(loss.runs), *readings, f"{loss.first_step}, {loss.last_step}"])
-    head = ["Model", "runs", "first reading", "last reading", "steps of the two readings"]
-    return [Fold("Training loss, first and last reading", [TextTable(head, rows)])]
+    head = ["Model", "runs", "first evaluation", "last evaluation", "steps of the two"]
+    return [Fold("Training loss at the first and last evaluation", [TextTable(head, rows)])]
 
 
 # ---------------------------------------------------------------- runs of others

@@ -115,7 +115,7 @@ def tuned_away_part(judged: Judged) -> str:
     contrasts = chain.from_iterable(part.ours.contrasts for part in parts)
     terms = chain.from_iterable(contrast.tuned_away for contrast in contrasts)
     names = differences_text(f"the {term_name(term)}" for term in terms)
-    return f"; a search found no effect of {names}" if names else ""
+    return f"; when settings were searched, {names} made no difference" if names else ""
 
 
 def excluded_differences(judgement: Judgement) -> str:
@@ -130,7 +130,9 @@ def excluded_differences(judgement: Judgement) -> str:
     if claim.relation == "comparable":
         return f"a difference above {bound} is excluded"
     if len(judgement.contrasts) > 1 and claim.up_to is None:
-        return f"the intervals exclude that all differences in the claimed direction exceed {bound}"
+        return (
+            f"by the intervals, at least one difference in the claimed direction is below {bound}"
+        )
     if judgement.excludes <= 0:
         return "any difference in the claimed direction is excluded"
     return f"a difference above {bound} in the claimed direction is excluded"
@@ -175,7 +177,7 @@ SIGNIFICANCE_TEXTS = {
 def detail_with_notes(judgement: Judgement) -> str:
     """Word the numbers of a judgement, after the reasons why they are not all.
 
-    `only 1 of 6 comparisons is judged (A is 0.62 above B in column Avg., p = 0.089)`
+    `only 1 of 6 comparisons could be made here (A is 0.62 above B in column Avg., p = 0.089)`
     """
     reasons = notes(judgement)
     detail = detail_text(judgement)
@@ -183,15 +185,14 @@ def detail_with_notes(judgement: Judgement) -> str:
 
 
 def notes(judgement: Judgement) -> list[str]:
-    """Say whether controls fail, and how many contrasts are judged, if not all of them."""
+    """Say whether controls fail, and how many contrasts can be made, if not all of them."""
     made = len(judgement.contrasts)
     if not 0 < made < judgement.contrasts_asked:
         return []
     texts = []
     if judgement.word == VerdictWord.CANNOT_TELL:
         texts.append(OBSTACLES[Obstacle.CANNOT_TELL])
-    verb = "is" if made == 1 else "are"
-    texts.append(f"only {made} of {judgement.contrasts_asked} comparisons {verb} judged")
+    texts.append(f"only {made} of {judgement.contrasts_asked} comparisons could be made here")
     return texts
 
 

@@ -52,7 +52,8 @@ def gains_unit(gains: PrintedGains) -> str:
         (
             f"Band (±1.96): without a true difference, {100 - 100 * LEVEL:g} % of ratios lie in it"
             " if the deviation is known well. If it comes from few seeds, a gain needs a larger"
-            f" ratio. Colour: whether it is significant at deviations of {tried}."
+            f" ratio. Colour: whether it is significant at deviations of {tried}, or goes the other"
+            " way, significantly or not."
         ),
     ]
     return " ".join(sentences)
