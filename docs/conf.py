@@ -93,7 +93,7 @@ def resolve_links(app, doctree) -> None:
         if node.get("refuri", "").startswith(pages_in_repository) and page:
             link = pending_xref(
                 "",
-                *node.children,
+                nodes.inline("", "", *node.children),  # MyST shows what its first child has
                 refdoc=app.env.docname,
                 refdomain="doc",
                 reftype="myst",

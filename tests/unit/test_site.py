@@ -91,6 +91,8 @@ def test_pages_search_and_links(results):
         assert not re.search(FROM_ELSEWHERE, path.read_text()), path
 
     assert f"{REPOSITORY}/blob/main/docs" not in page  # a page of the site is not left
+    for text in ("The scale", "README", "data", "how", "score"):  # every link has its text
+        assert re.search(rf"<a [^>]+>(<[^/>]+>)*{text}</", page), text
     before = {path: path.read_bytes() for path in folder.rglob("*.*")}
     site.write_site("mini")
     assert {path: path.read_bytes() for path in before} == before
