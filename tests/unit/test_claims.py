@@ -604,7 +604,10 @@ def test_if_controls_fail_for_any_contrast_the_scale_cannot_tell():
     assert (judged.word, judged.basis) == (VerdictWord.CANNOT_TELL, fails)
     in_part = judge_contrasts(contrast(2.0, 0.01), fails)
     assert in_part.word == VerdictWord.CANNOT_TELL
-    assert notes(in_part) == ["controls of the scale fail", "only 1 of 2 comparisons could be made here"]
+    assert notes(in_part) == [
+        "controls of the scale fail",
+        "only 1 of 2 comparisons could be made here",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -124,8 +124,8 @@ SENTENCE_OF_PARTS = (
     " verdict. The sentence is *against* if a part goes the other way, significantly (corrected for"
     " the number of parts), and a *misprint* if a part is. It is *supported* only if every part is."
     " If a part cannot be tested, the sentence is *cannot tell*, with one exception: it is *open*"
-    " if another part was tested and is not significant, and this part goes the other way or the"
-    " sentence calls it significant. In all other cases, too, the sentence is *open*."
+    " if some other part was tested and is not significant, and this tested part goes the other way"
+    " or is called significant by the sentence. In all other cases, too, the sentence is *open*."
 )
 P_AND_MEANS = (
     "p is two-sided. It is corrected (Bonferroni) if one comparison is enough for the verdict: the"

@@ -47,7 +47,7 @@ def gains_unit(gains: PrintedGains) -> str:
         ),
         (
             f"The line ends at the ratio for {last:g} points (the median deviation that papers"
-            " print for 10 % of the corpus)."
+            " print for stronger methods at 10 % of the corpus)."
         ),
         (
             f"Band (±1.96): without a true difference, {100 - 100 * LEVEL:g} % of ratios lie in it"
