@@ -15,6 +15,7 @@ from csebench.plan.catalog.files import (
     paper,
     paper_names,
     results_folder,
+    scale_names,
 )
 from csebench.plan.catalog.files import scale as read_scale
 from csebench.plan.schema.paper import SettingsTable, TextsTable
@@ -141,7 +142,9 @@ def reproduction_text(scale: str) -> str:
 
 def difference_from_papers(scale: str) -> str:
     """Say why runs of a scale are not those of the papers: other encoders, or other settings."""
-    printed_encoders = read_scale(PAPER_SCALE).encoders
+    printed_encoders = {}
+    if PAPER_SCALE in scale_names():
+        printed_encoders = read_scale(PAPER_SCALE).encoders
     if all(printed_encoders.get(role) == own for role, own in read_scale(scale).encoders.items()):
         return "its settings, such as the number of steps, are not those of the papers"
     return "its encoders are not those of the papers"
