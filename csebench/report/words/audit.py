@@ -6,6 +6,7 @@ The findings themselves are in csebench/report/numbers/audit.py.
 import re
 from collections.abc import Iterable
 
+from csebench.base.terminal import and_list
 from csebench.plan.catalog.files import paper, paper_names
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report.numbers.audit import (
@@ -117,12 +118,12 @@ def inconsistent_text(facts: InconsistentSetting) -> str:
         scores_by_places.setdefault(places, []).append(score)
     texts = []
     for places, scores in scores_by_places.items():
-        columns = enumerated(score.column for score in scores)
+        columns = and_list([score.column for score in scores])
         # for each group of places, the value of every score
         values = zip(*(by_printed_value(score) for score in scores), strict=True)
         groups = []
         for values_here, where in zip(values, places, strict=True):
-            groups.append(f"{enumerated(values_here)} in {where}")
+            groups.append(f"{and_list(list(values_here))} in {where}")
         texts.append(f"{columns}: {', but '.join(groups)}")
     return "; ".join(texts)
 
@@ -140,20 +141,14 @@ def cells_text(cells: Iterable[PrintedCell]) -> str:
     places_by_row: dict[str, list[str]] = {}
     for cell in cells:
         places_by_row.setdefault(cell.row.label, []).append(grid_label(cell.place.where))
-    return enumerated(f"{enumerated(places)} ({row})" for row, places in places_by_row.items())
-
-
-def enumerated(texts: Iterable[str]) -> str:
-    """Join texts: `a, b and c`."""
-    *first, last = texts
-    return f"{', '.join(first)} and {last}" if first else last
+    return and_list([f"{and_list(places)} ({row})" for row, places in places_by_row.items()])
 
 
 def differing_score_text(score: DifferingScore) -> str:
     """Word what copies print of a score: `STS-B: 78.66 in A Table 1, but 78.70 in B Table 2`."""
     values = []
     for cells in score.cells_by_value:
-        places = enumerated(place_label(cell.place) for cell in cells)
+        places = and_list([place_label(cell.place) for cell in cells])
         values.append(f"{cells[0].value.text} in {places}")
     name = score.task if score.size == "100%" else f"{score.task} ({score.size})"
     return f"{name}: {', but '.join(values)}"
