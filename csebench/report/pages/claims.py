@@ -343,7 +343,7 @@ def power_fold() -> Fold:
         rows.append([paper(name).label, grid_label(place), *cells])
     head = [POWER_HEADINGS.get(column, column) for column in power.CLAIMS_HEAD]
     table = TextTable(head, rows)
-    return Fold("How many seeds would show each claim", [power.CLAIMS_LEGEND, table])
+    return Fold("How many seeds would show a claimed difference", [power.CLAIMS_LEGEND, table])
 
 
 def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> TextTable:

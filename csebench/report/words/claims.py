@@ -131,7 +131,7 @@ def excluded_differences(judgement: Judgement) -> str:
         return f"a difference above {bound} is excluded"
     if len(judgement.contrasts) > 1 and claim.up_to is None:
         return (
-            f"by the intervals, at least one difference in the claimed direction is below {bound}"
+            f"the intervals exclude that every difference is above {bound} in the claimed direction"
         )
     if judgement.excludes <= 0:
         return "any difference in the claimed direction is excluded"
@@ -491,8 +491,8 @@ def open_text(sentences: Iterable[Judged]) -> str:
         if judged.published.verdict == ClaimVerdict.OPEN
     )
     return (
-        f"In {counts[ClaimOutcome.OTHER_WAY]} open sentences, the numbers go the other way, but not"
-        f" significantly. {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} others call a difference"
+        f"In {counts[ClaimOutcome.OTHER_WAY]} open sentences, at least one comparison goes the"
+        f" other way, but not significantly. {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} others call a difference"
         " significant, but the test does not find it so."
     )
 

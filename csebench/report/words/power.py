@@ -52,7 +52,8 @@ CLAIMS_LEGEND = (
     " others published no seeds of such scores. Of a claim with several comparisons, the table"
     f" lists the one with most “seeds at {SHARES[0] * ITEM_ERROR:.2f}”. If others published no"
     " seeds for some of them, it lists the smallest of these. If the claim says “up to”, it lists"
-    " the largest difference. Comparisons that go the other way are left out."
+    " the largest difference. Left out are comparisons that go the other way, claims that rows are"
+    " alike, claims about deviations, and claims without printed numbers."
 )
 UNKNOWN = "no seeds are published"
 
