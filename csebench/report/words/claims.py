@@ -492,8 +492,9 @@ def open_text(sentences: Iterable[Judged]) -> str:
     )
     return (
         f"In {counts[ClaimOutcome.OTHER_WAY]} open sentences, at least one comparison goes the"
-        f" other way, but not significantly. {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} others call a difference"
-        " significant, but the test does not find it so."
+        " other way, but not significantly."
+        f" {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} others call a difference significant, but"
+        " the test does not find it so."
     )
 
 
