@@ -53,8 +53,8 @@ def audit_page(_scale: str) -> PageContent:
         links_table(sections),
         (
             f"A count links to its findings. {noted_text(in_order)} A finding shows that two"
-            " printed things do not fit together, or that one cannot be right. Of two, it does not"
-            " say which is wrong. The end of the page [explains kinds and"
+            " printed things do not fit together, or that one cannot be right. A computed finding"
+            " does not say which of two is wrong. The end of the page [explains kinds and"
             " levels](#kinds-and-levels-of-findings)."
         ),
         (

@@ -130,9 +130,9 @@ def excluded_differences(judgement: Judgement) -> str:
     if claim.relation == "comparable":
         return f"a difference above {bound} is excluded"
     if len(judgement.contrasts) > 1 and claim.up_to is None:
-        return (
-            f"the intervals exclude that every difference is above {bound} in the claimed direction"
-        )
+        count = len(judgement.contrasts)
+        text = f"at least one of the {count} claimed differences is below {bound}"
+        return f"by the 95 % intervals, {text}"
     if judgement.excludes <= 0:
         return "any difference in the claimed direction is excluded"
     return f"a difference above {bound} in the claimed direction is excluded"
