@@ -22,6 +22,7 @@ from csebench.plan.catalog.files import (
     paper_names,
     results_folder,
 )
+from csebench.plan.catalog.registry import declaration
 from csebench.plan.schema.paper import Claim
 from csebench.plan.targets import grid_label, page
 from csebench.report.figures.printed_gains import PICTURE as PRINTED_GAINS
@@ -248,8 +249,9 @@ def words_text(scale: str) -> str:
     if scale in (DEFAULT_SCALE, PAPER_SCALE):
         return ""
     return (
-        f"In the column of our runs, *{VerdictWord.NOT_TESTED}* means that a comparison was not"
-        f" made, and *{VerdictWord.UNCLEAR}* that it was made and is not significant ([all"
+        f"In the column of our runs, *{VerdictWord.NOT_TESTED}* means that a comparison which the"
+        " claim needs could not be made here; one that was made is given in brackets;"
+        f" *{VerdictWord.UNCLEAR}* means that all were made and are not all significant ([all"
         f" words]({REPOSITORY}/blob/main/docs/statistics.md#does-one-row-beat-another))."
     )
 
@@ -401,7 +403,8 @@ def place_links(judged: Judged, scale: str, folder: Path) -> str:
         path = relative_path(judged.paper, place, scale, "md", folder)
         links.append(f"[{grid_label(place)}]({path})")
     baselines = [baseline_text(judged.paper, claim, scale) for claim in judged.claims]
-    return ", ".join([*links, *dict.fromkeys(text for text in baselines if text)])
+    remarks = [*baselines, labels_text(judged, scale)]
+    return ", ".join([*links, *dict.fromkeys(text for text in remarks if text)])
 
 
 def baseline_text(paper_name: str, claim: Claim, scale: str) -> str:
@@ -410,6 +413,16 @@ def baseline_text(paper_name: str, claim: Claim, scale: str) -> str:
     if all(grid.columns[grid.column(label)].delta is None for label in claim.columns):
         return ""
     return f"Δ: gain over {grid.baseline}"
+
+
+def labels_text(judged: Judged, scale: str) -> str:
+    """Say that the rows of a claim are trained with labels. Empty if they are not."""
+    for claim in judged.claims:
+        grid = printed_view(judged.paper, claim.place, scale).score_grid
+        recipe = grid.rows[grid.row(claim.row)].run
+        if recipe is None or declaration(recipe.method).training != "labelled":
+            return ""
+    return "trained with labels"
 
 
 def verdict_cells(judged: Judged) -> list[str]:

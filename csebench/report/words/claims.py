@@ -130,9 +130,11 @@ def excluded_differences(judgement: Judgement) -> str:
     if claim.relation == "comparable":
         return f"a difference above {bound} is excluded"
     if len(judgement.contrasts) > 1 and claim.up_to is None:
+        side = "below" if claim.lower else "above"
+        size = f"{bound} or more " if judgement.excludes > 0 else ""
         count = len(judgement.contrasts)
-        text = f"at least one of the {count} claimed differences is below {bound}"
-        return f"by the 95 % intervals, {text}"
+        text = f"{subject(claim)} is {size}{side} the other row in all {count} comparisons"
+        return f"the 95 % intervals exclude that {text}"
     if judgement.excludes <= 0:
         return "any difference in the claimed direction is excluded"
     return f"a difference above {bound} in the claimed direction is excluded"
