@@ -27,8 +27,8 @@ from csebench.report.numbers.verdict_words import VerdictWord
 from csebench.report.words.claims import (
     deciding_difference_text,
     detail_text,
-    notes,
     other_verdicts_text,
+    why_not_all,
 )
 from csebench.report.words.comparisons import (
     reason_text,
@@ -348,6 +348,7 @@ def judgement_record(judgement: Judgement) -> dict:
         record["differs"] = [setting_difference_text(setting) for setting in contrast.differs]
         record["tuned_away"] = [tuned_away_text(term) for term in contrast.tuned_away]
         contrasts.append({key: finite(value) for key, value in record.items()})
+    reason = why_not_all(judgement)
     return {
         "outcome": judgement.outcome,
         "direction": judgement.direction,
@@ -356,7 +357,7 @@ def judgement_record(judgement: Judgement) -> dict:
         "detail": detail_text(judgement),
         "contrary_p": judgement.contrary_p,
         "contrary": judgement.contrary,
-        "notes": notes(judgement),
+        "notes": [reason] if reason else [],
         "differs": [setting_difference_text(setting) for setting in judgement.differs],
         "excludes": finite(judgement.excludes),
         "strict": judgement.strict,

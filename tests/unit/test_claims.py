@@ -44,10 +44,10 @@ from csebench.report.words.claims import (
     detail_text,
     judgement_text,
     no_test,
-    notes,
     on_print_text,
     other_verdicts_text,
     verdict_range,
+    why_not_all,
 )
 
 QUOTE = "better by far"
@@ -604,10 +604,8 @@ def test_if_controls_fail_for_any_contrast_the_scale_cannot_tell():
     assert (judged.word, judged.basis) == (VerdictWord.CANNOT_TELL, fails)
     in_part = judge_contrasts(contrast(2.0, 0.01), fails)
     assert in_part.word == VerdictWord.CANNOT_TELL
-    assert notes(in_part) == [
-        "controls of the scale fail",
-        "only 1 of 2 comparisons could be made here",
-    ]
+    reason = "controls of the scale fail, so only 1 of 2 comparisons is judged"
+    assert why_not_all(in_part) == reason
 
 
 @pytest.mark.parametrize(

@@ -122,11 +122,11 @@ VERDICT_MEANINGS = (
 )
 SENTENCE_OF_PARTS = (
     "A sentence has one verdict. If it makes several claims, each is a part with its own line and"
-    " verdict. The sentence is *against* if a part goes the other way, significantly (corrected for"
-    " the number of parts), and a *misprint* if a part is. It is *supported* only if every part is."
-    " If a part cannot be tested, the sentence is *cannot tell*, with one exception: it is *open*"
-    " if some other part was tested and is not significant, and this tested part goes the other way"
-    " or is called significant by the sentence. In all other cases, too, the sentence is *open*."
+    " verdict. The first of these that fits is the verdict of the sentence: *against* if a part"
+    " goes the other way, significantly (corrected for the number of parts); *misprint* if a part"
+    " is; *supported* if every part is; *open* if a tested part is not significant, and goes the other"
+    " way or is called significant by the sentence; *cannot tell* if a part cannot be tested;"
+    " otherwise *open*."
 )
 P_AND_MEANS = (
     "p is two-sided. It is corrected (Bonferroni) if one comparison is enough for the verdict: the"
@@ -219,8 +219,8 @@ def other_encoders_text() -> str:
     if published is None:
         return ""
     return (
-        f"For other encoders, {published:.2f} is replaced by the deviation that others published on"
-        " that encoder. "
+        f"On other encoders, {published:.2f} stands for the deviation that others published there,"
+        " and the other two for smaller ones where it is larger. "
     )
 
 

@@ -83,7 +83,7 @@ def other_verdicts_text(verdicts: list[VerdictAtDeviation]) -> str:
 
 def judgement_text(judgement: Judgement) -> str:
     """Word a judgement: the verdict in italics, why it is not clearer, and the numbers."""
-    parts = [remark_on_outcome(judgement), detail_with_notes(judgement)]
+    parts = [remark_on_outcome(judgement), detail_with_reason(judgement)]
     return f"*{judgement.verdict}*: {'; '.join(part for part in parts if part)}"
 
 
@@ -100,7 +100,7 @@ def here_text(judged: Judged) -> str:
         parts = parts_text(judged.words)
         is_one_word = len(set(judged.words)) == 1
         return f"*{judged.words[0]}*: {parts}" if is_one_word else parts
-    text = f"*{ours.word}*: {detail_with_notes(ours)}"
+    text = f"*{ours.word}*: {detail_with_reason(ours)}"
     if ours.word == VerdictWord.UNCLEAR and ours.excludes < inf:
         text += f"; {excluded_differences(ours)}"
     if ours.differs:
@@ -176,26 +176,26 @@ SIGNIFICANCE_TEXTS = {
 # ---------------------------------------------------------------- the numbers of a judgement
 
 
-def detail_with_notes(judgement: Judgement) -> str:
-    """Word the numbers of a judgement, after the reasons why they are not all.
+def detail_with_reason(judgement: Judgement) -> str:
+    """Word the numbers of a judgement, after the reason why they are not all.
 
     `only 1 of 6 comparisons could be made here (A is 0.62 above B in column Avg., p = 0.089)`
     """
-    reasons = notes(judgement)
+    reason = why_not_all(judgement)
     detail = detail_text(judgement)
-    return f"{'; '.join(reasons)} ({detail})" if reasons else detail
+    return f"{reason} ({detail})" if reason else detail
 
 
-def notes(judgement: Judgement) -> list[str]:
-    """Say whether controls fail, and how many contrasts can be made, if not all of them."""
+def why_not_all(judgement: Judgement) -> str:
+    """Say why some contrasts have no numbers, and how many have. Empty if all or none have."""
     made = len(judgement.contrasts)
     if not 0 < made < judgement.contrasts_asked:
-        return []
-    texts = []
+        return ""
+    counts = f"only {made} of {judgement.contrasts_asked} comparisons"
     if judgement.word == VerdictWord.CANNOT_TELL:
-        texts.append(OBSTACLES[Obstacle.CANNOT_TELL])
-    texts.append(f"only {made} of {judgement.contrasts_asked} comparisons could be made here")
-    return texts
+        judged = "is judged" if made == 1 else "are judged"
+        return f"{OBSTACLES[Obstacle.CANNOT_TELL]}, so {counts} {judged}"
+    return f"{counts} could be made here"
 
 
 def detail_text(judgement: Judgement) -> str:
