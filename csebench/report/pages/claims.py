@@ -121,12 +121,12 @@ VERDICT_MEANINGS = (
     f" ([more]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
 )
 SENTENCE_OF_PARTS = (
-    "A sentence has one verdict. If it makes several claims, each is a part with its own line and"
-    " verdict. The first of these that fits is the verdict of the sentence: *against* if a part"
-    " goes the other way, significantly (corrected for the number of parts); *misprint* if a part"
-    " is; *supported* if every part is; *open* if a tested part is not significant, and goes the other"
-    " way or is called significant by the sentence; *cannot tell* if a part cannot be tested;"
-    " otherwise *open*."
+    "A sentence has one verdict. If it makes several claims, each is a part with its own line"
+    " and verdict. The first of these that fits is the verdict of the sentence: *against* if a"
+    " part goes the other way, significantly (corrected for the number of parts); *misprint*"
+    " if a part is; *supported* if every part is; *open* if a tested part is not significant,"
+    " and goes the other way or is called significant by the sentence; *cannot tell* if a part"
+    " cannot be tested; otherwise *open*."
 )
 P_AND_MEANS = (
     "p is two-sided. It is corrected (Bonferroni) if one comparison is enough for the verdict: the"
