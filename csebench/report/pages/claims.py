@@ -68,6 +68,7 @@ from csebench.report.words.claims import (
     open_text,
     quoted,
     verdict_range,
+    versus_text,
 )
 from csebench.report.words.comparisons import HOW_TRAINED, cannot_tell_text
 from csebench.report.words.printed_gains import gains_finding
@@ -219,8 +220,8 @@ def other_encoders_text() -> str:
     if published is None:
         return ""
     return (
-        f"On other encoders, {published:.2f} stands for the deviation that others published there,"
-        " and the other two for smaller ones where it is larger. "
+        f"On another encoder, {published:.2f} stands for the deviation that others published there."
+        " The other two values make that deviation smaller, unless it is already no larger. "
     )
 
 
@@ -303,12 +304,12 @@ def assumption_text() -> str:
         "What is assumed: papers print most numbers from a single run, without a deviation. Each"
         " such number gets the deviation of seeds that others published for the same encoder, task"
         f" and kind of data: {borrowed.std:.2f} points of the STS average on {reference}. This"
-        f" deviation may be too large: for methods that reach {lowest_average:.2f} (the mean of the"
-        f" {borrowed.n} published seeds of {method}) when they train on the whole corpus, papers"
-        f" print {len(printed)} deviations at {share} of the corpus, with the median {median:.2f}"
-        f" and the root mean square {root_mean_square:.2f}. Weaker methods vary more and are left"
-        f" out. So every sentence is also judged as if the STS average on {reference} deviated by"
-        f" {assumed} points only. The deviations of single"
+        f" deviation may be too large. Papers print deviations for training on {share} of the"
+        f" corpus. We take the {len(printed)} of methods that reach {lowest_average:.2f} when they"
+        f" train on the whole corpus (the mean of the {borrowed.n} published seeds of {method});"
+        f" weaker methods vary more. Their median is {median:.2f}, their root mean square"
+        f" {root_mean_square:.2f}. So every sentence is also judged as if the STS average on"
+        f" {reference} deviated by {assumed} points only. The deviations of single"
         " tasks then shrink by the same factor. So do those on an encoder with a larger published"
         f" deviation than {reference}. On an encoder with a smaller one, they shrink only until the"
         " STS average deviates by the assumed value, and not at all if it deviates less already."
@@ -404,6 +405,8 @@ def place_links(judged: Judged, scale: str, folder: Path) -> str:
         links.append(f"[{grid_label(place)}]({path})")
     baselines = [baseline_text(judged.paper, claim, scale) for claim in judged.claims]
     remarks = [*baselines, labels_text(judged, scale)]
+    if len(judged.claims) == 1 and judged.claims[0].exclude:
+        remarks.append(f"compared with {versus_text(judged.claims[0])}")
     return ", ".join([*links, *dict.fromkeys(text for text in remarks if text)])
 
 

@@ -268,7 +268,7 @@ def refusal_text(refusal: Refusal) -> str:
     """Say why our scores of two rows are not compared."""
     match refusal.relation:
         case Relation.PARTIAL:
-            return "some of the runs have no score"
+            return "some of the runs that it needs were not made yet"
         case Relation.OUTDATED:
             return OUTDATED_SCORES
     return reason_text(refusal.reason) or refusal.relation
