@@ -174,17 +174,15 @@ def nothing_to_compare(view: GridView) -> Iterator[str]:
     if not runs:
         yield "it has no runs; none of its rows has a recipe that this scale can run."
         return
+    target = targets.target_name(view.paper, view.name)
     if not has_scores(view):
         command = snakemake(targets.grid_path(view.paper, view.name, view.scale, "md"))
-        forecast = (
-            f"csebench plan {targets.target_name(view.paper, view.name)} --scale {view.scale}"
-        )
+        forecast = f"csebench plan {target} --scale {view.scale}"
         yield (
             f"none of its {counted(len(runs), 'run')} is scored yet; `{command}` makes them, and"
             f" `{forecast}` says how long that takes."
         )
     if not view.grid.compare:
-        target = targets.target_name(view.paper, view.name)
         rows = " ".join(repr(row.label) for row in view.grid.rows[:2])
         yield f"it declares no comparisons; name two rows: csebench compare {target} {rows}"
 

@@ -141,7 +141,10 @@ def cells_text(cells: Iterable[PrintedCell]) -> str:
     places_by_row: dict[str, list[str]] = {}
     for cell in cells:
         places_by_row.setdefault(cell.row.label, []).append(grid_label(cell.place.where))
-    return and_list([f"{and_list(places)} ({row})" for row, places in places_by_row.items()])
+    texts = []
+    for row, places in places_by_row.items():
+        texts.append(f"{and_list(places)} ({row})")
+    return and_list(texts)
 
 
 def differing_score_text(score: DifferingScore) -> str:

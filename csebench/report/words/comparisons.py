@@ -274,8 +274,9 @@ def other_settings_text(comparisons: Iterable[Comparison]) -> str:
     settings.sort(key=lambda setting: setting.name not in (START_ENCODER, PROJECTOR))
     texts = []
     counts = Counter(map(setting_difference_text, settings))
+    is_in_all = min(counts.values()) >= unmatched
     for text, count in counts.items():
-        texts.append(f"{text} in {count}" if min(counts.values()) < unmatched else text)
+        texts.append(text if is_in_all else f"{text} in {count}")
     text = f"Besides what is compared, these settings differ{where}: {differences_text(texts)}."
     kept: list[str] = []
     for comparison in tested:
@@ -346,9 +347,10 @@ def tuned_away_text(term: TunedAway) -> str:
     chosen = search.chosen
     untuned = search.untuned
     choice = setting_text(chosen.weight)
-    scores = [f"the chosen weight {choice} scores {chosen.dev:.2f}"]
     if untuned == chosen:
         scores = [f"the declared weight {choice} scores {chosen.dev:.2f} and was chosen"]
+    else:
+        scores = [f"the chosen weight {choice} scores {chosen.dev:.2f}"]
     if weakest != chosen:
         scores.append(f"{setting_text(weakest.weight)} scores {weakest.dev:.2f}")
     if untuned is not None and untuned not in (chosen, weakest):

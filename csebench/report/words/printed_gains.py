@@ -22,9 +22,13 @@ def gains_finding(gains: PrintedGains) -> str:
     `189 to 277 of 388 printed gains are significant over seeds (t test, 5 %)`
     """
     counts = [gains.count_significant(index) for index in range(len(deviations()))]
-    ends = " to ".join(dict.fromkeys(map(str, (min(counts), max(counts)))))
+    fewest = min(counts)
+    most = max(counts)
+    count = str(fewest)
+    if most > fewest:
+        count += f" to {most}"
     test = f"t test, {100 * LEVEL:g} %"
-    return f"{ends} of {len(gains.gains)} printed gains are significant over seeds ({test})"
+    return f"{count} of {len(gains.gains)} printed gains are significant over seeds ({test})"
 
 
 def gains_unit(gains: PrintedGains) -> str:
