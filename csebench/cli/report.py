@@ -37,6 +37,9 @@ def compare_rows(args):
     from csebench.report.numbers.cells import grid_view
 
     pages = parse_targets(args.target, args.scale)
+    count = sum(len(page.grids()) for page in pages)
+    if args.rows and (len(args.rows) != 2 or count != 1):
+        raise BadInput("compare: needs one table, and two of its rows or none.")
     if args.over == "settings":
         pages = pages_over_settings(pages, args.settings or SETTINGS)
     elif args.settings is not None:
@@ -46,8 +49,6 @@ def compare_rows(args):
         views += [grid_view(*grid, page.scale) for grid in page.grids()]
     if not args.rows:
         return print_declared_comparisons(views, args.json)
-    if len(args.rows) != 2 or len(views) != 1:
-        raise BadInput("compare: needs one table, and two of its rows or none.")
     if isinstance(views[0].grid, UnscoredTable):
         table = f"{args.target[0]} is a table of {views[0].grid.kind}"
         raise BadInput(f"compare: {table}: it has no scores to compare.")

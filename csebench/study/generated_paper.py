@@ -31,4 +31,4 @@ def write_generated_paper(content: dict, verb: str) -> None:
         raise not_ours(path, f"a paper that `csebench {verb}` wrote")
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
     write_text(path, f"{first_line}{text}")
-    caches.clear()
+    caches.clear()  # the catalog has read papers/ without this paper

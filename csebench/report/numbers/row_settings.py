@@ -73,10 +73,17 @@ def kept_differences(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[str, ...]:
         here = first.specs[0].method
         there = second.specs[0].method
         if here != there:
-            kept = {*declaration(here).keeps, *declaration(there).keeps}
+            kept = kept_settings(first, second)
             differing = differing_parts(first, second)
             names += [setting.name for key, setting in differing.items() if key in kept]
     return tuple(dict.fromkeys(names))
+
+
+def kept_settings(first: CellPlan, second: CellPlan) -> set[str]:
+    """Name the settings that the method of either plan keeps by definition."""
+    here = declaration(first.specs[0].method)
+    there = declaration(second.specs[0].method)
+    return {*here.keeps, *there.keeps}
 
 
 def plans_with_runs(pairs: Sequence[tuple[Cell, Cell]]) -> Iterator[tuple[CellPlan, CellPlan]]:
@@ -107,7 +114,7 @@ def subjects(first: CellPlan, second: CellPlan) -> set[str]:
     """
     here = first.specs[0]
     there = second.specs[0]
-    excluded = {*declaration(here.method).keeps, *declaration(there.method).keeps}
+    excluded = kept_settings(first, second)
     if here.method == there.method:
         stated_by_one_row = stated_settings(first) ^ stated_settings(second)
         excluded |= {name for name, _ in stated_by_one_row}
