@@ -604,7 +604,7 @@ def test_if_controls_fail_for_any_contrast_the_scale_cannot_tell():
     assert (judged.word, judged.basis) == (VerdictWord.CANNOT_TELL, fails)
     in_part = judge_contrasts(contrast(2.0, 0.01), fails)
     assert in_part.word == VerdictWord.CANNOT_TELL
-    reason = "controls of the scale fail, so only 1 of 2 comparisons is judged"
+    reason = "only 1 of 2 comparisons was judged, because for the others controls of the scale fail"
     assert why_not_all(in_part) == reason
 
 
@@ -913,6 +913,10 @@ UNTESTED_GAIN = row_judged(Direction.AGREES, Significance.UNTESTED)
         ([HOLDS, HOLDS], SUPPORTED, SUPPORTED),
         ([HOLDS, WEAK], NOT_SHOWN, NOT_SHOWN),
         ([HOLDS, OPEN], UNTESTABLE, UNTESTABLE),
+        # what is open stays open, whatever a claim without a test would say
+        ([HOLDS, WEAK, OPEN], NOT_SHOWN, NOT_SHOWN),
+        ([WEAK, UNTESTED_GAIN], NOT_SHOWN, NOT_SHOWN),
+        ([WEAK, opposing(Significance.UNTESTED, p=None)], OTHER_WAY, NOT_SHOWN),
         ([HOLDS, opposing(Significance.NO, p=0.3)], OTHER_WAY, NOT_SHOWN),
         ([OPEN, opposing(Significance.UNTESTED, p=None)], OTHER_WAY, NOT_SHOWN),
         ([HOLDS, opposing(Significance.YES, p=0.02)], AGAINST, AGAINST),
@@ -932,7 +936,7 @@ def test_one_part_that_is_not_significant_decides_on_a_sentence_that_says_signif
     significantly = [replace(row, claims_significance=True) for row in (HOLDS, WEAK, UNTESTED_GAIN)]
     assert claims.judge_sentence(significantly).outcome == UNPROVEN
     on_runs = [replace(row, strict=False) for row in significantly]
-    assert claims.judge_sentence(on_runs).outcome == UNTESTABLE
+    assert claims.judge_sentence(on_runs).outcome == NOT_SHOWN
 
 
 @pytest.mark.parametrize(

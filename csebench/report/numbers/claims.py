@@ -739,9 +739,9 @@ def unique_settings(parts: Iterable[Contrast | Judgement]) -> tuple[Setting, ...
 def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
     """Judge a sentence by the judgements on its claims.
 
-    The numbers agree with the sentence if they agree with every claim. They oppose it if they
-    oppose one claim. This is significant if the lowest p of such claims, corrected for the number
-    of claims, is significant.
+    The verdict is the first of these that a claim has: against, misprint, open, cannot tell,
+    supported. So the numbers oppose the sentence if they oppose one claim. This is significant if
+    the lowest p of such claims, corrected for the number of claims, is significant.
     """
     if len(rows) == 1:
         return rows[0]
@@ -757,6 +757,11 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
     else:
         direction = Direction.OPPOSES if len(opposed) == len(rows) else Direction.MIXED
         significance = significance_of(p)
+    is_open = any(row.verdict == ClaimVerdict.OPEN for row in rows)
+    if is_open and significance == Significance.UNTESTED:
+        # an open claim decides, whatever claims without a test would say
+        direction = direction or Direction.AGREES
+        significance = Significance.NO
     return Judgement(
         direction,
         significance,
@@ -773,13 +778,7 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
 
 
 def lowest_significance(rows: Sequence[Judgement]) -> Significance:
-    """Say what holds for all claims: untested if one claim is, significant if every claim is.
-
-    If the sentence claims significance, one claim that is tested and not significant decides. It
-    does so even if other claims are untested.
-    """
-    if any(row.outcome == ClaimOutcome.UNPROVEN_SIGNIFICANCE for row in rows):
-        return Significance.NO
+    """Say what holds for all claims: untested if one claim is, significant if every claim is."""
     significances = {row.significance for row in rows}
     if Significance.UNTESTED in significances:
         return Significance.UNTESTED

@@ -43,6 +43,7 @@ from csebench.report.numbers.printed_spread import (
     ASSUMED_DEVIATIONS,
     PART_OF_DATA,
     REFERENCE_ENCODER,
+    assumed_share,
     deviations_on_part,
     mean_of_sweep,
 )
@@ -83,9 +84,11 @@ def claims_page(scale: str) -> PageContent:
     sentences = judge_all(scale, paper_names())
     folder = results_folder(scale)
     parts: list[Part] = [
-        f"**{len(sentences)} sentences, by the papers' own numbers: {verdict_counts(sentences)}.**",
+        f"**{len(sentences)} sentences that claim something, by the papers' own numbers:"
+        f" {verdict_counts(sentences)}.**",
         dependence_text(sentences),
         VERDICT_MEANINGS,
+        SENTENCE_OF_PARTS,
         verdicts_table(sentences),
         f"A count links to its sentences. {open_text(sentences)}",
     ]
@@ -100,14 +103,14 @@ def claims_page(scale: str) -> PageContent:
         gains_picture(folder),
         "## How claims are judged",
         assumption_text(),
-        published_deviations_text(),
+        assumed_deviations_table(),
+        smaller_deviations_text(),
         (
             "Tests on printed numbers allow for chance between seeds, with the deviation that the"
             " paper prints, or else an assumed one. Tests on our runs allow for seeds and test"
             " items. Our runs on another encoder say which row scores higher there. They cannot"
             " contradict the paper."
         ),
-        SENTENCE_OF_PARTS,
         P_AND_MEANS,
         power_fold(),
     ]
@@ -122,17 +125,15 @@ VERDICT_MEANINGS = (
     f" ([more]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
 )
 SENTENCE_OF_PARTS = (
-    "A sentence has one verdict. If it makes several claims, each is a part with its own line"
-    " and verdict. The first of these that fits is the verdict of the sentence: *against* if a"
-    " part goes the other way, significantly (corrected for the number of parts); *misprint*"
-    " if a part is; *supported* if every part is; *open* if a tested part is not significant,"
-    " and goes the other way or is called significant by the sentence; *cannot tell* if a part"
-    " cannot be tested; otherwise *open*."
+    "If a sentence claims several things, each is a *part*, on a line of its own (“·”). The"
+    " sentence gets the first of these verdicts that one of its parts has: *against*, *misprint*,"
+    " *open*, *cannot tell*, *supported*."
 )
 P_AND_MEANS = (
     "p is two-sided. It is corrected (Bonferroni) if one comparison is enough for the verdict: the"
     " largest for “up to”, the clearest of those that go the other way, or the clearest difference"
-    " between rows that are said to be alike. If all comparisons have to be significant, the p of"
+    " between rows that are said to be alike. If a part goes the other way, its p is also corrected"
+    " for the number of parts. If all comparisons have to be significant, the p of"
     " the weakest needs no correction. *Mean of the columns*: we average the columns. *Avg.*: the"
     " average as printed."
 )
@@ -204,24 +205,13 @@ def dependence_text(sentences: list[Judged]) -> str:
     *larger, smallest = tried
     have = "has" if changing == 1 else "have"
     return (
-        "Most printed numbers come from one run. So their standard deviation over seeds has to be"
-        " assumed; it is called *deviation* below. That of the STS average on BERT-base is taken to"
-        f" be {', '.join(larger)} or {smallest} points. {other_encoders_text()}Deviations of single"
-        " tasks shrink with that of the average ([how claims are judged](#how-claims-are-judged))."
-        f" {DEPENDS} marks a verdict that changes with the assumed deviation."
-        f" {capitalised(counted(changing, 'sentence'))} {have} such a verdict. In"
-        f" {changing_in_part} more, only a part has one."
-    )
-
-
-def other_encoders_text() -> str:
-    """Say which deviation stands in place of the published one on other encoders."""
-    published = published_deviation()
-    if published is None:
-        return ""
-    return (
-        f"On another encoder, {published:.2f} stands for the deviation that others published there."
-        " The other two values make that deviation smaller, unless it is already no larger. "
+        "Most printed numbers come from one run. So how much they vary over seeds has to be"
+        " assumed. Every sentence is judged for several standard deviations of the STS average on"
+        f" BERT-base: {', '.join(larger)} and {smallest} points. On other encoders and single"
+        " tasks, the deviation follows from these ([how claims are"
+        f" judged](#how-claims-are-judged)). {DEPENDS} marks a verdict that changes with the"
+        f" assumed deviation. {capitalised(counted(changing, 'sentence'))} {have} such a verdict."
+        f" In {changing_in_part} more, only a part has one."
     )
 
 
@@ -232,16 +222,16 @@ def controls_text(scale: str) -> str:
     for training, how in HOW_TRAINED.items():
         reason = why_not_judged(training, scale)
         if reason is None:
-            judged.append(f" Methods trained {how} are judged.")
+            judged.append(f" Comparisons with methods trained {how} are judged.")
         else:
             not_judged.append(f" {capitalised(cannot_tell_text(reason))}.")
     if not not_judged:
         return ""
     return (
         f"**Our runs.**{''.join(not_judged)} So our runs give no verdict on these methods: their"
-        f" cells say *{VerdictWord.CANNOT_TELL}*, or *{VerdictWord.NOT_TESTED}* if the comparison"
-        f" cannot be run at this scale.{''.join(judged)} [Controls](index.md#controls) are"
-        " differences that a scale must see before it judges methods."
+        f" cells say *{VerdictWord.CANNOT_TELL}*, or *{VerdictWord.NOT_TESTED}* if no comparison"
+        f" has all its runs.{''.join(judged)} [Controls](index.md#controls) are differences that a"
+        " scale must see before it judges methods."
     )
 
 
@@ -251,9 +241,11 @@ def words_text(scale: str) -> str:
         return ""
     return (
         f"In the column of our runs, *{VerdictWord.NOT_TESTED}* means that a comparison which the"
-        " claim needs could not be made here; one that was made is given in brackets;"
-        f" *{VerdictWord.UNCLEAR}* means that all were made and are not all significant ([all"
-        f" words]({REPOSITORY}/blob/main/docs/statistics.md#does-one-row-beat-another))."
+        " claim needs was not made: its runs are missing, or this scale cannot make them. One that"
+        f" was made is given in brackets. *{capitalised(VerdictWord.UNCLEAR)}* means that all were"
+        " made and are not all significant. *A search found no effect* of a term of a loss if a"
+        " weight near 0 scored as well as the chosen one; such a comparison says nothing about the"
+        f" term ([all words]({REPOSITORY}/blob/main/docs/statistics.md#does-one-row-beat-another))."
     )
 
 
@@ -298,40 +290,51 @@ def assumption_text() -> str:
     method = evidence_names().methods[borrowed.method].title
     median = float(np.median(printed))
     root_mean_square = float(np.sqrt(np.mean(np.square(printed))))
-    assumed = " and ".join(f"{deviation:g}" for deviation in ASSUMED_DEVIATIONS)
+    assumed = " or ".join(f"{deviation:g}" for deviation in ASSUMED_DEVIATIONS)
     share = PART_OF_DATA.replace("%", " %")
     return (
-        "What is assumed: papers print most numbers from a single run, without a deviation. Each"
-        " such number gets the deviation of seeds that others published for the same encoder, task"
-        f" and kind of data: {borrowed.std:.2f} points of the STS average on {reference}. This"
-        f" deviation may be too large. Papers print deviations for training on {share} of the"
-        f" corpus. We take the {len(printed)} of methods that reach {lowest_average:.2f} when they"
-        f" train on the whole corpus (the mean of the {borrowed.n} published seeds of {method});"
-        f" weaker methods vary more. Their median is {median:.2f}, their root mean square"
+        "What is assumed: papers print most numbers from a single run, without a deviation over"
+        " seeds. Each such number gets the deviation of seeds that others published for the same"
+        f" encoder, task and kind of data. On {reference}, it is {borrowed.std:.2f} points of the"
+        " STS average. This may be too large: papers print smaller deviations for training on"
+        f" {share} of the corpus. There are {len(printed)} of them, without those of methods that"
+        f" score below {lowest_average:.2f} when they train on the whole corpus, because weaker"
+        f" methods vary more. ({lowest_average:.2f} is the mean of the {borrowed.n} published seeds"
+        f" of {method}.) Their median is {median:.2f}, their root mean square"
         f" {root_mean_square:.2f}. So every sentence is also judged as if the STS average on"
-        f" {reference} deviated by {assumed} points only. The deviations of single"
-        " tasks then shrink by the same factor. So do those on an encoder with a larger published"
-        f" deviation than {reference}. On an encoder with a smaller one, they shrink only until the"
-        " STS average deviates by the assumed value, and not at all if it deviates less already."
-        f" “Supported if seeds deviate by {ASSUMED_DEVIATIONS[0]:g} or less” means supported at"
-        f" {ASSUMED_DEVIATIONS[0]:g} and at every smaller deviation that is tried. It names the"
-        f" deviation on {reference}, also in rows about other encoders."
+        f" {reference} deviated by {assumed} points only. This table has the deviations that are"
+        " then assumed for the STS average on each encoder:"
     )
 
 
-def published_deviations_text() -> str:
-    """List the deviations that others published, by encoder, with their sources."""
-    by_source: dict[str, list[str]] = {}
+def assumed_deviations_table() -> TextTable:
+    """List the deviations that are assumed of the STS average, by encoder, with their source."""
+    rows = []
     for encoder, title in evidence_names().encoders.items():
-        seed_spread = spread(encoder, AVERAGE)
-        if seed_spread is not None:
-            method = evidence_names().methods[seed_spread.method].title
-            source = f"{seed_spread.n} seeds of {method}, {seed_spread.source}"
-            by_source.setdefault(source, []).append(f"{title} {seed_spread.std:.2f}")
-    texts = [f"{', '.join(encoders)} ({source})" for source, encoders in by_source.items()]
+        published = spread(encoder, AVERAGE)
+        if published is None:
+            continue
+        method = evidence_names().methods[published.method].title
+        source = f"{published.n} seeds of {method}, {published.source}"
+        cells = [f"{published.std:.2f}"]
+        for deviation in ASSUMED_DEVIATIONS:
+            cells.append(f"{published.std * assumed_share(encoder, deviation):.2f}")
+        rows.append([title, source, *cells])
+    reference = evidence_names().encoders[REFERENCE_ENCODER]
+    assumed = [f"if {reference} had {deviation:g}" for deviation in ASSUMED_DEVIATIONS]
+    return TextTable(["encoder", "published by others", "deviation", *assumed], rows)
+
+
+def smaller_deviations_text() -> str:
+    """Say how the deviations shrink that are not in the table."""
+    reference = evidence_names().encoders[REFERENCE_ENCODER]
+    largest = f"{ASSUMED_DEVIATIONS[0]:g}"
     return (
-        f"Published deviations of the STS average: {'; '.join(texts) or 'none'}. On a single task"
-        " the deviation is usually larger."
+        f"A deviation that is larger than that of {reference} shrinks by the same factor. No other"
+        " is made smaller than the assumed value. On a single task the deviation is usually larger"
+        f" than that of the average, and shrinks as much. “Supported if seeds deviate by {largest}"
+        f" or less” means: with the deviations in the column of {largest}, and in those of smaller"
+        " values."
     )
 
 
@@ -363,14 +366,15 @@ def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> TextTab
         places = "" if has_parts else place_links(sentence, scale, folder)
         printed, ours = verdict_cells(sentence)
         if is_in_erratum(sentence):
-            printed += f" (but [the audit]({audit_link(scale, folder)}) contradicts the sentence)"
+            audit = f"[the audit]({audit_link(scale, folder)})"
+            printed += f" (but {audit} contradicts it by numbers that are printed elsewhere)"
         lines.append([quote_text(sentence), places, printed, ours])
         if has_parts:
             for row in sentence.rows:
                 formula = f"· {claim_formula(row.claims[0])}"
                 lines.append([formula, place_links(row, scale, folder), *verdict_cells(row)])
     ours = "by our runs" if scale == PAPER_SCALE else f"by our runs (scale {scale})"
-    return TextTable(["claim", "table or figure", "by printed numbers", ours], lines)
+    return TextTable(["sentence or part (·)", "table or figure", "by printed numbers", ours], lines)
 
 
 def quote_text(sentence: Judged) -> str:

@@ -105,7 +105,7 @@ def here_text(judged: Judged) -> str:
         text += f"; {excluded_differences(ours)}"
     if ours.differs:
         settings = map(setting_difference_text, ours.differs)
-        text += f"; other settings differ: {differences_text(settings)}"
+        text += f"; the rows also differ in {differences_text(settings)}"
     return text + tuned_away_part(judged)
 
 
@@ -115,14 +115,14 @@ def tuned_away_part(judged: Judged) -> str:
     contrasts = chain.from_iterable(part.ours.contrasts for part in parts)
     terms = chain.from_iterable(contrast.tuned_away for contrast in contrasts)
     names = differences_text(f"the {term_name(term)}" for term in terms)
-    return f"; when settings were searched, {names} made no difference" if names else ""
+    return f"; a search found no effect of {names}" if names else ""
 
 
 def excluded_differences(judgement: Judgement) -> str:
     """Word which differences the 95 % intervals of our runs exclude.
 
-    A claim that a row is above several others fails as soon as one interval excludes it. So several
-    intervals exclude only that all differences are this large.
+    A claim that a row is above several others fails as soon as one interval excludes it. So the
+    text says which difference at least one of several intervals excludes.
     """
     claim = judgement.claim
     assert claim is not None, "a sentence over several claims excludes nothing"
@@ -133,8 +133,8 @@ def excluded_differences(judgement: Judgement) -> str:
         side = "below" if claim.lower else "above"
         size = f"{bound} or more " if judgement.excludes > 0 else ""
         count = len(judgement.contrasts)
-        text = f"{subject(claim)} is {size}{side} the other row in all {count} comparisons"
-        return f"the 95 % intervals exclude that {text}"
+        text = f"{subject(claim)} is {size}{side} the other row"
+        return f"at least one of the {count} intervals (95 %) excludes that {text}"
     if judgement.excludes <= 0:
         return "any difference in the claimed direction is excluded"
     return f"a difference above {bound} in the claimed direction is excluded"
@@ -179,7 +179,7 @@ SIGNIFICANCE_TEXTS = {
 def detail_with_reason(judgement: Judgement) -> str:
     """Word the numbers of a judgement, after the reason why they are not all.
 
-    `only 1 of 6 comparisons could be made here (A is 0.62 above B in column Avg., p = 0.089)`
+    `only 1 of 6 comparisons was made here (A is 0.62 above B in column Avg., p = 0.089)`
     """
     reason = why_not_all(judgement)
     detail = detail_text(judgement)
@@ -191,11 +191,11 @@ def why_not_all(judgement: Judgement) -> str:
     made = len(judgement.contrasts)
     if not 0 < made < judgement.contrasts_asked:
         return ""
-    counts = f"only {made} of {judgement.contrasts_asked} comparisons"
+    verb = "was" if made == 1 else "were"
+    counts = f"only {made} of {judgement.contrasts_asked} comparisons {verb}"
     if judgement.word == VerdictWord.CANNOT_TELL:
-        judged = "is judged" if made == 1 else "are judged"
-        return f"{OBSTACLES[Obstacle.CANNOT_TELL]}, so {counts} {judged}"
-    return f"{counts} could be made here"
+        return f"{counts} judged, because for the others {OBSTACLES[Obstacle.CANNOT_TELL]}"
+    return f"{counts} made here"
 
 
 def detail_text(judgement: Judgement) -> str:
@@ -243,10 +243,10 @@ def parts_text(verdicts: Iterable[ClaimVerdict] | Iterable[VerdictWord]) -> str:
 
 
 OBSTACLES = {  # texts that need nothing else of a NoContrast
-    Obstacle.NO_NUMBERS: "no numbers to compare",
+    Obstacle.NO_NUMBERS: "not all numbers of the comparison are printed",
     Obstacle.SAME_RUNS: "both rows are the same runs at this scale",
     Obstacle.CONTROL: "a row is a control",
-    Obstacle.SAME_SENTENCES: "runs see fewer sentences than either column has",
+    Obstacle.SAME_SENTENCES: "our runs are too short for the size of the corpus to matter",
     Obstacle.ONE_SEED: "one seed",
     Obstacle.EQUAL_SCORES: reason_text(EqualScores()),
     Obstacle.CANNOT_TELL: "controls of the scale fail",

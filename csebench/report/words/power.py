@@ -50,10 +50,10 @@ CLAIMS_LEGEND = (
     " difference between two runs. The error over test items is not known for the papers' encoders:"
     " each column “seeds at …” assumes one, in points. “none”: no number of seeds is enough. “–”:"
     " others published no seeds of such scores. Of a claim with several comparisons, the table"
-    f" lists the one with most “seeds at {SHARES[0] * ITEM_ERROR:.2f}”. If others published no"
-    " seeds for some of them, it lists the smallest of these. If the claim says “up to”, it lists"
-    " the largest difference. Left out are comparisons that go the other way, claims that rows are"
-    " alike, claims about deviations, and claims without printed numbers."
+    f" lists the one with most “seeds at {SHARES[0] * ITEM_ERROR:.2f}”. If some of them have “–”,"
+    " it lists the one of these with the smallest printed difference. If the claim says “up to”, it"
+    " lists the largest difference. Left out are comparisons that go the other way, claims that"
+    " rows are alike, claims about deviations, and claims without printed numbers."
 )
 UNKNOWN = "no seeds are published"
 
