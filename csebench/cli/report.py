@@ -41,6 +41,8 @@ def compare_rows(args):
     if args.rows and (len(args.rows) != 2 or count != 1):
         raise BadInput("compare: needs one table, and two of its rows or none.")
     if args.over == "settings":
+        from csebench.study.table_over_settings import pages_over_settings
+
         pages = pages_over_settings(pages, args.settings or SETTINGS)
     elif args.settings is not None:
         raise BadInput("compare --settings: needs --over settings.")
@@ -53,17 +55,6 @@ def compare_rows(args):
         table = f"{args.target[0]} is a table of {views[0].grid.kind}"
         raise BadInput(f"compare: {table}: it has no scores to compare.")
     return print_comparison(views[0], args.rows, args.json)
-
-
-def pages_over_settings(pages: list[targets.Page], settings: int) -> list[targets.Page]:
-    """Put each table of pages in a paper of its own, over random settings. Return their pages."""
-    from csebench.study.table_over_settings import over_settings_page
-
-    found = []
-    for page in pages:
-        for paper_name, name in page.grids():
-            found.append(over_settings_page(paper_name, name, page.scale, settings))
-    return found
 
 
 def print_comparison(view: GridView, names: list[str], as_json: bool) -> None:

@@ -16,9 +16,23 @@ import random
 from collections.abc import Iterable
 from math import log10
 
+from csebench.base.errors import BadInput
 from csebench.plan.catalog.registry import COMPONENTS, declaration
 from csebench.plan.recipe import shared_settings
 from csebench.plan.schema.declarations import Declaration, Scale, Span, Value
+
+
+def check_prior(scale: Scale, otherwise: str = "") -> None:
+    """Raise BadInput if a scale has no prior.
+
+    Args:
+        otherwise: what the user can do instead of stating one.
+    """
+    if not scale.prior:
+        raise BadInput(
+            f"config/{scale.scale}.yaml: prior: is missing, so that no settings can be drawn."
+            f" State one{otherwise}."
+        )
 
 
 def draw_settings(

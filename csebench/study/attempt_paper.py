@@ -23,7 +23,7 @@ from csebench.plan.catalog.registry import (
     declaration,
     protocol,
 )
-from csebench.plan.random_settings import draw_settings
+from csebench.plan.random_settings import check_prior, draw_settings
 from csebench.plan.recipe import (
     choices,
     conditions,
@@ -33,7 +33,7 @@ from csebench.plan.recipe import (
     recipe_name,
 )
 from csebench.plan.schema.paper import Recipe
-from csebench.study.generated_paper import paper_file, write_generated_paper
+from csebench.study.generated_paper import paper_file, table_row, write_generated_paper
 
 
 @dataclass(frozen=True)
@@ -144,11 +144,8 @@ def check_attempt(attempt: Attempt) -> None:
     if attempt.name in attempt.against:
         raise BadInput(f"--against: {attempt.name} cannot be compared with itself.")
     scale = catalog.scale(attempt.scale)
-    if attempt.has_random_settings and not scale.prior:
-        raise BadInput(
-            f"config/{attempt.scale}.yaml: prior: is missing, so that no settings can be drawn."
-            " State one, or use --settings 1, which takes the settings of one search."
-        )
+    if attempt.has_random_settings:
+        check_prior(scale, ", or use --settings 1, which takes the settings of one search")
     for evaluator in attempt.evaluators:
         protocol(evaluator, "--evaluators")
         reason = unavailable(evaluator, attempt.scale)
@@ -218,10 +215,6 @@ def paper_content(attempt: Attempt) -> dict:
         "reference": "one's own",
         "tables": tables,
     }
-
-
-def table_row(label: str, recipe: Recipe) -> dict:
-    return {"label": label, "run": recipe.model_dump(exclude_defaults=True)}
 
 
 def replaced_defaults(attempt: Attempt) -> list[str]:

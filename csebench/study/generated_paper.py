@@ -8,11 +8,17 @@ from csebench.base import caches
 from csebench.base.files import read_text, write_text
 from csebench.base.outputs import is_taken, not_ours
 from csebench.base.project import folders
+from csebench.plan.schema.paper import Recipe
 
 
 def paper_file(name: str) -> Path:
     """Return the file of a paper in the folder that gets the results."""
     return folders()[-1] / "papers" / f"{name}.yaml"
+
+
+def table_row(label: str, recipe: Recipe) -> dict:
+    """Lay out a row of a table that is run. It has no printed values."""
+    return {"label": label, "run": recipe.model_dump(exclude_defaults=True)}
 
 
 def write_generated_paper(content: dict, verb: str) -> None:

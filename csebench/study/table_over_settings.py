@@ -1,54 +1,82 @@
-"""Put a table in a paper of its own, over random settings.
+"""Put tables in papers of their own, over random settings.
 
-`csebench compare TABLE --over settings` does so. The paper has the rows that the table's questions
+`csebench compare TABLE --over settings` does so. A paper has the rows that the table's questions
 compare, and asks the same questions. All rows run at the same random settings
 (csebench/plan/random_settings.py). The workflow makes its runs and its page as for any other paper.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from csebench.base.errors import BadInput
 from csebench.plan import targets
 from csebench.plan.catalog import files as catalog
 from csebench.plan.grids import find_grid
-from csebench.plan.schema.paper import OTHERS, Family, Grid, Row, UnscoredTable
-from csebench.study.generated_paper import write_generated_paper
+from csebench.plan.random_settings import check_prior
+from csebench.plan.schema.paper import OTHERS, Family, Grid, UnscoredTable
+from csebench.study.generated_paper import table_row, write_generated_paper
 
 TABLE = "1"  # key of the table in its paper
-PLACES = {"primary", "first_page"}  # where a question stands on pages of the whole scale
+PLACES_OUTSIDE = {"primary", "first_page"}  # fields of a question: where other pages answer it
 
 
-def over_settings_page(paper_name: str, name: str, scale_name: str, settings: int) -> targets.Page:
-    """Write the paper of a table or figure over random settings, and return its page.
+def pages_over_settings(pages: Sequence[targets.Page], settings: int) -> list[targets.Page]:
+    """Write a paper over random settings for each table and figure of pages.
+
+    Tables without scores are left out, unless there is no other.
 
     Args:
-        name: `table2`, `figure3`.
+        settings: number of random settings.
+
+    Returns:
+        The pages of the papers.
+
+    Raises:
+        BadInput: a table cannot be put over settings (`paper_over_settings`). Nothing is written
+            then.
+    """
+    papers = []
+    unscored = []
+    for page in pages:
+        check_prior(catalog.scale(page.scale))
+        for paper_name, name in page.grids():
+            grid = find_grid(paper_name, name)
+            target = targets.target_name(paper_name, name)
+            if isinstance(grid, UnscoredTable):
+                unscored.append(f"{target} is a table of {grid.kind}: it has no scores to compare.")
+                continue
+            new_name = f"{paper_name}_{name}_over_settings"
+            papers.append((paper_over_settings(new_name, target, grid, settings), page.scale))
+    if unscored and not papers:
+        raise BadInput(f"compare: {unscored[0]}")
+
+    new_pages = []
+    for paper, scale_name in papers:
+        write_generated_paper(paper, "compare")
+        new_pages.append(targets.page(f"table{TABLE}", scale_name, paper["name"]))
+    return new_pages
+
+
+def paper_over_settings(name: str, target: str, grid: Grid, settings: int) -> dict:
+    """Lay out the paper of a table or figure over random settings.
+
+    Args:
+        name: of the paper.
+        target: the table or figure: `micse/table2`.
         settings: number of random settings.
 
     Raises:
-        BadInput: the table has no scores, no row of it can be run, or the scale has no prior.
+        BadInput: no row of the table can be run.
     """
-    target = targets.target_name(paper_name, name)
-    grid = find_grid(paper_name, name)
-    if isinstance(grid, UnscoredTable):
-        raise BadInput(f"{target}: is a table of {grid.kind}: it has no scores to compare.")
-    if not catalog.scale(scale_name).prior:
-        raise BadInput(
-            f"config/{scale_name}.yaml: prior: is missing, so that no settings can be drawn."
-        )
     table = table_over_settings(grid, settings)
     if not table["rows"]:
         raise BadInput(f"{target}: none of its rows can be run.")
-    new_name = f"{paper_name}_{name}_over_settings"
-    content = {
-        "name": new_name,
+    return {
+        "name": name,
         "label": f"{target} over settings",
         "title": f"{grid.title}, over random settings",
         "reference": f"the rows of {target}",
         "tables": {TABLE: table},
     }
-    write_generated_paper(content, "compare")
-    return targets.page(f"table{TABLE}", scale_name, new_name)
 
 
 def table_over_settings(grid: Grid, settings: int) -> dict:
@@ -57,16 +85,20 @@ def table_over_settings(grid: Grid, settings: int) -> dict:
     Columns of differences to a baseline are left out: the questions state differences.
     """
     runnable = [row.label for row in grid.rows if row.run is not None]
-    questions = [with_rows(family, runnable) for family in grid.compare]
-    questions = [family for family in questions if family.rows]
+    questions = questions_about(runnable, grid.compare)
     compared = compared_rows(questions, runnable)
     columns = []
     for column in grid.columns:
         if column.delta is None:
             columns.append(column.model_dump(exclude_defaults=True, exclude={"seeds"}))
-    families = []
+    rows = []
+    for row in grid.rows:
+        if row.run is not None and row.label in compared:
+            rows.append(table_row(row.label, row.run))
+    asked = []
     for question in questions:
-        families.append(question.model_dump(mode="json", exclude_defaults=True, exclude=PLACES))
+        fields = question.model_dump(mode="json", exclude_defaults=True, exclude=PLACES_OUTSIDE)
+        asked.append(fields)
     return {
         "title": f"{grid.title}, over {settings} random settings",
         "encoder": grid.encoder,
@@ -75,31 +107,35 @@ def table_over_settings(grid: Grid, settings: int) -> dict:
         "factor": grid.factor,
         "digits": grid.digits,
         "columns": columns,
-        "rows": [row_content(row) for row in grid.rows if row.label in compared],
-        "compare": families,
+        "rows": rows,
+        "compare": asked,
     }
 
 
-def with_rows(family: Family, labels: Sequence[str]) -> Family:
-    """Keep the comparisons of a question whose rows have one of these labels."""
+def questions_about(labels: Collection[str], questions: Sequence[Family]) -> list[Family]:
+    """Keep the questions that rows with these labels answer, with the pairs of these rows.
+
+    A question whose premise is about another row cannot be asked.
+    """
     known = {*labels, OTHERS}
-    pairs = [pair for pair in family.rows if {*pair} <= known]
-    premise = family.premise
-    if premise is not None and premise.row not in labels:
-        premise = None
-    return family.model_copy(update={"rows": pairs, "premise": premise})
+    kept = []
+    for question in questions:
+        pairs = [pair for pair in question.rows if {*pair} <= known]
+        has_premise_row = question.premise is None or question.premise.row in labels
+        if pairs and has_premise_row:
+            kept.append(question.model_copy(update={"rows": pairs}))
+    return kept
 
 
-def compared_rows(questions: Sequence[Family], runnable: Sequence[str]) -> set[str]:
-    """Collect the labels of rows that questions name; all that can be run if they name no rows."""
+def compared_rows(questions: Sequence[Family], runnable: Collection[str]) -> set[str]:
+    """Collect the labels of the rows that questions compare, and of those of their premises.
+
+    All runnable rows are compared if a question compares every other row with one, and if there is
+    no question.
+    """
     named: set[str] = set()
-    for family in questions:
-        named |= {*family.named_rows()}
-        if any(row == OTHERS for row, _ in family.rows):
+    for question in questions:
+        named |= {*question.named_rows()}
+        if any(row == OTHERS for row, _ in question.rows):
             return {*runnable}
     return named or {*runnable}
-
-
-def row_content(row: Row) -> dict:
-    assert row.run is not None, row.label
-    return {"label": row.label, "run": row.run.model_dump(exclude_defaults=True)}

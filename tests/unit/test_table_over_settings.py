@@ -1,6 +1,7 @@
 """`csebench compare TABLE --over settings`: the rows of a table, at random settings they share."""
 
 import pytest
+import yaml
 from made_up import made_up, table
 from score_files import write_scores
 
@@ -10,7 +11,7 @@ from csebench.cli import main
 from csebench.plan import targets
 from csebench.plan.catalog import files as catalog
 from csebench.plan.schema.paper import Paper
-from csebench.study.table_over_settings import over_settings_page, table_over_settings
+from csebench.study.table_over_settings import pages_over_settings, table_over_settings
 
 SCALE = "study"
 PRIOR = {"learning_rate": {"low": 1e-5, "high": 1e-3}}
@@ -23,6 +24,12 @@ ROWS = {
     "B": ("informin_cl", [71.2, 1.1]),
     "not compared": ("ct", [72.3, 2.2]),
     "cited": (None, [73.4, 3.3]),
+}
+TEXTS = {
+    "kind": "texts",
+    "title": "Examples",
+    "columns": [{"label": "Text"}],
+    "rows": [{"label": "Original", "values": ["A sentence."]}],
 }
 QUESTION = {
     "question": "Does a row score higher than A?",
@@ -41,12 +48,27 @@ def project(tmp_path, monkeypatch):
     caches.clear()
 
 
+def over_settings(target="m/table1"):
+    """Put tables over four random settings, and return the pages."""
+    return pages_over_settings(targets.parse_target(target, SCALE), 4)
+
+
+def add_table(project, content):
+    """Add Table 2 to the paper, and return the path of the paper."""
+    path = project / "papers" / "m.yaml"
+    paper = yaml.safe_load(path.read_text())
+    paper["tables"]["2"] = content
+    path.write_text(yaml.safe_dump(paper))
+    caches.clear()
+    return path
+
+
 def compare(*options):
     return main(["compare", "m/table1", "--scale", SCALE, "--over", "settings", *options])
 
 
 def test_only_rows_that_are_compared_and_can_be_run_are_in_the_new_table(project):
-    page = over_settings_page("m", "table1", SCALE, 4)
+    (page,) = over_settings()
     labels = {cell.row.label for cell in page.cells()}
     assert labels == {"A", "B"}
     for cell in page.cells():
@@ -56,7 +78,7 @@ def test_only_rows_that_are_compared_and_can_be_run_are_in_the_new_table(project
 
 
 def test_the_first_page_of_the_scale_does_not_answer_by_it(project):
-    over_settings_page("m", "table1", SCALE, 4)
+    over_settings()
     (family,) = catalog.paper("m_table1_over_settings").tables["1"].compare
     assert family.first_page is None
     assert family.rows == [("B", "A")]
@@ -65,6 +87,7 @@ def test_the_first_page_of_the_scale_does_not_answer_by_it(project):
 def test_without_scores_the_command_that_makes_them_is_printed(project, capsys):
     compare()
     printed = " ".join(capsys.readouterr().out.split())
+    # two rows at eight settings, which is the default
     assert "none of its 16 runs is scored yet" in printed
     assert f"results/{SCALE}/m_table1_over_settings/table1.md` makes them" in printed
     assert f"`csebench plan m_table1_over_settings/table1 --scale {SCALE}`" in printed
@@ -91,9 +114,38 @@ def test_a_scale_without_a_prior_is_refused(tmp_path, monkeypatch):
     grid = table(ROWS, COLUMNS, baseline="A", compare=[QUESTION])
     made_up(tmp_path, monkeypatch, {"name": "m", "tables": {"1": grid}}, name=SCALE)
     with pytest.raises(BadInput, match=r"config/study.yaml: prior: is missing"):
-        over_settings_page("m", "table1", SCALE, 4)
+        over_settings()
     monkeypatch.undo()
     caches.clear()
+
+
+def test_a_table_without_scores_is_left_out_of_a_paper(project):
+    add_table(project, TEXTS)
+    (page,) = over_settings("m")
+    assert page.grids() == [("m_table1_over_settings", "table1")]
+    with pytest.raises(BadInput, match="m/table2 is a table of texts: it has no scores to compare"):
+        over_settings("m/table2")
+
+
+def test_nothing_is_written_if_a_table_of_a_paper_cannot_be_run(project):
+    path = add_table(project, table({"cited": ROWS["cited"]}, COLUMNS, baseline="cited"))
+    with pytest.raises(BadInput, match="m/table2: none of its rows can be run"):
+        over_settings("m")
+    assert list((project / "papers").iterdir()) == [path]
+
+
+def test_a_question_whose_premise_cannot_be_run_is_not_asked():
+    premise = {"row": "cited", "most": "Avg.", "less": ["Avg."], "least": 1, "printed": "P"}
+    compared = [QUESTION, {**QUESTION, "premise": premise}]
+    grid = Paper.model_validate(
+        {
+            "name": "m",
+            "title": "T",
+            "reference": "R",
+            "tables": {"1": table(ROWS, COLUMNS, baseline="A", compare=compared)},
+        }
+    ).tables["1"]
+    assert len(table_over_settings(grid, 4)["compare"]) == 1
 
 
 def test_a_number_of_settings_needs_a_comparison_over_settings(project, capsys):
@@ -105,11 +157,11 @@ def test_a_paper_of_the_user_is_not_replaced(project):
     path = project / "papers" / "m_table1_over_settings.yaml"
     path.write_text("name: mine\n")
     with pytest.raises(BadInput, match="csebench compare"):
-        over_settings_page("m", "table1", SCALE, 4)
+        over_settings()
     assert path.read_text() == "name: mine\n"
 
 
-@pytest.mark.parametrize("paper", ["micse", "infocse", "informin_cl", "msse"])
+@pytest.mark.parametrize("paper", catalog.paper_names())
 def test_every_table_and_figure_of_scores_can_be_compared_over_settings(paper):
     content = catalog.paper(paper)
     grids = [*content.tables.values(), *content.figures.values()]
