@@ -264,18 +264,22 @@ def wide_spread(project, monkeypatch):
     ("claim", "verdict", "text"),
     [
         # by 2.00, whose standard error is 1.19, 0.71 or 0.49
-        ({"versus": ["B"]}, NOT_SHOWN, "supported if seeds deviate by 0.5 or less"),
+        ({"versus": ["B"]}, NOT_SHOWN, "*supported* if BERT-base deviates by 0.5 or less"),
         (
             {"versus": ["B"], "quote": "significant"},
             UNPROVEN,
-            "supported if seeds deviate by 0.5 or less",
+            "*supported* if BERT-base deviates by 0.5 or less",
         ),
-        ({"row": "B", "versus": ["Ours"]}, OTHER_WAY, "against if seeds deviate by 0.5 or less"),
+        (
+            {"row": "B", "versus": ["Ours"]},
+            OTHER_WAY,
+            "*against* if BERT-base deviates by 0.5 or less",
+        ),
         # by 1.25
         (
             {"versus": ["B"], "columns": ["x", "y"], "on_average": True},
             NOT_SHOWN,
-            "supported if seeds deviate by 0.35 or less",
+            "*supported* if BERT-base deviates by 0.35 or less",
         ),
         # by 0.50
         ({"versus": ["C"]}, NOT_SHOWN, ""),
@@ -552,9 +556,17 @@ def test_the_weakest_contrast_decides_and_of_equally_weak_ones_the_smallest():
 
 
 def test_without_a_test_the_smallest_difference_is_shown():
-    judged = judge_contrasts(contrast(3.0), contrast(1.0, 0.5), contrast(2.0, 0.01))
+    judged = judge_contrasts(contrast(3.0), contrast(1.0), contrast(2.0, 0.01))
+    assert judged.significance == Significance.UNTESTED
     assert judged.basis.contrast.difference == 1.0
     assert judged.basis.pick == claims.Pick.SMALLEST
+
+
+def test_a_contrast_that_is_not_significant_decides_whatever_others_without_a_test_would_say():
+    judged = judge_contrasts(contrast(1.0), contrast(2.0, 0.5), contrast(3.0, 0.01))
+    assert judged.significance == Significance.NO
+    assert judged.basis.contrast.difference == 2.0
+    assert "for one other comparison, " in detail_text(judged)
 
 
 def test_of_contrasts_against_a_claim_the_clearest_is_shown_and_the_largest_is_stated():
@@ -641,14 +653,16 @@ def test_the_clearest_contrast_speaks_against_comparable_rows(contrasts, cleares
     assert judged.basis.contrast.difference == clearest
 
 
-@pytest.mark.parametrize(
-    ("contrasts", "others_untested"),
-    [([(1.0, 0.5), (1.0, None)], True), ([(1.0, None), (1.0, None)], False)],
-)
-def test_an_unknown_test_leaves_it_open_whether_rows_are_comparable(contrasts, others_untested):
-    judged = judge_contrasts(*[contrast(*values) for values in contrasts], **LIMIT)
+def test_one_test_leaves_it_open_whether_rows_are_comparable():
+    judged = judge_contrasts(contrast(1.0, 0.5), contrast(1.0, None), **LIMIT)
+    assert outcome(judged) == (Direction.AGREES, Significance.NO)
+    assert judged.basis.others_untested
+
+
+def test_without_a_test_nothing_tells_whether_rows_are_comparable():
+    judged = judge_contrasts(contrast(1.0, None), contrast(1.0, None), **LIMIT)
     assert outcome(judged) == (None, Significance.UNTESTED)
-    assert judged.basis.others_untested == others_untested
+    assert not judged.basis.others_untested
 
 
 @pytest.mark.parametrize("p", [0.01, 0.5, None])

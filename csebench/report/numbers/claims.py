@@ -127,7 +127,7 @@ class ClearestContrast:
 
     contrast: Contrast
     tests: int  # number of tests that its p is corrected for
-    others_untested: bool = False  # other contrasts have no p, so that no verdict is possible
+    others_untested: bool = False  # other contrasts have no p
 
 
 @dataclass(frozen=True)
@@ -555,20 +555,24 @@ def judge_above(claim: Claim, contrasts: Sequence[Contrast]) -> Judgement:
 def judge_weakest(tested: Sequence[Contrast], tests: int) -> Judgement:
     """Judge that a row is above others if every contrast goes this way.
 
-    All are significant if the weakest is, so the weakest decides.
+    All are significant if the weakest is, so the weakest decides. A contrast that is not
+    significant decides even if others have no p.
     """
+    with_test = [contrast for contrast in tested if contrast.p is not None]
 
     def weakness(contrast: Contrast) -> tuple[float, float]:
-        return contrast.p or 0.0, -contrast.difference  # used only if all p are known
+        return contrast.p or 0.0, -contrast.difference
 
-    if any(contrast.p is None for contrast in tested):
-        pick = Pick.SMALLEST
-        picked = min(tested, key=lambda contrast: contrast.difference)
-        significance = Significance.UNTESTED
-    else:
-        pick = Pick.WEAKEST
-        picked = max(tested, key=weakness)
-        significance = significance_of(corrected(picked.p, tests))
+    pick = Pick.SMALLEST
+    picked = min(tested, key=lambda contrast: contrast.difference)
+    significance = Significance.UNTESTED
+    if with_test:
+        weakest = max(with_test, key=weakness)
+        significance_of_weakest = significance_of(corrected(weakest.p, tests))
+        if len(with_test) == len(tested) or significance_of_weakest == Significance.NO:
+            pick = Pick.WEAKEST
+            picked = weakest
+            significance = significance_of_weakest
     basis = PickedContrast(picked, pick, tests, agreeing=len(tested), compared=len(tested))
     return Judgement(Direction.AGREES, significance, StatedSize.NONE, basis)
 
@@ -636,9 +640,10 @@ def judge_comparable(contrasts: Sequence[Contrast]) -> Judgement:
             contrary=abs(clearest.difference),
             lacks_limit=True,
         )
-    if len(with_test) < tests:  # a contrast without a test may hide a difference
-        basis = replace(basis, others_untested=bool(with_test))
+    if not with_test:
         return Judgement(None, Significance.UNTESTED, StatedSize.NONE, basis, lacks_limit=True)
+    if len(with_test) < tests:
+        basis = replace(basis, others_untested=True)
     excludes = max(abs(contrast.difference) + contrast.half(tests) for contrast in contrasts)
     return Judgement(
         Direction.AGREES,

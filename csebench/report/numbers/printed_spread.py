@@ -25,6 +25,7 @@ from csebench.report.numbers.others import sweeps
 from csebench.report.numbers.printed_averages import rows_with_scores, score_of
 
 REFERENCE_ENCODER = "bert-base"
+REFERENCE_TITLE = "BERT-base"
 # Assumed deviations of the STS average over seeds on REFERENCE_ENCODER, in points, largest first.
 # Claims are judged at each of them and at the borrowed deviation (0.84). The first is the rounded
 # root mean square of the deviations that papers print at 10 % of the data (`deviations_on_part`).

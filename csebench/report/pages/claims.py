@@ -43,6 +43,7 @@ from csebench.report.numbers.printed_spread import (
     ASSUMED_DEVIATIONS,
     PART_OF_DATA,
     REFERENCE_ENCODER,
+    REFERENCE_TITLE,
     assumed_share,
     deviations_on_part,
     mean_of_sweep,
@@ -102,9 +103,7 @@ def claims_page(scale: str) -> PageContent:
         "A gain is one printed difference that a claim rests on.",
         gains_picture(folder),
         "## How claims are judged",
-        assumption_text(),
-        assumed_deviations_table(),
-        smaller_deviations_text(),
+        *assumption_parts(),
         (
             "Tests on printed numbers allow for chance between seeds, with the deviation that the"
             " paper prints, or else an assumed one. Tests on our runs allow for seeds and test"
@@ -126,14 +125,14 @@ VERDICT_MEANINGS = (
 )
 SENTENCE_OF_PARTS = (
     "If a sentence claims several things, each is a *part*, on a line of its own (“·”). The"
-    " sentence gets the first of these verdicts that one of its parts has: *against*, *misprint*,"
-    " *open*, *cannot tell*, *supported*."
+    " sentence gets the first of these verdicts that one of its parts has: *against* (if it stays"
+    " significant after a correction for the number of parts), *misprint*, *open*, *cannot tell*,"
+    " *supported*."
 )
 P_AND_MEANS = (
     "p is two-sided. It is corrected (Bonferroni) if one comparison is enough for the verdict: the"
     " largest for “up to”, the clearest of those that go the other way, or the clearest difference"
-    " between rows that are said to be alike. If a part goes the other way, its p is also corrected"
-    " for the number of parts. If all comparisons have to be significant, the p of"
+    " between rows that are said to be alike. If all comparisons have to be significant, the p of"
     " the weakest needs no correction. *Mean of the columns*: we average the columns. *Avg.*: the"
     " average as printed."
 )
@@ -228,10 +227,10 @@ def controls_text(scale: str) -> str:
     if not not_judged:
         return ""
     return (
-        f"**Our runs.**{''.join(not_judged)} So our runs give no verdict on these methods: their"
-        f" cells say *{VerdictWord.CANNOT_TELL}*, or *{VerdictWord.NOT_TESTED}* if no comparison"
-        f" has all its runs.{''.join(judged)} [Controls](index.md#controls) are differences that a"
-        " scale must see before it judges methods."
+        f"**Our runs.**{''.join(not_judged)} So our runs give no verdict on these methods: where"
+        f" they were made, their cells say *{VerdictWord.CANNOT_TELL}*.{''.join(judged)}"
+        " [Controls](index.md#controls) are differences that a scale must see before it judges"
+        " methods."
     )
 
 
@@ -241,11 +240,12 @@ def words_text(scale: str) -> str:
         return ""
     return (
         f"In the column of our runs, *{VerdictWord.NOT_TESTED}* means that a comparison which the"
-        " claim needs was not made: its runs are missing, or this scale cannot make them. One that"
-        f" was made is given in brackets. *{capitalised(VerdictWord.UNCLEAR)}* means that all were"
-        " made and are not all significant. *A search found no effect* of a term of a loss if a"
-        " weight near 0 scored as well as the chosen one; such a comparison says nothing about the"
-        f" term ([all words]({REPOSITORY}/blob/main/docs/statistics.md#does-one-row-beat-another))."
+        " claim needs was not made, because its runs are missing or this scale cannot make them."
+        f" The results of other comparisons stand in brackets. *{capitalised(VerdictWord.UNCLEAR)}*"
+        " means that all comparisons were made and are not all significant. *A search found no"
+        " effect* of a term of a loss if a weight near 0 scored as well as the chosen one; such a"
+        " comparison says nothing about the term ([all"
+        f" words]({REPOSITORY}/blob/main/docs/statistics.md#does-one-row-beat-another))."
     )
 
 
@@ -279,32 +279,46 @@ def gains_picture(folder: Path) -> Picture:
     return Picture(file, gains_finding(printed_gains()))
 
 
-def assumption_text() -> str:
+def assumption_parts() -> list[Part]:
     """Say what the verdicts on printed numbers assume about the deviation over seeds."""
-    reference = evidence_names().encoders[REFERENCE_ENCODER]
     borrowed = spread(REFERENCE_ENCODER, AVERAGE)
     lowest_average = mean_of_sweep(REFERENCE_ENCODER)
     printed = deviations_on_part()
     if borrowed is None or lowest_average is None or not printed:
-        return f"{DEPENDS}: the verdict depends on the deviation over seeds."
+        return [f"{DEPENDS}: the verdict depends on the deviation over seeds."]
     method = evidence_names().methods[borrowed.method].title
     median = float(np.median(printed))
     root_mean_square = float(np.sqrt(np.mean(np.square(printed))))
     assumed = " or ".join(f"{deviation:g}" for deviation in ASSUMED_DEVIATIONS)
     share = PART_OF_DATA.replace("%", " %")
-    return (
-        "What is assumed: papers print most numbers from a single run, without a deviation over"
-        " seeds. Each such number gets the deviation of seeds that others published for the same"
-        f" encoder, task and kind of data. On {reference}, it is {borrowed.std:.2f} points of the"
-        " STS average. This may be too large: papers print smaller deviations for training on"
-        f" {share} of the corpus. There are {len(printed)} of them, without those of methods that"
-        f" score below {lowest_average:.2f} when they train on the whole corpus, because weaker"
-        f" methods vary more. ({lowest_average:.2f} is the mean of the {borrowed.n} published seeds"
-        f" of {method}.) Their median is {median:.2f}, their root mean square"
-        f" {root_mean_square:.2f}. So every sentence is also judged as if the STS average on"
-        f" {reference} deviated by {assumed} points only. This table has the deviations that are"
-        " then assumed for the STS average on each encoder:"
-    )
+    largest = f"{ASSUMED_DEVIATIONS[0]:g}"
+    return [
+        (
+            "Papers print most numbers from a single run, without a deviation over seeds. We assume"
+            " that such a number has the deviation of seeds that others published for the same"
+            f" encoder, task and kind of data. On {REFERENCE_TITLE}, it is {borrowed.std:.2f}"
+            " points of the STS average."
+        ),
+        (
+            f"This may be too large. The papers print smaller deviations for training on {share} of"
+            f" the corpus. {len(printed)} of these belong to methods that score at least"
+            f" {lowest_average:.2f} when they train on the whole corpus (the mean of the"
+            f" {borrowed.n} published seeds of {method}); weaker methods vary more. The"
+            f" {len(printed)} have the median {median:.2f} and the root mean square"
+            f" {root_mean_square:.2f}. So every sentence is also judged as if {REFERENCE_TITLE}"
+            f" deviated by {assumed} points only. Then these deviations of the STS average are"
+            " assumed:"
+        ),
+        assumed_deviations_table(),
+        (
+            f"If the published deviation is larger than that of {REFERENCE_TITLE}, it shrinks by"
+            " the same factor. If it is smaller, it shrinks to the assumed value, but never grows."
+            " The deviations of single tasks are usually larger than that of the average. They"
+            " shrink by the same factor as the average on their encoder. “*Supported* if"
+            f" {REFERENCE_TITLE} deviates by {largest} or less”: with the deviations in the column"
+            f" of {largest}, and in those of smaller values."
+        ),
+    ]
 
 
 def assumed_deviations_table() -> TextTable:
@@ -320,22 +334,8 @@ def assumed_deviations_table() -> TextTable:
         for deviation in ASSUMED_DEVIATIONS:
             cells.append(f"{published.std * assumed_share(encoder, deviation):.2f}")
         rows.append([title, source, *cells])
-    reference = evidence_names().encoders[REFERENCE_ENCODER]
-    assumed = [f"if {reference} had {deviation:g}" for deviation in ASSUMED_DEVIATIONS]
+    assumed = [f"if {REFERENCE_TITLE} had {deviation:g}" for deviation in ASSUMED_DEVIATIONS]
     return TextTable(["encoder", "published by others", "deviation", *assumed], rows)
-
-
-def smaller_deviations_text() -> str:
-    """Say how the deviations shrink that are not in the table."""
-    reference = evidence_names().encoders[REFERENCE_ENCODER]
-    largest = f"{ASSUMED_DEVIATIONS[0]:g}"
-    return (
-        f"A deviation that is larger than that of {reference} shrinks by the same factor. No other"
-        " is made smaller than the assumed value. On a single task the deviation is usually larger"
-        f" than that of the average, and shrinks as much. “Supported if seeds deviate by {largest}"
-        f" or less” means: with the deviations in the column of {largest}, and in those of smaller"
-        " values."
-    )
 
 
 # headings of columns on this page, where “against” is a verdict
@@ -367,7 +367,7 @@ def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> TextTab
         printed, ours = verdict_cells(sentence)
         if is_in_erratum(sentence):
             audit = f"[the audit]({audit_link(scale, folder)})"
-            printed += f" (but {audit} contradicts it by numbers that are printed elsewhere)"
+            printed += f"; numbers elsewhere in print speak against the sentence ({audit})"
         lines.append([quote_text(sentence), places, printed, ours])
         if has_parts:
             for row in sentence.rows:

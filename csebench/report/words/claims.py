@@ -28,6 +28,7 @@ from csebench.report.numbers.claims import (
 )
 from csebench.report.numbers.compare import INACTIVE
 from csebench.report.numbers.contrasts import Contrast, NoContrast, Obstacle
+from csebench.report.numbers.printed_spread import REFERENCE_TITLE
 from csebench.report.numbers.refusals import EqualScores, Refusal, Relation
 from csebench.report.numbers.stats import SLACK
 from csebench.report.numbers.verdict_words import VerdictWord
@@ -47,7 +48,8 @@ DEPENDS = "◇"
 def on_print_text(judged: Judged) -> str:
     """Word what the printed numbers say: a verdict, its numbers, and the deviations that change it.
 
-    `◇ *open*: A is 1.98 above B in column Avg., p = 0.1; supported if seeds deviate by 0.5 or less`
+    `◇ *open*: A is 1.98 above B in column Avg., p = 0.1; *supported* if BERT-base deviates by 0.5
+    or less`
     """
     return marked_if_it_depends(judgement_text(judged.published), judged.printed_verdicts)
 
@@ -59,9 +61,9 @@ def marked_if_it_depends(text: str, verdicts: list[VerdictAtDeviation]) -> str:
 
 
 def other_verdicts_text(verdicts: list[VerdictAtDeviation]) -> str:
-    """Word the verdicts at smaller deviations: `supported if seeds deviate by 0.5 or less`.
+    """Word the verdicts at smaller deviations: `*supported* if BERT-base deviates by 0.5 or less`.
 
-    A deviation is that of the STS average on BERT-base over seeds, in points.
+    A deviation is that of the STS average on this encoder over seeds, in points.
 
     Args:
         verdicts: on printed numbers, at the largest deviation first.
@@ -75,9 +77,9 @@ def other_verdicts_text(verdicts: list[VerdictAtDeviation]) -> str:
         if deviations[0] is None:  # the verdict at the published deviation stands before the text
             continue
         if deviations[-1] == verdicts[-1].deviation:
-            texts.append(f"{verdict} if seeds deviate by {deviations[0]:g} or less")
+            texts.append(f"*{verdict}* if {REFERENCE_TITLE} deviates by {deviations[0]:g} or less")
         else:
-            texts.append(f"{verdict} if seeds deviate by {deviations[0]:g}")
+            texts.append(f"*{verdict}* if {REFERENCE_TITLE} deviates by {deviations[0]:g}")
     return ", ".join(texts)
 
 
@@ -122,22 +124,19 @@ def excluded_differences(judgement: Judgement) -> str:
     """Word which differences the 95 % intervals of our runs exclude.
 
     A claim that a row is above several others fails as soon as one interval excludes it. So the
-    text says which difference at least one of several intervals excludes.
+    text is about the lowest upper end of several intervals.
     """
     claim = judgement.claim
     assert claim is not None, "a sentence over several claims excludes nothing"
     bound = outward(judgement.excludes)
     if claim.relation == "comparable":
         return f"a difference above {bound} is excluded"
+    interval = "the 95 % interval"
     if len(judgement.contrasts) > 1 and claim.up_to is None:
-        side = "below" if claim.lower else "above"
-        size = f"{bound} or more " if judgement.excludes > 0 else ""
-        count = len(judgement.contrasts)
-        text = f"{subject(claim)} is {size}{side} the other row"
-        return f"at least one of the {count} intervals (95 %) excludes that {text}"
+        interval = "at least one 95 % interval"
     if judgement.excludes <= 0:
-        return "any difference in the claimed direction is excluded"
-    return f"a difference above {bound} in the claimed direction is excluded"
+        return f"{interval} excludes any difference in the claimed direction"
+    return f"in the claimed direction, {interval} ends at {bound}"
 
 
 def remark_on_outcome(judgement: Judgement) -> str:
@@ -283,13 +282,13 @@ def picked_text(judgement: Judgement, basis: PickedContrast) -> str:
     match basis.pick:
         case Pick.AGAINST:
             return f"{other_way_text(judgement, basis)} {text}"
+        case Pick.WEAKEST if any(contrast.p is None for contrast in judgement.contrasts):
+            untested = untested_text(judgement, basis.contrast)
+            return f"{counts}; in the weakest that is tested, {text}; {untested}"
         case Pick.WEAKEST:
             return f"{counts}; in the weakest, {text}"
         case Pick.SMALLEST:
-            text = f"{counts}; in the smallest, {text}"
-    if basis.contrast.p is not None:
-        text += f"; {untested_text(judgement, basis.contrast)}"
-    return text
+            return f"{counts}; in the smallest, {text}"
 
 
 def other_way_text(judgement: Judgement, basis: PickedContrast) -> str:

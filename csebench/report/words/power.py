@@ -49,11 +49,11 @@ CLAIMS_LEGEND = (
     " that 0.0312 in print is 3.12. “deviation” is the standard deviation over seeds of the"
     " difference between two runs. The error over test items is not known for the papers' encoders:"
     " each column “seeds at …” assumes one, in points. “none”: no number of seeds is enough. “–”:"
-    " others published no seeds of such scores. Of a claim with several comparisons, the table"
-    f" lists the one with most “seeds at {SHARES[0] * ITEM_ERROR:.2f}”. If some of them have “–”,"
-    " it lists the one of these with the smallest printed difference. If the claim says “up to”, it"
-    " lists the largest difference. Left out are comparisons that go the other way, claims that"
-    " rows are alike, claims about deviations, and claims without printed numbers."
+    " others published no seeds of such scores. Of the comparisons of one sentence, or of a part of"
+    f" it, the table lists the one with most “seeds at {SHARES[0] * ITEM_ERROR:.2f}”. If some of"
+    " them have “–”, it lists the one of these with the smallest printed difference. If the claim"
+    " says “up to”, it lists the largest difference. Left out are comparisons that go the other"
+    " way, claims that rows are alike, claims about deviations, and claims without printed numbers."
 )
 UNKNOWN = "no seeds are published"
 

@@ -1,7 +1,6 @@
 """Sentences about printed gains and their tests over seeds; title and labels of their figure."""
 
 from csebench.base.terminal import and_list
-from csebench.plan.catalog.evidence import evidence_names
 from csebench.plan.rows import short_label
 from csebench.report.numbers.printed_gains import (
     NoiseVerdict,
@@ -10,7 +9,7 @@ from csebench.report.numbers.printed_gains import (
     deviations,
     published_deviation,
 )
-from csebench.report.numbers.printed_spread import REFERENCE_ENCODER
+from csebench.report.numbers.printed_spread import REFERENCE_TITLE
 from csebench.report.numbers.stats import LEVEL
 from csebench.report.words.audit import paper_label
 from csebench.report.words.claims import p_text
@@ -35,7 +34,6 @@ def gains_unit(gains: PrintedGains) -> str:
     """Say what the figure shows: unit, number and deviations."""
     first, *_, last = deviations()
     tried = and_list([f"{deviation:.2g}" for deviation in deviations()])
-    encoder = evidence_names().encoders[REFERENCE_ENCODER]
     origin = ""
     if published_deviation() is not None:
         origin = " (others' runs)"
@@ -47,7 +45,7 @@ def gains_unit(gains: PrintedGains) -> str:
         ),
         (
             f"Dot: the ratio if seeds deviate by {first:.2f} points of the STS average on"
-            f" {encoder}{origin}."
+            f" {REFERENCE_TITLE}{origin}."
         ),
         (
             f"The line ends at the ratio for {last:g} points (the median deviation that papers"
