@@ -22,6 +22,7 @@ from csebench.plan.catalog.files import (
     paper_names,
     results_folder,
 )
+from csebench.plan.catalog.files import scale as read_scale
 from csebench.plan.catalog.registry import declaration
 from csebench.plan.schema.paper import Claim
 from csebench.plan.targets import grid_label, page
@@ -72,7 +73,7 @@ from csebench.report.words.claims import (
     verdict_range,
     versus_text,
 )
-from csebench.report.words.comparisons import HOW_TRAINED, cannot_tell_text
+from csebench.report.words.comparisons import cannot_tell_text
 from csebench.report.words.printed_gains import gains_finding
 
 
@@ -206,31 +207,36 @@ def dependence_text(sentences: list[Judged]) -> str:
     return (
         "Most printed numbers come from one run. So how much they vary over seeds has to be"
         " assumed. Every sentence is judged for several standard deviations of the STS average on"
-        f" BERT-base: {', '.join(larger)} and {smallest} points. On other encoders and single"
-        " tasks, the deviation follows from these ([how claims are"
-        f" judged](#how-claims-are-judged)). {DEPENDS} marks a verdict that changes with the"
-        f" assumed deviation. {capitalised(counted(changing, 'sentence'))} {have} such a verdict."
-        f" In {changing_in_part} more, only a part has one."
+        f" {REFERENCE_TITLE}: {', '.join(larger)} and {smallest} points. For other encoders and"
+        " single tasks, others' runs of these are used, and made to deviate less in the same way"
+        f" ([how claims are judged](#how-claims-are-judged)). {DEPENDS} marks a verdict that"
+        f" changes with the assumed deviation. {capitalised(counted(changing, 'sentence'))} {have}"
+        f" such a verdict. In {changing_in_part} more, only a part has one."
     )
+
+
+JUDGED = {  # comparisons that a scale judges, by the training that its controls let it judge
+    "unlabelled": "Comparisons of methods trained without labels are judged.",
+    "labelled": "A comparison is judged if one of its rows was trained with labels.",
+}
 
 
 def controls_text(scale: str) -> str:
     """Say which methods a scale does not judge, and why. Empty if its controls take no verdict."""
     not_judged = []
     judged = []
-    for training, how in HOW_TRAINED.items():
+    for training, text in JUDGED.items():
         reason = why_not_judged(training, scale)
         if reason is None:
-            judged.append(f" Comparisons with methods trained {how} are judged.")
+            judged.append(text)
         else:
-            not_judged.append(f" {capitalised(cannot_tell_text(reason))}.")
+            not_judged.append(f"{capitalised(cannot_tell_text(reason))}.")
     if not not_judged:
         return ""
     return (
-        f"**Our runs.**{''.join(not_judged)} So our runs give no verdict on these methods: where"
-        f" they were made, their cells say *{VerdictWord.CANNOT_TELL}*.{''.join(judged)}"
-        " [Controls](index.md#controls) are differences that a scale must see before it judges"
-        " methods."
+        f"**Our runs.** {' '.join(not_judged)} So a cell says *{VerdictWord.CANNOT_TELL}* where we"
+        f" ran such methods. {' '.join(judged)} [Controls](index.md#controls) are differences that"
+        " a scale must see before it judges methods."
     )
 
 
@@ -238,14 +244,18 @@ def words_text(scale: str) -> str:
     """Define the words of the column of our runs. Empty at a scale without them."""
     if scale in (DEFAULT_SCALE, PAPER_SCALE):
         return ""
+    titles = evidence_names().encoders
+    encoders = and_list([titles.get(role, role) for role in read_scale(scale).encoders])
     return (
         f"In the column of our runs, *{VerdictWord.NOT_TESTED}* means that a comparison which the"
-        " claim needs was not made, because its runs are missing or this scale cannot make them."
-        f" The results of other comparisons stand in brackets. *{capitalised(VerdictWord.UNCLEAR)}*"
-        " means that all comparisons were made and are not all significant. *A search found no"
-        " effect* of a term of a loss if a weight near 0 scored as well as the chosen one; such a"
-        " comparison says nothing about the term ([all"
-        f" words]({REPOSITORY}/blob/main/docs/statistics.md#does-one-row-beat-another))."
+        " claim needs was not made. Its runs are missing, or this scale cannot make them: it has an"
+        f" encoder in place of {encoders} only. The results of other comparisons stand in brackets."
+        f" *{capitalised(VerdictWord.UNCLEAR)}* means that all comparisons were made and are not"
+        " all significant ([all"
+        f" words]({REPOSITORY}/blob/main/docs/statistics.md#does-one-row-beat-another)). “A search"
+        " found no effect of X”: when settings were searched, training with almost no X scored as"
+        " well on STS-B dev as the chosen weight. So the comparison does not say whether X helps at"
+        " the paper's weight."
     )
 
 
@@ -311,12 +321,12 @@ def assumption_parts() -> list[Part]:
         ),
         assumed_deviations_table(),
         (
-            f"If the published deviation is larger than that of {REFERENCE_TITLE}, it shrinks by"
-            " the same factor. If it is smaller, it shrinks to the assumed value, but never grows."
-            " The deviations of single tasks are usually larger than that of the average. They"
-            " shrink by the same factor as the average on their encoder. “*Supported* if"
-            f" {REFERENCE_TITLE} deviates by {largest} or less”: with the deviations in the column"
-            f" of {largest}, and in those of smaller values."
+            f"A deviation above that of {REFERENCE_TITLE} shrinks by the same factor as that of"
+            f" {REFERENCE_TITLE}. A lower one is only capped at {assumed}. The deviations of single"
+            " tasks are usually larger than that of the average. They shrink by the same factor as"
+            f" the average on their encoder. “*Supported* if {REFERENCE_TITLE} deviates by"
+            f" {largest} or less”: with the deviations in the column of {largest}, and in those of"
+            " smaller values."
         ),
     ]
 

@@ -130,13 +130,13 @@ def excluded_differences(judgement: Judgement) -> str:
     assert claim is not None, "a sentence over several claims excludes nothing"
     bound = outward(judgement.excludes)
     if claim.relation == "comparable":
-        return f"a difference above {bound} is excluded"
+        return f"the 95 % intervals allow a difference of at most {bound}"
     interval = "the 95 % interval"
     if len(judgement.contrasts) > 1 and claim.up_to is None:
-        interval = "at least one 95 % interval"
+        interval = f"for at least one of the {len(judgement.contrasts)}, {interval}"
     if judgement.excludes <= 0:
-        return f"{interval} excludes any difference in the claimed direction"
-    return f"in the claimed direction, {interval} ends at {bound}"
+        return f"{interval} allows no difference in the claimed direction"
+    return f"{interval} allows at most {bound} in the claimed direction"
 
 
 def remark_on_outcome(judgement: Judgement) -> str:

@@ -44,16 +44,17 @@ CLAIMS_HEAD = [
     *SEEDS_HEAD,
 ]
 CLAIMS_LEGEND = (
-    "The table says how many seeds each row needs, so that a test detects the printed difference"
-    f" with {100 * POWER:.0f} % power. Differences are in points; a point is 0.01 of a score, so"
-    " that 0.0312 in print is 3.12. “deviation” is the standard deviation over seeds of the"
-    " difference between two runs. The error over test items is not known for the papers' encoders:"
-    " each column “seeds at …” assumes one, in points. “none”: no number of seeds is enough. “–”:"
-    " others published no seeds of such scores. Of the comparisons of one sentence, or of a part of"
-    f" it, the table lists the one with most “seeds at {SHARES[0] * ITEM_ERROR:.2f}”. If some of"
-    " them have “–”, it lists the one of these with the smallest printed difference. If the claim"
-    " says “up to”, it lists the largest difference. Left out are comparisons that go the other"
-    " way, claims that rows are alike, claims about deviations, and claims without printed numbers."
+    "“seeds at …” says how many seeds of each of the two rows are needed, so that a test on these"
+    f" runs alone detects the printed difference with {100 * POWER:.0f} % power. The error over"
+    " test items is not known for the papers' encoders: each of these columns assumes one, in"
+    " points. “none”: no number of seeds is enough. “–”: others published no seeds of such scores."
+    " “deviation” is the standard deviation over seeds of the difference between two runs."
+    " Differences are in points; a point is 0.01 of a score, so that 0.0312 in print is 3.12. A"
+    " sentence, or each of its parts, has one line: the comparison that needs most “seeds at"
+    f" {SHARES[0] * ITEM_ERROR:.2f}”. If some of its comparisons have “–”, the line is instead the"
+    " smallest printed difference among those. If the claim says “up to”, the line is the largest"
+    " difference. Left out are comparisons that go the other way, claims that rows are alike,"
+    " claims about deviations, and claims without printed numbers."
 )
 UNKNOWN = "no seeds are published"
 
