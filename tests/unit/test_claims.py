@@ -264,22 +264,26 @@ def wide_spread(project, monkeypatch):
     ("claim", "verdict", "text"),
     [
         # by 2.00, whose standard error is 1.19, 0.71 or 0.49
-        ({"versus": ["B"]}, NOT_SHOWN, "*supported* if BERT-base deviates by 0.5 or less"),
+        (
+            {"versus": ["B"]},
+            NOT_SHOWN,
+            "*supported* if BERT-base deviates by 0.5 or less (p = 0.0047 at 0.5)",
+        ),
         (
             {"versus": ["B"], "quote": "significant"},
             UNPROVEN,
-            "*supported* if BERT-base deviates by 0.5 or less",
+            "*supported* if BERT-base deviates by 0.5 or less (p = 0.0047 at 0.5)",
         ),
         (
             {"row": "B", "versus": ["Ours"]},
             OTHER_WAY,
-            "*against* if BERT-base deviates by 0.5 or less",
+            "*against* if BERT-base deviates by 0.5 or less (p = 0.0047 at 0.5)",
         ),
         # by 1.25
         (
             {"versus": ["B"], "columns": ["x", "y"], "on_average": True},
             NOT_SHOWN,
-            "*supported* if BERT-base deviates by 0.35 or less",
+            "*supported* if BERT-base deviates by 0.35 or less (p = 0.012 at 0.35)",
         ),
         # by 0.50
         ({"versus": ["C"]}, NOT_SHOWN, ""),
@@ -534,11 +538,13 @@ def outcome(judgement):
         # every contrast has to be significant
         ([(2.0, 0.01), (1.0, 0.04)], Direction.AGREES, Significance.YES),
         ([(2.0, 0.01), (1.0, 0.06)], Direction.AGREES, Significance.NO),
-        ([(2.0, 0.01), (1.0, None)], Direction.AGREES, Significance.UNTESTED),
+        ([(2.0, 0.01), (1.0, None)], Direction.AGREES, Significance.NO),
+        ([(2.0, None), (1.0, None)], Direction.AGREES, Significance.UNTESTED),
         ([(1.0, 0.05)], Direction.AGREES, Significance.NO),  # 0.05 itself is not significant
         ([(0.0, 1.0)], Direction.AGREES, Significance.NO),
         ([(-2.0, 0.01), (-1.0, 0.5)], Direction.OPPOSES, Significance.YES),
         ([(-2.0, None)], Direction.OPPOSES, Significance.UNTESTED),
+        ([(-2.0, None), (1.0, 0.01)], Direction.MIXED, Significance.NO),
         # a test that is not known does not hide one that is
         ([(-2.0, None), (-1.0, 0.01)], Direction.OPPOSES, Significance.YES),
     ],
@@ -556,17 +562,16 @@ def test_the_weakest_contrast_decides_and_of_equally_weak_ones_the_smallest():
 
 
 def test_without_a_test_the_smallest_difference_is_shown():
-    judged = judge_contrasts(contrast(3.0), contrast(1.0), contrast(2.0, 0.01))
+    judged = judge_contrasts(contrast(3.0), contrast(1.0), contrast(2.0))
     assert judged.significance == Significance.UNTESTED
     assert judged.basis.contrast.difference == 1.0
     assert judged.basis.pick == claims.Pick.SMALLEST
 
 
-def test_a_contrast_that_is_not_significant_decides_whatever_others_without_a_test_would_say():
+def test_of_contrasts_with_a_test_the_weakest_is_shown():
     judged = judge_contrasts(contrast(1.0), contrast(2.0, 0.5), contrast(3.0, 0.01))
-    assert judged.significance == Significance.NO
     assert judged.basis.contrast.difference == 2.0
-    assert "for one other comparison, " in detail_text(judged)
+    assert "1 of the 3 comparisons has no test: " in detail_text(judged)
 
 
 def test_of_contrasts_against_a_claim_the_clearest_is_shown_and_the_largest_is_stated():
@@ -627,7 +632,8 @@ def test_if_controls_fail_for_any_contrast_the_scale_cannot_tell():
         ([(-1.0, 0.01)], Direction.OPPOSES, Significance.YES, False),
         # lower, but not shown to be worse: that may be on par
         ([(-1.0, 0.5)], Direction.AGREES, Significance.NO, True),
-        ([(-1.0, 0.5), (1.0, None)], None, Significance.UNTESTED, True),
+        ([(-1.0, 0.5), (1.0, None)], Direction.AGREES, Significance.NO, True),
+        ([(-1.0, None), (1.0, None)], None, Significance.UNTESTED, True),
     ],
 )
 def test_only_a_row_that_is_shown_to_be_worse_is_not_on_par_or_better(
@@ -926,9 +932,10 @@ UNTESTED_GAIN = row_judged(Direction.AGREES, Significance.UNTESTED)
     [
         ([HOLDS, HOLDS], SUPPORTED, SUPPORTED),
         ([HOLDS, WEAK], NOT_SHOWN, NOT_SHOWN),
-        ([HOLDS, OPEN], UNTESTABLE, UNTESTABLE),
-        # what is open stays open, whatever a claim without a test would say
+        # a claim without a test leaves the sentence open
+        ([HOLDS, OPEN], NOT_SHOWN, NOT_SHOWN),
         ([HOLDS, WEAK, OPEN], NOT_SHOWN, NOT_SHOWN),
+        ([OPEN, UNTESTED_GAIN], UNTESTABLE, UNTESTABLE),
         ([WEAK, UNTESTED_GAIN], NOT_SHOWN, NOT_SHOWN),
         ([WEAK, opposing(Significance.UNTESTED, p=None)], OTHER_WAY, NOT_SHOWN),
         ([HOLDS, opposing(Significance.NO, p=0.3)], OTHER_WAY, NOT_SHOWN),

@@ -277,6 +277,16 @@ class Judgement:
         return VerdictWord.HIGHER if is_higher else VerdictWord.LOWER
 
     @property
+    def p(self) -> float | None:
+        """Give the corrected p of the difference that decided. None if no single difference did."""
+        match self.basis:
+            case PickedContrast() | ClearestContrast() as basis:
+                return corrected(basis.contrast.p, basis.tests)
+            case LimitTest() as basis:
+                return corrected(basis.p, basis.tests)
+        return None
+
+    @property
     def clearest_difference(self) -> float:
         """Give the difference that speaks most clearly against rows being comparable."""
         match self.basis:
@@ -301,6 +311,7 @@ class VerdictAtDeviation:
 
     deviation: float | None  # None: the deviation that others published
     verdict: ClaimVerdict
+    p: float | None = None  # corrected; None if no single difference decided the verdict
 
 
 @dataclass(frozen=True)
@@ -342,9 +353,10 @@ def verdicts_at_deviations(
     published: Judgement, assumed: Iterable[AssumedJudgement]
 ) -> list[VerdictAtDeviation]:
     """List the verdict at the published deviation, then those at the assumed ones."""
-    verdicts = [VerdictAtDeviation(None, published.verdict)]
+    verdicts = [VerdictAtDeviation(None, published.verdict, published.p)]
     for at in assumed:
-        verdicts.append(VerdictAtDeviation(at.deviation, at.judgement.verdict))
+        judgement = at.judgement
+        verdicts.append(VerdictAtDeviation(at.deviation, judgement.verdict, judgement.p))
     return verdicts
 
 
@@ -555,24 +567,24 @@ def judge_above(claim: Claim, contrasts: Sequence[Contrast]) -> Judgement:
 def judge_weakest(tested: Sequence[Contrast], tests: int) -> Judgement:
     """Judge that a row is above others if every contrast goes this way.
 
-    All are significant if the weakest is, so the weakest decides. A contrast that is not
-    significant decides even if others have no p.
+    All are significant if the weakest is, so the weakest decides. If some contrasts have no p, it
+    is not shown that all are significant.
     """
     with_test = [contrast for contrast in tested if contrast.p is not None]
 
     def weakness(contrast: Contrast) -> tuple[float, float]:
         return contrast.p or 0.0, -contrast.difference
 
-    pick = Pick.SMALLEST
-    picked = min(tested, key=lambda contrast: contrast.difference)
-    significance = Significance.UNTESTED
-    if with_test:
-        weakest = max(with_test, key=weakness)
-        significance_of_weakest = significance_of(corrected(weakest.p, tests))
-        if len(with_test) == len(tested) or significance_of_weakest == Significance.NO:
-            pick = Pick.WEAKEST
-            picked = weakest
-            significance = significance_of_weakest
+    if not with_test:
+        pick = Pick.SMALLEST
+        picked = min(tested, key=lambda contrast: contrast.difference)
+        significance = Significance.UNTESTED
+    else:
+        pick = Pick.WEAKEST
+        picked = max(with_test, key=weakness)
+        significance = significance_of(corrected(picked.p, tests))
+        if len(with_test) < len(tested):
+            significance = Significance.NO
     basis = PickedContrast(picked, pick, tests, agreeing=len(tested), compared=len(tested))
     return Judgement(Direction.AGREES, significance, StatedSize.NONE, basis)
 
@@ -591,9 +603,12 @@ def judge_reversed(tested: Sequence[Contrast]) -> Judgement:
     agreeing = len(tested) - len(against)
     picked = min(against, key=clearest_first)
     p = corrected(picked.p, len(tested))
+    significance = significance_of(p)
+    if p is None and any(contrast.p is not None for contrast in tested):
+        significance = Significance.NO
     return Judgement(
         Direction.MIXED if agreeing else Direction.OPPOSES,
-        significance_of(p),
+        significance,
         StatedSize.NONE,
         PickedContrast(picked, Pick.AGAINST, len(tested), agreeing, compared=len(tested)),
         contrary_p=p,
@@ -609,7 +624,7 @@ def judge_not_worse(claim: Claim, contrasts: Sequence[Contrast]) -> Judgement:
     # it scores lower, but is not shown to be worse: without a limit, this may count as on par
     direction = None
     significance = Significance.UNTESTED
-    if all(contrast.p is not None for contrast in contrasts):
+    if any(contrast.p is not None for contrast in contrasts):
         direction = Direction.AGREES
         significance = Significance.NO
     return replace(judgement, direction=direction, significance=significance, lacks_limit=True)
@@ -744,9 +759,9 @@ def unique_settings(parts: Iterable[Contrast | Judgement]) -> tuple[Setting, ...
 def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
     """Judge a sentence by the judgements on its claims.
 
-    The verdict is the first of these that a claim has: against, misprint, open, cannot tell,
-    supported. So the numbers oppose the sentence if they oppose one claim. This is significant if
-    the lowest p of such claims, corrected for the number of claims, is significant.
+    The numbers oppose the sentence if they oppose one claim. This is significant if the lowest p of
+    such claims, corrected for the number of claims, is significant. A claim without a test leaves
+    the sentence open, unless no claim has a test.
     """
     if len(rows) == 1:
         return rows[0]
@@ -756,17 +771,12 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
     p = corrected(min(known_p, default=None), len(rows))
     if not opposed:
         direction = Direction.AGREES
-        if any(row.direction is None for row in rows):
-            direction = None
-        significance = lowest_significance(rows)
+        significance = significance_of_all(rows)
     else:
         direction = Direction.OPPOSES if len(opposed) == len(rows) else Direction.MIXED
         significance = significance_of(p)
-    is_open = any(row.verdict == ClaimVerdict.OPEN for row in rows)
-    if is_open and significance == Significance.UNTESTED:
-        # an open claim decides, whatever claims without a test would say
-        direction = direction or Direction.AGREES
-        significance = Significance.NO
+        if significance == Significance.UNTESTED:
+            significance = significance_of_all(rows)
     return Judgement(
         direction,
         significance,
@@ -778,18 +788,17 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
         contrary=max(contrary, default=None),
         differs=unique_settings(rows),
         strict=rows[0].strict,
-        claims_significance=any(row.claims_significance for row in rows),
+        claims_significance=any(row.outcome == ClaimOutcome.UNPROVEN_SIGNIFICANCE for row in rows),
     )
 
 
-def lowest_significance(rows: Sequence[Judgement]) -> Significance:
-    """Say what holds for all claims: untested if one claim is, significant if every claim is."""
-    significances = {row.significance for row in rows}
-    if Significance.UNTESTED in significances:
+def significance_of_all(rows: Sequence[Judgement]) -> Significance:
+    """Say what holds for all claims: significant if each is, untested if none has a test."""
+    if all(row.outcome == ClaimOutcome.SUPPORTED for row in rows):
+        return Significance.YES
+    if all(row.verdict == ClaimVerdict.CANNOT_TELL for row in rows):
         return Significance.UNTESTED
-    if Significance.NO in significances:
-        return Significance.NO
-    return Significance.YES
+    return Significance.NO
 
 
 def size_of_all(rows: Sequence[Judgement]) -> StatedSize:

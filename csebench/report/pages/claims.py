@@ -92,7 +92,10 @@ def claims_page(scale: str) -> PageContent:
         VERDICT_MEANINGS,
         SENTENCE_OF_PARTS,
         verdicts_table(sentences),
-        f"A count links to its sentences. {open_text(sentences)}",
+        (
+            f"A count links to its sentences. {open_text(sentences)} Differences have the unit of"
+            " their table. If it prints fractions, 0.0312 is 3.12 points."
+        ),
     ]
     for text in (controls_text(scale), words_text(scale)):
         if text:
@@ -119,16 +122,17 @@ def claims_page(scale: str) -> PageContent:
 
 VERDICT_MEANINGS = (
     "*Supported*: every printed difference goes the claimed way, significantly. If a sentence says"
-    " “up to”, only the largest difference counts. *Open*: chance is not ruled out. *Against*: a"
-    " difference goes the other way, significantly. *Misprint*: the sentence states another size"
-    " than its table. *Cannot tell*: there are no numbers, or no deviation of such scores is known"
+    " “up to”, only the largest difference counts. *Against*: a difference goes the other way,"
+    " significantly. *Misprint*: the sentence states another size than its table. *Cannot tell*: no"
+    " difference can be tested, because numbers are missing or no deviation of such scores is"
+    " known. *Open*: all others; chance is not ruled out"
     f" ([more]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
 )
 SENTENCE_OF_PARTS = (
     "If a sentence claims several things, each is a *part*, on a line of its own (“·”). The"
-    " sentence gets the first of these verdicts that one of its parts has: *against* (if it stays"
-    " significant after a correction for the number of parts), *misprint*, *open*, *cannot tell*,"
-    " *supported*."
+    " sentence is *supported* or *cannot tell* only if all its parts are. It is *against* if a part"
+    " is, still significantly after a correction for the number of parts; else it is a *misprint*"
+    " if a part is; else it is *open*."
 )
 P_AND_MEANS = (
     "p is two-sided. It is corrected (Bonferroni) if one comparison is enough for the verdict: the"
@@ -208,10 +212,11 @@ def dependence_text(sentences: list[Judged]) -> str:
         "Most printed numbers come from one run. So how much they vary over seeds has to be"
         " assumed. Every sentence is judged for several standard deviations of the STS average on"
         f" {REFERENCE_TITLE}: {', '.join(larger)} and {smallest} points. For other encoders and"
-        " single tasks, others' runs of these are used, and made to deviate less in the same way"
-        f" ([how claims are judged](#how-claims-are-judged)). {DEPENDS} marks a verdict that"
-        f" changes with the assumed deviation. {capitalised(counted(changing, 'sentence'))} {have}"
-        f" such a verdict. In {changing_in_part} more, only a part has one."
+        " single tasks, the deviation is taken from others' runs of these; if a smaller one is"
+        f" assumed for {REFERENCE_TITLE}, larger ones are reduced, too ([how claims are"
+        f" judged](#how-claims-are-judged)). {DEPENDS} marks a verdict that changes with the"
+        f" assumed deviation. {capitalised(counted(changing, 'sentence'))} {have} such a verdict."
+        f" In {changing_in_part} more, only a part has one."
     )
 
 
@@ -248,10 +253,10 @@ def words_text(scale: str) -> str:
     encoders = and_list([titles.get(role, role) for role in read_scale(scale).encoders])
     return (
         f"In the column of our runs, *{VerdictWord.NOT_TESTED}* means that a comparison which the"
-        " claim needs was not made. Its runs are missing, or this scale cannot make them: it has an"
-        f" encoder in place of {encoders} only. The results of other comparisons stand in brackets."
-        f" *{capitalised(VerdictWord.UNCLEAR)}* means that all comparisons were made and are not"
-        " all significant ([all"
+        " claim needs was not made. The cell says why. For example, this scale has a small encoder"
+        f" in place of {encoders}, and none in place of others. The results of comparisons that"
+        f" were made stand in brackets. *{capitalised(VerdictWord.UNCLEAR)}* means that all"
+        " comparisons were made and are not all significant ([all"
         f" words]({REPOSITORY}/blob/main/docs/statistics.md#does-one-row-beat-another)). “A search"
         " found no effect of X”: when settings were searched, training with almost no X scored as"
         " well on STS-B dev as the chosen weight. So the comparison does not say whether X helps at"
@@ -325,8 +330,8 @@ def assumption_parts() -> list[Part]:
             f" {REFERENCE_TITLE}. A lower one is only capped at {assumed}. The deviations of single"
             " tasks are usually larger than that of the average. They shrink by the same factor as"
             f" the average on their encoder. “*Supported* if {REFERENCE_TITLE} deviates by"
-            f" {largest} or less”: with the deviations in the column of {largest}, and in those of"
-            " smaller values."
+            f" {largest} or less” means: supported with the deviations in the column of {largest},"
+            " and in every column to its right."
         ),
     ]
 

@@ -61,7 +61,9 @@ def marked_if_it_depends(text: str, verdicts: list[VerdictAtDeviation]) -> str:
 
 
 def other_verdicts_text(verdicts: list[VerdictAtDeviation]) -> str:
-    """Word the verdicts at smaller deviations: `*supported* if BERT-base deviates by 0.5 or less`.
+    """Word the verdicts at smaller deviations, with p at the largest of them.
+
+    `*supported* if BERT-base deviates by 0.5 or less (p = 0.02 at 0.5)`
 
     A deviation is that of the STS average on this encoder over seeds, in points.
 
@@ -73,13 +75,16 @@ def other_verdicts_text(verdicts: list[VerdictAtDeviation]) -> str:
     """
     texts = []
     for verdict, group in groupby(verdicts, attrgetter("verdict")):
-        deviations = [at.deviation for at in group]
-        if deviations[0] is None:  # the verdict at the published deviation stands before the text
+        of_verdict = list(group)
+        largest = of_verdict[0]
+        if largest.deviation is None:  # this verdict stands before the text
             continue
-        if deviations[-1] == verdicts[-1].deviation:
-            texts.append(f"*{verdict}* if {REFERENCE_TITLE} deviates by {deviations[0]:g} or less")
-        else:
-            texts.append(f"*{verdict}* if {REFERENCE_TITLE} deviates by {deviations[0]:g}")
+        text = f"*{verdict}* if {REFERENCE_TITLE} deviates by {largest.deviation:g}"
+        if of_verdict[-1] == verdicts[-1]:
+            text += " or less"
+        if largest.p is not None:
+            text += f" (p = {largest.p:.2g} at {largest.deviation:g})"
+        texts.append(text)
     return ", ".join(texts)
 
 
@@ -123,20 +128,18 @@ def tuned_away_part(judged: Judged) -> str:
 def excluded_differences(judgement: Judgement) -> str:
     """Word which differences the 95 % intervals of our runs exclude.
 
-    A claim that a row is above several others fails as soon as one interval excludes it. So the
-    text is about the lowest upper end of several intervals.
+    It is empty if a claim is about several differences: their intervals have no common end.
     """
     claim = judgement.claim
     assert claim is not None, "a sentence over several claims excludes nothing"
     bound = outward(judgement.excludes)
     if claim.relation == "comparable":
         return f"the 95 % intervals allow a difference of at most {bound}"
-    interval = "the 95 % interval"
     if len(judgement.contrasts) > 1 and claim.up_to is None:
-        interval = f"for at least one of the {len(judgement.contrasts)}, {interval}"
+        return ""
     if judgement.excludes <= 0:
-        return f"{interval} allows no difference in the claimed direction"
-    return f"{interval} allows at most {bound} in the claimed direction"
+        return "the 95 % interval allows no difference in the claimed direction"
+    return f"the 95 % interval allows at most {bound} in the claimed direction"
 
 
 def remark_on_outcome(judgement: Judgement) -> str:
@@ -307,12 +310,11 @@ def other_way_text(judgement: Judgement, basis: PickedContrast) -> str:
 
 
 def untested_text(judgement: Judgement, tested: Contrast) -> str:
-    """Say why comparisons beside a tested one have no p."""
+    """Say how many comparisons have no p, and why: `2 of the 4 comparisons have no test: …`"""
     untested = [contrast for contrast in judgement.contrasts if contrast.p is None]
-    others = "one other comparison"
-    if len(untested) > 1:
-        others = f"{len(untested)} other comparisons"
-    return f"for {others}, {no_test(tested)}"
+    have = "has" if len(untested) == 1 else "have"
+    comparisons = f"{len(untested)} of the {len(judgement.contrasts)} comparisons"
+    return f"{comparisons} {have} no test: {no_test(tested)}"
 
 
 def limit_text(judgement: Judgement, basis: LimitTest) -> str:
@@ -372,22 +374,27 @@ def difference_text(judgement: Judgement, contrast: Contrast) -> str:
     size = f"{abs(difference):.{judgement.digits}f}"
     if is_within_row(claim, contrast.versus):
         text = columns_difference(claim, difference, size)
+    elif claim.versus_column is not None:
+        row = f"{subject(claim)} in {column_text(claim, contrast)}"
+        text = rows_difference(claim, contrast, difference, size, row)
     else:
-        text = rows_difference(claim, contrast, difference, size)
+        text = rows_difference(claim, contrast, difference, size, subject(claim))
         text += f" in {column_text(claim, contrast)}"
     stated = stated_text(claim)
     return f"{text} (the sentence says {stated})" if stated else text
 
 
-def rows_difference(claim: Claim, contrast: Contrast, difference: float, size: str) -> str:
+def rows_difference(
+    claim: Claim, contrast: Contrast, difference: float, size: str, row: str
+) -> str:
     """Word on which side of another row a row is: `A is 0.40 above B`, `A equals B`.
 
     Args:
         size: of the difference, as it is printed without its sign.
+        row: the name of the first row.
     """
-    row = subject(claim)
     versus = versus_name(claim, contrast.versus)
-    if row != claim.row:
+    if subject(claim) != claim.row:
         compared = "smaller" if difference < 0 else "larger"
         return f"{row} is {compared} by {size} than that of {versus}"
     if float(size) == 0:
