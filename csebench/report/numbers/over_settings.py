@@ -224,9 +224,9 @@ def estimate_of_best(
 ) -> Estimate:
     """Estimate the difference of two rows, each with the best of `count` settings by dev.
 
-    The error over settings is a jackknife: each setting is left out once. It has one more
-    degree of freedom than half the settings (benchmarks/over_settings.py simulates how often the
-    test then errs).
+    The error over settings is a jackknife: each setting is left out once. It has half as
+    many degrees of freedom as there are settings (benchmarks/over_settings.py simulates how often
+    the test then errs).
     """
     settings = len(own.dev)
     gains = []
@@ -234,7 +234,7 @@ def estimate_of_best(
         gains.append(own.without(index).expected(count) - other.without(index).expected(count))
     spread = np.sum((np.array(gains) - np.mean(gains)) ** 2)
     error = sqrt(spread * (settings - 1) / settings)
-    freedom = settings // 2 + 1
+    freedom = settings // 2
     return Estimate(
         gain=own.expected(count) - other.expected(count),
         seeds=freedom + 1,

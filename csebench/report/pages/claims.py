@@ -123,9 +123,9 @@ def claims_page(scale: str) -> PageContent:
 VERDICT_MEANINGS = (
     "*Supported*: every printed difference goes the claimed way, significantly. If a sentence says"
     " “up to”, only the largest difference counts. *Against*: a difference goes the other way,"
-    " significantly. *Misprint*: the sentence states another size than its table. *Cannot tell*: no"
-    " difference can be tested, because numbers are missing or no deviation of such scores is"
-    " known. *Open*: all others; chance is not ruled out"
+    " significantly. *Misprint*: the table shows another size than the sentence states, or one"
+    " outside its limit. *Cannot tell*: no difference can be tested, because numbers are missing or"
+    " no deviation of such scores is known. *Open*: all others; chance is not ruled out"
     f" ([more]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
 )
 SENTENCE_OF_PARTS = (
@@ -253,9 +253,9 @@ def words_text(scale: str) -> str:
     encoders = and_list([titles.get(role, role) for role in read_scale(scale).encoders])
     return (
         f"In the column of our runs, *{VerdictWord.NOT_TESTED}* means that a comparison which the"
-        " claim needs was not made. The cell says why. For example, this scale has a small encoder"
-        f" in place of {encoders}, and none in place of others. The results of comparisons that"
-        f" were made stand in brackets. *{capitalised(VerdictWord.UNCLEAR)}* means that all"
+        f" claim needs was not made. The cell says why. For example, this scale replaces {encoders}"
+        " by a small encoder, and has no replacement for other encoders. The results of comparisons"
+        f" that were made stand in brackets. *{capitalised(VerdictWord.UNCLEAR)}* means that all"
         " comparisons were made and are not all significant ([all"
         f" words]({REPOSITORY}/blob/main/docs/statistics.md#does-one-row-beat-another)). “A search"
         " found no effect of X”: when settings were searched, training with almost no X scored as"
@@ -316,9 +316,9 @@ def assumption_parts() -> list[Part]:
         ),
         (
             f"This may be too large. The papers print smaller deviations for training on {share} of"
-            f" the corpus. {len(printed)} of these belong to methods that score at least"
-            f" {lowest_average:.2f} when they train on the whole corpus (the mean of the"
-            f" {borrowed.n} published seeds of {method}); weaker methods vary more. The"
+            f" the corpus. {len(printed)} of these belong to the stronger methods: those whose"
+            f" score on the whole corpus is at least {lowest_average:.2f}, the mean of the"
+            f" {borrowed.n} published seeds of {method}. Weaker methods vary more. The"
             f" {len(printed)} have the median {median:.2f} and the root mean square"
             f" {root_mean_square:.2f}. So every sentence is also judged as if {REFERENCE_TITLE}"
             f" deviated by {assumed} points only. Then these deviations of the STS average are"

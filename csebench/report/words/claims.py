@@ -108,8 +108,9 @@ def here_text(judged: Judged) -> str:
         is_one_word = len(set(judged.words)) == 1
         return f"*{judged.words[0]}*: {parts}" if is_one_word else parts
     text = f"*{ours.word}*: {detail_with_reason(ours)}"
-    if ours.word == VerdictWord.UNCLEAR and ours.excludes < inf:
-        text += f"; {excluded_differences(ours)}"
+    excluded = excluded_differences(ours)
+    if ours.word == VerdictWord.UNCLEAR and excluded:
+        text += f"; {excluded}"
     if ours.differs:
         settings = map(setting_difference_text, ours.differs)
         text += f"; the rows also differ in {differences_text(settings)}"
@@ -128,10 +129,12 @@ def tuned_away_part(judged: Judged) -> str:
 def excluded_differences(judgement: Judgement) -> str:
     """Word which differences the 95 % intervals of our runs exclude.
 
-    It is empty if a claim is about several differences: their intervals have no common end.
+    It is empty if they exclude none, and if a claim is about several differences, whose intervals
+    have no common end.
     """
     claim = judgement.claim
-    assert claim is not None, "a sentence over several claims excludes nothing"
+    if claim is None or judgement.excludes == inf:
+        return ""
     bound = outward(judgement.excludes)
     if claim.relation == "comparable":
         return f"the 95 % intervals allow a difference of at most {bound}"
