@@ -129,10 +129,11 @@ VERDICT_MEANINGS = (
     f" ([more]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
 )
 SENTENCE_OF_PARTS = (
-    "If a sentence claims several things, each is a *part*, on a line of its own (“·”). The"
-    " sentence is *supported* or *cannot tell* only if all its parts are. It is *against* if a part"
-    " is, still significantly after a correction for the number of parts; else it is a *misprint*"
-    " if a part is; else it is *open*."
+    "A *sentence* is a quoted passage that claims something; one printed sentence can give several."
+    " If a quotation claims several things, each is a *part*, on a line of its own (“·”). The"
+    " sentence is *supported* if all its parts are supported, and *cannot tell* if all are *cannot"
+    " tell*. It is *against* if a part is *against* and stays significant after a correction for the"
+    " number of parts. Otherwise it is a *misprint* if a part is one. Any other mix is *open*."
 )
 P_AND_MEANS = (
     "p is two-sided. It is corrected (Bonferroni) if one comparison is enough for the verdict: the"
