@@ -132,8 +132,8 @@ SENTENCE_OF_PARTS = (
     "A *sentence* is a quoted passage that claims something; one printed sentence can give several."
     " If a quotation claims several things, each is a *part*, on a line of its own (“·”). The"
     " sentence is *supported* if all its parts are supported, and *cannot tell* if all are *cannot"
-    " tell*. It is *against* if a part is *against* and stays significant after a correction for the"
-    " number of parts. Otherwise it is a *misprint* if a part is one. Any other mix is *open*."
+    " tell*. It is *against* if a part is *against* and stays significant after a correction for"
+    " the number of parts. Otherwise it is a *misprint* if a part is one. Any other mix is *open*."
 )
 P_AND_MEANS = (
     "p is two-sided. It is corrected (Bonferroni) if one comparison is enough for the verdict: the"

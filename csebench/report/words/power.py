@@ -45,18 +45,18 @@ CLAIMS_HEAD = [
 ]
 CLAIMS_LEGEND = (
     "“seeds at …” says with how many seeds each of the two rows has to be run, so that a test on"
-    f" only these new runs detects the printed difference with {100 * POWER:.0f} % power. The number"
-    " after “seeds at” is an assumed standard error over test items, in points, because the real one"
-    " is not known. “none”: no number of seeds is enough. “–”: others published no seeds of such"
-    " scores. “deviation” is the standard deviation over seeds of the difference between two runs,"
-    " one of each row, as the paper prints it or as others' runs have it. Differences are in points;"
-    " a point is 0.01 of a score, so that 0.0312 in print is 3.12. A sentence, or each of its parts,"
-    " has one line: the comparison that needs most “seeds at"
+    f" only these new runs detects the printed difference with {100 * POWER:.0f} % power. The"
+    " number after “seeds at” is an assumed standard error over test items, in points, because the"
+    " real one is not known. “none”: no number of seeds is enough. “–”: others published no seeds"
+    " of such scores. “deviation” is the standard deviation over seeds of the difference between"
+    " two runs, one of each row, as the paper prints it or as others' runs have it. Differences are"
+    " in points; a point is 0.01 of a score, so that 0.0312 in print is 3.12. A sentence, or each"
+    " of its parts, has one line: the comparison that needs most “seeds at"
     f" {SHARES[0] * ITEM_ERROR:.2f}”. If others published no seeds for some of its comparisons, the"
     " line shows, of those, the one with the smallest printed difference, and “–” instead of seeds."
     " If the claim says “up to”, it shows the largest difference. Left out are comparisons that go"
-    " the other way, claims that rows are alike, claims about deviations, and claims without printed"
-    " numbers."
+    " the other way, claims that rows are alike, claims about deviations, and claims without"
+    " printed numbers."
 )
 UNKNOWN = "no seeds are published"
 
