@@ -225,7 +225,7 @@ def basis_text(judgement: Judgement) -> str:
         case ClearestContrast() as basis:
             text = contrast_text(judgement, basis.contrast, basis.tests)
             if basis.others_untested:
-                text += f"; {untested_text(judgement, basis.contrast)}"
+                text += f"; {untested_text(judgement)}"
             return text
         case LimitTest() as basis:
             return limit_text(judgement, basis)
@@ -289,7 +289,7 @@ def picked_text(judgement: Judgement, basis: PickedContrast) -> str:
         case Pick.AGAINST:
             return f"{other_way_text(judgement, basis)} {text}"
         case Pick.WEAKEST if any(contrast.p is None for contrast in judgement.contrasts):
-            untested = untested_text(judgement, basis.contrast)
+            untested = untested_text(judgement)
             return f"{counts}; in the weakest that is tested, {text}; {untested}"
         case Pick.WEAKEST:
             return f"{counts}; in the weakest, {text}"
@@ -312,12 +312,12 @@ def other_way_text(judgement: Judgement, basis: PickedContrast) -> str:
     return f"{text}; in the {clearest},"
 
 
-def untested_text(judgement: Judgement, tested: Contrast) -> str:
+def untested_text(judgement: Judgement) -> str:
     """Say how many comparisons have no p, and why: `2 of the 4 comparisons have no test: …`"""
     untested = [contrast for contrast in judgement.contrasts if contrast.p is None]
     have = "has" if len(untested) == 1 else "have"
     comparisons = f"{len(untested)} of the {len(judgement.contrasts)} comparisons"
-    return f"{comparisons} {have} no test: {no_test(tested)}"
+    return f"{comparisons} {have} no test: {no_test(untested[0])}"
 
 
 def limit_text(judgement: Judgement, basis: LimitTest) -> str:
