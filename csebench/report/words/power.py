@@ -44,7 +44,20 @@ CLAIMS_HEAD = [
     *SEEDS_HEAD,
 ]
 CLAIMS_LEGEND = (
-    f"“seeds at …” says with how many seeds each of the two rows has to be run, so that a test on only these new runs detects the printed difference with {100 * POWER:.0f} % power. The number after “seeds at” is an assumed standard error over test items, in points, because the real one is not known. “none”: no number of seeds is enough. “–”: others published no seeds of such scores. “deviation” is that of the difference between one run of each row: the root of the sum of the squares of both rows' deviations over seeds, so that two rows with 0.84 give 1.19. A row's deviation is the one that its paper prints, or else that of others' runs. Differences are in points; a point is 0.01 of a score, so that 0.0312 in print is 3.12. A sentence, or each of its parts, has one line: the comparison that needs most “seeds at {SHARES[0] * ITEM_ERROR:.2f}”. Exception: if the deviation is not known for some comparisons, the line shows the one of these with the smallest printed difference, and “–” for the seeds. If the claim says “up to”, it shows the largest difference. Left out are comparisons that go the other way, claims that rows are alike, claims about deviations, and claims without printed numbers."
+    "“seeds at …” says with how many seeds each of the two rows has to be run, so that a test on"
+    f" only these new runs detects the printed difference with {100 * POWER:.0f} % power. The"
+    " number after “seeds at” is an assumed standard error over test items, in points, because the"
+    " real one is not known. “none”: no number of seeds is enough. “–”: others published no seeds"
+    " of such scores. “deviation” is that of the difference between one run of each row: the root"
+    " of the sum of the squares of both rows' deviations over seeds, so that two rows with 0.84"
+    " give 1.19. A row's deviation is the one that its paper prints, or else that of others' runs."
+    " Differences are in points; a point is 0.01 of a score, so that 0.0312 in print is 3.12. A"
+    " sentence, or each of its parts, has one line: the comparison that needs most “seeds at"
+    f" {SHARES[0] * ITEM_ERROR:.2f}”. Exception: if the deviation is not known for some"
+    " comparisons, the line shows the one of these with the smallest printed difference, and “–”"
+    " for the seeds. If the claim says “up to”, it shows the largest difference. Left out are"
+    " comparisons that go the other way, claims that rows are alike, claims about deviations, and"
+    " claims without printed numbers."
 )
 UNKNOWN = "no seeds are published"
 
